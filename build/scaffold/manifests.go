@@ -163,7 +163,7 @@ func (b *builder) addObjects(s Source, kind Kind, name string, documents []docum
 		if err := b.addToCluster(once, Component{Kind: kind, Source: s.Name, Objects: len(wide)}, nil, wide); err != nil {
 			return err
 		}
-		b.remark("component %s has the %s that belong to the whole cluster, such as %s", once, count(len(wide), "object"), wide[0].title())
+		b.remark("component %s has what belongs to the whole cluster: %s", once, titles(wide))
 		if len(inside) == 0 {
 			return nil
 		}
@@ -175,6 +175,19 @@ func (b *builder) addObjects(s Source, kind Kind, name string, documents []docum
 		b.remark("component %s lives once in the cluster, not in each environment: %s", name, whyOnce(wide, spaces))
 		return b.addToCluster(name, found, spaces, documents)
 	}
+}
+
+// titles lists the first objects, and how many more there are.
+func titles(documents []document) string {
+	const few = 3
+	var list []string
+	for _, d := range documents[:min(few, len(documents))] {
+		list = append(list, d.title())
+	}
+	if more := len(documents) - few; more > 0 {
+		list = append(list, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(list, ", ")
 }
 
 // whyOnce explains why a component cannot live in environments.

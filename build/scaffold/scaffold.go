@@ -80,7 +80,7 @@ type builder struct {
 
 // New makes a project of sources.
 func New(ctx context.Context, o Options, sources []Source) (*Project, error) {
-	b := &builder{options: o, names: map[string]bool{schema.NodeOperator: true, schema.NodeUI: true}, crds: map[string]document{}}
+	b := &builder{options: o, names: map[string]bool{}, crds: map[string]document{}}
 	catalogue, err := schemas.Load()
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (b *builder) addComponent(c schema.Component, found Component) {
 // general are names of files and directories that say nothing about what is in them.
 var general = []string{
 	"", "install", "manifests", "manifest", "deploy", "deployment", "config", "default", "dist", "kustomize", "k8s", "kubernetes", "compose",
-	"docker-compose", "base", "bundle", "all", "chart", "yaml", "release",
+	"docker-compose", "base", "bundle", "all", "chart", "yaml", "release", schema.NodeOperator, schema.NodeUI,
 }
 
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)

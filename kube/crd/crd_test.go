@@ -173,7 +173,7 @@ func TestParse(t *testing.T) {
 		{"Jinja comment", widget + "# {#\n", false, []string{`jinja 42:3 "{#" is taken`}},
 		{"v1beta1", read(t, "v1beta1.yaml"), false, []string{"old-api 0:0 apiextensions.k8s.io/v1beta1 is not served since Kubernetes 1.22"}},
 		{"wrong type", edit(t, widget, "served: true", "served: often"), true, []string{"unreadable 0:0 error unmarshaling JSON"}},
-		{"large", widget + strings.Repeat("# filler\n", 200000), false, []string{"large-document 0:0 the definition has 1"}},
+		{"large", edit(t, widget, "plural: widgets", "plural: widgets, singular: "+strings.Repeat("widget", 200_000)), false, []string{"large-document 0:0 the definition has 1"}},
 		{"too large", widget + strings.Repeat("# filler\n", 500000), true, []string{"unreadable 0:0 the file has 4501569 bytes; at most 4194304 are read"}},
 		{"too many nodes", strings.Repeat("- 1\n", 500_000), true, []string{"unreadable 400001:0 the file has more than 400000 keys, items and documents"}},
 		{"text where numbers stand", edit(t, widget, "plural: widgets", "plural: widgets, singular: 5"), false, nil},

@@ -1,0 +1,37 @@
+package scaffold_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/solutionctl/build/scaffold"
+)
+
+// TestWithoutField checks that a field disappears and that nothing else does, however it is written.
+func TestWithoutField(t *testing.T) {
+	for name, test := range map[string]struct{ document, want string }{
+		"a line of its own":     {"metadata:\n  name: web # kept\n  namespace: shop # gone\nspec: {}\n", "metadata:\n  name: web # kept\nspec: {}\n"},
+		"the last line":         {"metadata:\n  name: web\n  namespace: shop", "metadata:\n  name: web\n"},
+		"quoted":                {"metadata:\n    namespace: \"shop\"\n    name: web\n", "metadata:\n    name: web\n"},
+		"in flow style":         {"metadata: {name: web, namespace: shop}\n", "metadata: {name: web}\n"},
+		"in JSON":               {`{"metadata": {"namespace": "shop", "name": "web"}}`, "{\"metadata\": {\"name\": \"web\"}}\n"},
+		"text over several":     {"metadata:\n  namespace: >-\n    shop\n  name: web\n", "metadata:\n  name: web\n"},
+		"alone":                 {"metadata:\n  namespace: shop\n", "metadata: {}\n"},
+		"not there":             {"metadata:\n  name: web\n", "metadata:\n  name: web\n"},
+		"no mapping on the way": {"metadata: web\n", "metadata: web\n"},
+		"the same word elsewhere": {
+			"metadata:\n  labels:\n    namespace: a\n  namespace: shop\n  name: web\n", "metadata:\n  labels:\n    namespace: a\n  name: web\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := scaffold.WithoutField([]byte(test.document), "metadata", "namespace")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, string(got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

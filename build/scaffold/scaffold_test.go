@@ -1,0 +1,121 @@
+package scaffold_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/solutionctl/build/scaffold"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// manifests is a source with one file.
+func manifests(name, text string) scaffold.Source {
+	return scaffold.Source{Name: name, Path: name, Files: fstest.MapFS{name: {Data: []byte(text)}}}
+}
+
+// made makes a project of sources and reads its solution.yaml.
+func made(t *testing.T, o scaffold.Options, sources ...scaffold.Source) (*scaffold.Project, *schema.SolutionBuild) {
+	t.Helper()
+	o.Solution = "shop"
+	project, err := scaffold.New(t.Context(), o, sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	build, err := schema.ParseSolutionBuild("solution.yaml", project.Files[0].Data)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, project.Files[0].Data)
+	}
+	return project, build
+}
+
+const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: NAME, namespace: SPACE}\nspec: {containers: [{name: a, image: \"IMAGE\"}]}\n---\n"
+
+func podOf(name, space, image string) string {
+	return strings.NewReplacer("NAME", name, "SPACE", space, "IMAGE", image).Replace(pod)
+}
+
+// TestImageNames checks that images with the same name from several places do not meet in the archive.
+func TestImageNames(t *testing.T) {
+	const digest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	_, build := made(t, scaffold.Options{}, manifests("a.yaml", podOf("a", "", "quay.io/acme/agent:1")+
+		podOf("b", "", "ghcr.io/other/agent:1")+podOf("c", "", "quay.io/acme/agent:1"+digest)+podOf("d", "", "quay.io/acme/agent"+digest)+
+		podOf("e", "", "quay.io/acme/agent:1")+podOf("f", "", "nginx")))
+	var got []string
+	for _, image := range build.Spec.Images {
+		got = append(got, image.Name+":"+image.Tag+" "+strings.TrimSuffix(image.Source, digest))
+	}
+	want := []string{
+		"agent:1 docker://quay.io/acme/agent:1",
+		"other-agent:1 docker://ghcr.io/other/agent:1",
+		"acme-agent:1 docker://quay.io/acme/agent:1",
+		"agent:0123456789ab docker://quay.io/acme/agent",
+		"nginx:latest docker://docker.io/library/nginx:latest",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestHomes checks in which namespaces components live.
+func TestHomes(t *testing.T) {
+	const binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\n" +
+		"subjects: [{kind: ServiceAccount, name: x, namespace: here}]\n---\n"
+	for name, test := range map[string]struct {
+		text string
+		want schema.Component
+	}{
+		"in one namespace":                 {podOf("a", "here", "a:1") + podOf("b", "here", "a:1"), schema.Component{}},
+		"in two":                           {podOf("a", "here", "a:1") + podOf("a", "there", "a:1"), schema.Component{Scope: schema.ScopeCluster, Namespace: "here", Namespaces: []string{"there"}}},
+		"in default":                       {podOf("a", "default", "a:1") + binding, schema.Component{Scope: schema.ScopeCluster}},
+		"in a system's":                    {podOf("a", "kube-system", "a:1") + binding, schema.Component{Scope: schema.ScopeCluster, Namespaces: []string{"kube-system"}}},
+		"referred to":                      {podOf("a", "here", "a:1") + binding, schema.Component{Scope: schema.ScopeCluster, Namespace: "here"}},
+		"with a part in kube-system, less": {podOf("a", "here", "a:1") + podOf("b", "kube-system", "a:1") + podOf("c", "kube-system", "a:1"), schema.Component{Scope: schema.ScopeCluster, Namespace: "here", Namespaces: []string{"kube-system"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			project, build := made(t, scaffold.Options{}, manifests("web.yaml", test.text))
+			test.want.Name, test.want.Manifests = "web", "components/web"
+			if diff := cmp.Diff([]schema.Component{test.want}, build.Spec.Components); diff != "" {
+				t.Errorf("component (-want +got):\n%s", diff)
+			}
+			if text := string(project.Files[1].Data); strings.Contains(text, "default") || build.Spec.Components[0].Scope == "" && strings.Contains(text, "here") {
+				t.Errorf("a namespace is left:\n%s", text)
+			}
+		})
+	}
+}
+
+// TestLists checks that a List is taken apart, and that what is there twice and the same is there once.
+func TestLists(t *testing.T) {
+	const item = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "a:1"}]}}`
+	project, _ := made(t, scaffold.Options{}, manifests("list.json", `{"apiVersion": "v1", "kind": "List", "items": [`+item+", "+item+"]}"))
+	if project.Components[0].Objects != 1 || project.Files[1].Path != "components/list/list.yaml" {
+		t.Errorf("got %+v in %s", project.Components, project.Files[1].Path)
+	}
+}
+
+// TestRefused checks what no project is made of.
+func TestRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		want string
+	}{
+		"taken out of two names":   {podOf("a", "here", "a:1") + "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: b, image: \"b:1\"}]}\n", "two Pod a, and they differ"},
+		"an item that is a number": {`{"apiVersion": "v1", "kind": "List", "items": [1]}`, "an item of a List is not an object"},
+		"definitions that differ":  {definition("a") + definition("b"), "two CustomResourceDefinition a.example.com, and they differ"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := scaffold.New(t.Context(), scaffold.Options{Solution: "shop"}, []scaffold.Source{manifests("x.yaml", test.text)})
+			if report.CodeOf(err) != report.Invalid || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want an error that says %q", err, test.want)
+			}
+		})
+	}
+}
+
+func definition(kind string) string {
+	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.example.com}\nspec: {group: example.com, names: {kind: " + kind + "}}\n---\n"
+}
