@@ -173,7 +173,7 @@ func (e *example) finish(tb testing.TB) {
 		case "flip":
 			data[n] ^= 1
 		case "pad":
-			data = append(append(data, "padding: |\n"...), bytes.Repeat([]byte("  "+strings.Repeat("-", 1021)+"\n"), n)...)
+			data = append(append(data, "padding: |\n"...), bytes.Repeat([]byte("  "+strings.Repeat("-", 1022)+"\n"), n)...)
 		}
 		e.files[name] = &fstest.MapFile{Data: data}
 	}
