@@ -105,7 +105,7 @@ func New(ctx context.Context, o Options) (*Console, error) {
 		Base: c.base, Secure: c.secure, Sink: o.Sink, Now: o.Now, ShowLogin: c.showLogin,
 		UserState: func() any { return &userState{} }, BrowserState: func() any { return &browserState{} },
 	})
-	c.operations = newOperations(ctx, o.Now)
+	c.operations = newOperations(ctx, o.Now, func(owner *session.Identity) { stateOf(owner).feeds.expire() })
 	if err = c.openImports(); err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ func (c *Console) examine(v *visit, key string, e *examined, open opener) (*exam
 		delete(i.examined, oldest)
 	}
 	i.examined[full] = e
-	c.operations.done.Go(func() {
+	c.operations.background(func() {
 		defer close(e.done)
 		a, err := open()
 		if err == nil {
@@ -164,7 +164,7 @@ func (c *Console) brings(v *visit, r *host.Examination) []string {
 		lines = append(lines, page.Text("brings.known"))
 	}
 	line := page.Count("brings.images", len(r.Brings.Images))
-	if s, err := c.look(v.Context(), c.everything(v.Identity), nil); err == nil {
+	if s, err := c.everything(v.Identity).look(v.Context(), nil); err == nil {
 		if active := s.active(r.Solution); active != "" && active != r.Version {
 			if known, err := v.deployer(nil).Records.Imports(v.Context()); err == nil {
 				line += page.Text("brings.new", newImages(r, known, active), active)
@@ -198,16 +198,6 @@ func newImages(r *host.Examination, known []schema.Import, active string) int {
 		}
 	}
 	return n
-}
-
-// active is the active version of a Solution, "" without one.
-func (s *snapshot) active(solution string) string {
-	for _, one := range s.status.Solutions {
-		if one.Name == solution {
-			return one.Active
-		}
-	}
-	return ""
 }
 
 // followExamination tells a browser that an archive was judged.

@@ -2,18 +2,13 @@ package console
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"maps"
 	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/console/page"
-	"github.com/solutionctl/solutionctl/deployer/console/session"
-	"github.com/solutionctl/solutionctl/deployer/loader"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -26,36 +21,32 @@ const (
 	longest  = 15 * time.Second       // between two looks
 	gather   = 100 * time.Millisecond // changes seldom come alone
 	fresh    = time.Second
-	sight    = patience * 5 / 6        // for a look, which ends before whoever waits for it gives up
+	sight    = pageTimeout * 5 / 6     // for a look, which ends before whoever waits for it gives up
 	retry    = 2 * time.Second         // for which a look tries to reach an API server that does not answer: it is told then, and there is another look
 	pulse    = time.Second             // between two questions whether the API server is there, while somebody watches
 	unheard  = 1500 * time.Millisecond // after which it is not
 	soon     = 50 * time.Millisecond   // a browser that has to wait longer gets the frame of its page first
 )
 
-// snapshot is what a user saw of the cluster, or of an environment, at one moment.
-type snapshot struct {
-	status      *schema.Status
-	locks       []cluster.Held
-	loader      *schema.LoadProgress      // nil where it never ran, or the user may not see it
-	unloaded    error                     // why the user does not see it
-	reads       *cluster.Reads            // what it was made of
-	environment *schema.EnvironmentStatus // of a visitor, who sees nothing else
-	heard                                 // which is asked for apart
-	digest      string                    // of all that is shown
-	at          time.Time
-	// stale tells since when there is nothing newer, and why.
-	stale *page.Stale
-	// refused tells why the user may not see it any more.
-	refused error
+// pageTimeout bounds the time in which a page is answered.
+const pageTimeout = 30 * time.Second
+
+// maxFeeds bounds the feeds of one user; those without viewers make room.
+const maxFeeds = 50
+
+// source is where a feed gets its snapshots from, with the rights of one user.
+type source struct {
+	Context context.Context // ends what goes on while browsers watch
+	Now     func() time.Time
+	Cluster *cluster.Cluster
+	See     func(ctx context.Context) (*snapshot, error)         // reads everything that is shown
+	Ask     func(ctx context.Context) (*schema.AlertList, error) // asks Prometheus
 }
 
 // feed keeps the last snapshot of an identity and, while some of its browsers watch, gets new ones: one request of each
 // kind, however many browsers there are.
 type feed struct {
-	cluster *cluster.Cluster
-	see     func(ctx context.Context) (*snapshot, error)
-	ask     func(ctx context.Context) (*schema.AlertList, error)
+	source
 
 	mu      sync.Mutex
 	last    *snapshot
@@ -79,61 +70,17 @@ type feeds struct {
 	all map[survey.EnvironmentOptions]*feed
 }
 
-// everything is the feed of the whole cluster.
-func (c *Console) everything(i *session.Identity) *feed {
-	return stateOf(i).feeds.of(i.Cluster, survey.EnvironmentOptions{}, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
-		d := c.deployer(i, nil)
-		status, err := d.Survey.Status(ctx, survey.StatusOptions{})
-		if err != nil {
-			return nil, err
-		}
-		s := &snapshot{status: status}
-		s.locks, _ = d.Cluster.Locks(ctx) // who may not see them sees the rest
-		if s.loader, s.unloaded = loader.Read(ctx, d.Cluster); s.loader != nil {
-			loader.Compare(s.loader, status.Environments)
-		}
-		return s, nil
-	}), func(ctx context.Context) (*schema.AlertList, error) {
-		return c.deployer(i, nil).Survey.Alerts(ctx, survey.AlertOptions{})
-	})
-}
-
-// environmentFeed is the feed of what a visitor may see of an environment.
-func (c *Console) environmentFeed(i *session.Identity, environment, namespace string) *feed {
-	o := survey.EnvironmentOptions{Environment: environment, Namespace: namespace, Members: true}
-	return stateOf(i).feeds.of(i.Cluster, o, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
-		status, err := c.deployer(i, nil).Survey.EnvironmentStatus(ctx, o)
-		return &snapshot{environment: status}, err
-	}), func(ctx context.Context) (*schema.AlertList, error) {
-		return c.deployer(i, nil).Survey.Alerts(ctx, survey.AlertOptions{Environment: environment, Namespace: namespace})
-	})
-}
-
-// accepted is a look after which the sessions of a user are over whose token the API server does not accept any more: pages that are open
-// say so at once.
-func (c *Console) accepted(i *session.Identity, see func(context.Context) (*snapshot, error)) func(context.Context) (*snapshot, error) {
-	return func(ctx context.Context) (*snapshot, error) {
-		s, err := see(ctx)
-		if report.CodeOf(err) == report.Unauthenticated && i.Way != session.ByLink {
-			c.sessions.Refuse(i)
-		}
-		return s, err
-	}
-}
-
 // of returns the feed of something, which is made when nobody has looked at it for long.
-func (l *feeds) of(from *cluster.Cluster, what survey.EnvironmentOptions, see func(ctx context.Context) (*snapshot, error),
-	ask func(ctx context.Context) (*schema.AlertList, error),
-) *feed {
+func (l *feeds) of(what survey.EnvironmentOptions, from source) *feed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.all[what]; f != nil {
 		return f
 	}
-	if len(l.all) >= maxOpened {
+	if len(l.all) >= maxFeeds {
 		maps.DeleteFunc(l.all, func(_ survey.EnvironmentOptions, f *feed) bool { return f.isIdle() })
 	}
-	f := &feed{cluster: from, see: see, ask: ask, wake: make(chan struct{}, 1)}
+	f := &feed{source: from, wake: make(chan struct{}, 1)}
 	if l.all == nil {
 		l.all = map[survey.EnvironmentOptions]*feed{}
 	}
@@ -148,7 +95,7 @@ func (f *feed) isFresh(now time.Time) bool {
 		return false
 	}
 	age := now.Sub(f.last.at)
-	return age < fresh || f.viewers > 0 && age < f.apart+patience
+	return age < fresh || f.viewers > 0 && age < f.apart+pageTimeout
 }
 
 // expire makes the next looks new ones: something was changed.
@@ -169,13 +116,13 @@ func (f *feed) isIdle() bool {
 // look returns a snapshot that is younger than fresh. When there can be none the last one is returned, which says so; the
 // error is for when there never was one, and for whoever may not see it any more. Slow, unless it is nil, is called when the API
 // server has begun to answer and the rest takes its time.
-func (c *Console) look(ctx context.Context, f *feed, slow func()) (*snapshot, error) {
+func (f *feed) look(ctx context.Context, slow func()) (*snapshot, error) {
 	f.mu.Lock()
-	if f.isFresh(c.Now()) {
+	if f.isFresh(f.Now()) {
 		defer f.mu.Unlock()
 		return f.last, nil
 	}
-	looking, reads := c.looking(ctx, f)
+	looking, reads := f.startLook(ctx)
 	f.mu.Unlock()
 	if slow != nil && takesLong(ctx, looking, reads) {
 		slow()
@@ -193,22 +140,22 @@ func (c *Console) look(ctx context.Context, f *feed, slow func()) (*snapshot, er
 	return f.last, nil
 }
 
-// looking returns the look that is under way, or a new one, and what it reads. The caller has the lock of the feed.
-func (c *Console) looking(ctx context.Context, f *feed) (ended <-chan struct{}, reads *cluster.Reads) {
+// startLook returns the look that is under way, or a new one, and what it reads. The caller has the lock of the feed.
+func (f *feed) startLook(ctx context.Context) (ended <-chan struct{}, reads *cluster.Reads) {
 	if f.looking == nil {
 		f.looking, f.expired = make(chan struct{}), false
 		// Others wait for it as well: it does not end because one of them goes away.
 		var shared context.Context
 		shared, f.reads = cluster.WithReads(context.WithoutCancel(ctx))
-		go c.lookNow(shared, f, f.looking, f.reads)
+		go f.lookNow(shared, f.looking, f.reads)
 	}
 	return f.looking, f.reads
 }
 
 // lookAgain waits for the end of a look.
-func (c *Console) lookAgain(ctx context.Context, f *feed) {
+func (f *feed) lookAgain(ctx context.Context) {
 	f.mu.Lock()
-	looking, _ := c.looking(ctx, f)
+	looking, _ := f.startLook(ctx)
 	f.mu.Unlock()
 	select {
 	case <-looking:
@@ -232,11 +179,11 @@ func takesLong(ctx context.Context, looking <-chan struct{}, reads *cluster.Read
 	return true
 }
 
-func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}, reads *cluster.Reads) {
+func (f *feed) lookNow(ctx context.Context, looking chan struct{}, reads *cluster.Reads) {
 	ctx, cancel := context.WithTimeout(cluster.WithRetry(ctx, retry), sight)
 	defer cancel()
-	at := c.Now()
-	next, err := f.see(ctx)
+	at := f.Now()
+	next, err := f.See(ctx)
 	err = orTooSlow(err)
 	if err == nil {
 		next.at, next.reads, next.digest = at, reads, digest(next.status, next.working(at), next.environment, next.loader)
@@ -255,25 +202,18 @@ func (c *Console) lookNow(ctx context.Context, f *feed, looking chan struct{}, r
 		next = f.last.outdated(err)
 	}
 	next.heard = heard{}
-	if c.Now().Sub(f.heard.when) < patience { // else nobody has watched since
+	if f.Now().Sub(f.heard.when) < pageTimeout { // else nobody has watched since
 		next.heard = f.heard
 	}
 	f.publish(next)
 }
 
-// outdated is a snapshot after which there was none, for that reason.
-func (s *snapshot) outdated(why error) *snapshot {
-	kept := *s
-	kept.stale = &page.Stale{Since: kept.at, Why: why.Error()}
-	return &kept
-}
-
 // keepAsking asks whether the API server is there: a watch does not tell that it hangs, and the next look may be far away.
-func (c *Console) keepAsking(ctx context.Context, f *feed) {
+func (f *feed) keepAsking(ctx context.Context) {
 	away := false
 	for ctx.Err() == nil {
 		asking, stop := context.WithTimeout(cluster.WithRetry(ctx, 0), unheard)
-		err := orTooSlow(f.cluster.Ping(asking))
+		err := orTooSlow(f.Cluster.Ping(asking))
 		stop()
 		code := report.CodeOf(err)
 		if err != nil && ctx.Err() == nil && code != report.Forbidden && code != report.Unauthenticated {
@@ -325,25 +265,25 @@ func (f *feed) expire() {
 }
 
 // watch looks again when something has changed until leave is called by as many as have called watch.
-func (c *Console) watch(f *feed) {
+func (f *feed) watch() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.viewers++; f.viewers > 1 {
 		return
 	}
-	ctx, stop := context.WithCancel(c.ctx)
+	ctx, stop := context.WithCancel(f.Context)
 	f.stop, f.news, f.apart = stop, make(chan struct{}), interval
-	go c.keepLooking(ctx, f)
-	go c.keepHearing(ctx, f)
-	go c.keepAsking(ctx, f)
+	go f.keepLooking(ctx)
+	go f.keepHearing(ctx)
+	go f.keepAsking(ctx)
 }
 
-func (c *Console) keepLooking(ctx context.Context, f *feed) {
-	follower := f.cluster.Follower(ctx)
+func (f *feed) keepLooking(ctx context.Context) {
+	follower := f.Cluster.Follower(ctx)
 	defer follower.Close()
 	for ctx.Err() == nil {
 		soonest := time.After(interval)
-		c.lookAgain(ctx, f)  // what goes wrong is part of the snapshot
+		f.lookAgain(ctx)     // what goes wrong is part of the snapshot
 		debug.FreeOSMemory() // in a large cluster a look takes several times of what is kept, and the next one may be far away
 		var changed <-chan struct{}
 		apart := interval
@@ -407,19 +347,10 @@ func (f *feed) next(ctx context.Context, seen string) (*snapshot, error) {
 	}
 }
 
-// mark tells what a browser sees of a snapshot.
-func (s *snapshot) mark() string {
-	if s.stale != nil {
-		return s.digest + s.sounds + "-stale"
+// orTooSlow says in words that nobody waits any longer.
+func orTooSlow(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && report.CodeOf(err) == report.Failure {
+		return report.Errorf(report.Timeout, "the API server takes too long to answer").WithHint("try again later: %s", report.Run("deploy doctor"))
 	}
-	return s.digest + s.sounds
-}
-
-func digest(parts ...any) string {
-	data, err := json.Marshal(parts)
-	if err != nil {
-		return err.Error() // documents are made of what JSON has
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:12])
+	return err
 }

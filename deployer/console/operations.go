@@ -8,17 +8,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 const (
-	maxRunning  = 32   // operations at work, of all users
-	maxKept     = 100  // operations that have ended, of all users
-	maxSteps    = 500  // of an operation; the first ones make room
-	maxNote     = 4096 // bytes of a remark on a step
-	maxFinished = 20   // that the page of operations lists
+	maxRunning = 32   // operations at work, of all users
+	maxKept    = 100  // operations that have ended, of all users
+	maxSteps   = 500  // of an operation; the first ones make room
+	maxNote    = 4096 // bytes of a remark on a step
 )
 
 // work is what an operation does, and reports to its sink.
@@ -46,16 +46,18 @@ type operation struct {
 
 // operations are those of a console.
 type operations struct {
-	ctx  context.Context // ends them
-	now  func() time.Time
-	done sync.WaitGroup
+	ctx   context.Context // ends them
+	now   func() time.Time
+	done  sync.WaitGroup
+	ended func(owner *session.Identity) // called when an operation of a user has ended
 
 	mu   sync.Mutex
 	list []*operation // the oldest first
 }
 
-func newOperations(ctx context.Context, now func() time.Time) *operations {
-	return &operations{ctx: ctx, now: now}
+// newOperations returns the operations of a console, which end with ctx. It calls ended for each one that has ended.
+func newOperations(ctx context.Context, now func() time.Time, ended func(owner *session.Identity)) *operations {
+	return &operations{ctx: ctx, now: now, ended: ended}
 }
 
 // begin starts an operation. Planned says what it is, and plan is the page that showed it, "" where there was none.
@@ -86,10 +88,13 @@ func (l *operations) begin(owner *session.Identity, planned *schema.Operation, p
 		defer stop(nil)
 		result, err := do(op)(ctx, op)
 		op.end(result, err, l.now())
-		stateOf(owner).feeds.expire()
+		l.ended(owner)
 	})
 	return op, nil
 }
+
+// background runs other work of the console, for which wait waits, too.
+func (l *operations) background(work func()) { l.done.Go(work) }
 
 // find returns an operation of a user; nil where the user has none of this name. What others do is not for everybody's eyes.
 func (l *operations) find(owner *session.Identity, id string) *operation {
@@ -234,4 +239,17 @@ func (o *operation) now() moment {
 		id: o.id, user: o.owner.User, planned: o.planned, result: o.result, started: o.started, finished: o.finished, stopped: o.stopped, err: o.err,
 		steps: slices.Clone(o.steps), count: o.count, export: o.export,
 	}
+}
+
+// operation is what the operation did, or would do while there is no result.
+func (m moment) operation() *schema.Operation {
+	if m.result != nil {
+		return m.result
+	}
+	return m.planned
+}
+
+// running is the operation as pages show it.
+func (m moment) running() page.Running {
+	return page.Running{Stopped: m.stopped != nil && m.err != nil, ID: m.id, Operation: m.operation(), User: m.user, Started: m.started, Finished: m.finished, Failed: m.err != nil}
 }

@@ -173,7 +173,7 @@ func (c *Console) readOrder(of verb, v *visit) (*order, *snapshot, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := c.look(v.Context(), c.everything(v.Identity), nil)
+	s, err := c.everything(v.Identity).look(v.Context(), nil)
 	if isVisitor(err) && o.environment != "" {
 		o.namespace = cmp.Or(o.namespace, v.opened.namespace(o.environment))
 		s, err = c.lookAtOne(v, o.environment, o.namespace)

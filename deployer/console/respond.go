@@ -3,20 +3,15 @@ package console
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-// patience is for how long a page is waited for.
-const patience = 30 * time.Second
 
 // visit is a request of somebody who is logged in.
 type visit struct {
@@ -105,7 +100,7 @@ func (c *Console) turnAway(w http.ResponseWriter, r *http.Request, reason string
 // handle answers with what a handler returns.
 func (c *Console) handle(h handler) http.Handler {
 	return c.signedIn(func(w http.ResponseWriter, v *visit) {
-		ctx, cancel := context.WithTimeout(v.Context(), patience)
+		ctx, cancel := context.WithTimeout(v.Context(), pageTimeout)
 		defer cancel()
 		v.Request = v.WithContext(ctx)
 		if !wantsJSON(v.Request) {
@@ -129,14 +124,6 @@ func (c *Console) handle(h handler) http.Handler {
 			c.answer(w, v, v.failed(err))
 		}
 	})
-}
-
-// orTooSlow says in words that nobody waits any longer.
-func orTooSlow(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) && report.CodeOf(err) == report.Failure {
-		return report.Errorf(report.Timeout, "the API server takes too long to answer").WithHint("try again later: %s", report.Run("deploy doctor"))
-	}
-	return err
 }
 
 // failed is the answer that tells of an error. A login that is not accepted leads to the page for logging in; that of the person who has

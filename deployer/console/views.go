@@ -25,7 +25,7 @@ func (c *Console) watched(v *visit, section page.Section, early page.Content) (*
 	if early != nil && v.frameFirst != nil {
 		slow = func() { v.frameFirst(early) }
 	}
-	s, err := c.look(v.Context(), c.everything(v.Identity), slow)
+	s, err := c.everything(v.Identity).look(v.Context(), slow)
 	v.isVisitor(err)
 	if err != nil {
 		return nil, err

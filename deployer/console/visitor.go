@@ -127,7 +127,7 @@ func (c *Console) visible(v *visit, refused error) (*schema.EnvironmentStatus, *
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
 	o := v.instance()
 	o.Namespace = cmp.Or(v.FormValue("namespace"), o.Namespace)
-	s, err := c.look(v.Context(), c.environmentFeed(v.Identity, o.Environment, o.Namespace), nil)
+	s, err := c.environmentFeed(v.Identity, o.Environment, o.Namespace).look(v.Context(), nil)
 	if code := report.CodeOf(err); code == report.Forbidden || code == report.NotFound {
 		nothing := report.Errorf(report.NotFound, "%s", page.Text("yours.nothing", o.Environment))
 		return nil, c.yours(v, page.SectionEnvironments, refused, nothing), nil
@@ -217,7 +217,7 @@ func (v *visit) offerChanges(content *page.Environment) error {
 
 // lookAtOne is what a plan in one environment is made of, for a user who is not allowed to list all of them.
 func (c *Console) lookAtOne(v *visit, environment, namespace string) (*snapshot, error) {
-	s, err := c.look(v.Context(), c.environmentFeed(v.Identity, environment, namespace), nil)
+	s, err := c.environmentFeed(v.Identity, environment, namespace).look(v.Context(), nil)
 	if err != nil {
 		return nil, err
 	}

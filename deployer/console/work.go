@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
-	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
+
+// maxFinished bounds the finished operations on the page of operations.
+const maxFinished = 20
 
 // progress is an operation of the console as a document.
 type progress struct {
@@ -28,14 +30,8 @@ type progress struct {
 	Steps     []report.Event    `json:"steps"`
 }
 
-func (m moment) operation() *schema.Operation {
-	if m.result != nil {
-		return m.result
-	}
-	return m.planned
-}
-
-func (m moment) document() progress {
+// progressOf is an operation as a document.
+func progressOf(m moment) progress {
 	p := progress{ID: m.id, User: m.user, Started: m.started, Finished: m.finished, Operation: m.operation(), Steps: m.steps}
 	if m.err != nil {
 		f := failureOf(m.err)
@@ -45,10 +41,6 @@ func (m moment) document() progress {
 		p.Steps = []report.Event{}
 	}
 	return p
-}
-
-func (m moment) running() page.Running {
-	return page.Running{Stopped: m.stopped != nil && m.err != nil, ID: m.id, Operation: m.operation(), User: m.user, Started: m.started, Finished: m.finished, Failed: m.err != nil}
 }
 
 // showOperation shows an operation with its steps.
@@ -82,7 +74,7 @@ func (c *Console) showOperation(v *visit) (*answer, error) {
 	if m.export != "" {
 		content.Actions = append(content.Actions, page.Action{Label: page.Text("operation.export"), URL: page.URL("operations", op.id, "export")})
 	}
-	return &answer{document: m.document(), content: content}, nil
+	return &answer{document: progressOf(m), content: content}, nil
 }
 
 // wayBack offers to go back to what was deployed before an operation that has not come to its end.
@@ -148,7 +140,7 @@ func (c *Console) showOperations(v *visit) (*answer, error) {
 	documents := []progress{}
 	for _, op := range c.operations.of(v.Identity) {
 		m := op.now()
-		documents = append(documents, m.document())
+		documents = append(documents, progressOf(m))
 		switch {
 		case m.finished == nil:
 			content.Running = append(content.Running, m.running())
@@ -167,22 +159,6 @@ func (c *Console) showOperations(v *visit) (*answer, error) {
 		Operations []progress                `json:"operations"`
 		Pending    []schema.ResumedOperation `json:"pending"`
 	}{documents, content.Pending}, content: content}, nil
-}
-
-// slack is for how long a lock whose time is over is still said to be held: clocks of hosts differ.
-const slack = 10 * time.Second
-
-// isHeld tells whether somebody is at work who has taken a lock: a program that has died does not renew it.
-func isHeld(h cluster.Held, now time.Time) bool { return now.Before(h.Promised.Add(slack)) }
-
-// working names who is at work, and on what.
-func (s *snapshot) working(now time.Time) (list []string) {
-	for _, h := range s.locks {
-		if isHeld(h, now) {
-			list = append(list, h.Name+" "+h.Person+" "+h.Since.String())
-		}
-	}
-	return list
 }
 
 // lockName says in words what a lock is for.
@@ -224,27 +200,4 @@ func (c *Console) begin(v *visit, planned *schema.Operation, do work) (*answer, 
 		return nil, err
 	}
 	return &answer{to: page.URL("operations", op.id)}, nil
-}
-
-// pending are the operations on record that have not ended; nil for who may not see them.
-func (s *snapshot) pending() []schema.ResumedOperation {
-	if s.status == nil {
-		return nil
-	}
-	list := []schema.ResumedOperation{}
-	for _, one := range s.status.Solutions {
-		if one.Deployment != nil && one.Deployment.Pending != nil {
-			list = append(list, schema.ResumedOperation{Solution: one.Name, PendingOperation: *one.Deployment.Pending})
-		}
-	}
-	for _, e := range s.status.Environments {
-		for _, n := range e.Namespaces {
-			for _, d := range n.Deployments {
-				if d.Pending != nil {
-					list = append(list, schema.ResumedOperation{Environment: e.Name, Namespace: n.Name, Solution: d.Solution, PendingOperation: *d.Pending})
-				}
-			}
-		}
-	}
-	return list
 }

@@ -1,0 +1,60 @@
+package console
+
+import (
+	"context"
+
+	"github.com/solutionctl/solutionctl/deployer/console/session"
+	"github.com/solutionctl/solutionctl/deployer/loader"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// everything is the feed of the whole cluster.
+func (c *Console) everything(i *session.Identity) *feed {
+	return c.feed(i, survey.EnvironmentOptions{}, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
+		d := c.deployer(i, nil)
+		status, err := d.Survey.Status(ctx, survey.StatusOptions{})
+		if err != nil {
+			return nil, err
+		}
+		s := &snapshot{status: status}
+		s.locks, _ = d.Cluster.Locks(ctx) // who may not see them sees the rest
+		if s.loader, s.unloaded = loader.Read(ctx, d.Cluster); s.loader != nil {
+			loader.Compare(s.loader, status.Environments)
+		}
+		return s, nil
+	}), func(ctx context.Context) (*schema.AlertList, error) {
+		return c.deployer(i, nil).Survey.Alerts(ctx, survey.AlertOptions{})
+	})
+}
+
+// environmentFeed is the feed of what a visitor may see of an environment.
+func (c *Console) environmentFeed(i *session.Identity, environment, namespace string) *feed {
+	o := survey.EnvironmentOptions{Environment: environment, Namespace: namespace, Members: true}
+	return c.feed(i, o, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
+		status, err := c.deployer(i, nil).Survey.EnvironmentStatus(ctx, o)
+		return &snapshot{environment: status}, err
+	}), func(ctx context.Context) (*schema.AlertList, error) {
+		return c.deployer(i, nil).Survey.Alerts(ctx, survey.AlertOptions{Environment: environment, Namespace: namespace})
+	})
+}
+
+// feed is the feed of an identity that shows what see reads.
+func (c *Console) feed(i *session.Identity, of survey.EnvironmentOptions, see func(context.Context) (*snapshot, error),
+	alerts func(context.Context) (*schema.AlertList, error),
+) *feed {
+	return stateOf(i).feeds.of(of, source{Context: c.ctx, Now: c.Now, Cluster: i.Cluster, See: see, Ask: alerts})
+}
+
+// accepted is a look after which the sessions of a user are over whose token the API server does not accept any more: pages that are open
+// say so at once.
+func (c *Console) accepted(i *session.Identity, see func(context.Context) (*snapshot, error)) func(context.Context) (*snapshot, error) {
+	return func(ctx context.Context) (*snapshot, error) {
+		s, err := see(ctx)
+		if report.CodeOf(err) == report.Unauthenticated && i.Way != session.ByLink {
+			c.sessions.Refuse(i)
+		}
+		return s, err
+	}
+}
