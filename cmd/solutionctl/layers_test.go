@@ -31,7 +31,7 @@ var layers = [][]string{
 	{"deployer/console/page/pagetest", "deployer/console/session", "deployer/records"},
 	{"deployer/definitions", "deployer/dependencies"},
 	{"deployer/apps", "deployer/survey"},
-	{"deployer"},
+	{"deployer", "deployer/console/live"},
 	{"deployer/deployertest", "deployer/host", "deployer/loader"},
 	{"deployer/support/bundle", "deployer/support/doctor"},
 	{"deployer/hostd"},

@@ -15,17 +15,17 @@ func (c *Console) alerts(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, heard, err := c.everything(v.Identity).awaitAlerts(v.Context())
+	s, heard, err := c.everything(v.Identity).AwaitAlerts(v.Context())
 	if err != nil {
 		return nil, err
 	}
-	v.frame.Feed = "/events?seen=" + s.mark()
-	if heard.failed != nil && wantsJSON(v.Request) {
-		return nil, heard.failed
+	v.frame.Feed = "/events?seen=" + s.Mark()
+	if heard.Failure != nil && wantsJSON(v.Request) {
+		return nil, heard.Failure
 	}
 	var list *schema.AlertList
-	if heard.told != nil {
-		list = heard.told.List
+	if heard.Alerts != nil {
+		list = heard.Alerts.List
 	}
-	return &answer{document: list, content: &page.Alerts{Heard: heard.told, Hints: report.Hints(heard.failed)}}, nil
+	return &answer{document: list, content: &page.Alerts{Heard: heard.Alerts, Hints: report.Hints(heard.Failure)}}, nil
 }

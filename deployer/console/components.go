@@ -7,6 +7,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -23,7 +24,7 @@ func (c *Console) components(v *visit) (*answer, error) {
 	}
 	o := &order{environment: v.PathValue("environment"), namespace: v.FormValue("namespace"), solution: v.PathValue("solution")}
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.environment, URL: page.URL("environments", o.environment)}}
-	namespace, deployment, there := deploymentIn(s.status.Environments, o)
+	namespace, deployment, there := deploymentIn(s.Status.Environments, o)
 	if !there {
 		return nil, report.Errorf(report.NotFound, "Solution %s is not in environment %s", o.solution, o.environment)
 	}
@@ -31,7 +32,7 @@ func (c *Console) components(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.addInCluster(graph)
+	addComponentsOfCluster(s, graph)
 	return &answer{document: graph, content: &page.Components{
 		Environment: o.environment, Namespace: namespace, Graph: graph, Deployment: deployment, Actions: v.changes(s, o.environment, namespace, deployment),
 	}}, nil
@@ -51,9 +52,9 @@ func deploymentIn(environments []schema.EnvironmentStatus, o *order) (namespace 
 	return "", found, false
 }
 
-// addInCluster tells of the components that live once in the cluster how they are.
-func (s *snapshot) addInCluster(graph *schema.ComponentGraph) {
-	for _, one := range s.status.Solutions {
+// addComponentsOfCluster tells of the components that live once in the cluster how they are.
+func addComponentsOfCluster(s *live.Snapshot, graph *schema.ComponentGraph) {
+	for _, one := range s.Status.Solutions {
 		if one.Name != graph.Solution || one.Deployment == nil {
 			continue
 		}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/support/doctor"
@@ -80,7 +81,7 @@ type Console struct {
 
 	ctx        context.Context // of everything that outlives a request
 	sessions   *session.Manager
-	operations *operations
+	operations *live.Operations
 	imports    *imports
 }
 
@@ -105,7 +106,7 @@ func New(ctx context.Context, o Options) (*Console, error) {
 		Base: c.base, Secure: c.secure, Sink: o.Sink, Now: o.Now, ShowLogin: c.showLogin,
 		UserState: func() any { return &userState{} }, BrowserState: func() any { return &browserState{} },
 	})
-	c.operations = newOperations(ctx, o.Now, func(owner *session.Identity) { stateOf(owner).feeds.expire() })
+	c.operations = live.NewOperations(ctx, o.Now, func(owner *session.Identity) { stateOf(owner).feeds.Expire() })
 	if err = c.openImports(); err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.
 
 // Wait waits until the operations have ended, which they do when the context of the console does, and returns how many of
 // them were interrupted.
-func (c *Console) Wait() (interrupted int) { return c.operations.wait() }
+func (c *Console) Wait() (interrupted int) { return c.operations.Wait() }
 
 // NewLink returns a link that logs in the user who follows it first, with the rights of the user who runs the program.
 func (c *Console) NewLink() string { return c.sessions.NewLink() }

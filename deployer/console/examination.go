@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/schema"
@@ -95,7 +96,7 @@ func (c *Console) examine(v *visit, key string, e *examined, open opener) (*exam
 		delete(i.examined, oldest)
 	}
 	i.examined[full] = e
-	c.operations.background(func() {
+	c.operations.Background(func() {
 		defer close(e.done)
 		a, err := open()
 		if err == nil {
@@ -164,8 +165,8 @@ func (c *Console) brings(v *visit, r *host.Examination) []string {
 		lines = append(lines, page.Text("brings.known"))
 	}
 	line := page.Count("brings.images", len(r.Brings.Images))
-	if s, err := c.everything(v.Identity).look(v.Context(), nil); err == nil {
-		if active := s.active(r.Solution); active != "" && active != r.Version {
+	if s, err := c.everything(v.Identity).Read(v.Context(), nil); err == nil {
+		if active := s.Active(r.Solution); active != "" && active != r.Version {
 			if known, err := v.deployer(nil).Records.Imports(v.Context()); err == nil {
 				line += page.Text("brings.new", newImages(r, known, active), active)
 			}
@@ -201,15 +202,15 @@ func newImages(r *host.Examination, known []schema.Import, active string) int {
 }
 
 // followExamination tells a browser that an archive was judged.
-func (c *Console) followExamination(v *visit) (follower, func(), error) {
+func (c *Console) followExamination(v *visit) (live.Follower, func(), error) {
 	e := c.known(v, v.PathValue("id"))
 	if e == nil {
 		return nil, nil, report.Errorf(report.NotFound, "there is no such upload of yours")
 	}
-	return func(ctx context.Context, _ string) ([]event, error) {
+	return func(ctx context.Context, _ string) ([]live.Event, error) {
 		select {
 		case <-e.done:
-			return []event{{name: "end"}}, nil
+			return []live.Event{{Name: "end"}}, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -49,7 +49,7 @@ func (c *Console) openImports() (err error) {
 	if c.imports.spool, err = upload.Open(c.Uploads, c.Now); err != nil {
 		return err
 	}
-	c.operations.background(func() {
+	c.operations.Background(func() {
 		tick := time.NewTicker(sweeping)
 		defer tick.Stop()
 		for {

@@ -15,7 +15,7 @@ func (c *Console) loader(v *visit) (*answer, error) {
 	case report.CodeOf(err) == report.Forbidden: // who sees nothing of the cluster but this sees this, programs too
 		progress, err = loader.Read(v.Context(), v.Cluster)
 	case err == nil:
-		progress, err = s.loader, s.unloaded
+		progress, err = s.Loader, s.Unloaded
 	}
 	if err == nil && progress == nil && wantsJSON(v.Request) {
 		err = loader.NeverRan()

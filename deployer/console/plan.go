@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -64,7 +65,7 @@ func (c *Console) perform(of verb) handler {
 			return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", name)
 		}
 		p.order.Expect = p.planned.Digest // again under the lock: until then others may change what the plan was made of
-		op, err := c.operations.begin(v.Identity, p.planned, v.URL.EscapedPath()+"?"+o.kept(v).Encode(), func(op *operation) work {
+		op, err := c.operations.Begin(v.Identity, p.planned, v.URL.EscapedPath()+"?"+o.kept(v).Encode(), func(op *live.Operation) live.Work {
 			return func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 				p.order.export = c.exportTo(op, o.subject())
 				return of.run(ctx, v.deployer(sink), p.order)
@@ -73,7 +74,7 @@ func (c *Console) perform(of verb) handler {
 		if err != nil {
 			return nil, err
 		}
-		return &answer{to: page.URL("operations", op.id)}, nil
+		return &answer{to: page.URL("operations", op.ID)}, nil
 	}
 }
 
@@ -168,12 +169,12 @@ func (of verb) asks(o *order) report.Confirmation {
 }
 
 // readOrder reads what a page asks for, with the version that is proposed where it names none.
-func (c *Console) readOrder(of verb, v *visit) (*order, *snapshot, error) {
+func (c *Console) readOrder(of verb, v *visit) (*order, *live.Snapshot, error) {
 	o, err := of.orderOf(v)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := c.everything(v.Identity).look(v.Context(), nil)
+	s, err := c.everything(v.Identity).Read(v.Context(), nil)
 	if isVisitor(err) && o.environment != "" {
 		o.namespace = cmp.Or(o.namespace, v.opened.namespace(o.environment))
 		s, err = c.lookAtOne(v, o.environment, o.namespace)
@@ -182,14 +183,14 @@ func (c *Console) readOrder(of verb, v *visit) (*order, *snapshot, error) {
 		return nil, nil, err
 	}
 	if o.version == "" && of.versions != nil {
-		o.version = s.proposal(of.versions(s, o), o.solution)
+		o.version = proposedVersion(s, of.versions(s, o), o.solution)
 	}
 	return o, s, nil
 }
 
-// proposal is the active version of a Solution if it can be chosen, else the highest release, else the highest.
-func (s *snapshot) proposal(choices []string, solution string) string {
-	for _, one := range s.status.Solutions {
+// proposedVersion is the active version of a Solution if it can be chosen, else the highest release, else the highest.
+func proposedVersion(s *live.Snapshot, choices []string, solution string) string {
+	for _, one := range s.Status.Solutions {
 		if one.Name == solution && slices.Contains(choices, one.Active) {
 			return one.Active
 		}
@@ -222,11 +223,11 @@ func (c *Console) dryRun(v *visit, of verb, o *order) (*schema.Operation, error)
 }
 
 // planDigest tells one plan from another. Creating an environment has no digest of its own: it is all that is shown.
-func planDigest(o *schema.Operation) string { return cmp.Or(o.Digest, digest(o)) }
+func planDigest(o *schema.Operation) string { return cmp.Or(o.Digest, live.Digest(o)) }
 
 // planPage is the page of a plan, or of why there is none.
-func (c *Console) planPage(of verb, v *visit, o *order, s *snapshot, p *prospect, refusal error) *answer {
-	v.frame.Section, v.frame.Stale = page.SectionEnvironments, s.stale
+func (c *Console) planPage(of verb, v *visit, o *order, s *live.Snapshot, p *prospect, refusal error) *answer {
+	v.frame.Section, v.frame.Stale = page.SectionEnvironments, s.Stale
 	up := page.URL("environments", o.environment)
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.environment, URL: up}}
 	if o.environment == "" {
@@ -295,11 +296,11 @@ func (c *Console) box(o report.Option, ticked bool) page.Checkbox {
 
 // choices is the form for what the plan of an order depends on, once all is accepted that it takes; nil where there is nothing to
 // choose. What was accepted so far stays.
-func (of verb) choices(v *visit, asked, o *order, s *snapshot) *page.Form {
+func (of verb) choices(v *visit, asked, o *order, s *live.Snapshot) *page.Form {
 	form := &page.Form{Action: page.Action{Label: page.Text("plan.show"), URL: v.URL.EscapedPath()}}
 	if of.needsSolution(o) {
 		choice := page.Select{Name: "solution", Label: page.Text("field.solution")}
-		for _, one := range s.status.Solutions {
+		for _, one := range s.Status.Solutions {
 			choice.Choices = append(choice.Choices, page.Choice{Value: one.Name, Label: one.DisplayName})
 		}
 		form.Selects = append(form.Selects, choice)

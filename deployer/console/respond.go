@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -72,7 +73,7 @@ func (c *Console) signedIn(next func(http.ResponseWriter, *visit)) http.Handler 
 		c.sessions.Reseal(w, r, s)
 		v := &visit{Request: r, Session: s, userState: stateOf(s.Identity), browserState: s.State.(*browserState), console: c}
 		v.frame = page.Frame{
-			Visitor: v.visitor.Load(), User: s.User, Cluster: s.Cluster.Server(), Version: c.Version, Now: c.Now(), Running: c.operations.running(s.Identity),
+			Visitor: v.visitor.Load(), User: s.User, Cluster: s.Cluster.Server(), Version: c.Version, Now: c.Now(), Running: c.operations.Running(s.Identity),
 			LogOut: &page.Action{Label: page.Text("frame.logout"), URL: "/logout", Post: true},
 		}
 		next(w, v)
@@ -100,14 +101,14 @@ func (c *Console) turnAway(w http.ResponseWriter, r *http.Request, reason string
 // handle answers with what a handler returns.
 func (c *Console) handle(h handler) http.Handler {
 	return c.signedIn(func(w http.ResponseWriter, v *visit) {
-		ctx, cancel := context.WithTimeout(v.Context(), pageTimeout)
+		ctx, cancel := context.WithTimeout(v.Context(), live.PageTimeout)
 		defer cancel()
 		v.Request = v.WithContext(ctx)
 		if !wantsJSON(v.Request) {
 			v.frameFirst = func(early page.Content) { c.sendFrame(w, v, early) }
 		}
 		a, err := h(v)
-		err = orTooSlow(err)
+		err = live.ExplainTimeout(err)
 		switch {
 		case err == nil && a.to != "":
 			http.Redirect(w, v.Request, c.base+a.to, http.StatusSeeOther)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -88,7 +89,7 @@ func linesOf(o *schema.Operation) map[string]string {
 			for i := range c.Fields {
 				c.Fields[i].Since = nil // others may write what they own again and again
 			}
-			lines[line] = digest(c)
+			lines[line] = live.Digest(c)
 		}
 	}
 	return lines

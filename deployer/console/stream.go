@@ -3,6 +3,8 @@ package console
 import (
 	"net/http"
 	"sync/atomic"
+
+	"github.com/solutionctl/solutionctl/deployer/console/live"
 )
 
 const (
@@ -13,7 +15,7 @@ const (
 )
 
 // stream sends a browser what a follower returns. Begin may refuse, and returns what ends the follower.
-func (c *Console) stream(begin func(v *visit) (follower, func(), error)) http.Handler {
+func (c *Console) stream(begin func(v *visit) (live.Follower, func(), error)) http.Handler {
 	var open atomic.Int64
 	return c.signedIn(func(w http.ResponseWriter, v *visit) {
 		defer open.Add(-1)
@@ -34,28 +36,28 @@ func (c *Console) stream(begin func(v *visit) (follower, func(), error)) http.Ha
 		defer end()
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("X-Accel-Buffering", "no")
-		stream{Context: c.ctx, Ended: v.Ended, Expired: func() bool { return c.sessions.Expired(v.Session) }}.send(w, v.Request, next)
+		live.Stream{Context: c.ctx, Ended: v.Ended, Expired: func() bool { return c.sessions.Expired(v.Session) }}.Send(w, v.Request, next)
 	})
 }
 
 // followStatus tells a browser that the cluster is no longer as it shows it.
-func (c *Console) followStatus(v *visit) (follower, func(), error) {
+func (c *Console) followStatus(v *visit) (live.Follower, func(), error) {
 	f := c.everything(v.Identity)
 	if environment := v.FormValue("environment"); environment != "" {
 		f = c.environmentFeed(v.Identity, environment, v.FormValue("namespace"))
-		if _, err := f.look(v.Context(), nil); err != nil {
+		if _, err := f.Read(v.Context(), nil); err != nil {
 			return nil, nil, err
 		}
 	}
-	next, leave := f.follow()
+	next, leave := f.Follow()
 	return next, leave, nil
 }
 
 // followOperation tells a browser the steps of an operation.
-func (c *Console) followOperation(v *visit) (follower, func(), error) {
-	op := c.operations.find(v.Identity, v.PathValue("id"))
+func (c *Console) followOperation(v *visit) (live.Follower, func(), error) {
+	op := c.operations.Find(v.Identity, v.PathValue("id"))
 	if op == nil {
 		return nil, nil, noOperation()
 	}
-	return op.follow, func() {}, nil
+	return op.Follow, func() {}, nil
 }

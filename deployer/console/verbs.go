@@ -13,6 +13,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -32,7 +33,7 @@ type verb struct {
 	// parts tells that it may deploy some components of a Solution and not others.
 	parts bool
 	// versions are those that can be chosen; nil where there is nothing to choose.
-	versions func(s *snapshot, o *order) []string
+	versions func(s *live.Snapshot, o *order) []string
 	// look finds out what a box is about that the order has; nil where no box needs that.
 	look func(ctx context.Context, d *deployer.Deployer, o *order) error
 	// confirmation is what to ask before; nil where the plan is all there is to say.
@@ -324,9 +325,9 @@ func lookAround(ctx context.Context, d *deployer.Deployer, o *order) (err error)
 }
 
 // imported are the versions of a Solution, the highest first.
-func imported(s *snapshot, o *order) []string {
+func imported(s *live.Snapshot, o *order) []string {
 	var list []schema.Version
-	for _, one := range s.status.Solutions {
+	for _, one := range s.Status.Solutions {
 		if one.Name != o.solution {
 			continue
 		}
@@ -344,23 +345,23 @@ func imported(s *snapshot, o *order) []string {
 	return texts
 }
 
-func higher(s *snapshot, o *order) []string { return beside(s, o, 1) }
+func higher(s *live.Snapshot, o *order) []string { return beside(s, o, 1) }
 
-func lower(s *snapshot, o *order) []string { return beside(s, o, -1) }
+func lower(s *live.Snapshot, o *order) []string { return beside(s, o, -1) }
 
 // beside are the imported versions that are higher, or lower, than every one that is deployed.
-func beside(s *snapshot, o *order, sign int) []string {
-	there := s.deployed(o)
+func beside(s *live.Snapshot, o *order, sign int) []string {
+	there := deployedVersions(s, o)
 	return slices.DeleteFunc(imported(s, o), func(text string) bool {
 		v, err := schema.ParseVersion(text)
 		return err != nil || slices.ContainsFunc(there, func(d schema.Version) bool { return v.Compare(d)*sign <= 0 })
 	})
 }
 
-// deployed are the versions of a Solution in an environment, or in one namespace of it.
-func (s *snapshot) deployed(o *order) []schema.Version {
+// deployedVersions are the versions of a Solution in an environment, or in one namespace of it.
+func deployedVersions(s *live.Snapshot, o *order) []schema.Version {
 	var list []schema.Version
-	for _, e := range s.status.Environments {
+	for _, e := range s.Status.Environments {
 		for _, n := range e.Namespaces {
 			for _, d := range n.Deployments {
 				v, err := schema.ParseVersion(d.Version)
@@ -374,7 +375,7 @@ func (s *snapshot) deployed(o *order) []schema.Version {
 }
 
 // exportTo writes data that is about to go to a new file that only this program's user can read.
-func (c *Console) exportTo(op *operation, name string) definitions.Export {
+func (c *Console) exportTo(op *live.Operation, name string) definitions.Export {
 	if c.Exports == "" {
 		return nil
 	}
@@ -390,7 +391,7 @@ func (c *Console) exportTo(op *operation, name string) definitions.Export {
 		if err := f.PublishNew(0o600); err != nil {
 			return err
 		}
-		op.exported(path)
+		op.SetExport(path)
 		op.Emit(report.Event{Step: "export", Name: path, State: report.Done})
 		return nil
 	}

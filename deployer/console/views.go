@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
@@ -19,18 +20,18 @@ import (
 
 // watched is a snapshot for a page that follows it. A browser that has to wait for it gets the frame of the page first, with the
 // title of early; that is nil for a page that may turn out to be somewhere else, or not to be.
-func (c *Console) watched(v *visit, section page.Section, early page.Content) (*snapshot, error) {
+func (c *Console) watched(v *visit, section page.Section, early page.Content) (*live.Snapshot, error) {
 	v.frame.Section, v.frame.Reload = section, 30
 	var slow func()
 	if early != nil && v.frameFirst != nil {
 		slow = func() { v.frameFirst(early) }
 	}
-	s, err := c.everything(v.Identity).look(v.Context(), slow)
+	s, err := c.everything(v.Identity).Read(v.Context(), slow)
 	v.isVisitor(err)
 	if err != nil {
 		return nil, err
 	}
-	v.frame.Stale, v.frame.Feed = s.stale, "/events?seen="+s.mark()
+	v.frame.Stale, v.frame.Feed = s.Stale, "/events?seen="+s.Mark()
 	return s, nil
 }
 
@@ -43,12 +44,12 @@ func (c *Console) overview(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	content := &page.Overview{Status: s.status, Pending: s.pending(), Heard: s.told}
-	if s.loader != nil {
-		content.Loader = &page.Loader{Progress: s.loader}
+	content := &page.Overview{Status: s.Status, Pending: s.Pending(), Heard: s.Alerts}
+	if s.Loader != nil {
+		content.Loader = &page.Loader{Progress: s.Loader}
 	}
-	for _, held := range s.locks {
-		if !isHeld(held, c.Now()) {
+	for _, held := range s.Locks {
+		if !live.IsHeld(held, c.Now()) {
 			continue // its program has ended; what it has begun is among what is pending
 		}
 		content.Waiting = append(content.Waiting, page.Notice{Tone: page.ToneInfo, Text: page.Text("overview.lock", held.Person, lockName(held.Name))})
@@ -56,10 +57,10 @@ func (c *Console) overview(v *visit) (*answer, error) {
 	if len(content.Pending) > 0 {
 		content.Actions = append(content.Actions, v.offer(resumeAction()))
 	}
-	if len(s.status.Solutions) > 0 {
+	if len(s.Status.Solutions) > 0 {
 		content.Actions = append(content.Actions, v.offerNamespace(createAction()))
 	}
-	return &answer{document: s.status, content: content}, nil
+	return &answer{document: s.Status, content: content}, nil
 }
 
 func createAction() page.Action {
@@ -100,11 +101,11 @@ func (c *Console) solution(v *visit) (*answer, error) {
 	}
 	v.frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}}
 	name := v.PathValue("solution")
-	at := slices.IndexFunc(s.status.Solutions, func(one schema.SolutionStatus) bool { return one.Name == name })
+	at := slices.IndexFunc(s.Status.Solutions, func(one schema.SolutionStatus) bool { return one.Name == name })
 	if at < 0 {
 		return nil, report.Errorf(report.NotFound, "Solution %s was not imported", name)
 	}
-	content := &page.Solution{Heard: s.told, Status: s.status.Solutions[at], Needs: map[string][]schema.Dependency{}, VersionActions: map[string][]page.Action{}}
+	content := &page.Solution{Heard: s.Alerts, Status: s.Status.Solutions[at], Needs: map[string][]schema.Dependency{}, VersionActions: map[string][]page.Action{}}
 	d := v.deployer(nil)
 	if content.Compatibility, err = d.Definitions.Compatibility(v.Context(), definitions.CompatibilityOptions{Solution: name}); err != nil {
 		v.frame.Problem = page.ProblemOf(err)
@@ -161,7 +162,7 @@ func (c *Console) environments(v *visit) (*answer, error) {
 	create := v.offerNamespace(createAction())
 	create.Weight = page.WeightPrimary
 	content := &page.Environments{Query: query, Environments: []schema.EnvironmentStatus{}, Create: &create}
-	for _, e := range s.status.Environments {
+	for _, e := range s.Status.Environments {
 		if strings.Contains(strings.ToLower(e.Name+" "+e.Description), strings.ToLower(query)) {
 			content.Environments = append(content.Environments, e)
 		}
@@ -182,11 +183,11 @@ func (c *Console) environment(v *visit) (*answer, error) {
 	}
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
 	name := v.PathValue("environment")
-	at := slices.IndexFunc(s.status.Environments, func(e schema.EnvironmentStatus) bool { return e.Name == name })
+	at := slices.IndexFunc(s.Status.Environments, func(e schema.EnvironmentStatus) bool { return e.Name == name })
 	if at < 0 {
 		return nil, report.Errorf(report.NotFound, "there is no environment %s", name)
 	}
-	content := &page.Environment{Heard: s.told, Status: s.status.Environments[at], Deployments: map[page.Deployment][]page.Action{}, Namespaces: map[string][]page.Action{}}
+	content := &page.Environment{Heard: s.Alerts, Status: s.Status.Environments[at], Deployments: map[page.Deployment][]page.Action{}, Namespaces: map[string][]page.Action{}}
 	if err := v.compare(&content.Status); err != nil {
 		return nil, err
 	}
@@ -206,7 +207,7 @@ func (c *Console) environment(v *visit) (*answer, error) {
 		}
 	}
 	content.Actions = []page.Action{v.offer(page.Action{Label: page.Text("action.add"), URL: planURL("environments", name, "add", nil), Weight: page.WeightPrimary})}
-	if slices.ContainsFunc(s.pending(), func(p schema.ResumedOperation) bool { return p.Environment == name }) {
+	if slices.ContainsFunc(s.Pending(), func(p schema.ResumedOperation) bool { return p.Environment == name }) {
 		content.Actions = append(content.Actions, v.offer(resumeAction()))
 	}
 	if deployments > 0 {
@@ -258,7 +259,7 @@ func (v *visit) compare(status *schema.EnvironmentStatus) error {
 }
 
 // changes are what can be done with a deployment.
-func (v *visit) changes(s *snapshot, environment, namespace string, d schema.DeploymentStatus) []page.Action {
+func (v *visit) changes(s *live.Snapshot, environment, namespace string, d schema.DeploymentStatus) []page.Action {
 	o := &order{environment: environment, namespace: namespace, solution: d.Solution}
 	var verbs []string
 	if d.Version != "" {
@@ -343,7 +344,7 @@ func (c *Console) createEnvironment(v *visit) (*answer, error) {
 	if err != nil {
 		return c.askEnvironment(v, err), nil
 	}
-	v.feeds.expire()
+	v.feeds.Expire()
 	return &answer{to: page.URL("environments", o.Name)}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/schema"
@@ -22,7 +23,7 @@ import (
 
 // userState is what the console keeps of a user, for all of the user's browsers.
 type userState struct {
-	feeds   feeds
+	feeds   live.Feeds
 	rights  rights
 	visitor atomic.Bool // the user is not allowed to see which environments there are
 	plans   seenPlans
@@ -127,7 +128,7 @@ func (c *Console) visible(v *visit, refused error) (*schema.EnvironmentStatus, *
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
 	o := v.instance()
 	o.Namespace = cmp.Or(v.FormValue("namespace"), o.Namespace)
-	s, err := c.environmentFeed(v.Identity, o.Environment, o.Namespace).look(v.Context(), nil)
+	s, err := c.environmentFeed(v.Identity, o.Environment, o.Namespace).Read(v.Context(), nil)
 	if code := report.CodeOf(err); code == report.Forbidden || code == report.NotFound {
 		nothing := report.Errorf(report.NotFound, "%s", page.Text("yours.nothing", o.Environment))
 		return nil, c.yours(v, page.SectionEnvironments, refused, nothing), nil
@@ -135,10 +136,10 @@ func (c *Console) visible(v *visit, refused error) (*schema.EnvironmentStatus, *
 	if err != nil {
 		return nil, nil, err
 	}
-	v.frame.Stale = s.stale
-	v.frame.Feed = page.Query("/events", "seen", s.mark(), "environment", o.Environment, "namespace", o.Namespace)
-	v.opened.remember(o.Environment, cmp.Or(o.Namespace, s.environment.Namespaces[0].Name))
-	return s.environment, nil, nil
+	v.frame.Stale = s.Stale
+	v.frame.Feed = page.Query("/events", "seen", s.Mark(), "environment", o.Environment, "namespace", o.Namespace)
+	v.opened.remember(o.Environment, cmp.Or(o.Namespace, s.Environment.Namespaces[0].Name))
+	return s.Environment, nil, nil
 }
 
 // visibleComponents shows a visitor the components of which there is something that they may see. What waits for what is in the
@@ -177,7 +178,7 @@ func (c *Console) visibleEnvironment(v *visit, refused error) (*answer, error) {
 		list.Denied = &page.Denial{Reason: u.What, Rule: u.Rules}
 	}
 	content := &page.Environment{
-		Status: *status, Visitor: true, Heard: c.environmentFeed(v.Identity, o.Environment, o.Namespace).lastHeard().told,
+		Status: *status, Visitor: true, Heard: c.environmentFeed(v.Identity, o.Environment, o.Namespace).LastAlerts().Alerts,
 		Deployments: map[page.Deployment][]page.Action{}, Actions: []page.Action{list},
 	}
 	return &answer{document: status, content: content}, v.offerChanges(content)
@@ -202,7 +203,7 @@ func (v *visit) offerChanges(content *page.Environment) error {
 	if err != nil {
 		return err
 	}
-	s := &snapshot{status: &schema.Status{Solutions: solutions, Environments: []schema.EnvironmentStatus{status}}}
+	s := &live.Snapshot{Status: &schema.Status{Solutions: solutions, Environments: []schema.EnvironmentStatus{status}}}
 	for _, n := range status.Namespaces {
 		content.Actions = append(content.Actions, page.Action{
 			Label: page.Text("action.add"), URL: planURL("environments", status.Name, "add", url.Values{"namespace": {n.Name}}), Weight: page.WeightPrimary,
@@ -216,14 +217,14 @@ func (v *visit) offerChanges(content *page.Environment) error {
 }
 
 // lookAtOne is what a plan in one environment is made of, for a user who is not allowed to list all of them.
-func (c *Console) lookAtOne(v *visit, environment, namespace string) (*snapshot, error) {
-	s, err := c.environmentFeed(v.Identity, environment, namespace).look(v.Context(), nil)
+func (c *Console) lookAtOne(v *visit, environment, namespace string) (*live.Snapshot, error) {
+	s, err := c.environmentFeed(v.Identity, environment, namespace).Read(v.Context(), nil)
 	if err != nil {
 		return nil, err
 	}
 	one := *s
-	one.status = &schema.Status{Environments: []schema.EnvironmentStatus{*s.environment}}
-	one.status.Solutions, err = v.deployer(nil).Survey.Solutions(v.Context())
+	one.Status = &schema.Status{Environments: []schema.EnvironmentStatus{*s.Environment}}
+	one.Status.Solutions, err = v.deployer(nil).Survey.Solutions(v.Context())
 	return &one, err
 }
 

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 
+	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/loader"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -11,17 +12,17 @@ import (
 )
 
 // everything is the feed of the whole cluster.
-func (c *Console) everything(i *session.Identity) *feed {
-	return c.feed(i, survey.EnvironmentOptions{}, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
+func (c *Console) everything(i *session.Identity) *live.Feed {
+	return c.feed(i, survey.EnvironmentOptions{}, c.accepted(i, func(ctx context.Context) (*live.Snapshot, error) {
 		d := c.deployer(i, nil)
 		status, err := d.Survey.Status(ctx, survey.StatusOptions{})
 		if err != nil {
 			return nil, err
 		}
-		s := &snapshot{status: status}
-		s.locks, _ = d.Cluster.Locks(ctx) // who may not see them sees the rest
-		if s.loader, s.unloaded = loader.Read(ctx, d.Cluster); s.loader != nil {
-			loader.Compare(s.loader, status.Environments)
+		s := &live.Snapshot{Status: status}
+		s.Locks, _ = d.Cluster.Locks(ctx) // who may not see them sees the rest
+		if s.Loader, s.Unloaded = loader.Read(ctx, d.Cluster); s.Loader != nil {
+			loader.Compare(s.Loader, status.Environments)
 		}
 		return s, nil
 	}), func(ctx context.Context) (*schema.AlertList, error) {
@@ -30,27 +31,27 @@ func (c *Console) everything(i *session.Identity) *feed {
 }
 
 // environmentFeed is the feed of what a visitor may see of an environment.
-func (c *Console) environmentFeed(i *session.Identity, environment, namespace string) *feed {
+func (c *Console) environmentFeed(i *session.Identity, environment, namespace string) *live.Feed {
 	o := survey.EnvironmentOptions{Environment: environment, Namespace: namespace, Members: true}
-	return c.feed(i, o, c.accepted(i, func(ctx context.Context) (*snapshot, error) {
+	return c.feed(i, o, c.accepted(i, func(ctx context.Context) (*live.Snapshot, error) {
 		status, err := c.deployer(i, nil).Survey.EnvironmentStatus(ctx, o)
-		return &snapshot{environment: status}, err
+		return &live.Snapshot{Environment: status}, err
 	}), func(ctx context.Context) (*schema.AlertList, error) {
 		return c.deployer(i, nil).Survey.Alerts(ctx, survey.AlertOptions{Environment: environment, Namespace: namespace})
 	})
 }
 
 // feed is the feed of an identity that shows what see reads.
-func (c *Console) feed(i *session.Identity, of survey.EnvironmentOptions, see func(context.Context) (*snapshot, error),
+func (c *Console) feed(i *session.Identity, of survey.EnvironmentOptions, see func(context.Context) (*live.Snapshot, error),
 	alerts func(context.Context) (*schema.AlertList, error),
-) *feed {
-	return stateOf(i).feeds.of(of, source{Context: c.ctx, Now: c.Now, Cluster: i.Cluster, See: see, Ask: alerts})
+) *live.Feed {
+	return stateOf(i).feeds.Of(of, live.Source{Context: c.ctx, Now: c.Now, Cluster: i.Cluster, See: see, Ask: alerts})
 }
 
 // accepted is a look after which the sessions of a user are over whose token the API server does not accept any more: pages that are open
 // say so at once.
-func (c *Console) accepted(i *session.Identity, see func(context.Context) (*snapshot, error)) func(context.Context) (*snapshot, error) {
-	return func(ctx context.Context) (*snapshot, error) {
+func (c *Console) accepted(i *session.Identity, see func(context.Context) (*live.Snapshot, error)) func(context.Context) (*live.Snapshot, error) {
+	return func(ctx context.Context) (*live.Snapshot, error) {
 		s, err := see(ctx)
 		if report.CodeOf(err) == report.Unauthenticated && i.Way != session.ByLink {
 			c.sessions.Refuse(i)

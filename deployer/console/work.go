@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -31,10 +32,10 @@ type progress struct {
 }
 
 // progressOf is an operation as a document.
-func progressOf(m moment) progress {
-	p := progress{ID: m.id, User: m.user, Started: m.started, Finished: m.finished, Operation: m.operation(), Steps: m.steps}
-	if m.err != nil {
-		f := failureOf(m.err)
+func progressOf(m live.OperationState) progress {
+	p := progress{ID: m.ID, User: m.User, Started: m.Started, Finished: m.Finished, Operation: m.Operation(), Steps: m.Steps}
+	if m.Err != nil {
+		f := failureOf(m.Err)
 		p.Error = &f
 	}
 	if p.Steps == nil {
@@ -45,34 +46,34 @@ func progressOf(m moment) progress {
 
 // showOperation shows an operation with its steps.
 func (c *Console) showOperation(v *visit) (*answer, error) {
-	op := c.operations.find(v.Identity, v.PathValue("id"))
+	op := c.operations.Find(v.Identity, v.PathValue("id"))
 	if op == nil {
 		return nil, noOperation()
 	}
-	m := op.now()
+	m := op.State()
 	v.frame.Section = page.SectionOperations
 	v.frame.Trail = []page.Link{{Label: page.Text("operations.title"), URL: "/operations"}}
-	content := &page.Progress{Running: m.running(), Steps: m.steps, Problem: page.ProblemOf(m.err)}
+	content := &page.Progress{Running: m.Running(), Steps: m.Steps, Problem: page.ProblemOf(m.Err)}
 	switch {
-	case m.finished != nil && m.stopped != nil && m.err != nil: // the error only says that the user has stopped it
-		content.Stopped, content.Problem = m.stopped, nil
-		content.Actions = append([]page.Action{v.offer(resumeAction())}, v.wayBack(m.planned)...)
-	case m.finished == nil:
+	case m.Finished != nil && m.Stopped != nil && m.Err != nil: // the error only says that the user has stopped it
+		content.Stopped, content.Problem = m.Stopped, nil
+		content.Actions = append([]page.Action{v.offer(resumeAction())}, v.wayBack(m.Planned)...)
+	case m.Finished == nil:
 		v.frame.Reload = 2
-		v.frame.Feed = page.URL("operations", op.id, "events") + "?seen=" + strconv.Itoa(m.count)
+		v.frame.Feed = page.URL("operations", op.ID, "events") + "?seen=" + strconv.Itoa(m.Count)
 		content.Actions = []page.Action{{
-			Label: page.Text("operation.stop"), Explanation: page.Text("operation.stop.explanation"), URL: page.URL("operations", op.id, "stop"), Post: true,
+			Label: page.Text("operation.stop"), Explanation: page.Text("operation.stop.explanation"), URL: page.URL("operations", op.ID, "stop"), Post: true,
 		}}
-	case report.CodeOf(m.err) == report.Interrupted:
+	case report.CodeOf(m.Err) == report.Interrupted:
 		content.Interrupted = true
-		content.Actions = append([]page.Action{v.offer(resumeAction())}, v.wayBack(m.planned)...)
-	case m.err == nil:
-		content.Actions = results(m.planned)
-	case m.err != nil && op.plan != "": // what has to be accepted is accepted there
-		content.Actions = []page.Action{{Label: page.Text("operation.plan"), URL: op.plan}}
+		content.Actions = append([]page.Action{v.offer(resumeAction())}, v.wayBack(m.Planned)...)
+	case m.Err == nil:
+		content.Actions = results(m.Planned)
+	case m.Err != nil && op.Plan != "": // what has to be accepted is accepted there
+		content.Actions = []page.Action{{Label: page.Text("operation.plan"), URL: op.Plan}}
 	}
-	if m.export != "" {
-		content.Actions = append(content.Actions, page.Action{Label: page.Text("operation.export"), URL: page.URL("operations", op.id, "export")})
+	if m.Export != "" {
+		content.Actions = append(content.Actions, page.Action{Label: page.Text("operation.export"), URL: page.URL("operations", op.ID, "export")})
 	}
 	return &answer{document: progressOf(m), content: content}, nil
 }
@@ -101,22 +102,22 @@ func results(o *schema.Operation) []page.Action {
 
 // stopOperation ends an operation before it is done. What it has done stays, and can be resumed.
 func (c *Console) stopOperation(v *visit) (*answer, error) {
-	op := c.operations.find(v.Identity, v.PathValue("id"))
+	op := c.operations.Find(v.Identity, v.PathValue("id"))
 	if op == nil {
 		return nil, noOperation()
 	}
-	op.stopWaiting(c.Now())
-	return &answer{to: page.URL("operations", op.id)}, nil
+	op.StopWaiting(c.Now())
+	return &answer{to: page.URL("operations", op.ID)}, nil
 }
 
 // sendExport sends the data that an operation has exported.
 func (c *Console) sendExport(w http.ResponseWriter, v *visit) {
-	op := c.operations.find(v.Identity, v.PathValue("id"))
-	if op == nil || op.now().export == "" {
+	op := c.operations.Find(v.Identity, v.PathValue("id"))
+	if op == nil || op.State().Export == "" {
 		c.answer(w, v, v.failed(noOperation()))
 		return
 	}
-	path := op.now().export
+	path := op.State().Export
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": filepath.Base(path)}))
 	http.ServeFile(w, v.Request, path)
@@ -131,25 +132,25 @@ func noOperation() error {
 func (c *Console) showOperations(v *visit) (*answer, error) {
 	s, err := c.watched(v, page.SectionOperations, nil)
 	if isVisitor(err) { // they see what they have begun
-		v.frame.Section, s, err = page.SectionOperations, &snapshot{}, nil
+		v.frame.Section, s, err = page.SectionOperations, &live.Snapshot{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	content := &page.Operations{Pending: s.pending()}
+	content := &page.Operations{Pending: s.Pending()}
 	documents := []progress{}
-	for _, op := range c.operations.of(v.Identity) {
-		m := op.now()
+	for _, op := range c.operations.Of(v.Identity) {
+		m := op.State()
 		documents = append(documents, progressOf(m))
 		switch {
-		case m.finished == nil:
-			content.Running = append(content.Running, m.running())
+		case m.Finished == nil:
+			content.Running = append(content.Running, m.Running())
 		case len(content.Recent) < maxFinished:
-			content.Recent = append(content.Recent, m.running())
+			content.Recent = append(content.Recent, m.Running())
 		}
 	}
-	for _, held := range s.locks {
-		content.Locks = append(content.Locks, page.Lock{What: lockName(held.Name), Holder: held.Person, Since: held.Since, Abandoned: !isHeld(held, c.Now())})
+	for _, held := range s.Locks {
+		content.Locks = append(content.Locks, page.Lock{What: lockName(held.Name), Holder: held.Person, Since: held.Since, Abandoned: !live.IsHeld(held, c.Now())})
 	}
 	if len(content.Pending) > 0 {
 		action := v.offer(resumeAction())
@@ -194,10 +195,10 @@ func (c *Console) resume(v *visit) (*answer, error) {
 }
 
 // begin starts an operation of the user and leads to its page.
-func (c *Console) begin(v *visit, planned *schema.Operation, do work) (*answer, error) {
-	op, err := c.operations.begin(v.Identity, planned, "", func(*operation) work { return do })
+func (c *Console) begin(v *visit, planned *schema.Operation, do live.Work) (*answer, error) {
+	op, err := c.operations.Begin(v.Identity, planned, "", func(*live.Operation) live.Work { return do })
 	if err != nil {
 		return nil, err
 	}
-	return &answer{to: page.URL("operations", op.id)}, nil
+	return &answer{to: page.URL("operations", op.ID)}, nil
 }

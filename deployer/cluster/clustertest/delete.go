@@ -102,7 +102,7 @@ func (s *Server) release(object *unstructured.Unstructured) {
 	}
 }
 
-// isHeld reports whether an object that is deleted stays: it has a finalizer, or its namespace is not empty.
+// IsHeld reports whether an object that is deleted stays: it has a finalizer, or its namespace is not empty.
 func (s *Server) isHeld(resource schema.GroupResource, object *unstructured.Unstructured) bool {
 	for _, objects := range s.objects {
 		for _, inside := range objects {

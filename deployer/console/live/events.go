@@ -1,4 +1,4 @@
-package console
+package live
 
 import (
 	"context"
@@ -17,24 +17,23 @@ const (
 	pause     = 250 * time.Millisecond // between two things that are sent to a browser
 )
 
-// event is a server-sent event.
-type event struct {
-	id, name, data string
+// Event is a server-sent event.
+type Event struct {
+	ID, Name, data string
 }
 
-// follower returns what comes next on a stream after the event with this id, which is "" at first. It waits for it until ctx
-// ends. The last one is named "end".
-type follower func(ctx context.Context, id string) ([]event, error)
+// Follower waits for the events after the one with this id, "" for the first ones, until ctx ends. The last event is named "end".
+type Follower func(ctx context.Context, id string) ([]Event, error)
 
-// stream is what ends a stream besides its browser.
-type stream struct {
+// Stream sends events to one browser. Its fields say what ends it, besides the browser.
+type Stream struct {
 	Context context.Context
 	Ended   <-chan struct{} // closed when the session is over
 	Expired func() bool     // reports whether the session is too old
 }
 
-// send ends with the browser, the session, the console or the last event.
-func (s stream) send(w http.ResponseWriter, r *http.Request, next follower) {
+// Send sends what next returns, until the browser, the session or the console ends, or after an event named "end".
+func (s Stream) Send(w http.ResponseWriter, r *http.Request, next Follower) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(s.Context, cancel)()
@@ -63,19 +62,19 @@ func (s stream) send(w http.ResponseWriter, r *http.Request, next follower) {
 		}
 		text := ": still here\n\n"
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			text = event{name: "stale", data: err.Error()}.String()
+			text = Event{Name: "stale", data: err.Error()}.String()
 		}
 		if len(events) > 0 {
 			var all strings.Builder
 			for _, e := range events {
 				all.WriteString(e.String())
 			}
-			text, id = all.String(), events[len(events)-1].id
+			text, id = all.String(), events[len(events)-1].ID
 		}
 		if _, err := io.WriteString(w, text); err != nil || connection.Flush() != nil {
 			return
 		}
-		if len(events) > 0 && events[len(events)-1].name == "end" {
+		if len(events) > 0 && events[len(events)-1].Name == "end" {
 			return
 		}
 		select {
@@ -87,12 +86,12 @@ func (s stream) send(w http.ResponseWriter, r *http.Request, next follower) {
 }
 
 // String writes an event. What begins a line in the data cannot begin one of the stream.
-func (e event) String() string {
+func (e Event) String() string {
 	var b strings.Builder
-	if e.id != "" {
-		b.WriteString("id: " + e.id + "\n")
+	if e.ID != "" {
+		b.WriteString("id: " + e.ID + "\n")
 	}
-	b.WriteString("event: " + e.name + "\n")
+	b.WriteString("event: " + e.Name + "\n")
 	for _, line := range strings.FieldsFunc(report.Clean(e.data), func(r rune) bool { return r == '\n' || r == '\r' }) {
 		b.WriteString("data: " + line + "\n")
 	}
@@ -102,31 +101,31 @@ func (e event) String() string {
 	return b.String() + "\n"
 }
 
-// follow tells a browser that what it shows has changed, until leave is called.
-func (f *feed) follow() (next follower, leave func()) {
+// Follow watches the cluster until leave is called. Next returns an event when a snapshot differs from the one that the browser shows.
+func (f *Feed) Follow() (next Follower, leave func()) {
 	f.watch()
-	return func(ctx context.Context, seen string) ([]event, error) {
+	return func(ctx context.Context, seen string) ([]Event, error) {
 		s, err := f.next(ctx, seen)
 		if err != nil {
 			return nil, err
 		}
-		if s.stale != nil {
-			return []event{{id: s.mark(), name: "stale", data: s.stale.Sentence()}}, nil
+		if s.Stale != nil {
+			return []Event{{ID: s.Mark(), Name: "stale", data: s.Stale.Sentence()}}, nil
 		}
-		return []event{{id: s.mark(), name: "changed"}}, nil
+		return []Event{{ID: s.Mark(), Name: "changed"}}, nil
 	}, f.leave
 }
 
-// follow tells a browser the steps of an operation.
-func (o *operation) follow(ctx context.Context, id string) ([]event, error) {
+// Follow is the [Follower] of the steps of an operation.
+func (o *Operation) Follow(ctx context.Context, id string) ([]Event, error) {
 	seen, _ := strconv.Atoi(id) // what is no number has seen nothing
 	for {
 		last, news := o.progress()
 		switch {
 		case news == nil:
-			return []event{{id: strconv.Itoa(last), name: "end"}}, nil
+			return []Event{{ID: strconv.Itoa(last), Name: "end"}}, nil
 		case last > seen:
-			return []event{{id: strconv.Itoa(last), name: "changed"}}, nil
+			return []Event{{ID: strconv.Itoa(last), Name: "changed"}}, nil
 		}
 		select {
 		case <-news:

@@ -1,4 +1,4 @@
-package console
+package live
 
 import (
 	"context"
@@ -21,15 +21,15 @@ const (
 	maxNote    = 4096 // bytes of a remark on a step
 )
 
-// work is what an operation does, and reports to its sink.
-type work func(ctx context.Context, sink report.Sink) (*schema.Operation, error)
+// Work carries out an operation, and reports its steps to sink.
+type Work func(ctx context.Context, sink report.Sink) (*schema.Operation, error)
 
-// operation is a verb at work, or one that has ended. It goes on when nobody looks.
-type operation struct {
-	id      string
+// Operation is a verb at work, or one that has ended. It goes on without viewers.
+type Operation struct {
+	ID      string
 	owner   *session.Identity
 	planned *schema.Operation
-	plan    string // the page of the plan, "" for what has none
+	Plan    string // the page of the plan, "" for what has none
 	started time.Time
 	stop    context.CancelCauseFunc
 
@@ -44,26 +44,26 @@ type operation struct {
 	news     chan struct{} // closed with each event, and at the end
 }
 
-// operations are those of a console.
-type operations struct {
+// Operations are the operations of a console, of all users.
+type Operations struct {
 	ctx   context.Context // ends them
 	now   func() time.Time
 	done  sync.WaitGroup
 	ended func(owner *session.Identity) // called when an operation of a user has ended
 
 	mu   sync.Mutex
-	list []*operation // the oldest first
+	list []*Operation // the oldest first
 }
 
-// newOperations returns the operations of a console, which end with ctx. It calls ended for each one that has ended.
-func newOperations(ctx context.Context, now func() time.Time, ended func(owner *session.Identity)) *operations {
-	return &operations{ctx: ctx, now: now, ended: ended}
+// NewOperations returns the operations of a console, which end with ctx. It calls ended for each one that has ended.
+func NewOperations(ctx context.Context, now func() time.Time, ended func(owner *session.Identity)) *Operations {
+	return &Operations{ctx: ctx, now: now, ended: ended}
 }
 
-// begin starts an operation. Planned says what it is, and plan is the page that showed it, "" where there was none.
-func (l *operations) begin(owner *session.Identity, planned *schema.Operation, plan string, do func(op *operation) work) (*operation, error) {
+// Begin starts an operation of a user. Planned is its plan, and plan the page that showed it, "" for none.
+func (l *Operations) Begin(owner *session.Identity, planned *schema.Operation, plan string, do func(op *Operation) Work) (*Operation, error) {
 	ctx, stop := context.WithCancelCause(l.ctx)
-	op := &operation{id: rand.Text(), owner: owner, planned: planned, plan: plan, started: l.now(), stop: stop, news: make(chan struct{})}
+	op := &Operation{ID: rand.Text(), owner: owner, planned: planned, Plan: plan, started: l.now(), stop: stop, news: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	running := 0
@@ -93,24 +93,24 @@ func (l *operations) begin(owner *session.Identity, planned *schema.Operation, p
 	return op, nil
 }
 
-// background runs other work of the console, for which wait waits, too.
-func (l *operations) background(work func()) { l.done.Go(work) }
+// Background runs other work of the console, for which Wait waits, too.
+func (l *Operations) Background(work func()) { l.done.Go(work) }
 
-// find returns an operation of a user; nil where the user has none of this name. What others do is not for everybody's eyes.
-func (l *operations) find(owner *session.Identity, id string) *operation {
-	for _, op := range l.of(owner) {
-		if op.id == id {
+// Find returns an operation of a user; nil where the user has none of this name. Users do not see the operations of others.
+func (l *Operations) Find(owner *session.Identity, id string) *Operation {
+	for _, op := range l.Of(owner) {
+		if op.ID == id {
 			return op
 		}
 	}
 	return nil
 }
 
-// of lists the operations of a user, the newest first.
-func (l *operations) of(owner *session.Identity) []*operation {
+// Of lists the operations of a user, the newest first.
+func (l *Operations) Of(owner *session.Identity) []*Operation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var list []*operation
+	var list []*Operation
 	for _, op := range l.list {
 		if op.owner.Key == owner.Key {
 			list = append(list, op)
@@ -120,9 +120,10 @@ func (l *operations) of(owner *session.Identity) []*operation {
 	return list
 }
 
-func (l *operations) running(owner *session.Identity) int {
+// Running counts the operations of a user that are at work.
+func (l *Operations) Running(owner *session.Identity) int {
 	n := 0
-	for _, op := range l.of(owner) {
+	for _, op := range l.Of(owner) {
 		if op.isRunning() {
 			n++
 		}
@@ -130,8 +131,8 @@ func (l *operations) running(owner *session.Identity) int {
 	return n
 }
 
-// wait waits until all operations have ended.
-func (l *operations) wait() (interrupted int) {
+// Wait waits until all operations have ended.
+func (l *Operations) Wait() (interrupted int) {
 	l.done.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +145,7 @@ func (l *operations) wait() (interrupted int) {
 }
 
 // Emit keeps the last event of each step.
-func (o *operation) Emit(e report.Event) {
+func (o *Operation) Emit(e report.Event) {
 	if len(e.Note) > maxNote {
 		e.Note = strings.ToValidUTF8(e.Note[:maxNote], "") + "…"
 	}
@@ -163,7 +164,7 @@ func (o *operation) Emit(e report.Event) {
 	o.tell()
 }
 
-func (o *operation) end(result *schema.Operation, err error, now time.Time) {
+func (o *Operation) end(result *schema.Operation, err error, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.result, o.err, o.finished = result, err, &now
@@ -171,7 +172,7 @@ func (o *operation) end(result *schema.Operation, err error, now time.Time) {
 }
 
 // tell wakes who waits for news. The caller holds o.mu.
-func (o *operation) tell() {
+func (o *Operation) tell() {
 	close(o.news)
 	o.news = make(chan struct{})
 }
@@ -184,8 +185,8 @@ func (stopped) Error() string { return "the user stopped waiting" }
 // Is makes it the end of a context like any other.
 func (stopped) Is(target error) bool { return target == context.Canceled }
 
-// stopWaiting ends an operation before it is done. What it has begun stays.
-func (o *operation) stopWaiting(now time.Time) {
+// StopWaiting interrupts an operation for its user. What was applied stays.
+func (o *Operation) StopWaiting(now time.Time) {
 	o.mu.Lock()
 	if o.finished == nil && o.stopped == nil {
 		o.stopped = &now
@@ -194,21 +195,21 @@ func (o *operation) stopWaiting(now time.Time) {
 	o.stop(stopped{})
 }
 
-// exported remembers the file with data that was exported.
-func (o *operation) exported(path string) {
+// SetExport records the file of exported data.
+func (o *Operation) SetExport(path string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.export = path
 }
 
-func (o *operation) isRunning() bool {
+func (o *Operation) isRunning() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.finished == nil
 }
 
 // progress is the number of events so far, and what is closed at the next one: nil when there will be none.
-func (o *operation) progress() (count int, news <-chan struct{}) {
+func (o *Operation) progress() (count int, news <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.finished == nil {
@@ -217,39 +218,40 @@ func (o *operation) progress() (count int, news <-chan struct{}) {
 	return o.count, news
 }
 
-// moment is an operation as it is now.
-type moment struct {
-	id       string
-	user     string
-	planned  *schema.Operation
+// OperationState is an operation at one moment.
+type OperationState struct {
+	ID       string
+	User     string
+	Planned  *schema.Operation
 	result   *schema.Operation // nil before the end, and where there is none
-	started  time.Time
-	finished *time.Time
-	stopped  *time.Time
-	err      error
-	steps    []report.Event
-	count    int // of events so far
-	export   string
+	Started  time.Time
+	Finished *time.Time
+	Stopped  *time.Time
+	Err      error
+	Steps    []report.Event
+	Count    int // of events so far
+	Export   string
 }
 
-func (o *operation) now() moment {
+// State returns the operation as it is now.
+func (o *Operation) State() OperationState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return moment{
-		id: o.id, user: o.owner.User, planned: o.planned, result: o.result, started: o.started, finished: o.finished, stopped: o.stopped, err: o.err,
-		steps: slices.Clone(o.steps), count: o.count, export: o.export,
+	return OperationState{
+		ID: o.ID, User: o.owner.User, Planned: o.planned, result: o.result, Started: o.started, Finished: o.finished, Stopped: o.stopped, Err: o.err,
+		Steps: slices.Clone(o.steps), Count: o.count, Export: o.export,
 	}
 }
 
-// operation is what the operation did, or would do while there is no result.
-func (m moment) operation() *schema.Operation {
+// Operation is what the operation did, or would do while there is no result.
+func (m OperationState) Operation() *schema.Operation {
 	if m.result != nil {
 		return m.result
 	}
-	return m.planned
+	return m.Planned
 }
 
-// running is the operation as pages show it.
-func (m moment) running() page.Running {
-	return page.Running{Stopped: m.stopped != nil && m.err != nil, ID: m.id, Operation: m.operation(), User: m.user, Started: m.started, Finished: m.finished, Failed: m.err != nil}
+// Running is the operation as pages show it.
+func (m OperationState) Running() page.Running {
+	return page.Running{Stopped: m.Stopped != nil && m.Err != nil, ID: m.ID, Operation: m.Operation(), User: m.User, Started: m.Started, Finished: m.Finished, Failed: m.Err != nil}
 }

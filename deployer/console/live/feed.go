@@ -1,4 +1,9 @@
-package console
+// Package live is what changes while users look at the console: snapshots of the cluster ([Feed]), operations at work ([Operations]),
+// and the streams of server-sent events that tell browsers of changes ([Stream]).
+//
+// A feed reads with the rights of one user. While browsers watch, it reads again when objects change, and now and then; without
+// viewers it reads only for the pages that are asked for.
+package live
 
 import (
 	"context"
@@ -14,42 +19,42 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// While somebody watches, a change in the cluster makes for another look, and so does time: leases run out, pods grow old. Without
-// anybody who watches, what is younger than fresh is shown as it is.
+// While browsers watch, a feed reads again when objects change, and after a time: leases run out, pods grow old. Without viewers a
+// snapshot younger than fresh is shown as it is.
 const (
 	interval = 2 * time.Second        // between two looks at least, and when nobody tells of changes
 	longest  = 15 * time.Second       // between two looks
 	gather   = 100 * time.Millisecond // changes seldom come alone
 	fresh    = time.Second
-	sight    = pageTimeout * 5 / 6     // for a look, which ends before whoever waits for it gives up
+	sight    = PageTimeout * 5 / 6     // for a look, which ends before whoever waits for it gives up
 	retry    = 2 * time.Second         // for which a look tries to reach an API server that does not answer: it is told then, and there is another look
 	pulse    = time.Second             // between two questions whether the API server is there, while somebody watches
 	unheard  = 1500 * time.Millisecond // after which it is not
 	soon     = 50 * time.Millisecond   // a browser that has to wait longer gets the frame of its page first
 )
 
-// pageTimeout bounds the time in which a page is answered.
-const pageTimeout = 30 * time.Second
+// PageTimeout bounds the time in which a page is answered.
+const PageTimeout = 30 * time.Second
 
 // maxFeeds bounds the feeds of one user; those without viewers make room.
 const maxFeeds = 50
 
-// source is where a feed gets its snapshots from, with the rights of one user.
-type source struct {
+// Source is where a feed gets its snapshots from, with the rights of one user.
+type Source struct {
 	Context context.Context // ends what goes on while browsers watch
 	Now     func() time.Time
 	Cluster *cluster.Cluster
-	See     func(ctx context.Context) (*snapshot, error)         // reads everything that is shown
+	See     func(ctx context.Context) (*Snapshot, error)         // reads everything that is shown
 	Ask     func(ctx context.Context) (*schema.AlertList, error) // asks Prometheus
 }
 
-// feed keeps the last snapshot of an identity and, while some of its browsers watch, gets new ones: one request of each
-// kind, however many browsers there are.
-type feed struct {
-	source
+// Feed keeps the last snapshot of a user and, while browsers watch, reads new ones: one request of each kind, however many browsers
+// there are.
+type Feed struct {
+	Source
 
 	mu      sync.Mutex
-	last    *snapshot
+	last    *Snapshot
 	looking chan struct{}  // closed when the look that is under way has ended; nil when there is none
 	reads   *cluster.Reads // of that look
 	err     error          // of the last look
@@ -60,29 +65,29 @@ type feed struct {
 	wake    chan struct{} // has something when the next look is due at once
 	apart   time.Duration // how long after a look the next one begins, unless a change is told
 
-	heard  heard
+	heard  AlertAnswer
 	asking chan struct{} // closed when the answer is there; nil while nobody is asked
 }
 
-// feeds are those of an identity: of everything, and of the environments that a visitor looks at.
-type feeds struct {
+// Feeds are the feeds of one user: of everything, and of the environments that a visitor looks at.
+type Feeds struct {
 	mu  sync.Mutex
-	all map[survey.EnvironmentOptions]*feed
+	all map[survey.EnvironmentOptions]*Feed
 }
 
-// of returns the feed of something, which is made when nobody has looked at it for long.
-func (l *feeds) of(what survey.EnvironmentOptions, from source) *feed {
+// Of returns the feed of everything, or of what a visitor looks at. A new one reads from this source.
+func (l *Feeds) Of(what survey.EnvironmentOptions, from Source) *Feed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.all[what]; f != nil {
 		return f
 	}
 	if len(l.all) >= maxFeeds {
-		maps.DeleteFunc(l.all, func(_ survey.EnvironmentOptions, f *feed) bool { return f.isIdle() })
+		maps.DeleteFunc(l.all, func(_ survey.EnvironmentOptions, f *Feed) bool { return f.isIdle() })
 	}
-	f := &feed{source: from, wake: make(chan struct{}, 1)}
+	f := &Feed{Source: from, wake: make(chan struct{}, 1)}
 	if l.all == nil {
-		l.all = map[survey.EnvironmentOptions]*feed{}
+		l.all = map[survey.EnvironmentOptions]*Feed{}
 	}
 	l.all[what] = f
 	return f
@@ -90,16 +95,16 @@ func (l *feeds) of(what survey.EnvironmentOptions, from source) *feed {
 
 // isFresh tells whether the last snapshot can be shown as it is. While browsers watch, changes make for other ones, and in a large
 // cluster a look takes longer than a page may.
-func (f *feed) isFresh(now time.Time) bool {
-	if f.last == nil || f.last.stale != nil || f.last.refused != nil || f.expired {
+func (f *Feed) isFresh(now time.Time) bool {
+	if f.last == nil || f.last.Stale != nil || f.last.refused != nil || f.expired {
 		return false
 	}
 	age := now.Sub(f.last.at)
-	return age < fresh || f.viewers > 0 && age < f.apart+pageTimeout
+	return age < fresh || f.viewers > 0 && age < f.apart+PageTimeout
 }
 
-// expire makes the next looks new ones: something was changed.
-func (l *feeds) expire() {
+// Expire makes all feeds read again, after a change.
+func (l *Feeds) Expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, f := range l.all {
@@ -107,16 +112,16 @@ func (l *feeds) expire() {
 	}
 }
 
-func (f *feed) isIdle() bool {
+func (f *Feed) isIdle() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.viewers == 0 && f.looking == nil
 }
 
-// look returns a snapshot that is younger than fresh. When there can be none the last one is returned, which says so; the
-// error is for when there never was one, and for whoever may not see it any more. Slow, unless it is nil, is called when the API
-// server has begun to answer and the rest takes its time.
-func (f *feed) look(ctx context.Context, slow func()) (*snapshot, error) {
+// Read returns a snapshot that is younger than fresh. Where the cluster cannot be read it returns the last one, marked as stale. It
+// fails when there never was a snapshot, and when the user is no longer allowed to see it. Slow, unless nil, is called when the API
+// server has begun to answer and the rest takes longer.
+func (f *Feed) Read(ctx context.Context, slow func()) (*Snapshot, error) {
 	f.mu.Lock()
 	if f.isFresh(f.Now()) {
 		defer f.mu.Unlock()
@@ -141,7 +146,7 @@ func (f *feed) look(ctx context.Context, slow func()) (*snapshot, error) {
 }
 
 // startLook returns the look that is under way, or a new one, and what it reads. The caller has the lock of the feed.
-func (f *feed) startLook(ctx context.Context) (ended <-chan struct{}, reads *cluster.Reads) {
+func (f *Feed) startLook(ctx context.Context) (ended <-chan struct{}, reads *cluster.Reads) {
 	if f.looking == nil {
 		f.looking, f.expired = make(chan struct{}), false
 		// Others wait for it as well: it does not end because one of them goes away.
@@ -153,7 +158,7 @@ func (f *feed) startLook(ctx context.Context) (ended <-chan struct{}, reads *clu
 }
 
 // lookAgain waits for the end of a look.
-func (f *feed) lookAgain(ctx context.Context) {
+func (f *Feed) lookAgain(ctx context.Context) {
 	f.mu.Lock()
 	looking, _ := f.startLook(ctx)
 	f.mu.Unlock()
@@ -179,14 +184,14 @@ func takesLong(ctx context.Context, looking <-chan struct{}, reads *cluster.Read
 	return true
 }
 
-func (f *feed) lookNow(ctx context.Context, looking chan struct{}, reads *cluster.Reads) {
+func (f *Feed) lookNow(ctx context.Context, looking chan struct{}, reads *cluster.Reads) {
 	ctx, cancel := context.WithTimeout(cluster.WithRetry(ctx, retry), sight)
 	defer cancel()
 	at := f.Now()
 	next, err := f.See(ctx)
-	err = orTooSlow(err)
+	err = ExplainTimeout(err)
 	if err == nil {
-		next.at, next.reads, next.digest = at, reads, digest(next.status, next.working(at), next.environment, next.loader)
+		next.at, next.reads, next.digest = at, reads, Digest(next.Status, next.working(at), next.Environment, next.Loader)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,23 +202,23 @@ func (f *feed) lookNow(ctx context.Context, looking chan struct{}, reads *cluste
 	case f.last == nil:
 		return
 	case report.CodeOf(err) == report.Forbidden || report.CodeOf(err) == report.NotFound:
-		next = &snapshot{digest: "refused", at: at, refused: err}
+		next = &Snapshot{digest: "refused", at: at, refused: err}
 	default: // what was seen stays
 		next = f.last.outdated(err)
 	}
-	next.heard = heard{}
-	if f.Now().Sub(f.heard.when) < pageTimeout { // else nobody has watched since
-		next.heard = f.heard
+	next.AlertAnswer = AlertAnswer{}
+	if f.Now().Sub(f.heard.when) < PageTimeout { // else nobody has watched since
+		next.AlertAnswer = f.heard
 	}
 	f.publish(next)
 }
 
 // keepAsking asks whether the API server is there: a watch does not tell that it hangs, and the next look may be far away.
-func (f *feed) keepAsking(ctx context.Context) {
+func (f *Feed) keepAsking(ctx context.Context) {
 	away := false
 	for ctx.Err() == nil {
 		asking, stop := context.WithTimeout(cluster.WithRetry(ctx, 0), unheard)
-		err := orTooSlow(f.Cluster.Ping(asking))
+		err := ExplainTimeout(f.Cluster.Ping(asking))
 		stop()
 		code := report.CodeOf(err)
 		if err != nil && ctx.Err() == nil && code != report.Forbidden && code != report.Unauthenticated {
@@ -231,16 +236,16 @@ func (f *feed) keepAsking(ctx context.Context) {
 }
 
 // miss says that nothing newer than the last snapshot can be had.
-func (f *feed) miss(why error) {
+func (f *Feed) miss(why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.last != nil && f.last.stale == nil && f.last.refused == nil {
+	if f.last != nil && f.last.Stale == nil && f.last.refused == nil {
 		f.publish(f.last.outdated(why))
 	}
 }
 
 // lookSoon makes the next look one that begins now.
-func (f *feed) lookSoon() {
+func (f *Feed) lookSoon() {
 	select {
 	case f.wake <- struct{}{}:
 	default:
@@ -248,8 +253,8 @@ func (f *feed) lookSoon() {
 }
 
 // publish makes a snapshot the last one. The caller has the mutex.
-func (f *feed) publish(next *snapshot) {
-	changed := f.last == nil || next.mark() != f.last.mark()
+func (f *Feed) publish(next *Snapshot) {
+	changed := f.last == nil || next.Mark() != f.last.Mark()
 	f.last = next
 	if changed && f.news != nil {
 		close(f.news)
@@ -258,14 +263,14 @@ func (f *feed) publish(next *snapshot) {
 }
 
 // expire makes the next look a new one.
-func (f *feed) expire() {
+func (f *Feed) expire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.expired = true
 }
 
 // watch looks again when something has changed until leave is called by as many as have called watch.
-func (f *feed) watch() {
+func (f *Feed) watch() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.viewers++; f.viewers > 1 {
@@ -278,7 +283,7 @@ func (f *feed) watch() {
 	go f.keepAsking(ctx)
 }
 
-func (f *feed) keepLooking(ctx context.Context) {
+func (f *Feed) keepLooking(ctx context.Context) {
 	follower := f.Cluster.Follower(ctx)
 	defer follower.Close()
 	for ctx.Err() == nil {
@@ -307,7 +312,7 @@ func (f *feed) keepLooking(ctx context.Context) {
 }
 
 // followable is what the last look has read, nil when it failed: then only another one tells whether anything has changed.
-func (f *feed) followable() *cluster.Reads {
+func (f *Feed) followable() *cluster.Reads {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.last == nil || f.err != nil {
@@ -316,13 +321,13 @@ func (f *feed) followable() *cluster.Reads {
 	return f.last.reads
 }
 
-func (f *feed) lookAfter(apart time.Duration) {
+func (f *Feed) lookAfter(apart time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.apart = apart
 }
 
-func (f *feed) leave() {
+func (f *Feed) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.viewers--; f.viewers == 0 {
@@ -331,12 +336,12 @@ func (f *feed) leave() {
 }
 
 // next waits until something else is seen than what a browser has.
-func (f *feed) next(ctx context.Context, seen string) (*snapshot, error) {
+func (f *Feed) next(ctx context.Context, seen string) (*Snapshot, error) {
 	for {
 		f.mu.Lock()
 		last, news := f.last, f.news
 		f.mu.Unlock()
-		if last != nil && last.mark() != seen {
+		if last != nil && last.Mark() != seen {
 			return last, nil
 		}
 		select {
@@ -347,8 +352,8 @@ func (f *feed) next(ctx context.Context, seen string) (*snapshot, error) {
 	}
 }
 
-// orTooSlow says in words that nobody waits any longer.
-func orTooSlow(err error) error {
+// ExplainTimeout replaces the end of a deadline by an error that says what took too long; other errors stay.
+func ExplainTimeout(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && report.CodeOf(err) == report.Failure {
 		return report.Errorf(report.Timeout, "the API server takes too long to answer").WithHint("try again later: %s", report.Run("deploy doctor"))
 	}
