@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -19,6 +20,7 @@ type Request struct {
 	Against           string          // path of the older version, "" for none
 	Deep              bool            // read every blob
 	Fix               bool            // correct what is mechanical, in projects
+	Overrides         build.Overrides // change the solution.yaml of a project, as in a build of it
 }
 
 // Report has the findings about each path of a request, in the order of the paths.
@@ -92,7 +94,7 @@ func judge(ctx context.Context, path string, older *target.Target, r Request) (*
 
 // judgeOnce opens a target and judges it. It returns the files that it corrected.
 func judgeOnce(ctx context.Context, path string, older *target.Target, r Request, fix bool) (*judged, []string, error) {
-	o, err := open(ctx, path, r.Deep)
+	o, err := open(ctx, path, r.Deep, r.Overrides)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -33,7 +33,7 @@ func (o *opened) close() {
 
 // open tells by what lies there: a project, a directory with the content of an archive, an ISO image. Of a project it reads tar
 // files with images when deep is set. The caller closes what it gets.
-func open(ctx context.Context, name string, deep bool) (*opened, error) {
+func open(ctx context.Context, name string, deep bool, overrides build.Overrides) (*opened, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, report.Errorf(report.Usage, "%w", err)
@@ -43,7 +43,7 @@ func open(ctx context.Context, name string, deep bool) (*opened, error) {
 	case !info.IsDir():
 		err = o.openISO()
 	case isProject(name):
-		err = o.openProject(ctx, deep)
+		err = o.openProject(ctx, deep, overrides)
 	default:
 		o.Target, err = target.OpenDirectory(o.sources, name)
 	}
@@ -72,8 +72,8 @@ func (o *opened) openISO() error {
 	return nil
 }
 
-func (o *opened) openProject(ctx context.Context, deep bool) error {
-	project, err := build.Load(o.path, build.Overrides{})
+func (o *opened) openProject(ctx context.Context, deep bool, overrides build.Overrides) error {
+	project, err := build.Load(o.path, overrides)
 	if err != nil {
 		o.Target, err = target.OpenRefused(err)
 		return err
@@ -121,7 +121,7 @@ func openOlder(ctx context.Context, name string) (*opened, error) {
 	if name == "" {
 		return &opened{}, nil
 	}
-	o, err := open(ctx, name, false)
+	o, err := open(ctx, name, false, build.Overrides{})
 	if err == nil && o.Solution == nil {
 		o.close()
 		err = report.Errorf(report.Invalid, "%s: the manifest cannot be read", name).WithHint("see: solutionctl lint %s", name)

@@ -3,6 +3,7 @@ package lint
 import (
 	"context"
 
+	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -24,7 +25,7 @@ type ImageUse struct {
 func Why(ctx context.Context, paths []string, image string) ([]ImageUse, error) {
 	var all []ImageUse
 	for _, path := range paths {
-		o, err := open(ctx, path, false)
+		o, err := open(ctx, path, false, build.Overrides{})
 		if err != nil {
 			return nil, report.Errorf(report.CodeOf(err), "%s: %w", path, err)
 		}

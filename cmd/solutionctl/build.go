@@ -25,7 +25,7 @@ type buildFlags struct {
 	sha256sum, md5, check  bool
 	signing                keyFlags
 	expires                string
-	planOnly               bool
+	planOnly, noLint       bool
 }
 
 func newBuildCommand(a *app) *cobra.Command {
@@ -47,6 +47,9 @@ An image comes from one of these sources:
   solution:FILE:NAME:TAG       an image of an earlier archive
 
 Relative paths in solution.yaml start from its directory, those of --image and --add-image from the current one.
+
+Before that, the project is checked as 'solutionctl lint' does, without the content of images: an error ends the build, and --no-lint
+builds all the same. With --sign-key and a key that does not exist, a key pair is made when you confirm it.
 
 The archive is written to NAME-VERSION.iso.partial and renamed when it is complete. A build that was interrupted is
 completed by running it again. The same input gives the same bytes; --check proves it.`,
@@ -79,6 +82,7 @@ completed by running it again. The same input gives the same bytes; --check prov
 	flags.StringVar(&f.expires, "expires", "", "refuse the signature after this `TIME` (2028-01-31 or RFC 3339)")
 	flags.BoolVar(&f.md5, "implant-md5", false, "implant the checksum that checkisomd5 reads")
 	flags.BoolVar(&f.check, "check", false, "build a second time and compare every byte")
+	flags.BoolVar(&f.noLint, "no-lint", false, "build the project whatever lint finds in it")
 	flags.BoolVar(&f.planOnly, "plan", false, "print what the archive would hold, and write nothing")
 	return cmd
 }
@@ -104,6 +108,11 @@ func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 		return err
 	}
 	defer source.Close() //nolint:errcheck // a directory that was only read
+	if !f.planOnly {
+		if err = a.beforeBuild(ctx, source, project, &f); err != nil {
+			return err
+		}
+	}
 	resolver, err := a.newResolver(source, f)
 	if err != nil {
 		return err

@@ -15,7 +15,10 @@ import (
 )
 
 // keyFlags name a private key and where its password is.
-type keyFlags struct{ key, passwordFile string }
+type keyFlags struct {
+	key, passwordFile string
+	known             []byte // the password, where the key was made a moment ago
+}
 
 func (f *keyFlags) add(cmd *cobra.Command, usage string) {
 	cmd.Flags().StringVar(&f.key, "key", "", usage)
@@ -64,6 +67,9 @@ func loadKey(ctx context.Context, name string, password key.PasswordFunc) (*key.
 
 // password reads a password: from the file, else from the environment, else from the person at the terminal.
 func (a *app) password(ctx context.Context, f keyFlags, isNew bool) ([]byte, error) {
+	if f.known != nil {
+		return f.known, nil
+	}
 	if f.passwordFile != "" {
 		a.warnOfReaders(f.passwordFile)
 		data, err := os.ReadFile(f.passwordFile)

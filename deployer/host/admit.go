@@ -279,24 +279,32 @@ func notAtImport() []string {
 		string(lint.GroupKubernetes), string(lint.GroupOperator), string(lint.GroupMonitoring), string(lint.GroupUpgrade))
 }
 
+// neverDeployed are rules for the developer whose errors end each deployment of the archive.
+var neverDeployed = []string{"SOL311", "SOL411", "SOL419"}
+
 // lint judges the archive by the rules that matter to whoever imports it.
 func (d *admission) lint(ctx context.Context, c *admitted, r *chunk.Reader) error {
 	opened, err := target.OpenISO(r, r.Size())
 	if err != nil {
 		return err
 	}
-	result, err := lint.Run(ctx, opened, lint.Options{Disable: notAtImport()})
+	result, err := lint.Run(ctx, opened, lint.Options{Disable: notAtImport(), Enable: neverDeployed})
 	if err != nil {
 		return err
 	}
 	report.SortFindings(result.Findings)
-	c.findings = result.Findings
 	var found []report.Finding
-	for _, f := range result.Findings {
-		if f.Severity == report.SeverityError {
+	for i, f := range result.Findings {
+		switch {
+		case f.Severity != report.SeverityError:
+		case slices.Contains(neverDeployed, f.Rule):
+			result.Findings[i].Severity = report.SeverityWarning
+			d.Sink.Emit(report.Event{Step: "lint", Name: c.source.Path, State: report.Warning, Note: fmt.Sprintf("it can never be deployed: %s [%s]", f, f.Rule)})
+		default:
 			found = append(found, f)
 		}
 	}
+	c.findings = result.Findings
 	if len(found) == 0 {
 		return nil
 	}
