@@ -15,7 +15,7 @@ func (c *Console) alerts(v *visit) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, heard, err := c.everything(v.Identity).AwaitAlerts(v.Context())
+	s, heard, err := c.server.everything(v.Identity).AwaitAlerts(v.Context())
 	if err != nil {
 		return nil, err
 	}

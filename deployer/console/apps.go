@@ -288,7 +288,7 @@ func (c *Console) changeApp(v *visit, o apps.Options, exists *schema.App, verb s
 			return c.appForm(v, o, exists, nil, err)
 		}
 	}
-	return c.begin(v, appOperation(verb, o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+	return c.server.begin(v, appOperation(verb, o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		_, err := change(ctx, v.deployer(sink).Apps, set)
 		return nil, err
 	})
@@ -308,7 +308,7 @@ func (c *Console) scaleApp(v *visit) (*answer, error) {
 	if err != nil || replicas < 0 {
 		return nil, report.Errorf(report.Usage, "%q is not a number of at least 0", v.PostFormValue("replicas"))
 	}
-	return c.begin(v, appOperation("scale", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+	return c.server.begin(v, appOperation("scale", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		_, err := v.deployer(sink).Apps.Scale(ctx, apps.ScaleOptions{Options: o, Replicas: replicas})
 		return nil, err
 	})
@@ -340,7 +340,7 @@ func (c *Console) deleteApp(v *visit) (*answer, error) {
 	if v.PostFormValue("confirm") != o.Name {
 		return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", o.Name)
 	}
-	return c.begin(v, appOperation("delete-app", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+	return c.server.begin(v, appOperation("delete-app", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		return nil, v.deployer(sink).Apps.Delete(ctx, o)
 	})
 }

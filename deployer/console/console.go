@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/support/doctor"
@@ -74,15 +73,9 @@ type Options struct {
 // Console serves the pages. Its methods may be called by several goroutines at once.
 type Console struct {
 	Options
-	pages   *page.Pages
-	base    string // path of the origin, without a slash at the end
-	secure  bool   // browsers come by TLS
+	server  *Server
 	handler http.Handler
-
-	ctx        context.Context // of everything that outlives a request
-	sessions   *session.Manager
-	operations *live.Operations
-	imports    *imports
+	imports *imports
 }
 
 // New returns a console. What it does beyond a request ends with ctx; [Console.Wait] waits for that.
@@ -97,16 +90,18 @@ func New(ctx context.Context, o Options) (*Console, error) {
 	if o.Sink == nil {
 		o.Sink = report.Discard
 	}
-	c := &Console{Options: o, base: strings.TrimRight(origin.EscapedPath(), "/"), secure: origin.Scheme == "https", ctx: ctx}
-	if c.pages, err = page.New(c.base); err != nil {
+	base := strings.TrimRight(origin.EscapedPath(), "/")
+	pages, err := page.New(base)
+	if err != nil {
 		return nil, err
 	}
-	c.sessions = session.New(session.Options{
-		Connect: o.Connect, ConnectAs: o.ConnectAs, Origin: o.Origin, Links: o.Links, Tokens: o.Tokens, Provider: o.Provider, Keys: o.Keys,
-		Base: c.base, Secure: c.secure, Sink: o.Sink, Now: o.Now, ShowLogin: c.showLogin,
-		UserState: func() any { return &userState{} }, BrowserState: func() any { return &browserState{} },
-	})
-	c.operations = live.NewOperations(ctx, o.Now, func(owner *session.Identity) { stateOf(owner).feeds.Expire() })
+	c := &Console{Options: o, server: newServer(serverOptions{
+		Context: ctx, Pages: pages, FormPage: formPage, Version: o.Version, Host: o.Host, LockWait: o.LockWait, Sink: o.Sink, Now: o.Now,
+		Login: session.Options{
+			Connect: o.Connect, ConnectAs: o.ConnectAs, Origin: o.Origin, Links: o.Links, Tokens: o.Tokens, Provider: o.Provider, Keys: o.Keys,
+			Base: base, Secure: origin.Scheme == "https", Sink: o.Sink, Now: o.Now,
+		},
+	})}
 	if err = c.openImports(); err != nil {
 		return nil, err
 	}
@@ -119,10 +114,10 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.handler.
 
 // Wait waits until the operations have ended, which they do when the context of the console does, and returns how many of
 // them were interrupted.
-func (c *Console) Wait() (interrupted int) { return c.operations.Wait() }
+func (c *Console) Wait() (interrupted int) { return c.server.Operations.Wait() }
 
 // NewLink returns a link that logs in the user who follows it first, with the rights of the user who runs the program.
-func (c *Console) NewLink() string { return c.sessions.NewLink() }
+func (c *Console) NewLink() string { return c.server.Sessions.NewLink() }
 
 // onInstance is the pattern of the pages of an instance.
 const onInstance = "/environments/{environment}/apps/{namespace}/{kind}/{name}"
@@ -132,19 +127,19 @@ const onComponents = "/environments/{environment}/components/{solution}"
 
 func (c *Console) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /static/", c.pages.Static())
-	mux.HandleFunc("GET /login", c.sessions.Login)
+	mux.Handle("GET /static/", c.server.Pages.Static())
+	mux.HandleFunc("GET /login", c.server.Sessions.Login)
 	if c.Links {
-		mux.HandleFunc("GET /start", c.sessions.Start)
+		mux.HandleFunc("GET /start", c.server.Sessions.Start)
 	}
 	if c.Tokens {
-		mux.HandleFunc("POST /login/token", c.sessions.LoginToken)
+		mux.HandleFunc("POST /login/token", c.server.Sessions.LoginToken)
 	}
 	if c.Provider != nil {
-		mux.HandleFunc("GET /auth/start", c.sessions.StartProvider)
-		mux.HandleFunc("GET /auth/callback", c.sessions.FinishProvider)
+		mux.HandleFunc("GET /auth/start", c.server.Sessions.StartProvider)
+		mux.HandleFunc("GET /auth/callback", c.server.Sessions.FinishProvider)
 	}
-	mux.HandleFunc("POST /logout", c.sessions.Logout)
+	mux.HandleFunc("POST /logout", c.server.Sessions.Logout)
 	for pattern, read := range map[string]handler{
 		"/{$}":                                 c.overview,
 		"/solutions":                           c.solutions,
@@ -173,11 +168,11 @@ func (c *Console) routes() http.Handler {
 		"/operations/{id}":                     c.showOperation,
 		"/":                                    c.nothing,
 	} {
-		mux.Handle("GET "+pattern, c.handle(read))
+		mux.Handle("GET "+pattern, c.server.handle(read))
 	}
 	for pattern, v := range verbs {
-		mux.Handle("GET "+pattern, c.handle(c.plan(v)))
-		mux.Handle("POST "+pattern, c.handle(c.perform(v)))
+		mux.Handle("GET "+pattern, c.server.handle(c.plan(v)))
+		mux.Handle("POST "+pattern, c.server.handle(c.perform(v)))
 	}
 	for pattern, change := range map[string]handler{
 		"/environments":                    c.createEnvironment,
@@ -195,17 +190,22 @@ func (c *Console) routes() http.Handler {
 		"/settings/remove":                 c.changeSettings(c.removeSetting),
 		"/solutions/{solution}/unimport":   c.unimport,
 	} {
-		mux.Handle("POST "+pattern, c.handle(change))
+		mux.Handle("POST "+pattern, c.server.handle(change))
 	}
-	mux.Handle("POST /import", c.signedIn(c.sendForm))
+	mux.Handle("POST /import", c.server.signedIn(c.sendForm))
 	mux.Handle("POST /uploads", c.tus(c.beginUpload))
 	mux.Handle("HEAD /uploads/{id}", c.tus(c.tellUpload))
 	mux.Handle("PATCH /uploads/{id}", c.tus(c.takePiece))
 	mux.Handle("DELETE /uploads/{id}", c.tus(c.endUpload))
-	mux.Handle("GET /import/{id}/events", c.stream(c.followExamination))
-	mux.Handle("POST /support", c.signedIn(c.sendSupport))
-	mux.Handle("GET /operations/{id}/export", c.signedIn(c.sendExport))
-	mux.Handle("GET /operations/{id}/events", c.stream(c.followOperation))
-	mux.Handle("GET /events", c.stream(c.followStatus))
+	mux.Handle("GET /import/{id}/events", c.server.stream(c.followExamination))
+	mux.Handle("POST /support", c.server.signedIn(c.sendSupport))
+	mux.Handle("GET /operations/{id}/export", c.server.signedIn(c.sendExport))
+	mux.Handle("GET /operations/{id}/events", c.server.stream(c.followOperation))
+	mux.Handle("GET /events", c.server.stream(c.followStatus))
 	return mux
+}
+
+// nothing is every page that is not there.
+func (c *Console) nothing(*visit) (*answer, error) {
+	return nil, report.Errorf(report.NotFound, "there is no such page")
 }

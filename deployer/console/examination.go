@@ -96,11 +96,11 @@ func (c *Console) examine(v *visit, key string, e *examined, open opener) (*exam
 		delete(i.examined, oldest)
 	}
 	i.examined[full] = e
-	c.operations.Background(func() {
+	c.server.Operations.Background(func() {
 		defer close(e.done)
 		a, err := open()
 		if err == nil {
-			e.result, err = c.Archives.Examine(c.ctx, token, a, nil)
+			e.result, err = c.Archives.Examine(c.server.Context, token, a, nil)
 			err = errors.Join(err, a.File.Close())
 		}
 		if e.err = err; refused(err) {
@@ -165,7 +165,7 @@ func (c *Console) brings(v *visit, r *host.Examination) []string {
 		lines = append(lines, page.Text("brings.known"))
 	}
 	line := page.Count("brings.images", len(r.Brings.Images))
-	if s, err := c.everything(v.Identity).Read(v.Context(), nil); err == nil {
+	if s, err := c.server.everything(v.Identity).Read(v.Context(), nil); err == nil {
 		if active := s.Active(r.Solution); active != "" && active != r.Version {
 			if known, err := v.deployer(nil).Records.Imports(v.Context()); err == nil {
 				line += page.Text("brings.new", newImages(r, known, active), active)

@@ -26,7 +26,7 @@ func (c *Console) guard(host string, next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
 		h.Set("Cache-Control", "no-store") // what is no secret says so itself
-		if c.secure {
+		if c.server.Login.Secure {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		if r.URL.Path == "/healthz" { // those who supervise the program call it by its address
@@ -49,13 +49,13 @@ func (c *Console) guard(host string, next http.Handler) http.Handler {
 // below answers what is below the path of the origin, and nothing beside it. The router would lead a path that is not clean to
 // one without that path.
 func (c *Console) below(next http.Handler) http.Handler {
-	next = http.StripPrefix(c.base, next)
+	next = http.StripPrefix(c.server.Login.Base, next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		escaped := r.URL.EscapedPath()
 		switch {
-		case c.base != "" && escaped == c.base:
-			http.Redirect(w, r, c.base+"/", http.StatusSeeOther)
-		case !strings.HasPrefix(escaped, c.base+"/") || r.URL.Path != clean(r.URL.Path):
+		case c.server.Login.Base != "" && escaped == c.server.Login.Base:
+			http.Redirect(w, r, c.server.Login.Base+"/", http.StatusSeeOther)
+		case !strings.HasPrefix(escaped, c.server.Login.Base+"/") || r.URL.Path != clean(r.URL.Path):
 			http.NotFound(w, r)
 		default:
 			next.ServeHTTP(w, r)

@@ -49,14 +49,14 @@ func (c *Console) openImports() (err error) {
 	if c.imports.spool, err = upload.Open(c.Uploads, c.Now); err != nil {
 		return err
 	}
-	c.operations.Background(func() {
+	c.server.Operations.Background(func() {
 		tick := time.NewTicker(sweeping)
 		defer tick.Stop()
 		for {
 			c.imports.spool.Sweep()
 			select {
 			case <-tick.C:
-			case <-c.ctx.Done():
+			case <-c.server.Context.Done():
 				return
 			}
 		}
@@ -220,7 +220,7 @@ func (c *Console) beginImport(v *visit, e *examined, open opener, over func()) (
 	planned := &schema.Operation{
 		Operation: deployer.VerbImport, Solution: e.result.Solution, Version: e.result.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 	}
-	return c.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+	return c.server.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		token, err := v.credentials(ctx)
 		if err != nil {
 			return nil, err

@@ -8,7 +8,7 @@ import (
 )
 
 // showLogin shows the ways to log in, and why the last attempt failed; the status 0 is that of the failure.
-func (c *Console) showLogin(w http.ResponseWriter, r *http.Request, status int, to string, failure error) {
+func (c *Server) showLogin(w http.ResponseWriter, r *http.Request, status int, to string, failure error) {
 	content := &page.Login{}
 	if status == 0 {
 		status = statusOf(failure)
@@ -16,13 +16,13 @@ func (c *Console) showLogin(w http.ResponseWriter, r *http.Request, status int, 
 	if ended := session.EndedReason(r); ended != "" {
 		content.Ended = page.Text("login.ended." + ended)
 	}
-	if c.Provider != nil {
+	if c.Login.Provider != nil {
 		content.Organisation = &page.Action{Label: page.Text("login.organisation"), URL: page.Query("/auth/start", "to", to), Weight: page.WeightPrimary}
 	}
-	if c.Tokens {
+	if c.Login.Tokens {
 		content.Token = &page.Action{Label: page.Text("login.button"), URL: "/login/token", Post: true, Fields: []page.Hidden{{Name: "to", Value: to}}, Weight: page.WeightPrimary}
 	}
-	if c.Links {
+	if c.Login.Links {
 		content.Local = page.Text("login.link")
 	}
 	c.render(w, r, status, page.View{Frame: page.Frame{Version: c.Version, Now: c.Now(), Problem: page.ProblemOf(failure)}, Content: content})

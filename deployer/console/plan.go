@@ -65,7 +65,7 @@ func (c *Console) perform(of verb) handler {
 			return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", name)
 		}
 		p.order.Expect = p.planned.Digest // again under the lock: until then others may change what the plan was made of
-		op, err := c.operations.Begin(v.Identity, p.planned, v.URL.EscapedPath()+"?"+o.kept(v).Encode(), func(op *live.Operation) live.Work {
+		op, err := c.server.Operations.Begin(v.Identity, p.planned, v.URL.EscapedPath()+"?"+o.kept(v).Encode(), func(op *live.Operation) live.Work {
 			return func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 				p.order.export = c.exportTo(op, o.subject())
 				return of.run(ctx, v.deployer(sink), p.order)
@@ -174,7 +174,8 @@ func (c *Console) readOrder(of verb, v *visit) (*order, *live.Snapshot, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := c.everything(v.Identity).Read(v.Context(), nil)
+	o.configuration = c.Configuration
+	s, err := c.server.everything(v.Identity).Read(v.Context(), nil)
 	if isVisitor(err) && o.environment != "" {
 		o.namespace = cmp.Or(o.namespace, v.opened.namespace(o.environment))
 		s, err = c.lookAtOne(v, o.environment, o.namespace)

@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -20,8 +21,8 @@ type visit struct {
 	*session.Session
 	*userState
 	*browserState
-	console *Console
-	frame   page.Frame
+	server *Server
+	frame  page.Frame
 	// frameFirst sends the frame of a page that takes long, with the title of this content, and sets finish, which sends the rest.
 	// It is nil for programs.
 	frameFirst func(page.Content)
@@ -42,20 +43,20 @@ type answer struct {
 
 // deployer has the verbs with the rights of the user.
 func (v *visit) deployer(sink report.Sink) *deployer.Deployer {
-	return v.console.deployer(v.Identity, sink)
+	return v.server.deployer(v.Identity, sink)
 }
 
 // deployer has the verbs with the rights of a user.
-func (c *Console) deployer(i *session.Identity, sink report.Sink) *deployer.Deployer {
+func (c *Server) deployer(i *session.Identity, sink report.Sink) *deployer.Deployer {
 	return deployer.New(deployer.Config{
 		Cluster: i.Cluster, Sink: sink, Now: c.Now, Version: c.Version, Identity: i.User + "@" + c.Host, LockWait: c.LockWait,
 	})
 }
 
 // signedIn lets in who is logged in, and shows others how to.
-func (c *Console) signedIn(next func(http.ResponseWriter, *visit)) http.Handler {
+func (c *Server) signedIn(next func(http.ResponseWriter, *visit)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, err := c.sessions.Session(r)
+		s, err := c.Sessions.Session(r)
 		switch {
 		case report.CodeOf(err) == report.Unauthenticated:
 			c.turnAway(w, r, session.EndedRefused)
@@ -67,13 +68,13 @@ func (c *Console) signedIn(next func(http.ResponseWriter, *visit)) http.Handler 
 			c.showLogin(w, r, 0, session.LocalPath(r.URL.RequestURI()), err)
 			return
 		case s == nil:
-			c.turnAway(w, r, c.sessions.WhyEnded(r))
+			c.turnAway(w, r, c.Sessions.WhyEnded(r))
 			return
 		}
-		c.sessions.Reseal(w, r, s)
-		v := &visit{Request: r, Session: s, userState: stateOf(s.Identity), browserState: s.State.(*browserState), console: c}
+		c.Sessions.Reseal(w, r, s)
+		v := &visit{Request: r, Session: s, userState: stateOf(s.Identity), browserState: s.State.(*browserState), server: c}
 		v.frame = page.Frame{
-			Visitor: v.visitor.Load(), User: s.User, Cluster: s.Cluster.Server(), Version: c.Version, Now: c.Now(), Running: c.operations.Running(s.Identity),
+			Visitor: v.visitor.Load(), User: s.User, Cluster: s.Cluster.Server(), Version: c.Version, Now: c.Now(), Running: c.Operations.Running(s.Identity),
 			LogOut: &page.Action{Label: page.Text("frame.logout"), URL: "/logout", Post: true},
 		}
 		next(w, v)
@@ -81,7 +82,7 @@ func (c *Console) signedIn(next func(http.ResponseWriter, *visit)) http.Handler 
 }
 
 // turnAway answers somebody who is not logged in, perhaps not any more. A browser that has sent a form is led back to it.
-func (c *Console) turnAway(w http.ResponseWriter, r *http.Request, reason string) {
+func (c *Server) turnAway(w http.ResponseWriter, r *http.Request, reason string) {
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if wantsJSON(r) || !read && r.Method != http.MethodPost || strings.HasSuffix(r.URL.Path, "/events") {
 		c.writeJSON(w, http.StatusUnauthorized, failureOf(report.Errorf(report.Unauthenticated, "nobody is logged in")))
@@ -89,17 +90,17 @@ func (c *Console) turnAway(w http.ResponseWriter, r *http.Request, reason string
 	}
 	back := r.URL.RequestURI()
 	if !read {
-		back = formPage(r)
+		back = c.FormPage(r)
 	}
 	to := "/login?to=" + url.QueryEscape(back)
 	if reason != "" {
 		to += "&ended=" + reason
 	}
-	c.sessions.Lead(w, r, to)
+	c.Sessions.Lead(w, r, to)
 }
 
 // handle answers with what a handler returns.
-func (c *Console) handle(h handler) http.Handler {
+func (c *Server) handle(h handler) http.Handler {
 	return c.signedIn(func(w http.ResponseWriter, v *visit) {
 		ctx, cancel := context.WithTimeout(v.Context(), live.PageTimeout)
 		defer cancel()
@@ -111,11 +112,11 @@ func (c *Console) handle(h handler) http.Handler {
 		err = live.ExplainTimeout(err)
 		switch {
 		case err == nil && a.to != "":
-			http.Redirect(w, v.Request, c.base+a.to, http.StatusSeeOther)
+			http.Redirect(w, v.Request, c.Login.Base+a.to, http.StatusSeeOther)
 		case err == nil:
 			c.answer(w, v, a)
 		case report.CodeOf(err) == report.Unauthenticated && v.Way != session.ByLink:
-			why := c.sessions.Refuse(v.Identity)
+			why := c.Sessions.Refuse(v.Identity)
 			if v.finish != nil { // it is too late to lead anywhere: the page tells
 				c.answer(w, v, v.failed(err))
 				return
@@ -134,7 +135,7 @@ func (v *visit) failed(err error) *answer {
 	if p.Code == report.Unauthenticated {
 		at := v.URL.RequestURI()
 		if v.Method != http.MethodGet {
-			at = formPage(v.Request)
+			at = v.server.FormPage(v.Request)
 		}
 		p.Hints = []string{page.Text("problem.login")}
 		p.Remedies = []page.Action{{Label: page.Text("login.button"), URL: page.Query("/login", "to", at), Weight: page.WeightPrimary}}
@@ -147,9 +148,9 @@ func (v *visit) failed(err error) *answer {
 }
 
 // sendFrame sends the frame of a page whose content is still to come.
-func (c *Console) sendFrame(w http.ResponseWriter, v *visit, early page.Content) {
+func (c *Server) sendFrame(w http.ResponseWriter, v *visit, early page.Content) {
 	w.Header().Add("Vary", "Accept")
-	finish, err := c.pages.Begin(w, v.Request, page.View{Frame: v.frame, Content: early})
+	finish, err := c.Pages.Begin(w, v.Request, page.View{Frame: v.frame, Content: early})
 	if err != nil {
 		c.noPage(err) // the whole page comes later, or tells
 		return
@@ -158,7 +159,7 @@ func (c *Console) sendFrame(w http.ResponseWriter, v *visit, early page.Content)
 }
 
 // answer sends the document, the page, or what is left of a page whose frame was sent.
-func (c *Console) answer(w http.ResponseWriter, v *visit, a *answer) {
+func (c *Server) answer(w http.ResponseWriter, v *visit, a *answer) {
 	if v.finish != nil {
 		if err := v.finish(page.View{Frame: v.frame, Content: a.content}); err != nil {
 			c.noPage(err)
@@ -182,14 +183,14 @@ func (c *Console) answer(w http.ResponseWriter, v *visit, a *answer) {
 }
 
 // render writes a page. One that cannot be rendered is a mistake of the program, and nothing of it is shown.
-func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, v page.View) {
-	if err := c.pages.Respond(w, r, status, v); err != nil {
+func (c *Server) render(w http.ResponseWriter, r *http.Request, status int, v page.View) {
+	if err := c.Pages.Respond(w, r, status, v); err != nil {
 		c.noPage(err)
 		http.Error(w, "this page cannot be shown; the console has written why", http.StatusInternalServerError)
 	}
 }
 
-func (c *Console) noPage(err error) {
+func (c *Server) noPage(err error) {
 	c.Sink.Emit(report.Event{Step: "render a page", State: report.Failed, Note: err.Error()})
 }
 
@@ -199,7 +200,7 @@ func wantsJSON(r *http.Request) bool {
 	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
 }
 
-func (c *Console) writeJSON(w http.ResponseWriter, status int, document any) {
+func (c *Server) writeJSON(w http.ResponseWriter, status int, document any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
@@ -241,7 +242,11 @@ func statusOf(err error) int {
 	return http.StatusUnprocessableEntity
 }
 
-// nothing is every page that is not there.
-func (c *Console) nothing(*visit) (*answer, error) {
-	return nil, report.Errorf(report.NotFound, "there is no such page")
+// begin starts an operation of the user and leads to its page.
+func (c *Server) begin(v *visit, planned *schema.Operation, do live.Work) (*answer, error) {
+	op, err := c.Operations.Begin(v.Identity, planned, "", func(*live.Operation) live.Work { return do })
+	if err != nil {
+		return nil, err
+	}
+	return &answer{to: page.URL("operations", op.ID)}, nil
 }

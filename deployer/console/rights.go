@@ -22,7 +22,7 @@ type rights struct {
 // denial says why the user cannot change anything, nil when that is not so: every change takes a lock. What else a change
 // takes is found by its plan.
 func (v *visit) denial(ctx context.Context) *page.Denial {
-	r, now := &v.rights, v.console.Now()
+	r, now := &v.rights, v.server.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Sub(r.asked) < rightsAge {

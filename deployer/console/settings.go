@@ -40,15 +40,15 @@ func (c *Console) showSettings(v *visit, problem error) (*answer, error) {
 	}
 	v.frame.Problem = page.ProblemOf(cmp.Or(problem, err))
 	c.showTrust(v, content)
-	if v.mayChangeHost() == nil {
+	if c.Settings.mayChange(v) == nil {
 		content.ReadOnly = ""
-		v.addChanges(content, problem)
+		v.addChanges(content, c.Trusted != nil, problem)
 	}
-	list := c.sessions.SessionsOf(v.Identity)
+	list := c.server.Sessions.SessionsOf(v.Identity)
 	slices.SortFunc(list, func(a, b *session.Session) int { return a.Started.Compare(b.Started) })
 	for _, s := range list {
 		content.Sessions = append(content.Sessions, page.Session{
-			User: s.User, Way: page.Text("way." + string(s.Way)), Started: s.Started, Seen: c.sessions.LastSeen(s), Current: s.Id == v.Id,
+			User: s.User, Way: page.Text("way." + string(s.Way)), Started: s.Started, Seen: c.server.Sessions.LastSeen(s), Current: s.Id == v.Id,
 		})
 	}
 	content.About = []page.Fact{{Name: page.Text("settings.version"), Value: c.Version}, {Name: page.Text("settings.apiserver"), Value: v.Cluster.Server()}}
@@ -79,9 +79,10 @@ func (c *Console) showTrust(v *visit, content *page.Settings) {
 	content.PolicyFile = store.Source().File
 }
 
-// mayChangeHost is why the user may not change the settings of this host: only whoever runs the program may, who has its files anyway.
-func (v *visit) mayChangeHost() error {
-	if v.console.Settings == nil || v.Way != session.ByLink {
+// mayChange returns why the user is not allowed to change the settings of this host: only the user who runs the program is, who can
+// write its files anyway.
+func (h *HostSettings) mayChange(v *visit) error {
+	if h == nil || v.Way != session.ByLink {
 		return report.Errorf(report.Forbidden, "settings are changed on the host that keeps the archives, by whoever runs the console there")
 	}
 	return nil
@@ -93,7 +94,7 @@ func removal(kind, name string) page.Action {
 }
 
 // addChanges adds what can be changed here. What was typed, and was refused, stays in its field.
-func (v *visit) addChanges(content *page.Settings, problem error) {
+func (v *visit) addChanges(content *page.Settings, keys bool, problem error) {
 	if content.Registry != nil {
 		content.RemoveEndpoint = map[string]page.Action{}
 		for _, e := range content.Registry.Endpoints {
@@ -107,7 +108,7 @@ func (v *visit) addChanges(content *page.Settings, problem error) {
 			}
 		}
 	}
-	if v.console.Trusted == nil {
+	if !keys {
 		return
 	}
 	for i, k := range content.Keys {
@@ -130,7 +131,7 @@ func (v *visit) inputs(names ...string) (list []page.Input) {
 // changeSettings carries a change out, and shows the settings with the problem where that is refused.
 func (c *Console) changeSettings(change func(ctx context.Context, v *visit) error) handler {
 	return func(v *visit) (*answer, error) {
-		err := v.mayChangeHost()
+		err := c.Settings.mayChange(v)
 		if err == nil {
 			err = change(context.WithoutCancel(v.Context()), v)
 		}
@@ -167,7 +168,7 @@ func (c *Console) addKey(_ context.Context, v *visit) error {
 
 // askRemoveSetting asks before a key or an endpoint goes.
 func (c *Console) askRemoveSetting(v *visit) (*answer, error) {
-	if err := v.mayChangeHost(); err != nil {
+	if err := c.Settings.mayChange(v); err != nil {
 		return nil, err
 	}
 	v.frame.Section = page.SectionSettings

@@ -15,7 +15,7 @@ const (
 )
 
 // stream sends a browser what a follower returns. Begin may refuse, and returns what ends the follower.
-func (c *Console) stream(begin func(v *visit) (live.Follower, func(), error)) http.Handler {
+func (c *Server) stream(begin func(v *visit) (live.Follower, func(), error)) http.Handler {
 	var open atomic.Int64
 	return c.signedIn(func(w http.ResponseWriter, v *visit) {
 		defer open.Add(-1)
@@ -36,28 +36,6 @@ func (c *Console) stream(begin func(v *visit) (live.Follower, func(), error)) ht
 		defer end()
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.Header().Set("X-Accel-Buffering", "no")
-		live.Stream{Context: c.ctx, Ended: v.Ended, Expired: func() bool { return c.sessions.Expired(v.Session) }}.Send(w, v.Request, next)
+		live.Stream{Context: c.Context, Ended: v.Ended, Expired: func() bool { return c.Sessions.Expired(v.Session) }}.Send(w, v.Request, next)
 	})
-}
-
-// followStatus tells a browser that the cluster is no longer as it shows it.
-func (c *Console) followStatus(v *visit) (live.Follower, func(), error) {
-	f := c.everything(v.Identity)
-	if environment := v.FormValue("environment"); environment != "" {
-		f = c.environmentFeed(v.Identity, environment, v.FormValue("namespace"))
-		if _, err := f.Read(v.Context(), nil); err != nil {
-			return nil, nil, err
-		}
-	}
-	next, leave := f.Follow()
-	return next, leave, nil
-}
-
-// followOperation tells a browser the steps of an operation.
-func (c *Console) followOperation(v *visit) (live.Follower, func(), error) {
-	op := c.operations.Find(v.Identity, v.PathValue("id"))
-	if op == nil {
-		return nil, nil, noOperation()
-	}
-	return op.Follow, func() {}, nil
 }

@@ -70,7 +70,7 @@ func (c *Console) sendSupport(w http.ResponseWriter, v *visit) {
 		}
 	}
 	if err != nil {
-		c.answer(w, v, v.failed(err))
+		c.server.answer(w, v, v.failed(err))
 		return
 	}
 	name := "solutionctl-support-" + c.Now().UTC().Format("20060102T150405Z") + ".tar.gz"

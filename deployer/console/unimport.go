@@ -60,7 +60,7 @@ func (c *Console) unimport(v *visit) (*answer, error) {
 	planned := &schema.Operation{
 		Operation: deployer.VerbUnimport, Solution: o.Solution, Version: o.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 	}
-	return c.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+	return c.server.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		token, err := v.credentials(ctx)
 		if err != nil {
 			return nil, err

@@ -38,7 +38,7 @@ const (
 
 // bodyLimit is how much a request may send.
 func (c *Console) bodyLimit(r *http.Request) int64 {
-	at, below := strings.CutPrefix(r.URL.Path, c.base)
+	at, below := strings.CutPrefix(r.URL.Path, c.server.Login.Base)
 	switch {
 	case !below || c.imports.spool == nil:
 	case r.Method == http.MethodPatch && strings.HasPrefix(at, "/uploads/"):
@@ -101,23 +101,23 @@ func (c *Console) upload(v *visit) (*upload.Upload, error) {
 
 // tus answers a request of the protocol.
 func (c *Console) tus(next func(w http.ResponseWriter, v *visit) error) http.Handler {
-	return c.signedIn(func(w http.ResponseWriter, v *visit) {
+	return c.server.signedIn(func(w http.ResponseWriter, v *visit) {
 		w.Header().Set("Tus-Resumable", tusVersion)
 		if v.Header.Get("Tus-Resumable") != tusVersion {
 			w.Header().Set("Tus-Version", tusVersion)
-			c.writeJSON(w, http.StatusPreconditionFailed, failureOf(report.Errorf(report.Usage, "the upload does not speak tus %s", tusVersion)))
+			c.server.writeJSON(w, http.StatusPreconditionFailed, failureOf(report.Errorf(report.Usage, "the upload does not speak tus %s", tusVersion)))
 			return
 		}
 		err := next(w, v)
 		switch {
 		case err == nil:
 		case report.CodeOf(err) == report.Locked:
-			c.writeJSON(w, http.StatusLocked, failureOf(err))
+			c.server.writeJSON(w, http.StatusLocked, failureOf(err))
 		default:
 			if report.CodeOf(err) == report.Unauthenticated && v.Way != session.ByLink {
-				c.sessions.Refuse(v.Identity)
+				c.server.Sessions.Refuse(v.Identity)
 			}
-			c.writeJSON(w, statusOf(err), failureOf(err))
+			c.server.writeJSON(w, statusOf(err), failureOf(err))
 		}
 	})
 }
@@ -145,10 +145,10 @@ func (c *Console) beginUpload(w http.ResponseWriter, v *visit) error {
 		return report.Errorf(report.Mismatch, "the file has %d bytes, %d were signed", size, u.Offer.Chunks.Size).
 			WithHint("the file is incomplete, or the signature belongs to another archive")
 	}
-	w.Header().Set("Location", c.base+page.URL("uploads", u.ID))
+	w.Header().Set("Location", c.server.Login.Base+page.URL("uploads", u.ID))
 	w.Header().Set("Upload-Expires", u.Created.Add(upload.Lifetime).UTC().Format(http.TimeFormat))
-	w.Header().Set("Solutionctl-Page", c.base+page.URL("import", u.ID))
-	c.writeJSON(w, http.StatusCreated, c.sent(u))
+	w.Header().Set("Solutionctl-Page", c.server.Login.Base+page.URL("import", u.ID))
+	c.server.writeJSON(w, http.StatusCreated, c.sent(u))
 	return nil
 }
 
@@ -277,10 +277,10 @@ func (c *Console) sendForm(w http.ResponseWriter, v *visit) {
 	if err != nil {
 		v.frame.Section = page.SectionImport
 		v.frame.Trail = []page.Link{{Label: page.Text("import.title"), URL: "/import"}}
-		c.answer(w, v, v.failed(err))
+		c.server.answer(w, v, v.failed(err))
 		return
 	}
-	http.Redirect(w, v.Request, c.base+to, http.StatusSeeOther)
+	http.Redirect(w, v.Request, c.server.Login.Base+to, http.StatusSeeOther)
 }
 
 func (c *Console) takeForm(w http.ResponseWriter, v *visit) (to string, err error) {

@@ -114,7 +114,7 @@ var policies = map[deployer.DataPolicy]string{deployer.RefuseData: "", deployer.
 func (v verb) orderOf(r *visit) (*order, error) {
 	o := &order{
 		verb: v.name, environment: r.PathValue("environment"), namespace: r.FormValue("namespace"), version: r.FormValue("version"),
-		Options: deployer.Options{Timeout: records.DefaultTimeout}, configuration: r.console.Configuration, accepted: url.Values{},
+		Options: deployer.Options{Timeout: records.DefaultTimeout}, accepted: url.Values{},
 	}
 	for _, option := range v.accepts {
 		for _, value := range r.Form[option] {

@@ -26,7 +26,7 @@ func (c *Console) watched(v *visit, section page.Section, early page.Content) (*
 	if early != nil && v.frameFirst != nil {
 		slow = func() { v.frameFirst(early) }
 	}
-	s, err := c.everything(v.Identity).Read(v.Context(), slow)
+	s, err := c.server.everything(v.Identity).Read(v.Context(), slow)
 	v.isVisitor(err)
 	if err != nil {
 		return nil, err

@@ -2,13 +2,10 @@ package console
 
 import (
 	"cmp"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -16,71 +13,11 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
-	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// userState is what the console keeps of a user, for all of the user's browsers.
-type userState struct {
-	feeds   live.Feeds
-	rights  rights
-	visitor atomic.Bool // the user is not allowed to see which environments there are
-	plans   seenPlans
-}
-
-// browserState is what the console keeps of a session in one browser.
-type browserState struct {
-	opened  opened
-	streams atomic.Int32 // that are open
-}
-
-// stateOf returns the state of a user.
-func stateOf(i *session.Identity) *userState { return i.State.(*userState) }
-
 // A visitor is a user who may not see which environments there are. They name theirs, and see what they may of it.
-
-// opened are the namespaces that somebody has named, by the environment of which each is part.
-type opened struct {
-	mu         sync.Mutex
-	namespaces map[string]string
-}
-
-// maxOpened bounds what a session remembers.
-const maxOpened = 50
-
-func (o *opened) remember(environment, namespace string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.namespaces == nil || len(o.namespaces) >= maxOpened {
-		o.namespaces = map[string]string{}
-	}
-	o.namespaces[environment] = namespace
-}
-
-// namespace is the one that was named for an environment, "" for none.
-func (o *opened) namespace(environment string) string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.namespaces[environment]
-}
-
-func (o *opened) environments() []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Sorted(maps.Keys(o.namespaces))
-}
-
-// isVisitor tells whether an error means that somebody may not see all environments.
-func isVisitor(err error) bool { return report.CodeOf(err) == report.Forbidden }
-
-// isVisitor remembers whether the whole was refused to the user: the navigation shows what leads somewhere for them.
-func (v *visit) isVisitor(err error) {
-	if err == nil || isVisitor(err) {
-		v.visitor.Store(err != nil)
-		v.frame.Visitor = err != nil
-	}
-}
 
 // yours is the page from which a visitor goes to the environment that is theirs. What was refused to them, and the problem with the
 // name that they gave, are said. A program gets what was refused: there is nothing else to show.
@@ -128,7 +65,7 @@ func (c *Console) visible(v *visit, refused error) (*schema.EnvironmentStatus, *
 	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
 	o := v.instance()
 	o.Namespace = cmp.Or(v.FormValue("namespace"), o.Namespace)
-	s, err := c.environmentFeed(v.Identity, o.Environment, o.Namespace).Read(v.Context(), nil)
+	s, err := c.server.environmentFeed(v.Identity, o.Environment, o.Namespace).Read(v.Context(), nil)
 	if code := report.CodeOf(err); code == report.Forbidden || code == report.NotFound {
 		nothing := report.Errorf(report.NotFound, "%s", page.Text("yours.nothing", o.Environment))
 		return nil, c.yours(v, page.SectionEnvironments, refused, nothing), nil
@@ -178,7 +115,7 @@ func (c *Console) visibleEnvironment(v *visit, refused error) (*answer, error) {
 		list.Denied = &page.Denial{Reason: u.What, Rule: u.Rules}
 	}
 	content := &page.Environment{
-		Status: *status, Visitor: true, Heard: c.environmentFeed(v.Identity, o.Environment, o.Namespace).LastAlerts().Alerts,
+		Status: *status, Visitor: true, Heard: c.server.environmentFeed(v.Identity, o.Environment, o.Namespace).LastAlerts().Alerts,
 		Deployments: map[page.Deployment][]page.Action{}, Actions: []page.Action{list},
 	}
 	return &answer{document: status, content: content}, v.offerChanges(content)
@@ -218,7 +155,7 @@ func (v *visit) offerChanges(content *page.Environment) error {
 
 // lookAtOne is what a plan in one environment is made of, for a user who is not allowed to list all of them.
 func (c *Console) lookAtOne(v *visit, environment, namespace string) (*live.Snapshot, error) {
-	s, err := c.environmentFeed(v.Identity, environment, namespace).Read(v.Context(), nil)
+	s, err := c.server.environmentFeed(v.Identity, environment, namespace).Read(v.Context(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // everything is the feed of the whole cluster.
-func (c *Console) everything(i *session.Identity) *live.Feed {
+func (c *Server) everything(i *session.Identity) *live.Feed {
 	return c.feed(i, survey.EnvironmentOptions{}, c.accepted(i, func(ctx context.Context) (*live.Snapshot, error) {
 		d := c.deployer(i, nil)
 		status, err := d.Survey.Status(ctx, survey.StatusOptions{})
@@ -31,7 +31,7 @@ func (c *Console) everything(i *session.Identity) *live.Feed {
 }
 
 // environmentFeed is the feed of what a visitor may see of an environment.
-func (c *Console) environmentFeed(i *session.Identity, environment, namespace string) *live.Feed {
+func (c *Server) environmentFeed(i *session.Identity, environment, namespace string) *live.Feed {
 	o := survey.EnvironmentOptions{Environment: environment, Namespace: namespace, Members: true}
 	return c.feed(i, o, c.accepted(i, func(ctx context.Context) (*live.Snapshot, error) {
 		status, err := c.deployer(i, nil).Survey.EnvironmentStatus(ctx, o)
@@ -42,19 +42,19 @@ func (c *Console) environmentFeed(i *session.Identity, environment, namespace st
 }
 
 // feed is the feed of an identity that shows what see reads.
-func (c *Console) feed(i *session.Identity, of survey.EnvironmentOptions, see func(context.Context) (*live.Snapshot, error),
+func (c *Server) feed(i *session.Identity, of survey.EnvironmentOptions, see func(context.Context) (*live.Snapshot, error),
 	alerts func(context.Context) (*schema.AlertList, error),
 ) *live.Feed {
-	return stateOf(i).feeds.Of(of, live.Source{Context: c.ctx, Now: c.Now, Cluster: i.Cluster, See: see, Ask: alerts})
+	return stateOf(i).feeds.Of(of, live.Source{Context: c.Context, Now: c.Now, Cluster: i.Cluster, See: see, Ask: alerts})
 }
 
 // accepted is a look after which the sessions of a user are over whose token the API server does not accept any more: pages that are open
 // say so at once.
-func (c *Console) accepted(i *session.Identity, see func(context.Context) (*live.Snapshot, error)) func(context.Context) (*live.Snapshot, error) {
+func (c *Server) accepted(i *session.Identity, see func(context.Context) (*live.Snapshot, error)) func(context.Context) (*live.Snapshot, error) {
 	return func(ctx context.Context) (*live.Snapshot, error) {
 		s, err := see(ctx)
 		if report.CodeOf(err) == report.Unauthenticated && i.Way != session.ByLink {
-			c.sessions.Refuse(i)
+			c.Sessions.Refuse(i)
 		}
 		return s, err
 	}

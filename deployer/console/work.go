@@ -46,7 +46,7 @@ func progressOf(m live.OperationState) progress {
 
 // showOperation shows an operation with its steps.
 func (c *Console) showOperation(v *visit) (*answer, error) {
-	op := c.operations.Find(v.Identity, v.PathValue("id"))
+	op := c.server.Operations.Find(v.Identity, v.PathValue("id"))
 	if op == nil {
 		return nil, noOperation()
 	}
@@ -102,7 +102,7 @@ func results(o *schema.Operation) []page.Action {
 
 // stopOperation ends an operation before it is done. What it has done stays, and can be resumed.
 func (c *Console) stopOperation(v *visit) (*answer, error) {
-	op := c.operations.Find(v.Identity, v.PathValue("id"))
+	op := c.server.Operations.Find(v.Identity, v.PathValue("id"))
 	if op == nil {
 		return nil, noOperation()
 	}
@@ -112,9 +112,9 @@ func (c *Console) stopOperation(v *visit) (*answer, error) {
 
 // sendExport sends the data that an operation has exported.
 func (c *Console) sendExport(w http.ResponseWriter, v *visit) {
-	op := c.operations.Find(v.Identity, v.PathValue("id"))
+	op := c.server.Operations.Find(v.Identity, v.PathValue("id"))
 	if op == nil || op.State().Export == "" {
-		c.answer(w, v, v.failed(noOperation()))
+		c.server.answer(w, v, v.failed(noOperation()))
 		return
 	}
 	path := op.State().Export
@@ -139,7 +139,7 @@ func (c *Console) showOperations(v *visit) (*answer, error) {
 	}
 	content := &page.Operations{Pending: s.Pending()}
 	documents := []progress{}
-	for _, op := range c.operations.Of(v.Identity) {
+	for _, op := range c.server.Operations.Of(v.Identity) {
 		m := op.State()
 		documents = append(documents, progressOf(m))
 		switch {
@@ -183,7 +183,7 @@ func (c *Console) resume(v *visit) (*answer, error) {
 		return nil, report.Errorf(report.Forbidden, "%s", d.Reason).WithHint("missing %s", d.Rule)
 	}
 	planned := &schema.Operation{Operation: "resume", Planned: true, Parts: []schema.OperationPart{}, Notices: []string{}}
-	return c.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+	return c.server.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		done, err := v.deployer(sink).Resume(ctx, deployer.ResumeOptions{})
 		result := *planned
 		result.Planned = false
@@ -192,13 +192,4 @@ func (c *Console) resume(v *visit) (*answer, error) {
 		}
 		return &result, err
 	})
-}
-
-// begin starts an operation of the user and leads to its page.
-func (c *Console) begin(v *visit, planned *schema.Operation, do live.Work) (*answer, error) {
-	op, err := c.operations.Begin(v.Identity, planned, "", func(*live.Operation) live.Work { return do })
-	if err != nil {
-		return nil, err
-	}
-	return &answer{to: page.URL("operations", op.ID)}, nil
 }

@@ -1,0 +1,25 @@
+package console
+
+import "github.com/solutionctl/solutionctl/deployer/console/live"
+
+// followStatus tells a browser that the cluster is no longer as it shows it.
+func (c *Console) followStatus(v *visit) (live.Follower, func(), error) {
+	f := c.server.everything(v.Identity)
+	if environment := v.FormValue("environment"); environment != "" {
+		f = c.server.environmentFeed(v.Identity, environment, v.FormValue("namespace"))
+		if _, err := f.Read(v.Context(), nil); err != nil {
+			return nil, nil, err
+		}
+	}
+	next, leave := f.Follow()
+	return next, leave, nil
+}
+
+// followOperation tells a browser the steps of an operation.
+func (c *Console) followOperation(v *visit) (live.Follower, func(), error) {
+	op := c.server.Operations.Find(v.Identity, v.PathValue("id"))
+	if op == nil {
+		return nil, nil, noOperation()
+	}
+	return op.Follow, func() {}, nil
+}
