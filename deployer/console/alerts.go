@@ -2,30 +2,31 @@ package console
 
 import (
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // alerts shows those of the whole cluster. This page waits for them.
-func (c *Console) alerts(v *visit) (*answer, error) {
+func (c *Console) alerts(v *web.Visit) (*web.Answer, error) {
 	_, err := c.watched(v, page.SectionOverview, nil)
-	if isVisitor(err) {
+	if web.IsVisitor(err) {
 		return c.yours(v, page.SectionOverview, err, nil), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	s, heard, err := c.server.everything(v.Identity).AwaitAlerts(v.Context())
+	s, heard, err := c.server.Everything(v.Identity).AwaitAlerts(v.Context())
 	if err != nil {
 		return nil, err
 	}
-	v.frame.Feed = "/events?seen=" + s.Mark()
-	if heard.Failure != nil && wantsJSON(v.Request) {
+	v.Frame.Feed = "/events?seen=" + s.Mark()
+	if heard.Failure != nil && web.WantsJSON(v.Request) {
 		return nil, heard.Failure
 	}
 	var list *schema.AlertList
 	if heard.Alerts != nil {
 		list = heard.Alerts.List
 	}
-	return &answer{document: list, content: &page.Alerts{Heard: heard.Alerts, Hints: report.Hints(heard.Failure)}}, nil
+	return &web.Answer{Document: list, Content: &page.Alerts{Heard: heard.Alerts, Hints: report.Hints(heard.Failure)}}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -25,10 +26,10 @@ import (
 const maxLog = 64 << 10
 
 // instance are the options for what the path of a page names.
-func (v *visit) instance() apps.Options {
+func instance(v *web.Visit) apps.Options {
 	environment := v.PathValue("environment")
 	return apps.Options{
-		Environment: environment, Namespace: cmp.Or(v.PathValue("namespace"), v.opened.namespace(environment)), Kind: v.PathValue("kind"), Name: v.PathValue("name"),
+		Environment: environment, Namespace: cmp.Or(v.PathValue("namespace"), v.Opened.Namespace(environment)), Kind: v.PathValue("kind"), Name: v.PathValue("name"),
 		Timeout: records.DefaultTimeout,
 	}
 }
@@ -37,21 +38,21 @@ func appURL(o apps.Options, more ...string) string {
 	return page.URL(append([]string{"environments", o.Environment, "apps", o.Namespace, o.Kind, o.Name}, more...)...)
 }
 
-func (v *visit) appTrail(o apps.Options) {
-	v.frame.Section = page.SectionEnvironments
-	v.frame.Trail = []page.Link{
+func appTrail(v *web.Visit, o apps.Options) {
+	v.Frame.Section = page.SectionEnvironments
+	v.Frame.Trail = []page.Link{
 		{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.Environment, URL: page.URL("environments", o.Environment)},
 	}
 	if o.Kind != "" || o.Name != "" || strings.HasSuffix(v.URL.Path, "/new") {
-		v.frame.Trail = append(v.frame.Trail, page.Link{Label: page.Text("apps.table"), URL: page.URL("environments", o.Environment, "apps")})
+		v.Frame.Trail = append(v.Frame.Trail, page.Link{Label: page.Text("apps.table"), URL: page.URL("environments", o.Environment, "apps")})
 	}
 }
 
 // apps lists the instances of an environment.
-func (c *Console) apps(v *visit) (*answer, error) {
-	o := v.instance()
-	v.appTrail(o)
-	d := v.deployer(nil)
+func (c *Console) apps(v *web.Visit) (*web.Answer, error) {
+	o := instance(v)
+	appTrail(v, o)
+	d := v.Deployer(nil)
 	list, err := d.Apps.List(v.Context(), o)
 	if err != nil {
 		return nil, err
@@ -62,18 +63,18 @@ func (c *Console) apps(v *visit) (*answer, error) {
 	}
 	content := &page.Apps{Environment: o.Environment, Query: v.FormValue("q"), List: list}
 	for _, k := range kinds {
-		content.Create = append(content.Create, v.offerOn(page.Action{
+		content.Create = append(content.Create, offerOn(v, page.Action{
 			Label: page.Text("action.createApp", k.Kind), URL: page.Query(page.URL("environments", o.Environment, "apps", "new"), "kind", k.Kind), Weight: page.WeightPrimary,
 		}, k.Description().APIVersion, k.Kind, k.Namespaces()[0], "create"))
 	}
-	return &answer{document: list, content: content}, nil
+	return &web.Answer{Document: list, Content: content}, nil
 }
 
 // app shows an instance with everything that belongs to it.
-func (c *Console) app(v *visit) (*answer, error) {
-	o := v.instance()
-	v.appTrail(o)
-	d := v.deployer(nil)
+func (c *Console) app(v *web.Visit) (*web.Answer, error) {
+	o := instance(v)
+	appTrail(v, o)
+	d := v.Deployer(nil)
 	one, err := d.Apps.Get(v.Context(), o)
 	if err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (c *Console) app(v *visit) (*answer, error) {
 	for _, object := range one.Objects {
 		if object.Kind == cluster.PodKind.Kind {
 			if err = c.logLinks(v, content, o, object.Name); err != nil {
-				v.frame.Notices = append(v.frame.Notices, page.Notice{Tone: page.ToneWarn, Text: err.Error()})
+				v.Frame.Notices = append(v.Frame.Notices, page.Notice{Tone: page.ToneWarn, Text: err.Error()})
 			}
 		}
 	}
@@ -112,18 +113,18 @@ func (c *Console) app(v *visit) (*answer, error) {
 		}
 	}
 	content.Actions = []page.Action{
-		v.offerOn(page.Action{Label: page.Text("action.configure"), URL: appURL(o, "edit"), Weight: page.WeightPrimary}, one.APIVersion, one.Kind, one.Namespace, "update"),
-		v.offerOn(page.Action{Label: page.Text("action.delete"), URL: appURL(o, "delete"), Weight: page.WeightDanger}, one.APIVersion, one.Kind, one.Namespace, "delete"),
+		offerOn(v, page.Action{Label: page.Text("action.configure"), URL: appURL(o, "edit"), Weight: page.WeightPrimary}, one.APIVersion, one.Kind, one.Namespace, "update"),
+		offerOn(v, page.Action{Label: page.Text("action.delete"), URL: appURL(o, "delete"), Weight: page.WeightDanger}, one.APIVersion, one.Kind, one.Namespace, "delete"),
 	}
 	if content.Scale != nil {
-		content.Scale.Action = v.offerOn(content.Scale.Action, one.APIVersion, one.Kind, one.Namespace, "patch")
+		content.Scale.Action = offerOn(v, content.Scale.Action, one.APIVersion, one.Kind, one.Namespace, "patch")
 	}
-	return &answer{document: one, content: content}, nil
+	return &web.Answer{Document: one, Content: content}, nil
 }
 
 // logLinks adds links to the logs of a pod of the instance, and the log that was asked for. A pod that is not part of the
 // instance is none of this page's business, whatever its address says.
-func (c *Console) logLinks(v *visit, content *page.App, o apps.Options, pod string) error {
+func (c *Console) logLinks(v *web.Visit, content *page.App, o apps.Options, pod string) error {
 	object, err := v.Cluster.Get(v.Context(), cluster.PodKind, content.App.Namespace, pod)
 	if err != nil || object == nil {
 		return err
@@ -147,16 +148,16 @@ func (c *Console) logLinks(v *visit, content *page.App, o apps.Options, pod stri
 }
 
 // newApp asks for the values of an instance that is to be made.
-func (c *Console) newApp(v *visit) (*answer, error) {
-	o := v.instance()
+func (c *Console) newApp(v *web.Visit) (*web.Answer, error) {
+	o := instance(v)
 	o.Kind = v.FormValue("kind")
 	return c.appForm(v, o, nil, nil, nil)
 }
 
 // editApp asks for the values of an instance.
-func (c *Console) editApp(v *visit) (*answer, error) {
-	o := v.instance()
-	one, err := v.deployer(nil).Apps.Get(v.Context(), o)
+func (c *Console) editApp(v *web.Visit) (*web.Answer, error) {
+	o := instance(v)
+	one, err := v.Deployer(nil).Apps.Get(v.Context(), o)
 	if err != nil {
 		return nil, err
 	}
@@ -165,9 +166,9 @@ func (c *Console) editApp(v *visit) (*answer, error) {
 
 // appForm is the form of an instance: of one that exists, or of one to make. What was filled in already comes from the
 // request; problems are by the path of their field.
-func (c *Console) appForm(v *visit, o apps.Options, exists *schema.App, problems map[string]error, failure error) (*answer, error) {
-	v.appTrail(o)
-	kind, err := v.deployer(nil).Apps.Kind(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace, Kind: o.Kind})
+func (c *Console) appForm(v *web.Visit, o apps.Options, exists *schema.App, problems map[string]error, failure error) (*web.Answer, error) {
+	appTrail(v, o)
+	kind, err := v.Deployer(nil).Apps.Kind(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace, Kind: o.Kind})
 	if err != nil {
 		return nil, err
 	}
@@ -193,10 +194,10 @@ func (c *Console) appForm(v *visit, o apps.Options, exists *schema.App, problems
 		}
 		content.Values = append(content.Values, value)
 	}
-	a := &answer{document: content.Form, content: content}
+	a := &web.Answer{Document: content.Form, Content: content}
 	if failure != nil {
-		a.status, a.document = statusOf(failure), failureOf(failure)
-		v.frame.Problem = page.ProblemOf(failure)
+		a.Status, a.Document = web.StatusOf(failure), web.FailureOf(failure)
+		v.Frame.Problem = page.ProblemOf(failure)
 	}
 	if v.PostFormValue("show") == "yaml" {
 		set, _ := assignments(content.Form.Fields, nil, v.PostForm)
@@ -232,8 +233,8 @@ func assignments(fields []schema.AppField, before map[string]any, form url.Value
 }
 
 // createApp makes an instance of what was filled in.
-func (c *Console) createApp(v *visit) (*answer, error) {
-	o := v.instance()
+func (c *Console) createApp(v *web.Visit) (*web.Answer, error) {
+	o := instance(v)
 	o.Kind, o.Namespace, o.Name = v.PostFormValue("kind"), cmp.Or(v.PostFormValue("namespace"), o.Namespace), strings.TrimSpace(v.PostFormValue("name"))
 	return c.changeApp(v, o, nil, "create-app", func(ctx context.Context, a *apps.Apps, set []string) (*schema.App, error) {
 		return a.Create(ctx, apps.CreateOptions{Options: o, Set: set})
@@ -241,9 +242,9 @@ func (c *Console) createApp(v *visit) (*answer, error) {
 }
 
 // saveApp changes an instance to what was filled in.
-func (c *Console) saveApp(v *visit) (*answer, error) {
-	o := v.instance()
-	one, err := v.deployer(nil).Apps.Get(v.Context(), o)
+func (c *Console) saveApp(v *web.Visit) (*web.Answer, error) {
+	o := instance(v)
+	one, err := v.Deployer(nil).Apps.Get(v.Context(), o)
 	if err != nil {
 		return nil, err
 	}
@@ -253,8 +254,8 @@ func (c *Console) saveApp(v *visit) (*answer, error) {
 }
 
 // changeApp judges what was filled in field by field, sends it, and follows what becomes of it.
-func (c *Console) changeApp(v *visit, o apps.Options, exists *schema.App, verb string, change func(context.Context, *apps.Apps, []string) (*schema.App, error)) (*answer, error) {
-	kind, err := v.deployer(nil).Apps.Kind(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace, Kind: o.Kind})
+func (c *Console) changeApp(v *web.Visit, o apps.Options, exists *schema.App, verb string, change func(context.Context, *apps.Apps, []string) (*schema.App, error)) (*web.Answer, error) {
+	kind, err := v.Deployer(nil).Apps.Kind(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace, Kind: o.Kind})
 	if err != nil {
 		return nil, err
 	}
@@ -282,14 +283,14 @@ func (c *Console) changeApp(v *visit, o apps.Options, exists *schema.App, verb s
 	}
 	if exists == nil { // what is missing, or there already, is told before anything is sent
 		check := o
-		if _, object, err := v.deployer(nil).Apps.New(v.Context(), check); err != nil {
+		if _, object, err := v.Deployer(nil).Apps.New(v.Context(), check); err != nil {
 			return c.appForm(v, o, exists, nil, err)
 		} else if err := kind.Judge(v.Context(), object, set); err != nil {
 			return c.appForm(v, o, exists, nil, err)
 		}
 	}
-	return c.server.begin(v, appOperation(verb, o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-		_, err := change(ctx, v.deployer(sink).Apps, set)
+	return c.server.Begin(v, appOperation(verb, o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+		_, err := change(ctx, v.Deployer(sink).Apps, set)
 		return nil, err
 	})
 }
@@ -302,23 +303,23 @@ func appOperation(verb string, o apps.Options) *schema.Operation {
 }
 
 // scaleApp changes how many replicas an instance has.
-func (c *Console) scaleApp(v *visit) (*answer, error) {
-	o := v.instance()
+func (c *Console) scaleApp(v *web.Visit) (*web.Answer, error) {
+	o := instance(v)
 	replicas, err := strconv.ParseInt(strings.TrimSpace(v.PostFormValue("replicas")), 10, 32)
 	if err != nil || replicas < 0 {
 		return nil, report.Errorf(report.Usage, "%q is not a number of at least 0", v.PostFormValue("replicas"))
 	}
-	return c.server.begin(v, appOperation("scale", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-		_, err := v.deployer(sink).Apps.Scale(ctx, apps.ScaleOptions{Options: o, Replicas: replicas})
+	return c.server.Begin(v, appOperation("scale", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+		_, err := v.Deployer(sink).Apps.Scale(ctx, apps.ScaleOptions{Options: o, Replicas: replicas})
 		return nil, err
 	})
 }
 
 // askDeleteApp asks before an instance goes.
-func (c *Console) askDeleteApp(v *visit) (*answer, error) {
-	o := v.instance()
-	v.appTrail(o)
-	one, err := v.deployer(nil).Apps.Get(v.Context(), o)
+func (c *Console) askDeleteApp(v *web.Visit) (*web.Answer, error) {
+	o := instance(v)
+	appTrail(v, o)
+	one, err := v.Deployer(nil).Apps.Get(v.Context(), o)
 	if err != nil {
 		return nil, err
 	}
@@ -331,17 +332,17 @@ func (c *Console) askDeleteApp(v *visit) (*answer, error) {
 			Cancel: page.Link{URL: appURL(o)},
 		},
 	}
-	return &answer{document: one, content: content}, nil
+	return &web.Answer{Document: one, Content: content}, nil
 }
 
 // deleteApp deletes an instance whose name was typed.
-func (c *Console) deleteApp(v *visit) (*answer, error) {
-	o := v.instance()
+func (c *Console) deleteApp(v *web.Visit) (*web.Answer, error) {
+	o := instance(v)
 	if v.PostFormValue("confirm") != o.Name {
 		return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", o.Name)
 	}
-	return c.server.begin(v, appOperation("delete-app", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-		return nil, v.deployer(sink).Apps.Delete(ctx, o)
+	return c.server.Begin(v, appOperation("delete-app", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+		return nil, v.Deployer(sink).Apps.Delete(ctx, o)
 	})
 }
 

@@ -9,32 +9,33 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // components shows what a Solution in an environment is made of, and how each part is.
-func (c *Console) components(v *visit) (*answer, error) {
+func (c *Console) components(v *web.Visit) (*web.Answer, error) {
 	s, err := c.watched(v, page.SectionEnvironments, nil)
-	if isVisitor(err) {
+	if web.IsVisitor(err) {
 		return c.visibleComponents(v, err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	o := &order{environment: v.PathValue("environment"), namespace: v.FormValue("namespace"), solution: v.PathValue("solution")}
-	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.environment, URL: page.URL("environments", o.environment)}}
+	v.Frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.environment, URL: page.URL("environments", o.environment)}}
 	namespace, deployment, there := deploymentIn(s.Status.Environments, o)
 	if !there {
 		return nil, report.Errorf(report.NotFound, "Solution %s is not in environment %s", o.solution, o.environment)
 	}
-	graph, err := v.deployer(nil).Components(v.Context(), deployer.ComponentsOptions{Environment: o.environment, Solution: o.solution, Namespace: namespace})
+	graph, err := v.Deployer(nil).Components(v.Context(), deployer.ComponentsOptions{Environment: o.environment, Solution: o.solution, Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}
 	addComponentsOfCluster(s, graph)
-	return &answer{document: graph, content: &page.Components{
-		Environment: o.environment, Namespace: namespace, Graph: graph, Deployment: deployment, Actions: v.changes(s, o.environment, namespace, deployment),
+	return &web.Answer{Document: graph, Content: &page.Components{
+		Environment: o.environment, Namespace: namespace, Graph: graph, Deployment: deployment, Actions: changes(v, s, o.environment, namespace, deployment),
 	}}, nil
 }
 
@@ -100,9 +101,9 @@ func readChoice(form url.Values) (choice, before components.Choice, err error) {
 }
 
 // choose adds the boxes for profiles and components to the form of a plan. Where a choice is refused they are as they were before.
-func (of verb) choose(v *visit, o *order, form *page.Form) {
+func (of verb) choose(v *web.Visit, o *order, form *page.Form) {
 	for _, choice := range []components.Choice{o.choice, o.before, {}} {
-		graph, err := v.deployer(nil).Selection(v.Context(), deployer.SelectionOptions{
+		graph, err := v.Deployer(nil).Selection(v.Context(), deployer.SelectionOptions{
 			ComponentsOptions: deployer.ComponentsOptions{Environment: o.environment, Solution: o.solution, Namespace: o.namespace},
 			Version:           o.version, Choice: choice,
 		})

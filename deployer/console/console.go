@@ -23,6 +23,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/support/doctor"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/trust"
@@ -73,7 +74,7 @@ type Options struct {
 // Console serves the pages. Its methods may be called by several goroutines at once.
 type Console struct {
 	Options
-	server  *Server
+	server  *web.Server
 	handler http.Handler
 	imports *imports
 }
@@ -95,7 +96,7 @@ func New(ctx context.Context, o Options) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Console{Options: o, server: newServer(serverOptions{
+	c := &Console{Options: o, server: web.New(web.Options{
 		Context: ctx, Pages: pages, FormPage: formPage, Version: o.Version, Host: o.Host, LockWait: o.LockWait, Sink: o.Sink, Now: o.Now,
 		Login: session.Options{
 			Connect: o.Connect, ConnectAs: o.ConnectAs, Origin: o.Origin, Links: o.Links, Tokens: o.Tokens, Provider: o.Provider, Keys: o.Keys,
@@ -140,7 +141,7 @@ func (c *Console) routes() http.Handler {
 		mux.HandleFunc("GET /auth/callback", c.server.Sessions.FinishProvider)
 	}
 	mux.HandleFunc("POST /logout", c.server.Sessions.Logout)
-	for pattern, read := range map[string]handler{
+	for pattern, read := range map[string]web.Handler{
 		"/{$}":                                 c.overview,
 		"/solutions":                           c.solutions,
 		"/solutions/{solution}":                c.solution,
@@ -168,13 +169,13 @@ func (c *Console) routes() http.Handler {
 		"/operations/{id}":                     c.showOperation,
 		"/":                                    c.nothing,
 	} {
-		mux.Handle("GET "+pattern, c.server.handle(read))
+		mux.Handle("GET "+pattern, c.server.Handle(read))
 	}
 	for pattern, v := range verbs {
-		mux.Handle("GET "+pattern, c.server.handle(c.plan(v)))
-		mux.Handle("POST "+pattern, c.server.handle(c.perform(v)))
+		mux.Handle("GET "+pattern, c.server.Handle(c.plan(v)))
+		mux.Handle("POST "+pattern, c.server.Handle(c.perform(v)))
 	}
-	for pattern, change := range map[string]handler{
+	for pattern, change := range map[string]web.Handler{
 		"/environments":                    c.createEnvironment,
 		"/environments/{environment}/apps": c.createApp,
 		onInstance + "/edit":               c.saveApp,
@@ -190,22 +191,22 @@ func (c *Console) routes() http.Handler {
 		"/settings/remove":                 c.changeSettings(c.removeSetting),
 		"/solutions/{solution}/unimport":   c.unimport,
 	} {
-		mux.Handle("POST "+pattern, c.server.handle(change))
+		mux.Handle("POST "+pattern, c.server.Handle(change))
 	}
-	mux.Handle("POST /import", c.server.signedIn(c.sendForm))
+	mux.Handle("POST /import", c.server.SignedIn(c.sendForm))
 	mux.Handle("POST /uploads", c.tus(c.beginUpload))
 	mux.Handle("HEAD /uploads/{id}", c.tus(c.tellUpload))
 	mux.Handle("PATCH /uploads/{id}", c.tus(c.takePiece))
 	mux.Handle("DELETE /uploads/{id}", c.tus(c.endUpload))
-	mux.Handle("GET /import/{id}/events", c.server.stream(c.followExamination))
-	mux.Handle("POST /support", c.server.signedIn(c.sendSupport))
-	mux.Handle("GET /operations/{id}/export", c.server.signedIn(c.sendExport))
-	mux.Handle("GET /operations/{id}/events", c.server.stream(c.followOperation))
-	mux.Handle("GET /events", c.server.stream(c.followStatus))
+	mux.Handle("GET /import/{id}/events", c.server.Stream(c.followExamination))
+	mux.Handle("POST /support", c.server.SignedIn(c.sendSupport))
+	mux.Handle("GET /operations/{id}/export", c.server.SignedIn(c.sendExport))
+	mux.Handle("GET /operations/{id}/events", c.server.Stream(c.followOperation))
+	mux.Handle("GET /events", c.server.Stream(c.followStatus))
 	return mux
 }
 
 // nothing is every page that is not there.
-func (c *Console) nothing(*visit) (*answer, error) {
+func (c *Console) nothing(*web.Visit) (*web.Answer, error) {
 	return nil, report.Errorf(report.NotFound, "there is no such page")
 }

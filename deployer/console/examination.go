@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -37,7 +38,7 @@ func (e *examined) over() bool {
 }
 
 // showExamination shows the judgement on an upload.
-func (c *Console) showExamination(v *visit) (*answer, error) {
+func (c *Console) showExamination(v *web.Visit) (*web.Answer, error) {
 	id := v.PathValue("id")
 	e := c.known(v, id)
 	if e == nil {
@@ -46,7 +47,7 @@ func (c *Console) showExamination(v *visit) (*answer, error) {
 			return nil, err
 		}
 		if !u.Complete() {
-			return &answer{to: "/import"}, nil
+			return &web.Answer{To: "/import"}, nil
 		}
 		if e, err = c.examine(v, id, &examined{name: u.Offer.Name, size: u.Offer.Chunks.Size}, uploaded(u)); err != nil {
 			return nil, err
@@ -60,7 +61,7 @@ func (c *Console) showExamination(v *visit) (*answer, error) {
 }
 
 // known is what a user has had examined; nil for nothing.
-func (c *Console) known(v *visit, key string) *examined {
+func (c *Console) known(v *web.Visit, key string) *examined {
 	c.imports.mu.Lock()
 	defer c.imports.mu.Unlock()
 	e := c.imports.examined[v.User+" "+key]
@@ -71,8 +72,8 @@ func (c *Console) known(v *visit, key string) *examined {
 }
 
 // examine begins to judge an archive. What is refused is not kept.
-func (c *Console) examine(v *visit, key string, e *examined, open opener) (*examined, error) {
-	token, err := v.credentials(v.Context())
+func (c *Console) examine(v *web.Visit, key string, e *examined, open opener) (*examined, error) {
+	token, err := credentials(v.Context(), v)
 	if err != nil {
 		return nil, err
 	}
@@ -130,22 +131,22 @@ func refused(err error) bool {
 }
 
 // examinationPage shows what is known of an archive by now.
-func (c *Console) examinationPage(v *visit, e *examined, events string, actions page.Form) *answer {
-	v.frame.Section = page.SectionImport
-	v.frame.Trail = []page.Link{{Label: page.Text("import.title"), URL: "/import"}}
+func (c *Console) examinationPage(v *web.Visit, e *examined, events string, actions page.Form) *web.Answer {
+	v.Frame.Section = page.SectionImport
+	v.Frame.Trail = []page.Link{{Label: page.Text("import.title"), URL: "/import"}}
 	content := &page.Examination{Name: e.name, Size: e.size}
 	if !e.over() {
-		v.frame.Reload, v.frame.Feed, content.Busy = 2, events, true
-		return &answer{status: http.StatusAccepted, document: struct {
+		v.Frame.Reload, v.Frame.Feed, content.Busy = 2, events, true
+		return &web.Answer{Status: http.StatusAccepted, Document: struct {
 			Name string `json:"name"`
 			Busy bool   `json:"busy"`
-		}{e.name, true}, content: content}
+		}{e.name, true}, Content: content}
 	}
-	a := &answer{document: e.result, content: content}
+	a := &web.Answer{Document: e.result, Content: content}
 	if e.err != nil {
-		a.status, a.document, content.Problem = statusOf(e.err), failureOf(e.err), page.ProblemOf(e.err)
+		a.Status, a.Document, content.Problem = web.StatusOf(e.err), web.FailureOf(e.err), page.ProblemOf(e.err)
 	} else {
-		actions.Action.Denied = v.barred(deployer.VerbImport)
+		actions.Action.Denied = barred(v, deployer.VerbImport)
 		content.Form = actions
 	}
 	if r := e.result; r != nil {
@@ -159,15 +160,15 @@ func (c *Console) examinationPage(v *visit, e *examined, events string, actions 
 }
 
 // brings says what an archive would bring, in comparison with what is active.
-func (c *Console) brings(v *visit, r *host.Examination) []string {
+func (c *Console) brings(v *web.Visit, r *host.Examination) []string {
 	var lines []string
 	if r.Known {
 		lines = append(lines, page.Text("brings.known"))
 	}
 	line := page.Count("brings.images", len(r.Brings.Images))
-	if s, err := c.server.everything(v.Identity).Read(v.Context(), nil); err == nil {
+	if s, err := c.server.Everything(v.Identity).Read(v.Context(), nil); err == nil {
 		if active := s.Active(r.Solution); active != "" && active != r.Version {
-			if known, err := v.deployer(nil).Records.Imports(v.Context()); err == nil {
+			if known, err := v.Deployer(nil).Records.Imports(v.Context()); err == nil {
 				line += page.Text("brings.new", newImages(r, known, active), active)
 			}
 		}
@@ -202,7 +203,7 @@ func newImages(r *host.Examination, known []schema.Import, active string) int {
 }
 
 // followExamination tells a browser that an archive was judged.
-func (c *Console) followExamination(v *visit) (live.Follower, func(), error) {
+func (c *Console) followExamination(v *web.Visit) (live.Follower, func(), error) {
 	e := c.known(v, v.PathValue("id"))
 	if e == nil {
 		return nil, nil, report.Errorf(report.NotFound, "there is no such upload of yours")

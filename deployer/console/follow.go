@@ -1,12 +1,16 @@
 package console
 
-import "github.com/solutionctl/solutionctl/deployer/console/live"
+import (
+	"github.com/solutionctl/solutionctl/deployer/console/live"
+
+	"github.com/solutionctl/solutionctl/deployer/console/web"
+)
 
 // followStatus tells a browser that the cluster is no longer as it shows it.
-func (c *Console) followStatus(v *visit) (live.Follower, func(), error) {
-	f := c.server.everything(v.Identity)
+func (c *Console) followStatus(v *web.Visit) (live.Follower, func(), error) {
+	f := c.server.Everything(v.Identity)
 	if environment := v.FormValue("environment"); environment != "" {
-		f = c.server.environmentFeed(v.Identity, environment, v.FormValue("namespace"))
+		f = c.server.EnvironmentFeed(v.Identity, environment, v.FormValue("namespace"))
 		if _, err := f.Read(v.Context(), nil); err != nil {
 			return nil, nil, err
 		}
@@ -16,7 +20,7 @@ func (c *Console) followStatus(v *visit) (live.Follower, func(), error) {
 }
 
 // followOperation tells a browser the steps of an operation.
-func (c *Console) followOperation(v *visit) (live.Follower, func(), error) {
+func (c *Console) followOperation(v *web.Visit) (live.Follower, func(), error) {
 	op := c.server.Operations.Find(v.Identity, v.PathValue("id"))
 	if op == nil {
 		return nil, nil, noOperation()

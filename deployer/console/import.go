@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/console/upload"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
 	"github.com/solutionctl/solutionctl/schema"
@@ -65,7 +66,7 @@ func (c *Console) openImports() (err error) {
 }
 
 // credentials are those with which a person asks the host.
-func (v *visit) credentials(ctx context.Context) (string, error) {
+func credentials(ctx context.Context, v *web.Visit) (string, error) {
 	if v.Way == session.ByLink {
 		return "", nil
 	}
@@ -73,7 +74,7 @@ func (v *visit) credentials(ctx context.Context) (string, error) {
 }
 
 // barred says why the user may not ask something of the host; nil where that is not so.
-func (v *visit) barred(verb string) *page.Denial {
+func barred(v *web.Visit, verb string) *page.Denial {
 	if v.Way == session.ByLink {
 		return nil
 	}
@@ -85,15 +86,15 @@ func (v *visit) barred(verb string) *page.Denial {
 }
 
 // importing is where archives come from.
-func (c *Console) importing(v *visit) (*answer, error) {
-	v.frame.Section = page.SectionImport
+func (c *Console) importing(v *web.Visit) (*web.Answer, error) {
+	v.Frame.Section = page.SectionImport
 	if c.Archives == nil {
 		elsewhere := &page.Elsewhere{Reason: page.Text("import.elsewhere"), Command: report.Run("deploy import", "FILE.iso").String()}
-		return &answer{document: struct {
+		return &web.Answer{Document: struct {
 			Command string `json:"command"`
-		}{elsewhere.Command}, content: &page.Import{Elsewhere: elsewhere}}, nil
+		}{elsewhere.Command}, Content: &page.Import{Elsewhere: elsewhere}}, nil
 	}
-	content, denied := &page.Import{}, v.barred(deployer.VerbImport)
+	content, denied := &page.Import{}, barred(v, deployer.VerbImport)
 	document := struct {
 		Uploads []sentUpload `json:"uploads"`
 	}{[]sentUpload{}}
@@ -116,11 +117,11 @@ func (c *Console) importing(v *visit) (*answer, error) {
 			Inputs: []page.Input{{Name: "path", Label: page.Text("import.file"), Required: true}},
 		}
 	}
-	return &answer{document: document, content: content}, nil
+	return &web.Answer{Document: document, Content: content}, nil
 }
 
 // showPath shows the judgement on a file of this host.
-func (c *Console) showPath(v *visit) (*answer, error) {
+func (c *Console) showPath(v *web.Visit) (*web.Answer, error) {
 	path, source, err := c.atPath(v)
 	if err != nil {
 		return nil, err
@@ -163,7 +164,7 @@ func uploaded(u *upload.Upload) opener {
 }
 
 // atPath is the file of this host that a form names. Only whoever runs the program names files.
-func (c *Console) atPath(v *visit) (path string, source opener, err error) {
+func (c *Console) atPath(v *web.Visit) (path string, source opener, err error) {
 	path = strings.TrimSpace(v.FormValue("path"))
 	if !c.ArchivePaths || v.Way != session.ByLink {
 		return "", nil, report.Errorf(report.Forbidden, "only whoever runs the console names files of its host")
@@ -185,7 +186,7 @@ func (c *Console) atPath(v *visit) (path string, source opener, err error) {
 }
 
 // importUpload imports an upload that was examined.
-func (c *Console) importUpload(v *visit) (*answer, error) {
+func (c *Console) importUpload(v *web.Visit) (*web.Answer, error) {
 	id := v.PathValue("id")
 	u, err := c.upload(v)
 	if err != nil {
@@ -193,35 +194,35 @@ func (c *Console) importUpload(v *visit) (*answer, error) {
 	}
 	e := c.known(v, id)
 	if e == nil || !e.over() {
-		return &answer{to: page.URL("import", id)}, nil
+		return &web.Answer{To: page.URL("import", id)}, nil
 	}
 	return c.beginImport(v, e, uploaded(u), func() { c.discard(v.User, id) })
 }
 
 // importPath imports a file of this host that was examined.
-func (c *Console) importPath(v *visit) (*answer, error) {
+func (c *Console) importPath(v *web.Visit) (*web.Answer, error) {
 	path, source, err := c.atPath(v)
 	if err != nil {
 		return nil, err
 	}
 	e := c.known(v, path)
 	if e == nil || !e.over() {
-		return &answer{to: page.Query("/import/path", "path", path)}, nil
+		return &web.Answer{To: page.Query("/import/path", "path", path)}, nil
 	}
 	return c.beginImport(v, e, source, func() {})
 }
 
 // beginImport starts an import. The host judges the archive again: what is imported is what it reads then. Over is called when
 // the archive is not needed any more.
-func (c *Console) beginImport(v *visit, e *examined, open opener, over func()) (*answer, error) {
+func (c *Console) beginImport(v *web.Visit, e *examined, open opener, over func()) (*web.Answer, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
 	planned := &schema.Operation{
 		Operation: deployer.VerbImport, Solution: e.result.Solution, Version: e.result.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 	}
-	return c.server.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-		token, err := v.credentials(ctx)
+	return c.server.Begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+		token, err := credentials(ctx, v)
 		if err != nil {
 			return nil, err
 		}

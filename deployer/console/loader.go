@@ -2,13 +2,14 @@ package console
 
 import (
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/loader"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // loader shows how far the loader is, and what it has loaded. To start it is for a host, which has its configuration.
-func (c *Console) loader(v *visit) (*answer, error) {
+func (c *Console) loader(v *web.Visit) (*web.Answer, error) {
 	s, err := c.watched(v, page.SectionOverview, &page.Loader{})
 	var progress *schema.LoadProgress
 	switch {
@@ -17,12 +18,12 @@ func (c *Console) loader(v *visit) (*answer, error) {
 	case err == nil:
 		progress, err = s.Loader, s.Unloaded
 	}
-	if err == nil && progress == nil && wantsJSON(v.Request) {
+	if err == nil && progress == nil && web.WantsJSON(v.Request) {
 		err = loader.NeverRan()
 	}
 	if err != nil {
 		return nil, err
 	}
-	v.frame.Trail = []page.Link{{Label: page.Text("section.overview"), URL: "/"}}
-	return &answer{document: progress, content: &page.Loader{Progress: progress}}, nil
+	v.Frame.Trail = []page.Link{{Label: page.Text("section.overview"), URL: "/"}}
+	return &web.Answer{Document: progress, Content: &page.Loader{Progress: progress}}, nil
 }

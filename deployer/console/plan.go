@@ -10,13 +10,14 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // plan shows what a verb would change.
-func (c *Console) plan(of verb) handler {
-	return func(v *visit) (*answer, error) {
+func (c *Console) plan(of verb) web.Handler {
+	return func(v *web.Visit) (*web.Answer, error) {
 		o, s, err := c.readOrder(of, v)
 		if err != nil {
 			return nil, err
@@ -29,7 +30,7 @@ func (c *Console) plan(of verb) handler {
 			return nil, p.refusal
 		}
 		refusal := p.refusal
-		if wantsJSON(v.Request) { // a page has boxes
+		if web.WantsJSON(v.Request) { // a page has boxes
 			refusal = cmp.Or(refusal, p.missing(o))
 		}
 		return c.planPage(of, v, o, s, p, refusal), nil
@@ -38,8 +39,8 @@ func (c *Console) plan(of verb) handler {
 
 // perform carries out the plan that was seen, and shows the plan again where it is another one by now, or where not all was
 // accepted that it takes.
-func (c *Console) perform(of verb) handler {
-	return func(v *visit) (*answer, error) {
+func (c *Console) perform(of verb) web.Handler {
+	return func(v *web.Visit) (*web.Answer, error) {
 		o, s, err := c.readOrder(of, v)
 		if err != nil {
 			return nil, err
@@ -53,10 +54,10 @@ func (c *Console) perform(of verb) handler {
 		}
 		if planDigest(p.planned) != v.PostFormValue("plan") {
 			a := c.planPage(of, v, o, s, p, nil)
-			if content, ok := a.content.(*page.Plan); ok {
-				content.Changed, a.status = true, http.StatusConflict
-				content.Differs = v.plans.difference(v.PostFormValue("plan"), p.planned)
-				a.document = failureOf(report.Errorf(report.Conflict, "the plan is not the one that was seen any more").
+			if content, ok := a.Content.(*page.Plan); ok {
+				content.Changed, a.Status = true, http.StatusConflict
+				content.Differs = v.Plans.Difference(v.PostFormValue("plan"), p.planned)
+				a.Document = web.FailureOf(report.Errorf(report.Conflict, "the plan is not the one that was seen any more").
 					WithHint("look at the plan, and send its digest as parameter \"plan\""))
 			}
 			return a, nil
@@ -68,13 +69,13 @@ func (c *Console) perform(of verb) handler {
 		op, err := c.server.Operations.Begin(v.Identity, p.planned, v.URL.EscapedPath()+"?"+o.kept(v).Encode(), func(op *live.Operation) live.Work {
 			return func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 				p.order.export = c.exportTo(op, o.subject())
-				return of.run(ctx, v.deployer(sink), p.order)
+				return of.run(ctx, v.Deployer(sink), p.order)
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
-		return &answer{to: page.URL("operations", op.ID)}, nil
+		return &web.Answer{To: page.URL("operations", op.ID)}, nil
 	}
 }
 
@@ -94,7 +95,7 @@ type need struct {
 
 // foresee plans an order with everything accepted that it takes, so that people see at once to what they agree. What is accepted
 // and not needed is left out.
-func (c *Console) foresee(v *visit, of verb, o *order) *prospect {
+func (c *Console) foresee(v *web.Visit, of verb, o *order) *prospect {
 	p := &prospect{order: o.accepting()}
 	if o.accepted.Has(forceFinalizers) {
 		p.order.accept(report.Option{Name: forceFinalizers})
@@ -169,15 +170,15 @@ func (of verb) asks(o *order) report.Confirmation {
 }
 
 // readOrder reads what a page asks for, with the version that is proposed where it names none.
-func (c *Console) readOrder(of verb, v *visit) (*order, *live.Snapshot, error) {
+func (c *Console) readOrder(of verb, v *web.Visit) (*order, *live.Snapshot, error) {
 	o, err := of.orderOf(v)
 	if err != nil {
 		return nil, nil, err
 	}
 	o.configuration = c.Configuration
-	s, err := c.server.everything(v.Identity).Read(v.Context(), nil)
-	if isVisitor(err) && o.environment != "" {
-		o.namespace = cmp.Or(o.namespace, v.opened.namespace(o.environment))
+	s, err := c.server.Everything(v.Identity).Read(v.Context(), nil)
+	if web.IsVisitor(err) && o.environment != "" {
+		o.namespace = cmp.Or(o.namespace, v.Opened.Namespace(o.environment))
 		s, err = c.lookAtOne(v, o.environment, o.namespace)
 	}
 	if err != nil {
@@ -211,8 +212,8 @@ func (of verb) needsSolution(o *order) bool {
 	return o.solution == "" && !slices.Contains([]string{"repair", "delete"}, of.name)
 }
 
-func (c *Console) dryRun(v *visit, of verb, o *order) (*schema.Operation, error) {
-	d := v.deployer(nil)
+func (c *Console) dryRun(v *web.Visit, of verb, o *order) (*schema.Operation, error) {
+	d := v.Deployer(nil)
 	if of.look != nil {
 		if err := of.look(v.Context(), d, o); err != nil {
 			return nil, err
@@ -227,25 +228,25 @@ func (c *Console) dryRun(v *visit, of verb, o *order) (*schema.Operation, error)
 func planDigest(o *schema.Operation) string { return cmp.Or(o.Digest, live.Digest(o)) }
 
 // planPage is the page of a plan, or of why there is none.
-func (c *Console) planPage(of verb, v *visit, o *order, s *live.Snapshot, p *prospect, refusal error) *answer {
-	v.frame.Section, v.frame.Stale = page.SectionEnvironments, s.Stale
+func (c *Console) planPage(of verb, v *web.Visit, o *order, s *live.Snapshot, p *prospect, refusal error) *web.Answer {
+	v.Frame.Section, v.Frame.Stale = page.SectionEnvironments, s.Stale
 	up := page.URL("environments", o.environment)
-	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.environment, URL: up}}
+	v.Frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.environment, URL: up}}
 	if o.environment == "" {
-		v.frame.Section, up = page.SectionSolutions, page.URL("solutions", o.solution)
-		v.frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.solution, URL: up}}
+		v.Frame.Section, up = page.SectionSolutions, page.URL("solutions", o.solution)
+		v.Frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.solution, URL: up}}
 	}
 	content := &page.Plan{Operation: p.planned, Choose: of.choices(v, o, p.order, s), Refusal: page.ProblemOf(refusal)}
-	a := &answer{document: p.planned, content: content}
+	a := &web.Answer{Document: p.planned, Content: content}
 	if p.planned == nil {
 		content.Unplanned = true
 		content.Operation = &schema.Operation{
 			Operation: of.name, Solution: o.solution, Version: o.version, Environment: o.environment, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 		}
-		a.document = content.Operation
+		a.Document = content.Operation
 	}
 	if refusal != nil {
-		a.status, a.document = statusOf(refusal), failureOf(refusal)
+		a.Status, a.Document = web.StatusOf(refusal), web.FailureOf(refusal)
 	}
 	if p.planned == nil || p.planned.Empty() {
 		return a
@@ -254,8 +255,8 @@ func (c *Console) planPage(of verb, v *visit, o *order, s *live.Snapshot, p *pro
 	if confirmation.Name != "" {
 		content.Dangers = append(content.Dangers, page.Notice{Tone: page.ToneBad, Text: report.Capitalized(confirmation.Question) + "."})
 	}
-	a.plan = planDigest(p.planned)
-	v.plans.remember(a.plan, p.planned)
+	a.Plan = planDigest(p.planned)
+	v.Plans.Remember(a.Plan, p.planned)
 	content.Apply = of.application(v, p, confirmation)
 	content.Apply.Cancel = page.Link{Label: page.Text("action.cancel"), URL: up}
 	for _, n := range p.needs {
@@ -265,7 +266,7 @@ func (c *Console) planPage(of verb, v *visit, o *order, s *live.Snapshot, p *pro
 }
 
 // application is the form that carries out a plan.
-func (of verb) application(v *visit, p *prospect, confirmation report.Confirmation) *page.Form {
+func (of verb) application(v *web.Visit, p *prospect, confirmation report.Confirmation) *page.Form {
 	action := page.Action{Label: page.Text("plan.apply." + of.name), URL: v.URL.EscapedPath(), Post: true, Weight: page.WeightPrimary, Confirm: confirmation.Name}
 	fields := p.order.parameters(v)
 	fields.Set("plan", planDigest(p.planned))
@@ -280,7 +281,7 @@ func (of verb) application(v *visit, p *prospect, confirmation report.Confirmati
 	if len(of.data) > 0 {
 		action.Weight = page.WeightDanger
 	}
-	return &page.Form{Action: v.offer(action)}
+	return &page.Form{Action: v.Offer(action)}
 }
 
 // box is something to accept before a plan is carried out.
@@ -297,7 +298,7 @@ func (c *Console) box(o report.Option, ticked bool) page.Checkbox {
 
 // choices is the form for what the plan of an order depends on, once all is accepted that it takes; nil where there is nothing to
 // choose. What was accepted so far stays.
-func (of verb) choices(v *visit, asked, o *order, s *live.Snapshot) *page.Form {
+func (of verb) choices(v *web.Visit, asked, o *order, s *live.Snapshot) *page.Form {
 	form := &page.Form{Action: page.Action{Label: page.Text("plan.show"), URL: v.URL.EscapedPath()}}
 	if of.needsSolution(o) {
 		choice := page.Select{Name: "solution", Label: page.Text("field.solution")}

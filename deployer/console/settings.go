@@ -10,6 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -23,26 +24,26 @@ type HostSettings struct {
 }
 
 // settings shows what the console works with, and where the user is logged in.
-func (c *Console) settings(v *visit) (*answer, error) { return c.showSettings(v, nil) }
+func (c *Console) settings(v *web.Visit) (*web.Answer, error) { return c.showSettings(v, nil) }
 
 // showSettings shows the settings, and the problem with a change that was asked for.
-func (c *Console) showSettings(v *visit, problem error) (*answer, error) {
-	v.frame.Section = page.SectionSettings
+func (c *Console) showSettings(v *web.Visit, problem error) (*web.Answer, error) {
+	v.Frame.Section = page.SectionSettings
 	content := &page.Settings{ReadOnly: page.Text("settings.elsewhere"), Actions: []page.Action{{
 		Label: page.Text("action.logoutAll"), URL: "/logout", Post: true, Fields: []page.Hidden{{Name: "all", Value: "true"}},
 	}}}
-	registry, err := v.deployer(nil).Records.Registry(v.Context())
+	registry, err := v.Deployer(nil).Records.Registry(v.Context())
 	if report.CodeOf(err) == report.Unauthenticated {
 		return nil, err
 	}
 	if err == nil && registry != nil {
 		content.Registry = records.Endpoints(registry)
 	}
-	v.frame.Problem = page.ProblemOf(cmp.Or(problem, err))
+	v.Frame.Problem = page.ProblemOf(cmp.Or(problem, err))
 	c.showTrust(v, content)
 	if c.Settings.mayChange(v) == nil {
 		content.ReadOnly = ""
-		v.addChanges(content, c.Trusted != nil, problem)
+		addChanges(v, content, c.Trusted != nil, problem)
 	}
 	list := c.server.Sessions.SessionsOf(v.Identity)
 	slices.SortFunc(list, func(a, b *session.Session) int { return a.Started.Compare(b.Started) })
@@ -55,15 +56,15 @@ func (c *Console) showSettings(v *visit, problem error) (*answer, error) {
 	if version, err := v.Cluster.Version(v.Context()); err == nil {
 		content.About = append(content.About, page.Fact{Name: page.Text("settings.kubernetes"), Value: version})
 	}
-	a := &answer{document: records.Endpoints(registry), content: content}
+	a := &web.Answer{Document: records.Endpoints(registry), Content: content}
 	if problem != nil {
-		a.status, a.document = statusOf(problem), failureOf(problem)
+		a.Status, a.Document = web.StatusOf(problem), web.FailureOf(problem)
 	}
 	return a, nil
 }
 
 // showTrust shows whom this host trusts, to whoever has its files in front of them anyway.
-func (c *Console) showTrust(v *visit, content *page.Settings) {
+func (c *Console) showTrust(v *web.Visit, content *page.Settings) {
 	if c.Trusted == nil || v.Way != session.ByLink {
 		content.TrustElsewhere = page.Text("settings.trustelsewhere")
 		return
@@ -81,7 +82,7 @@ func (c *Console) showTrust(v *visit, content *page.Settings) {
 
 // mayChange returns why the user is not allowed to change the settings of this host: only the user who runs the program is, who can
 // write its files anyway.
-func (h *HostSettings) mayChange(v *visit) error {
+func (h *HostSettings) mayChange(v *web.Visit) error {
 	if h == nil || v.Way != session.ByLink {
 		return report.Errorf(report.Forbidden, "settings are changed on the host that keeps the archives, by whoever runs the console there")
 	}
@@ -94,14 +95,14 @@ func removal(kind, name string) page.Action {
 }
 
 // addChanges adds what can be changed here. What was typed, and was refused, stays in its field.
-func (v *visit) addChanges(content *page.Settings, keys bool, problem error) {
+func addChanges(v *web.Visit, content *page.Settings, keys bool, problem error) {
 	if content.Registry != nil {
 		content.RemoveEndpoint = map[string]page.Action{}
 		for _, e := range content.Registry.Endpoints {
-			content.RemoveEndpoint[e.URL] = v.offer(removal("endpoint", e.URL))
+			content.RemoveEndpoint[e.URL] = v.Offer(removal("endpoint", e.URL))
 		}
-		content.AddEndpoint = &page.Form{Action: v.offer(page.Action{Label: page.Text("action.addEndpoint"), URL: "/settings/endpoints", Post: true, Weight: page.WeightPrimary})}
-		content.AddEndpoint.Inputs = v.inputs("url", "ca")
+		content.AddEndpoint = &page.Form{Action: v.Offer(page.Action{Label: page.Text("action.addEndpoint"), URL: "/settings/endpoints", Post: true, Weight: page.WeightPrimary})}
+		content.AddEndpoint.Inputs = inputs(v, "url", "ca")
 		for _, r := range report.RemediesOf(problem) {
 			if slices.ContainsFunc(r.Options, func(o report.Option) bool { return o.Name == "replace" }) {
 				content.AddEndpoint.Checkboxes = []page.Checkbox{{Name: "replace", Value: "true", Label: page.Text("settings.replace"), Explanation: page.Text("settings.replace.explanation")}}
@@ -115,11 +116,11 @@ func (v *visit) addChanges(content *page.Settings, keys bool, problem error) {
 		remove := removal("key", k.Name)
 		content.Keys[i].Remove = &remove
 	}
-	content.AddKey = &page.Form{Action: page.Action{Label: page.Text("action.addKey"), URL: "/settings/keys", Post: true, Weight: page.WeightPrimary}, Inputs: v.inputs("name", "file")}
+	content.AddKey = &page.Form{Action: page.Action{Label: page.Text("action.addKey"), URL: "/settings/keys", Post: true, Weight: page.WeightPrimary}, Inputs: inputs(v, "name", "file")}
 }
 
 // inputs are fields of a form of the settings; the first one has to be filled in, as has a file.
-func (v *visit) inputs(names ...string) (list []page.Input) {
+func inputs(v *web.Visit, names ...string) (list []page.Input) {
 	for _, name := range names {
 		list = append(list, page.Input{
 			Name: name, Label: page.Text("settings." + name), Help: page.Text("settings." + name + ".help"), Value: v.PostFormValue(name), Required: name != "ca",
@@ -129,8 +130,8 @@ func (v *visit) inputs(names ...string) (list []page.Input) {
 }
 
 // changeSettings carries a change out, and shows the settings with the problem where that is refused.
-func (c *Console) changeSettings(change func(ctx context.Context, v *visit) error) handler {
-	return func(v *visit) (*answer, error) {
+func (c *Console) changeSettings(change func(ctx context.Context, v *web.Visit) error) web.Handler {
+	return func(v *web.Visit) (*web.Answer, error) {
 		err := c.Settings.mayChange(v)
 		if err == nil {
 			err = change(context.WithoutCancel(v.Context()), v)
@@ -141,23 +142,23 @@ func (c *Console) changeSettings(change func(ctx context.Context, v *visit) erro
 		if err != nil {
 			return c.showSettings(v, err)
 		}
-		return &answer{to: "/settings"}, nil
+		return &web.Answer{To: "/settings"}, nil
 	}
 }
 
-func (c *Console) addEndpoint(ctx context.Context, v *visit) error {
+func (c *Console) addEndpoint(ctx context.Context, v *web.Visit) error {
 	h, err := c.Settings.Open()
 	if err != nil {
 		return err
 	}
-	h.LockWait, h.Sink, h.Now, h.Version, h.Cluster = c.LockWait, report.Discard, c.Now, c.Version, host.ClusterOf(v.deployer(nil))
+	h.LockWait, h.Sink, h.Now, h.Version, h.Cluster = c.LockWait, report.Discard, c.Now, c.Version, host.ClusterOf(v.Deployer(nil))
 	o := host.EndpointOptions{URLs: []string{strings.TrimSpace(v.PostFormValue("url"))}, CA: strings.TrimSpace(v.PostFormValue("ca"))}
 	o.Replace = v.PostFormValue("replace") == "true"
 	_, err = h.AddEndpoints(ctx, o)
 	return err
 }
 
-func (c *Console) addKey(_ context.Context, v *visit) error {
+func (c *Console) addKey(_ context.Context, v *web.Visit) error {
 	data, err := os.ReadFile(strings.TrimSpace(v.PostFormValue("file")))
 	if err != nil {
 		return report.Errorf(report.NotFound, "%w", err)
@@ -167,12 +168,12 @@ func (c *Console) addKey(_ context.Context, v *visit) error {
 }
 
 // askRemoveSetting asks before a key or an endpoint goes.
-func (c *Console) askRemoveSetting(v *visit) (*answer, error) {
+func (c *Console) askRemoveSetting(v *web.Visit) (*web.Answer, error) {
 	if err := c.Settings.mayChange(v); err != nil {
 		return nil, err
 	}
-	v.frame.Section = page.SectionSettings
-	v.frame.Trail = []page.Link{{Label: page.Text("settings.title"), URL: "/settings"}}
+	v.Frame.Section = page.SectionSettings
+	v.Frame.Trail = []page.Link{{Label: page.Text("settings.title"), URL: "/settings"}}
 	kind, name := "endpoint", v.FormValue("endpoint")
 	if name == "" {
 		kind, name = "key", v.FormValue("key")
@@ -180,13 +181,13 @@ func (c *Console) askRemoveSetting(v *visit) (*answer, error) {
 	action := page.Action{
 		Label: page.Text("action.remove"), URL: "/settings/remove", Post: true, Fields: []page.Hidden{{Name: kind, Value: name}}, Weight: page.WeightDanger, Confirm: name,
 	}
-	return &answer{document: struct{}{}, content: &page.Confirmation{
+	return &web.Answer{Document: struct{}{}, Content: &page.Confirmation{
 		Heading: page.Text("settings.remove."+kind, name), Warnings: []page.Notice{{Tone: page.ToneWarn, Text: page.Text("settings.remove." + kind + ".explanation")}},
 		Form: page.Form{Action: action, Cancel: page.Link{URL: "/settings"}},
 	}}, nil
 }
 
-func (c *Console) removeSetting(ctx context.Context, v *visit) error {
+func (c *Console) removeSetting(ctx context.Context, v *web.Visit) error {
 	endpoint, key := v.PostFormValue("endpoint"), v.PostFormValue("key")
 	if name := cmp.Or(endpoint, key); name == "" || v.PostFormValue("confirm") != name {
 		return report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", name)
@@ -194,6 +195,6 @@ func (c *Console) removeSetting(ctx context.Context, v *visit) error {
 	if endpoint == "" {
 		return trust.Remove(c.Settings.TrustDir, key)
 	}
-	_, err := v.deployer(nil).RemoveEndpoints(ctx, deployer.RemoveEndpointsOptions{Endpoints: []string{endpoint}})
+	_, err := v.Deployer(nil).RemoveEndpoints(ctx, deployer.RemoveEndpointsOptions{Endpoints: []string{endpoint}})
 	return err
 }

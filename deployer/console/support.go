@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/support/bundle"
 	"github.com/solutionctl/solutionctl/deployer/support/doctor"
@@ -13,7 +14,7 @@ import (
 )
 
 // examination is what the doctor looks at for a user.
-func (c *Console) examination(v *visit) (*schema.Diagnosis, doctor.Options, error) {
+func (c *Console) examination(v *web.Visit) (*schema.Diagnosis, doctor.Options, error) {
 	o := doctor.Options{} // nothing of the host, for those who come over the network
 	if c.Examine != nil {
 		var err error
@@ -21,26 +22,26 @@ func (c *Console) examination(v *visit) (*schema.Diagnosis, doctor.Options, erro
 			return nil, o, err
 		}
 	}
-	o.Deployer, o.Now = v.deployer(nil), c.Now
+	o.Deployer, o.Now = v.Deployer(nil), c.Now
 	return doctor.Examine(v.Context(), o), o, v.Context().Err()
 }
 
 // doctor looks for what stands against working.
-func (c *Console) doctor(v *visit) (*answer, error) {
-	v.frame.Section = page.SectionDoctor
+func (c *Console) doctor(v *web.Visit) (*web.Answer, error) {
+	v.Frame.Section = page.SectionDoctor
 	found, _, err := c.examination(v)
 	if err != nil {
 		return nil, err
 	}
-	return &answer{document: found, content: &page.Doctor{
+	return &web.Answer{Document: found, Content: &page.Doctor{
 		Diagnosis: found, Support: &page.Action{Label: page.Text("action.support"), URL: "/support"},
 	}}, nil
 }
 
 // support asks what goes into a support bundle.
-func (c *Console) support(v *visit) (*answer, error) {
-	v.frame.Section = page.SectionDoctor
-	v.frame.Trail = []page.Link{{Label: page.Text("doctor.title"), URL: "/doctor"}}
+func (c *Console) support(v *web.Visit) (*web.Answer, error) {
+	v.Frame.Section = page.SectionDoctor
+	v.Frame.Trail = []page.Link{{Label: page.Text("doctor.title"), URL: "/doctor"}}
 	form := page.Form{
 		Action: page.Action{Label: page.Text("action.download"), URL: "/support", Post: true, Weight: page.WeightPrimary},
 		Checkboxes: []page.Checkbox{{
@@ -48,11 +49,11 @@ func (c *Console) support(v *visit) (*answer, error) {
 		}},
 		Cancel: page.Link{URL: "/doctor"},
 	}
-	return &answer{document: struct{}{}, content: &page.Support{Form: form}}, nil
+	return &web.Answer{Document: struct{}{}, Content: &page.Support{Form: form}}, nil
 }
 
 // sendSupport sends a support bundle. It is never written to a disk of this host.
-func (c *Console) sendSupport(w http.ResponseWriter, v *visit) {
+func (c *Console) sendSupport(w http.ResponseWriter, v *web.Visit) {
 	found, o, err := c.examination(v)
 	var data bytes.Buffer
 	if err == nil {
@@ -70,7 +71,7 @@ func (c *Console) sendSupport(w http.ResponseWriter, v *visit) {
 		}
 	}
 	if err != nil {
-		c.server.answer(w, v, v.failed(err))
+		c.server.Answer(w, v, v.Failed(err))
 		return
 	}
 	name := "solutionctl-support-" + c.Now().UTC().Format("20060102T150405Z") + ".tar.gz"

@@ -5,21 +5,22 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // askUnimport says what an unimport takes away, and asks for the name of it.
-func (c *Console) askUnimport(v *visit) (*answer, error) {
+func (c *Console) askUnimport(v *web.Visit) (*web.Answer, error) {
 	o, err := c.unimportOf(v)
 	if err != nil {
 		return nil, err
 	}
-	v.frame.Section = page.SectionSolutions
-	v.frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.Solution, URL: page.URL("solutions", o.Solution)}}
+	v.Frame.Section = page.SectionSolutions
+	v.Frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.Solution, URL: page.URL("solutions", o.Solution)}}
 	at := page.URL("solutions", o.Solution)
-	return &answer{document: o, content: &page.Confirmation{
+	return &web.Answer{Document: o, Content: &page.Confirmation{
 		Heading: (&schema.Operation{Operation: deployer.VerbUnimport, Solution: o.Solution, Version: o.Version}).Heading(),
 		Warnings: []page.Notice{
 			{Tone: page.ToneWarn, Text: page.Text("unimport.goes", o.Solution+"-"+o.Version)},
@@ -28,7 +29,7 @@ func (c *Console) askUnimport(v *visit) (*answer, error) {
 		Form: page.Form{
 			Action: page.Action{
 				Label: page.Text("action.unimport"), URL: page.Query(at+"/unimport", "version", o.Version), Post: true, Weight: page.WeightDanger,
-				Confirm: o.Solution + "-" + o.Version, Denied: v.barred(deployer.VerbUnimport),
+				Confirm: o.Solution + "-" + o.Version, Denied: barred(v, deployer.VerbUnimport),
 			},
 			Cancel: page.Link{URL: at},
 		},
@@ -36,7 +37,7 @@ func (c *Console) askUnimport(v *visit) (*answer, error) {
 }
 
 // unimportOf is the version that a page is about. One that is used stays.
-func (c *Console) unimportOf(v *visit) (o hostd.Version, err error) {
+func (c *Console) unimportOf(v *web.Visit) (o hostd.Version, err error) {
 	if c.Archives == nil {
 		return o, report.Errorf(report.Refused, "archives are removed on the host that keeps them").
 			WithHint("run it there: %s", report.Run("deploy unimport", v.PathValue("solution"), v.FormValue("version")))
@@ -45,11 +46,11 @@ func (c *Console) unimportOf(v *visit) (o hostd.Version, err error) {
 	if _, err = schema.ParseVersion(o.Version); err != nil {
 		return o, report.Errorf(report.Usage, "%q is not a version", o.Version)
 	}
-	return o, v.deployer(nil).Records.CheckUnused(v.Context(), o.Solution, o.Version)
+	return o, v.Deployer(nil).Records.CheckUnused(v.Context(), o.Solution, o.Version)
 }
 
 // unimport takes a version away.
-func (c *Console) unimport(v *visit) (*answer, error) {
+func (c *Console) unimport(v *web.Visit) (*web.Answer, error) {
 	o, err := c.unimportOf(v)
 	if err != nil {
 		return nil, err
@@ -60,8 +61,8 @@ func (c *Console) unimport(v *visit) (*answer, error) {
 	planned := &schema.Operation{
 		Operation: deployer.VerbUnimport, Solution: o.Solution, Version: o.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 	}
-	return c.server.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-		token, err := v.credentials(ctx)
+	return c.server.Begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+		token, err := credentials(ctx, v)
 		if err != nil {
 			return nil, err
 		}
@@ -71,12 +72,12 @@ func (c *Console) unimport(v *visit) (*answer, error) {
 }
 
 // unimportAction leads to the page that asks; nil where nothing is removed from here.
-func (c *Console) unimportAction(v *visit, solution, version string) []page.Action {
+func (c *Console) unimportAction(v *web.Visit, solution, version string) []page.Action {
 	if c.Archives == nil {
 		return nil
 	}
 	return []page.Action{{
 		Label: page.Text("action.unimport") + " " + version, URL: page.Query(page.URL("solutions", solution)+"/unimport", "version", version),
-		Weight: page.WeightDanger, Denied: v.barred(deployer.VerbUnimport),
+		Weight: page.WeightDanger, Denied: barred(v, deployer.VerbUnimport),
 	}}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/console/upload"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
@@ -92,7 +93,7 @@ func (c *Console) sent(u *upload.Upload) sentUpload {
 }
 
 // upload is the one that a path names.
-func (c *Console) upload(v *visit) (*upload.Upload, error) {
+func (c *Console) upload(v *web.Visit) (*upload.Upload, error) {
 	if c.imports.spool == nil {
 		return nil, report.Errorf(report.NotFound, "nothing is uploaded to this console")
 	}
@@ -100,30 +101,30 @@ func (c *Console) upload(v *visit) (*upload.Upload, error) {
 }
 
 // tus answers a request of the protocol.
-func (c *Console) tus(next func(w http.ResponseWriter, v *visit) error) http.Handler {
-	return c.server.signedIn(func(w http.ResponseWriter, v *visit) {
+func (c *Console) tus(next func(w http.ResponseWriter, v *web.Visit) error) http.Handler {
+	return c.server.SignedIn(func(w http.ResponseWriter, v *web.Visit) {
 		w.Header().Set("Tus-Resumable", tusVersion)
 		if v.Header.Get("Tus-Resumable") != tusVersion {
 			w.Header().Set("Tus-Version", tusVersion)
-			c.server.writeJSON(w, http.StatusPreconditionFailed, failureOf(report.Errorf(report.Usage, "the upload does not speak tus %s", tusVersion)))
+			c.server.WriteJSON(w, http.StatusPreconditionFailed, web.FailureOf(report.Errorf(report.Usage, "the upload does not speak tus %s", tusVersion)))
 			return
 		}
 		err := next(w, v)
 		switch {
 		case err == nil:
 		case report.CodeOf(err) == report.Locked:
-			c.server.writeJSON(w, http.StatusLocked, failureOf(err))
+			c.server.WriteJSON(w, http.StatusLocked, web.FailureOf(err))
 		default:
 			if report.CodeOf(err) == report.Unauthenticated && v.Way != session.ByLink {
 				c.server.Sessions.Refuse(v.Identity)
 			}
-			c.server.writeJSON(w, statusOf(err), failureOf(err))
+			c.server.WriteJSON(w, web.StatusOf(err), web.FailureOf(err))
 		}
 	})
 }
 
 // beginUpload takes the signatures, and says where the archive may be sent.
-func (c *Console) beginUpload(w http.ResponseWriter, v *visit) error {
+func (c *Console) beginUpload(w http.ResponseWriter, v *web.Visit) error {
 	size, err := strconv.ParseInt(v.Header.Get("Upload-Length"), 10, 64)
 	if err != nil || size < 1 {
 		return report.Errorf(report.Usage, "header Upload-Length does not say how large the archive is")
@@ -148,16 +149,16 @@ func (c *Console) beginUpload(w http.ResponseWriter, v *visit) error {
 	w.Header().Set("Location", c.server.Login.Base+page.URL("uploads", u.ID))
 	w.Header().Set("Upload-Expires", u.Created.Add(upload.Lifetime).UTC().Format(http.TimeFormat))
 	w.Header().Set("Solutionctl-Page", c.server.Login.Base+page.URL("import", u.ID))
-	c.server.writeJSON(w, http.StatusCreated, c.sent(u))
+	c.server.WriteJSON(w, http.StatusCreated, c.sent(u))
 	return nil
 }
 
 // offer has the signatures judged and begins the upload of what they are about.
-func (c *Console) offer(v *visit, name string, bundles []sign.NamedBundle) (*upload.Upload, error) {
+func (c *Console) offer(v *web.Visit, name string, bundles []sign.NamedBundle) (*upload.Upload, error) {
 	if c.imports.spool == nil {
 		return nil, report.Errorf(report.NotFound, "nothing is uploaded to this console")
 	}
-	token, err := v.credentials(v.Context())
+	token, err := credentials(v.Context(), v)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +220,7 @@ func readBundles(parts *multipart.Reader) (bundles []sign.NamedBundle, next *mul
 }
 
 // tellUpload says where an upload goes on.
-func (c *Console) tellUpload(w http.ResponseWriter, v *visit) error {
+func (c *Console) tellUpload(w http.ResponseWriter, v *web.Visit) error {
 	u, err := c.upload(v)
 	if err != nil {
 		return err
@@ -235,7 +236,7 @@ func (c *Console) tellUpload(w http.ResponseWriter, v *visit) error {
 }
 
 // takePiece takes a piece of an upload.
-func (c *Console) takePiece(w http.ResponseWriter, v *visit) error {
+func (c *Console) takePiece(w http.ResponseWriter, v *web.Visit) error {
 	u, err := c.upload(v)
 	if err != nil {
 		return err
@@ -254,7 +255,7 @@ func (c *Console) takePiece(w http.ResponseWriter, v *visit) error {
 }
 
 // endUpload removes an upload.
-func (c *Console) endUpload(w http.ResponseWriter, v *visit) error {
+func (c *Console) endUpload(w http.ResponseWriter, v *web.Visit) error {
 	u, err := c.upload(v)
 	if err == nil {
 		err = u.Discard()
@@ -266,24 +267,24 @@ func (c *Console) endUpload(w http.ResponseWriter, v *visit) error {
 }
 
 // discardUpload removes an upload from its page.
-func (c *Console) discardUpload(v *visit) (*answer, error) {
+func (c *Console) discardUpload(v *web.Visit) (*web.Answer, error) {
 	c.discard(v.User, v.PathValue("id"))
-	return &answer{to: "/import"}, nil
+	return &web.Answer{To: "/import"}, nil
 }
 
 // sendForm takes a small archive in a form, from a browser without a script. The signatures are before the archive in it.
-func (c *Console) sendForm(w http.ResponseWriter, v *visit) {
+func (c *Console) sendForm(w http.ResponseWriter, v *web.Visit) {
 	to, err := c.takeForm(w, v)
 	if err != nil {
-		v.frame.Section = page.SectionImport
-		v.frame.Trail = []page.Link{{Label: page.Text("import.title"), URL: "/import"}}
-		c.server.answer(w, v, v.failed(err))
+		v.Frame.Section = page.SectionImport
+		v.Frame.Trail = []page.Link{{Label: page.Text("import.title"), URL: "/import"}}
+		c.server.Answer(w, v, v.Failed(err))
 		return
 	}
 	http.Redirect(w, v.Request, c.server.Login.Base+to, http.StatusSeeOther)
 }
 
-func (c *Console) takeForm(w http.ResponseWriter, v *visit) (to string, err error) {
+func (c *Console) takeForm(w http.ResponseWriter, v *web.Visit) (to string, err error) {
 	v.Body = io.NopCloser(patiently(w, v.Body))
 	parts, err := v.MultipartReader()
 	if err != nil {

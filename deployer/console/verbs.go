@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -111,7 +112,7 @@ type order struct {
 var policies = map[deployer.DataPolicy]string{deployer.RefuseData: "", deployer.KeepData: "keep", deployer.DeleteData: "delete"}
 
 // orderOf reads the parameters of a page.
-func (v verb) orderOf(r *visit) (*order, error) {
+func (v verb) orderOf(r *web.Visit) (*order, error) {
 	o := &order{
 		verb: v.name, environment: r.PathValue("environment"), namespace: r.FormValue("namespace"), version: r.FormValue("version"),
 		Options: deployer.Options{Timeout: records.DefaultTimeout}, accepted: url.Values{},
@@ -147,7 +148,7 @@ func (v verb) orderOf(r *visit) (*order, error) {
 }
 
 // parameters are those of the page, without what is in its path and what is accepted.
-func (o *order) parameters(r *visit) url.Values {
+func (o *order) parameters(r *web.Visit) url.Values {
 	p := url.Values{}
 	for name, value := range map[string]string{"namespace": o.namespace, "version": o.version, "data": policies[o.data]} {
 		if value != "" {
@@ -170,7 +171,7 @@ func (o *order) parameters(r *visit) url.Values {
 }
 
 // kept are the parameters of the page with what is accepted there.
-func (o *order) kept(r *visit) url.Values {
+func (o *order) kept(r *web.Visit) url.Values {
 	p := o.parameters(r)
 	maps.Copy(p, o.accepted)
 	return p

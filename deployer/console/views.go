@@ -10,6 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -20,25 +21,25 @@ import (
 
 // watched is a snapshot for a page that follows it. A browser that has to wait for it gets the frame of the page first, with the
 // title of early; that is nil for a page that may turn out to be somewhere else, or not to be.
-func (c *Console) watched(v *visit, section page.Section, early page.Content) (*live.Snapshot, error) {
-	v.frame.Section, v.frame.Reload = section, 30
+func (c *Console) watched(v *web.Visit, section page.Section, early page.Content) (*live.Snapshot, error) {
+	v.Frame.Section, v.Frame.Reload = section, 30
 	var slow func()
-	if early != nil && v.frameFirst != nil {
-		slow = func() { v.frameFirst(early) }
+	if early != nil && v.FrameFirst != nil {
+		slow = func() { v.FrameFirst(early) }
 	}
-	s, err := c.server.everything(v.Identity).Read(v.Context(), slow)
-	v.isVisitor(err)
+	s, err := c.server.Everything(v.Identity).Read(v.Context(), slow)
+	v.NoteVisitor(err)
 	if err != nil {
 		return nil, err
 	}
-	v.frame.Stale, v.frame.Feed = s.Stale, "/events?seen="+s.Mark()
+	v.Frame.Stale, v.Frame.Feed = s.Stale, "/events?seen="+s.Mark()
 	return s, nil
 }
 
 // overview shows the state of everything.
-func (c *Console) overview(v *visit) (*answer, error) {
+func (c *Console) overview(v *web.Visit) (*web.Answer, error) {
 	s, err := c.watched(v, page.SectionOverview, &page.Overview{})
-	if isVisitor(err) {
+	if web.IsVisitor(err) {
 		return c.yours(v, page.SectionOverview, err, nil), nil
 	}
 	if err != nil {
@@ -55,12 +56,12 @@ func (c *Console) overview(v *visit) (*answer, error) {
 		content.Waiting = append(content.Waiting, page.Notice{Tone: page.ToneInfo, Text: page.Text("overview.lock", held.Person, lockName(held.Name))})
 	}
 	if len(content.Pending) > 0 {
-		content.Actions = append(content.Actions, v.offer(resumeAction()))
+		content.Actions = append(content.Actions, v.Offer(resumeAction()))
 	}
 	if len(s.Status.Solutions) > 0 {
-		content.Actions = append(content.Actions, v.offerNamespace(createAction()))
+		content.Actions = append(content.Actions, offerNamespace(v, createAction()))
 	}
-	return &answer{document: s.Status, content: content}, nil
+	return &web.Answer{Document: s.Status, Content: content}, nil
 }
 
 func createAction() page.Action {
@@ -68,7 +69,7 @@ func createAction() page.Action {
 }
 
 // offerNamespace is an action that makes a namespace, or tells that the user is not allowed to.
-func (v *visit) offerNamespace(a page.Action) page.Action {
+func offerNamespace(v *web.Visit, a page.Action) page.Action {
 	missing, err := v.Cluster.Missing(v.Context(), cluster.Permission{Resource: "namespaces"}.Each("create")...)
 	if err == nil && len(missing) > 0 {
 		a.Denied = &page.Denial{Reason: page.Text("denial.namespace"), Rule: cluster.Rules(missing...)}
@@ -77,38 +78,38 @@ func (v *visit) offerNamespace(a page.Action) page.Action {
 }
 
 // solutions shows the versions that were imported.
-func (c *Console) solutions(v *visit) (*answer, error) {
-	v.frame.Section = page.SectionSolutions
+func (c *Console) solutions(v *web.Visit) (*web.Answer, error) {
+	v.Frame.Section = page.SectionSolutions
 	query := v.FormValue("q")
-	result, err := v.deployer(nil).Records.Search(v.Context(), records.SearchOptions{Term: query})
-	if isVisitor(err) {
+	result, err := v.Deployer(nil).Records.Search(v.Context(), records.SearchOptions{Term: query})
+	if web.IsVisitor(err) {
 		return c.yours(v, page.SectionSolutions, err, nil), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &answer{document: result, content: &page.Solutions{Query: query, Result: result}}, nil
+	return &web.Answer{Document: result, Content: &page.Solutions{Query: query, Result: result}}, nil
 }
 
 // solution shows one Solution: which versions there are, and which of them can be active.
-func (c *Console) solution(v *visit) (*answer, error) {
+func (c *Console) solution(v *web.Visit) (*web.Answer, error) {
 	s, err := c.watched(v, page.SectionSolutions, nil)
-	if isVisitor(err) {
+	if web.IsVisitor(err) {
 		return c.yours(v, page.SectionSolutions, err, nil), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	v.frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}}
+	v.Frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}}
 	name := v.PathValue("solution")
 	at := slices.IndexFunc(s.Status.Solutions, func(one schema.SolutionStatus) bool { return one.Name == name })
 	if at < 0 {
 		return nil, report.Errorf(report.NotFound, "Solution %s was not imported", name)
 	}
 	content := &page.Solution{Heard: s.Alerts, Status: s.Status.Solutions[at], Needs: map[string][]schema.Dependency{}, VersionActions: map[string][]page.Action{}}
-	d := v.deployer(nil)
+	d := v.Deployer(nil)
 	if content.Compatibility, err = d.Definitions.Compatibility(v.Context(), definitions.CompatibilityOptions{Solution: name}); err != nil {
-		v.frame.Problem = page.ProblemOf(err)
+		v.Frame.Problem = page.ProblemOf(err)
 	}
 	if found, err := d.Records.Search(v.Context(), records.SearchOptions{Term: name}); err == nil {
 		content.Versions = slices.DeleteFunc(found.Versions, func(f schema.FoundVersion) bool { return f.Name != name })
@@ -122,18 +123,18 @@ func (c *Console) solution(v *visit) (*answer, error) {
 	}
 	for _, one := range content.Status.Versions {
 		if !one.Active {
-			content.VersionActions[one.Version] = []page.Action{v.offer(page.Action{
+			content.VersionActions[one.Version] = []page.Action{v.Offer(page.Action{
 				Label: page.Text("action.activate") + " " + one.Version, URL: planURL("solutions", name, "activate", url.Values{"version": {one.Version}}),
 			})}
 		}
 		content.VersionActions[one.Version] = append(content.VersionActions[one.Version], c.unimportAction(v, name, one.Version)...)
 	}
 	if content.Status.Active != "" {
-		content.Actions = append(content.Actions, v.offer(page.Action{
+		content.Actions = append(content.Actions, v.Offer(page.Action{
 			Label: page.Text("action.deactivate"), URL: planURL("solutions", name, "deactivate", nil), Weight: page.WeightDanger,
 		}))
 	}
-	return &answer{document: content.Status, content: content}, nil
+	return &web.Answer{Document: content.Status, Content: content}, nil
 }
 
 // planURL is the page of a plan.
@@ -146,20 +147,20 @@ func planURL(of, name, verb string, parameters url.Values) string {
 }
 
 // environments shows all environments.
-func (c *Console) environments(v *visit) (*answer, error) {
+func (c *Console) environments(v *web.Visit) (*web.Answer, error) {
 	var early page.Content
 	if v.FormValue("open") == "" { // else a visitor is led there
 		early = &page.Environments{}
 	}
 	s, err := c.watched(v, page.SectionEnvironments, early)
-	if isVisitor(err) {
+	if web.IsVisitor(err) {
 		return c.openEnvironment(v, err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	query := v.FormValue("q")
-	create := v.offerNamespace(createAction())
+	create := offerNamespace(v, createAction())
 	create.Weight = page.WeightPrimary
 	content := &page.Environments{Query: query, Environments: []schema.EnvironmentStatus{}, Create: &create}
 	for _, e := range s.Status.Environments {
@@ -167,48 +168,48 @@ func (c *Console) environments(v *visit) (*answer, error) {
 			content.Environments = append(content.Environments, e)
 		}
 	}
-	return &answer{document: struct {
+	return &web.Answer{Document: struct {
 		Environments []schema.EnvironmentStatus `json:"environments"`
-	}{content.Environments}, content: content}, nil
+	}{content.Environments}, Content: content}, nil
 }
 
 // environment shows what is deployed in one.
-func (c *Console) environment(v *visit) (*answer, error) {
+func (c *Console) environment(v *web.Visit) (*web.Answer, error) {
 	s, err := c.watched(v, page.SectionEnvironments, nil)
-	if isVisitor(err) {
+	if web.IsVisitor(err) {
 		return c.visibleEnvironment(v, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
+	v.Frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
 	name := v.PathValue("environment")
 	at := slices.IndexFunc(s.Status.Environments, func(e schema.EnvironmentStatus) bool { return e.Name == name })
 	if at < 0 {
 		return nil, report.Errorf(report.NotFound, "there is no environment %s", name)
 	}
 	content := &page.Environment{Heard: s.Alerts, Status: s.Status.Environments[at], Deployments: map[page.Deployment][]page.Action{}, Namespaces: map[string][]page.Action{}}
-	if err := v.compare(&content.Status); err != nil {
+	if err := compare(v, &content.Status); err != nil {
 		return nil, err
 	}
-	if err := v.members(&content.Status); err != nil {
+	if err := members(v, &content.Status); err != nil {
 		return nil, err
 	}
 	deployments := 0
 	for _, n := range content.Status.Namespaces {
 		if len(content.Status.Namespaces) > 1 {
-			content.Namespaces[n.Name] = []page.Action{v.offer(page.Action{
+			content.Namespaces[n.Name] = []page.Action{v.Offer(page.Action{
 				Label: page.Text("action.deleteNamespace"), URL: planURL("environments", name, "delete", url.Values{"namespace": {n.Name}}),
 			})}
 		}
 		for _, d := range n.Deployments {
 			deployments++
-			content.Deployments[page.Deployment{Namespace: n.Name, Solution: d.Solution}] = v.changes(s, name, n.Name, d)
+			content.Deployments[page.Deployment{Namespace: n.Name, Solution: d.Solution}] = changes(v, s, name, n.Name, d)
 		}
 	}
-	content.Actions = []page.Action{v.offer(page.Action{Label: page.Text("action.add"), URL: planURL("environments", name, "add", nil), Weight: page.WeightPrimary})}
+	content.Actions = []page.Action{v.Offer(page.Action{Label: page.Text("action.add"), URL: planURL("environments", name, "add", nil), Weight: page.WeightPrimary})}
 	if slices.ContainsFunc(s.Pending(), func(p schema.ResumedOperation) bool { return p.Environment == name }) {
-		content.Actions = append(content.Actions, v.offer(resumeAction()))
+		content.Actions = append(content.Actions, v.Offer(resumeAction()))
 	}
 	if deployments > 0 {
 		content.Actions = append(content.Actions, page.Action{Label: page.Text("action.apps"), URL: page.URL("environments", name, "apps")})
@@ -218,48 +219,48 @@ func (c *Console) environment(v *visit) (*answer, error) {
 	}
 	content.Actions = append(content.Actions,
 		page.Action{Label: page.Text("action.history"), URL: "/history?environment=" + url.QueryEscape(name)},
-		v.offerNamespace(page.Action{Label: page.Text("action.addNamespace"), URL: page.Query("/environments/new", "of", name)}),
-		v.offer(page.Action{Label: page.Text("action.delete"), URL: planURL("environments", name, "delete", nil), Weight: page.WeightDanger}))
-	return &answer{document: content.Status, content: content}, nil
+		offerNamespace(v, page.Action{Label: page.Text("action.addNamespace"), URL: page.Query("/environments/new", "of", name)}),
+		v.Offer(page.Action{Label: page.Text("action.delete"), URL: planURL("environments", name, "delete", nil), Weight: page.WeightDanger}))
+	return &web.Answer{Document: content.Status, Content: content}, nil
 }
 
 // members tells who may do what in an environment.
-func (v *visit) members(status *schema.EnvironmentStatus) error {
+func members(v *web.Visit, status *schema.EnvironmentStatus) error {
 	var names []string
 	for _, n := range status.Namespaces {
 		names = append(names, n.Name)
 	}
 	var err error
-	status.Members, status.Unseen, err = v.deployer(nil).Survey.Members(v.Context(), names)
+	status.Members, status.Unseen, err = v.Deployer(nil).Survey.Members(v.Context(), names)
 	return err
 }
 
 // compare looks at an environment again, field by field: where something is known to have changed since it was deployed, or when
 // the visitor asks for that.
-func (v *visit) compare(status *schema.EnvironmentStatus) error {
+func compare(v *web.Visit, status *schema.EnvironmentStatus) error {
 	asked := v.FormValue("compare") != ""
 	drifted := func(d schema.DeploymentStatus) bool { return d.Health == schema.HealthDrifted }
 	if !asked && !slices.ContainsFunc(status.Namespaces, func(n schema.NamespaceStatus) bool { return slices.ContainsFunc(n.Deployments, drifted) }) {
 		return nil
 	}
-	closely, err := v.deployer(nil).Survey.EnvironmentStatus(v.Context(), survey.EnvironmentOptions{Environment: status.Name, Drift: true})
+	closely, err := v.Deployer(nil).Survey.EnvironmentStatus(v.Context(), survey.EnvironmentOptions{Environment: status.Name, Drift: true})
 	switch {
 	case report.CodeOf(err) == report.Unauthenticated:
 		return err
 	case err != nil: // what was seen stays
-		v.frame.Problem = page.ProblemOf(err)
+		v.Frame.Problem = page.ProblemOf(err)
 		return nil
 	}
 	*status = *closely
 	changed := func(d schema.DeploymentStatus) bool { return len(d.Drift) > 0 }
 	if asked && !slices.ContainsFunc(status.Namespaces, func(n schema.NamespaceStatus) bool { return slices.ContainsFunc(n.Deployments, changed) }) {
-		v.frame.Notices = append(v.frame.Notices, page.Notice{Tone: page.ToneGood, Text: page.Text("environment.nodrift")})
+		v.Frame.Notices = append(v.Frame.Notices, page.Notice{Tone: page.ToneGood, Text: page.Text("environment.nodrift")})
 	}
 	return nil
 }
 
 // changes are what can be done with a deployment.
-func (v *visit) changes(s *live.Snapshot, environment, namespace string, d schema.DeploymentStatus) []page.Action {
+func changes(v *web.Visit, s *live.Snapshot, environment, namespace string, d schema.DeploymentStatus) []page.Action {
 	o := &order{environment: environment, namespace: namespace, solution: d.Solution}
 	var verbs []string
 	if d.Version != "" {
@@ -282,22 +283,22 @@ func (v *visit) changes(s *live.Snapshot, environment, namespace string, d schem
 		case verb == "repair" && (d.Health == schema.HealthDrifted || len(d.Drift) > 0):
 			a.Weight = page.WeightPrimary
 		}
-		actions = append(actions, v.offer(a))
+		actions = append(actions, v.Offer(a))
 	}
 	return actions
 }
 
 // newEnvironment asks for the name of one.
-func (c *Console) newEnvironment(v *visit) (*answer, error) {
+func (c *Console) newEnvironment(v *web.Visit) (*web.Answer, error) {
 	return c.askEnvironment(v, nil), nil
 }
 
-func (c *Console) askEnvironment(v *visit, err error) *answer {
-	v.frame.Section = page.SectionEnvironments
-	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
-	v.frame.Problem = page.ProblemOf(err)
+func (c *Console) askEnvironment(v *web.Visit, err error) *web.Answer {
+	v.Frame.Section = page.SectionEnvironments
+	v.Frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
+	v.Frame.Problem = page.ProblemOf(err)
 	form := page.Form{
-		Action: v.offerNamespace(page.Action{Label: page.Text("action.create"), URL: "/environments", Post: true, Weight: page.WeightPrimary}),
+		Action: offerNamespace(v, page.Action{Label: page.Text("action.create"), URL: "/environments", Post: true, Weight: page.WeightPrimary}),
 		Cancel: page.Link{Label: page.Text("action.cancel"), URL: "/environments"},
 	}
 	asked, of := []string{"name", "namespace", "description"}, v.FormValue("of")
@@ -305,7 +306,7 @@ func (c *Console) askEnvironment(v *visit, err error) *answer {
 		asked = []string{"namespace"}
 		form.Action.Fields = []page.Hidden{{Name: "name", Value: of}, {Name: "of", Value: of}}
 		form.Cancel.URL = page.URL("environments", of)
-		v.frame.Trail = append(v.frame.Trail, page.Link{Label: of, URL: form.Cancel.URL})
+		v.Frame.Trail = append(v.Frame.Trail, page.Link{Label: of, URL: form.Cancel.URL})
 	}
 	for i, name := range asked {
 		help := name
@@ -321,22 +322,22 @@ func (c *Console) askEnvironment(v *visit, err error) *answer {
 			Name: "adopt", Value: "true", Label: page.Text("newenvironment.adopt"), Explanation: page.Text("newenvironment.adopt.explanation"), Checked: v.FormValue("adopt") != "",
 		})
 	}
-	a := &answer{content: &page.NewEnvironment{Of: of, Form: form}, document: struct{}{}}
+	a := &web.Answer{Content: &page.NewEnvironment{Of: of, Form: form}, Document: struct{}{}}
 	if err != nil {
-		a.status, a.document = statusOf(err), failureOf(err)
+		a.Status, a.Document = web.StatusOf(err), web.FailureOf(err)
 	}
 	return a
 }
 
 // createEnvironment makes an environment. That is done at once, and needs no plan.
-func (c *Console) createEnvironment(v *visit) (*answer, error) {
+func (c *Console) createEnvironment(v *web.Visit) (*web.Answer, error) {
 	o := metalk8s.CreateOptions{Name: strings.TrimSpace(v.PostFormValue("name")), Namespace: strings.TrimSpace(v.PostFormValue("namespace")), Adopt: v.PostFormValue("adopt") == "true"}
 	if text := v.PostFormValue("description"); text != "" {
 		o.Description = &text
 	}
 	o, err := o.Check()
 	if err == nil {
-		_, err = v.deployer(nil).CreateEnvironment(context.WithoutCancel(v.Context()), o)
+		_, err = v.Deployer(nil).CreateEnvironment(context.WithoutCancel(v.Context()), o)
 	}
 	if report.CodeOf(err) == report.Unauthenticated {
 		return nil, err
@@ -344,16 +345,16 @@ func (c *Console) createEnvironment(v *visit) (*answer, error) {
 	if err != nil {
 		return c.askEnvironment(v, err), nil
 	}
-	v.feeds.Expire()
-	return &answer{to: page.URL("environments", o.Name)}, nil
+	v.Feeds.Expire()
+	return &web.Answer{To: page.URL("environments", o.Name)}, nil
 }
 
 // history shows what was done.
-func (c *Console) history(v *visit) (*answer, error) {
-	v.frame.Section = page.SectionHistory
+func (c *Console) history(v *web.Visit) (*web.Answer, error) {
+	v.Frame.Section = page.SectionHistory
 	o := records.HistoryOptions{Environment: v.FormValue("environment"), Solution: v.FormValue("solution")}
-	h, err := v.deployer(nil).Records.History(v.Context(), o)
-	if isVisitor(err) {
+	h, err := v.Deployer(nil).Records.History(v.Context(), o)
+	if web.IsVisitor(err) {
 		return c.yours(v, page.SectionHistory, err, nil), nil
 	}
 	if err != nil {
@@ -364,11 +365,11 @@ func (c *Console) history(v *visit) (*answer, error) {
 	for i, entry := range h.Operations {
 		at := page.Deployment{Namespace: entry.Namespace, Solution: entry.Solution}
 		if entry.Environment != "" && newest[at] && entry.Outcome == schema.DeploymentDone && entry.Version != "" {
-			content.RollBack[i] = v.offer(page.Action{Label: page.Text("action.rollback"), URL: planURL("environments", entry.Environment, "rollback", url.Values{
+			content.RollBack[i] = v.Offer(page.Action{Label: page.Text("action.rollback"), URL: planURL("environments", entry.Environment, "rollback", url.Values{
 				"solution": {entry.Solution}, "namespace": {entry.Namespace}, "revision": {strconv.FormatInt(entry.Revision, 10)},
 			})})
 		}
 		newest[at] = true
 	}
-	return &answer{document: h, content: content}, nil
+	return &web.Answer{Document: h, Content: content}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -21,35 +22,35 @@ import (
 
 // yours is the page from which a visitor goes to the environment that is theirs. What was refused to them, and the problem with the
 // name that they gave, are said. A program gets what was refused: there is nothing else to show.
-func (c *Console) yours(v *visit, section page.Section, refused, problem error) *answer {
-	v.frame.Section = section
-	a := v.failed(refused)
+func (c *Console) yours(v *web.Visit, section page.Section, refused, problem error) *web.Answer {
+	v.Frame.Section = section
+	a := v.Failed(refused)
 	content := &page.Yours{
-		Name: strings.TrimSpace(cmp.Or(v.FormValue("open"), v.PathValue("environment"))), Opened: v.opened.environments(),
+		Name: strings.TrimSpace(cmp.Or(v.FormValue("open"), v.PathValue("environment"))), Opened: v.Opened.Environments(),
 		Unseen: page.ProblemOf(refused).Unseen(page.Text("yours.unseen")),
 	}
-	a.content = content
-	if wantsJSON(v.Request) {
+	a.Content = content
+	if web.WantsJSON(v.Request) {
 		return a
 	}
-	a.status = http.StatusOK
+	a.Status = http.StatusOK
 	if problem != nil {
-		content.Problem, a.status = problem.Error(), statusOf(problem)
+		content.Problem, a.Status = problem.Error(), web.StatusOf(problem)
 	}
 	return a
 }
 
 // openEnvironment leads a visitor to the environment of which they have given the name, or that of one of its namespaces.
-func (c *Console) openEnvironment(v *visit, refused error) (*answer, error) {
+func (c *Console) openEnvironment(v *web.Visit, refused error) (*web.Answer, error) {
 	name := strings.TrimSpace(v.FormValue("open"))
 	if name == "" {
 		return c.yours(v, page.SectionEnvironments, refused, nil), nil
 	}
-	environment, err := v.deployer(nil).Records.Documents.EnvironmentOf(v.Context(), name)
+	environment, err := v.Deployer(nil).Records.Documents.EnvironmentOf(v.Context(), name)
 	switch report.CodeOf(err) {
 	case "":
-		v.opened.remember(environment, name)
-		return &answer{to: page.URL("environments", environment)}, nil
+		v.Opened.Remember(environment, name)
+		return &web.Answer{To: page.URL("environments", environment)}, nil
 	case report.Forbidden, report.NotFound:
 		// Which of both it is tells nobody what there is.
 		return c.yours(v, page.SectionEnvironments, refused, report.Errorf(report.NotFound, "%s", page.Text("yours.nothing", name))), nil
@@ -60,12 +61,12 @@ func (c *Console) openEnvironment(v *visit, refused error) (*answer, error) {
 
 // visible is what a visitor to whom the whole was refused may see of an environment, by the name of one of its namespaces if they
 // give that. Where that is nothing, so is the status, and the answer says so.
-func (c *Console) visible(v *visit, refused error) (*schema.EnvironmentStatus, *answer, error) {
-	v.frame.Section, v.frame.Reload = page.SectionEnvironments, 30
-	v.frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
-	o := v.instance()
+func (c *Console) visible(v *web.Visit, refused error) (*schema.EnvironmentStatus, *web.Answer, error) {
+	v.Frame.Section, v.Frame.Reload = page.SectionEnvironments, 30
+	v.Frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
+	o := instance(v)
 	o.Namespace = cmp.Or(v.FormValue("namespace"), o.Namespace)
-	s, err := c.server.environmentFeed(v.Identity, o.Environment, o.Namespace).Read(v.Context(), nil)
+	s, err := c.server.EnvironmentFeed(v.Identity, o.Environment, o.Namespace).Read(v.Context(), nil)
 	if code := report.CodeOf(err); code == report.Forbidden || code == report.NotFound {
 		nothing := report.Errorf(report.NotFound, "%s", page.Text("yours.nothing", o.Environment))
 		return nil, c.yours(v, page.SectionEnvironments, refused, nothing), nil
@@ -73,21 +74,21 @@ func (c *Console) visible(v *visit, refused error) (*schema.EnvironmentStatus, *
 	if err != nil {
 		return nil, nil, err
 	}
-	v.frame.Stale = s.Stale
-	v.frame.Feed = page.Query("/events", "seen", s.Mark(), "environment", o.Environment, "namespace", o.Namespace)
-	v.opened.remember(o.Environment, cmp.Or(o.Namespace, s.Environment.Namespaces[0].Name))
+	v.Frame.Stale = s.Stale
+	v.Frame.Feed = page.Query("/events", "seen", s.Mark(), "environment", o.Environment, "namespace", o.Namespace)
+	v.Opened.Remember(o.Environment, cmp.Or(o.Namespace, s.Environment.Namespaces[0].Name))
 	return s.Environment, nil, nil
 }
 
 // visibleComponents shows a visitor the components of which there is something that they may see. What waits for what is in the
 // records: the document is that of the environment.
-func (c *Console) visibleComponents(v *visit, refused error) (*answer, error) {
+func (c *Console) visibleComponents(v *web.Visit, refused error) (*web.Answer, error) {
 	status, nothing, err := c.visible(v, refused)
 	if status == nil {
 		return nothing, err
 	}
 	o := &order{environment: status.Name, namespace: v.FormValue("namespace"), solution: v.PathValue("solution")}
-	v.frame.Trail = append(v.frame.Trail, page.Link{Label: o.environment, URL: page.URL("environments", o.environment)})
+	v.Frame.Trail = append(v.Frame.Trail, page.Link{Label: o.environment, URL: page.URL("environments", o.environment)})
 	namespace, deployment, found := deploymentIn([]schema.EnvironmentStatus{*status}, o)
 	if !found {
 		return nil, report.Errorf(report.NotFound, "of Solution %s there is nothing in environment %s that you may see", o.solution, o.environment)
@@ -97,33 +98,33 @@ func (c *Console) visibleComponents(v *visit, refused error) (*answer, error) {
 	there := status.Namespaces[at]
 	there.Deployments = []schema.DeploymentStatus{deployment}
 	shown.Namespaces = []schema.NamespaceStatus{there}
-	return &answer{document: shown, content: &page.YourComponents{
+	return &web.Answer{Document: shown, Content: &page.YourComponents{
 		Environment: o.environment, Namespace: namespace, Deployment: deployment, Unseen: status.Unseen,
 	}}, nil
 }
 
 // visibleEnvironment shows a visitor what they may see of an environment.
-func (c *Console) visibleEnvironment(v *visit, refused error) (*answer, error) {
+func (c *Console) visibleEnvironment(v *web.Visit, refused error) (*web.Answer, error) {
 	status, nothing, err := c.visible(v, refused)
 	if status == nil {
 		return nothing, err
 	}
-	o, d := v.instance(), v.deployer(nil)
+	o, d := instance(v), v.Deployer(nil)
 	list := page.Action{Label: page.Text("action.apps"), URL: page.URL("environments", o.Environment, "apps")}
 	if _, err := d.Apps.List(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace}); report.CodeOf(err) == report.Forbidden {
 		u := page.ProblemOf(err).Unseen(err.Error())
 		list.Denied = &page.Denial{Reason: u.What, Rule: u.Rules}
 	}
 	content := &page.Environment{
-		Status: *status, Visitor: true, Heard: c.server.environmentFeed(v.Identity, o.Environment, o.Namespace).LastAlerts().Alerts,
+		Status: *status, Visitor: true, Heard: c.server.EnvironmentFeed(v.Identity, o.Environment, o.Namespace).LastAlerts().Alerts,
 		Deployments: map[page.Deployment][]page.Action{}, Actions: []page.Action{list},
 	}
-	return &answer{document: status, content: content}, v.offerChanges(content)
+	return &web.Answer{Document: status, Content: content}, offerChanges(v, content)
 }
 
 // offerChanges offers a visitor what they can change in the namespaces that they see, or says all that is missing for it.
-func (v *visit) offerChanges(content *page.Environment) error {
-	status, d := content.Status, v.deployer(nil)
+func offerChanges(v *web.Visit, content *page.Environment) error {
+	status, d := content.Status, v.Deployer(nil)
 	for _, n := range status.Namespaces {
 		missing, err := d.MayChange(v.Context(), n.Name)
 		if err != nil {
@@ -146,7 +147,7 @@ func (v *visit) offerChanges(content *page.Environment) error {
 			Label: page.Text("action.add"), URL: planURL("environments", status.Name, "add", url.Values{"namespace": {n.Name}}), Weight: page.WeightPrimary,
 		})
 		for _, one := range n.Deployments {
-			content.Deployments[page.Deployment{Namespace: n.Name, Solution: one.Solution}] = v.changes(s, status.Name, n.Name, one)
+			content.Deployments[page.Deployment{Namespace: n.Name, Solution: one.Solution}] = changes(v, s, status.Name, n.Name, one)
 		}
 	}
 	content.Actions = append(content.Actions, page.Action{Label: page.Text("action.history"), URL: page.Query("/history", "environment", status.Name)})
@@ -154,19 +155,19 @@ func (v *visit) offerChanges(content *page.Environment) error {
 }
 
 // lookAtOne is what a plan in one environment is made of, for a user who is not allowed to list all of them.
-func (c *Console) lookAtOne(v *visit, environment, namespace string) (*live.Snapshot, error) {
-	s, err := c.server.environmentFeed(v.Identity, environment, namespace).Read(v.Context(), nil)
+func (c *Console) lookAtOne(v *web.Visit, environment, namespace string) (*live.Snapshot, error) {
+	s, err := c.server.EnvironmentFeed(v.Identity, environment, namespace).Read(v.Context(), nil)
 	if err != nil {
 		return nil, err
 	}
 	one := *s
 	one.Status = &schema.Status{Environments: []schema.EnvironmentStatus{*s.Environment}}
-	one.Status.Solutions, err = v.deployer(nil).Survey.Solutions(v.Context())
+	one.Status.Solutions, err = v.Deployer(nil).Survey.Solutions(v.Context())
 	return &one, err
 }
 
 // offerOn is an action on objects of a kind, or tells which rights are missing for it.
-func (v *visit) offerOn(a page.Action, apiVersion, kind, namespace string, verbs ...string) page.Action {
+func offerOn(v *web.Visit, a page.Action, apiVersion, kind, namespace string, verbs ...string) page.Action {
 	wanted, err := v.Cluster.PermissionsOn(v.Context(), kube.FromAPIVersionAndKind(apiVersion, kind), namespace, verbs...)
 	if err != nil {
 		return a // whoever does it is told

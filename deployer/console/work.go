@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -26,7 +27,7 @@ type progress struct {
 	User      string            `json:"user"`
 	Started   time.Time         `json:"started"`
 	Finished  *time.Time        `json:"finished,omitempty"`
-	Error     *failure          `json:"error,omitempty"`
+	Error     *web.Failure      `json:"error,omitempty"`
 	Operation *schema.Operation `json:"operation"`
 	Steps     []report.Event    `json:"steps"`
 }
@@ -35,7 +36,7 @@ type progress struct {
 func progressOf(m live.OperationState) progress {
 	p := progress{ID: m.ID, User: m.User, Started: m.Started, Finished: m.Finished, Operation: m.Operation(), Steps: m.Steps}
 	if m.Err != nil {
-		f := failureOf(m.Err)
+		f := web.FailureOf(m.Err)
 		p.Error = &f
 	}
 	if p.Steps == nil {
@@ -45,28 +46,28 @@ func progressOf(m live.OperationState) progress {
 }
 
 // showOperation shows an operation with its steps.
-func (c *Console) showOperation(v *visit) (*answer, error) {
+func (c *Console) showOperation(v *web.Visit) (*web.Answer, error) {
 	op := c.server.Operations.Find(v.Identity, v.PathValue("id"))
 	if op == nil {
 		return nil, noOperation()
 	}
 	m := op.State()
-	v.frame.Section = page.SectionOperations
-	v.frame.Trail = []page.Link{{Label: page.Text("operations.title"), URL: "/operations"}}
+	v.Frame.Section = page.SectionOperations
+	v.Frame.Trail = []page.Link{{Label: page.Text("operations.title"), URL: "/operations"}}
 	content := &page.Progress{Running: m.Running(), Steps: m.Steps, Problem: page.ProblemOf(m.Err)}
 	switch {
 	case m.Finished != nil && m.Stopped != nil && m.Err != nil: // the error only says that the user has stopped it
 		content.Stopped, content.Problem = m.Stopped, nil
-		content.Actions = append([]page.Action{v.offer(resumeAction())}, v.wayBack(m.Planned)...)
+		content.Actions = append([]page.Action{v.Offer(resumeAction())}, wayBack(v, m.Planned)...)
 	case m.Finished == nil:
-		v.frame.Reload = 2
-		v.frame.Feed = page.URL("operations", op.ID, "events") + "?seen=" + strconv.Itoa(m.Count)
+		v.Frame.Reload = 2
+		v.Frame.Feed = page.URL("operations", op.ID, "events") + "?seen=" + strconv.Itoa(m.Count)
 		content.Actions = []page.Action{{
 			Label: page.Text("operation.stop"), Explanation: page.Text("operation.stop.explanation"), URL: page.URL("operations", op.ID, "stop"), Post: true,
 		}}
 	case report.CodeOf(m.Err) == report.Interrupted:
 		content.Interrupted = true
-		content.Actions = append([]page.Action{v.offer(resumeAction())}, v.wayBack(m.Planned)...)
+		content.Actions = append([]page.Action{v.Offer(resumeAction())}, wayBack(v, m.Planned)...)
 	case m.Err == nil:
 		content.Actions = results(m.Planned)
 	case m.Err != nil && op.Plan != "": // what has to be accepted is accepted there
@@ -75,15 +76,15 @@ func (c *Console) showOperation(v *visit) (*answer, error) {
 	if m.Export != "" {
 		content.Actions = append(content.Actions, page.Action{Label: page.Text("operation.export"), URL: page.URL("operations", op.ID, "export")})
 	}
-	return &answer{document: progressOf(m), content: content}, nil
+	return &web.Answer{Document: progressOf(m), Content: content}, nil
 }
 
 // wayBack offers to go back to what was deployed before an operation that has not come to its end.
-func (v *visit) wayBack(o *schema.Operation) []page.Action {
+func wayBack(v *web.Visit, o *schema.Operation) []page.Action {
 	if o.Environment == "" || o.Solution == "" || o.Operation != "upgrade" && o.Operation != "downgrade" {
 		return nil
 	}
-	return []page.Action{v.offer(page.Action{
+	return []page.Action{v.Offer(page.Action{
 		Label: page.Text("operation.back"), URL: planURL("environments", o.Environment, "rollback", url.Values{"solution": {o.Solution}}),
 	})}
 }
@@ -101,20 +102,20 @@ func results(o *schema.Operation) []page.Action {
 }
 
 // stopOperation ends an operation before it is done. What it has done stays, and can be resumed.
-func (c *Console) stopOperation(v *visit) (*answer, error) {
+func (c *Console) stopOperation(v *web.Visit) (*web.Answer, error) {
 	op := c.server.Operations.Find(v.Identity, v.PathValue("id"))
 	if op == nil {
 		return nil, noOperation()
 	}
 	op.StopWaiting(c.Now())
-	return &answer{to: page.URL("operations", op.ID)}, nil
+	return &web.Answer{To: page.URL("operations", op.ID)}, nil
 }
 
 // sendExport sends the data that an operation has exported.
-func (c *Console) sendExport(w http.ResponseWriter, v *visit) {
+func (c *Console) sendExport(w http.ResponseWriter, v *web.Visit) {
 	op := c.server.Operations.Find(v.Identity, v.PathValue("id"))
 	if op == nil || op.State().Export == "" {
-		c.server.answer(w, v, v.failed(noOperation()))
+		c.server.Answer(w, v, v.Failed(noOperation()))
 		return
 	}
 	path := op.State().Export
@@ -129,10 +130,10 @@ func noOperation() error {
 }
 
 // showOperations shows what is at work, here and elsewhere, and what was interrupted.
-func (c *Console) showOperations(v *visit) (*answer, error) {
+func (c *Console) showOperations(v *web.Visit) (*web.Answer, error) {
 	s, err := c.watched(v, page.SectionOperations, nil)
-	if isVisitor(err) { // they see what they have begun
-		v.frame.Section, s, err = page.SectionOperations, &live.Snapshot{}, nil
+	if web.IsVisitor(err) { // they see what they have begun
+		v.Frame.Section, s, err = page.SectionOperations, &live.Snapshot{}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -153,13 +154,13 @@ func (c *Console) showOperations(v *visit) (*answer, error) {
 		content.Locks = append(content.Locks, page.Lock{What: lockName(held.Name), Holder: held.Person, Since: held.Since, Abandoned: !live.IsHeld(held, c.Now())})
 	}
 	if len(content.Pending) > 0 {
-		action := v.offer(resumeAction())
+		action := v.Offer(resumeAction())
 		content.Resume = &action
 	}
-	return &answer{document: struct {
+	return &web.Answer{Document: struct {
 		Operations []progress                `json:"operations"`
 		Pending    []schema.ResumedOperation `json:"pending"`
-	}{documents, content.Pending}, content: content}, nil
+	}{documents, content.Pending}, Content: content}, nil
 }
 
 // lockName says in words what a lock is for.
@@ -178,13 +179,13 @@ func resumeAction() page.Action {
 }
 
 // resume finishes what was interrupted, by whomever.
-func (c *Console) resume(v *visit) (*answer, error) {
-	if d := v.denial(v.Context()); d != nil {
+func (c *Console) resume(v *web.Visit) (*web.Answer, error) {
+	if d := v.Denial(v.Context()); d != nil {
 		return nil, report.Errorf(report.Forbidden, "%s", d.Reason).WithHint("missing %s", d.Rule)
 	}
 	planned := &schema.Operation{Operation: "resume", Planned: true, Parts: []schema.OperationPart{}, Notices: []string{}}
-	return c.server.begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-		done, err := v.deployer(sink).Resume(ctx, deployer.ResumeOptions{})
+	return c.server.Begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+		done, err := v.Deployer(sink).Resume(ctx, deployer.ResumeOptions{})
 		result := *planned
 		result.Planned = false
 		if done != nil && len(done.Operations) == 0 {

@@ -1,4 +1,4 @@
-package console
+package web
 
 import (
 	"context"
@@ -19,9 +19,9 @@ type rights struct {
 	denial *page.Denial
 }
 
-// denial says why the user cannot change anything, nil when that is not so: every change takes a lock. What else a change
-// takes is found by its plan.
-func (v *visit) denial(ctx context.Context) *page.Denial {
+// Denial returns why the user cannot change anything; nil when the user can: every change takes a lock. The plan of a change checks
+// the other permissions.
+func (v *Visit) Denial(ctx context.Context) *page.Denial {
 	r, now := &v.rights, v.server.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,8 +40,8 @@ func (v *visit) denial(ctx context.Context) *page.Denial {
 	return r.denial
 }
 
-// offer is an action that changes something, or tells that the user may not.
-func (v *visit) offer(a page.Action) page.Action {
-	a.Denied = v.denial(v.Context())
+// Offer returns an action that changes something, or the same action with the reason why the user is not allowed to.
+func (v *Visit) Offer(a page.Action) page.Action {
+	a.Denied = v.Denial(v.Context())
 	return a
 }

@@ -1,4 +1,4 @@
-package console
+package web
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// everything is the feed of the whole cluster.
-func (c *Server) everything(i *session.Identity) *live.Feed {
+// Everything returns the feed of the whole cluster.
+func (c *Server) Everything(i *session.Identity) *live.Feed {
 	return c.feed(i, survey.EnvironmentOptions{}, c.accepted(i, func(ctx context.Context) (*live.Snapshot, error) {
 		d := c.deployer(i, nil)
 		status, err := d.Survey.Status(ctx, survey.StatusOptions{})
@@ -30,8 +30,8 @@ func (c *Server) everything(i *session.Identity) *live.Feed {
 	})
 }
 
-// environmentFeed is the feed of what a visitor may see of an environment.
-func (c *Server) environmentFeed(i *session.Identity, environment, namespace string) *live.Feed {
+// EnvironmentFeed returns the feed of what a visitor is allowed to see of an environment.
+func (c *Server) EnvironmentFeed(i *session.Identity, environment, namespace string) *live.Feed {
 	o := survey.EnvironmentOptions{Environment: environment, Namespace: namespace, Members: true}
 	return c.feed(i, o, c.accepted(i, func(ctx context.Context) (*live.Snapshot, error) {
 		status, err := c.deployer(i, nil).Survey.EnvironmentStatus(ctx, o)
@@ -45,7 +45,7 @@ func (c *Server) environmentFeed(i *session.Identity, environment, namespace str
 func (c *Server) feed(i *session.Identity, of survey.EnvironmentOptions, see func(context.Context) (*live.Snapshot, error),
 	alerts func(context.Context) (*schema.AlertList, error),
 ) *live.Feed {
-	return stateOf(i).feeds.Of(of, live.Source{Context: c.Context, Now: c.Now, Cluster: i.Cluster, See: see, Ask: alerts})
+	return stateOf(i).Feeds.Of(of, live.Source{Context: c.Context, Now: c.Now, Cluster: i.Cluster, See: see, Ask: alerts})
 }
 
 // accepted is a look after which the sessions of a user are over whose token the API server does not accept any more: pages that are open

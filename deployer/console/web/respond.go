@@ -1,4 +1,4 @@
-package console
+package web
 
 import (
 	"context"
@@ -15,34 +15,34 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// visit is a request of somebody who is logged in.
-type visit struct {
+// Visit is a request of a user who is logged in.
+type Visit struct {
 	*http.Request
 	*session.Session
-	*userState
-	*browserState
+	*UserState
+	*BrowserState
 	server *Server
-	frame  page.Frame
-	// frameFirst sends the frame of a page that takes long, with the title of this content, and sets finish, which sends the rest.
+	Frame  page.Frame
+	// FrameFirst sends the frame of a page that takes long, with the title of this content, and sets finish, which sends the rest.
 	// It is nil for programs.
-	frameFirst func(page.Content)
+	FrameFirst func(page.Content)
 	finish     func(page.View) error
 }
 
-// handler answers a visit.
-type handler func(v *visit) (*answer, error)
+// Handler answers a visit.
+type Handler func(v *Visit) (*Answer, error)
 
-// answer is a page with its document, or where to go on.
-type answer struct {
-	status   int // 0 is 200
-	document any
-	content  page.Content
-	plan     string // digest of the plan that is shown, for whoever carries it out
-	to       string // a path of the console; then there is nothing else
+// Answer is a document with its page, or a path of the console to go on with.
+type Answer struct {
+	Status   int // 0 is 200
+	Document any
+	Content  page.Content
+	Plan     string // digest of the plan that is shown, for whoever carries it out
+	To       string // a path of the console; then there is nothing else
 }
 
-// deployer has the verbs with the rights of the user.
-func (v *visit) deployer(sink report.Sink) *deployer.Deployer {
+// Deployer returns the verbs with the rights of the user.
+func (v *Visit) Deployer(sink report.Sink) *deployer.Deployer {
 	return v.server.deployer(v.Identity, sink)
 }
 
@@ -53,16 +53,16 @@ func (c *Server) deployer(i *session.Identity, sink report.Sink) *deployer.Deplo
 	})
 }
 
-// signedIn lets in who is logged in, and shows others how to.
-func (c *Server) signedIn(next func(http.ResponseWriter, *visit)) http.Handler {
+// SignedIn calls next for users who are logged in, and leads others to the login page.
+func (c *Server) SignedIn(next func(http.ResponseWriter, *Visit)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s, err := c.Sessions.Session(r)
 		switch {
 		case report.CodeOf(err) == report.Unauthenticated:
 			c.turnAway(w, r, session.EndedRefused)
 			return
-		case err != nil && wantsJSON(r):
-			c.writeJSON(w, statusOf(err), failureOf(err))
+		case err != nil && WantsJSON(r):
+			c.WriteJSON(w, StatusOf(err), FailureOf(err))
 			return
 		case err != nil:
 			c.showLogin(w, r, 0, session.LocalPath(r.URL.RequestURI()), err)
@@ -72,8 +72,8 @@ func (c *Server) signedIn(next func(http.ResponseWriter, *visit)) http.Handler {
 			return
 		}
 		c.Sessions.Reseal(w, r, s)
-		v := &visit{Request: r, Session: s, userState: stateOf(s.Identity), browserState: s.State.(*browserState), server: c}
-		v.frame = page.Frame{
+		v := &Visit{Request: r, Session: s, UserState: stateOf(s.Identity), BrowserState: s.State.(*BrowserState), server: c}
+		v.Frame = page.Frame{
 			Visitor: v.visitor.Load(), User: s.User, Cluster: s.Cluster.Server(), Version: c.Version, Now: c.Now(), Running: c.Operations.Running(s.Identity),
 			LogOut: &page.Action{Label: page.Text("frame.logout"), URL: "/logout", Post: true},
 		}
@@ -84,8 +84,8 @@ func (c *Server) signedIn(next func(http.ResponseWriter, *visit)) http.Handler {
 // turnAway answers somebody who is not logged in, perhaps not any more. A browser that has sent a form is led back to it.
 func (c *Server) turnAway(w http.ResponseWriter, r *http.Request, reason string) {
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
-	if wantsJSON(r) || !read && r.Method != http.MethodPost || strings.HasSuffix(r.URL.Path, "/events") {
-		c.writeJSON(w, http.StatusUnauthorized, failureOf(report.Errorf(report.Unauthenticated, "nobody is logged in")))
+	if WantsJSON(r) || !read && r.Method != http.MethodPost || strings.HasSuffix(r.URL.Path, "/events") {
+		c.WriteJSON(w, http.StatusUnauthorized, FailureOf(report.Errorf(report.Unauthenticated, "nobody is logged in")))
 		return
 	}
 	back := r.URL.RequestURI()
@@ -99,38 +99,38 @@ func (c *Server) turnAway(w http.ResponseWriter, r *http.Request, reason string)
 	c.Sessions.Lead(w, r, to)
 }
 
-// handle answers with what a handler returns.
-func (c *Server) handle(h handler) http.Handler {
-	return c.signedIn(func(w http.ResponseWriter, v *visit) {
+// Handle answers with the result of a handler.
+func (c *Server) Handle(h Handler) http.Handler {
+	return c.SignedIn(func(w http.ResponseWriter, v *Visit) {
 		ctx, cancel := context.WithTimeout(v.Context(), live.PageTimeout)
 		defer cancel()
 		v.Request = v.WithContext(ctx)
-		if !wantsJSON(v.Request) {
-			v.frameFirst = func(early page.Content) { c.sendFrame(w, v, early) }
+		if !WantsJSON(v.Request) {
+			v.FrameFirst = func(early page.Content) { c.sendFrame(w, v, early) }
 		}
 		a, err := h(v)
 		err = live.ExplainTimeout(err)
 		switch {
-		case err == nil && a.to != "":
-			http.Redirect(w, v.Request, c.Login.Base+a.to, http.StatusSeeOther)
+		case err == nil && a.To != "":
+			http.Redirect(w, v.Request, c.Login.Base+a.To, http.StatusSeeOther)
 		case err == nil:
-			c.answer(w, v, a)
+			c.Answer(w, v, a)
 		case report.CodeOf(err) == report.Unauthenticated && v.Way != session.ByLink:
 			why := c.Sessions.Refuse(v.Identity)
 			if v.finish != nil { // it is too late to lead anywhere: the page tells
-				c.answer(w, v, v.failed(err))
+				c.Answer(w, v, v.Failed(err))
 				return
 			}
 			c.turnAway(w, v.Request, why)
 		default:
-			c.answer(w, v, v.failed(err))
+			c.Answer(w, v, v.Failed(err))
 		}
 	})
 }
 
-// failed is the answer that tells of an error. A login that is not accepted leads to the page for logging in; that of the person who has
-// started the console is renewed on the host.
-func (v *visit) failed(err error) *answer {
+// Failed returns the answer that shows an error. A login that is no longer accepted leads to the login page; that of the user who runs
+// the program is renewed on the host.
+func (v *Visit) Failed(err error) *Answer {
 	p := page.ProblemOf(err)
 	if p.Code == report.Unauthenticated {
 		at := v.URL.RequestURI()
@@ -144,13 +144,13 @@ func (v *visit) failed(err error) *answer {
 			p.Remedies = []page.Action{{Label: page.Text("failure.again"), URL: at, Weight: page.WeightPrimary}}
 		}
 	}
-	return &answer{status: statusOf(err), document: failureOf(err), content: &page.Failure{Problem: *p, Begun: v.finish != nil}}
+	return &Answer{Status: StatusOf(err), Document: FailureOf(err), Content: &page.Failure{Problem: *p, Begun: v.finish != nil}}
 }
 
 // sendFrame sends the frame of a page whose content is still to come.
-func (c *Server) sendFrame(w http.ResponseWriter, v *visit, early page.Content) {
+func (c *Server) sendFrame(w http.ResponseWriter, v *Visit, early page.Content) {
 	w.Header().Add("Vary", "Accept")
-	finish, err := c.Pages.Begin(w, v.Request, page.View{Frame: v.frame, Content: early})
+	finish, err := c.Pages.Begin(w, v.Request, page.View{Frame: v.Frame, Content: early})
 	if err != nil {
 		c.noPage(err) // the whole page comes later, or tells
 		return
@@ -158,28 +158,28 @@ func (c *Server) sendFrame(w http.ResponseWriter, v *visit, early page.Content) 
 	v.finish = finish
 }
 
-// answer sends the document, the page, or what is left of a page whose frame was sent.
-func (c *Server) answer(w http.ResponseWriter, v *visit, a *answer) {
+// Answer sends the document, the page, or the rest of a page whose frame was sent.
+func (c *Server) Answer(w http.ResponseWriter, v *Visit, a *Answer) {
 	if v.finish != nil {
-		if err := v.finish(page.View{Frame: v.frame, Content: a.content}); err != nil {
+		if err := v.finish(page.View{Frame: v.Frame, Content: a.Content}); err != nil {
 			c.noPage(err)
 			panic(http.ErrAbortHandler) // the browser must not take what it has for the whole
 		}
 		return
 	}
-	status := a.status
+	status := a.Status
 	if status == 0 {
 		status = http.StatusOK
 	}
 	w.Header().Add("Vary", "Accept")
-	if a.plan != "" {
-		w.Header().Set("Solutionctl-Plan", a.plan)
+	if a.Plan != "" {
+		w.Header().Set("Solutionctl-Plan", a.Plan)
 	}
-	if wantsJSON(v.Request) {
-		c.writeJSON(w, status, a.document)
+	if WantsJSON(v.Request) {
+		c.WriteJSON(w, status, a.Document)
 		return
 	}
-	c.render(w, v.Request, status, page.View{Frame: v.frame, Content: a.content})
+	c.render(w, v.Request, status, page.View{Frame: v.Frame, Content: a.Content})
 }
 
 // render writes a page. One that cannot be rendered is a mistake of the program, and nothing of it is shown.
@@ -194,13 +194,13 @@ func (c *Server) noPage(err error) {
 	c.Sink.Emit(report.Event{Step: "render a page", State: report.Failed, Note: err.Error()})
 }
 
-// wantsJSON tells whether a program asks, rather than a browser for a person.
-func wantsJSON(r *http.Request) bool {
+// WantsJSON reports whether a request is for the document instead of the page.
+func WantsJSON(r *http.Request) bool {
 	accept := r.Header.Get("Accept")
 	return strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html")
 }
 
-func (c *Server) writeJSON(w http.ResponseWriter, status int, document any) {
+func (c *Server) WriteJSON(w http.ResponseWriter, status int, document any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
@@ -208,16 +208,17 @@ func (c *Server) writeJSON(w http.ResponseWriter, status int, document any) {
 	_ = encoder.Encode(document) // whoever asked has gone
 }
 
-// failure is an error as a document.
-type failure struct {
+// Failure is an error as a document.
+type Failure struct {
 	report.CodeInfo
 	Message  string          `json:"message"`
 	Hints    []string        `json:"hints,omitempty"`
 	Remedies report.Remedies `json:"remedies,omitempty"` // the commands and options in the hints, as data
 }
 
-func failureOf(err error) failure {
-	return failure{report.CodeOf(err).Info(), err.Error(), report.Hints(err), report.RemediesOf(err)}
+// FailureOf returns the document of an error.
+func FailureOf(err error) Failure {
+	return Failure{report.CodeOf(err).Info(), err.Error(), report.Hints(err), report.RemediesOf(err)}
 }
 
 // statuses are those of HTTP for codes whose exit status does not say it.
@@ -234,19 +235,19 @@ var statuses = map[report.Code]int{
 	report.Locked:          http.StatusConflict,
 }
 
-// statusOf is the status of HTTP for an error; what was refused is 422.
-func statusOf(err error) int {
+// StatusOf returns the HTTP status for an error; 422 for a refusal.
+func StatusOf(err error) int {
 	if status, ok := statuses[report.CodeOf(err)]; ok {
 		return status
 	}
 	return http.StatusUnprocessableEntity
 }
 
-// begin starts an operation of the user and leads to its page.
-func (c *Server) begin(v *visit, planned *schema.Operation, do live.Work) (*answer, error) {
+// Begin starts an operation of the user, and leads to its page.
+func (c *Server) Begin(v *Visit, planned *schema.Operation, do live.Work) (*Answer, error) {
 	op, err := c.Operations.Begin(v.Identity, planned, "", func(*live.Operation) live.Work { return do })
 	if err != nil {
 		return nil, err
 	}
-	return &answer{to: page.URL("operations", op.ID)}, nil
+	return &Answer{To: page.URL("operations", op.ID)}, nil
 }

@@ -1,4 +1,4 @@
-package console
+package web
 
 import (
 	"net/http"
@@ -14,10 +14,10 @@ const (
 	maxPlainStreams = 4
 )
 
-// stream sends a browser what a follower returns. Begin may refuse, and returns what ends the follower.
-func (c *Server) stream(begin func(v *visit) (live.Follower, func(), error)) http.Handler {
+// Stream sends a browser the events of a follower. Begin may refuse; it returns the function that ends the follower.
+func (c *Server) Stream(begin func(v *Visit) (live.Follower, func(), error)) http.Handler {
 	var open atomic.Int64
-	return c.signedIn(func(w http.ResponseWriter, v *visit) {
+	return c.SignedIn(func(w http.ResponseWriter, v *Visit) {
 		defer open.Add(-1)
 		if open.Add(1) > maxStreams {
 			http.Error(w, "too many pages are open", http.StatusServiceUnavailable)
@@ -30,7 +30,7 @@ func (c *Server) stream(begin func(v *visit) (live.Follower, func(), error)) htt
 		}
 		next, end, err := begin(v)
 		if err != nil {
-			c.writeJSON(w, statusOf(err), failureOf(err))
+			c.WriteJSON(w, StatusOf(err), FailureOf(err))
 			return
 		}
 		defer end()

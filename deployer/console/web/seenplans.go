@@ -1,4 +1,4 @@
-package console
+package web
 
 import (
 	"fmt"
@@ -26,7 +26,8 @@ type seenPlans struct {
 	lines map[string]map[string]string
 }
 
-func (s *seenPlans) remember(digest string, o *schema.Operation) {
+// Remember adds a plan that the user has seen.
+func (s *seenPlans) Remember(digest string, o *schema.Operation) {
 	lines := linesOf(o)
 	if len(lines) > maxSeenLines {
 		return
@@ -46,8 +47,8 @@ func (s *seenPlans) remember(digest string, o *schema.Operation) {
 	}
 }
 
-// difference is how a plan differs from the one with a digest; nil where that is not remembered.
-func (s *seenPlans) difference(digest string, o *schema.Operation) *page.Difference {
+// Difference compares a plan with the one of a digest; nil where the user has not seen that lately.
+func (s *seenPlans) Difference(digest string, o *schema.Operation) *page.Difference {
 	s.mu.Lock()
 	seen := s.lines[digest]
 	s.mu.Unlock()

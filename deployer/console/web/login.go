@@ -1,4 +1,4 @@
-package console
+package web
 
 import (
 	"net/http"
@@ -11,7 +11,7 @@ import (
 func (c *Server) showLogin(w http.ResponseWriter, r *http.Request, status int, to string, failure error) {
 	content := &page.Login{}
 	if status == 0 {
-		status = statusOf(failure)
+		status = StatusOf(failure)
 	}
 	if ended := session.EndedReason(r); ended != "" {
 		content.Ended = page.Text("login.ended." + ended)
