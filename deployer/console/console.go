@@ -74,9 +74,9 @@ type Options struct {
 // Console serves the pages. Its methods may be called by several goroutines at once.
 type Console struct {
 	Options
-	server  *web.Server
-	handler http.Handler
-	imports *imports
+	server   *web.Server
+	handler  http.Handler
+	archives *archivePages
 }
 
 // New returns a console. What it does beyond a request ends with ctx; [Console.Wait] waits for that.
@@ -103,7 +103,7 @@ func New(ctx context.Context, o Options) (*Console, error) {
 			Base: base, Secure: origin.Scheme == "https", Sink: o.Sink, Now: o.Now,
 		},
 	})}
-	if err = c.openImports(); err != nil {
+	if c.archives, err = newArchivePages(c.server, pageOptions{Host: o.Archives, Uploads: o.Uploads, Paths: o.ArchivePaths}); err != nil {
 		return nil, err
 	}
 	c.handler = c.guard(origin.Host, c.below(c.routes()))
@@ -155,10 +155,6 @@ func (c *Console) routes() http.Handler {
 		onInstance + "/edit":                   c.editApp,
 		onInstance + "/delete":                 c.askDeleteApp,
 		"/alerts":                              c.alerts,
-		"/import":                              c.importing,
-		"/import/{id}":                         c.showExamination,
-		"/import/path":                         c.showPath,
-		"/solutions/{solution}/unimport":       c.askUnimport,
 		"/doctor":                              c.doctor,
 		"/support":                             c.support,
 		"/settings":                            c.settings,
@@ -183,22 +179,13 @@ func (c *Console) routes() http.Handler {
 		onInstance + "/delete":             c.deleteApp,
 		"/operations/resume":               c.resume,
 		"/operations/{id}/stop":            c.stopOperation,
-		"/import/{id}":                     c.importUpload,
-		"/import/path":                     c.importPath,
-		"/uploads/{id}/discard":            c.discardUpload,
 		"/settings/endpoints":              c.changeSettings(c.addEndpoint),
 		"/settings/keys":                   c.changeSettings(c.addKey),
 		"/settings/remove":                 c.changeSettings(c.removeSetting),
-		"/solutions/{solution}/unimport":   c.unimport,
 	} {
 		mux.Handle("POST "+pattern, c.server.Handle(change))
 	}
-	mux.Handle("POST /import", c.server.SignedIn(c.sendForm))
-	mux.Handle("POST /uploads", c.tus(c.beginUpload))
-	mux.Handle("HEAD /uploads/{id}", c.tus(c.tellUpload))
-	mux.Handle("PATCH /uploads/{id}", c.tus(c.takePiece))
-	mux.Handle("DELETE /uploads/{id}", c.tus(c.endUpload))
-	mux.Handle("GET /import/{id}/events", c.server.Stream(c.followExamination))
+	c.archives.addRoutes(mux)
 	mux.Handle("POST /support", c.server.SignedIn(c.sendSupport))
 	mux.Handle("GET /operations/{id}/export", c.server.SignedIn(c.sendExport))
 	mux.Handle("GET /operations/{id}/events", c.server.Stream(c.followOperation))

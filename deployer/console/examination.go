@@ -38,18 +38,18 @@ func (e *examined) over() bool {
 }
 
 // showExamination shows the judgement on an upload.
-func (c *Console) showExamination(v *web.Visit) (*web.Answer, error) {
+func (p *archivePages) showExamination(v *web.Visit) (*web.Answer, error) {
 	id := v.PathValue("id")
-	e := c.known(v, id)
+	e := p.known(v, id)
 	if e == nil {
-		u, err := c.upload(v)
+		u, err := p.upload(v)
 		if err != nil {
 			return nil, err
 		}
 		if !u.Complete() {
 			return &web.Answer{To: "/import"}, nil
 		}
-		if e, err = c.examine(v, id, &examined{name: u.Offer.Name, size: u.Offer.Chunks.Size}, uploaded(u)); err != nil {
+		if e, err = p.examine(v, id, &examined{name: u.Offer.Name, size: u.Offer.Chunks.Size}, uploaded(u)); err != nil {
 			return nil, err
 		}
 	}
@@ -57,14 +57,14 @@ func (c *Console) showExamination(v *web.Visit) (*web.Answer, error) {
 		Action: page.Action{Label: page.Text("action.importThis"), URL: page.URL("import", id), Post: true, Weight: page.WeightPrimary},
 		Cancel: page.Link{URL: "/import"},
 	}
-	return c.examinationPage(v, e, page.URL("import", id, "events"), actions), nil
+	return p.examinationPage(v, e, page.URL("import", id, "events"), actions), nil
 }
 
 // known is what a user has had examined; nil for nothing.
-func (c *Console) known(v *web.Visit, key string) *examined {
-	c.imports.mu.Lock()
-	defer c.imports.mu.Unlock()
-	e := c.imports.examined[v.User+" "+key]
+func (p *archivePages) known(v *web.Visit, key string) *examined {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.examined[v.User+" "+key]
 	if e != nil && e.over() && e.err != nil && !refused(e.err) {
 		return nil // it could not be judged: again
 	}
@@ -72,56 +72,56 @@ func (c *Console) known(v *web.Visit, key string) *examined {
 }
 
 // examine begins to judge an archive. What is refused is not kept.
-func (c *Console) examine(v *web.Visit, key string, e *examined, open opener) (*examined, error) {
+func (p *archivePages) examine(v *web.Visit, key string, e *examined, open opener) (*examined, error) {
 	token, err := credentials(v.Context(), v)
 	if err != nil {
 		return nil, err
 	}
-	e.user, e.done, e.at = v.User, make(chan struct{}), c.Now()
-	i, full := c.imports, v.User+" "+key
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if other := i.examined[full]; other != nil && !other.over() {
+	e.user, e.done, e.at = v.User, make(chan struct{}), p.server.Now()
+	full := v.User + " " + key
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other := p.examined[full]; other != nil && !other.over() {
 		return other, nil
 	}
-	for len(i.examined) >= maxExamined {
+	for len(p.examined) >= maxExamined {
 		oldest := ""
-		for k, other := range i.examined {
-			if other.over() && (oldest == "" || other.at.Before(i.examined[oldest].at)) {
+		for k, other := range p.examined {
+			if other.over() && (oldest == "" || other.at.Before(p.examined[oldest].at)) {
 				oldest = k
 			}
 		}
 		if oldest == "" {
-			return nil, report.Errorf(report.Unavailable, "%d archives are being examined", len(i.examined)).WithHint("wait until one of them is done")
+			return nil, report.Errorf(report.Unavailable, "%d archives are being examined", len(p.examined)).WithHint("wait until one of them is done")
 		}
-		delete(i.examined, oldest)
+		delete(p.examined, oldest)
 	}
-	i.examined[full] = e
-	c.server.Operations.Background(func() {
+	p.examined[full] = e
+	p.server.Operations.Background(func() {
 		defer close(e.done)
 		a, err := open()
 		if err == nil {
-			e.result, err = c.Archives.Examine(c.server.Context, token, a, nil)
+			e.result, err = p.Host.Examine(p.server.Context, token, a, nil)
 			err = errors.Join(err, a.File.Close())
 		}
 		if e.err = err; refused(err) {
-			c.discard(e.user, key)
+			p.discard(e.user, key)
 		}
 	})
 	return e, nil
 }
 
 // discard removes the upload of this name, if there is one.
-func (c *Console) discard(user, id string) {
-	if c.imports.spool == nil {
+func (p *archivePages) discard(user, id string) {
+	if p.spool == nil {
 		return
 	}
-	u, err := c.imports.spool.Find(user, id)
+	u, err := p.spool.Find(user, id)
 	if err == nil {
 		err = u.Discard()
 	}
 	if err != nil && report.CodeOf(err) != report.NotFound {
-		c.Sink.Emit(report.Event{Step: "remove an upload", Name: id, State: report.Warning, Note: err.Error()})
+		p.server.Sink.Emit(report.Event{Step: "remove an upload", Name: id, State: report.Warning, Note: err.Error()})
 	}
 }
 
@@ -131,7 +131,7 @@ func refused(err error) bool {
 }
 
 // examinationPage shows what is known of an archive by now.
-func (c *Console) examinationPage(v *web.Visit, e *examined, events string, actions page.Form) *web.Answer {
+func (p *archivePages) examinationPage(v *web.Visit, e *examined, events string, actions page.Form) *web.Answer {
 	v.Frame.Section = page.SectionImport
 	v.Frame.Trail = []page.Link{{Label: page.Text("import.title"), URL: "/import"}}
 	content := &page.Examination{Name: e.name, Size: e.size}
@@ -152,7 +152,7 @@ func (c *Console) examinationPage(v *web.Visit, e *examined, events string, acti
 	if r := e.result; r != nil {
 		content.Solution, content.Version, content.Verdict, content.Signers = r.Solution, r.Version, r.Verdict, r.Signers
 		if r.Brings != nil {
-			content.Lint, content.Brings = &schema.LintTarget{Findings: r.Findings}, c.brings(v, r)
+			content.Lint, content.Brings = &schema.LintTarget{Findings: r.Findings}, p.brings(v, r)
 			content.Plan = r.Activation
 		}
 	}
@@ -160,13 +160,13 @@ func (c *Console) examinationPage(v *web.Visit, e *examined, events string, acti
 }
 
 // brings says what an archive would bring, in comparison with what is active.
-func (c *Console) brings(v *web.Visit, r *host.Examination) []string {
+func (p *archivePages) brings(v *web.Visit, r *host.Examination) []string {
 	var lines []string
 	if r.Known {
 		lines = append(lines, page.Text("brings.known"))
 	}
 	line := page.Count("brings.images", len(r.Brings.Images))
-	if s, err := c.server.Everything(v.Identity).Read(v.Context(), nil); err == nil {
+	if s, err := p.server.Everything(v.Identity).Read(v.Context(), nil); err == nil {
 		if active := s.Active(r.Solution); active != "" && active != r.Version {
 			if known, err := v.Deployer(nil).Records.Imports(v.Context()); err == nil {
 				line += page.Text("brings.new", newImages(r, known, active), active)
@@ -203,8 +203,8 @@ func newImages(r *host.Examination, known []schema.Import, active string) int {
 }
 
 // followExamination tells a browser that an archive was judged.
-func (c *Console) followExamination(v *web.Visit) (live.Follower, func(), error) {
-	e := c.known(v, v.PathValue("id"))
+func (p *archivePages) followExamination(v *web.Visit) (live.Follower, func(), error) {
+	e := p.known(v, v.PathValue("id"))
 	if e == nil {
 		return nil, nil, report.Errorf(report.NotFound, "there is no such upload of yours")
 	}

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -33,36 +34,68 @@ const (
 	sweeping    = time.Hour
 )
 
-// imports are the archives on their way through a console.
-type imports struct {
-	spool *upload.Spool // nil: nothing is uploaded
+// pageOptions say which archives a console takes.
+type pageOptions struct {
+	Host    Archives // nil where it is another one
+	Uploads string   // the directory for archives on their way, of this user alone; "" takes none
+	Paths   bool     // users who log in by a link name archives by their path on this host
+}
+
+// archivePages are the pages about archives: uploads, their examination, imports and unimports.
+type archivePages struct {
+	pageOptions
+	server *web.Server
+	spool  *upload.Spool // nil: nothing is uploaded
 
 	mu       sync.Mutex
 	examined map[string]*examined // by upload, or by path
 }
 
-// openImports opens the spool, and keeps it tidy until the console ends.
-func (c *Console) openImports() (err error) {
-	c.imports = &imports{examined: map[string]*examined{}}
-	if c.Archives == nil || c.Uploads == "" {
-		return nil
+// newArchivePages opens the spool, and keeps it tidy until the server ends.
+func newArchivePages(server *web.Server, o pageOptions) (*archivePages, error) {
+	p := &archivePages{pageOptions: o, server: server, examined: map[string]*examined{}}
+	if p.Host == nil || p.Uploads == "" {
+		return p, nil
 	}
-	if c.imports.spool, err = upload.Open(c.Uploads, c.Now); err != nil {
-		return err
+	var err error
+	if p.spool, err = upload.Open(p.Uploads, server.Now); err != nil {
+		return nil, err
 	}
-	c.server.Operations.Background(func() {
+	server.Operations.Background(func() {
 		tick := time.NewTicker(sweeping)
 		defer tick.Stop()
 		for {
-			c.imports.spool.Sweep()
+			p.spool.Sweep()
 			select {
 			case <-tick.C:
-			case <-c.server.Context.Done():
+			case <-server.Context.Done():
 				return
 			}
 		}
 	})
-	return nil
+	return p, nil
+}
+
+// addRoutes adds the pages to those of a console.
+func (p *archivePages) addRoutes(mux *http.ServeMux) {
+	for pattern, h := range map[string]web.Handler{
+		"GET /import":                         p.importing,
+		"GET /import/{id}":                    p.showExamination,
+		"GET /import/path":                    p.showPath,
+		"GET /solutions/{solution}/unimport":  p.askUnimport,
+		"POST /import/{id}":                   p.importUpload,
+		"POST /import/path":                   p.importPath,
+		"POST /uploads/{id}/discard":          p.discardUpload,
+		"POST /solutions/{solution}/unimport": p.unimport,
+	} {
+		mux.Handle(pattern, p.server.Handle(h))
+	}
+	mux.Handle("POST /import", p.server.SignedIn(p.sendForm))
+	mux.Handle("POST /uploads", p.tus(p.beginUpload))
+	mux.Handle("HEAD /uploads/{id}", p.tus(p.tellUpload))
+	mux.Handle("PATCH /uploads/{id}", p.tus(p.takePiece))
+	mux.Handle("DELETE /uploads/{id}", p.tus(p.endUpload))
+	mux.Handle("GET /import/{id}/events", p.server.Stream(p.followExamination))
 }
 
 // credentials are those with which a person asks the host.
@@ -86,9 +119,9 @@ func barred(v *web.Visit, verb string) *page.Denial {
 }
 
 // importing is where archives come from.
-func (c *Console) importing(v *web.Visit) (*web.Answer, error) {
+func (p *archivePages) importing(v *web.Visit) (*web.Answer, error) {
 	v.Frame.Section = page.SectionImport
-	if c.Archives == nil {
+	if p.Host == nil {
 		elsewhere := &page.Elsewhere{Reason: page.Text("import.elsewhere"), Command: report.Run("deploy import", "FILE.iso").String()}
 		return &web.Answer{Document: struct {
 			Command string `json:"command"`
@@ -98,12 +131,12 @@ func (c *Console) importing(v *web.Visit) (*web.Answer, error) {
 	document := struct {
 		Uploads []sentUpload `json:"uploads"`
 	}{[]sentUpload{}}
-	if c.imports.spool != nil {
+	if p.spool != nil {
 		content.Upload = &page.Form{Action: page.Action{
 			Label: page.Text("action.upload"), URL: "/import", Post: true, Weight: page.WeightPrimary, Denied: denied,
 		}}
-		for _, u := range c.imports.spool.Of(v.User) {
-			shown := c.sent(u)
+		for _, u := range p.spool.Of(v.User) {
+			shown := p.sent(u)
 			document.Uploads = append(document.Uploads, shown)
 			content.Uploads = append(content.Uploads, page.Upload{
 				ID: u.ID, Name: u.Offer.Name, Received: shown.Received, Size: shown.Size, User: v.User, Changed: u.Changed(), Page: shown.Page,
@@ -111,7 +144,7 @@ func (c *Console) importing(v *web.Visit) (*web.Answer, error) {
 			})
 		}
 	}
-	if c.ArchivePaths && v.Way == session.ByLink {
+	if p.Paths && v.Way == session.ByLink {
 		content.Path = &page.Form{
 			Action: page.Action{Label: page.Text("import.examine"), URL: "/import/path", Denied: denied},
 			Inputs: []page.Input{{Name: "path", Label: page.Text("import.file"), Required: true}},
@@ -121,12 +154,12 @@ func (c *Console) importing(v *web.Visit) (*web.Answer, error) {
 }
 
 // showPath shows the judgement on a file of this host.
-func (c *Console) showPath(v *web.Visit) (*web.Answer, error) {
-	path, source, err := c.atPath(v)
+func (p *archivePages) showPath(v *web.Visit) (*web.Answer, error) {
+	path, source, err := p.atPath(v)
 	if err != nil {
 		return nil, err
 	}
-	e := c.known(v, path)
+	e := p.known(v, path)
 	if e == nil || e.over() { // it may be another file by now
 		f, err := sign.Open(path)
 		if err != nil {
@@ -136,7 +169,7 @@ func (c *Console) showPath(v *web.Visit) (*web.Answer, error) {
 		if err = f.Close(); err != nil {
 			return nil, err
 		}
-		if e, err = c.examine(v, path, &examined{name: path, size: size}, source); err != nil {
+		if e, err = p.examine(v, path, &examined{name: path, size: size}, source); err != nil {
 			return nil, err
 		}
 	}
@@ -150,7 +183,7 @@ func (c *Console) showPath(v *web.Visit) (*web.Answer, error) {
 		},
 		Cancel: page.Link{URL: "/import"},
 	}
-	return c.examinationPage(v, e, "", actions), nil
+	return p.examinationPage(v, e, "", actions), nil
 }
 
 // opener opens an archive with its signatures.
@@ -164,9 +197,9 @@ func uploaded(u *upload.Upload) opener {
 }
 
 // atPath is the file of this host that a form names. Only whoever runs the program names files.
-func (c *Console) atPath(v *web.Visit) (path string, source opener, err error) {
+func (p *archivePages) atPath(v *web.Visit) (path string, source opener, err error) {
 	path = strings.TrimSpace(v.FormValue("path"))
-	if !c.ArchivePaths || v.Way != session.ByLink {
+	if !p.Paths || v.Way != session.ByLink {
 		return "", nil, report.Errorf(report.Forbidden, "only whoever runs the console names files of its host")
 	}
 	if !strings.HasPrefix(path, "/") {
@@ -186,42 +219,42 @@ func (c *Console) atPath(v *web.Visit) (path string, source opener, err error) {
 }
 
 // importUpload imports an upload that was examined.
-func (c *Console) importUpload(v *web.Visit) (*web.Answer, error) {
+func (p *archivePages) importUpload(v *web.Visit) (*web.Answer, error) {
 	id := v.PathValue("id")
-	u, err := c.upload(v)
+	u, err := p.upload(v)
 	if err != nil {
 		return nil, err
 	}
-	e := c.known(v, id)
+	e := p.known(v, id)
 	if e == nil || !e.over() {
 		return &web.Answer{To: page.URL("import", id)}, nil
 	}
-	return c.beginImport(v, e, uploaded(u), func() { c.discard(v.User, id) })
+	return p.beginImport(v, e, uploaded(u), func() { p.discard(v.User, id) })
 }
 
 // importPath imports a file of this host that was examined.
-func (c *Console) importPath(v *web.Visit) (*web.Answer, error) {
-	path, source, err := c.atPath(v)
+func (p *archivePages) importPath(v *web.Visit) (*web.Answer, error) {
+	path, source, err := p.atPath(v)
 	if err != nil {
 		return nil, err
 	}
-	e := c.known(v, path)
+	e := p.known(v, path)
 	if e == nil || !e.over() {
 		return &web.Answer{To: page.Query("/import/path", "path", path)}, nil
 	}
-	return c.beginImport(v, e, source, func() {})
+	return p.beginImport(v, e, source, func() {})
 }
 
 // beginImport starts an import. The host judges the archive again: what is imported is what it reads then. Over is called when
 // the archive is not needed any more.
-func (c *Console) beginImport(v *web.Visit, e *examined, open opener, over func()) (*web.Answer, error) {
+func (p *archivePages) beginImport(v *web.Visit, e *examined, open opener, over func()) (*web.Answer, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
 	planned := &schema.Operation{
 		Operation: deployer.VerbImport, Solution: e.result.Solution, Version: e.result.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 	}
-	return c.server.Begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+	return p.server.Begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		token, err := credentials(ctx, v)
 		if err != nil {
 			return nil, err
@@ -230,7 +263,7 @@ func (c *Console) beginImport(v *web.Visit, e *examined, open opener, over func(
 		if err != nil {
 			return nil, err
 		}
-		done, err := c.Archives.Import(ctx, token, a, sink)
+		done, err := p.Host.Import(ctx, token, a, sink)
 		err = errors.Join(err, a.File.Close())
 		if err == nil || refused(err) {
 			over()

@@ -12,8 +12,8 @@ import (
 )
 
 // askUnimport says what an unimport takes away, and asks for the name of it.
-func (c *Console) askUnimport(v *web.Visit) (*web.Answer, error) {
-	o, err := c.unimportOf(v)
+func (p *archivePages) askUnimport(v *web.Visit) (*web.Answer, error) {
+	o, err := p.unimportOf(v)
 	if err != nil {
 		return nil, err
 	}
@@ -37,8 +37,8 @@ func (c *Console) askUnimport(v *web.Visit) (*web.Answer, error) {
 }
 
 // unimportOf is the version that a page is about. One that is used stays.
-func (c *Console) unimportOf(v *web.Visit) (o hostd.Version, err error) {
-	if c.Archives == nil {
+func (p *archivePages) unimportOf(v *web.Visit) (o hostd.Version, err error) {
+	if p.Host == nil {
 		return o, report.Errorf(report.Refused, "archives are removed on the host that keeps them").
 			WithHint("run it there: %s", report.Run("deploy unimport", v.PathValue("solution"), v.FormValue("version")))
 	}
@@ -50,8 +50,8 @@ func (c *Console) unimportOf(v *web.Visit) (o hostd.Version, err error) {
 }
 
 // unimport takes a version away.
-func (c *Console) unimport(v *web.Visit) (*web.Answer, error) {
-	o, err := c.unimportOf(v)
+func (p *archivePages) unimport(v *web.Visit) (*web.Answer, error) {
+	o, err := p.unimportOf(v)
 	if err != nil {
 		return nil, err
 	}
@@ -61,19 +61,19 @@ func (c *Console) unimport(v *web.Visit) (*web.Answer, error) {
 	planned := &schema.Operation{
 		Operation: deployer.VerbUnimport, Solution: o.Solution, Version: o.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 	}
-	return c.server.Begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+	return p.server.Begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		token, err := credentials(ctx, v)
 		if err != nil {
 			return nil, err
 		}
-		done, err := c.Archives.Unimport(ctx, token, o, sink)
+		done, err := p.Host.Unimport(ctx, token, o, sink)
 		return carriedOut(planned, err, done != nil, func() []string { return done.Notices }), err
 	})
 }
 
 // unimportAction leads to the page that asks; nil where nothing is removed from here.
-func (c *Console) unimportAction(v *web.Visit, solution, version string) []page.Action {
-	if c.Archives == nil {
+func (p *archivePages) unimportAction(v *web.Visit, solution, version string) []page.Action {
+	if p.Host == nil {
 		return nil
 	}
 	return []page.Action{{

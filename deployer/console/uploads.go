@@ -37,11 +37,11 @@ const (
 	windowTime = time.Minute
 )
 
-// bodyLimit is how much a request may send.
-func (c *Console) bodyLimit(r *http.Request) int64 {
-	at, below := strings.CutPrefix(r.URL.Path, c.server.Login.Base)
+// bodyLimit is how much a request to these pages may send; 0 for another request.
+func (p *archivePages) bodyLimit(r *http.Request) int64 {
+	at, below := strings.CutPrefix(r.URL.Path, p.server.Login.Base)
 	switch {
-	case !below || c.imports.spool == nil:
+	case !below || p.spool == nil:
 	case r.Method == http.MethodPatch && strings.HasPrefix(at, "/uploads/"):
 		return maxPiece
 	case r.Method == http.MethodPost && at == "/uploads":
@@ -49,7 +49,7 @@ func (c *Console) bodyLimit(r *http.Request) int64 {
 	case r.Method == http.MethodPost && at == "/import":
 		return maxOrder + maxPlain
 	}
-	return maxBody
+	return 0
 }
 
 // patient reads a body for as long as it comes at some speed.
@@ -84,7 +84,7 @@ type sentUpload struct {
 	Page     string `json:"page,omitempty"`
 }
 
-func (c *Console) sent(u *upload.Upload) sentUpload {
+func (p *archivePages) sent(u *upload.Upload) sentUpload {
 	s := sentUpload{ID: u.ID, Name: u.Offer.Name, Size: u.Offer.Chunks.Size, Received: u.Length()}
 	if u.Complete() {
 		s.Page = page.URL("import", u.ID)
@@ -93,38 +93,38 @@ func (c *Console) sent(u *upload.Upload) sentUpload {
 }
 
 // upload is the one that a path names.
-func (c *Console) upload(v *web.Visit) (*upload.Upload, error) {
-	if c.imports.spool == nil {
+func (p *archivePages) upload(v *web.Visit) (*upload.Upload, error) {
+	if p.spool == nil {
 		return nil, report.Errorf(report.NotFound, "nothing is uploaded to this console")
 	}
-	return c.imports.spool.Find(v.User, v.PathValue("id"))
+	return p.spool.Find(v.User, v.PathValue("id"))
 }
 
 // tus answers a request of the protocol.
-func (c *Console) tus(next func(w http.ResponseWriter, v *web.Visit) error) http.Handler {
-	return c.server.SignedIn(func(w http.ResponseWriter, v *web.Visit) {
+func (p *archivePages) tus(next func(w http.ResponseWriter, v *web.Visit) error) http.Handler {
+	return p.server.SignedIn(func(w http.ResponseWriter, v *web.Visit) {
 		w.Header().Set("Tus-Resumable", tusVersion)
 		if v.Header.Get("Tus-Resumable") != tusVersion {
 			w.Header().Set("Tus-Version", tusVersion)
-			c.server.WriteJSON(w, http.StatusPreconditionFailed, web.FailureOf(report.Errorf(report.Usage, "the upload does not speak tus %s", tusVersion)))
+			p.server.WriteJSON(w, http.StatusPreconditionFailed, web.FailureOf(report.Errorf(report.Usage, "the upload does not speak tus %s", tusVersion)))
 			return
 		}
 		err := next(w, v)
 		switch {
 		case err == nil:
 		case report.CodeOf(err) == report.Locked:
-			c.server.WriteJSON(w, http.StatusLocked, web.FailureOf(err))
+			p.server.WriteJSON(w, http.StatusLocked, web.FailureOf(err))
 		default:
 			if report.CodeOf(err) == report.Unauthenticated && v.Way != session.ByLink {
-				c.server.Sessions.Refuse(v.Identity)
+				p.server.Sessions.Refuse(v.Identity)
 			}
-			c.server.WriteJSON(w, web.StatusOf(err), web.FailureOf(err))
+			p.server.WriteJSON(w, web.StatusOf(err), web.FailureOf(err))
 		}
 	})
 }
 
 // beginUpload takes the signatures, and says where the archive may be sent.
-func (c *Console) beginUpload(w http.ResponseWriter, v *web.Visit) error {
+func (p *archivePages) beginUpload(w http.ResponseWriter, v *web.Visit) error {
 	size, err := strconv.ParseInt(v.Header.Get("Upload-Length"), 10, 64)
 	if err != nil || size < 1 {
 		return report.Errorf(report.Usage, "header Upload-Length does not say how large the archive is")
@@ -137,32 +137,32 @@ func (c *Console) beginUpload(w http.ResponseWriter, v *web.Visit) error {
 	if err != nil {
 		return err
 	}
-	u, err := c.offer(v, metadata(v.Header.Get("Upload-Metadata"), "filename"), bundles)
+	u, err := p.offer(v, metadata(v.Header.Get("Upload-Metadata"), "filename"), bundles)
 	if err != nil {
 		return err
 	}
 	if u.Offer.Chunks.Size != size {
-		c.discard(v.User, u.ID)
+		p.discard(v.User, u.ID)
 		return report.Errorf(report.Mismatch, "the file has %d bytes, %d were signed", size, u.Offer.Chunks.Size).
 			WithHint("the file is incomplete, or the signature belongs to another archive")
 	}
-	w.Header().Set("Location", c.server.Login.Base+page.URL("uploads", u.ID))
+	w.Header().Set("Location", p.server.Login.Base+page.URL("uploads", u.ID))
 	w.Header().Set("Upload-Expires", u.Created.Add(upload.Lifetime).UTC().Format(http.TimeFormat))
-	w.Header().Set("Solutionctl-Page", c.server.Login.Base+page.URL("import", u.ID))
-	c.server.WriteJSON(w, http.StatusCreated, c.sent(u))
+	w.Header().Set("Solutionctl-Page", p.server.Login.Base+page.URL("import", u.ID))
+	p.server.WriteJSON(w, http.StatusCreated, p.sent(u))
 	return nil
 }
 
 // offer has the signatures judged and begins the upload of what they are about.
-func (c *Console) offer(v *web.Visit, name string, bundles []sign.NamedBundle) (*upload.Upload, error) {
-	if c.imports.spool == nil {
+func (p *archivePages) offer(v *web.Visit, name string, bundles []sign.NamedBundle) (*upload.Upload, error) {
+	if p.spool == nil {
 		return nil, report.Errorf(report.NotFound, "nothing is uploaded to this console")
 	}
 	token, err := credentials(v.Context(), v)
 	if err != nil {
 		return nil, err
 	}
-	expected, err := c.Archives.Examine(v.Context(), token, hostd.Archive{Bundles: bundles}, nil)
+	expected, err := p.Host.Examine(v.Context(), token, hostd.Archive{Bundles: bundles}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (c *Console) offer(v *web.Visit, name string, bundles []sign.NamedBundle) (
 	if name == "" {
 		name = expected.Solution + "-" + expected.Version + ".iso"
 	}
-	return c.imports.spool.Create(upload.Offer{
+	return p.spool.Create(upload.Offer{
 		Owner: v.User, Name: name, Solution: expected.Solution, Version: expected.Version, Chunks: expected.Chunks, Bundles: bundles,
 	})
 }
@@ -220,8 +220,8 @@ func readBundles(parts *multipart.Reader) (bundles []sign.NamedBundle, next *mul
 }
 
 // tellUpload says where an upload goes on.
-func (c *Console) tellUpload(w http.ResponseWriter, v *web.Visit) error {
-	u, err := c.upload(v)
+func (p *archivePages) tellUpload(w http.ResponseWriter, v *web.Visit) error {
+	u, err := p.upload(v)
 	if err != nil {
 		return err
 	}
@@ -236,8 +236,8 @@ func (c *Console) tellUpload(w http.ResponseWriter, v *web.Visit) error {
 }
 
 // takePiece takes a piece of an upload.
-func (c *Console) takePiece(w http.ResponseWriter, v *web.Visit) error {
-	u, err := c.upload(v)
+func (p *archivePages) takePiece(w http.ResponseWriter, v *web.Visit) error {
+	u, err := p.upload(v)
 	if err != nil {
 		return err
 	}
@@ -255,8 +255,8 @@ func (c *Console) takePiece(w http.ResponseWriter, v *web.Visit) error {
 }
 
 // endUpload removes an upload.
-func (c *Console) endUpload(w http.ResponseWriter, v *web.Visit) error {
-	u, err := c.upload(v)
+func (p *archivePages) endUpload(w http.ResponseWriter, v *web.Visit) error {
+	u, err := p.upload(v)
 	if err == nil {
 		err = u.Discard()
 	}
@@ -267,24 +267,24 @@ func (c *Console) endUpload(w http.ResponseWriter, v *web.Visit) error {
 }
 
 // discardUpload removes an upload from its page.
-func (c *Console) discardUpload(v *web.Visit) (*web.Answer, error) {
-	c.discard(v.User, v.PathValue("id"))
+func (p *archivePages) discardUpload(v *web.Visit) (*web.Answer, error) {
+	p.discard(v.User, v.PathValue("id"))
 	return &web.Answer{To: "/import"}, nil
 }
 
 // sendForm takes a small archive in a form, from a browser without a script. The signatures are before the archive in it.
-func (c *Console) sendForm(w http.ResponseWriter, v *web.Visit) {
-	to, err := c.takeForm(w, v)
+func (p *archivePages) sendForm(w http.ResponseWriter, v *web.Visit) {
+	to, err := p.takeForm(w, v)
 	if err != nil {
 		v.Frame.Section = page.SectionImport
 		v.Frame.Trail = []page.Link{{Label: page.Text("import.title"), URL: "/import"}}
-		c.server.Answer(w, v, v.Failed(err))
+		p.server.Answer(w, v, v.Failed(err))
 		return
 	}
-	http.Redirect(w, v.Request, c.server.Login.Base+to, http.StatusSeeOther)
+	http.Redirect(w, v.Request, p.server.Login.Base+to, http.StatusSeeOther)
 }
 
-func (c *Console) takeForm(w http.ResponseWriter, v *web.Visit) (to string, err error) {
+func (p *archivePages) takeForm(w http.ResponseWriter, v *web.Visit) (to string, err error) {
 	v.Body = io.NopCloser(patiently(w, v.Body))
 	parts, err := v.MultipartReader()
 	if err != nil {
@@ -297,12 +297,12 @@ func (c *Console) takeForm(w http.ResponseWriter, v *web.Visit) (to string, err 
 	if part == nil || part.FormName() != "archive" {
 		return "", report.Errorf(report.Usage, "the archive is missing")
 	}
-	u, err := c.offer(v, fileName(part.FileName()), bundles)
+	u, err := p.offer(v, fileName(part.FileName()), bundles)
 	if err != nil {
 		return "", err
 	}
 	if u.Offer.Chunks.Size > maxPlain {
-		c.discard(v.User, u.ID)
+		p.discard(v.User, u.ID)
 		return "", report.Errorf(report.Refused, "a form without a script takes %s at most", report.Bytes(maxPlain)).
 			WithHint("turn JavaScript on, or copy the archive to the host: %s", report.Run("deploy import", "FILE.iso"))
 	}
