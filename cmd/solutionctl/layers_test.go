@@ -35,6 +35,7 @@ var layers = [][]string{
 	{"deployer/deployertest", "deployer/host", "deployer/loader"},
 	{"deployer/console/web", "deployer/support/bundle", "deployer/support/doctor"},
 	{"deployer/hostd"},
+	{"deployer/console/archives"},
 	{"deployer/console"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
 	{"cmd/solutionctl/internal/cli"},

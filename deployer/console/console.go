@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/console/archives"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
@@ -58,7 +59,7 @@ type Options struct {
 	// Configuration is MetalK8s' file on this host, which is told which versions are active; "" for none.
 	Configuration string
 	// Archives is the host that keeps archives; nil where it is another one.
-	Archives Archives
+	Archives archives.Host
 	// Trusted is whom this host trusts, for whoever comes by a link; nil where another program or host keeps that.
 	Trusted func() (*trust.Store, error)
 	// Settings are those of this host, which whoever comes by a link may change; nil where it is another one.
@@ -76,7 +77,7 @@ type Console struct {
 	Options
 	server   *web.Server
 	handler  http.Handler
-	archives *archivePages
+	archives *archives.Pages
 }
 
 // New returns a console. What it does beyond a request ends with ctx; [Console.Wait] waits for that.
@@ -103,7 +104,7 @@ func New(ctx context.Context, o Options) (*Console, error) {
 			Base: base, Secure: origin.Scheme == "https", Sink: o.Sink, Now: o.Now,
 		},
 	})}
-	if c.archives, err = newArchivePages(c.server, pageOptions{Host: o.Archives, Uploads: o.Uploads, Paths: o.ArchivePaths}); err != nil {
+	if c.archives, err = archives.New(c.server, archives.Options{Host: o.Archives, Uploads: o.Uploads, Paths: o.ArchivePaths}); err != nil {
 		return nil, err
 	}
 	c.handler = c.guard(origin.Host, c.below(c.routes()))
@@ -185,7 +186,7 @@ func (c *Console) routes() http.Handler {
 	} {
 		mux.Handle("POST "+pattern, c.server.Handle(change))
 	}
-	c.archives.addRoutes(mux)
+	c.archives.AddRoutes(mux)
 	mux.Handle("POST /support", c.server.SignedIn(c.sendSupport))
 	mux.Handle("GET /operations/{id}/export", c.server.SignedIn(c.sendExport))
 	mux.Handle("GET /operations/{id}/events", c.server.Stream(c.followOperation))

@@ -42,7 +42,7 @@ func (c *Console) guard(host string, next http.Handler) http.Handler {
 			// A client that sends its form byte by byte is not waited for.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) //nolint:forbidigo // a deadline of the network is not a time that people read
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, cmp.Or(c.archives.bodyLimit(r), maxBody))
+		r.Body = http.MaxBytesReader(w, r.Body, cmp.Or(c.archives.BodyLimit(r), maxBody))
 		next.ServeHTTP(w, r)
 	})
 }

@@ -276,7 +276,7 @@ func TestCatalogue(t *testing.T) {
 		words[key] = true
 	}
 	var files []string
-	for _, pattern := range []string{"templates/*.html", "templates/pages/*.html", "*.go", "../*.go"} {
+	for _, pattern := range []string{"templates/*.html", "templates/pages/*.html", "../*.go", "../*/*.go"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

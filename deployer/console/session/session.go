@@ -74,6 +74,7 @@ func (m *Manager) Expired(s *Session) bool { return m.sessions.expired(s) }
 // Way is how a user has logged in.
 type Way string
 
+// The ways to log in.
 const (
 	ByLink     Way = "link"
 	byToken    Way = "token"

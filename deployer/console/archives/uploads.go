@@ -1,4 +1,4 @@
-package console
+package archives
 
 import (
 	"encoding/base64"
@@ -37,8 +37,8 @@ const (
 	windowTime = time.Minute
 )
 
-// bodyLimit is how much a request to these pages may send; 0 for another request.
-func (p *archivePages) bodyLimit(r *http.Request) int64 {
+// BodyLimit returns the largest body that a request to these pages may send; 0 for a request to another page.
+func (p *Pages) BodyLimit(r *http.Request) int64 {
 	at, below := strings.CutPrefix(r.URL.Path, p.server.Login.Base)
 	switch {
 	case !below || p.spool == nil:
@@ -84,7 +84,7 @@ type sentUpload struct {
 	Page     string `json:"page,omitempty"`
 }
 
-func (p *archivePages) sent(u *upload.Upload) sentUpload {
+func (p *Pages) sent(u *upload.Upload) sentUpload {
 	s := sentUpload{ID: u.ID, Name: u.Offer.Name, Size: u.Offer.Chunks.Size, Received: u.Length()}
 	if u.Complete() {
 		s.Page = page.URL("import", u.ID)
@@ -93,7 +93,7 @@ func (p *archivePages) sent(u *upload.Upload) sentUpload {
 }
 
 // upload is the one that a path names.
-func (p *archivePages) upload(v *web.Visit) (*upload.Upload, error) {
+func (p *Pages) upload(v *web.Visit) (*upload.Upload, error) {
 	if p.spool == nil {
 		return nil, report.Errorf(report.NotFound, "nothing is uploaded to this console")
 	}
@@ -101,7 +101,7 @@ func (p *archivePages) upload(v *web.Visit) (*upload.Upload, error) {
 }
 
 // tus answers a request of the protocol.
-func (p *archivePages) tus(next func(w http.ResponseWriter, v *web.Visit) error) http.Handler {
+func (p *Pages) tus(next func(w http.ResponseWriter, v *web.Visit) error) http.Handler {
 	return p.server.SignedIn(func(w http.ResponseWriter, v *web.Visit) {
 		w.Header().Set("Tus-Resumable", tusVersion)
 		if v.Header.Get("Tus-Resumable") != tusVersion {
@@ -124,7 +124,7 @@ func (p *archivePages) tus(next func(w http.ResponseWriter, v *web.Visit) error)
 }
 
 // beginUpload takes the signatures, and says where the archive may be sent.
-func (p *archivePages) beginUpload(w http.ResponseWriter, v *web.Visit) error {
+func (p *Pages) beginUpload(w http.ResponseWriter, v *web.Visit) error {
 	size, err := strconv.ParseInt(v.Header.Get("Upload-Length"), 10, 64)
 	if err != nil || size < 1 {
 		return report.Errorf(report.Usage, "header Upload-Length does not say how large the archive is")
@@ -154,7 +154,7 @@ func (p *archivePages) beginUpload(w http.ResponseWriter, v *web.Visit) error {
 }
 
 // offer has the signatures judged and begins the upload of what they are about.
-func (p *archivePages) offer(v *web.Visit, name string, bundles []sign.NamedBundle) (*upload.Upload, error) {
+func (p *Pages) offer(v *web.Visit, name string, bundles []sign.NamedBundle) (*upload.Upload, error) {
 	if p.spool == nil {
 		return nil, report.Errorf(report.NotFound, "nothing is uploaded to this console")
 	}
@@ -220,7 +220,7 @@ func readBundles(parts *multipart.Reader) (bundles []sign.NamedBundle, next *mul
 }
 
 // tellUpload says where an upload goes on.
-func (p *archivePages) tellUpload(w http.ResponseWriter, v *web.Visit) error {
+func (p *Pages) tellUpload(w http.ResponseWriter, v *web.Visit) error {
 	u, err := p.upload(v)
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (p *archivePages) tellUpload(w http.ResponseWriter, v *web.Visit) error {
 }
 
 // takePiece takes a piece of an upload.
-func (p *archivePages) takePiece(w http.ResponseWriter, v *web.Visit) error {
+func (p *Pages) takePiece(w http.ResponseWriter, v *web.Visit) error {
 	u, err := p.upload(v)
 	if err != nil {
 		return err
@@ -255,7 +255,7 @@ func (p *archivePages) takePiece(w http.ResponseWriter, v *web.Visit) error {
 }
 
 // endUpload removes an upload.
-func (p *archivePages) endUpload(w http.ResponseWriter, v *web.Visit) error {
+func (p *Pages) endUpload(w http.ResponseWriter, v *web.Visit) error {
 	u, err := p.upload(v)
 	if err == nil {
 		err = u.Discard()
@@ -267,13 +267,13 @@ func (p *archivePages) endUpload(w http.ResponseWriter, v *web.Visit) error {
 }
 
 // discardUpload removes an upload from its page.
-func (p *archivePages) discardUpload(v *web.Visit) (*web.Answer, error) {
+func (p *Pages) discardUpload(v *web.Visit) (*web.Answer, error) {
 	p.discard(v.User, v.PathValue("id"))
 	return &web.Answer{To: "/import"}, nil
 }
 
 // sendForm takes a small archive in a form, from a browser without a script. The signatures are before the archive in it.
-func (p *archivePages) sendForm(w http.ResponseWriter, v *web.Visit) {
+func (p *Pages) sendForm(w http.ResponseWriter, v *web.Visit) {
 	to, err := p.takeForm(w, v)
 	if err != nil {
 		v.Frame.Section = page.SectionImport
@@ -284,7 +284,7 @@ func (p *archivePages) sendForm(w http.ResponseWriter, v *web.Visit) {
 	http.Redirect(w, v.Request, p.server.Login.Base+to, http.StatusSeeOther)
 }
 
-func (p *archivePages) takeForm(w http.ResponseWriter, v *web.Visit) (to string, err error) {
+func (p *Pages) takeForm(w http.ResponseWriter, v *web.Visit) (to string, err error) {
 	v.Body = io.NopCloser(patiently(w, v.Body))
 	parts, err := v.MultipartReader()
 	if err != nil {

@@ -1,4 +1,8 @@
-package console
+// Package archives has the pages of the console about archives: uploads, their examination, imports and unimports.
+//
+// An archive is uploaded in pieces that match its signatures (package upload), examined by the [Host] that keeps archives, shown with
+// what it would bring, and imported when the user says so.
+package archives
 
 import (
 	"context"
@@ -21,9 +25,9 @@ import (
 	"github.com/solutionctl/solutionctl/sign"
 )
 
-// Archives is a host that keeps archives, near this console: a [hostd.Desk] in this process, or a [hostd.Client] of one that
-// has more rights. Tokens are those of the person; "" stands for whoever runs the program.
-type Archives interface {
+// Host is a host that keeps archives, near this console: a [hostd.Desk] in this process, or a [hostd.Client] of a process that has more
+// rights. Tokens are those of the user; "" stands for the user who runs the program.
+type Host interface {
 	Examine(ctx context.Context, token string, a hostd.Archive, sink report.Sink) (*host.Examination, error)
 	Import(ctx context.Context, token string, a hostd.Archive, sink report.Sink) (*schema.ImportReport, error)
 	Unimport(ctx context.Context, token string, v hostd.Version, sink report.Sink) (*schema.UnimportReport, error)
@@ -34,16 +38,16 @@ const (
 	sweeping    = time.Hour
 )
 
-// pageOptions say which archives a console takes.
-type pageOptions struct {
-	Host    Archives // nil where it is another one
-	Uploads string   // the directory for archives on their way, of this user alone; "" takes none
-	Paths   bool     // users who log in by a link name archives by their path on this host
+// Options say which archives a console takes.
+type Options struct {
+	Host    Host   // nil where it is another one
+	Uploads string // the directory for archives on their way, of this user alone; "" takes none
+	Paths   bool   // users who log in by a link name archives by their path on this host
 }
 
-// archivePages are the pages about archives: uploads, their examination, imports and unimports.
-type archivePages struct {
-	pageOptions
+// Pages are the pages about archives: uploads, their examination, imports and unimports.
+type Pages struct {
+	Options
 	server *web.Server
 	spool  *upload.Spool // nil: nothing is uploaded
 
@@ -51,9 +55,9 @@ type archivePages struct {
 	examined map[string]*examined // by upload, or by path
 }
 
-// newArchivePages opens the spool, and keeps it tidy until the server ends.
-func newArchivePages(server *web.Server, o pageOptions) (*archivePages, error) {
-	p := &archivePages{pageOptions: o, server: server, examined: map[string]*examined{}}
+// New opens the spool, and keeps it tidy until the server ends.
+func New(server *web.Server, o Options) (*Pages, error) {
+	p := &Pages{Options: o, server: server, examined: map[string]*examined{}}
 	if p.Host == nil || p.Uploads == "" {
 		return p, nil
 	}
@@ -76,8 +80,8 @@ func newArchivePages(server *web.Server, o pageOptions) (*archivePages, error) {
 	return p, nil
 }
 
-// addRoutes adds the pages to those of a console.
-func (p *archivePages) addRoutes(mux *http.ServeMux) {
+// AddRoutes adds the pages to those of a console.
+func (p *Pages) AddRoutes(mux *http.ServeMux) {
 	for pattern, h := range map[string]web.Handler{
 		"GET /import":                         p.importing,
 		"GET /import/{id}":                    p.showExamination,
@@ -119,7 +123,7 @@ func barred(v *web.Visit, verb string) *page.Denial {
 }
 
 // importing is where archives come from.
-func (p *archivePages) importing(v *web.Visit) (*web.Answer, error) {
+func (p *Pages) importing(v *web.Visit) (*web.Answer, error) {
 	v.Frame.Section = page.SectionImport
 	if p.Host == nil {
 		elsewhere := &page.Elsewhere{Reason: page.Text("import.elsewhere"), Command: report.Run("deploy import", "FILE.iso").String()}
@@ -154,7 +158,7 @@ func (p *archivePages) importing(v *web.Visit) (*web.Answer, error) {
 }
 
 // showPath shows the judgement on a file of this host.
-func (p *archivePages) showPath(v *web.Visit) (*web.Answer, error) {
+func (p *Pages) showPath(v *web.Visit) (*web.Answer, error) {
 	path, source, err := p.atPath(v)
 	if err != nil {
 		return nil, err
@@ -197,7 +201,7 @@ func uploaded(u *upload.Upload) opener {
 }
 
 // atPath is the file of this host that a form names. Only whoever runs the program names files.
-func (p *archivePages) atPath(v *web.Visit) (path string, source opener, err error) {
+func (p *Pages) atPath(v *web.Visit) (path string, source opener, err error) {
 	path = strings.TrimSpace(v.FormValue("path"))
 	if !p.Paths || v.Way != session.ByLink {
 		return "", nil, report.Errorf(report.Forbidden, "only whoever runs the console names files of its host")
@@ -219,7 +223,7 @@ func (p *archivePages) atPath(v *web.Visit) (path string, source opener, err err
 }
 
 // importUpload imports an upload that was examined.
-func (p *archivePages) importUpload(v *web.Visit) (*web.Answer, error) {
+func (p *Pages) importUpload(v *web.Visit) (*web.Answer, error) {
 	id := v.PathValue("id")
 	u, err := p.upload(v)
 	if err != nil {
@@ -233,7 +237,7 @@ func (p *archivePages) importUpload(v *web.Visit) (*web.Answer, error) {
 }
 
 // importPath imports a file of this host that was examined.
-func (p *archivePages) importPath(v *web.Visit) (*web.Answer, error) {
+func (p *Pages) importPath(v *web.Visit) (*web.Answer, error) {
 	path, source, err := p.atPath(v)
 	if err != nil {
 		return nil, err
@@ -247,7 +251,7 @@ func (p *archivePages) importPath(v *web.Visit) (*web.Answer, error) {
 
 // beginImport starts an import. The host judges the archive again: what is imported is what it reads then. Over is called when
 // the archive is not needed any more.
-func (p *archivePages) beginImport(v *web.Visit, e *examined, open opener, over func()) (*web.Answer, error) {
+func (p *Pages) beginImport(v *web.Visit, e *examined, open opener, over func()) (*web.Answer, error) {
 	if e.err != nil {
 		return nil, e.err
 	}

@@ -1,4 +1,4 @@
-package console
+package archives
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // askUnimport says what an unimport takes away, and asks for the name of it.
-func (p *archivePages) askUnimport(v *web.Visit) (*web.Answer, error) {
+func (p *Pages) askUnimport(v *web.Visit) (*web.Answer, error) {
 	o, err := p.unimportOf(v)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (p *archivePages) askUnimport(v *web.Visit) (*web.Answer, error) {
 }
 
 // unimportOf is the version that a page is about. One that is used stays.
-func (p *archivePages) unimportOf(v *web.Visit) (o hostd.Version, err error) {
+func (p *Pages) unimportOf(v *web.Visit) (o hostd.Version, err error) {
 	if p.Host == nil {
 		return o, report.Errorf(report.Refused, "archives are removed on the host that keeps them").
 			WithHint("run it there: %s", report.Run("deploy unimport", v.PathValue("solution"), v.FormValue("version")))
@@ -50,7 +50,7 @@ func (p *archivePages) unimportOf(v *web.Visit) (o hostd.Version, err error) {
 }
 
 // unimport takes a version away.
-func (p *archivePages) unimport(v *web.Visit) (*web.Answer, error) {
+func (p *Pages) unimport(v *web.Visit) (*web.Answer, error) {
 	o, err := p.unimportOf(v)
 	if err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (p *archivePages) unimport(v *web.Visit) (*web.Answer, error) {
 	})
 }
 
-// unimportAction leads to the page that asks; nil where nothing is removed from here.
-func (p *archivePages) unimportAction(v *web.Visit, solution, version string) []page.Action {
+// UnimportAction returns the action that leads to the confirmation of an unimport; none where this console keeps no archives.
+func (p *Pages) UnimportAction(v *web.Visit, solution, version string) []page.Action {
 	if p.Host == nil {
 		return nil
 	}

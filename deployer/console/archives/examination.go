@@ -1,4 +1,4 @@
-package console
+package archives
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func (e *examined) over() bool {
 }
 
 // showExamination shows the judgement on an upload.
-func (p *archivePages) showExamination(v *web.Visit) (*web.Answer, error) {
+func (p *Pages) showExamination(v *web.Visit) (*web.Answer, error) {
 	id := v.PathValue("id")
 	e := p.known(v, id)
 	if e == nil {
@@ -61,7 +61,7 @@ func (p *archivePages) showExamination(v *web.Visit) (*web.Answer, error) {
 }
 
 // known is what a user has had examined; nil for nothing.
-func (p *archivePages) known(v *web.Visit, key string) *examined {
+func (p *Pages) known(v *web.Visit, key string) *examined {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.examined[v.User+" "+key]
@@ -72,7 +72,7 @@ func (p *archivePages) known(v *web.Visit, key string) *examined {
 }
 
 // examine begins to judge an archive. What is refused is not kept.
-func (p *archivePages) examine(v *web.Visit, key string, e *examined, open opener) (*examined, error) {
+func (p *Pages) examine(v *web.Visit, key string, e *examined, open opener) (*examined, error) {
 	token, err := credentials(v.Context(), v)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (p *archivePages) examine(v *web.Visit, key string, e *examined, open opene
 }
 
 // discard removes the upload of this name, if there is one.
-func (p *archivePages) discard(user, id string) {
+func (p *Pages) discard(user, id string) {
 	if p.spool == nil {
 		return
 	}
@@ -131,7 +131,7 @@ func refused(err error) bool {
 }
 
 // examinationPage shows what is known of an archive by now.
-func (p *archivePages) examinationPage(v *web.Visit, e *examined, events string, actions page.Form) *web.Answer {
+func (p *Pages) examinationPage(v *web.Visit, e *examined, events string, actions page.Form) *web.Answer {
 	v.Frame.Section = page.SectionImport
 	v.Frame.Trail = []page.Link{{Label: page.Text("import.title"), URL: "/import"}}
 	content := &page.Examination{Name: e.name, Size: e.size}
@@ -160,7 +160,7 @@ func (p *archivePages) examinationPage(v *web.Visit, e *examined, events string,
 }
 
 // brings says what an archive would bring, in comparison with what is active.
-func (p *archivePages) brings(v *web.Visit, r *host.Examination) []string {
+func (p *Pages) brings(v *web.Visit, r *host.Examination) []string {
 	var lines []string
 	if r.Known {
 		lines = append(lines, page.Text("brings.known"))
@@ -203,7 +203,7 @@ func newImages(r *host.Examination, known []schema.Import, active string) int {
 }
 
 // followExamination tells a browser that an archive was judged.
-func (p *archivePages) followExamination(v *web.Visit) (live.Follower, func(), error) {
+func (p *Pages) followExamination(v *web.Visit) (live.Follower, func(), error) {
 	e := p.known(v, v.PathValue("id"))
 	if e == nil {
 		return nil, nil, report.Errorf(report.NotFound, "there is no such upload of yours")
