@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -209,6 +210,15 @@ func Approving(list []schema.Power) report.Remedy {
 		remedy = remedy.With("allow", name).About(about[name]...)
 	}
 	return remedy
+}
+
+// Accepting is what the configuration of a Solution lists to allow powers, where nobody can be asked.
+func Accepting(list []schema.Power) string {
+	var words []string
+	for _, option := range Approving(list).Options {
+		words = append(words, strconv.Quote(option.Value))
+	}
+	return "accept: {powers: [" + strings.Join(words, ", ") + "]}"
 }
 
 // approvedPowers are those that somebody has approved of, for any version.

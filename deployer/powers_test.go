@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -279,5 +280,38 @@ func forgetApprovals(t *testing.T, b *deployertest.Bed) {
 		secret := b.Server.Object("Secret", cluster.SystemNamespace, short)
 		secret.Object["data"] = map[string]any{"state.json.gz": base64.StdEncoding.EncodeToString(packed.Bytes())}
 		b.Put(secret)
+	}
+}
+
+// TestConfigurationAccepts: an EnvironmentConfiguration lists what is approved; what it does not list is refused before anything is written.
+func TestConfigurationAccepts(t *testing.T) {
+	b := deployertest.New(t)
+	b.Namespace(site, site)
+	b.Activated(shop, "1.0.0", shown("{apiVersion: v1, kind: Service, metadata: {name: part}, spec: {externalIPs: [10.96.0.1], selector: {a: b}, ports: [{port: 1}]}}\n"))
+	apply := func(powers string) error {
+		c, err := schema.ParseEnvironmentConfiguration("site.yaml", []byte("apiVersion: solutionctl.io/v1alpha1\nkind: EnvironmentConfiguration\n"+
+			"spec: {name: "+site+", solutions: [{name: "+shop+", accept: {powers: ["+powers+"]}}]}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wanted, err := b.Wanted(t.Context(), c.Spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = b.Ensure(t.Context(), deployer.EnsureOptions{Environment: site, Solutions: wanted})
+		return err
+	}
+	for _, powers := range []string{"", "pod-on-node", "'takes-traffic:Service/site/other'"} {
+		b.Writes()
+		deployertest.Refused(t, apply(powers), report.Refused, "takes-traffic:Service/site/part")
+		if writes := slices.DeleteFunc(b.Writes(), isLock); len(writes) > 0 {
+			t.Errorf("accepted is %q, and written were %q", powers, writes)
+		}
+	}
+	if err := apply("takes-traffic"); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply(""); err != nil {
+		t.Errorf("what is approved is asked for again: %v", err)
 	}
 }

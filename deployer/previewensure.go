@@ -15,7 +15,8 @@ import (
 
 // PreviewEnsure lists the objects that [Deployer.Ensure] adds of Solutions that an environment does not have, where it cannot be planned
 // yet: the environment does not exist, or the versions are not active. They are as the archives and the options have them, and are not
-// compared with the cluster.
+// compared with the cluster. What the wanted versions can do is judged as [Deployer.Ensure] judges it: with o.Refuse, powers that are not
+// approved are refused.
 func (d *Deployer) PreviewEnsure(ctx context.Context, o EnsureOptions) (*schema.Operation, error) {
 	ctx = cluster.WithMemory(ctx)
 	catalog, err := d.Records.Catalog(ctx)
@@ -30,7 +31,7 @@ func (d *Deployer) PreviewEnsure(ctx context.Context, o EnsureOptions) (*schema.
 		return nil, err
 	}
 	t := &task{Operation: schema.Operation{Operation: schema.VerbEnsure, Environment: o.Environment, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{}}}
-	list, err := d.additions(ctx, t, catalog, o, namespaces)
+	list, err := d.previewed(ctx, t, catalog, o, namespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -38,19 +39,27 @@ func (d *Deployer) PreviewEnsure(ctx context.Context, o EnsureOptions) (*schema.
 		return nil, err
 	}
 	for _, one := range list {
+		have, err := d.installed(ctx, one.Name, namespaces)
+		if err != nil {
+			return nil, err
+		}
 		own, parts, err := d.releases(ctx, t, one)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range append(own, parts...) {
-			t.Parts = append(t.Parts, additionOf(r))
+		for _, r := range slices.Concat(own, parts) {
+			t.plans = append(t.plans, &engine.Plan{Release: r})
+			if !slices.ContainsFunc(have, func(i installation) bool { return i.Name == r.Namespace }) {
+				t.Parts = append(t.Parts, additionOf(r))
+			}
 		}
 	}
-	return &t.Operation, nil
+	o.DryRun = true
+	return &t.Operation, d.judgePowers(ctx, t, o.Options, judgedIn(list, o.Options)...)
 }
 
-// additions are the Solutions that some of the namespaces do not have.
-func (d *Deployer) additions(ctx context.Context, t *task, catalog *records.Catalog, o EnsureOptions, namespaces []metalk8s.Namespace) ([]*placement, error) {
+// previewed are the wanted Solutions, each in all of the namespaces.
+func (d *Deployer) previewed(ctx context.Context, t *task, catalog *records.Catalog, o EnsureOptions, namespaces []metalk8s.Namespace) ([]*placement, error) {
 	wanted := map[schema.SolutionAt]Rendering{}
 	var all []schema.SolutionAt
 	for _, w := range o.Solutions {
@@ -67,14 +76,8 @@ func (d *Deployer) additions(ctx context.Context, t *task, catalog *records.Cata
 	var list []*placement
 	for _, at := range dependencies.InOrder(catalog, all, schema.ScopeEnvironment) {
 		found, _ := catalog.Get(at.ID())
-		have, err := d.installed(ctx, at.Solution, namespaces)
-		if err != nil {
-			return nil, err
-		}
-		one := &placement{Import: found, operation: schema.VerbAdd, Rendering: wanted[at]}
-		one.namespaces = slices.DeleteFunc(slices.Clone(namespaces), func(n metalk8s.Namespace) bool {
-			return slices.ContainsFunc(have, func(i installation) bool { return i.Name == n.Name })
-		})
+		one := &placement{Import: found, operation: schema.VerbAdd, namespaces: namespaces, Rendering: wanted[at]}
+		var err error
 		if one.payload, one.settings, err = d.settings(ctx, catalog, found); err != nil {
 			return nil, err
 		}

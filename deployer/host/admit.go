@@ -338,9 +338,15 @@ func (d *admission) checkMaximum(c *admitted) error {
 	if len(exceeding) == 0 {
 		return nil
 	}
+	var names []string
+	for _, p := range exceeding {
+		if !slices.Contains(names, string(p.Name)) {
+			names = append(names, string(p.Name))
+		}
+	}
 	return report.Errorf(report.Refused, "the archive can do more than rules[%d].maximum of the policy lets Solution %s do:\n  %s", at,
 		c.payload.Solution.Metadata.Name, strings.Join(powers.Summarize(exceeding), "\n  ")).
-		WithHint("add the power, or its reach, to maximum of the rule if the Solution may have it")
+		WithHint("if the Solution may have it, add to maximum of the rule: %s", strings.Join(names, ", "))
 }
 
 // read takes out of the archive what the cluster has to know, and what nginx has to.

@@ -15,7 +15,6 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
-	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -84,12 +83,12 @@ func (l *Launcher) prepare(ctx context.Context, o preparation) (*prepared, error
 		}
 	}
 	p.Unlisted = unlisted(p.progress, p.parameters)
-	if err = l.activate(ctx, p, deployer.Options{DryRun: o.dry, Timeout: time.Duration(p.parameters.Timeout) * time.Second}); err != nil {
-		return nil, err
+	if err = l.activate(ctx, p, o.dry); err != nil {
+		return nil, configurable(err)
 	}
 	for _, e := range p.parameters.Environments {
 		if err = l.environment(ctx, p, e, o.dry); err != nil {
-			return nil, fmt.Errorf("environment %s: %w", e.Name, err)
+			return nil, configurable(fmt.Errorf("environment %s: %w", e.Name, err))
 		}
 	}
 	if !slices.ContainsFunc(p.Environments, func(o *schema.Operation) bool { return !o.Empty() }) {
@@ -165,29 +164,6 @@ func (l *Launcher) resolve(ctx context.Context, spec schema.LoaderSpec) (*schema
 		}
 	}
 	return p, nil
-}
-
-// activate makes versions active, or plans it: of a Solution in several environments the highest one.
-func (l *Launcher) activate(ctx context.Context, p *prepared, o deployer.Options) error {
-	var list []deployer.Wanted
-	for _, e := range p.parameters.Environments {
-		wanted, err := l.Deployer.Wanted(ctx, e)
-		if err != nil {
-			return err
-		}
-		for _, w := range wanted {
-			at := slices.IndexFunc(list, func(other deployer.Wanted) bool { return other.Solution == w.Solution })
-			switch {
-			case at < 0:
-				list = append(list, w)
-			case records.DirectionTo(list[at].Version, schema.Import{Version: w.Version}) == records.Up && list[at].Version != w.Version:
-				list[at] = w
-			}
-		}
-	}
-	done, err := l.Deployer.EnsureActive(ctx, o, list)
-	p.Activate = append(p.Activate, done...)
-	return err
 }
 
 // environment plans what an environment is to have, and creates it.

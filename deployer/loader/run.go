@@ -125,7 +125,7 @@ func (r *run) ensure(ctx context.Context, environment schema.EnvironmentContents
 	if done != nil {
 		r.notice(done.Notices...)
 	}
-	return err
+	return configurable(err)
 }
 
 func (r *run) notice(texts ...string) {

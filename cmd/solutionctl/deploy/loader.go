@@ -14,6 +14,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/loader"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -414,10 +415,11 @@ func (f *clusterFlags) printLoaderPlan(w *console.Stream, p *schema.LoaderPlan) 
 			fmt.Fprintln(w, "after activation:")
 		}
 		shown := *o
-		shown.Notices, shown.Digest = nil, ""
+		shown.Notices, shown.Digest, shown.Powers = nil, "", nil
 		if err := f.printOperation(w, &shown); err != nil {
 			return err
 		}
+		printPowers(w, o, deployer.Accepting)
 	}
 	if p.Run != "" {
 		fmt.Fprintf(w, "run %s, a Job with image %s and these rights:\n%s\n", p.Run, console.Clean(p.Image), p.Rights)

@@ -23,7 +23,7 @@ func (f *clusterFlags) printOperation(w *console.Stream, o *schema.Operation) er
 		fmt.Fprintln(w, o.Nothing())
 	}
 	if o.Planned || f.Verbose {
-		printPowers(w, o)
+		printPowers(w, o, byOption)
 	}
 	if err := console.PrintEach(w, console.Yellow, "note:", o.Notices); err != nil {
 		return err

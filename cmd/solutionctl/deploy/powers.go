@@ -68,8 +68,11 @@ func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (
 	return true, nil
 }
 
+// byOption tells how powers are approved on the command line.
+func byOption(list []schema.Power) string { return deployer.Approving(list).String() }
+
 // printPowers prints what the objects of a plan can do to the cluster, and how to approve what is not approved.
-func printPowers(w *console.Stream, o *schema.Operation) {
+func printPowers(w *console.Stream, o *schema.Operation, approve func([]schema.Power) string) {
 	var approved []schema.Power
 	for _, p := range o.Powers {
 		if p.Approved {
@@ -93,7 +96,7 @@ func printPowers(w *console.Stream, o *schema.Operation) {
 		}
 	}
 	if len(missing.Powers) > 0 {
-		fmt.Fprintf(w, "to approve: %s\n", console.Clean(deployer.Approving(missing.Powers).String()))
+		fmt.Fprintf(w, "to approve: %s\n", console.Clean(approve(missing.Powers)))
 	}
 }
 

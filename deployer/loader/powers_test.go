@@ -1,0 +1,54 @@
+package loader_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/loader"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// TestPowersAreAccepted: the loader has nobody to ask. What its configuration does not accept is refused when it starts, before a Job does;
+// what it accepts is deployed, in the cluster and in the environment.
+func TestPowersAreAccepted(t *testing.T) {
+	const configuration = "  environments: [{name: infra, solutions: [{name: edge, accept: {powers: [%POWERS%]}}]}]\n"
+	b := bed{deployertest.New(t)}
+	b.Imported("edge", "1.0.0", deployertest.Content{
+		Files: map[string]string{
+			"operator/cluster/all.yaml": `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: people},
+ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: operations}]}
+`,
+			"components/part.yaml": "{apiVersion: v1, kind: Service, metadata: {name: part}, spec: {externalIPs: [10.96.0.1], selector: {a: b}, ports: [{port: 1}]}}\n",
+		},
+		Manifest: "components: [{name: part, manifests: components/part.yaml}]",
+	})
+	b.Server.Stall("Job")
+	pods := b.kubelet(t, loader.Run)
+	for _, test := range []struct {
+		powers string
+		want   string // in the refusal
+	}{
+		{"", `"rights-for-people:ClusterRole/view"`},
+		{"takes-traffic", "rights-for-people"},
+		{"rights-for-people, read-others", "takes-traffic:Service/infra/part"},
+		{"rights-for-people, read-others, 'takes-traffic:Service/infra/other'", "takes-traffic:Service/infra/part"},
+	} {
+		b.Writes()
+		_, err := b.launcher(t, strings.Replace(configuration, "%POWERS%", test.powers, 1)).Start(t.Context(), loader.StartOptions{})
+		deployertest.Refused(t, err, report.Refused, test.want, "accept: {powers: [")
+		written := slices.DeleteFunc(b.Writes(), func(r string) bool { return strings.Contains(r, "/leases") })
+		if len(written) > 0 || pods() > 0 {
+			t.Errorf("accepted is %q: %d pods ran, written were %v", test.powers, pods(), written)
+		}
+	}
+	progress, err := b.launcher(t, strings.Replace(configuration, "%POWERS%", "rights-for-people, read-others, 'takes-traffic:Service/infra/part'", 1)).Start(t.Context(), loader.StartOptions{})
+	if err != nil || progress.Phase != schema.LoadReady {
+		t.Fatalf("%+v, %v", progress, err)
+	}
+	if pods() != 1 || b.Server.Object("Service", "infra", "part") == nil {
+		t.Errorf("%d pods ran, and the Services are %s", pods(), b.names("Service"))
+	}
+}
