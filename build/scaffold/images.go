@@ -22,6 +22,9 @@ func (b *builder) images() ([]schema.BuildImage, error) {
 	taken := map[schema.ImageRef]bool{}
 	for _, r := range needed {
 		b.project.Images = append(b.project.Images, r.String())
+		if r.String() == placeholderImage && b.options.Images == nil {
+			b.remark("image controller:latest is the placeholder of an operator project: build it with make build-installer IMG=REGISTRY/NAME:TAG, or give --images")
+		}
 		image, ok := b.source(r)
 		if !ok {
 			missing = append(missing, r.String())

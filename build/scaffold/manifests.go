@@ -49,7 +49,7 @@ func isDefinition(object map[string]any) bool {
 }
 
 // addManifests makes components of Kubernetes objects.
-func (b *builder) addManifests(s Source) error {
+func (b *builder) addManifests(s Source, kind Kind, name string) error {
 	files, err := s.yamlFiles()
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (b *builder) addManifests(s Source) error {
 	if len(documents) == 0 {
 		return s.errUnknown("it has no Kubernetes object")
 	}
-	return b.addObjects(s, KindManifests, b.componentName(s.sourceName()), documents)
+	return b.addObjects(s, kind, name, documents)
 }
 
 // read takes a manifest apart. Lists become their items; what is no object is left out.
@@ -91,6 +91,8 @@ func (b *builder) read(shown, file string, data []byte) ([]document, error) {
 			if len(value) > 0 {
 				b.remark("left out %s: a document without apiVersion and kind is not a Kubernetes object", shown)
 			}
+		case gvk.Group == "kustomize.config.k8s.io":
+			b.remark("left out %s: it is a kustomization; name its directory with --from", shown)
 		case gvk.Group == "" && strings.HasSuffix(gvk.Kind, "List") && value["items"] != nil:
 			items, err := listItems(shown, file, value)
 			if err != nil {
@@ -128,7 +130,7 @@ func splitDocuments(data []byte) [][]byte {
 	var piece []byte
 	for line := range bytes.Lines(data) {
 		if bytes.HasPrefix(line, []byte("---")) {
-			pieces, piece = append(pieces, piece), bytes.TrimLeft(line, "- ")
+			pieces, piece = append(pieces, piece), bytes.TrimLeft(line, "- \n")
 			continue
 		}
 		piece = append(piece, line...)

@@ -126,8 +126,12 @@ func (b *builder) add(ctx context.Context, s Source) error {
 	switch kind {
 	case KindChart:
 		return b.addChart(ctx, s)
+	case KindKustomization:
+		return b.addKustomization(s, kind, b.componentName(s.directoryName()))
+	case KindOperatorProject:
+		return b.addOperatorProject(ctx, s)
 	default:
-		return b.addManifests(s)
+		return b.addManifests(s, kind, b.componentName(s.sourceName()))
 	}
 }
 
@@ -172,6 +176,14 @@ func (b *builder) componentName(wanted string) string {
 func (s Source) sourceName() string {
 	name := path.Base(s.Path)
 	return strings.TrimSuffix(name, path.Ext(name))
+}
+
+// directoryName is what the directory of a source is called.
+func (s Source) directoryName() string {
+	if slices.Contains(kustomizationFiles, path.Base(s.Path)) {
+		return path.Base(path.Dir(s.Path))
+	}
+	return path.Base(s.Path)
 }
 
 // isClusterScoped reports whether objects of a kind lie outside of namespaces: by Kubernetes' own schemas, and by the definitions of the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,12 +18,15 @@ type Kind string
 
 // The kinds of sources.
 const (
-	KindChart     Kind = "chart"
-	KindManifests Kind = "manifests"
+	KindChart           Kind = "chart"
+	KindManifests       Kind = "manifests"
+	KindKustomization   Kind = "kustomization"
+	KindOperatorProject Kind = "operator project" // of kubebuilder or the Operator SDK
 )
 
 // sourceKinds lists what a source can be, for hints.
-const sourceKinds = "name a chart (a directory with Chart.yaml, a .tgz or oci://HOST/CHART:VERSION) or Kubernetes manifests (*.yaml)"
+const sourceKinds = "name a chart (a directory with Chart.yaml, a .tgz or oci://HOST/CHART:VERSION), Kubernetes manifests (*.yaml), " +
+	"a directory with kustomization.yaml, or the project of an operator (with PROJECT)"
 
 // maxSource bounds a file of a source.
 const maxSource = 64 << 20
@@ -56,6 +60,12 @@ func (s Source) detectDirectory() (Kind, error) {
 	case s.has("solution.yaml"):
 		return "", report.Errorf(report.Usage, "%s is the project of a Solution already", s.Name).WithHint("run: solutionctl build %s", s.Name)
 	}
+	if s.has("PROJECT") && s.isOperatorProject() {
+		return KindOperatorProject, nil
+	}
+	if s.has(kustomizationFiles...) {
+		return KindKustomization, nil
+	}
 	files, err := s.yamlFiles()
 	if err != nil {
 		return "", err
@@ -64,6 +74,16 @@ func (s Source) detectDirectory() (Kind, error) {
 		return "", s.errUnknown("no Chart.yaml and no *.yaml file is in it")
 	}
 	return KindManifests, nil
+}
+
+// isOperatorProject reports whether PROJECT is what kubebuilder and the Operator SDK write.
+func (s Source) isOperatorProject() bool {
+	data, err := fs.ReadFile(s.Files, path.Join(s.Path, "PROJECT"))
+	if err != nil {
+		return false
+	}
+	value, err := parse("PROJECT", data)
+	return err == nil && (value["layout"] != nil || value["projectName"] != nil || value["domain"] != nil)
 }
 
 func (s Source) detectFile(info fs.FileInfo) (Kind, error) {
@@ -81,6 +101,8 @@ func (s Source) detectFile(info fs.FileInfo) (Kind, error) {
 		return KindChart, nil
 	case path.Base(s.Path) == "Chart.yaml":
 		return KindChart, nil
+	case slices.Contains(kustomizationFiles, path.Base(s.Path)):
+		return KindKustomization, nil
 	case !isYAMLName(s.Path):
 		return "", s.errUnknown("its name does not end in .yaml, .json or .tgz")
 	}
@@ -130,7 +152,11 @@ func (s Source) shown(file string) string {
 	if file == s.Path {
 		return s.Name
 	}
-	return path.Join(s.Name, strings.TrimPrefix(file, s.Path+"/"))
+	relative, err := filepath.Rel(filepath.FromSlash(s.Path), filepath.FromSlash(file)) // it may be a base beside it
+	if err != nil {
+		return file
+	}
+	return path.Join(s.Name, filepath.ToSlash(relative))
 }
 
 // relative is the path of a file below the source, in one name.

@@ -38,9 +38,15 @@ func newInitCommand(a *app) *cobra.Command {
 		Short: "Make a new project that builds",
 		Long: `Make a new project in a directory. The Solution is named after the directory. Existing files are not overwritten.
 
-With --from, the project is made of what you have, and each SOURCE becomes a component. SOURCE is a chart (a directory, a .tgz,
-or oci://HOST/CHART:VERSION) or Kubernetes manifests (a file or a directory), which is found out by its content. Every image that they
-start is found by rendering them and written to solution.yaml: it comes from its registry, or from the files that --images names.
+With --from, the project is made of what you have, and each SOURCE becomes a component. What a SOURCE is, its content says:
+
+  a chart           a directory with Chart.yaml, a .tgz, or oci://HOST/CHART:VERSION
+  manifests         a file or a directory with Kubernetes objects
+  a kustomization   a directory with kustomization.yaml
+  an operator       a project of kubebuilder or the Operator SDK
+
+Every image that they start is found by rendering them and written to solution.yaml. It comes from its registry, or from the files
+that --images names.
 
 Without --from, it is the project of an operator: solution.yaml, a CustomResourceDefinition, the operator's role and a placeholder
 for its image.`,
@@ -59,7 +65,7 @@ for its image.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.from, "from", nil, "make a component of this `SOURCE`: a chart or manifests; may be repeated")
+	flags.StringArrayVar(&f.from, "from", nil, "make a component of this `SOURCE`; may be repeated")
 	flags.StringArrayVar(&f.images, "images", nil, "take images from this file of \"docker save\" or OCI image layout: `FILE` or oci:DIR; may be repeated")
 	flags.StringArrayVar(&f.values, "values", nil, "values of a chart: `[COMPONENT=]FILE`; may be repeated")
 	flags.StringArrayVar(&f.plainHTTP, "plain-http", nil, "ask this registry without TLS: `HOST[:PORT]`; may be repeated")

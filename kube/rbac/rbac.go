@@ -145,7 +145,7 @@ func (j *judgement) add(reason Reason, severity report.Severity, hint, format st
 
 func (j *judgement) whole() {
 	if strings.HasPrefix(j.role.Name, "system:") {
-		j.add(SystemName, report.SeverityError, "choose a name of your own", "names that begin with system: belong to Kubernetes, got %q", j.role.Name)
+		j.add(SystemName, report.SeverityWarning, "choose a name of your own", "names that begin with system: belong to Kubernetes, got %q", j.role.Name)
 	}
 	if j.role.Aggregated {
 		j.add(Aggregation, report.SeverityError, "write the rules out",

@@ -1,0 +1,44 @@
+package scaffold
+
+import (
+	"context"
+	"io/fs"
+	"path"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// placeholderImage is what the projects of kubebuilder and the Operator SDK call their image until somebody names it.
+const placeholderImage = "docker.io/library/controller:latest"
+
+// addOperatorProject makes components of what a project of kubebuilder or the Operator SDK installs: what was built of it for
+// distribution, else its kustomization.
+func (b *builder) addOperatorProject(ctx context.Context, s Source) error {
+	below := func(name string) Source {
+		return Source{Name: path.Join(s.Name, name), Files: s.Files, Path: path.Join(s.Path, name)}
+	}
+	name := s.projectName()
+	switch {
+	case s.has("dist/install.yaml"):
+		return b.addManifests(below("dist/install.yaml"), KindOperatorProject, b.componentName(name))
+	case s.has("dist/chart/Chart.yaml"):
+		return b.addChart(ctx, below("dist/chart"))
+	case s.has("config/default/kustomization.yaml"):
+		return b.addKustomization(below("config/default"), KindOperatorProject, b.componentName(name))
+	}
+	return report.Errorf(report.Usage, "%s is the project of an operator, and has neither dist/install.yaml, dist/chart nor config/default", s.Name).
+		WithHint("run in it: make build-installer IMG=REGISTRY/NAME:TAG")
+}
+
+// projectName is what the file PROJECT calls the project, else the name of its directory.
+func (s Source) projectName() string {
+	data, err := fs.ReadFile(s.Files, path.Join(s.Path, "PROJECT"))
+	if err == nil {
+		if value, err := parse("PROJECT", data); err == nil {
+			if name, ok := value["projectName"].(string); ok {
+				return name
+			}
+		}
+	}
+	return path.Base(s.Path)
+}
