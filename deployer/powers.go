@@ -61,6 +61,28 @@ func (o *Options) AllowMore(allowances ...string) {
 	o.Allow = slices.Concat(o.Allow, allowances)
 }
 
+// Unallowed are those of the powers that have to be approved and are not allowed in this run.
+func (o Options) Unallowed(list []schema.Power) []schema.Power {
+	allowed := consentOf(o, Rendering{})
+	return slices.DeleteFunc(slices.Clone(list), func(p schema.Power) bool { return p.Need == schema.NeedShown || allowed.covers(p) })
+}
+
+// Unapproved are those of the powers of a Solution that have to be approved and were not approved before, neither for the
+// cluster nor for one of the namespaces.
+func (d *Deployer) Unapproved(ctx context.Context, solution string, list []schema.Power, namespaces ...string) ([]schema.Power, error) {
+	var approved []schema.Power
+	for _, namespace := range append([]string{""}, namespaces...) {
+		state, err := d.Records.Engine.State(ctx, engine.Key{Namespace: namespace, Name: solution})
+		if err != nil {
+			return nil, err
+		}
+		if state != nil {
+			approved = append(approved, approvedPowers(state)...)
+		}
+	}
+	return Options{}.Unallowed(uncovered(approved, list)), nil
+}
+
 // checkAllow refuses names that no power has.
 func checkAllow(allow []string) error {
 	var known []string

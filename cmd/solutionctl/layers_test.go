@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"deployer/apps", "deployer/survey"},
 	{"deployer", "deployer/console/live"},
 	{"deployer/deployertest", "deployer/host", "deployer/loader"},
-	{"deployer/console/web", "deployer/support/bundle", "deployer/support/doctor"},
+	{"deployer/console/web", "deployer/install", "deployer/support/bundle", "deployer/support/doctor"},
 	{"deployer/hostd"},
 	{"deployer/console/archives"},
 	{"deployer/console"},

@@ -33,6 +33,9 @@ func (v *Vendor) Trusted() (*trust.Store, error) {
 	return trust.Keys(map[string]*key.Public{"vendor": v.signer.Public()}), nil
 }
 
+// Public is the vendor's key.
+func (v *Vendor) Public() *key.Public { return v.signer.Public() }
+
 // Archive writes a version that has some random bytes more, and its signature beside it. It returns the file.
 func (v *Vendor) Archive(tb testing.TB, version string, more int) string {
 	tb.Helper()

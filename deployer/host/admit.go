@@ -317,7 +317,7 @@ func (d *admission) lint(ctx context.Context, c *admitted, r *chunk.Reader) erro
 
 // judgePowers refuses an archive with powers that no approval allows.
 func (d *admission) judgePowers(ctx context.Context, c *admitted) (err error) {
-	if c.powers, err = render.Powers(ctx, c.payload, d.Now()); err != nil {
+	if c.powers, err = render.PowersIn(ctx, c.payload, cmp.Or(d.options.Environment, render.UnknownEnvironment), d.Now()); err != nil {
 		return err
 	}
 	refused := slices.DeleteFunc(slices.Clone(c.powers.Powers), func(p schema.Power) bool { return p.Need != schema.NeedRefused })

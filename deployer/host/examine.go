@@ -15,6 +15,7 @@ import (
 type Examination struct {
 	Solution string        `json:"solution,omitempty"` // "" where nobody who is trusted says it
 	Version  string        `json:"version,omitempty"`
+	SHA256   string        `json:"sha256,omitempty"` // "" where the archive was not read
 	Size     int64         `json:"size"`
 	Verdict  *sign.Verdict `json:"verdict,omitempty"` // nil where it did not come to that
 	Signers  []string      `json:"signers"`           // names of those whose signatures count
@@ -56,7 +57,7 @@ func (h *Host) Examine(ctx context.Context, o ImportOptions) (*Examination, erro
 	}
 	defer c.close()
 	err = i.admission.admit(ctx, c)
-	e.Size, e.Solution, e.Version = c.file.Size, c.source.Name, c.source.Version
+	e.Size, e.SHA256, e.Solution, e.Version = c.file.Size, c.source.SHA256, c.source.Name, c.source.Version
 	e.describe(c.verdict)
 	e.Findings, e.Powers = append(e.Findings, c.findings...), c.powers
 	if err != nil {

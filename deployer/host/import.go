@@ -31,6 +31,7 @@ type ImportOptions struct {
 	InPlace      bool                // do not copy archives, which are on read-only media of root
 	Mount        Mounting            // "" is MountAuto
 	RegistryMode schema.RegistryMode // who serves images; "" is who did before, or whom the host looks made for
+	Environment  string              // in which the archives will be deployed, for what their powers are called; "" where it is not known
 	Endpoints    []string            // at which nodes reach the registry of this host
 	CA           string              // the file by which nodes trust them; "" is the authority of this host
 }
@@ -120,6 +121,16 @@ func (h *Host) JudgeImport(ctx context.Context, o ImportOptions) error {
 		defer c.close()
 	}
 	return i.judge(ctx, list)
+}
+
+// RegistryMode says who will serve the images of an import: whom the cluster knows, who did before, or whom the host looks made for.
+func (h *Host) RegistryMode(ctx context.Context, o ImportOptions) (schema.RegistryMode, error) {
+	i := &importing{Host: h, o: o}
+	if err := i.askCluster(ctx, nil); err != nil {
+		return "", err
+	}
+	err := i.chooseMode()
+	return i.mode, err
 }
 
 // judge finds out what the cluster and this host have against the import. Nothing is changed.

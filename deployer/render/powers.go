@@ -30,8 +30,13 @@ func Owner(p *Payload, namespaces ...string) (powers.Owner, error) {
 // Powers judges everything of an archive as it would be applied to a cluster that nothing is known of: the activation, an
 // environment and each of its components, with the values of the archive. An error is that ctx has ended.
 func Powers(ctx context.Context, p *Payload, now time.Time) (*schema.Powers, error) {
-	owner, err := Owner(p, UnknownEnvironment)
-	s := Settings{Registry: "registry.invalid", Namespace: UnknownEnvironment, Now: now}
+	return PowersIn(ctx, p, UnknownEnvironment, now)
+}
+
+// PowersIn is [Powers] in an environment with a namespace, so that its objects have their names.
+func PowersIn(ctx context.Context, p *Payload, namespace string, now time.Time) (*schema.Powers, error) {
+	owner, err := Owner(p, namespace)
+	s := Settings{Registry: "registry.invalid", Namespace: namespace, Now: now}
 	e := everything{p: p, s: s, owner: owner, result: &schema.Powers{Solution: p.Solution.Metadata.Name, Version: p.Solution.Spec.Version, Powers: []schema.Power{}, Summary: []string{}, Unjudged: []string{}}}
 	if err != nil {
 		e.result.Unjudged = append(e.result.Unjudged, err.Error())

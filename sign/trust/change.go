@@ -42,8 +42,7 @@ func Add(dir, name string, data []byte, endorsed *Endorsement) (*key.Public, err
 		if have.Equal(public) {
 			return public, nil
 		}
-		return nil, report.Errorf(report.Usage, "there is another key %s already (%s)", name, have.Fingerprint()).
-			WithHint("choose another name, so that both are trusted during the change; remove the old key later")
+		return nil, otherKey(name, have)
 	}
 	if endorsed != nil {
 		if err := store.checkEndorsement(data, endorsed); err != nil {
@@ -54,6 +53,11 @@ func Add(dir, name string, data []byte, endorsed *Endorsement) (*key.Public, err
 		return nil, err
 	}
 	return public, writeFile(filepath.Join(dir, keysDir, name+keySuffix), public.PEM())
+}
+
+func otherKey(name string, have *key.Public) error {
+	return report.Errorf(report.Usage, "there is another key %s already (%s)", name, have.Fingerprint()).
+		WithHint("choose another name, so that both are trusted during the change; remove the old key later")
 }
 
 func (s *Store) checkEndorsement(data []byte, e *Endorsement) error {

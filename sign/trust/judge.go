@@ -274,3 +274,20 @@ func (s *Store) refuseOverride(what, hint string) error {
 
 // RevokedKeys returns the IDs of all revoked keys.
 func (s *Store) RevokedKeys() []string { return slices.Clone(s.revoked.Keys) }
+
+// WithKey returns the store as it is once [Add] has stored a key under a name.
+func (s *Store) WithKey(name string, k *key.Public) (*Store, error) {
+	if have := s.keys[name]; have != nil && !have.Equal(k) {
+		return nil, otherKey(name, have)
+	}
+	other := *s
+	other.keys = maps.Clone(s.keys)
+	if other.keys == nil {
+		other.keys = map[string]*key.Public{}
+	}
+	other.keys[name] = k
+	return &other, nil
+}
+
+// Has reports whether the store has a key under any name.
+func (s *Store) Has(k *key.Public) bool { return len(s.names(k)) > 0 }

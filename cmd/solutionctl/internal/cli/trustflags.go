@@ -63,6 +63,13 @@ func (a *App) TrustedToImport(o TrustFlags) (*trust.Store, error) {
 	return store.WithKeys(keys)
 }
 
+// TakeKeys returns the keys of --key, by name, and takes them out of the flags: the trust store counts without them.
+func (o *TrustFlags) TakeKeys() (map[string]*key.Public, error) {
+	keys, err := readKeys(o.keys)
+	o.keys = nil
+	return keys, err
+}
+
 // readKeys reads public keys. Each is named like its file.
 func readKeys(files []string) (map[string]*key.Public, error) {
 	keys := map[string]*key.Public{}

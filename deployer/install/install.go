@@ -1,0 +1,132 @@
+// Package install takes Solutions from files on a host to running applications: one plan over what the host, its cluster and an
+// environment need, in the order in which the steps need each other.
+//
+//   - [Installer.Plan] finds out which steps are done and what the others would do, and changes nothing.
+//   - [Plan.Run] does the others.
+//
+// Each step is a use case that has a command of its own, and can be repeated: the same installation run again changes nothing, and
+// one that was interrupted anywhere is finished by the same command.
+package install
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/host/node"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/key"
+)
+
+// Installer installs Solutions on a host and in its cluster.
+type Installer struct {
+	Host     *host.Host // with its Cluster
+	Deployer *deployer.Deployer
+	Services Services // the service manager of the host
+	Root     string   // below it are the files of the node and the units: "/"
+	Program  string   // the path of this program, which the unit of the registry starts
+	TrustDir string   // where Key is stored
+}
+
+// Options say what is installed, and how.
+type Options struct {
+	Import      host.ImportOptions // of the archives, which are files
+	Environment string
+	// Key is trusted before the archives are verified, under the name KeyName. Nil trusts no other key than before.
+	Key     *key.Public
+	KeyName string
+	// Serve is how this host serves images, and Endpoint the URL at which nodes reach it: "" is the address of this host that
+	// leads to the API server, and the port that Serve listens on.
+	Serve    host.ServeOptions
+	Endpoint string
+	Node     node.Config // without endpoints and certificates, which the cluster has
+	Deploy   deployer.Options
+}
+
+// Plan is an installation that has not begun. It is for one [Plan.Run].
+type Plan struct {
+	schema.Installation
+
+	installer *Installer
+	o         Options
+	wanted    []deployer.Wanted
+	run       []func(context.Context) error // for each of the steps
+}
+
+// Plan returns the steps of an installation. The error says why it cannot begin.
+func (i *Installer) Plan(ctx context.Context, o Options) (*Plan, error) {
+	p := &Plan{installer: i, o: o}
+	p.Environment = o.Environment
+	p.Archives, p.Steps, p.Powers, p.Notices = []schema.InstalledArchive{}, []schema.InstallStep{}, []schema.Power{}, []string{}
+	for _, plan := range []func(context.Context) error{p.planTrust, p.planImport, p.planImages, p.planDeployment} {
+		if err := plan(ctx); err != nil {
+			return nil, err
+		}
+	}
+	p.Digest = p.digest()
+	if o.Deploy.Expect != "" && o.Deploy.Expect != p.Digest {
+		return p, report.Errorf(report.Conflict, "the plan is another one by now: %s", p.Digest).WithHint("look at it, and expect that digest")
+	}
+	p.o.Deploy.Expect = "" // it is about the whole
+	return p, nil
+}
+
+// Empty reports whether no step is left to do.
+func (p *Plan) Empty() bool {
+	return !slices.ContainsFunc(p.Steps, func(s schema.InstallStep) bool { return s.State == schema.StepPlanned })
+}
+
+// Unapproved are the powers that allow does not name and that were not approved before.
+func (p *Plan) Unapproved() []schema.Power { return p.o.Deploy.Unallowed(p.Powers) }
+
+// Approve approves of powers in this run.
+func (p *Plan) Approve(list []schema.Power) {
+	p.o.Deploy.AllowMore((&deployer.PowersError{Powers: list}).Allowances()...)
+}
+
+// Run does what is not done yet. The steps say how far it came, also when there is an error.
+func (p *Plan) Run(ctx context.Context) error {
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if s.State != schema.StepPlanned {
+			continue
+		}
+		event := report.Event{Step: s.Step, Name: s.Name, State: report.Running}
+		p.emit(event)
+		if err := p.run[i](ctx); err != nil {
+			event.State = report.Failed
+			p.emit(event)
+			return fmt.Errorf("%s %s: %w", s.Step, s.Name, err)
+		}
+		s.State, event.State = schema.StepDone, report.Done
+		p.emit(event)
+	}
+	return nil
+}
+
+func (p *Plan) emit(event report.Event) {
+	if sink := p.installer.Host.Sink; sink != nil {
+		sink.Emit(event)
+	}
+}
+
+// add adds a step. One that is done has nothing to run.
+func (p *Plan) add(s schema.InstallStep, run func(context.Context) error) {
+	p.Steps, p.run = append(p.Steps, s), append(p.run, run)
+}
+
+// digest names what the plan would do.
+func (p *Plan) digest() string {
+	data, err := json.Marshal(p.Installation) // which has no digest yet
+	if err != nil {
+		panic(err) // plain data
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:8])
+}

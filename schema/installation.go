@@ -1,0 +1,42 @@
+package schema
+
+// Installation is what `solutionctl deploy install` does, or would do.
+type Installation struct {
+	Environment string             `json:"environment"`
+	Archives    []InstalledArchive `json:"archives"`
+	Steps       []InstallStep      `json:"steps"`
+	// Powers are those that an administrator has to approve and has not approved before.
+	Powers  []Power  `json:"powers"`
+	Notices []string `json:"notices"`
+	// Digest names exactly these steps. It is that of the plan, also after the steps were done.
+	Digest string `json:"digest,omitempty"`
+	// Addresses are the URLs of the user interfaces that were installed.
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+// InstalledArchive is an archive that is installed.
+type InstalledArchive struct {
+	File     string   `json:"file"`
+	Solution string   `json:"solution"`
+	Version  string   `json:"version"`
+	SHA256   string   `json:"sha256"`
+	Signers  []string `json:"signers"` // names of those whose signatures count
+}
+
+// InstallStep is a part of an installation.
+type InstallStep struct {
+	Step  string    `json:"step"` // trust, import, serve, register, configure, activate, create or deploy
+	Name  string    `json:"name"`
+	Note  string    `json:"note,omitempty"`
+	State StepState `json:"state"`
+}
+
+// StepState says whether a step is done.
+type StepState string
+
+// The states of a step.
+const (
+	StepUnchanged StepState = "unchanged" // it was done before
+	StepPlanned   StepState = "planned"
+	StepDone      StepState = "done"
+)
