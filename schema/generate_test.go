@@ -49,6 +49,7 @@ var documents = map[string]document{
 	"output/environments":   {reflect.TypeFor[schema.EnvironmentList](), "Environments: all environments of a cluster"},
 	"output/finding":        {reflect.TypeFor[report.Finding](), "Finding: one judgement"},
 	"output/history":        {reflect.TypeFor[schema.History](), "History: what was done to a cluster"},
+	"output/installation":   {reflect.TypeFor[schema.Installation](), "Installation: what installing Solutions from archives does"},
 	"output/import":         {reflect.TypeFor[schema.ImportReport](), "ImportReport: archives that were imported"},
 	"output/lint":           {reflect.TypeFor[schema.LintReport](), "Lint: what is said about projects and archives"},
 	"output/loaderplan":     {reflect.TypeFor[schema.LoaderPlan](), "LoaderPlan: what starting the loader would do"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -20,11 +21,13 @@ type Services interface {
 }
 
 // Systemd is systemd, by its command.
-type Systemd struct{}
+type Systemd struct {
+	Root string // "/", or the file system of an image, in which no systemd runs
+}
 
 // Available reports whether systemd has booted this host, as sd_booted(3) does.
-func (Systemd) Available() bool {
-	at, err := os.Stat("/run/systemd/system")
+func (s Systemd) Available() bool {
+	at, err := os.Stat(filepath.Join(s.Root, "run/systemd/system"))
 	return err == nil && at.IsDir()
 }
 

@@ -135,7 +135,7 @@ func (c *installation) prepare(archives []string) (*install.Installer, install.O
 	o.Serve = host.ServeOptions{Store: c.host.places.Store, Listen: c.listen, MaxTransfers: host.DefaultTransfers}
 	o.Node = node.Config{Node: name}
 	return &install.Installer{
-		Host: h, Deployer: d, Services: install.Systemd{}, Root: c.root, Program: program, TrustDir: c.TrustDirs(c.imports.verify.TrustDir)[0],
+		Host: h, Deployer: d, Services: install.Systemd{Root: c.root}, Root: c.root, Program: program, TrustDir: c.TrustDirs(c.imports.verify.TrustDir)[0],
 	}, o, nil
 }
 
