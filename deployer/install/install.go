@@ -59,7 +59,7 @@ type Plan struct {
 	run       []func(context.Context) error // for each of the steps
 }
 
-// Plan returns the steps of an installation. The error says why it cannot begin.
+// Plan returns the steps of an installation. The error is the reason why it cannot begin.
 func (i *Installer) Plan(ctx context.Context, o Options) (*Plan, error) {
 	p := &Plan{installer: i, o: o}
 	p.Environment = o.Environment

@@ -47,7 +47,7 @@ func (s *fakeServices) Start(_ context.Context, unit string) error {
 // site is a host with containerd, an empty store and an empty trust store, and a cluster with nothing in it.
 type site struct {
 	*install.Installer
-	bed *deployertest.Bed
+	bed      *deployertest.Bed
 	services *fakeServices
 	vendor   *deployertest.Vendor
 	options  install.Options

@@ -16,7 +16,7 @@ type Services interface {
 	Available() bool
 	// Running reports whether a unit runs and is started at boot.
 	Running(ctx context.Context, unit string) bool
-	// Start reads the files of units again, and starts a unit now and at each boot. One that runs is started anew.
+	// Start reads the files of units again, and starts a unit now and at each boot. A unit that runs is restarted.
 	Start(ctx context.Context, unit string) error
 }
 

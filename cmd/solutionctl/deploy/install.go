@@ -26,8 +26,8 @@ func newInstallCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install ARCHIVE... --env ENVIRONMENT",
 		Short: "Install Solutions from archives: import, serve, activate and deploy them",
-		Long: `Install Solutions on a site with one host, from archives to running applications. The plan is shown and confirmed first. Its steps
-are those of the single commands, and a step that is done is skipped:
+		Long: `Install Solutions on a site with one host, from archives to running applications. The plan is shown and confirmed first. Each step
+does the work of a single command, and a step that is done is skipped:
 
   trust     the vendor's public key (--key), after its fingerprint was confirmed
   import    the archives, as 'solutionctl deploy import'
