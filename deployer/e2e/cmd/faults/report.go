@@ -17,20 +17,22 @@ import (
 
 const introduction = `# Reliability: killed at every step
 
-This page is written by ` + "`make faults`" + `, but for what is [tried by hand](#attacked).
+This page is written by ` + "`make faults`" + `, except for the section about [tests by hand](#attacked).
 
-The program, as it is released, runs every command that changes a cluster or a host, and is killed with SIGKILL: before and after
-each of its calls to the API server (after: the server has executed the call, and nobody gets the answer), and before and
-after each system call that changes a file. Then the same command runs again. The cluster and the host must then be as after a run that nobody
-killed: the same objects with the same fields and owners, the same records, shared documents and files. Nothing of ours may be off
-the record, no operation pending, no lock held, and the custom resources and foreign objects that were there before must be
-there with the same content. Where the command deletes custom resources, each of them must be in its export.
+The released program runs every command that changes a cluster or a host, and is killed with SIGKILL. The kills come before and after each
+of its calls to the API server; after means that the server has executed the call, without an answer to the client. They also come before
+and after each system call that changes a file. Then the same command runs again. The cluster and the host must then be as after an undisturbed run:
 
-Where a call changes something, other commands follow a killed run as well: one that goes back (such as ` + "`rollback`" + ` after
-` + "`upgrade`" + `), after which nothing may be left over or lost, and ` + "`deploy resume`" + `, after which nothing may be
-pending, unless it says that it deletes no custom resources.
+* the same objects with the same fields and owners, the same records, shared documents and files;
+* no unrecorded object, no pending operation, no lock;
+* the earlier custom resources and foreign objects, with the same content;
+* each deleted custom resource in the export.
 
-The lock of a killed run expires as always; only its term is shortened from 15 seconds to one. [How it is done](../deployer/e2e/faults).
+If a call changes something, other commands follow a killed run as well. One goes back, such as ` + "`rollback`" + ` after ` + "`upgrade`" + `: then no object may
+remain or be lost. ` + "`deploy resume`" + ` is another: then no operation may be pending, unless it refuses to delete custom resources.
+
+The lock of a killed run expires as always; only its term is shortened from 15 seconds to one. [The program](../deployer/e2e/faults) is in
+this repository.
 
 `
 
@@ -39,7 +41,7 @@ func (b *book) report() string {
 	var w strings.Builder
 	w.WriteString(introduction)
 	first, last := b.times()
-	fmt.Fprintf(&w, "Kubernetes %s, %s to %s. Results belong to a program, whose digest is in the table: a commit that does not change it\nleaves them as they are.\n\n",
+	fmt.Fprintf(&w, "Kubernetes %s, %s to %s. Results belong to a program, whose digest is in the table. They hold for later\ncommits that do not change it.\n\n",
 		testcluster.KubernetesVersion, first.Format(time.RFC3339), last.Format(time.RFC3339))
 	w.WriteString("| command | calls | file changes | points | killed | as it should be | wrong | over before | not found out | program | commit | seed |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	var total [8]int
@@ -130,7 +132,7 @@ func (b *book) coverage() string {
 		}
 	}
 	if tried >= points && len(b.verbs) == len(faults.Verbs) {
-		return "This is the whole matrix.\n\n"
+		return "The table has every command of package faults.\n\n"
 	}
 	return fmt.Sprintf("The run was a sample, or was stopped: it has tried %d of %d points, of %d of %d commands. Most of them are steps that\nchange something; the choice among them depends on the seed.\n\n",
 		tried, points, len(b.verbs), len(faults.Verbs))
