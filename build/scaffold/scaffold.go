@@ -128,6 +128,8 @@ func (b *builder) add(ctx context.Context, s Source) error {
 		return b.addChart(ctx, s)
 	case KindKustomization:
 		return b.addKustomization(s, kind, b.componentName(s.directoryName()))
+	case KindCompose:
+		return b.addCompose(ctx, s)
 	case KindOperatorProject:
 		return b.addOperatorProject(ctx, s)
 	default:

@@ -22,11 +22,12 @@ const (
 	KindManifests       Kind = "manifests"
 	KindKustomization   Kind = "kustomization"
 	KindOperatorProject Kind = "operator project" // of kubebuilder or the Operator SDK
+	KindCompose         Kind = "compose file"
 )
 
 // sourceKinds lists what a source can be, for hints.
 const sourceKinds = "name a chart (a directory with Chart.yaml, a .tgz or oci://HOST/CHART:VERSION), Kubernetes manifests (*.yaml), " +
-	"a directory with kustomization.yaml, or the project of an operator (with PROJECT)"
+	"a directory with kustomization.yaml, the project of an operator (with PROJECT), or a compose.yaml"
 
 // maxSource bounds a file of a source.
 const maxSource = 64 << 20
@@ -65,6 +66,9 @@ func (s Source) detectDirectory() (Kind, error) {
 	}
 	if s.has(kustomizationFiles...) {
 		return KindKustomization, nil
+	}
+	if s.has(composeFiles...) {
+		return KindCompose, nil
 	}
 	files, err := s.yamlFiles()
 	if err != nil {
@@ -105,6 +109,9 @@ func (s Source) detectFile(info fs.FileInfo) (Kind, error) {
 		return KindKustomization, nil
 	case !isYAMLName(s.Path):
 		return "", s.errUnknown("its name does not end in .yaml, .json or .tgz")
+	}
+	if value, err := parse(s.Name, data); err == nil && isCompose(value) {
+		return KindCompose, nil
 	}
 	return KindManifests, nil
 }

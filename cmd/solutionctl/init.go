@@ -44,6 +44,7 @@ With --from, the project is made of what you have, and each SOURCE becomes a com
   manifests         a file or a directory with Kubernetes objects
   a kustomization   a directory with kustomization.yaml
   an operator       a project of kubebuilder or the Operator SDK
+  a compose file    compose.yaml, or the directory that it is in
 
 Every image that they start is found by rendering them and written to solution.yaml. It comes from its registry, or from the files
 that --images names.
@@ -51,7 +52,7 @@ that --images names.
 Without --from, it is the project of an operator: solution.yaml, a CustomResourceDefinition, the operator's role and a placeholder
 for its image.`,
 		Example: `  solutionctl init shop --from ./chart
-  solutionctl init shop --from deploy/ --images images.tar
+  solutionctl init shop --from compose.yaml --images images.tar
   solutionctl init acme-db`,
 		Args: cli.ExactArgs("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {

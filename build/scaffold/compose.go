@@ -1,0 +1,283 @@
+package scaffold
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/compose-spec/compose-go/v2/dotenv"
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/sirupsen/logrus"
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// composeFiles are the names that docker compose reads in a directory, in its order.
+var composeFiles = []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"}
+
+// isCompose reports whether a document is a compose file: it has services and is no Kubernetes object.
+func isCompose(value map[string]any) bool {
+	services, ok := value["services"].(map[string]any)
+	return ok && len(services) > 0 && value["apiVersion"] == nil && value["kind"] == nil
+}
+
+// composer turns the services of a compose file into objects.
+type composer struct {
+	*builder
+	source    Source // the file
+	project   *types.Project
+	documents []document
+	claims    map[string]bool // volumes that have a PersistentVolumeClaim
+	names     map[string]bool // of Services
+}
+
+// addCompose makes a component of a compose file.
+func (b *builder) addCompose(ctx context.Context, s Source) error {
+	called := "" // the component is called after the Solution
+	if info, err := fs.Stat(s.Files, s.Path); err == nil && info.IsDir() {
+		called = path.Base(s.Path)
+		i := slices.IndexFunc(composeFiles, func(name string) bool { return s.has(name) })
+		s = Source{Name: path.Join(s.Name, composeFiles[i]), Files: s.Files, Path: path.Join(s.Path, composeFiles[i])}
+	}
+	name := b.componentName(called)
+	c := &composer{builder: b, source: s, claims: map[string]bool{}, names: map[string]bool{}}
+	var err error
+	if c.project, err = c.load(ctx, name); err != nil {
+		return err
+	}
+	for _, disabled := range sortedKeys(c.project.DisabledServices) {
+		c.remark("left out service %s: it belongs to the profiles %s", disabled, strings.Join(c.project.DisabledServices[disabled].Profiles, ", "))
+	}
+	if len(c.project.Networks) > 1 {
+		c.remark("networks are not kept apart: each service of %s reaches each other", s.Name)
+	}
+	for _, service := range sortedKeys(c.project.Services) {
+		if err = c.refusePrivileges(c.project.Services[service]); err != nil {
+			return err
+		}
+	}
+	for _, service := range sortedKeys(c.project.Services) {
+		if err = c.service(c.project.Services[service]); err != nil {
+			return err
+		}
+	}
+	return b.addObjects(s, KindCompose, name, c.documents)
+}
+
+// load reads the compose file. Variables come from the file .env beside it, and from nowhere else.
+func (c *composer) load(ctx context.Context, name string) (*types.Project, error) {
+	data, err := fs.ReadFile(c.source.Files, c.source.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err = c.refuseOtherFiles(data); err != nil {
+		return nil, err
+	}
+	environment, err := c.environmentFile(".env", nil)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	logrus.StandardLogger().SetOutput(io.Discard) // the loader warns there, and nothing else does
+	unset := map[string]bool{}
+	project, err := loader.LoadWithContext(ctx, types.ConfigDetails{
+		ConfigFiles: []types.ConfigFile{{Filename: path.Base(c.source.Path), Content: data}},
+		Environment: environment,
+	}, func(o *loader.Options) {
+		o.SetProjectName(name, true)
+		o.SkipInclude, o.SkipResolveEnvironment, o.ResolvePaths = true, true, false
+		lookup := o.Interpolate.LookupValue
+		o.Interpolate.LookupValue = func(key string) (string, bool) {
+			value, ok := lookup(key)
+			unset[key] = unset[key] || !ok
+			return value, ok
+		}
+	})
+	if err != nil {
+		return nil, report.Errorf(report.Invalid, "%s cannot be read: %w", c.source.Name, err).WithHint("try it: docker compose --file %s config", c.source.Name)
+	}
+	for _, key := range sortedKeys(unset) {
+		if unset[key] && (bytes.Contains(data, []byte("${"+key+"}")) || bytes.Contains(data, []byte("$"+key))) {
+			c.remark("variable %s has no value, and is empty: set it in the file .env beside %s", key, c.source.Name)
+		}
+	}
+	return project, nil
+}
+
+// refuseOtherFiles refuses what the loader would read from elsewhere.
+func (c *composer) refuseOtherFiles(data []byte) error {
+	value, err := parse(c.source.Name, data)
+	if err != nil {
+		return nil //nolint:nilerr // the loader reports it
+	}
+	other := ""
+	if value["include"] != nil {
+		other = "include"
+	}
+	services, _ := value["services"].(map[string]any)
+	for _, service := range services {
+		definition, _ := service.(map[string]any)
+		if extends, ok := definition["extends"].(map[string]any); ok && extends["file"] != nil {
+			other = "extends"
+		}
+	}
+	if other == "" {
+		return nil
+	}
+	return report.Errorf(report.Invalid, "%s refers to other compose files (%s)", c.source.Name, other).
+		WithHint("run: docker compose --file %s config > all.yaml, and name all.yaml", c.source.Name)
+}
+
+// environmentFile reads a file of variables beside the compose file.
+func (c *composer) environmentFile(name string, lookup func(string) (string, bool)) (map[string]string, error) {
+	data, err := fs.ReadFile(c.source.Files, c.beside(name))
+	if err != nil {
+		return nil, err
+	}
+	values, err := dotenv.ParseWithLookup(bytes.NewReader(data), lookup)
+	if err != nil {
+		return nil, report.Errorf(report.Invalid, "%s: %w", c.source.shown(c.beside(name)), err).WithHint("correct the file")
+	}
+	return values, nil
+}
+
+// beside is the path of a file that the compose file names.
+func (c *composer) beside(name string) string { return path.Join(path.Dir(c.source.Path), name) }
+
+// add enters an object into the file of a service or a volume.
+func (c *composer) add(file string, object map[string]any) error {
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return err
+	}
+	value, err := parse(file, text) // as it will be read
+	if err != nil {
+		return err
+	}
+	c.documents = append(c.documents, document{file + ".yaml", c.source.Name, text, value})
+	return nil
+}
+
+// refusePrivileges refuses what would give a container rights over its node: no conversion gives them without being asked.
+func (c *composer) refusePrivileges(s types.ServiceConfig) error {
+	var wants []string
+	want := func(asked bool, what string) {
+		if asked {
+			wants = append(wants, what)
+		}
+	}
+	want(s.Privileged, "privileged")
+	want(s.NetworkMode == "host", "network_mode: host")
+	want(s.Pid == "host", "pid: host")
+	want(s.Ipc == "host", "ipc: host")
+	want(s.UserNSMode == "host", "userns_mode: host")
+	want(len(s.Devices) > 0, "devices")
+	want(s.UseAPISocket, "use_api_socket")
+	for _, capability := range s.CapAdd {
+		want(capability != "NET_BIND_SERVICE" && capability != "CAP_NET_BIND_SERVICE", "cap_add: "+capability)
+	}
+	for _, volume := range s.Volumes {
+		want(volume.Type == types.VolumeTypeBind && path.IsAbs(volume.Source), volume.Source+" of the host")
+	}
+	if len(wants) == 0 {
+		return nil
+	}
+	return report.Errorf(report.Invalid, "service %s of %s needs privileges over its host: %s", s.Name, c.source.Name, strings.Join(wants, ", ")).
+		WithHint("take the service out of the compose file, write its manifests with the rights that it needs, and name them with one more --from")
+}
+
+// validName turns the name of a service, a volume or a file into one of Kubernetes.
+func validName(text string) string {
+	return strings.Trim(notInName.ReplaceAllString(strings.ToLower(text), "-"), "-")
+}
+
+func metadataOf(name, service string) map[string]any {
+	metadata := map[string]any{"name": name}
+	if service != "" {
+		metadata["labels"] = labelsOf(service)
+	}
+	return metadata
+}
+
+func labelsOf(service string) map[string]any {
+	return map[string]any{"app.kubernetes.io/name": service}
+}
+
+// image is that of a service; what compose builds is called after the project and the service.
+func (c *composer) image(s types.ServiceConfig) (string, error) {
+	if s.Image != "" {
+		return s.Image, nil
+	}
+	image := c.project.Name + "-" + s.Name
+	if c.options.Images == nil {
+		return "", report.Errorf(report.Invalid, "service %s of %s has no image: compose builds it", s.Name, c.source.Name).
+			WithHint("run: docker compose build && docker save --output images.tar IMAGE…, and add: --images images.tar; or write image: into the service")
+	}
+	for _, available := range c.options.Images { // compose calls the project after its directory
+		if strings.HasSuffix(strings.TrimSuffix(available.Origin, ":latest"), "-"+s.Name) {
+			image = available.Origin
+		}
+	}
+	c.remark("service %s is built by compose: its image is %s", s.Name, image)
+	return image, nil
+}
+
+// escaped keeps Kubernetes from replacing $(NAME), which compose does not know.
+func escaped(text string) string { return strings.ReplaceAll(text, "$(", "$$(") }
+
+func escapedList(list []string) []any {
+	var all []any
+	for _, text := range list {
+		all = append(all, escaped(text))
+	}
+	return all
+}
+
+// environment lists the variables of a service: those of its files, then its own.
+func (c *composer) environment(s types.ServiceConfig) ([]any, error) {
+	values := map[string]string{}
+	lookup := func(key string) (string, bool) { value, ok := c.project.Environment[key]; return value, ok }
+	for _, file := range s.EnvFiles {
+		more, err := c.environmentFile(file.Path, lookup)
+		if errors.Is(err, fs.ErrNotExist) && !file.Required {
+			continue
+		}
+		if err != nil {
+			return nil, report.Errorf(report.Invalid, "service %s of %s: env_file: %w", s.Name, c.source.Name, err).WithHint("create the file, or take it out of env_file")
+		}
+		for key, value := range more {
+			values[key] = value
+		}
+	}
+	for _, key := range sortedKeys(s.Environment) {
+		value := s.Environment[key]
+		if value == nil {
+			if known, ok := lookup(key); ok {
+				value = &known
+			} else {
+				c.remark("service %s takes variable %s from the shell, and goes without it: set it in .env", s.Name, key)
+				continue
+			}
+		}
+		values[key] = *value
+	}
+	var list []any
+	for _, key := range sortedKeys(values) {
+		list = append(list, map[string]any{"name": key, "value": escaped(values[key])})
+		if isSecretName(key) && values[key] != "" {
+			c.remark("variable %s of service %s is in the manifests for everybody to read: a Secret of the site is better", key, s.Name)
+		}
+	}
+	return list, nil
+}
+
+func isSecretName(name string) bool {
+	upper := strings.ToUpper(name)
+	return !strings.HasSuffix(upper, "_FILE") && slices.ContainsFunc([]string{"PASSWORD", "PASSWD", "SECRET", "TOKEN"}, func(word string) bool { return strings.Contains(upper, word) })
+}
