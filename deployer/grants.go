@@ -20,6 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -92,7 +93,7 @@ func (d *Deployer) solutionRoles(ctx context.Context, o RolesOptions) (*Grants, 
 			return nil, err
 		}
 	}
-	g := &granting{o: o, d: d, wide: baseRights(), served: map[string][]string{}}
+	g := &granting{o: o, d: d, wide: slices.Concat(rights.Namespaces(), rights.Environment(""), rights.Claims()), served: map[string][]string{}}
 	for _, i := range catalog.Of(o.Solution) {
 		if err = g.version(ctx, catalog, i, namespaces); err != nil {
 			return nil, fmt.Errorf("%s: %w", i.ID(), err)
@@ -121,15 +122,6 @@ type granting struct {
 	kinds      []cluster.Permission // on the custom resources, for who runs applications
 	served     map[string][]string  // of each definition the versions that any archive has
 	notices    []string
-}
-
-// baseRights are those that deploying anything takes: environments and definitions.
-func baseRights() []cluster.Permission {
-	return slices.Concat(
-		cluster.Permission{Resource: "namespaces"}.Each("get", "list", "watch", "create", "patch", "delete"),
-		cluster.Permission{Resource: "configmaps", Name: metalk8s.EnvironmentConfigMap}.Each("get", "create", "patch", "update"),
-		cluster.Permission{Resource: "persistentvolumeclaims"}.Each("list"),
-	)
 }
 
 // version adds what a version consists of.
@@ -248,24 +240,13 @@ func (g *granting) notice(format string, args ...any) {
 func (g *granting) finish(namespaces []string) *Grants {
 	installer := "solutionctl-installer-" + g.o.Solution
 	applications := "solutionctl-applications-" + g.o.Solution
-	told := slices.Concat(
-		cluster.Permission{Resource: "namespaces"}.Each("get"),
-		cluster.Permission{Resource: "configmaps", Name: metalk8s.EnvironmentConfigMap}.Each("get"),
-		cluster.Permission{Resource: "configmaps", Name: render.ApplicationsName(g.o.Solution)}.Each("get"),
-	)
-	changes := slices.Concat(
-		cluster.Permission{Resource: "secrets"}.Each("get", "list", "create", "update", "delete"),
-		cluster.Permission{Resource: "configmaps", Name: records.RegistryName}.Each("get"),
-		cluster.Permission{Resource: "configmaps", Name: records.MonitoringName}.Each("get"),
-		cluster.Permission{Group: "coordination.k8s.io", Resource: "leases"}.Each("get", "create", "update"),
-	)
-	shared := cluster.Permission{Resource: "configmaps", Name: metalk8s.SolutionsConfigMap}.Each("get", "update")
+	changes := slices.Concat(rights.WriteRecords(), rights.ReadSite(), rights.Lock())
 	roles := []rbacv1.ClusterRole{
 		grantRole("ClusterRole", installer, "", g.wide),
 		grantRole("ClusterRole", installer+"-environment", "", g.here),
 		grantRole("Role", installer, cluster.SystemNamespace, changes),
-		grantRole("Role", installer, metalk8s.SolutionsNamespace, shared),
-		grantRole("ClusterRole", applications, "", append(told, g.kinds...)),
+		grantRole("Role", installer, metalk8s.SolutionsNamespace, rights.WithSolutions("get", "update")),
+		grantRole("ClusterRole", applications, "", append(rights.Applications(render.ApplicationsName(g.o.Solution)), g.kinds...)),
 	}
 	result := &Grants{APIVersion: "v1", Kind: "List", Notices: g.notices}
 	for _, role := range roles {

@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 )
 
 // TestImporters: who has the roles of importers, and nothing else, imports and unimports, from an empty cluster on, and needs every
@@ -94,7 +95,7 @@ func TestImporters(t *testing.T) {
 	changed := b.Record(shop, "1.0.0", coloured)
 	changed.SHA256 = strings.Repeat("0", 64)
 	for _, verb := range []string{deployer.VerbImport, deployer.VerbUnimport} {
-		if err = importer.Cluster.Require(t.Context(), []cluster.Permission{deployer.OnArchives(verb)}); err != nil {
+		if err = importer.Cluster.Require(t.Context(), []cluster.Permission{rights.OnArchives(verb)}); err != nil {
 			t.Error(err)
 		}
 	}

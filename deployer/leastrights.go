@@ -11,8 +11,8 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
-	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/kube/rbac"
 	"github.com/solutionctl/solutionctl/schema"
@@ -21,20 +21,8 @@ import (
 // leastRights are those that carrying a task out takes, whoever interrupts it and whenever, and no more: what it changes by name, what
 // is only read besides.
 func (d *Deployer) leastRights(ctx context.Context, t *task) ([]cluster.Permission, error) {
-	list := slices.Concat(
-		cluster.Permission{Resource: "namespaces"}.Each("get", "list"),
-		cluster.Permission{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}.Each("get"),
-		cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}.Each("get", "list"),
-		cluster.Permission{Resource: "configmaps", Namespace: cluster.SystemNamespace, Name: records.RegistryName}.Each("get"),
-		cluster.Permission{Resource: "configmaps", Namespace: cluster.SystemNamespace, Name: records.MonitoringName}.Each("get"),
-		cluster.Permission{Resource: "configmaps", Namespace: metalk8s.SolutionsNamespace, Name: metalk8s.SolutionsConfigMap}.Each("get"),
-		t.needs,
-	)
 	writes := slices.ContainsFunc(t.plans, func(p *engine.Plan) bool { return len(p.Changes) > 0 })
-	if writes {
-		list = append(list, cluster.Permission{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.SystemNamespace}.Each("get", "create", "update")...)
-		list = append(list, cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}.Each("create", "update", "delete")...)
-	}
+	list := append(rights.Plan(writes), t.needs...)
 	namespaces := map[string]bool{}
 	for _, p := range t.plans {
 		namespaces[p.Release.Namespace] = true
@@ -46,7 +34,7 @@ func (d *Deployer) leastRights(ctx context.Context, t *task) ([]cluster.Permissi
 	}
 	delete(namespaces, "")
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
-		list = append(list, inEnvironment(namespace)...)
+		list = append(list, rights.Wait(namespace)...)
 	}
 	return list, nil
 }
@@ -92,18 +80,6 @@ func repairAll(plan *engine.Plan) {
 		plan.Changes = append(plan.Changes, schema.Change{Action: schema.ActionCreate, Object: records.RefOf(object.GroupVersionKind(), object)})
 	}
 	plan.Release.Objects, plan.Release.Tasks = objects, nil
-}
-
-// inEnvironment are the rights in a namespace that do not depend on what is deployed there: the versions that it has, and what
-// tells why a pod does not start.
-func inEnvironment(namespace string) []cluster.Permission {
-	return slices.Concat(
-		cluster.Permission{Resource: "configmaps", Namespace: namespace, Name: metalk8s.EnvironmentConfigMap}.Each("get", "create", "patch", "update"),
-		cluster.Permission{Resource: "pods", Namespace: namespace}.Each("get", "list", "watch"),
-		cluster.Permission{Resource: "pods", Subresource: "log", Namespace: namespace}.Each("get"),
-		cluster.Permission{Resource: "events", Namespace: namespace}.Each("list"),
-		cluster.Permission{Group: "apps", Resource: "replicasets", Namespace: namespace}.Each("list"),
-	)
 }
 
 // rightsOf are those that a plan takes, and those that making it takes. Whoever writes also asks the API server, by dry runs, what would

@@ -17,6 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -31,12 +32,7 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 	if err = d.mayLock(ctx); err != nil {
 		return nil, err
 	}
-	namespaces := cluster.Permission{Resource: "namespaces"}.Each("get", "list", "create", "patch")
-	if o.Adopt {
-		namespaces = append(namespaces, cluster.Permission{Verb: "update", Resource: "namespaces"})
-	}
-	configMaps := cluster.Permission{Resource: "configmaps", Namespace: o.Namespace, Name: metalk8s.EnvironmentConfigMap}.Each("get", "create", "patch")
-	if err = d.Cluster.Require(ctx, append(namespaces, configMaps...)); err != nil {
+	if err = d.Cluster.Require(ctx, rights.CreateNamespace(o.Namespace, o.Adopt)); err != nil {
 		return nil, err
 	}
 	if err = d.checkNobodys(ctx, o.Namespace); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
-	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/kube/rbac"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -22,8 +22,7 @@ import (
 
 // mayLock asks whether the user may take a lock, before anything is read.
 func (d *Deployer) mayLock(ctx context.Context) error {
-	lease := cluster.Permission{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.SystemNamespace}
-	return d.Cluster.Require(ctx, lease.Each("get", "create", "update"))
+	return d.Cluster.Require(ctx, rights.Lock())
 }
 
 // withAllMissing adds to a refusal for want of a right all others that a change in a namespace takes and the user does not have: whoever
@@ -32,7 +31,7 @@ func (d *Deployer) withAllMissing(ctx context.Context, err error, namespace stri
 	if report.CodeOf(err) != report.Forbidden {
 		return err
 	}
-	missing, failure := d.Cluster.Missing(ctx, changeRights(namespace)...)
+	missing, failure := d.Cluster.Missing(ctx, rights.Change(namespace)...)
 	if failure != nil || len(missing) == 0 {
 		return err
 	}
@@ -41,19 +40,7 @@ func (d *Deployer) withAllMissing(ctx context.Context, err error, namespace stri
 
 // MayChange returns the rights that a user lacks for any change in a namespace of an environment, whatever is deployed there.
 func (d *Deployer) MayChange(ctx context.Context, namespace string) (missing []cluster.Permission, err error) {
-	return d.Cluster.Missing(ctx, changeRights(namespace)...)
-}
-
-// changeRights are those that every change in a namespace of an environment takes, beside those on what is changed.
-func changeRights(namespace string) []cluster.Permission {
-	return slices.Concat(
-		cluster.Permission{Resource: "namespaces", Namespace: namespace, Name: namespace}.Each("get"),
-		cluster.Permission{Resource: "configmaps", Namespace: namespace, Name: metalk8s.EnvironmentConfigMap}.Each("get", "create", "patch", "update"),
-		cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}.Each("get", "list", "create", "update", "delete"),
-		cluster.Permission{Resource: "configmaps", Namespace: cluster.SystemNamespace, Name: records.RegistryName}.Each("get"),
-		cluster.Permission{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.SystemNamespace}.Each("get", "create", "update"),
-		cluster.Permission{Resource: "configmaps", Namespace: metalk8s.SolutionsNamespace, Name: metalk8s.SolutionsConfigMap}.Each("get"),
-	)
+	return d.Cluster.Missing(ctx, rights.Change(namespace)...)
 }
 
 // mayDo asks whether what the options allow makes sense for a task, and whether the user may do all of it, so that nothing is
@@ -71,8 +58,7 @@ func (d *Deployer) mayDo(ctx context.Context, t *task, o Options) error {
 
 // permissions are those that carrying a task out takes, beside those to read what it is judged by.
 func (d *Deployer) permissions(ctx context.Context, t *task, o Options) ([]cluster.Permission, error) {
-	secrets := cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}
-	wanted := append(secrets.Each("get", "list", "create", "update", "delete"), t.needs...)
+	wanted := append(rights.WriteRecords(), t.needs...)
 	for _, record := range t.records {
 		if record.Object.Kind == cluster.ConfigMapKind.Kind {
 			wanted = append(wanted, onRecord(record.Object.Namespace, record.Object.Name)...)

@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -45,8 +46,7 @@ func (d *Deployer) RebuildRecords(ctx context.Context, o RepairOptions) (*schema
 	if err = d.mayLock(ctx); err != nil {
 		return nil, err
 	}
-	secrets := cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace}
-	if err = d.Cluster.Require(ctx, secrets.Each("get", "list", "create", "update", "delete")); err != nil {
+	if err = d.Cluster.Require(ctx, rights.WriteRecords()); err != nil {
 		return nil, err
 	}
 	var locks []string

@@ -29,7 +29,7 @@ var layers = [][]string{
 	},
 	{"lint", "deployer/engine", "deployer/metalk8s", "deployer/host/serve", "deployer/console/page", "deployer/console/upload"},
 	{"deployer/console/page/pagetest", "deployer/console/session", "deployer/records"},
-	{"deployer/definitions", "deployer/dependencies"},
+	{"deployer/definitions", "deployer/dependencies", "deployer/rights"},
 	{"deployer/apps", "deployer/survey"},
 	{"deployer", "deployer/console/live"},
 	{"deployer/deployertest", "deployer/host", "deployer/loader"},

@@ -17,7 +17,6 @@ import (
 
 	authorization "k8s.io/api/authorization/v1"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/console"
@@ -25,6 +24,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/sign"
 )
 
@@ -335,10 +335,10 @@ func TestPlainForm(t *testing.T) {
 func TestImportRights(t *testing.T) {
 	s := startSite(t)
 	s.api.May = func(a authorization.ResourceAttributes) bool {
-		return a.Group != deployer.ArchivesGroup && a.Verb != "*"
+		return a.Group != rights.ArchivesGroup && a.Verb != "*"
 	}
 	joe := s.with(t, "joe")
-	if a := joe.get("/import"); !strings.Contains(a.body, deployer.ArchivesGroup) || strings.Contains(a.body, `type="file"`) {
+	if a := joe.get("/import"); !strings.Contains(a.body, rights.ArchivesGroup) || strings.Contains(a.body, `type="file"`) {
 		t.Errorf("the page does not name the missing right:\n%s", a.body)
 	}
 	path := s.vendor.Archive(t, "1.0.0", 0)

@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
@@ -60,7 +61,7 @@ func (d *Desk) at(ctx context.Context, token, verb string, sink report.Sink) (*h
 		return nil, err
 	}
 	if token != "" { // whoever runs the program has the rights of its user on this host
-		if err = c.Require(ctx, []cluster.Permission{deployer.OnArchives(verb)}); err != nil {
+		if err = c.Require(ctx, []cluster.Permission{rights.OnArchives(verb)}); err != nil {
 			return nil, err
 		}
 	}

@@ -23,11 +23,11 @@ import (
 	authorization "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 )
@@ -304,12 +304,12 @@ func TestHostile(t *testing.T) {
 func TestRights(t *testing.T) {
 	b := start(t, me())
 	b.api.May = func(a authorization.ResourceAttributes) bool {
-		return a.Group != deployer.ArchivesGroup && a.Verb != "*"
+		return a.Group != rights.ArchivesGroup && a.Verb != "*"
 	}
 	a := b.archive(b.vendor.Archive(t, "1.0.0", 0))
 	_, err := b.Import(t.Context(), token, a, nil)
 	code(t, err, report.Forbidden)
-	if hint := strings.Join(report.Hints(err), ""); !strings.Contains(hint, deployer.ArchivesGroup) || !strings.Contains(hint, "import") {
+	if hint := strings.Join(report.Hints(err), ""); !strings.Contains(hint, rights.ArchivesGroup) || !strings.Contains(hint, "import") {
 		t.Errorf("the missing right is not named: %s", hint)
 	}
 	_, err = b.Examine(t.Context(), token, a, nil)

@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -33,7 +33,7 @@ things that can be asked of it: to examine an archive, to import one, to unimpor
 trust, and what else an import depends on, the flags here and the trust store say, and nobody who asks.
 
 Only programs of the user of --peer are answered. Each request has the token of a person. The cluster is asked whether that
-person has the verb import or unimport on archives of group ` + deployer.ArchivesGroup + `, and its records are written with the token: of
+person has the verb import or unimport on archives of group ` + rights.ArchivesGroup + `, and its records are written with the token: of
 the kubeconfig only the address of the API server and its authority are used.
 
 systemd gives it a socket, and starts it when somebody asks: --print-unit prints the service, and --print-unit=socket the socket.`,

@@ -20,6 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
@@ -115,7 +116,7 @@ func barred(v *web.Visit, verb string) *page.Denial {
 	if v.Way == session.ByLink {
 		return nil
 	}
-	missing, err := v.Cluster.Missing(v.Context(), deployer.OnArchives(verb))
+	missing, err := v.Cluster.Missing(v.Context(), rights.OnArchives(verb))
 	if err != nil || len(missing) == 0 {
 		return nil // the host asks again
 	}

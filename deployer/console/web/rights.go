@@ -7,13 +7,14 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 )
 
 // rightsAge is for how long an answer about rights is believed.
 const rightsAge = time.Minute
 
-// rights remember whether a user may change anything at all.
-type rights struct {
+// changeRights remember whether a user may change anything at all.
+type changeRights struct {
 	mu     sync.Mutex
 	asked  time.Time
 	denial *page.Denial
@@ -22,14 +23,13 @@ type rights struct {
 // Denial returns why the user cannot change anything; nil when the user can: every change takes a lock. The plan of a change checks
 // the other permissions.
 func (v *Visit) Denial(ctx context.Context) *page.Denial {
-	r, now := &v.rights, v.server.Now()
+	r, now := &v.changes, v.server.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Sub(r.asked) < rightsAge {
 		return r.denial
 	}
-	lease := cluster.Permission{Group: "coordination.k8s.io", Resource: "leases", Namespace: cluster.SystemNamespace}
-	missing, err := v.Cluster.Missing(ctx, lease.Each("get", "create", "update")...)
+	missing, err := v.Cluster.Missing(ctx, rights.Lock()...)
 	if err != nil {
 		return nil // the plan will tell
 	}

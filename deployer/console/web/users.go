@@ -14,7 +14,7 @@ import (
 // UserState is what the console keeps of a user, for all browsers of the user.
 type UserState struct {
 	Feeds   live.Feeds
-	rights  rights
+	changes changeRights
 	visitor atomic.Bool // the user is not allowed to see which environments there are
 	Plans   seenPlans
 }

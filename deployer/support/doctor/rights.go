@@ -5,58 +5,29 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// need lists the rights of a group of commands, as docs/installer-role grants them. What a Solution consists of and what
-// its roles grant comes on top and is only known when it is deployed: 'deploy plan' says it.
+// need is a group of commands with the permissions that they need, as docs/installer-role grants them. What a Solution consists of and
+// what its roles grant is only known when it is deployed: 'deploy plan' shows it.
 type need struct {
 	name, commands string
 	rights         []cluster.Permission
 }
 
-func of(group, resource, namespace string, verbs ...string) []cluster.Permission {
-	return cluster.Permission{Group: group, Resource: resource, Namespace: namespace}.Each(verbs...)
-}
-
-func configMap(namespace, name string, verbs ...string) []cluster.Permission {
-	return cluster.Permission{Resource: "configmaps", Namespace: namespace, Name: name}.Each(verbs...)
-}
-
-// needs are those of the commands, from looking to deploying in namespaces of environments.
+// needs lists the groups of commands, from reading to deploying in namespaces of environments.
 func needs(namespaces []string) []need {
-	const system, solutions, environment = cluster.SystemNamespace, metalk8s.SolutionsNamespace, metalk8s.EnvironmentConfigMap
-	records := slices.Concat(
-		of("coordination.k8s.io", "leases", system, "get", "create", "update"),
-		of("", "secrets", system, "get", "list", "create", "update", "delete"),
-	)
+	records := slices.Concat(rights.Lock(), rights.WriteRecords())
 	all := []need{
-		{"look", "status, history, plan and diff", slices.Concat(
-			of("", "secrets", system, "get", "list"), configMap(system, "registry", "get"), configMap(solutions, solutions, "get"),
-			of("", "namespaces", "", "get", "list"), configMap("", environment, "get"),
-		)},
-		{"import", "import and unimport", slices.Concat(
-			records, of("", "configmaps", system, "get", "create", "update"), of("", "configmaps", solutions, "get", "create", "update"),
-		)},
-		{"activate", "activate and deactivate", slices.Concat(
-			records, of("apiextensions.k8s.io", "customresourcedefinitions", "", "get", "list", "watch", "create", "patch", "delete"),
-		)},
-		{"environments", "env create and env delete", slices.Concat(
-			records, of("", "namespaces", "", "get", "list", "watch", "create", "patch", "delete"), configMap("", environment, "get", "create", "patch"),
-		)},
+		{"look", "status, history, plan and diff", rights.Read()},
+		{"import", "import and unimport", rights.Import()},
+		{"activate", "activate and deactivate", slices.Concat(records, rights.Definitions())},
+		{"environments", "env create and env delete", slices.Concat(records, rights.Namespaces(), rights.Environment(""))},
 	}
-	deploy := slices.Concat(records, configMap("", environment, "get", "update"))
+	deploy := slices.Concat(records, rights.Environment(""))
 	for _, namespace := range namespaces {
-		for _, kind := range [][2]string{
-			{"", "configmaps"},
-			{"", "serviceaccounts"},
-			{"apps", "deployments"},
-			{"rbac.authorization.k8s.io", "roles"},
-			{"rbac.authorization.k8s.io", "rolebindings"},
-		} {
-			deploy = append(deploy, of(kind[0], kind[1], namespace, "get", "create", "patch", "delete")...)
-		}
-		deploy = append(deploy, of("apps", "deployments", namespace, "list", "watch")...)
+		deploy = append(deploy, rights.Objects(namespace)...)
 	}
 	if len(namespaces) > 0 {
 		all = append(all, need{"deploy", "add, upgrade and remove", deploy})

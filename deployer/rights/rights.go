@@ -1,0 +1,167 @@
+// Package rights says which permissions the work of solutionctl needs: to read what is deployed, to take locks, to import, to change an
+// environment. Commands ask the API server for them before their first change, 'deploy roles' and docs/installer-role grant them, and
+// the doctor compares them with those of the user.
+//
+// What a Solution consists of needs more: that is computed from its objects.
+package rights
+
+import (
+	"slices"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/records"
+)
+
+// on returns verbs on a resource, in one namespace or in all.
+func on(group, resource, namespace string, verbs ...string) []cluster.Permission {
+	return cluster.Permission{Group: group, Resource: resource, Namespace: namespace}.Each(verbs...)
+}
+
+// configMap returns verbs on one ConfigMap.
+func configMap(namespace, name string, verbs ...string) []cluster.Permission {
+	return cluster.Permission{Resource: "configmaps", Namespace: namespace, Name: name}.Each(verbs...)
+}
+
+// Lock returns the permissions to take a lock, which every change does first.
+func Lock() []cluster.Permission {
+	return on("coordination.k8s.io", "leases", cluster.SystemNamespace, "get", "create", "update")
+}
+
+// ReadRecords returns the permissions to read what is deployed and imported.
+func ReadRecords() []cluster.Permission {
+	return on("", "secrets", cluster.SystemNamespace, "get", "list")
+}
+
+// WriteRecords returns the permissions to read records and to change them.
+func WriteRecords() []cluster.Permission {
+	return append(ReadRecords(), on("", "secrets", cluster.SystemNamespace, "create", "update", "delete")...)
+}
+
+// ReadSite returns the permissions to read where nodes find images, and how the site is monitored.
+func ReadSite() []cluster.Permission {
+	return append(readRegistry(), configMap(cluster.SystemNamespace, records.MonitoringName, "get")...)
+}
+
+func readRegistry() []cluster.Permission {
+	return configMap(cluster.SystemNamespace, records.RegistryName, "get")
+}
+
+// ReadSolutions returns the permissions to read the document of MetalK8s that lists the versions of Solutions.
+func ReadSolutions() []cluster.Permission { return WithSolutions("get") }
+
+// WithSolutions returns verbs on the document of MetalK8s that lists the versions of Solutions.
+func WithSolutions(verbs ...string) []cluster.Permission {
+	return configMap(metalk8s.SolutionsNamespace, metalk8s.SolutionsConfigMap, verbs...)
+}
+
+// Read returns the permissions to read what is deployed: status, history and plans.
+func Read() []cluster.Permission {
+	return slices.Concat(ReadRecords(), readRegistry(), ReadSolutions(), on("", "namespaces", "", "get", "list"), ReadEnvironment(""))
+}
+
+// ReadEnvironment returns the permissions to read the document of an environment in a namespace; "" is in all of them.
+func ReadEnvironment(namespace string) []cluster.Permission {
+	return configMap(namespace, metalk8s.EnvironmentConfigMap, "get")
+}
+
+// Environment returns the permissions to change the document of an environment in a namespace; "" is in all of them.
+func Environment(namespace string) []cluster.Permission {
+	return configMap(namespace, metalk8s.EnvironmentConfigMap, "get", "create", "patch", "update")
+}
+
+// Namespaces returns the permissions to create and delete environments.
+func Namespaces() []cluster.Permission {
+	return on("", "namespaces", "", "get", "list", "watch", "create", "patch", "delete")
+}
+
+// CreateNamespace returns the permissions to create a namespace of an environment, or with adopt to take an existing one.
+func CreateNamespace(namespace string, adopt bool) []cluster.Permission {
+	list := on("", "namespaces", "", "get", "list", "create", "patch")
+	if adopt {
+		list = append(list, on("", "namespaces", "", "update")...)
+	}
+	return append(list, configMap(namespace, metalk8s.EnvironmentConfigMap, "get", "create", "patch")...)
+}
+
+// Claims returns the permission to list the data that a deletion would destroy.
+func Claims() []cluster.Permission { return on("", "persistentvolumeclaims", "", "list") }
+
+// Definitions returns the permissions to activate a version, which applies its CustomResourceDefinitions.
+func Definitions() []cluster.Permission {
+	return on(cluster.DefinitionKind.Group, definitions, "", "get", "list", "watch", "create", "patch", "delete")
+}
+
+const definitions = "customresourcedefinitions"
+
+// Change returns the permissions that every change in a namespace of an environment needs, besides those on the changed objects.
+func Change(namespace string) []cluster.Permission {
+	return slices.Concat(
+		cluster.Permission{Resource: "namespaces", Namespace: namespace, Name: namespace}.Each("get"),
+		Environment(namespace), WriteRecords(), readRegistry(), Lock(), ReadSolutions(),
+	)
+}
+
+// Plan returns the permissions to make any plan, besides those on its objects; write adds those to carry it out.
+func Plan(write bool) []cluster.Permission {
+	list := slices.Concat(
+		on("", "namespaces", "", "get", "list"), on(cluster.DefinitionKind.Group, definitions, "", "get"), ReadRecords(), ReadSite(), ReadSolutions(),
+	)
+	if write {
+		list = slices.Concat(list, Lock(), WriteRecords())
+	}
+	return list
+}
+
+// Wait returns the permissions in a namespace of an environment that do not depend on what is deployed there: to write its versions, and
+// to find out why a pod does not start.
+func Wait(namespace string) []cluster.Permission {
+	return slices.Concat(
+		Environment(namespace),
+		on("", "pods", namespace, "get", "list", "watch"),
+		cluster.Permission{Resource: "pods", Subresource: "log", Namespace: namespace}.Each("get"),
+		on("", "events", namespace, "list"),
+		on("apps", "replicasets", namespace, "list"),
+	)
+}
+
+// Objects returns the permissions on what every operator consists of, in a namespace of an environment; "" is in all of them.
+func Objects(namespace string) []cluster.Permission {
+	var list []cluster.Permission
+	for _, kind := range [][2]string{{"", "configmaps"}, {"", "serviceaccounts"}, {"apps", "deployments"}, {rbacGroup, "roles"}, {rbacGroup, "rolebindings"}} {
+		list = append(list, on(kind[0], kind[1], namespace, "get", "create", "patch", "delete")...)
+	}
+	return append(list, on("apps", "deployments", namespace, "list", "watch")...)
+}
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+// ImportSystem returns the permissions of an importer in the namespace of the records.
+func ImportSystem() []cluster.Permission {
+	return slices.Concat(
+		configMap(cluster.SystemNamespace, records.RegistryName, document...), WriteRecords(),
+		cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace, Name: records.ImportsName}.Each("patch"), Lock(),
+	)
+}
+
+// ImportSolutions returns the permissions of an importer on the document of MetalK8s that lists the versions of Solutions.
+func ImportSolutions() []cluster.Permission { return WithSolutions(document...) }
+
+// Import returns the permissions to import and unimport, as far as the cluster grants them.
+func Import() []cluster.Permission { return append(ImportSystem(), ImportSolutions()...) }
+
+// document are the verbs on a document that an import may have to create.
+var document = []string{"get", "create", "patch", "update"}
+
+// ImportEverywhere returns the permissions by which an importer finds where a version is used, besides those on what pulls images.
+func ImportEverywhere() []cluster.Permission {
+	return append(on("", "namespaces", "", "get", "list"), ReadEnvironment("")...)
+}
+
+// ArchivesGroup is the API group of the rights on a host that keeps archives. No API server serves it, but roles can name it.
+const ArchivesGroup = "archives.solutionctl.io"
+
+// OnArchives returns the permission for a verb on the archives of a host, which the host checks for users of a console.
+func OnArchives(verb string) cluster.Permission {
+	return cluster.Permission{Verb: verb, Group: ArchivesGroup, Resource: "archives"}
+}
