@@ -67,9 +67,10 @@ func (c Change) String() string {
 // Compare lists what changes when next replaces previous, gravest first. It fails closed: a difference that it does
 // not understand is breaking. Compare(a, b) and Compare(b, a) judge an upgrade and the downgrade that undoes it.
 func Compare(previous, next *Definition) []Change {
+	left := maxSteps
 	changes := slices.Concat(
 		compareIdentity(previous, next), compareConversion(previous, next), compareVersionLists(previous, next),
-		compareVersions(previous, next), compareStored(previous, next),
+		compareVersions(previous, next, &left), compareStored(previous, next, &left),
 	)
 	order := map[Severity]int{Lossy: 0, Breaking: 1, Safe: 2}
 	slices.SortStableFunc(changes, func(a, b Change) int {
@@ -213,7 +214,7 @@ func schemaOf(version *apiextensionsv1.CustomResourceDefinitionVersion) *apiexte
 }
 
 // compareVersions compares each version with its namesake.
-func compareVersions(previous, next *Definition) []Change {
+func compareVersions(previous, next *Definition, left *int) []Change {
 	var changes []Change
 	for i := range previous.Spec.Versions {
 		a := &previous.Spec.Versions[i]
@@ -221,7 +222,7 @@ func compareVersions(previous, next *Definition) []Change {
 		if b == nil || !a.Served && !a.Storage {
 			continue
 		}
-		changes = append(changes, compareSchemas(schemaOf(a), schemaOf(b), a.Name)...)
+		changes = append(changes, compareSchemas(schemaOf(a), schemaOf(b), a.Name, left)...)
 		changes = append(changes, compareExtras(a, b)...)
 	}
 	return changes
@@ -274,7 +275,7 @@ func compareExtras(a, b *apiextensionsv1.CustomResourceDefinitionVersion) []Chan
 
 // compareStored judges reading what lies in etcd in one version as another version, where nothing converts it. What
 // was lost that way before is not reported again.
-func compareStored(previous, next *Definition) []Change {
+func compareStored(previous, next *Definition, left *int) []Change {
 	if next.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
 		return nil
 	}
@@ -292,11 +293,11 @@ func compareStored(previous, next *Definition) []Change {
 			known := map[Change]bool{}
 			label := name + " -> " + to.Name
 			if old := previous.version(to.Name); old != nil && old.Served && previous.Spec.Conversion.Strategy != apiextensionsv1.WebhookConverter {
-				for _, change := range compareSchemas(schemaOf(from), schemaOf(old), label) {
+				for _, change := range compareSchemas(schemaOf(from), schemaOf(old), label, left) {
 					known[change] = true
 				}
 			}
-			for _, change := range compareSchemas(schemaOf(from), schemaOf(to), label) {
+			for _, change := range compareSchemas(schemaOf(from), schemaOf(to), label, left) {
 				if change.Severity != Safe && !known[change] {
 					changes = append(changes, change)
 				}
@@ -306,9 +307,10 @@ func compareStored(previous, next *Definition) []Change {
 	return changes
 }
 
-// compareSchemas walks two schemas together.
-func compareSchemas(a, b *apiextensionsv1.JSONSchemaProps, version string) []Change {
-	w := walk{version: version}
+// compareSchemas walks two schemas together. It takes the pairs of fields that it looks at from left; what is not looked at then is one
+// breaking change.
+func compareSchemas(a, b *apiextensionsv1.JSONSchemaProps, version string, left *int) []Change {
+	w := walk{version: version, left: left}
 	w.node(complete(a), complete(b), "")
 	return w.changes
 }
@@ -340,6 +342,22 @@ func withDefaults[V any](given, defaults map[string]V) map[string]V {
 type walk struct {
 	version string
 	changes []Change
+	left    *int // pairs of fields
+	ended   bool
+}
+
+// ends takes one from what is left, and reports that nothing was.
+func (w *walk) ends(path string) bool {
+	if w.ended {
+		return true
+	}
+	*w.left--
+	if *w.left >= 0 && len(w.changes) < maxChanges {
+		return false
+	}
+	w.ended = true
+	w.add(Unhandled, Breaking, path, "the schemas differ too much to be compared")
+	return true
 }
 
 func (w *walk) add(kind ChangeKind, severity Severity, path, format string, args ...any) {
@@ -349,6 +367,9 @@ func (w *walk) add(kind ChangeKind, severity Severity, path, format string, args
 }
 
 func (w *walk) node(a, b *apiextensionsv1.JSONSchemaProps, path string) {
+	if w.ends(path) || equality.Semantic.DeepEqual(a, b) {
+		return
+	}
 	if a.XEmbeddedResource && b.XEmbeddedResource {
 		a, b = complete(a), complete(b)
 	}
@@ -374,6 +395,9 @@ func (w *walk) properties(a, b *apiextensionsv1.JSONSchemaProps, path string) {
 	for _, name := range slices.Sorted(maps.Keys(a.Properties)) {
 		old := a.Properties[name]
 		at := join(path, name)
+		if w.ends(at) {
+			return
+		}
 		switch next, ok := b.Properties[name]; {
 		case ok:
 			w.node(&old, &next, at)
@@ -387,6 +411,9 @@ func (w *walk) properties(a, b *apiextensionsv1.JSONSchemaProps, path string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Properties)) {
 		next := b.Properties[name]
+		if w.ends(join(path, name)) {
+			return
+		}
 		switch _, ok := a.Properties[name]; {
 		case ok:
 		case a.AdditionalProperties != nil && a.AdditionalProperties.Schema != nil:

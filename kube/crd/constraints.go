@@ -71,9 +71,6 @@ var walked = []string{"Properties", "Items", "AdditionalProperties"}
 
 // constraints reports every difference between two schemas of one field, without their children.
 func (w *walk) constraints(a, b *props, path string) {
-	if equality.Semantic.DeepEqual(a, b) {
-		return
-	}
 	left, right := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
 	judged := map[string]bool{}
 	for _, c := range constraints() {

@@ -252,14 +252,21 @@ func jinja(data []byte) []Problem {
 	return problems
 }
 
-// Judge returns the faults of the definition, in the order of the API server's own validation.
+// Judge returns the faults of the definition, at most twenty, in the order of the API server's own validation. A definition that would take
+// too much time or memory has one fault, which says so.
 func (d *Definition) Judge(ctx context.Context) []Problem {
+	if excess := d.tooLarge(); excess != "" {
+		return []Problem{{
+			Reason: Refused, Severity: report.SeverityError, Path: "spec.versions", Message: excess, Hint: "make several definitions of it",
+		}}
+	}
 	var problems []Problem
 	internal, err := d.internal()
 	if err != nil {
 		return []Problem{unreadable(err)}
 	}
-	for _, err := range validation.ValidateCustomResourceDefinition(ctx, internal) {
+	errs := validation.ValidateCustomResourceDefinition(ctx, internal)
+	for _, err := range errs[:min(len(errs), maxProblems)] { // the text of an error quotes a value, which may be large
 		problems = append(problems, Problem{
 			Reason: Refused, Severity: report.SeverityError, Path: d.path(err.Field), Message: refusal(err), Hint: remedy(err),
 		})
@@ -268,7 +275,7 @@ func (d *Definition) Judge(ctx context.Context) []Problem {
 	if len(problems) == 0 {
 		problems = append(problems, d.conversion()...)
 	}
-	return problems
+	return problems[:min(len(problems), maxProblems)]
 }
 
 // path undoes what the conversion to the internal form does: what is equal in all versions is moved up to the spec.
@@ -340,18 +347,22 @@ func (d *Definition) conversion() []Problem {
 		return nil
 	}
 	var problems []Problem
+	left := maxSteps
 	for i, from := range d.Spec.Versions {
 		for j, to := range d.Spec.Versions {
 			if i == j || !from.Served && !from.Storage || !to.Served && !to.Storage {
 				continue
 			}
-			changes := compareSchemas(schemaOf(&from), schemaOf(&to), from.Name+" -> "+to.Name)
+			changes := compareSchemas(schemaOf(&from), schemaOf(&to), from.Name+" -> "+to.Name, &left)
 			if bad, ok := worst(changes); ok {
 				problems = append(problems, Problem{
 					Reason: NoConversion, Severity: report.SeverityError, Path: fmt.Sprintf("spec.versions[%d]", j),
 					Message: fmt.Sprintf("objects written as %s do not fit %s: %s", from.Name, to.Name, bad),
 					Hint:    "make the schemas agree or set spec.conversion.strategy to Webhook",
 				})
+			}
+			if len(problems) == maxProblems {
+				return problems
 			}
 		}
 	}

@@ -59,6 +59,10 @@ type compiled struct {
 // NewChecker compiles the schemas of every version of the definition.
 func NewChecker(d *Definition) (*Checker, error) {
 	c := &Checker{versions: map[string]*compiled{}}
+	if excess := d.tooLarge(); excess != "" {
+		return nil, report.Errorf(report.Invalid, "custom resource definition %s: %s", d.Name, excess).
+			WithHint("make several definitions of it")
+	}
 	internal, err := d.internal()
 	if err != nil {
 		return nil, err
