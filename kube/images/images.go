@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Place is the kind of field in which a reference was found.
@@ -58,6 +59,7 @@ const (
 	maxUses     = 10_000
 	maxDepth    = 128
 	maxDocument = 1 << 20 // of text that is read as a document
+	maxPath     = 1 << 10 // bytes
 )
 
 // Find returns every image that the object refers to, in the order of its fields' names.
@@ -76,35 +78,65 @@ type finder struct {
 	seen   map[Use]bool
 }
 
-// place is the position of the walk.
+// place is the position of the walk. Paths are long and wanted for few places: they are written for those.
 type place struct {
-	prefix string // the document inside of the object, with a colon
-	path   string
+	parent *place
 	key    string // the last field's name, also for the entries of a list
+	index  int    // of an entry, from 1; 0 for a field
 	nested int    // how many documents deep
+	part   int    // of the text that is the parent, from 1, for the root of a document inside of the object
 }
 
 func (p place) field(name string) place {
-	p.key = name
-	switch {
-	case strings.ContainsAny(name, "./[]"):
-		p.path += "[" + name + "]"
-	case p.path == "":
-		p.path = name
-	default:
-		p.path += "." + name
-	}
-	return p
+	return place{parent: &p, key: name, nested: p.nested}
 }
 
 func (p place) entry(i int) place {
-	p.path = fmt.Sprintf("%s[%d]", p.path, i)
-	return p
+	return place{parent: &p, key: p.key, index: i + 1, nested: p.nested}
+}
+
+func (p place) document(part int) place {
+	return place{parent: &p, nested: p.nested + 1, part: part + 1}
+}
+
+// String returns the path, with the documents inside of the object that it leads through. One that is too long loses its end.
+func (p place) String() string {
+	var up []*place
+	for at := &p; at.parent != nil; at = at.parent {
+		up = append(up, at)
+	}
+	var b strings.Builder
+	root := true
+	for _, at := range slices.Backward(up) {
+		key := report.Cut(at.key, maxPath)
+		switch {
+		case b.Len() > maxPath:
+			return report.Cut(b.String(), maxPath)
+		case at.part > 1:
+			fmt.Fprintf(&b, ", document %d: ", at.part)
+		case at.part == 1:
+			b.WriteString(": ")
+		case at.index > 0:
+			fmt.Fprintf(&b, "[%d]", at.index-1)
+		case strings.ContainsAny(key, "./[]"):
+			b.WriteString("[" + key + "]")
+		default:
+			if !root {
+				b.WriteByte('.')
+			}
+			b.WriteString(key)
+		}
+		root = at.part > 0
+	}
+	return report.Cut(b.String(), maxPath)
 }
 
 func (f *finder) add(image string, at place, where Place, certain bool) {
-	use := Use{Image: image, Object: f.object, Path: at.prefix + at.path, Place: where, Certain: certain}
-	if !f.seen[use] && len(f.uses) < maxUses {
+	if len(f.uses) >= maxUses {
+		return
+	}
+	use := Use{Image: image, Object: f.object, Path: at.String(), Place: where, Certain: certain}
+	if !f.seen[use] {
 		f.seen[use] = true
 		f.uses = append(f.uses, use)
 	}
@@ -195,8 +227,10 @@ func assembled(m map[string]any, key string) (string, bool) {
 		text = registry + "/" + repository
 	}
 	tag := ""
-	if m["tag"] != nil {
-		tag = fmt.Sprint(m["tag"])
+	switch value := m["tag"].(type) {
+	case nil, map[string]any, []any:
+	default:
+		tag = fmt.Sprint(value)
 	}
 	digest, _ := m["digest"].(string)
 	if tag != "" {
@@ -295,11 +329,7 @@ func (f *finder) document(text string, at place) bool {
 			continue
 		}
 		found = true
-		inner := place{prefix: at.prefix + at.path + ": ", nested: at.nested + 1}
-		if i > 0 {
-			inner.prefix = fmt.Sprintf("%s%s, document %d: ", at.prefix, at.path, i+1)
-		}
-		f.value(value, inner, 0)
+		f.value(value, at.document(i), 0)
 	}
 	return found
 }

@@ -3,6 +3,7 @@ package images_test
 import (
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -230,4 +231,42 @@ func FuzzParseReference(f *testing.F) {
 			t.Errorf("%q became %q and then %q", text, r, again)
 		}
 	})
+}
+
+// TestHostileObjects: what finding images allocates does not grow with the paths of what holds none, nor with the square of their lengths.
+func TestHostileObjects(t *testing.T) {
+	key := strings.Repeat("k", 1<<20)
+	containers := []any{}
+	fields := map[string]any{}
+	for i := range 5000 {
+		containers = append(containers, map[string]any{"image": fmt.Sprintf("a:%d", i)})
+		fields[fmt.Sprint(i)] = "text"
+	}
+	texts := slices.Repeat([]any{"text"}, 5000)
+	var nested any = "b"
+	for range 100 {
+		nested = map[string]any{"repository": "a", "tag": nested, "text": strings.Repeat("t", 40<<10)}
+	}
+	for name, object := range map[string]map[string]any{
+		"fields below a long key":     {"kind": "A", key: fields},
+		"texts below a long key":      {"kind": "A", key: texts},
+		"images below a long key":     {"kind": "A", key: map[string]any{"containers": containers}},
+		"tags that are tables":        {"kind": "A", "a": nested},
+		"a document below a long key": {"kind": "A", key: map[string]any{"a": "b:\n- image: a/b:1\n  args: []\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			uses := images.Find(object)
+			runtime.ReadMemStats(&after)
+			if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 64<<20 {
+				t.Errorf("it allocated %d MiB", allocated>>20)
+			}
+			for _, use := range uses {
+				if len(use.Path) > 1<<10 {
+					t.Fatalf("a path has %d bytes", len(use.Path))
+				}
+			}
+		})
+	}
 }

@@ -124,6 +124,9 @@ func (r Reference) isFull() bool {
 // namesImage reports names of fields, variables and flags that hold an image: image, sidecarImage, IMAGE_PROXY,
 // --helper-image-ref; not imagePullPolicy or imageRegistry.
 func namesImage(name string) bool {
+	if len(name) > maxName {
+		return false
+	}
 	words := words(name)
 	at := slices.IndexFunc(words, func(w string) bool { return w == "image" || w == "images" })
 	if at < 0 {
