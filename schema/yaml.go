@@ -23,7 +23,7 @@ const (
 	MaxDepth = 64
 	// maxMarks bounds what the YAML library makes nodes of, before it does: it needs microseconds and hundreds of bytes for
 	// each. The largest definitions and dashboards stay far below.
-	maxMarks = 400_000
+	maxMarks = 200_000
 	// directiveMarks is what a line that may be a directive costs: the library compares each with all before it.
 	directiveMarks = 100
 	// maxValues and maxText bound the values of a file, and the bytes of its keys and scalars, after aliases were
@@ -229,7 +229,7 @@ func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 
 // countMarks returns how many marks text has, and the line of the first mark too many, 0 when there are few enough.
 //
-// A mark is what no item, key or document of YAML can do without. It counts wherever it stands, in text, too: to know
+// A mark is what no item, key, document or comment of YAML can do without. It counts wherever it stands, in text, too: to know
 // text from structure is to parse, and whoever is mistaken about it can be deceived.
 func countMarks(data []byte) (marks, line int) {
 	directives := 0
@@ -258,7 +258,7 @@ func countMarks(data []byte) (marks, line int) {
 }
 
 // mayBeMark has the bytes that marks consist of.
-var mayBeMark = [256]bool{',': true, '[': true, '{': true, '-': true, '?': true, ':': true, '.': true, '%': true}
+var mayBeMark = [256]bool{',': true, '[': true, '{': true, '-': true, '?': true, ':': true, '.': true, '%': true, '#': true}
 
 func isMark(before, c, after byte) bool {
 	switch c {
@@ -270,6 +270,8 @@ func isMark(before, c, after byte) bool {
 		return isBlank(after) || before == '"' || before == '\'' || strings.IndexByte(",[]{}", after) >= 0
 	case '.': // the end of a document
 		return before == '\n' || before == '\r' || before >= utf8.RuneSelf
+	case '#': // a comment, which the library keeps beside three nodes
+		return isBlank(before)
 	}
 	return false
 }

@@ -80,7 +80,7 @@ func (r *yamlReader) stop(node *yaml.Node, rule, format string, args ...any) {
 func (r *yamlReader) mapping(node *yaml.Node) any {
 	result := make(map[string]any, len(node.Content)/2)
 	var merges []*yaml.Node
-	for i := 0; i+1 < len(node.Content); i += 2 {
+	for i := 0; i+1 < len(node.Content) && len(r.found) < maxProblems; i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		if isMerge(key) && !r.strict {
 			merges = append(merges, value)

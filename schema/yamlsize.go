@@ -48,7 +48,7 @@ func checkMarks(file string, data []byte) error {
 func tooManyMarks(file string, line int) error {
 	return newInvalid([]report.Finding{{
 		Rule: "yaml-size", Severity: report.SeverityError, Path: file, Line: line, Hint: "write it as several files",
-		Message: fmt.Sprintf("the file has more than %d keys, items and documents", maxMarks),
+		Message: fmt.Sprintf("the file has more than %d keys, items, comments and documents", maxMarks),
 	}})
 }
 
