@@ -184,8 +184,9 @@ type placement struct {
 	together []schema.SolutionAt   // the others that change in the same run
 	memories map[engine.Key]memory // of the charts, in the namespace that is planned
 	// drawn are the components whose objects are others in each plan, and what else they follow from.
-	drawn map[engine.Key]string
-	taken []*takeover // from Helm
+	drawn   map[engine.Key]string
+	rotated []string    // Secrets and ConfigMaps of the namespace that is planned whose values are drawn anew, as [render.Rotations] names them
+	taken   []*takeover // from Helm
 	// foreign are the images that no archive has, by the component whose chart names them.
 	foreign map[string][]images.Use
 	lookups map[engine.Key][]schema.Power // powers of what the templates of charts looked up while they were rendered

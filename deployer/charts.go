@@ -60,9 +60,11 @@ func (d *Deployer) renderChart(ctx context.Context, one *placement, settings ren
 		return nil, err
 	}
 	one.looked(release.Key, rendered.Lookups)
-	if slices.Contains(one.Parts.Rotate, name) && remembered != nil {
-		notices = append(notices, fmt.Sprintf("component %s gets new passwords and certificates; pods that have read the old ones keep them until they start anew: "+
-			"'kubectl rollout restart -n %s deployment,statefulset,daemonset -l %s=%s', and what else uses them", name, settings.Namespace, engine.LabelRelease, release.ID()))
+	if remembered != nil && (slices.Contains(one.Parts.Rotate, name) || len(rendered.Renewed) > 0) {
+		one.rotated = append(one.rotated, memory.Rotate(memory.objects, release.Objects)...)
+		if release.Memory, err = memory.Encode(); err != nil {
+			return nil, err
+		}
 	}
 	if taken != nil {
 		if notices, err = d.hand(ctx, taken, release, rendered); err != nil {
@@ -132,6 +134,7 @@ func (d *Deployer) renderWith(ctx context.Context, p *render.Payload, settings r
 type memory struct {
 	*render.Memory
 	installed bool
+	objects   []*unstructured.Unstructured // that were rendered
 }
 
 // memories are those of the charts among the components of a release.
@@ -174,7 +177,7 @@ func (d *Deployer) memory(ctx context.Context, key engine.Key) (memory, error) {
 			return memory{}, err
 		}
 		m, err := render.DecodeMemory(content.Memory)
-		return memory{m, state.Installed()}, err
+		return memory{m, state.Installed(), content.Objects}, err
 	}
 	return memory{Memory: &render.Memory{}}, nil
 }

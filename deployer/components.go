@@ -133,6 +133,11 @@ func (d *Deployer) components(ctx context.Context, one *placement, n metalk8s.Na
 		releases, notices = append(releases, release), append(notices, more...)
 		main.Closes = append(main.Closes, release.Key)
 	}
+	restarts, err := one.restart(append([]engine.Release{*main}, releases...))
+	if err != nil {
+		return nil, nil, err
+	}
+	notices = append(notices, restarts...)
 	accepted, err := one.judgeImages(acceptedHazards(main.Settings))
 	if err != nil {
 		return nil, nil, err

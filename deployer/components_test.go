@@ -253,8 +253,8 @@ func TestPasswordsStay(t *testing.T) {
 	must(b, choose(t, "1.0.0", values("db", map[string]any{"size": 3}, false)))
 	same("with another value")
 	rotated := must(b, choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"db"} }))
-	if said := strings.Join(rotated.Notices, "\n"); !strings.Contains(said, "kubectl rollout restart -n site ") {
-		t.Errorf("nothing says that pods have the old password: %q", said)
+	if said := strings.Join(rotated.Notices, "\n"); !strings.Contains(said, "new values are drawn for Secret site/db-password") {
+		t.Errorf("nothing names what has another password: %q", said)
 	}
 	if got := state(b)["db-password"]; got == password {
 		t.Error("it was to be another one")

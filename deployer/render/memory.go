@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/solutionctl/solutionctl/kube/chart"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -12,6 +14,13 @@ import (
 type Memory struct {
 	Values map[string]any `json:"values,omitempty"` // of the site
 	Memo   *chart.Memo    `json:"memo,omitempty"`
+	// Rotations are those of what the chart has rendered.
+	Rotations Rotations `json:"rotations,omitempty"`
+}
+
+// Rotate notes which Secrets and ConfigMaps of a chart have other values than before, and returns their names as [Rotations] has them.
+func (m *Memory) Rotate(before, now []*unstructured.Unstructured) []string {
+	return m.Rotations.note(before, now)
 }
 
 // Say adds values of the site to those that it has given before, or with reset puts them in their place.
