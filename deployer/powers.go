@@ -15,7 +15,6 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/kube/powers"
-	"github.com/solutionctl/solutionctl/kube/rbac"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -144,16 +143,15 @@ func isRight(p schema.Power) bool {
 	return strings.HasPrefix(p.Object.APIVersion, "rbac.authorization.k8s.io/")
 }
 
-// hazardPowers are the powers that --accept-hazard allows by the names of package kube/rbac.
+// hazardPowers are the powers that each hazard stands for, by the names that --accept-hazard takes.
 var hazardPowers = map[string]schema.PowerName{
-	string(rbac.Everything): schema.PowerAllRights, string(rbac.WildcardVerb): schema.PowerAllRights,
-	string(rbac.WildcardResource): schema.PowerAllRights, string(rbac.WildcardGroup): schema.PowerAllRights,
-	string(rbac.Escalate): schema.PowerChangeRights, string(rbac.Bind): schema.PowerChangeRights, string(rbac.WriteRoles): schema.PowerChangeRights,
-	string(rbac.Impersonate): schema.PowerActAsOthers, string(rbac.Token): schema.PowerActAsOthers,
-	string(rbac.ReadSecrets): schema.PowerReadSecrets, string(rbac.Exec): schema.PowerRunPodsElsewhere, string(rbac.NodeProxy): schema.PowerControlNodes,
-	string(rbac.Webhooks): schema.PowerInterceptRequests, string(rbac.WriteCRDs): schema.PowerInterceptRequests,
-	string(rbac.Certificates): schema.PowerIssueIdentities, string(rbac.Volumes): schema.PowerRawStorage, string(rbac.Namespaces): schema.PowerMarkNamespaces,
-	string(rbac.Anybody): schema.PowerRightsForPeople,
+	"everything": schema.PowerAllRights, "wildcard-verb": schema.PowerAllRights, "wildcard-resource": schema.PowerAllRights, "wildcard-group": schema.PowerAllRights,
+	"escalate": schema.PowerChangeRights, "bind": schema.PowerChangeRights, "write-roles": schema.PowerChangeRights,
+	"impersonate": schema.PowerActAsOthers, "service-account-token": schema.PowerActAsOthers,
+	"read-secrets": schema.PowerReadSecrets, "pod-exec": schema.PowerRunPodsElsewhere, "node-proxy": schema.PowerControlNodes,
+	"admission-webhooks": schema.PowerInterceptRequests, "write-crds": schema.PowerInterceptRequests,
+	"certificates": schema.PowerIssueIdentities, "persistent-volumes": schema.PowerRawStorage, "write-namespaces": schema.PowerMarkNamespaces,
+	"anybody": schema.PowerRightsForPeople,
 }
 
 // judged is a Solution in a namespace, or with an empty namespace in the cluster, whose powers are judged.

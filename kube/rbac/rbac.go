@@ -1,12 +1,9 @@
-// Package rbac judges what a Role or ClusterRole permits, and what a binding gives to whom.
+// Package rbac reads roles and bindings, checks the form of roles and compares them.
 //
-// [Judge] finds the permissions with which an operator could take over more than its namespace, and the rules that do
-// not do what their author hopes; [JudgeBinding] finds those that come with a role of every cluster. [Widened] tells what
-// a new version of a role permits that the old one did not; [Missing] tells what an installer lacks to grant a role. Both
-// answer with rules that can be pasted into a role.
-//
-// Wildcards count for what they cover: a rule on every resource of the core group is also a rule on secrets. The
-// hazards follow "Role Based Access Control Good Practices" of the Kubernetes documentation.
+// [Judge] finds rules that do not do what their author hopes: those without effect, with wildcards, with misspelt resources and verbs,
+// and those that the API server refuses. What the rules of a role let their holder do is judged by package powers. [Widened] returns what
+// a new version of a role permits that the old one did not, [Missing] what an installer lacks to grant a role. Both answer with rules
+// that can be pasted into a role.
 package rbac
 
 import (
@@ -20,28 +17,12 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Reason is the kind of a hazard. Reasons are stable: exceptions are granted by reason.
+// Reason is the kind of a hazard.
 type Reason string
 
 // The reasons.
 const (
-	Escalate         Reason = "escalate"              // change roles beyond its own rights
-	Bind             Reason = "bind"                  // bind roles beyond its own rights
-	Impersonate      Reason = "impersonate"           // act as somebody else
-	WriteRoles       Reason = "write-roles"           // write roles or bindings
-	Token            Reason = "service-account-token" // issue tokens for any ServiceAccount
-	Exec             Reason = "pod-exec"              // run commands in pods
-	NodeProxy        Reason = "node-proxy"            // reach the kubelet, past admission and audit
-	ReadSecrets      Reason = "read-secrets"          // list secrets
-	Webhooks         Reason = "admission-webhooks"    // see and change every request
-	WriteCRDs        Reason = "write-crds"            // change the API of every namespace
-	Everything       Reason = "everything"            // every verb on every resource
-	Aggregation      Reason = "aggregation"           // rules come from other roles
-	SystemName       Reason = "system-name"           // a name that belongs to Kubernetes
-	Certificates     Reason = "certificates"          // approve or sign certificates
-	Volumes          Reason = "persistent-volumes"    // mount paths of nodes
-	Namespaces       Reason = "write-namespaces"      // take the pod security level off a namespace
-	Anybody          Reason = "anybody"               // bound to users that are nobody in particular
+	SystemName       Reason = "system-name" // a name that belongs to Kubernetes
 	WildcardVerb     Reason = "wildcard-verb"
 	WildcardResource Reason = "wildcard-resource"
 	WildcardGroup    Reason = "wildcard-group"
@@ -87,7 +68,7 @@ func FromObject(object map[string]any) (Role, error) {
 	}
 	joined := false
 	for label, value := range role.Labels {
-		joined = joined || strings.HasPrefix(label, rbacGroup+"/aggregate-to-") && value == "true"
+		joined = joined || strings.HasPrefix(label, rbacv1.GroupName+"/aggregate-to-") && value == "true"
 	}
 	return Role{
 		Name: role.Name, Cluster: role.Kind == "ClusterRole", Aggregated: role.AggregationRule != nil, Joined: joined, Rules: role.Rules,
@@ -147,22 +128,15 @@ func (j *judgement) whole() {
 	if strings.HasPrefix(j.role.Name, "system:") {
 		j.add(SystemName, report.SeverityWarning, "choose a name of your own", "names that begin with system: belong to Kubernetes, got %q", j.role.Name)
 	}
-	if j.role.Aggregated {
-		j.add(Aggregation, report.SeverityError, "write the rules out",
-			"aggregationRule makes every role with a matching label part of this one, so nobody can tell what it permits")
-	}
 }
 
 func (j *judgement) rule(rule rbacv1.PolicyRule) {
 	if !j.wellFormed(rule) {
 		return
 	}
-	all := contains(rule.APIGroups, "*") && contains(rule.Resources, "*") && contains(rule.Verbs, "*")
-	if all && len(rule.ResourceNames) == 0 {
-		j.add(Everything, report.SeverityError, "list the groups, resources and verbs that the operator uses", "permits everything")
-		return
+	if contains(rule.APIGroups, "*") && contains(rule.Resources, "*") && contains(rule.Verbs, "*") && len(rule.ResourceNames) == 0 {
+		return // the power to do everything, which says it all
 	}
-	j.permissions(rule)
 	j.wildcards(rule)
 	j.verbs(rule)
 	j.scopes(rule)
@@ -279,7 +253,7 @@ func (j *judgement) scopes(rule rbacv1.PolicyRule) {
 func grantedByName(rule rbacv1.PolicyRule, group, resource string) bool {
 	verbs := []string{"get", "update", "patch", "delete", "*"}
 	switch {
-	case group == rbacGroup && resource == "clusterroles":
+	case group == rbacv1.GroupName && resource == "clusterroles":
 		verbs = []string{"bind", "*"}
 	case group != "" || resource != "namespaces":
 		return false
