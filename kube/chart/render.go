@@ -124,7 +124,7 @@ func (c *Chart) values(given map[string]any) (*engine.Chart, engine.Values, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	return enabled, values, checkValues(enabled, values)
+	return enabled, values, newSchemaBudget().checkValues(enabled, values)
 }
 
 func (c *Chart) capabilities(o Options) (*engine.Capabilities, error) {

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -12,13 +11,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/solutionctl/solutionctl/kube/chart/engine"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // checkValues validates values against values.schema.json of the chart and of its subcharts.
-func checkValues(c *engine.Chart, values map[string]any) error {
+func (b *schemaBudget) checkValues(c *engine.Chart, values map[string]any) error {
 	var errs []error
 	if len(c.Schema) > 0 {
-		if err := checkSchema(c.Schema, values); err != nil {
+		if err := b.checkSchema(c.Schema, values); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", c.Name, err))
 		}
 	}
@@ -27,45 +27,43 @@ func checkValues(c *engine.Chart, values map[string]any) error {
 		if !ok {
 			continue
 		}
-		if err := checkValues(sub, own); err != nil {
+		if err := b.checkValues(sub, own); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func checkSchema(schema []byte, values map[string]any) error {
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err != nil {
-		return fmt.Errorf("values.schema.json: %w", err)
-	}
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(noLoader{})
-	if err = compiler.AddResource("chart:///values.schema.json", document); err != nil {
-		return fmt.Errorf("values.schema.json: %w", err)
-	}
-	compiled, err := compiler.Compile("chart:///values.schema.json")
-	if err != nil {
-		return fmt.Errorf("values.schema.json: %w", err)
-	}
-	err = compiled.Validate(values)
-	if failure, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-		list := complaints(failure)
-		slices.Sort(list)
-		return errors.New(strings.Join(list, "; "))
-	}
-	return err
-}
+// maxComplaints is how many things that are wrong with values are reported together.
+const maxComplaints = 20
 
 // complaints are what a schema finds wrong with values, without the values: they may be secret.
 func complaints(failure *jsonschema.ValidationError) (list []string) {
-	for _, cause := range failure.Causes {
-		list = append(list, complaints(cause)...)
+	var failures []*jsonschema.ValidationError
+	var collect func(f *jsonschema.ValidationError)
+	collect = func(f *jsonschema.ValidationError) {
+		for _, cause := range f.Causes {
+			collect(cause)
+		}
+		if len(f.Causes) == 0 {
+			failures = append(failures, f)
+		}
 	}
-	if len(failure.Causes) > 0 {
-		return list
+	collect(failure)
+	slices.SortFunc(failures, func(a, b *jsonschema.ValidationError) int {
+		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
+	})
+	for _, f := range failures[:min(len(failures), maxComplaints)] {
+		list = append(list, complaint(f))
 	}
-	var text string
+	slices.Sort(list)
+	if more := len(failures) - len(list); more > 0 {
+		list = append(list, fmt.Sprintf("and %d more", more))
+	}
+	return list
+}
+
+func complaint(failure *jsonschema.ValidationError) (text string) {
 	switch k := failure.ErrorKind.(type) {
 	case *kind.Pattern:
 		text = "does not match pattern " + k.Want
@@ -84,8 +82,11 @@ func complaints(failure *jsonschema.ValidationError) (list []string) {
 	default:
 		_, text, _ = strings.Cut(failure.Error(), "': ") // behind the place
 	}
-	return []string{cmp.Or(strings.Join(failure.InstanceLocation, "."), "the whole") + ": " + text}
+	place := cmp.Or(strings.Join(failure.InstanceLocation, "."), "the whole")
+	return report.Cut(place, maxComplaint) + ": " + report.Cut(text, maxComplaint)
 }
+
+const maxComplaint = 1000 // bytes
 
 // noLoader keeps a schema from reading other documents.
 type noLoader struct{}

@@ -131,6 +131,15 @@ func (b *budget) compile(name, text string) (*pattern, error) {
 	return &pattern{Regexp: compiled, work: count * stepWork}, err
 }
 
+// PatternSize is how many instructions a pattern is compiled to at most; 0 for one that is none.
+func PatternSize(text string) int64 {
+	tree, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	return instructions(tree)
+}
+
 // instructions is how large the program of a pattern is at most.
 func instructions(tree *syntax.Regexp) int64 {
 	count := int64(1)
