@@ -28,6 +28,8 @@ func TestDefaultKeychain(t *testing.T) {
 		{"repository", "registry.example.com/team/app", []string{"registry.example.com/team/app", "registry.example.com/team"}, "registry.example.com/team/app"},
 		{"another registry", "registry.example.com/team/app", []string{"registry.example.org", "registry.example.com:5000"}, ""},
 		{"docker hub as docker writes it", "team/app", []string{"https://index.docker.io/v1/"}, "https://index.docker.io/v1/"},
+		{"docker hub as podman writes it", "team/app", []string{"docker.io"}, "docker.io"},
+		{"an official image of docker hub", "nginx", []string{"docker.io"}, "docker.io"},
 		{"namespace of docker hub", "team/app", []string{"docker.io", "docker.io/team", "https://index.docker.io/v1/"}, "docker.io/team"},
 		{"no key", "registry.example.com/team/app", nil, ""},
 	} {
@@ -57,12 +59,55 @@ func TestDefaultKeychain(t *testing.T) {
 	}
 }
 
+// TestCredentialFiles: of several files the first with a login for the repository counts.
+func TestCredentialFiles(t *testing.T) {
+	const registry = "registry.example.com"
+	repo, err := name.NewRepository(registry + "/team/app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := []string{"given/auth.json", "runtime/containers/auth.json", "config/containers/auth.json", "docker/config.json"}
+	for first := range files {
+		home := t.TempDir()
+		for variable, dir := range map[string]string{
+			"HOME": "", "USERPROFILE": "", "XDG_RUNTIME_DIR": "runtime", "XDG_CONFIG_HOME": "config", "DOCKER_CONFIG": "docker", "REGISTRY_AUTH_FILE": files[0],
+		} {
+			t.Setenv(variable, filepath.Join(home, dir))
+		}
+		for i, file := range files {
+			if i < first {
+				writeLogins(t, filepath.Join(home, file), []string{"registry.example.org"})
+			} else {
+				writePasswords(t, filepath.Join(home, file), map[string]string{registry: file})
+			}
+		}
+		auth, err := oci.DefaultKeychain().Resolve(repo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := authn.Authorization(t.Context(), auth)
+		if err != nil || config.Password != files[first] {
+			t.Errorf("got the login of %q, want that of %q: %v", config.Password, files[first], err)
+		}
+	}
+}
+
 // writeLogins writes a configuration file with a login for each key, whose password is the key.
 func writeLogins(t *testing.T, file string, keys []string) {
 	t.Helper()
-	auths := map[string]any{}
+	passwords := map[string]string{}
 	for _, key := range keys {
-		auths[key] = map[string]string{"auth": base64.StdEncoding.EncodeToString([]byte("user:" + key))}
+		passwords[key] = key
+	}
+	writePasswords(t, file, passwords)
+}
+
+// writePasswords writes a configuration file with a login for each key.
+func writePasswords(t *testing.T, file string, passwords map[string]string) {
+	t.Helper()
+	auths := map[string]any{}
+	for key, password := range passwords {
+		auths[key] = map[string]string{"auth": base64.StdEncoding.EncodeToString([]byte("user:" + password))}
 	}
 	data, err := json.Marshal(map[string]any{"auths": auths})
 	if err != nil {
