@@ -20,7 +20,7 @@ import (
 
 func completenessRules() []Rule {
 	return []Rule{
-		{ID: "SOL601", Name: "image-missing", Group: GroupCompleteness, Severity: report.SeverityError, check: checkMissing},
+		{ID: "SOL601", Name: "image-missing", Group: GroupCompleteness, Severity: report.SeverityError, Fixable: true, check: checkMissing},
 		{ID: "SOL602", Name: "image-maybe-missing", Group: GroupCompleteness, Severity: report.SeverityWarning, check: checkMaybeMissing},
 		{ID: "SOL603", Name: "image-platforms", Group: GroupCompleteness, Severity: report.SeverityError, check: checkPlatforms},
 		{ID: "SOL604", Name: "image-unused", Group: GroupCompleteness, Severity: report.SeverityWarning, check: checkUnused},
@@ -57,12 +57,20 @@ func checkMissing(ctx context.Context, t *subject, r *Reporter) {
 	if !t.ImagesKnown() {
 		return
 	}
+	var lines []string
+	var addable []*Found
 	for _, w := range missing(ctx, t, true) {
 		if hasVariable(w.image) {
 			continue // SOL605
 		}
 		use := w.uses[w.first()]
-		r.Report(use.At, t.remedy(w.image), "image %s is not in the archive, and %s starts it%s", w.image, use.Object, w.others())
+		found := r.Report(use.At, t.remedy(w.image), "image %s is not in the archive, and %s starts it%s", w.image, use.Object, w.others())
+		if line, ok := strings.CutPrefix(found.Hint, addHint); ok { // nothing else can be meant
+			lines, addable = append(lines, line), append(addable, found)
+		}
+	}
+	for _, found := range addable {
+		found.Fix(Edit{Path: target.ProjectFile, Images: slices.Compact(lines)})
 	}
 }
 
@@ -78,6 +86,9 @@ func checkMaybeMissing(ctx context.Context, t *subject, r *Reporter) {
 		r.Report(use.At, t.remedy(w.image), "%s looks like an image, which %s may start, and is not in the archive%s", w.image, use.Object, w.others())
 	}
 }
+
+// addHint begins the hint that has the line to add.
+const addHint = "add it in solution.yaml: "
 
 // remedy looks for images of the archive that could be meant: those of this name and those whose name is like it.
 func (t *subject) remedy(image string) string {
@@ -97,7 +108,7 @@ func (t *subject) remedy(image string) string {
 			return fmt.Sprintf("if the archive's %s is this image, say so in solution.yaml: origin: %q", have.Ref, image)
 		}
 	}
-	add := "add it in solution.yaml: " + reference.Entry()
+	add := addHint + reference.Entry()
 	if near := t.near(wanted); near != "" {
 		return fmt.Sprintf("the archive has %s; or %s", near, add)
 	}

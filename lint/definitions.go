@@ -117,7 +117,7 @@ func checkDefinitionFiles(_ context.Context, t *subject, r *Reporter) {
 		found := r.Report(o.At(""), "name the file "+name+"_crd.yaml", "the definition is not applied: its file is not named operator/deploy/crds/**/*_crd.yaml")
 		if documents, err := t.Documents(o.File); err == nil && len(documents) == 1 {
 			if data, err := t.Text(o.File); err == nil {
-				found.Fix(Edit{name + "_crd.yaml", data}, Edit{o.File, nil})
+				found.Fix(Edit{Path: name + "_crd.yaml", Data: data}, Edit{Path: o.File})
 			}
 		}
 	}
@@ -160,13 +160,13 @@ func splitDocuments(t *subject, file string) []Edit {
 			return nil
 		}
 		names[name] = true
-		edits = append(edits, Edit{name, bytes.TrimLeft([]byte(text), "\r\n")})
+		edits = append(edits, Edit{Path: name, Data: bytes.TrimLeft([]byte(text), "\r\n")})
 	}
 	if len(edits) < 2 {
 		return nil
 	}
 	if !names[file] {
-		edits = append(edits, Edit{file, nil})
+		edits = append(edits, Edit{Path: file})
 	}
 	return edits
 }

@@ -200,11 +200,11 @@ func checkTextForm(_ context.Context, t *subject, r *Reporter) {
 		fixed := bytes.ReplaceAll(bytes.TrimPrefix(data, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
 		if bytes.HasPrefix(data, []byte("\ufeff")) {
 			r.Report(target.Place{File: file.Path, Line: 1, Column: 1}, "solutionctl lint --fix removes it", "the file starts with a byte order mark").
-				Fix(Edit{file.Path, fixed})
+				Fix(Edit{Path: file.Path, Data: fixed})
 		}
 		if before, _, windows := bytes.Cut(data, []byte("\r\n")); windows {
 			r.Report(target.Place{File: file.Path, Line: 1 + bytes.Count(before, []byte("\n"))}, "solutionctl lint --fix replaces them", "the file has Windows line ends").
-				Fix(Edit{file.Path, fixed})
+				Fix(Edit{Path: file.Path, Data: fixed})
 		}
 	}
 }
@@ -218,7 +218,7 @@ func checkExtensions(_ context.Context, t *subject, r *Reporter) {
 		}
 		found := r.Report(target.InFile(file.Path), "rename it to "+path.Base(base)+".yaml", "files named *%s are not applied", extension)
 		if data, err := t.Text(file.Path); err == nil {
-			found.Fix(Edit{base + ".yaml", data}, Edit{file.Path, nil})
+			found.Fix(Edit{Path: base + ".yaml", Data: data}, Edit{Path: file.Path})
 		}
 	}
 }

@@ -7,13 +7,17 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/durable"
+	"github.com/solutionctl/solutionctl/kube/manifest"
 )
 
-// Edit changes one file of a project: it gives it new content, and takes it away when Data is nil.
+// Edit changes one file of a project: it gives it new content, and takes it away when Data is nil. With Images, it adds lines to the
+// images of solution.yaml instead.
 type Edit struct {
-	Path string // in the archive
-	Data []byte
+	Path   string // in the archive
+	Data   []byte
+	Images []string
 }
 
 // Fix is a correction of one finding: edits that are applied together or not at all.
@@ -52,6 +56,12 @@ func (o *opened) write(edits []Edit) ([]string, error) {
 	var changed []string
 	for _, edit := range edits {
 		name, ok := o.preview.Place(edit.Path)
+		if len(edit.Images) > 0 {
+			name, ok = build.ProjectFile, true
+			if edit.Data, err = withImages(root, edit.Images); err != nil {
+				return changed, err
+			}
+		}
 		if !ok {
 			continue // made of solution.yaml, or from outside of the directories that are copied
 		}
@@ -68,8 +78,20 @@ func (o *opened) write(edits []Edit) ([]string, error) {
 	return changed, nil
 }
 
+// withImages is solution.yaml with more images.
+func withImages(root *os.Root, images []string) ([]byte, error) {
+	document, err := root.ReadFile(build.ProjectFile)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.AddItems(document, images, "spec", "images")
+}
+
 // rewrite writes a file so that it is the old or the new one at any time.
 func rewrite(root *os.Root, name string, data []byte) error {
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
 	f, err := durable.CreateIn(root, name)
 	if err != nil {
 		return err

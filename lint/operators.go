@@ -24,7 +24,7 @@ func operatorsRules() []Rule {
 		{ID: "SOL215", Name: "operator-unnamed", Group: GroupDocuments, Severity: report.SeverityWarning, check: checkUnnamed},
 		{ID: "SOL417", Name: "shared-resources", Group: GroupOperator, Severity: report.SeverityWarning, check: checkOwners},
 		{ID: "SOL418", Name: "umbrella-rights", Group: GroupOperator, Severity: report.SeverityWarning, check: checkUmbrella},
-		{ID: "SOL419", Name: "component-scope", Group: GroupOperator, Severity: report.SeverityError, check: checkScope},
+		{ID: "SOL419", Name: "component-scope", Group: GroupOperator, Severity: report.SeverityError, Fixable: true, check: checkScope},
 	}
 }
 

@@ -18,9 +18,11 @@ const releaseNamespace = "default"
 func checkScope(_ context.Context, t *subject, r *Reporter) {
 	for i := range t.Solution.Spec.Components {
 		c := &t.Solution.Spec.Components[i]
+		before := len(r.found)
 		for _, o := range t.objectsOf(c) {
 			t.reportScope(r, c, o)
 		}
+		t.fixScope(c, r.found[before:])
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"sigs.k8s.io/yaml"
 
+	"github.com/solutionctl/solutionctl/kube/manifest"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -112,7 +113,7 @@ func (c *composer) load(ctx context.Context, name string) (*types.Project, error
 
 // refuseOtherFiles refuses what the loader would read from elsewhere.
 func (c *composer) refuseOtherFiles(data []byte) error {
-	value, err := parse(c.source.Name, data)
+	value, err := manifest.Value(c.source.Name, data)
 	if err != nil {
 		return nil //nolint:nilerr // the loader reports it
 	}
@@ -156,7 +157,7 @@ func (c *composer) add(file string, object map[string]any) error {
 	if err != nil {
 		return err
 	}
-	value, err := parse(file, text) // as it will be read
+	value, err := manifest.Value(file, text) // as it will be read
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/solutionctl/solutionctl/kube/manifest"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -76,7 +77,7 @@ func (c *localCheck) directory(dir string) error {
 	if err != nil {
 		return err
 	}
-	value, err := parse(c.source.shown(file), data)
+	value, err := manifest.Value(c.source.shown(file), data)
 	if err != nil {
 		return report.Errorf(report.Invalid, "%s cannot be read: %w", c.source.shown(file), err)
 	}

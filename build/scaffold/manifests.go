@@ -12,6 +12,7 @@ import (
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/solutionctl/solutionctl/kube/manifest"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -75,8 +76,8 @@ func (b *builder) addManifests(s Source, kind Kind, name string) error {
 // read takes a manifest apart. Lists become their items; what is no object is left out.
 func (b *builder) read(shown, file string, data []byte) ([]document, error) {
 	var documents []document
-	for _, piece := range splitDocuments(data) {
-		value, err := parse(shown, piece)
+	for _, piece := range manifest.Split(data) {
+		value, err := manifest.Value(shown, piece)
 		if err != nil {
 			hint := "correct the file, or leave it out"
 			if bytes.Contains(piece, []byte("{{")) {
@@ -121,22 +122,6 @@ func listItems(shown, file string, list map[string]any) ([]document, error) {
 		documents = append(documents, document{file, shown, text, value})
 	}
 	return documents, nil
-}
-
-// splitDocuments cuts a file where a line begins with ---.
-func splitDocuments(data []byte) [][]byte {
-	data = bytes.ReplaceAll(bytes.TrimPrefix(data, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
-	var pieces [][]byte
-	var piece []byte
-	for line := range bytes.Lines(data) {
-		if bytes.HasPrefix(line, []byte("---")) {
-			pieces, piece = append(pieces, piece), bytes.TrimLeft(line, "- \n")
-			continue
-		}
-		piece = append(piece, line...)
-	}
-	pieces = append(pieces, piece)
-	return slices.DeleteFunc(pieces, func(p []byte) bool { return len(bytes.TrimSpace(p)) == 0 })
 }
 
 // addObjects makes one component of objects, or two where some belong to the whole cluster and nothing refers to a namespace.
@@ -226,7 +211,7 @@ func dropNamespace(documents []document, space string) (dropped int, _ error) {
 		if d.namespace() != space {
 			continue
 		}
-		text, err := WithoutField(d.text, "metadata", "namespace")
+		text, err := manifest.WithoutField(d.text, "metadata", "namespace")
 		if err != nil {
 			return 0, report.Errorf(report.Invalid, "%s: %w", d.shown, err)
 		}

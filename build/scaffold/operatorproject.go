@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 
+	"github.com/solutionctl/solutionctl/kube/manifest"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -34,7 +35,7 @@ func (b *builder) addOperatorProject(ctx context.Context, s Source) error {
 func (s Source) projectName() string {
 	data, err := fs.ReadFile(s.Files, path.Join(s.Path, "PROJECT"))
 	if err == nil {
-		if value, err := parse("PROJECT", data); err == nil {
+		if value, err := manifest.Value("PROJECT", data); err == nil {
 			if name, ok := value["projectName"].(string); ok {
 				return name
 			}

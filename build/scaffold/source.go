@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/kube/manifest"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -86,7 +86,7 @@ func (s Source) isOperatorProject() bool {
 	if err != nil {
 		return false
 	}
-	value, err := parse("PROJECT", data)
+	value, err := manifest.Value("PROJECT", data)
 	return err == nil && (value["layout"] != nil || value["projectName"] != nil || value["domain"] != nil)
 }
 
@@ -110,7 +110,7 @@ func (s Source) detectFile(info fs.FileInfo) (Kind, error) {
 	case !isYAMLName(s.Path):
 		return "", s.errUnknown("its name does not end in .yaml, .json or .tgz")
 	}
-	if value, err := parse(s.Name, data); err == nil && isCompose(value) {
+	if value, err := manifest.Value(s.Name, data); err == nil && isCompose(value) {
 		return KindCompose, nil
 	}
 	return KindManifests, nil
@@ -173,14 +173,4 @@ func (s Source) relative(file string) string {
 		name = strings.ReplaceAll(strings.TrimPrefix(file, s.Path+"/"), "/", "-")
 	}
 	return strings.TrimSuffix(name, path.Ext(name)) + ".yaml"
-}
-
-// parse reads the only document of a text; the value is nil when it is no object.
-func parse(name string, text []byte) (map[string]any, error) {
-	documents, err := schema.ParseKubernetes(name, text)
-	if err != nil || len(documents) == 0 {
-		return nil, err
-	}
-	value, _ := documents[0].Value().(map[string]any)
-	return value, nil
 }

@@ -50,7 +50,7 @@ a note names them; build the project and judge the archive.`,
 	flags.StringVar(&f.Against, "against", "", "judge the upgrade from this older `archive`, too")
 	flags.BoolVar(&f.Deep, "deep", false, "read every layer and compare its digest, and open tar files with images")
 	flags.BoolVar(&f.all, "all", false, "show every warning about a chart, not the first of each rule")
-	flags.BoolVar(&f.Fix, "fix", false, "correct what is mechanical, in projects")
+	flags.BoolVar(&f.Fix, "fix", false, "correct what is mechanical, in projects: missing images, namespaces, names and places of files, line ends")
 	flags.StringVar(&f.why, "why", "", "tell what asks for this `image`, and nothing else")
 	flags.StringVar(&f.explain, "explain", "", "explain a rule by its `ID`, and nothing else")
 	flags.BoolVar(&f.rules, "rules", false, "list the rules, and nothing else")

@@ -1,11 +1,11 @@
-package scaffold_test
+package manifest_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/solutionctl/solutionctl/build/scaffold"
+	"github.com/solutionctl/solutionctl/kube/manifest"
 )
 
 // TestWithoutField checks that a field disappears and that nothing else does, however it is written.
@@ -25,7 +25,28 @@ func TestWithoutField(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := scaffold.WithoutField([]byte(test.document), "metadata", "namespace")
+			got, err := manifest.WithoutField([]byte(test.document), "metadata", "namespace")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, string(got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAddItems checks that items are added in the form that the list has.
+func TestAddItems(t *testing.T) {
+	for name, test := range map[string]struct{ document, want string }{
+		"a line each":      {"spec:\n  images:\n  - {name: a}\n  next: 1\n", "spec:\n  images:\n  - {name: a}\n  - {name: b}\n  next: 1\n"},
+		"several lines":    {"spec:\n  images:\n    - name: a\n      source: >-\n        x\n    # end\n", "spec:\n  images:\n    - name: a\n      source: >-\n        x\n    - {name: b}\n    # end\n"},
+		"without line end": {"spec:\n  images:\n  - {name: a}", "spec:\n  images:\n  - {name: a}\n  - {name: b}\n"},
+		"in one line":      {"spec: {images: [{name: a}]}\n", "spec: {images: [{name: a}, {name: b}]}\n"},
+		"not there":        {"spec: {}\n", "spec: {}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := manifest.AddItems([]byte(test.document), []string{"{name: b}"}, "spec", "images")
 			if err != nil {
 				t.Fatal(err)
 			}
