@@ -209,8 +209,7 @@ function fetched() {
     request.responseType = 'document';
     request.onload = () => {
       const page = request.response?.getElementById('main');
-      // After the last event the page is shown whatever came of it: nothing else will tell.
-      if ((request.status < 400 || over && request.status !== 401) && page && request.responseURL === location.href.split('#')[0]) resolve(request.response);
+      if (request.status < 400 && page && request.responseURL === location.href.split('#')[0]) resolve(request.response);
       else reject(request);
     };
     request.onerror = reject;
@@ -236,7 +235,6 @@ async function refresh() {
   } catch (request) {
     if (request.status === 401 || request.status < 400 && request.response?.body?.className === 'alone') leave(); // the page for nobody
     stale.textContent = left ? '' : words.lost;
-    if (over && !left) setTimeout(refresh, 2000);
   }
   refreshing = false;
   if (again) { again = false; refresh(); }
