@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -25,19 +26,21 @@ func TestBadInput(t *testing.T) {
 	for name, test := range map[string]struct {
 		file, text, rule, want string
 	}{
-		"UTF-16":        {"ui/ui.yaml", "\xff\xfea\x00:\x00 \x001\x00", "SOL205", "UTF-16"},
-		"not UTF-8":     {"ui/ui.yaml", "a: caf\xe9\n", "SOL205", "not UTF-8"},
-		"100 MB":        {"ui/ui.yaml", string(hugeText), "SOL205", "larger than 4194304 bytes"},
-		"deep":          {"ui/ui.yaml", deep, "SOL205", ""},
-		"deep CRD":      {"operator/deploy/crds/deep_crd.yaml", "kind: " + deep, "SOL205", ""},
-		"huge manifest": {"manifest.yaml", string(hugeText), "SOL201", "larger than"},
-		"bomb":          {"manifest.yaml", "a: &a [*a, *a]\n", "SOL201", ""},
-		"no manifest":   {"manifest.yaml", "- just\n- a list\n", "SOL201", "want a document of kind Solution"},
-		"huge registry": {"registry-config.inc.j2", string(hugeText), "SOL105", "cannot be read"},
-		"list of lists": {"operator/deploy/role.yaml", "kind: List\napiVersion: v1\nitems: [[], 1, null]\n", "", ""},
-		"odd metadata":  {"ui/ui.yaml", "kind: Service\napiVersion: v1\nmetadata: [1]\n", "SOL307", ""},
-		"odd kind":      {"ui/ui.yaml", "kind: [1]\napiVersion: {}\n", "", ""},
-		"CRD of lists":  {"operator/deploy/crds/odd_crd.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {versions: {}}\n", "SOL321", ""},
+		"UTF-16":         {"ui/ui.yaml", "\xff\xfea\x00:\x00 \x001\x00", "SOL205", "UTF-16"},
+		"not UTF-8":      {"ui/ui.yaml", "a: caf\xe9\n", "SOL205", "not UTF-8"},
+		"100 MB":         {"ui/ui.yaml", string(hugeText), "SOL205", "larger than 4194304 bytes"},
+		"deep":           {"ui/ui.yaml", deep, "SOL205", ""},
+		"deep CRD":       {"operator/deploy/crds/deep_crd.yaml", "kind: " + deep, "SOL205", ""},
+		"huge manifest":  {"manifest.yaml", string(hugeText), "SOL201", "larger than"},
+		"bomb":           {"manifest.yaml", "a: &a [*a, *a]\n", "SOL201", ""},
+		"no manifest":    {"manifest.yaml", "- just\n- a list\n", "SOL201", "want a document of kind Solution"},
+		"huge registry":  {"registry-config.inc.j2", string(hugeText), "SOL105", "cannot be read"},
+		"deep dashboard": {"monitoring/dashboards/deep.json", deep, "SOL503", "exceeded max depth"},
+		"huge dashboard": {"monitoring/dashboards/huge.json", "{\"a\": [" + strings.Repeat("[],", 1<<20) + "[]]}", "SOL503", "more than 200000 keys"},
+		"list of lists":  {"operator/deploy/role.yaml", "kind: List\napiVersion: v1\nitems: [[], 1, null]\n", "", ""},
+		"odd metadata":   {"ui/ui.yaml", "kind: Service\napiVersion: v1\nmetadata: [1]\n", "SOL307", ""},
+		"odd kind":       {"ui/ui.yaml", "kind: [1]\napiVersion: {}\n", "", ""},
+		"CRD of lists":   {"operator/deploy/crds/odd_crd.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nspec: {versions: {}}\n", "SOL321", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := readExample(t, "base.txtar")
@@ -51,6 +54,22 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("got:\n%s\nwant %s in %s: %q", text(findings), test.rule, test.file, test.want)
 			}
 		})
+	}
+}
+
+// TestLongDashboard: paths are not written for all that lies below a long key.
+func TestLongDashboard(t *testing.T) {
+	e := readExample(t, "base.txtar")
+	list := strings.Repeat(`{"expr": "up", "x": {"y": 1}},`, 20_000)
+	dashboard := `{"title": "a", "uid": "a", "panels": [], "` + strings.Repeat("k", 1<<20) + `": [` + list + `{}]}`
+	e.files["monitoring/dashboards/long.json"] = &fstest.MapFile{Data: []byte(dashboard)}
+	target := e.target(t)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	run(t, target)
+	runtime.ReadMemStats(&after)
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 1<<30 {
+		t.Errorf("it allocated %d MiB", allocated>>20)
 	}
 }
 

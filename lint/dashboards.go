@@ -69,6 +69,9 @@ func isDashboard(name string) bool {
 func newDashboard(place target.Place, name, text string, err error) dashboard {
 	d := dashboard{place: place, stem: strings.TrimSuffix(name, ".json"), text: text, err: err}
 	if d.err == nil {
+		d.err = schema.CheckYAML(place.File, []byte(text)) // JSON takes as much memory as YAML
+	}
+	if d.err == nil {
 		d.err = json.Unmarshal([]byte(text), &d.content)
 	}
 	if d.err == nil && d.content == nil {
@@ -105,6 +108,10 @@ func checkDashboards(ctx context.Context, t *subject, r *Reporter) {
 	for _, d := range dashboards(ctx, t) {
 		switch {
 		case d.err != nil:
+			if problems := schema.Problems(d.err); len(problems) > 0 {
+				r.Report(d.place, "make several dashboards of it", "%s", problems[0].Message)
+				continue
+			}
 			r.Report(d.place, "export the dashboard again", "not a JSON object: %v", d.err)
 		case d.content["title"] == nil && d.content["dashboard"] != nil:
 			r.Report(d.place, "keep what is in the field dashboard only", "the dashboard is wrapped in a field named dashboard")
@@ -151,7 +158,11 @@ func walkDataSources(dashboard any, see func(at, name string)) {
 	})
 }
 
-const maxDashboardDepth = 64
+// What is looked at of a dashboard.
+const (
+	maxDashboardDepth = 64
+	maxDashboardPath  = 1000 // bytes; of a longer path the end is left out
+)
 
 // variable matches $name, ${name}, ${name:format} and [[name]], but not the $1 and the $ of regular expressions.
 var variable = regexp.MustCompile(`\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)[^}]*\}|\[\[([A-Za-z_]\w*)[^\]]*\]\]`)
@@ -235,7 +246,8 @@ func walkFields(value any, at string, depth int, see func(at, key string, value 
 	switch v := value.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			here := strings.TrimPrefix(at+"."+key, ".")
+			here := strings.TrimPrefix(at+"."+report.Cut(key, maxDashboardPath), ".")
+			here = report.Cut(here, maxDashboardPath)
 			see(here, key, v[key])
 			walkFields(v[key], here, depth+1, see)
 		}
