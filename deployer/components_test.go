@@ -136,6 +136,38 @@ func TestChartsAskOnce(t *testing.T) {
 	}
 }
 
+// TestAddHostileChart: a chart that would end the program, or take all memory, ends add with an error that names the template, and nothing changes.
+func TestAddHostileChart(t *testing.T) {
+	for name, template := range map[string]string{
+		"endless": "a: b\n{{- $t := dict }}{{ set $t `t` $t }}",
+		"large":   "a: b\n{{ $s := repeat 1000000 `0123456789` }}{{ join $s (list 1 2 3 4) }}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployertest.New(t)
+			b.Activated(shop, "1.0.0", parts(t, map[string]string{
+				"charts/db.tgz": deployertest.Chart(t, "db", map[string]string{"templates/db.yaml": template}),
+			}))
+			before := objects(b)
+			_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{})
+			if err == nil || !strings.Contains(err.Error(), "db/templates/db.yaml:2:") {
+				t.Errorf("err = %v", err)
+			}
+			if diff := cmp.Diff(before, objects(b)); diff != "" {
+				t.Errorf("what there is (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// objects are the names of what the cluster has of the kinds that add could have changed.
+func objects(b *deployertest.Bed) map[string][]string {
+	found := map[string][]string{}
+	for _, kind := range []string{"ConfigMap", "Secret", "Namespace", "ServiceAccount", "Role", "RoleBinding", "Deployment"} {
+		found[kind] = b.Server.Names(kind)
+	}
+	return found
+}
+
 // TestDefaultAgain: what was chosen by name is forgotten, and decided by profiles again.
 func TestDefaultAgain(t *testing.T) {
 	b := deployertest.New(t)
