@@ -264,7 +264,7 @@ func portsOf(s types.ServiceConfig) []composePort {
 
 // addServices makes a Service for each name under which others reach a service.
 func (c *composer) addServices(name string, s types.ServiceConfig) error {
-	names := []string{name}
+	names := []string{name, s.ContainerName}
 	for _, network := range sortedKeys(s.Networks) {
 		if s.Networks[network] != nil {
 			names = append(names, s.Networks[network].Aliases...)
@@ -280,7 +280,8 @@ func (c *composer) addServices(name string, s types.ServiceConfig) error {
 		spec["clusterIP"] = "None" // its pods are reached at every port
 	}
 	for _, called := range names {
-		if c.names[called] || validName(called) != called {
+		_, isService := c.project.Services[called]
+		if called == "" || c.names[called] || validName(called) != called || isService && called != name {
 			continue
 		}
 		c.names[called] = true
