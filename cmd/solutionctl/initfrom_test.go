@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+	"log"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -22,7 +24,7 @@ import (
 
 // TestPullChart pulls a chart from a registry, and refuses an image.
 func TestPullChart(t *testing.T) {
-	server := httptest.NewServer(registry.New())
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	host := strings.TrimPrefix(server.URL, "http://")
 	packed, _, err := chart.Pack(fstest.MapFS{"Chart.yaml": {Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0+x\n")}})
