@@ -49,6 +49,10 @@ func marshal(value any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return encodeNode(node)
+}
+
+func encodeNode(node *yaml.Node) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)
 	encoder.SetIndent(2)
@@ -226,4 +230,27 @@ func yaml11(s string) string {
 		}
 	}
 	return ""
+}
+
+// JSONToYAML writes a JSON document as YAML, with its fields in the same order.
+func JSONToYAML(data []byte) ([]byte, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil { // JSON is YAML
+		return nil, fmt.Errorf("read JSON: %w", err)
+	}
+	inBlocks(&document)
+	return encodeNode(&document)
+}
+
+// inBlocks gives nodes the style of documents that people write. Empty lists and maps have no other than theirs.
+func inBlocks(node *yaml.Node) {
+	switch {
+	case node.Kind == yaml.ScalarNode && node.Tag == "!!str":
+		*node = *stringNode(node.Value)
+	case len(node.Content) > 0 || node.Kind == yaml.ScalarNode:
+		node.Style = 0
+	}
+	for _, child := range node.Content {
+		inBlocks(child)
+	}
 }

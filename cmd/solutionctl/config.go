@@ -12,7 +12,7 @@ func newConfigCommand(a *app) *cobra.Command {
 	var changed bool
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Print every setting and where its value came from",
+		Short: "Print every setting and the source of its value",
 		Long: `Print every setting, its value and where the value came from.
 
 Every flag of every command is a setting, but for those that accept a loss or a risk, such as --allow, --adopt or

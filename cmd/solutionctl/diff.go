@@ -17,7 +17,7 @@ import (
 func newDiffCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "diff FROM TO",
-		Short: "Say what changed between two archives",
+		Short: "Show what changed between two archives",
 		Long: `Say what changed from one archive to another: images, layers, CRD versions, roles and files, and what the second can do
 to a cluster that the first cannot (see inspect --powers). The exit status is 0 when they have the same content and 3 when
 they differ.`,

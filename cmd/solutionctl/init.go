@@ -35,7 +35,7 @@ func newInitCommand(a *app) *cobra.Command {
 	var f initFlags
 	cmd := &cobra.Command{
 		Use:   "init DIR",
-		Short: "Make a new project that builds",
+		Short: "Create a project that builds",
 		Long: `Make a new project in a directory. The Solution is named after the directory. Existing files are not overwritten.
 
 With --from, the project is made of what you have, and each SOURCE becomes a component. What a SOURCE is, its content says:

@@ -32,7 +32,7 @@ func newInspectCommand(a *app) *cobra.Command {
 	var f inspectFlags
 	cmd := &cobra.Command{
 		Use:   "inspect ARCHIVE [PATH]",
-		Short: "Show what is in an archive, or take something out of it",
+		Short: "Show the contents of an archive, or extract a file",
 		Long: `Show what is in an archive: its manifest, components and what each waits for, images with their digests and platforms,
 CRDs, roles and files. Layers are not read, so this takes milliseconds whatever the size.
 

@@ -28,7 +28,7 @@ func newKeygenCommand(a *app) *cobra.Command {
 	var flags keyFlags
 	cmd := &cobra.Command{
 		Use:   "keygen NAME",
-		Short: "Make a key pair to sign archives with",
+		Short: "Create a key pair for signing archives",
 		Long: `Make an ECDSA P-256 key pair: NAME.key, which is encrypted with a password and readable by you only, and NAME.pub,
 which you give to those who verify. Both have cosign's format. Existing files are never overwritten.
 

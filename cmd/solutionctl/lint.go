@@ -22,7 +22,7 @@ func newLintCommand(a *app) *cobra.Command {
 	var f lintFlags
 	cmd := &cobra.Command{
 		Use:   "lint [PATH...]",
-		Short: "Judge projects and archives before they leave",
+		Short: "Check projects and archives for mistakes",
 		Long: `Judge whether Solutions follow the requirements. A PATH is a project, an archive, or a directory with the content of
 an archive; without one, it is the project in the current directory. A project is judged as the archive that would be
 built of it.
@@ -42,7 +42,7 @@ a note names them; build the project and judge the archive.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.judge(cmd.Context(), args, f) },
 	}
 	flags := cmd.Flags()
-	cli.AddChoice(cmd, flags, &a.Output, "output", "o", "format of the result", "text", "json", "sarif", "github")
+	cli.AddChoice(cmd, flags, &a.Output, "output", "o", "format of the result", "text", "json", "yaml", "sarif", "github")
 	flags.StringVar(&f.failOn, "fail-on", "", "lowest `severity` that makes the command fail: error (default) or warning")
 	flags.StringSliceVar(&f.Enable, "enable", nil, "apply these rules or groups: `ID|GROUP`")
 	flags.StringSliceVar(&f.Disable, "disable", nil, "do not apply these rules or groups: `ID|GROUP`")

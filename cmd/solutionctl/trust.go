@@ -18,7 +18,7 @@ type storeFlags struct{ dir, state, endorsedBy string }
 
 func newTrustCommand(a *app) *cobra.Command {
 	var f storeFlags
-	group := cli.NewGroup("trust", "Decide whose signatures count",
+	group := cli.NewGroup("trust", "Manage the trusted keys",
 		newTrustAddCommand(a, &f), newTrustListCommand(a, &f), newTrustExportCommand(a, &f),
 		newTrustImportCommand(a, &f), newTrustRevokeCommand(a, &f), newTrustRemoveCommand(a, &f))
 	group.PersistentFlags().StringVar(&f.dir, "trust-dir", "", "the trust store, a `DIRECTORY`")
@@ -128,7 +128,7 @@ func newTrustRevokeCommand(a *app, f *storeFlags) *cobra.Command {
 	var more trust.Revocations
 	var dryRun bool
 	cmd := &cobra.Command{
-		Use: "revoke", Short: "Issue the next list of what is not trusted any more, signed with the root key",
+		Use: "revoke", Short: "Issue the next revocation list, signed with the root key",
 		Long: `Issue the next list of what is not trusted any more: what the present list of the trust store says, and what is named
 here. It is signed with the root key; others import it with 'solutionctl trust import'. What was revoked stays revoked.`,
 		Example: "  solutionctl trust revoke --root-key root.key --minimum-version acme-db=1.4.0", Args: cli.ExactArgs(),

@@ -20,7 +20,7 @@ func newVerifyCommand(a *app) *cobra.Command {
 	var full bool
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
-		Short: "Check who has signed an archive, and that it was not changed",
+		Short: "Verify the signature and the content of an archive",
 		Long: `Check an archive against the signatures beside it, FILE.sigstore.json and FILE.*.sigstore.json, and against the trust
 store. No network is used. The exit status tells what is wrong: 4 not trusted, 5 altered, 6 refused; see
 'solutionctl help errors' and docs/guides/verifying.md.`,

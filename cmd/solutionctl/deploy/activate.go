@@ -15,7 +15,7 @@ import (
 func newActivateCommand(a *cli.App) *verb {
 	cmd := &cobra.Command{
 		Use:   "activate SOLUTION [VERSION]",
-		Short: "Make an imported version the active one of the cluster",
+		Short: "Activate an imported version in the cluster",
 		Long: `Make one imported version of a Solution the active one: apply its CustomResourceDefinitions and what else belongs to the
 whole cluster. Without VERSION, or with "latest", that is the highest release.
 
@@ -39,7 +39,7 @@ solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to
 		return d.Activate(ctx, o)
 	})
 	cmd.Flags().BoolVar(&c.clusterWide, "cluster-wide", false, "approve of its own accounts' rights on the whole cluster, and of a say in changes of it, as this version has them")
-	cmd.Flags().BoolVar(&c.protect, "protect-crds", false, "let nobody delete the custom resource definitions unless an annotation allows it")
+	cmd.Flags().BoolVar(&c.protect, "protect-crds", false, "refuse deletion of the CustomResourceDefinitions unless an annotation allows it")
 	takesArguments(cmd, c.run, c.completeImported, solutionAlone, versionArgument.orNone())
 	return c.verb
 }

@@ -18,7 +18,7 @@ import (
 func newAlertsCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alerts [ENVIRONMENT [SOLUTION]]",
-		Short: "Show which alerts Prometheus has about Solutions",
+		Short: "Show the alerts of Prometheus about Solutions",
 		Long: `Show the alerts that fire, or are about to, for Solutions, environments and solutionctl itself: everywhere, in one environment, or
 for one Solution in it. What else a Prometheus tells of the cluster is not shown.
 

@@ -11,7 +11,7 @@ import (
 
 // newAppCommand returns the commands for those who run applications and need not know Kubernetes.
 func newAppCommand(a *cli.App) *cobra.Command {
-	group := cli.NewGroup("app", "Create, change and look after the applications of an environment",
+	group := cli.NewGroup("app", "Manage the applications of an environment",
 		newAppFieldsCommand(a),
 		newAppCreateCommand(a),
 		newAppListCommand(a),
@@ -20,6 +20,7 @@ func newAppCommand(a *cli.App) *cobra.Command {
 		newAppScaleCommand(a),
 		newAppDeleteCommand(a),
 	)
+	group.Aliases = []string{"apps", "application", "applications"}
 	group.Long = `Create, change and look after the applications that the Solutions of an environment run: the custom resources of their
 operators. What can be filled in, with which limits and defaults, comes from the Solution itself: see 'app fields'. Values
 are checked before they are sent.`

@@ -32,7 +32,7 @@ func newAppSetCommand(a *cli.App) *cobra.Command {
 
 func newAppScaleCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "scale ENVIRONMENT NAME REPLICAS", Short: "Change how many servers an application has",
+		Use: "scale ENVIRONMENT NAME REPLICAS", Short: "Change the number of replicas of an application",
 		Args: cli.ExactArgs("ENVIRONMENT", "NAME", "REPLICAS"), Example: "  solutionctl deploy app scale test shop 3",
 	}
 	f := addAppChangeFlags(a, cmd)
@@ -50,7 +50,7 @@ func newAppScaleCommand(a *cli.App) *cobra.Command {
 
 func newAppDeleteCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "delete ENVIRONMENT NAME", Short: "Delete an application with everything that belongs to it",
+		Use: "delete ENVIRONMENT NAME", Short: "Delete an application and its objects",
 		Args: cli.ExactArgs("ENVIRONMENT", "NAME"), Example: "  solutionctl deploy app delete test shop --yes",
 	}
 	f := addAppChangeFlags(a, cmd)

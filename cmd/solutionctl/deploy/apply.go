@@ -22,7 +22,7 @@ import (
 func newApplyCommand(a *cli.App) *verb {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
-		Short: "Make this host, the cluster or an environment have what a document says",
+		Short: "Apply a configuration file to this host, the cluster or an environment",
 		Long: `Make this host and the cluster have what a SolutionsConfiguration says: import the archives that it lists, activate the
 versions that it names, deactivate the Solutions that it does not name, and unimport what it does not list. Both forms of the
 file are understood.

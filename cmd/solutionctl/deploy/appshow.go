@@ -54,7 +54,7 @@ func printApps(w *console.Stream, apps *schema.AppList, environment string) erro
 
 func newAppGetCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "get ENVIRONMENT NAME", Short: "Show an application: its values, how it is and what belongs to it",
+		Use: "get ENVIRONMENT NAME", Short: "Show an application: its values, health and objects",
 		Args: cli.ExactArgs("ENVIRONMENT", "NAME"), Example: "  solutionctl deploy app get test shop --events",
 	}
 	f := addAppFlags(a, cmd)
@@ -149,7 +149,7 @@ func valueLines(prefix string, values map[string]any) []string {
 
 func newAppFieldsCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "fields ENVIRONMENT [KIND]", Short: "Show what can be filled in for an application", Args: cli.OptionalArgs([]string{"ENVIRONMENT"}, "KIND"),
+		Use: "fields ENVIRONMENT [KIND]", Short: "Show the fields of an application", Args: cli.OptionalArgs([]string{"ENVIRONMENT"}, "KIND"),
 		Example: "  solutionctl deploy app fields test",
 	}
 	f := addClusterFlags(a, cmd)

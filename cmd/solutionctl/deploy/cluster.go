@@ -51,7 +51,7 @@ func (f *clusterFlags) addWaitFlags(cmd *cobra.Command) {
 }
 
 func (f *clusterFlags) addLockWait(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&f.lockWait, "lock-wait", 0, "wait for `DURATION` when somebody else is at work")
+	cmd.Flags().DurationVar(&f.lockWait, "lock-wait", 0, "wait for `DURATION` when another operation holds the lock")
 }
 
 func (f *clusterFlags) clusterOptions() cluster.Options {

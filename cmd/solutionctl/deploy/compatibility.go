@@ -19,7 +19,7 @@ import (
 func newCompatibilityCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compatibility SOLUTION",
-		Short: "Show which versions can be active beside what environments run",
+		Short: "Show which versions can be active beside the deployed ones",
 		Long: `Show what would become of the operators in all environments, and of the objects that are stored, with each imported
 version as the active one. All versions share the custom resource definitions of the cluster.
 
@@ -46,7 +46,7 @@ func (f *clusterFlags) compatibility(ctx context.Context, args []string) error {
 // explain prints what stands behind a refusal in front of it: all versions, and the environments that hold one up.
 func (f *clusterFlags) explain(err error) error {
 	refused, ok := errors.AsType[*definitions.IncompatibleError](err)
-	if !ok || refused.Compatibility == nil || f.Output == "json" {
+	if !ok || refused.Compatibility == nil || f.ForMachines() {
 		return err
 	}
 	f.Sink.Close()

@@ -18,7 +18,7 @@ import (
 func newComponentsCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "components ENVIRONMENT SOLUTION",
-		Short: "Show what a Solution in an environment is made of, and how each part is",
+		Short: "Show the components of a Solution in an environment and their health",
 		Long: `Show the components of a Solution that is deployed in an environment: what waits for what, which of them were chosen, and how
 they are. Below each component stands what it waits for. With --output dot or mermaid the graph is printed for Graphviz or Mermaid.`,
 		Example: `  solutionctl deploy components prod cloud
@@ -26,7 +26,7 @@ they are. Below each component stands what it waits for. With --output dot or me
 	}
 	c := &componentsView{clusterFlags: addClusterFlags(a, cmd)}
 	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "in this `NAMESPACE` of the environment")
-	cli.AddChoice(cmd, cmd.Flags(), &a.Output, "output", "o", "format of the result; dot and mermaid are for pictures", "text", "json", "dot", "mermaid")
+	cli.AddChoice(cmd, cmd.Flags(), &a.Output, "output", "o", "format of the result; dot and mermaid are for pictures", "text", "json", "yaml", "dot", "mermaid")
 	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument)
 	return cmd
 }

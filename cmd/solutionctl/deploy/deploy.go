@@ -20,12 +20,13 @@ func NewCommand(a *cli.App) *cobra.Command {
 	cli.AddSection(group, "Run", newAppCommand(a), newStatusCommand(a), newAlertsCommand(a), newComponentsCommand(a), newHistoryCommand(a), newUICommand(a), newHostdCommand(a))
 	cli.AddSection(group, "Change versions",
 		newCompatibilityCommand(a), newUpgradeCommand(a).change(), newDowngradeCommand(a).change(), newRollbackCommand(a).change())
-	cli.AddSection(group, "Find and mend what is wrong",
+	cli.AddSection(group, "Find and fix problems",
 		newDoctorCommand(a), newDeployDiffCommand(a), newRepairCommand(a).change(), newResumeCommand(a), newSupportBundleCommand(a))
-	cli.AddSection(group, "Take away", newRemoveCommand(a).change(), newDeactivateCommand(a).change(), newUnimportCommand(a), newPurgeCommand(a))
-	group.Long = `Import Solutions into a cluster without internet, activate them and deploy them in environments.
+	cli.AddSection(group, "Remove", newRemoveCommand(a).change(), newDeactivateCommand(a).change(), newUnimportCommand(a), newPurgeCommand(a))
+	group.Long = `Import Solutions into a cluster without internet, activate them and deploy them in environments. 'deploy install' does all of it
+on a site with one host.
 
-Commands that change the cluster first read, judge and plan, and change nothing when anything stands against it. One that
-was interrupted is simply run again. The commands and flags of MetalK8s' solutions.sh are understood, too.`
+A command that changes the cluster reads, checks and plans first. If the check fails, it changes nothing. If it is interrupted, run
+the same command again. The commands and flags of MetalK8s' solutions.sh are accepted, too.`
 	return group
 }

@@ -12,7 +12,7 @@ import (
 func newDeployDiffCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [ENVIRONMENT [SOLUTION]]",
-		Short: "Say how the cluster differs from what was deployed",
+		Short: "Show differences between the cluster and what was deployed",
 		Long: `Compare what was deployed with what the cluster has now: fields that were deployed and that somebody has changed, with
 who and when, and objects that are gone. What others have added to an object is no difference, and neither is a number of
 replicas that somebody else has set. It needs no right to change anything. The exit status is 3 when there are differences.`,

@@ -22,7 +22,7 @@ import (
 func newDoctorCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for what stands against working with this host and the cluster",
+		Short: "Check this host and the cluster for problems",
 		Long: `Look for what stands against working with this host and the cluster, before something is changed. On this host: the
 store and its free space, MetalK8s' configuration, certificates and, where it is a node, whether its container runtime
 knows the registry. In the cluster: the version and the clock of the API server, APIs, webhooks and conversions whose

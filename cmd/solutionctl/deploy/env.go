@@ -17,7 +17,7 @@ import (
 func newEnvCommand(a *cli.App) *cobra.Command {
 	group := cli.NewGroup("env", "Create, show and delete environments",
 		newEnvCreateCommand(a, "create"), newEnvListCommand(a), newEnvShowCommand(a), newEnvDeleteCommand(a, "delete"))
-	group.Aliases = []string{"environment"}
+	group.Aliases = []string{"environment", "environments"}
 	group.Long = `Create, show and delete environments: namespaces under one name, in which Solutions are deployed side by side without
 getting in each other's way. MetalK8s' tools know the same environments.`
 	return group

@@ -18,7 +18,7 @@ import (
 
 func newEnvListCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "list", Aliases: []string{"ls"}, Short: "List the environments and which Solutions they ask for",
+		Use: "list", Aliases: []string{"ls"}, Short: "List the environments and their Solutions",
 		Example: "  solutionctl deploy env list",
 	}
 	f := addClusterFlags(a, cmd)
@@ -78,7 +78,7 @@ func printEnvironments(w *console.Stream, list *schema.EnvironmentList) error {
 
 func newEnvShowCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "show ENVIRONMENT", Short: "Show what is deployed in an environment, and how it is",
+		Use: "show ENVIRONMENT", Short: "Show the deployments of an environment and their health",
 		Long: `Show what is deployed in an environment, and how it is; with --members, also who has which role in its namespaces.
 
 Who may see only a part of it sees that part, and is told what else there is and which right is missing. Who may not list

@@ -19,7 +19,7 @@ import (
 func newHistoryCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [ENVIRONMENT [SOLUTION]]",
-		Short: "Show what was done to the cluster, when and by whom",
+		Short: "Show past operations with user and time",
 		Long: `Show what was done to the cluster, the newest operation first: everywhere, in one environment, or with one Solution in
 it. The last operations on each Solution in each namespace are remembered, with the reason of those that have failed.`,
 		Example: "  solutionctl deploy history test example-solution",

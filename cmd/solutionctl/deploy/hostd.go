@@ -27,7 +27,7 @@ func newHostdCommand(a *cli.App) *cobra.Command {
 	c := &hostdRun{}
 	cmd := &cobra.Command{
 		Use:   "hostd",
-		Short: "Import archives for a web console that has no rights on this host",
+		Short: "Import archives for a web console without permissions on this host",
 		Long: `Import archives on this host for 'solutionctl deploy ui', which runs as another user: root, on a Unix socket. There are four
 things that can be asked of it: to examine an archive, to import one, to unimport a version, and how that goes on. Whom to
 trust, and what else an import depends on, the flags here and the trust store say, and nobody who asks.

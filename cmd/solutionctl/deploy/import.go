@@ -20,7 +20,7 @@ func newImportCommand(a *cli.App) *cobra.Command {
 	var c archiveImport
 	cmd := &cobra.Command{
 		Use:   "import ARCHIVE...",
-		Short: "Take archives into the store of this host and tell the cluster",
+		Short: "Import archives into the store of this host and record them in the cluster",
 		Long: `Import archives on the host that serves images. Each one is verified as 'solutionctl verify' does, judged by the rules
 of 'solutionctl lint' that matter here, and brought into the store, where only root can change it. All of them are judged
 before the first one is stored. Importing an archive again reads what is in the store and compares it with the signature: when it is

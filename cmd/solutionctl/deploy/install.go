@@ -25,7 +25,7 @@ import (
 func newInstallCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install ARCHIVE... --env ENVIRONMENT",
-		Short: "Install Solutions from archives: import, serve, activate and deploy them",
+		Short: "Install Solutions from archives in one step",
 		Long: `Install Solutions on a site with one host, from archives to running applications. The plan is shown and confirmed first. Each step
 does the work of a single command, and a step that is done is skipped:
 

@@ -24,7 +24,7 @@ import (
 const defaultLoaderFile = "/etc/solutionctl/loader.yaml"
 
 func newLoaderCommand(a *cli.App) *cobra.Command {
-	group := cli.NewGroup("loader", "Bring up what a platform has when it has started",
+	group := cli.NewGroup("loader", "Start a platform's Solutions at boot",
 		newLoaderPlanCommand(a), newLoaderStartCommand(a), newLoaderStatusCommand(a), newLoaderRepairCommand(a), newLoaderStopCommand(a),
 		newLoaderLogsCommand(a), newLoaderPrintCommand(a), newLoaderRunCommand(a))
 	group.Long = `Bring up what a platform has when it has started, without a network and without anything that keeps running: a Job in the cluster
@@ -97,7 +97,7 @@ func (f *loaderFlags) anyLauncher() (*loader.Launcher, error) {
 func newLoaderPlanCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Say what starting the loader would do",
+		Short: "Show what starting the loader would do",
 		Long: `Say what 'deploy loader start' would do, and change nothing: what whoever starts it does, what the Job does, and with which
 rights.`,
 		Example: "  solutionctl deploy loader plan -f loader.yaml",
@@ -121,7 +121,7 @@ rights.`,
 func newLoaderStartCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
-		Short: "Make the cluster have what the configuration says",
+		Short: "Apply the configuration to the cluster",
 		Long: `Make the cluster have what the configuration says. Environments are created and versions activated by this command; everything
 else a Job does, with an account that may do exactly what was planned. The command follows it and ends as it ends.
 
@@ -158,7 +158,7 @@ func (f *clusterFlags) emitProgress(progress *schema.LoadProgress, err error) er
 func newLoaderStatusCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show how far the loader is, and whether what it loaded is ready",
+		Short: "Show the progress of the loader, and the health of what it deployed",
 		Long: `Show how far the loader is. Of a run that has ended well it shows how each part is now.
 
 With --wait it waits until everything that has to be there is ready, and fails with the status of the run when it failed, or with 8
@@ -183,7 +183,7 @@ when the time is up: what a health check of the host needs ('deploy loader print
 func newLoaderRepairCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair",
-		Short: "Bring back what was changed of what was loaded",
+		Short: "Restore objects of the loader's Solutions that were changed or deleted",
 		Long: `Bring back what was changed of what the configuration names: objects that are gone, and fields that somebody has edited. Nothing is
 removed, and definitions are never touched. What is changed again after three repairs is left alone, and whoever changes it is named.
 
@@ -205,7 +205,7 @@ With spec.repair.mode in the configuration a CronJob does the same.`,
 func newLoaderStopCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stop",
-		Short: "End the loader; what it loaded stays",
+		Short: "Stop the loader; its Solutions stay",
 		Long: `End a run that is under way, and repairs. Jobs, accounts and parameters of the loader are removed; what was loaded stays, and the
 next start finishes what was interrupted. A run of 'start --local', on whichever host, ends within seconds, and one that is about to
 begin is waited for, half a minute at least.
@@ -266,7 +266,7 @@ func (f *clusterFlags) printPruned(w *console.Stream, p *schema.LoaderPlan) erro
 func newLoaderLogsCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "logs",
-		Short:   "Show what the last run has written",
+		Short:   "Show the log of the last run",
 		Long:    `Show what the pods of the last run have written, as long as its Job is there (spec.job.ttl in the configuration).`,
 		Example: "  solutionctl deploy loader logs",
 		Args:    cli.ExactArgs(),
@@ -288,7 +288,7 @@ var loaderPrints = []string{"job", "cronjob", "unit", "timer", "greenboot"}
 func newLoaderPrintCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "print " + strings.Join(loaderPrints, "|"),
-		Short: "Print what a platform needs to run the loader itself",
+		Short: "Print the files that start the loader on a platform",
 		Long: `Print what a platform needs to run the loader in its own way, and do nothing.
 
   job        what starts a run, for kubectl apply: the account, its rights, parameters, the Job
@@ -354,7 +354,7 @@ func (f *loaderFlags) printForHost(cmd *cobra.Command, text func(program, file s
 func newLoaderRunCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run --parameters FILE",
-		Short: "Do the work of a run: what the Job calls",
+		Short: "Run the loader in this process, as its Job does",
 		Long: `Do the work of a run, or of a repair, as the parameters say, and write into ConfigMap solutionctl-system/loader how far it is. The Job
 of the loader calls it; people call 'deploy loader start'.`,
 		Example: "  solutionctl deploy loader run --parameters /etc/loader/parameters/parameters.json",

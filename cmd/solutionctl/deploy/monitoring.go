@@ -15,7 +15,7 @@ import (
 )
 
 func newMonitoringCommand(a *cli.App) *cobra.Command {
-	group := cli.NewGroup("monitoring", "Tell Solutions what Prometheus and Grafana look for",
+	group := cli.NewGroup("monitoring", "Configure how Prometheus and Grafana find Solutions",
 		newMonitoringConfigCommand(a), newMonitoringShowCommand(a))
 	group.Long = `Tell Solutions what the Prometheus and the Grafana of this cluster look for. Both find what Solutions bring by labels,
 which differ from site to site: without the right ones nothing is scraped, no alert fires and no dashboard is shown.`
@@ -25,7 +25,7 @@ which differ from site to site: without the right ones nothing is scraped, no al
 func newMonitoringConfigCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Record what Prometheus and Grafana look for",
+		Short: "Record the labels and namespaces that Prometheus and Grafana select",
 		Long: `Record what the Prometheus and the Grafana of this cluster look for. Every Solution that is activated, added or upgraded from
 then on has it; what is deployed has it when it is deployed again, and the command says where that is due.
 
@@ -72,7 +72,7 @@ operator, or for users who may not look for the objects of the operator.`,
 func newMonitoringShowCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show",
-		Short:   "Show what Prometheus and Grafana look for",
+		Short:   "Show the labels and namespaces that Prometheus and Grafana select",
 		Long:    `Show what is recorded of the Prometheus and the Grafana of this cluster.`,
 		Example: "  solutionctl deploy monitoring show",
 		Args:    cli.ExactArgs(),

@@ -24,14 +24,14 @@ type nodeFlags struct {
 }
 
 func newNodeCommand(a *cli.App) *cobra.Command {
-	return cli.NewGroup("node", "Prepare nodes", newNodeConfigCommand(a))
+	return cli.NewGroup("node", "Configure nodes", newNodeConfigCommand(a))
 }
 
 func newNodeConfigCommand(a *cli.App) *cobra.Command {
 	f := &nodeFlags{}
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Make this node's container runtime pull from the registry of Solutions",
+		Short: "Configure this node's container runtime to pull from the registry of Solutions",
 		Long: `Write the files by which containerd or CRI-O finds the registry of Solutions: for containerd, hosts.toml below
 /etc/containerd/certs.d; for CRI-O, a drop-in below /etc/containers. Each node needs this once, and again when the
 registry's endpoints or its CA change. containerd must have config_path set, which needs one restart; after that

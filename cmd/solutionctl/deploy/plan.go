@@ -7,7 +7,7 @@ import (
 )
 
 func newPlanCommand(a *cli.App) *cobra.Command {
-	group := cli.NewGroup("plan", "Say what a command would do, object by object",
+	group := cli.NewGroup("plan", "Show what a command would do, object by object",
 		newActivateCommand(a).plan(), newAddCommand(a).plan(), newApplyCommand(a).plan(), newUpgradeCommand(a).plan(), newDowngradeCommand(a).plan(),
 		newRollbackCommand(a).plan(), newRepairCommand(a).plan(), newRemoveCommand(a).plan(), newDeactivateCommand(a).plan())
 	group.Long = `Say what a command would do, object by object and field by field, and change nothing:

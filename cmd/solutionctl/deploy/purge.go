@@ -13,7 +13,7 @@ import (
 func newPurgeCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge",
-		Short: "Remove what stays in the cluster after everything was removed",
+		Short: "Remove the records that remain after all Solutions were removed",
 		Long: `Remove what this program leaves in a cluster after every Solution was removed and every archive unimported: records, the
 catalogue, the endpoints of the registry, locks, and the namespaces that it made. What it would remove is listed first, and
 asked about.

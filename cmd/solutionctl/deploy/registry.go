@@ -17,7 +17,7 @@ import (
 )
 
 func newRegistryCommand(a *cli.App) *cobra.Command {
-	group := cli.NewGroup("registry", "Tell the cluster where its images are",
+	group := cli.NewGroup("registry", "Manage the endpoints from which nodes pull images",
 		newRegistryAddCommand(a), newRegistryListCommand(a), newRegistryRemoveCommand(a))
 	group.Long = `Tell the cluster at which addresses its nodes find images. Several hosts may serve the same archives, each with a
 certificate authority of its own: the cluster keeps all of them, and 'solutionctl deploy node config' brings them to the
@@ -28,7 +28,7 @@ nodes. Run that on each node after a change here.`
 func newRegistryAddCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add URL...",
-		Short: "Add addresses at which nodes find images",
+		Short: "Add endpoints from which nodes pull images",
 		Long: `Add addresses at which nodes find images. Those of other hosts stay.
 
 On the host where 'solutionctl deploy serve' runs, nothing but its URL is needed: nodes trust its authority. Elsewhere
@@ -73,7 +73,7 @@ func (c *endpointAddition) run(ctx context.Context, urls []string) error {
 func newRegistryRemoveCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove URL...",
-		Short:   "Forget addresses at which nodes found images",
+		Short:   "Remove endpoints from which nodes pull images",
 		Long:    `Forget addresses at which nodes found images, with the authorities that no other address has.`,
 		Example: "  solutionctl deploy registry remove https://10.0.0.1:5000",
 		Args:    cli.AtLeastArgs("URL"),
@@ -91,7 +91,7 @@ func newRegistryRemoveCommand(a *cli.App) *cobra.Command {
 func newRegistryListCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List the addresses at which nodes find images",
+		Short:   "List the endpoints from which nodes pull images",
 		Long:    `List the addresses at which nodes find images. Whether they answer, 'solutionctl deploy doctor' finds out.`,
 		Example: "  solutionctl deploy registry list",
 		Args:    cli.ExactArgs(),

@@ -13,7 +13,7 @@ func newRemoveCommand(a *cli.App) *verb {
 	cmd := &cobra.Command{
 		Use:     "remove ENVIRONMENT SOLUTION",
 		Aliases: []string{"delete-solution", "remove-solution"},
-		Short:   "Take a Solution out of an environment",
+		Short:   "Remove a Solution from an environment",
 		Long: `Remove everything that adding a Solution put into the namespaces of an environment. This is refused while there are
 custom resources of it, because nobody would look after them.
 

@@ -13,7 +13,7 @@ import (
 func newRepairCommand(a *cli.App) *verb {
 	cmd := &cobra.Command{
 		Use:   "repair [ENVIRONMENT [SOLUTION]]",
-		Short: "Bring back what was changed since it was deployed",
+		Short: "Restore objects that were changed or deleted since they were deployed",
 		Long: `Bring back what 'deploy diff' shows, and nothing else: fields that were deployed and that somebody has edited, and objects
 that are gone. Without arguments everything that was deployed is repaired, in all environments and outside of them.
 

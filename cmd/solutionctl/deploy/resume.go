@@ -17,7 +17,7 @@ import (
 func newResumeCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [ENVIRONMENT [SOLUTION]]",
-		Short: "Finish what was begun and has not ended",
+		Short: "List and finish interrupted operations",
 		Long: `Find every operation that was begun and has not ended, say what it is, who began it and when, and finish it: everywhere, in
 one environment, or with one Solution in it. Running the same command again does the same; this is for when nobody remembers
 what it was.

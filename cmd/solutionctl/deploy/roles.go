@@ -15,7 +15,7 @@ import (
 func newRolesCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "roles [SOLUTION]",
-		Short: "Write the roles that importing and deploying a Solution, and running its applications, take",
+		Short: "Generate the RBAC roles needed to import, deploy and run a Solution",
 		Long: `Write roles for those who are no administrators of the cluster, for kubectl apply: the least rights that it takes to deploy every
 imported version of a Solution, and those to run its applications and nothing else.
 

@@ -12,7 +12,7 @@ import (
 func newRollbackCommand(a *cli.App) *verb {
 	cmd := &cobra.Command{
 		Use:   "rollback ENVIRONMENT SOLUTION",
-		Short: "Go back to what an environment had before",
+		Short: "Return a Solution in an environment to its previous revision",
 		Long: `Bring back the objects of a Solution in every namespace of an environment as they were before the last operation, or before
 the one that was begun and did not end well. Solutions that changed in the same run go back together. A second time it
 changes nothing; --revision names another one of 'solutionctl deploy history'.

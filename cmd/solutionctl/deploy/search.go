@@ -17,7 +17,7 @@ import (
 func newSearchCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search [TERM]",
-		Short: "Find versions of Solutions that can be deployed",
+		Short: "Search imported versions of Solutions",
 		Long: `Find imported versions of Solutions, and archives that this host has, by a part of their name, their display name, their
 version or the name of one of their images, as it is in the archive or where it came from. Without TERM, list all.`,
 		Example: "  solutionctl deploy search storage",

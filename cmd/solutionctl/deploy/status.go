@@ -35,8 +35,9 @@ const (
 
 func newStatusCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Show what was imported, what is deployed where, and how it is",
+		Use:     "status",
+		Aliases: []string{"list", "ls"},
+		Short:   "Show imported versions, deployments and their health",
 		Long: `Show what was imported, which versions are active, what is deployed in which environment and how it is: what was begun
 and has not ended, what was changed since it was deployed, and what does not work and why.
 
@@ -63,7 +64,7 @@ cmd_yaml. MetalK8s' configuration is read on this host; where there is none, tha
 	cmd.Flags().StringVar(&c.textfile, "textfile", "", "with --output prometheus, write a `FILE` for node_exporter, NAME.prom")
 	cli.AddChoice(cmd, cmd.Flags(), &c.timer, "print-timer", "", "with --textfile, print units for systemd that run this command every five minutes, and do nothing else", "", "timer", "service")
 	cmd.Flags().Lookup("print-timer").NoOptDefVal = "timer"
-	cli.AddChoice(cmd, cmd.Flags(), &a.Output, "output", "o", "format of the result", "text", "json", formatPillar, formatPrometheus)
+	cli.AddChoice(cmd, cmd.Flags(), &a.Output, "output", "o", "format of the result", "text", "json", "yaml", formatPillar, formatPrometheus)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := c.check(); err != nil {
 			return err

@@ -20,7 +20,7 @@ import (
 func newSupportBundleCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "support-bundle [FILE]",
-		Short: "Collect states, versions and events for somebody who helps",
+		Short: "Collect states, versions and events for the support team",
 		Long: `Write a .tar.gz with what somebody far away needs to understand what is wrong: what the doctor finds, versions, imports,
 environments, the records of what was deployed, and the states of workloads, pods and definitions with their events. It can
 be read without this program; README.txt in it says what is where.

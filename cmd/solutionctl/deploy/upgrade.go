@@ -14,14 +14,14 @@ import (
 )
 
 func newUpgradeCommand(a *cli.App) *verb {
-	return newChangeCommand(a, records.Up, "Replace the version of a Solution in an environment by a higher one",
+	return newChangeCommand(a, records.Up, "Upgrade a Solution in an environment to a higher version",
 		`Replace the version of a Solution in every namespace of an environment by a higher one: without VERSION, as with
 'add', by the active version, with "latest" by the highest release that was imported.`,
 		versionArgument.orNone())
 }
 
 func newDowngradeCommand(a *cli.App) *verb {
-	return newChangeCommand(a, records.Down, "Replace the version of a Solution in an environment by a lower one",
+	return newChangeCommand(a, records.Down, "Downgrade a Solution in an environment to a lower version",
 		"Replace the version of a Solution in every namespace of an environment by a lower one.",
 		versionArgument)
 }

@@ -34,7 +34,7 @@ func (f *verbFlags) addExitStatus(cmd *cobra.Command) {
 
 // addExpect adds the flag of a command that carries out a plan that somebody has seen.
 func (f *verbFlags) addExpect(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.common.Expect, "expect", "", "do nothing unless the plan has this `DIGEST`, which the plan that you have seen ends with")
+	cmd.Flags().StringVar(&f.common.Expect, "expect", "", "apply only if the plan still has this `DIGEST` (last line of 'deploy plan')")
 }
 
 func (f *verbFlags) options() deployer.Options {
@@ -63,14 +63,14 @@ func newClusterVerb(a *cli.App, cmd *cobra.Command) *verb {
 func newVerb(cmd *cobra.Command, cluster *clusterFlags) *verb {
 	v := &verb{verbFlags: verbFlags{clusterFlags: cluster}, cmd: cmd}
 	flags := cmd.Flags()
-	flags.BoolVar(&v.common.Adopt, "adopt", false, "take over objects that exist already and that somebody else made")
-	flags.BoolVar(&v.common.Force, "force-conflicts", false, "take over fields that belong to somebody else")
+	flags.BoolVar(&v.common.Adopt, "adopt", false, "adopt objects that exist already and that another field manager created")
+	flags.BoolVar(&v.common.Force, "force-conflicts", false, "take ownership of fields that belong to another field manager")
 	v.addExitStatus(cmd)
 	return v
 }
 
 func (v *verb) change() *cobra.Command {
-	v.addRun(v.cmd, "only say what would be done, as 'deploy plan' does", "wait until what was deployed is ready")
+	v.addRun(v.cmd, "show the plan and change nothing, as 'deploy plan' does", "wait until what was deployed is ready")
 	for _, add := range v.toChange {
 		add()
 	}

@@ -5,12 +5,14 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"time"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 // App holds the process's streams, environment and clock, and the global flags. New sets the fields up to Version; those of the flags
@@ -49,15 +51,18 @@ func New(in io.Reader, out, err io.Writer, getenv func(string) string, now func(
 	}
 }
 
-// EmitResult writes the result of a command to standard output: value as JSON under --output json, else what text
+// EmitResult writes the result of a command to standard output: value under --output json or yaml, else what text
 // prints. Progress ends here: bars must not be drawn across a result on the same terminal.
 func (a *App) EmitResult(value any, text func(*console.Stream) error) error {
 	a.Sink.Close()
-	if a.Output != "json" {
+	if !a.ForMachines() {
 		return text(a.Out.Text())
 	}
 	return a.EmitJSON(value)
 }
+
+// ForMachines reports whether the result is written for programs.
+func (a *App) ForMachines() bool { return a.Output == "json" || a.Output == "yaml" }
 
 // Emit writes the result of a command as [App.EmitResult] does, unless the command failed.
 func Emit[T any](a *App, result T, err error, print func(*console.Stream, T) error) error {
@@ -67,11 +72,23 @@ func Emit[T any](a *App, result T, err error, print func(*console.Stream, T) err
 	return a.EmitResult(result, func(w *console.Stream) error { return print(w, result) })
 }
 
-// EmitJSON writes a result as JSON.
+// EmitJSON writes a result as JSON, or under --output yaml as YAML.
 func (a *App) EmitJSON(value any) error {
 	a.Sink.Close()
-	encoder := json.NewEncoder(a.Out)
+	var document bytes.Buffer
+	encoder := json.NewEncoder(&document)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	data := document.Bytes()
+	if a.Output == "yaml" {
+		var err error
+		if data, err = schema.JSONToYAML(data); err != nil {
+			return err
+		}
+	}
+	_, err := a.Out.Write(data)
+	return err
 }

@@ -154,6 +154,7 @@ func TestEmitResult(t *testing.T) {
 	for _, test := range []struct{ output, want string }{
 		{"text", "text\n"},
 		{"json", "{\n  \"name\": \"<ui>\"\n}\n"},
+		{"yaml", "name: <ui>\n"},
 	} {
 		out.Reset()
 		a.Output, a.Sink = test.output, console.NewSink(console.None, a.Err, console.Options{})

@@ -17,7 +17,7 @@ import (
 func (a *App) addGlobalFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
-	AddChoice(root, flags, &a.Output, "output", "o", "format of the result", "text", "json")
+	AddChoice(root, flags, &a.Output, "output", "o", "format of the result", "text", "json", "yaml")
 	AddChoice(root, flags, &a.progress, "progress", "", "how progress is shown on standard error", console.Modes()...)
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "show no progress, only errors")
 	flags.BoolVarP(&a.Verbose, "verbose", "v", false, "say more about what is done and why it failed")
