@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,6 +28,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
 	"github.com/solutionctl/solutionctl/sign"
+	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
 // choose puts a file into a field.
@@ -61,7 +64,7 @@ func (r *breaking) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestUpload sends an archive by mouse, and loses the connection on the way.
+// TestUpload sends an archive by mouse, and loses the connection on the way, and once more when the page asks for the judgement.
 func TestUpload(t *testing.T) {
 	b := open(t)
 	api, vendor, dir := clustertest.Start(t), deployertest.NewVendor(t), t.TempDir()
@@ -71,10 +74,21 @@ func TestUpload(t *testing.T) {
 	}
 	places := host.Places{Store: filepath.Join(dir, "store"), Configuration: filepath.Join(dir, "solutions.yaml"), Nginx: filepath.Join(dir, "nginx")}
 	var c *console.Console
-	var pieces atomic.Int32
+	var pieces, judgements atomic.Int32
+	listening := make(chan struct{})
+	listens := sync.OnceFunc(func() { close(listening) })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPatch && pieces.Add(1) == 1 {
 			r.Body = &breaking{r.Body, 10 << 20}
+		}
+		if strings.HasPrefix(r.URL.Path, "/import/") && r.Method == http.MethodGet {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/events"):
+				listens()
+			case r.Header.Get("Sec-Fetch-Dest") == "empty" && judgements.Add(1) == 1:
+				http.Error(w, "a proxy has no time", http.StatusBadGateway)
+				return
+			}
 		}
 		c.ServeHTTP(w, r)
 	}))
@@ -84,7 +98,12 @@ func TestUpload(t *testing.T) {
 		Connect: func(session.Token) (*cluster.Cluster, error) { return connect() },
 		Archives: &hostd.Desk{
 			Open: func() (*host.Host, error) { return host.Open(places) }, Connect: func(string) (*cluster.Cluster, error) { return connect() },
-			Options: host.ImportOptions{State: filepath.Join(dir, "state.json"), Trusted: vendor.Trusted, Mount: host.MountNever},
+			Options: host.ImportOptions{State: filepath.Join(dir, "state.json"), Mount: host.MountNever, Trusted: func() (*trust.Store, error) {
+				if pieces.Load() > 0 {
+					<-listening // the judgement comes when the page waits for it
+				}
+				return vendor.Trusted()
+			}},
 			Version: "1.0.0-test", Host: "here", Now: time.Now,
 		},
 		Uploads: filepath.Join(dir, "uploads"), Origin: server.URL, Links: true, Version: "1.0.0-test", Host: "here", Now: time.Now,
@@ -128,6 +147,9 @@ func TestUpload(t *testing.T) {
 	b.find("heading", "Who signed it")
 	if n := pieces.Load(); n < 3 {
 		t.Errorf("%d pieces were sent: the connection was not lost", n)
+	}
+	if judgements.Load() < 2 {
+		t.Error("the page has not asked for the judgement again")
 	}
 	s, err := store.Open(places.Store)
 	if err != nil {

@@ -209,7 +209,8 @@ function fetched() {
     request.responseType = 'document';
     request.onload = () => {
       const page = request.response?.getElementById('main');
-      if (request.status < 400 && page && request.responseURL === location.href.split('#')[0]) resolve(request.response);
+      // After the last event the page is shown whatever came of it: nothing else will tell.
+      if ((request.status < 400 || over && request.status !== 401) && page && request.responseURL === location.href.split('#')[0]) resolve(request.response);
       else reject(request);
     };
     request.onerror = reject;
@@ -235,6 +236,7 @@ async function refresh() {
   } catch (request) {
     if (request.status === 401 || request.status < 400 && request.response?.body?.className === 'alone') leave(); // the page for nobody
     stale.textContent = left ? '' : words.lost;
+    if (over && !left) setTimeout(refresh, 2000);
   }
   refreshing = false;
   if (again) { again = false; refresh(); }
