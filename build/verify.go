@@ -11,7 +11,7 @@ import (
 )
 
 // Verify proves that r holds, byte for byte, what this plan writes: it reads every source again, keeps nothing and
-// compares. Used with a second plan, made anew, it proves that a project builds reproducibly. An implanted checksum is
+// compares. Used with a second plan, made again, it proves that a project builds reproducibly. An implanted checksum is
 // not compared; it follows from the other bytes.
 func (p *Plan) Verify(ctx context.Context, r io.ReaderAt, size int64) error {
 	if size != p.image.Size() {

@@ -185,7 +185,7 @@ type placement struct {
 	memories map[engine.Key]memory // of the charts, in the namespace that is planned
 	// drawn are the components whose objects are others in each plan, and what else they follow from.
 	drawn   map[engine.Key]string
-	rotated []string    // Secrets and ConfigMaps of the namespace that is planned whose values are drawn anew, as [render.Rotations] names them
+	rotated []string    // Secrets and ConfigMaps of the namespace that is planned whose values are generated again, as [render.Rotations] names them
 	taken   []*takeover // from Helm
 	// foreign are the images that no archive has, by the component whose chart names them.
 	foreign map[string][]images.Use

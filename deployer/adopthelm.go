@@ -211,12 +211,12 @@ func (d *Deployer) renderTaken(ctx context.Context, one *placement, settings ren
 		return rendered, nil
 	}
 	return nil, report.Errorf(report.Refused, "component %s: the chart draws at random what Helm has put into %s, and what it has drawn cannot be found again", t.component, strings.Join(lost, ", ")).
-		WithHint("give the chart what is there, with %s, or have it drawn anew with all that is random: %s",
+		WithHint("give the chart what is there, with %s, or have it generated again with all that is random: %s",
 			report.Accept("values", "FILE"), report.Accept("rotate", t.component).About(lost...))
 }
 
 // redrawn names what would get another random value than what is there: what differs from one rendering to another one as well. Renewed
-// tells that certificates had to be made anew.
+// tells that certificates had to be made again.
 func redrawn(objects, others []*unstructured.Unstructured, live map[schema.ObjectRef]*unstructured.Unstructured, renewed bool) (names []string) {
 	again := map[schema.ObjectRef]map[string]string{}
 	for _, other := range others {

@@ -180,7 +180,7 @@ var wantAdopted = map[string]any{
 	"pending": false, "helm": false,
 }
 
-// TestAdoptHelm: what Helm has deployed becomes a component, with its values and passwords, and without a pod that starts anew.
+// TestAdoptHelm: what Helm has deployed becomes a component, with its values and passwords, and without a pod that starts again.
 func TestAdoptHelm(t *testing.T) {
 	b := installed(t, "")
 	b.Imported(shop, "1.1.0", charted(t, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: more}}\n"))

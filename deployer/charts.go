@@ -86,7 +86,7 @@ func (d *Deployer) renderChart(ctx context.Context, one *placement, settings ren
 	return notices, d.checkDefined(ctx, one, name, rendered.Definitions)
 }
 
-// noteDrawn notes of a component for which something was drawn anew what its objects follow from besides: they are others in each
+// noteDrawn notes of a component for which something was generated again what its objects follow from besides: they are others in each
 // plan.
 func (o *placement) noteDrawn(key engine.Key, remembered *chart.Memo, memory *render.Memory) error {
 	if reflect.DeepEqual(remembered, memory.Memo) || remembered == nil && len(memory.Memo.Values) == 0 {

@@ -285,7 +285,7 @@ func TestPasswordsStay(t *testing.T) {
 	must(b, choose(t, "1.0.0", values("db", map[string]any{"size": 3}, false)))
 	same("with another value")
 	rotated := must(b, choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"db"} }))
-	if said := strings.Join(rotated.Notices, "\n"); !strings.Contains(said, "new values are drawn for Secret site/db-password") {
+	if said := strings.Join(rotated.Notices, "\n"); !strings.Contains(said, "new values are generated for Secret site/db-password") {
 		t.Errorf("nothing names what has another password: %q", said)
 	}
 	if got := state(b)["db-password"]; got == password {
@@ -301,7 +301,7 @@ func TestPasswordsStay(t *testing.T) {
 	}
 }
 
-// TestPlansThatDraw: what is drawn anew in each plan does not make it another one; what the site says does.
+// TestPlansThatDraw: what is generated again in each plan does not make it another one; what the site says does.
 func TestPlansThatDraw(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))
@@ -324,8 +324,8 @@ func TestPlansThatDraw(t *testing.T) {
 	if _, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Expect: first}); err != nil {
 		t.Fatal(err)
 	}
-	if anew := digest(rotate); digest(rotate) != anew || anew == digest(add("1.0.0")) {
-		t.Error("drawing anew is not one plan, or the same as drawing nothing")
+	if again := digest(rotate); digest(rotate) != again || again == digest(add("1.0.0")) {
+		t.Error("drawing again is not one plan, or the same as drawing nothing")
 	}
 }
 
@@ -343,7 +343,7 @@ func TestSiteValues(t *testing.T) {
 		{"one value", values("db", map[string]any{"size": 3}, false), "map[primary:a size:3 standby:b]"},
 		{"nothing again", nil, "map[primary:a size:3 standby:b]"},
 		{"a value deep in a table", values("db", map[string]any{"hosts": map[string]any{"standby": "c"}}, false), "map[primary:a size:3 standby:c]"},
-		{"all anew", values("db", map[string]any{"size": 2}, true), "map[primary:a size:2 standby:b]"},
+		{"all again", values("db", map[string]any{"size": 2}, true), "map[primary:a size:2 standby:b]"},
 	} {
 		b.Writes()
 		must(b, choose(t, "1.0.0", test.said))

@@ -149,7 +149,7 @@ func (d *Deployer) emptyDefinitions(ctx context.Context, o DeactivateOptions, cr
 	}
 	left, err := d.Definitions.Instances(ctx, crds, "")
 	if err == nil && len(left) > 0 {
-		err = report.Errorf(report.Conflict, "somebody makes custom resources at the same time: %s", definitions.CountText(left)).WithHint("run the command again")
+		err = report.Errorf(report.Conflict, "custom resources were created at the same time: %s", definitions.CountText(left)).WithHint("run the command again")
 	}
 	return err
 }

@@ -150,7 +150,7 @@ func TestEnsureKeepsEdits(t *testing.T) {
 	if done := ensure(t, b, o); !done.Empty() {
 		t.Errorf("there is something to do: %v", done.Parts)
 	}
-	o.Solutions[0].Choice = components.Choice{Components: map[string]bool{"extra": true}} // all of it is put on record anew
+	o.Solutions[0].Choice = components.Choice{Components: map[string]bool{"extra": true}} // all of it is put on record again
 	ensure(t, b, o)
 	if diff, err := b.Diff(t.Context(), survey.Selection{}); err != nil || diff.Empty() {
 		t.Errorf("the edit is no difference any more: %v", err)

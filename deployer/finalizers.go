@@ -143,5 +143,5 @@ func (o *DeleteEnvironmentOptions) orForce(err error) error {
 		return err
 	}
 	return report.Errorf(report.Timeout, "%w", err).
-		WithHint("if nobody will ever remove the finalizers: '%s' lists them, asks, and removes them", o.remedy().With("force-finalizers"))
+		WithHint("if their controllers are gone and never remove the finalizers: '%s' lists them, asks, and removes them", o.remedy().With("force-finalizers"))
 }

@@ -169,7 +169,7 @@ func (g *told) about(key engine.Key, version string) (Rendering, int64) {
 	return Rendering{}, 0
 }
 
-// undrawn are the components among some whose random values the pending revision of a Solution was to draw anew, and has not.
+// undrawn are the components among some whose random values the pending revision of a Solution was to generate again, and has not.
 func (d *Deployer) undrawn(ctx context.Context, own *engine.State, names []string) (left []string, err error) {
 	for _, name := range names {
 		key := engine.Key{Namespace: own.Namespace, Name: own.Name, Component: name}
@@ -226,7 +226,7 @@ func (p Parts) after(earlier Parts) Parts {
 	return p
 }
 
-// mergeSaid are values after those of before, of which those stay that are not said anew.
+// mergeSaid are values after those of before, of which those stay that are not said again.
 func mergeSaid(before, said map[string]SiteValues) map[string]SiteValues {
 	merged := map[string]SiteValues{}
 	maps.Copy(merged, before)

@@ -63,7 +63,7 @@ func TestResumeKnows(t *testing.T) {
 			func(b *deployertest.Bed, before map[string]string) map[string]string {
 				got := state(b)
 				if got["db-password"] == before["db-password"] {
-					b.Error("the password was not drawn anew")
+					b.Error("the password was not generated again")
 				}
 				return got
 			},

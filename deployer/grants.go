@@ -176,7 +176,7 @@ func (g *granting) define(definition *unstructured.Unstructured) {
 	name := definition.GetName()
 	g.served[name] = slices.Compact(slices.Sorted(slices.Values(append(g.served[name], render.ServedVersions(definition)...))))
 	g.wide = append(g.wide, definitions.OnObjects(definition, "get", "list", "watch", "delete")...)
-	if len(g.served[name]) > 1 { // they are stored anew when a version goes
+	if len(g.served[name]) > 1 { // they are stored again when a version goes
 		g.wide = append(g.wide, definitions.MayMigrate(definition)...)
 	}
 	g.kinds = append(g.kinds, definitions.OnObjects(definition, "get", "list", "watch", "create", "patch", "update", "delete")...)

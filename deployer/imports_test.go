@@ -59,7 +59,7 @@ func record(t *testing.T, s *clustertest.Server, text string) {
 		records.ImportsName, cluster.SystemNamespace, base64.StdEncoding.EncodeToString([]byte(text))))
 }
 
-// TestCorruptImports spoils the record of what was imported: only what needs it fails, and imports write it anew.
+// TestCorruptImports spoils the record of what was imported: only what needs it fails, and imports write it again.
 func TestCorruptImports(t *testing.T) {
 	s := clustertest.Start(t)
 	d := connected(t, s)
@@ -89,7 +89,7 @@ func TestCorruptImports(t *testing.T) {
 	}
 
 	notices, err := d.RecordImport(t.Context(), importing(t, "shop", "1.0.0"))
-	if err != nil || !strings.Contains(strings.Join(notices, "\n"), "begins anew with shop-1.0.0: import every other archive again") {
+	if err != nil || !strings.Contains(strings.Join(notices, "\n"), "begins again with shop-1.0.0: import every other archive again") {
 		t.Fatalf("%q, %v", notices, err)
 	}
 	if notices, err = d.RecordImport(t.Context(), importing(t, "bank", "1.0.0")); err != nil || len(notices) > 0 {

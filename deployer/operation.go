@@ -32,7 +32,7 @@ type Options struct {
 	KeepEdits bool
 	NoWait    bool // do not wait until what was deployed is ready
 	Timeout   time.Duration
-	// Replace names objects, as KIND/NAME, that may be deleted and made anew when they cannot be changed in place, where that
+	// Replace names objects, as KIND/NAME, that may be deleted and made again when they cannot be changed in place, where that
 	// loses nothing, and Jobs to run again although they have ended.
 	Replace []string
 	// Allow are powers that are allowed in this run and recorded as approved: each is a NAME, for all of this name, or as [Allowance]
@@ -288,7 +288,7 @@ func recordOf(c schema.Change, namespace string) bool {
 	return c.Object.Namespace == namespace
 }
 
-// draws takes over what a placement noted of components that draw something anew.
+// draws takes over what a placement noted of components that draw something again.
 func (t *task) draws(one *placement) {
 	if t.drawn == nil {
 		t.drawn = map[engine.Key]string{}

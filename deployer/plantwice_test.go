@@ -122,7 +122,7 @@ func filesBelow(t *testing.T, dir string) map[string]string {
 }
 
 // TestPlanTwice: two plans of the same have the same digest, and what was seen is what is done, for every verb: whatever is generated
-// anew in each plan.
+// again in each plan.
 func TestPlanTwice(t *testing.T) {
 	for _, test := range []struct {
 		name, solution, profile string

@@ -17,7 +17,7 @@ import (
 )
 
 // matchComponent compares a component of a version with what is there. What the record of its Solution refers to is taken from
-// there; else the component is rendered again, and a chart without what was drawn for it and what its site has said.
+// there; else the component is rendered again, and a chart without its generated values and what its site has said.
 func (d *Deployer) matchComponent(ctx context.Context, p *render.Payload, settings render.Settings, r brokenRecord) (*candidate, error) {
 	c := &candidate{Match: &engine.Match{}}
 	main := &engine.Release{Key: r.owner.Key, Version: p.Solution.Spec.Version, Operation: schema.VerbRepair}
@@ -84,10 +84,10 @@ func (d *Deployer) keptContent(ctx context.Context, r brokenRecord, release *eng
 	return err == nil, err
 }
 
-// maxRecalls bounds how often a chart is rendered to find out what was drawn for it: each time what follows from what is known by then.
+// maxRecalls bounds how often a chart is rendered to find out its generated values: each time what follows from what is known by then.
 const maxRecalls = 5
 
-// renderAgain renders a chart of which nothing is remembered. What was drawn for it is recalled from what is there, as far as that
+// renderAgain renders a chart of which nothing is remembered. The generated values is recalled from what is there, as far as that
 // can be told, and Secrets keep what they have.
 func (d *Deployer) renderAgain(ctx context.Context, p *render.Payload, settings render.Settings, release *engine.Release) ([]string, error) {
 	_, live, err := d.renderRecalled(ctx, p, settings, &render.Memory{}, release, nil, func(there *unstructured.Unstructured) bool {
@@ -112,7 +112,7 @@ func (d *Deployer) renderAgain(ctx context.Context, p *render.Payload, settings 
 	return notices, nil
 }
 
-// renderRecalled renders a chart again and again until what was drawn for it is recalled from what is there and meant, as far as that can
+// renderRecalled renders a chart again and again until its generated values is recalled from what is there and meant, as far as that can
 // be told. It returns the Secrets and ConfigMaps that are meant, too.
 func (d *Deployer) renderRecalled(ctx context.Context, p *render.Payload, settings render.Settings, memory *render.Memory, release *engine.Release,
 	allows func(schema.Power) bool, meant func(*unstructured.Unstructured) bool,

@@ -17,7 +17,7 @@ import (
 type RepairOptions struct {
 	Options
 	survey.Selection
-	// Yield leaves to others what they apply, or have made anew, and brings back all else. What was left is kept, with a note.
+	// Yield leaves to others what they apply, or have made again, and brings back all else. What was left is kept, with a note.
 	Yield bool
 }
 

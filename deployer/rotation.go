@@ -10,8 +10,8 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/render"
 )
 
-// restart makes the pods of a Solution in a namespace start anew that read passwords and certificates which its charts have drawn anew.
-// The notices name them, and what the user has to start anew.
+// restart makes the pods of a Solution in a namespace start again that read passwords and certificates which its charts have generated again.
+// The notices name them, and what the user has to start again.
 func (o *placement) restart(releases []engine.Release) (notices []string, err error) {
 	rotations := render.Rotations{}
 	for _, m := range o.memories {
@@ -29,13 +29,13 @@ func (o *placement) restart(releases []engine.Release) (notices []string, err er
 		return nil, nil
 	}
 	slices.Sort(o.rotated)
-	text := fmt.Sprintf("new values are drawn for %s", strings.Join(o.rotated, ", "))
+	text := fmt.Sprintf("new values are generated for %s", strings.Join(o.rotated, ", "))
 	if len(started) > 0 {
-		text += fmt.Sprintf("; the pods of %s start anew, as they read them", strings.Join(started, ", "))
+		text += fmt.Sprintf("; the pods of %s start again, as they read them", strings.Join(started, ", "))
 	}
 	notices = append(notices, text)
 	if len(left) > 0 {
 		notices = append(notices, fmt.Sprintf("%s: pods that read the old values keep them until you delete them", strings.Join(left, ", ")))
 	}
-	return append(notices, "what is not part of the Solution and reads "+strings.Join(o.rotated, ", ")+" has to be started anew by you"), nil
+	return append(notices, "restart workloads outside the Solution that read "+strings.Join(o.rotated, ", ")), nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 )
 
-// TestRotate: what reads a password that is drawn anew starts anew, in whatever component it is, and nothing else does.
+// TestRotate: what reads a password that is generated again starts again, in whatever component it is, and nothing else does.
 func TestRotate(t *testing.T) {
 	pods := func(kind, name, volumes, env string) string {
 		return "---\napiVersion: apps/v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec:\n  replicas: 0\n  selector: {matchLabels: {app: " + name + "}}\n" +
@@ -63,8 +63,8 @@ func TestRotate(t *testing.T) {
 		}
 		said, want := strings.Join(done.Notices, "\n"), strings.HasPrefix(step.name, "rotated")
 		for _, text := range []string{
-			"the pods of Deployment site/env, StatefulSet site/user start anew", "StatefulSet site/manual: pods that read the old values keep them until you delete them",
-			"what is not part of the Solution and reads Secret site/app has to be started anew by you",
+			"the pods of Deployment site/env, StatefulSet site/user start again", "StatefulSet site/manual: pods that read the old values keep them until you delete them",
+			"restart workloads outside the Solution that read Secret site/app",
 		} {
 			if strings.Contains(said, text) != want || strings.Contains(strings.Join(planned.Notices, "\n"), text) != want {
 				t.Errorf("%s: the notices with %q:\n%s", step.name, text, said)

@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/lint/target"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "write golden files again")
 
 const (
 	corpus           = "testdata/corpus"

@@ -138,7 +138,7 @@ type DeployedObject struct {
 	Kept bool `json:"kept,omitempty"`
 	// Stays is set on what is to be left where it is when it is no longer wanted.
 	Stays bool `json:"stays,omitempty"`
-	// Replacing is set while an object is deleted and made anew because somebody has asked for that. Whoever finishes the
+	// Replacing is set while an object is deleted and made again because somebody has asked for that. Whoever finishes the
 	// revision may do it, too.
 	Replacing bool `json:"replacing,omitempty"`
 	// Completed is set on a Job that has ended well. It is not run again.

@@ -58,7 +58,7 @@ func TestExtract(t *testing.T) {
 		{".git", []string{".git/config"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "made", "anew")
+			dir := filepath.Join(t.TempDir(), "made", "again")
 			if err := opened(t, fsys).Extract(t.Context(), test.name, dir); err != nil {
 				t.Fatal(err)
 			}

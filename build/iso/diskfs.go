@@ -36,7 +36,7 @@ func CompareDiskFS(r io.ReaderAt, size int64) []report.Finding {
 }
 
 // The calls that go-diskfs may make: some for opening and some for each entry. It reads every directory on the way to
-// a directory anew, and makes one call for each record of them that has a continuation area.
+// a directory again, and makes one call for each record of them that has a continuation area.
 const (
 	diskfsCalls         = 100_000
 	diskfsCallsPerEntry = 16

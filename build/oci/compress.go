@@ -234,7 +234,7 @@ func (c *layerCache) scratchBlob(d Descriptor) Blob {
 	}
 }
 
-// cachedLayer is a blob of the cache. A damaged one is removed, so that the next run makes it anew.
+// cachedLayer is a blob of the cache. A damaged one is removed, so that the next run makes it again.
 type cachedLayer struct{ *os.File }
 
 // reject implements [rejecter].

@@ -48,7 +48,7 @@ func defaultCredentialFiles() []string {
 	return files
 }
 
-// credentialFiles are files with logins. What is not there has none.
+// credentialFiles are files with logins. A missing file has none.
 type credentialFiles []string
 
 // Resolve returns the credentials of the longest key that leads to a repository, from the first file with one.

@@ -137,7 +137,7 @@ func noPlatform(have string, platforms []schema.Platform) error {
 		WithHint("change spec.platforms or --platform, or build the image for the missing platform")
 }
 
-// smallerIndex is an index with some of the children of another; what it keeps of them is copied, not written anew.
+// smallerIndex is an index with some of the children of another; what it keeps of them is copied, not written again.
 func smallerIndex(root Manifest, doc *document, kept []int) (Manifest, error) {
 	var source struct {
 		Manifests []json.RawMessage `json:"manifests"`

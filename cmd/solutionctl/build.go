@@ -192,7 +192,7 @@ func (a *app) write(ctx context.Context, plan *build.Plan, f buildFlags) (*build
 	return summary, err
 }
 
-// checkReproducible builds the project anew, with another number of workers and no cache, and compares.
+// checkReproducible builds the project again, with another number of workers and no cache, and compares.
 func (a *app) checkReproducible(ctx context.Context, project *build.Project, path string, f buildFlags) error {
 	f.jobs, f.cacheDir = f.jobs+1, ""
 	a.Sink.Emit(report.Event{Step: "check", Name: path, State: report.Started})

@@ -111,7 +111,7 @@ func (c *Cluster) translate(ctx context.Context, r request, err error) error {
 	case apierrors.IsConflict(err):
 		return conflict(r, said, say)
 	case apierrors.IsInvalid(err) && isOther(said):
-		return say(report.Conflict, ErrChanged, "it was deleted and made anew meanwhile").WithHint("run the command again")
+		return say(report.Conflict, ErrChanged, "it was deleted and made again meanwhile").WithHint("run the command again")
 	case apierrors.IsInvalid(err):
 		return say(report.Invalid, nil, "the API server does not accept it: %s", causes(said))
 	case apierrors.IsBadRequest(err), apierrors.IsUnsupportedMediaType(err), apierrors.IsMethodNotSupported(err), isNoPatch(err):

@@ -34,7 +34,7 @@ func TestObserver(t *testing.T) {
 		"never changed":             {"1 1 1", false},
 		"renewed":                   {"1 1 2", true},
 		"renewed, and silent since": {"1 2 2 2", true},
-		"deleted and made anew":     {"1 - 1", false},
+		"deleted and made again":    {"1 - 1", false},
 		"made while we wait":        {"- 1", false},
 		"not there":                 {"- -", false},
 	} {

@@ -205,7 +205,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestActivateWebhook: a version that brings a conversion webhook, whose certificate each plan makes anew, is activated as it was seen.
+// TestActivateWebhook: a version that brings a conversion webhook, whose certificate each plan makes again, is activated as it was seen.
 func TestActivateWebhook(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Activated("shop", "1.0.0", deployertest.Content{})

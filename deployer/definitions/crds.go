@@ -166,7 +166,7 @@ func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstr
 		before.CustomResourceDefinition = before.DeepCopy()
 		before.Status.StoredVersions = []string{m.version}
 		grave = graveChanges(before, after)
-		j.Notices = append(j.Notices, fmt.Sprintf("custom resource definition %s: %s stored anew in version %s before version %s goes away",
+		j.Notices = append(j.Notices, fmt.Sprintf("custom resource definition %s: %s stored again in version %s before version %s goes away",
 			live.GetName(), counted(judge.objects, "object is", "objects are"), m.version, strings.Join(judge.removed, ", ")))
 	}
 	for _, change := range grave {

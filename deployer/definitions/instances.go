@@ -288,7 +288,7 @@ func (g *Guard) stays(ctx context.Context, object *unstructured.Unstructured) []
 	return []string{cluster.NameOf(object)}
 }
 
-// MayMigrate returns the permissions that storing the objects of a definition anew takes.
+// MayMigrate returns the permissions that storing the objects of a definition again takes.
 func MayMigrate(definition *unstructured.Unstructured) []cluster.Permission {
 	crds := cluster.Permission{Group: cluster.DefinitionKind.Group, Resource: "customresourcedefinitions"}
 	status := crds

@@ -30,7 +30,7 @@ type Migration struct {
 	accepted   bool // objects may lose data
 }
 
-// Migrate stores every object of these definitions anew in one version, and then says in the status of the
+// Migrate stores every object of these definitions again in one version, and then says in the status of the
 // definitions that no other version is in the store. Only then does the API server let a version go. As the status comes
 // last, a run that was interrupted is done again from the start, which does no harm.
 func (g *Guard) Migrate(ctx context.Context, migrations []Migration) error {
@@ -53,7 +53,7 @@ func (g *Guard) Migrate(ctx context.Context, migrations []Migration) error {
 		}
 		g.Sink.Emit(event)
 		if err != nil {
-			return fmt.Errorf("store the objects of %s anew: %w", live.GetName(), err)
+			return fmt.Errorf("store the objects of %s again: %w", live.GetName(), err)
 		}
 	}
 	return nil

@@ -87,7 +87,7 @@ func (g *Guard) AllowDeletion(ctx context.Context, definitions []*unstructured.U
 				break
 			}
 			if live.GetUID() != definition.GetUID() {
-				return report.Errorf(report.Conflict, "custom resource definition %s was made anew meanwhile", live.GetName()).WithHint("run the command again")
+				return report.Errorf(report.Conflict, "custom resource definition %s was made again meanwhile", live.GetName()).WithHint("run the command again")
 			}
 			annotations := live.GetAnnotations()
 			if annotations == nil {

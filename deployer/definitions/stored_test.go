@@ -46,7 +46,7 @@ func next(t *testing.T, c deployertest.Content) []*unstructured.Unstructured {
 }
 
 // TestJudge: what another definition would do to the instances that are stored: a field of them goes, a value is not valid any
-// more, they are to be stored anew. What nobody uses may go.
+// more, they are to be stored again. What nobody uses may go.
 func TestJudge(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -158,7 +158,7 @@ func TestMigration(t *testing.T) {
 	}
 	deployertest.Refused(t, activate("2.0.0"), report.Forbidden)
 	if stored() != "v1 v2" {
-		t.Errorf("half of the objects are stored anew, and the definition says %s", stored())
+		t.Errorf("half of the objects are stored again, and the definition says %s", stored())
 	}
 	if err := activate("2.0.0"); err != nil {
 		t.Fatal(err)

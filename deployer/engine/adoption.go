@@ -26,7 +26,7 @@ type Adoption struct {
 	Objects []schema.ObjectRef
 	// Manager is the field manager of the other tool. Objects that it has no fields of are left alone, and so are fields of others.
 	Manager string
-	// Restart accepts that pods start anew, as their template changes.
+	// Restart accepts that pods start again, as their template changes.
 	Restart bool
 }
 
@@ -256,12 +256,12 @@ func nameOf(fields map[string]any, element any) string {
 	return ""
 }
 
-// podsOf are the kinds whose pods start anew when their template changes.
+// podsOf are the kinds whose pods start again when their template changes.
 var podsOf = map[kube.GroupKind]bool{
 	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true, {Group: "apps", Kind: "DaemonSet"}: true,
 }
 
-// checkRestart refuses to take over what runs if its pods would start anew for it, unless that is accepted.
+// checkRestart refuses to take over what runs if its pods would start again for it, unless that is accepted.
 func (j *judge) checkRestart(s *step) error {
 	if !j.adopts(s) || !podsOf[kindOfRef(s.Object).GroupKind()] {
 		return nil
@@ -277,9 +277,9 @@ func (j *judge) checkRestart(s *step) error {
 	}
 	changed := strings.Join(paths, ", ")
 	if !j.release.Adopt.Restart {
-		return report.Errorf(report.Refused, "the pods of %s would start anew, as it gets other values in %s", s.Object, changed).
+		return report.Errorf(report.Refused, "the pods of %s would start again, as it gets other values in %s", s.Object, changed).
 			WithHint("give its component the values that it was deployed with, or accept that: %s", report.Accept("accept-restart").About(s.Object.String()+": "+changed))
 	}
-	s.Note = "its pods start anew: " + changed
+	s.Note = "its pods start again: " + changed
 	return nil
 }

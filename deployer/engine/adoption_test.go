@@ -107,7 +107,7 @@ func TestTakenOver(t *testing.T) {
 	}
 }
 
-// TestNotTakenOver: what is not named, or not the other tool's, is not touched, and pods do not start anew without a word.
+// TestNotTakenOver: what is not named, or not the other tool's, is not touched, and pods do not start again without a word.
 func TestNotTakenOver(t *testing.T) {
 	const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: b}}"
 	const wanted = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: c}}"
@@ -165,7 +165,7 @@ func TestNotTakenOver(t *testing.T) {
 				return
 			}
 			r.Adopt.Restart = true
-			if plan := w.deploy(r, engine.PlanOptions{}); !strings.Contains(plan.Changes[0].Note, "its pods start anew: spec.template") {
+			if plan := w.deploy(r, engine.PlanOptions{}); !strings.Contains(plan.Changes[0].Note, "its pods start again: spec.template") {
 				t.Errorf("the plan says %q", plan.Changes[0].Note)
 			}
 			containers, _, _ := unstructured.NestedSlice(w.server.Object("Deployment", "shop", "web").Object, "spec", "template", "spec", "containers")

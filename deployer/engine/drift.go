@@ -87,7 +87,7 @@ func (j *judge) decideRestore(ctx context.Context, s *step) error {
 	default:
 		s.Action, s.Fields = schema.ActionUpdate, drifted(s.desired, live)
 		if !j.isOurs(s) {
-			s.Action, s.Note = schema.ActionAdopt, "somebody made it anew: "+describe(live)
+			s.Action, s.Note = schema.ActionAdopt, "somebody made it again: "+describe(live)
 		} else if len(s.Fields) == 0 {
 			s.Action = schema.ActionNone
 		}

@@ -125,14 +125,14 @@ spec:
 		ours, theirs, node string
 		want               []string
 	}{
-		"nothing":                {all, none, `{size: 1, zone: x, color: red}`, nil},
-		"a value":                {`{".": {}, "f:zone": {}}`, `{"f:size": {}}`, `{size: 2, zone: x}`, []string{"size (them)"}},
-		"all values":             {none, `{"f:size": {}, "f:zone": {}}`, `{size: 2, zone: y}`, []string{"size (them)", "zone (them)"}},
-		"there and back":         {none, `{"f:size": {}, "f:zone": {}}`, `{size: 1, zone: x}`, nil},
-		"emptied":                {none, none, `{}`, []string{"size", "zone"}},
-		"emptied but a default":  {none, none, `{color: red}`, []string{"size", "zone"}},
-		"emptied, and used anew": {none, `{"f:color": {}}`, `{color: red}`, []string{"size", "zone"}},
-		"not taken apart":        {none, none, `{size: "1", zone: x}`, nil},
+		"nothing":                 {all, none, `{size: 1, zone: x, color: red}`, nil},
+		"a value":                 {`{".": {}, "f:zone": {}}`, `{"f:size": {}}`, `{size: 2, zone: x}`, []string{"size (them)"}},
+		"all values":              {none, `{"f:size": {}, "f:zone": {}}`, `{size: 2, zone: y}`, []string{"size (them)", "zone (them)"}},
+		"there and back":          {none, `{"f:size": {}, "f:zone": {}}`, `{size: 1, zone: x}`, nil},
+		"emptied":                 {none, none, `{}`, []string{"size", "zone"}},
+		"emptied but a default":   {none, none, `{color: red}`, []string{"size", "zone"}},
+		"emptied, and used again": {none, `{"f:color": {}}`, `{color: red}`, []string{"size", "zone"}},
+		"not taken apart":         {none, none, `{size: "1", zone: x}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed := strings.NewReplacer("OURS", test.ours, "THEIRS", test.theirs, "NODE", test.node).Replace(live)

@@ -134,14 +134,14 @@ func (r *Release) neededComponents() (names []string) {
 type PlanOptions struct {
 	Adopt bool // take over objects that exist and belong to nobody else's release, with all their fields that are given
 	Force bool // take over fields that belong to other managers
-	// Replace names objects as KIND/NAME that may be deleted and made anew when they cannot be changed in place, where that
+	// Replace names objects as KIND/NAME that may be deleted and made again when they cannot be changed in place, where that
 	// loses nothing, and Jobs that are to be run again although they have ended.
 	Replace []string
 	// Restore plans to bring back what was deployed of the objects that are on the record, and no more: fields that somebody
 	// has changed since are taken back, unless another manager applies them, and objects that are gone are made again.
 	// Nothing is removed, and definitions stay as they are.
 	Restore bool
-	// Yield, with Restore, leaves objects as they are that another manager applies or has made anew, where that is a conflict else.
+	// Yield, with Restore, leaves objects as they are that another manager applies or has made again, where that is a conflict else.
 	Yield bool
 	// KeepEdits leaves objects as they are that are there and wanted as they were deployed, whatever somebody has changed of them.
 	KeepEdits bool

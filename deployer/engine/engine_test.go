@@ -231,7 +231,7 @@ func TestUnchanged(t *testing.T) {
 		{name: "status and a foreign label", old: `"10", generation: 2, labels: {a: b, theirs: x}`, new: `"11", generation: 2, labels: {a: b}`, want: true},
 		{name: "spec", old: `"10", generation: 2`, new: `"11", generation: 3`},
 		{name: "own label", old: `"10", generation: 2, labels: {a: b`, new: `"11", generation: 2, labels: {a: c`},
-		{name: "made anew", old: "uid: u", new: "uid: v"},
+		{name: "made again", old: "uid: u", new: "uid: v"},
 		{name: "being deleted", old: "uid: u", new: `uid: u, deletionTimestamp: "2026-01-01T00:00:00Z"`},
 		{name: "other wish", known: func(o *schema.DeployedObject) { o.Hash = "other" }},
 		{name: "run that did not end", known: func(o *schema.DeployedObject) { o.ResourceVersion = "" }},

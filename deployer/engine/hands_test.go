@@ -257,7 +257,7 @@ func TestRepair(t *testing.T) {
 		"a field was removed":    {hand: func(w *world) { w.edit("ConfigMap", "settings", map[string]any{"color": "red"}, "data") }, actions: []string{"update ConfigMap settings"}, changed: []string{`data.size:  → "1" ()`}, there: "[color:red size:1]"},
 		"a field was added":      {hand: func(w *world) { w.edit("ConfigMap", "settings", "theirs", "data", "other") }, there: "[color:red other:theirs size:1]"},
 		"the object was deleted": {hand: func(w *world) { w.remove(cluster.ConfigMapKind, "settings") }, actions: []string{"create ConfigMap settings"}, there: "[color:red size:1]"},
-		"the object was made anew": {hand: func(w *world) {
+		"the object was made again": {hand: func(w *world) {
 			w.remove(cluster.ConfigMapKind, "settings")
 			w.server.Put(w.T, strings.Replace(settings, "name: settings", "name: settings, namespace: shop", 1))
 		}, actions: []string{"adopt ConfigMap settings"}, changed: []string{fmt.Sprintf("metadata.labels:  → {%q:%q} ()", engine.LabelRelease, demo.ID())}, there: "[color:red size:1]"},

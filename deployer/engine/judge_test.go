@@ -88,7 +88,7 @@ func TestRemovals(t *testing.T) {
 	}
 }
 
-// TestReplace: what may be deleted and made anew because it cannot be changed in place.
+// TestReplace: what may be deleted and made again because it cannot be changed in place.
 func TestReplace(t *testing.T) {
 	const (
 		job         = "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: shop}, spec: {template: 1}}"
@@ -113,14 +113,14 @@ func TestReplace(t *testing.T) {
 		"a binding to another role, unasked":     {desired: binding, live: binding, propagation: metav1.DeletePropagationBackground, note: "it cannot be changed in place"},
 		"a Job that has ended, unasked":          {desired: job, live: strings.TrimSuffix(job, "}") + done, propagation: metav1.DeletePropagationBackground, note: "it cannot be changed in place; it is run again"},
 		"a Job at work, unasked":                 {desired: job, live: job, code: report.Refused, message: "replacing it ends it, though it is still running", hint: "wait until it has ended, or: to replace it, add --replace Job/a"},
-		"a Job at work":                          {desired: job, live: job, replace: "job/a", propagation: metav1.DeletePropagationForeground, note: "it cannot be changed in place; replacing it ends it, though it is still running, and begins anew"},
+		"a Job at work":                          {desired: job, live: job, replace: "job/a", propagation: metav1.DeletePropagationForeground, note: "it cannot be changed in place; replacing it ends it, though it is still running, and begins again"},
 		"a Deployment, unasked":                  {desired: deployment, live: deployment, code: report.Refused, message: "replacing it ends its pods", hint: "--replace Deployment/a"},
 		"a Deployment":                           {desired: deployment, live: deployment, replace: "Deployment/a", propagation: metav1.DeletePropagationForeground, note: "it cannot be changed in place; replacing it ends its pods before the new ones start"},
 		"another Deployment was named":           {desired: deployment, live: deployment, replace: "Deployment/b", code: report.Refused, hint: "--replace Deployment/a"},
 		"a StatefulSet whose pods stay":          {desired: set, live: liveSet, code: report.Refused, message: "keeps its volume claims and, where the selector allows it, its pods"},
 		"a StatefulSet that selects other pods":  {desired: otherSelect, live: liveSet, code: report.Refused, message: "keeps its volume claims, and ends its pods"},
 		"a StatefulSet whose data would go":      {desired: otherSelect, live: deletesAll, replace: "StatefulSet/a", code: report.Refused, message: "the data in the volumes that are deleted with it", hint: "nothing was changed"},
-		"a Secret":                               {desired: secret, live: secret, replace: "secret/a", propagation: metav1.DeletePropagationBackground, note: "it cannot be changed in place; replacing it leaves what runs with the old values until it starts anew"},
+		"a Secret":                               {desired: secret, live: secret, replace: "secret/a", propagation: metav1.DeletePropagationBackground, note: "it cannot be changed in place; replacing it leaves what runs with the old values until it starts again"},
 		"a Secret into which others put a value": {desired: secret, live: shared, replace: "secret/a", code: report.Refused, message: "what others have put into it (theirs) would be lost"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -331,7 +331,7 @@ spec: {group: example.com, names: {kind: Db}, versions: [{name: v2, served: true
 	}
 }
 
-// TestNews: which changes of an object that is made anew are news to whoever reads the plan.
+// TestNews: which changes of an object that is made again are news to whoever reads the plan.
 func TestNews(t *testing.T) {
 	const (
 		plain     = "{apiVersion: v1, kind: Service, metadata: {name: a}}"

@@ -270,7 +270,7 @@ template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image
 		for n := int64(1); ; n++ {
 			w := start()
 			if !w.killed(n, served, two(w), asked) {
-				if n <= 7 { // the record twice, the content, and two objects that are deleted and made anew
+				if n <= 7 { // the record twice, the content, and two objects that are deleted and made again
 					t.Errorf("it ended after %d writes", n-1)
 				}
 				break

@@ -616,7 +616,7 @@ func TestFinalizers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if live := w.server.Object("ConfigMap", "shop", "held"); live == nil || live.GetUID() == uid {
-			t.Errorf("it was not made anew: %v", live)
+			t.Errorf("it was not made again: %v", live)
 		}
 	})
 }

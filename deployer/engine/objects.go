@@ -296,7 +296,7 @@ func definedKinds(definition *unstructured.Unstructured) []kube.GroupVersionKind
 }
 
 // storedBefore returns the versions in which objects of a CustomResourceDefinition may be stored and that a new definition
-// does not have: until they were stored anew, the API server does not take it. Nil for any other kind.
+// does not have: until they were stored again, the API server does not take it. Nil for any other kind.
 func storedBefore(live, desired *unstructured.Unstructured) []string {
 	if phase := phaseOf(live.GroupVersionKind().GroupKind()); phase != phaseDefinitions {
 		return nil

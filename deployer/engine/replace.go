@@ -37,7 +37,7 @@ var replacements = map[kube.GroupKind]replacement{
 	{Group: "apps", Kind: "DaemonSet"}:             {costsPods, metav1.DeletePropagationForeground},
 	{Group: "apps", Kind: "ReplicaSet"}:            {costsPods, metav1.DeletePropagationForeground},
 	{Group: "apps", Kind: "StatefulSet"}:           {"keeps its volume claims and, where the selector allows it, its pods", metav1.DeletePropagationOrphan},
-	{Group: "batch", Kind: "Job"}:                  {"ends what it does and begins anew", metav1.DeletePropagationForeground},
+	{Group: "batch", Kind: "Job"}:                  {"ends what it does and begins again", metav1.DeletePropagationForeground},
 	{Group: "batch", Kind: "CronJob"}:              {"ends the jobs that it has started", metav1.DeletePropagationForeground},
 	{Group: "policy", Kind: "PodDisruptionBudget"}: {costsObject, metav1.DeletePropagationBackground},
 	{Kind: "Service"}: {
@@ -45,8 +45,8 @@ var replacements = map[kube.GroupKind]replacement{
 		metav1.DeletePropagationBackground,
 	},
 	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: {costsObject, metav1.DeletePropagationBackground},
-	{Kind: "ConfigMap"}:                                 {"leaves what runs with the old values until it starts anew", metav1.DeletePropagationBackground},
-	{Kind: "Secret"}:                                    {"leaves what runs with the old values until it starts anew", metav1.DeletePropagationBackground},
+	{Kind: "ConfigMap"}:                                 {"leaves what runs with the old values until it starts again", metav1.DeletePropagationBackground},
+	{Kind: "Secret"}:                                    {"leaves what runs with the old values until it starts again", metav1.DeletePropagationBackground},
 	{Kind: "ResourceQuota"}:                             {costsObject, metav1.DeletePropagationBackground},
 	{Group: "storage.k8s.io", Kind: "StorageClass"}:     {"leaves the volumes that were made with it as they are", metav1.DeletePropagationBackground},
 	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}: {"leaves the pods that run as they are", metav1.DeletePropagationBackground},
@@ -64,7 +64,7 @@ var keepers = map[kube.GroupKind]string{
 
 // impossible decides about a change that the server does not accept in place. It is one of three things: fields that the
 // server itself has filled in for what the object was before are in the way, or the object would be welcome if it were made
-// anew, or it is wrong in itself.
+// again, or it is wrong in itself.
 func (j *judge) impossible(ctx context.Context, s *step, refusal error) (*unstructured.Unstructured, error) {
 	if s.cleared = leftovers(s, refusal); len(s.cleared) > 0 {
 		result, err := j.tryCleared(ctx, s)
@@ -80,14 +80,14 @@ func (j *judge) impossible(ctx context.Context, s *step, refusal error) (*unstru
 		}
 		return nil, refusal
 	}
-	anew, err := j.trial(ctx, s)
+	again, err := j.trial(ctx, s)
 	switch {
 	case apierrors.IsInvalid(err):
 		return nil, refusal
 	case err != nil && !immutable(refusal): // nobody knows
 		return nil, refusal
 	}
-	return nil, j.replace(ctx, s, anew, refusal)
+	return nil, j.replace(ctx, s, again, refusal)
 }
 
 // immutable tells whether the server refused because a field cannot change. It has no reason of its own for that, and each
@@ -139,9 +139,9 @@ func keep(s *step, refusal error, lost string) error {
 		WithHint("a version of the Solution that leaves this as it is in %s can be deployed; nothing was changed", s.Object)
 }
 
-// replace decides whether an object that cannot be changed in place is deleted and made anew. That is done unasked where
+// replace decides whether an object that cannot be changed in place is deleted and made again. That is done unasked where
 // nothing is lost: a binding, and a Job that has ended. Anew is what it would become, nil if that is not known.
-func (j *judge) replace(ctx context.Context, s *step, anew *unstructured.Unstructured, refusal error) error {
+func (j *judge) replace(ctx context.Context, s *step, again *unstructured.Unstructured, refusal error) error {
 	if s.Action == schema.ActionAdopt && !j.options.Adopt {
 		if err := j.adopt(s, false); err != nil {
 			return err
@@ -150,8 +150,8 @@ func (j *judge) replace(ctx context.Context, s *step, anew *unstructured.Unstruc
 	kind := s.desired.GroupVersionKind().GroupKind()
 	r := replacements[kind]
 	s.propagation, s.Note = r.propagation, "it cannot be changed in place"
-	if anew != nil {
-		s.Fields = slices.DeleteFunc(fieldChanges(s.live, anew), isAssigned(s.desired))
+	if again != nil {
+		s.Fields = slices.DeleteFunc(fieldChanges(s.live, again), isAssigned(s.desired))
 	}
 	if kind == statefulSetKind && refusal != nil { // the server names all that may change, and not what may not
 		refusal = fmt.Errorf("%w, this is a change of %s", refusal, strings.Join(fixedFields(s.Fields), ", "))
@@ -169,7 +169,7 @@ func (j *judge) replace(ctx context.Context, s *step, anew *unstructured.Unstruc
 	case stops:
 		s.propagation, r.costs = metav1.DeletePropagationForeground, "keeps its volume claims, and "+costsPods
 	case kind == jobKind:
-		r.costs = "ends it, though it is still running, and begins anew"
+		r.costs = "ends it, though it is still running, and begins again"
 	case kind == cluster.SecretKind.GroupKind() || kind == configMapKind:
 		if keys := dataOfOthers(s); len(keys) > 0 {
 			return keep(s, refusal, "what others have put into it ("+strings.Join(keys, ", ")+")")
@@ -269,7 +269,7 @@ func fixedFields(changes []schema.FieldChange) []string {
 	return paths
 }
 
-// isAssigned tells of an object which changes are no news: what the server or a controller gives every object anew.
+// isAssigned tells of an object which changes are no news: what the server or a controller gives every object again.
 func isAssigned(object *unstructured.Unstructured) func(schema.FieldChange) bool {
 	kind := object.GroupVersionKind().GroupKind()
 	_, addressed, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "clusterIP")

@@ -45,7 +45,7 @@ type listener struct {
 	heeding sync.WaitGroup // somebody tells it something
 }
 
-// keptWatches is how many watches stay open without anybody who listens, as the next run would begin them anew with a list of
+// keptWatches is how many watches stay open without anybody who listens, as the next run would begin them again with a list of
 // everything.
 const keptWatches = 20
 

@@ -20,7 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Task is an object of a release that is applied by itself, at a moment of some operations. A Job or a Pod is made anew by each
+// Task is an object of a release that is applied by itself, at a moment of some operations. A Job or a Pod is made again by each
 // revision and has to end well before anything else is done; any other object counts once it is applied. A task that a revision
 // has finished is not run again by whoever finishes the revision; the next revision runs it again.
 //
@@ -192,7 +192,7 @@ func take(finished map[taskKey]*time.Time, r *schema.DeploymentRevision, which f
 	}
 }
 
-// finishedOnce are the tasks that a version does not run again. With a removal it begins anew.
+// finishedOnce are the tasks that a version does not run again. With a removal it begins again.
 func (s *State) finishedOnce(version string) map[taskKey]*time.Time {
 	finished := map[taskKey]*time.Time{}
 	for _, r := range s.Revisions() {

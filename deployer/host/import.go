@@ -212,7 +212,7 @@ func (i *importing) askCluster(ctx context.Context, list []*admitted) error {
 	var imports []schema.Import
 	if err == nil {
 		if imports, err = i.Cluster.Imports(ctx); report.CodeOf(err) == report.Corrupt {
-			err = nil // the import writes the record anew, and says so
+			err = nil // the import writes the record again, and says so
 		}
 	}
 	if report.CodeOf(err) == report.Unavailable && ctx.Err() == nil {

@@ -148,7 +148,7 @@ func ofPart(part string, objects []*unstructured.Unstructured) []*unstructured.U
 // drop takes a part away.
 func (l *Launcher) drop(ctx context.Context, part string) error { return l.keep(ctx, part, nil) }
 
-// LabelJob is on the account of a run, with the UID of its Job: the same work, begun anew, is a run of the same name.
+// LabelJob is on the account of a run, with the UID of its Job: the same work, begun again, is a run of the same name.
 const LabelJob = "solutionctl.io/loader-job"
 
 // ofJob marks the account of a run.

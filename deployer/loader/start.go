@@ -97,7 +97,7 @@ func (l *Launcher) begin(ctx context.Context, o StartOptions) (begun, error) {
 	return begun{p.Run, progress}, l.launch(ctx, p)
 }
 
-// underWay finds a run that has not ended: one of this configuration goes on. One whose Job was never set free is begun anew.
+// underWay finds a run that has not ended: one of this configuration goes on. One whose Job was never set free is begun again.
 func (l *Launcher) underWay(ctx context.Context) (begun, error) {
 	jobs, err := l.jobs(ctx)
 	if err != nil {

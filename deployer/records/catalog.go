@@ -189,7 +189,7 @@ func parseImports(secret *unstructured.Unstructured) (*schema.Imports, error) {
 	return imports, nil
 }
 
-// discardImports deletes a record that cannot be read, so that it can be written anew: whatever it is by now, it may be of another
+// discardImports deletes a record that cannot be read, so that it can be written again: whatever it is by now, it may be of another
 // type, or immutable.
 func (r *Records) discardImports(ctx context.Context) error {
 	_, secret, err := r.readImports(ctx)

@@ -27,7 +27,7 @@ type ImportRecord struct {
 }
 
 // Import writes down what was imported: the payload, the entry of the catalogue, and what MetalK8s knows of it. A version that was
-// checked with [Records.CheckImport] is a condition. A catalogue that could not be read begins anew.
+// checked with [Records.CheckImport] is a condition. A catalogue that could not be read begins again.
 func (r *Records) Import(ctx context.Context, catalog *Catalog, record ImportRecord) error {
 	if record.Registry != nil {
 		_, err := r.EditRegistry(ctx, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
@@ -103,7 +103,7 @@ func (r *Records) CheckImport(ctx context.Context, catalog *Catalog, record Impo
 		if report.CodeOf(catalog.Damage) != report.Corrupt {
 			return nil, catalog.Damage // it is of a newer version of this program
 		}
-		notices = append(notices, fmt.Sprintf("the record of what was imported could not be read (%v) and begins anew with %s: import every other archive again",
+		notices = append(notices, fmt.Sprintf("the record of what was imported could not be read (%v) and begins again with %s: import every other archive again",
 			catalog.Damage, id))
 	}
 	if previous, ok := catalog.imports[id]; ok && previous.Archive.SHA256 != record.SHA256 {

@@ -28,7 +28,7 @@ func (r *Records) readRegistry(ctx context.Context) (*schema.ClusterRegistry, *u
 	registry, err := schema.ParseStored[schema.ClusterRegistry]("registry", "ConfigMap "+cluster.SystemNamespace+"/"+RegistryName, []byte(text))
 	if report.CodeOf(err) == report.Corrupt {
 		err = report.Errorf(report.Corrupt, "%w", err).WithHint(
-			"delete it (kubectl delete configmap -n %s %s), and tell it anew, on the host that serves the images: %s", cluster.SystemNamespace, RegistryName, TellRegistry())
+			"delete it (kubectl delete configmap -n %s %s), and tell it again, on the host that serves the images: %s", cluster.SystemNamespace, RegistryName, TellRegistry())
 	}
 	return registry, object, err
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // Nobody is there to renew a certificate of a site that works, and a conversion webhook without a valid one makes custom
-// resources unreadable. So a certificate lives long, and is made anew by whatever is applied in its second half. That costs
+// resources unreadable. So a certificate lives long, and is made again by whatever is applied in its second half. That costs
 // little: the key of the authority is thrown away with its first and only signature, so all that an authority can ever
 // vouch for is one certificate of one namespace.
 const certificateLife = 5 * 365 * 24 * time.Hour
@@ -127,7 +127,7 @@ func secretData(secret *unstructured.Unstructured) map[string][]byte {
 	return data
 }
 
-// isGood tells whether a certificate need not be made anew.
+// isGood tells whether a certificate need not be made again.
 func isGood(data map[string][]byte, names []string, now time.Time) bool {
 	pair, err := tls.X509KeyPair(data[keyCertificate], data[keyPrivate])
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// ChartSettings are what a chart is rendered with besides Settings.
+// ChartSettings are the settings for rendering a chart, in addition to Settings.
 type ChartSettings struct {
 	Values  map[string]any // of the site: they go before those of the archive, and those before the chart's own
-	Memo    *chart.Memo    // of the rendering before; nil draws everything anew
+	Memo    *chart.Memo    // of the rendering before; nil draws everything again
 	Upgrade bool           // there is a rendering before
 
 	// What the cluster is and has.
@@ -42,7 +42,7 @@ type ChartObjects struct {
 	Lookups     []schema.Power               // powers of what the templates looked up in the cluster; not set by [Chart]
 
 	Memo    *chart.Memo // for the next rendering; secret
-	Renewed []string    // subjects of certificates that were made anew
+	Renewed []string    // subjects of certificates that were made again
 }
 
 // Chart renders a component that is a chart. Objects are where the component may have them, as with [Component]; images of the
@@ -94,7 +94,7 @@ func Chart(ctx context.Context, p *Payload, name string, s Settings, cs ChartSet
 	return result, nil
 }
 
-// Staying are those of a chart's objects that stay when its release goes, as the chart says.
+// Staying are the objects of a chart that remain when its release is removed (helm.sh/resource-policy: keep).
 func Staying(objects []*unstructured.Unstructured) []schema.ObjectRef {
 	var staying []schema.ObjectRef
 	for _, o := range objects {

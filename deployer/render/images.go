@@ -40,7 +40,7 @@ func (r *renderer) newPinner() *pinner {
 	return p
 }
 
-// named is what decides which image a reference is: its digest, and the tag where there is none.
+// named returns the part of a reference that identifies the image: its digest, or without one its tag.
 func named(r images.Reference) string {
 	if r.Digest != "" {
 		r.Tag = ""

@@ -81,7 +81,7 @@ func TestOperatorMetrics(t *testing.T) {
 	s := settings()
 	s.Secrets = map[string]*unstructured.Unstructured{secret.GetName(): secret}
 	if again := find(t, environment(t, p, s), "Secret", secret.GetName()); text(t, again, "data", "tls.crt") != text(t, secret, "data", "tls.crt") {
-		t.Error("a good certificate was made anew")
+		t.Error("a good certificate was made again")
 	}
 }
 

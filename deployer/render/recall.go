@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/kube/chart"
 )
 
-// Recall lets a memo find out from the data of an object that is there what was drawn for it, see [chart.Memo.Recall]. It reports
+// Recall lets a memo find out from the data of an object that is there its generated values, see [chart.Memo.Recall]. It reports
 // whether there is something new in it.
 func Recall(memo *chart.Memo, rendered, live *unstructured.Unstructured) (recalled bool) {
 	there := Texts(live)

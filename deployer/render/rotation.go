@@ -9,12 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// annotationRotation of a pod template is the number of the last rotation of what its pods read: another number starts them anew. It
-// says nothing about what was drawn.
+// annotationRotation of a pod template is the number of the last rotation of what its pods read: another number starts them again. It
+// reveals nothing of the generated values.
 const annotationRotation = "solutionctl.io/rotation"
 
-// Rotations are the Secrets and ConfigMaps, as "Secret NAMESPACE/NAME", whose values were drawn anew after they were first there, with
-// the number of the last rotation. They are remembered: a number that went away again would start pods anew as well.
+// Rotations are the Secrets and ConfigMaps, as "Secret NAMESPACE/NAME", whose values were generated again after they were first there, with
+// the number of the last rotation. They are remembered: a number that went away again would start pods again as well.
 type Rotations map[string]int
 
 // note gives the next number to each Secret and ConfigMap whose values differ from those of before, and returns their names.
@@ -56,7 +56,7 @@ func configValues(o *unstructured.Unstructured) []any {
 }
 
 // Restart marks the pod templates that read what was rotated. Of those whose pods read anything of recent, started are the workloads
-// that start their pods anew for it, and left those that do not, such as a Pod by itself.
+// that start their pods again for it, and left those that do not, such as a Pod by itself.
 func (r Rotations) Restart(objects []*unstructured.Unstructured, recent []string) (started, left []string, err error) {
 	for _, o := range objects {
 		reads, number, isRecent := podReads(o), 0, false

@@ -58,7 +58,7 @@ func IsSetting(ref schema.ObjectRef) bool {
 	return slices.Contains([]string{"LimitRange", "NetworkPolicy", "ResourceQuota", "Role", "RoleBinding"}, ref.Kind)
 }
 
-// madeByItself are kinds whose objects Kubernetes makes, or whoever needs them makes anew.
+// madeByItself are kinds whose objects Kubernetes makes, or whoever needs them makes again.
 var madeByItself = []string{"Endpoints", "EndpointSlice", "Event", "Lease"}
 
 // OthersIn lists what is not part of a Solution in these namespaces, sorted. What is being deleted already is left out.

@@ -108,7 +108,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	}
 	have, want := content(t, later), content(t, first)
 	if have["cert"] == want["cert"] || have["ca"] != want["ca"] || have["a"] != want["a"] {
-		t.Error("not the certificate of the server alone was made anew")
+		t.Error("not the certificate of the server alone was made again")
 	}
 	checkPair(t, have)
 	muchLater := render(t, secrets(), chart.Options{Now: now.AddDate(0, 0, 300), Memo: later.Memo})

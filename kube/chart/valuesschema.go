@@ -29,7 +29,7 @@ const (
 	maxNested = 2000
 )
 
-// schemaBudget is what is left for the schemas of one chart.
+// schemaBudget is the budget that remains for the schemas of one chart.
 type schemaBudget struct {
 	size, fields, paths int
 	patterns, work      int64
@@ -79,7 +79,7 @@ func (b *schemaBudget) compile(schema []byte) (*jsonschema.Schema, error) {
 	return compiler.Compile("chart:///values.schema.json")
 }
 
-// document refuses what the compiler of schemas would need too much time or memory for. The path of a value is as long as it says.
+// document refuses what the compiler of schemas would need too much time or memory for. path is the length of the path of the value.
 func (b *schemaBudget) document(value any, key string, path, depth int) error {
 	b.fields--
 	b.paths -= path

@@ -1,5 +1,4 @@
-// Package manifest takes files with Kubernetes objects apart and edits them: what is not edited stays as it is written, with its
-// comments.
+// Package manifest takes files with Kubernetes objects apart and edits them: the rest keeps its text and its comments.
 package manifest
 
 import (
@@ -13,7 +12,7 @@ import (
 )
 
 // WithoutField returns a YAML document without the field that a path leads to. The rest stays as it is written where the field has a line
-// of its own; otherwise the document is written anew. A document without the field is returned as it is.
+// of its own; otherwise the document is written again. A document without the field is returned as it is.
 func WithoutField(document []byte, path ...string) ([]byte, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(document, &root); err != nil || len(root.Content) == 0 {
@@ -122,7 +121,7 @@ func Join(documents []Document) []byte {
 }
 
 // AddItems adds items, each a line in flow style such as {name: web}, to the list that a path leads to. The rest stays as it is written
-// where each item has lines of its own; otherwise the document is written anew. A document without the list is returned as it is.
+// where each item has lines of its own; otherwise the document is written again. A document without the list is returned as it is.
 func AddItems(document []byte, lines []string, path ...string) ([]byte, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(document, &root); err != nil || len(root.Content) == 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "write golden files again")
 
 // acme is the Solution that the tests are about: its namespaces are acme-system and acme, its group is acme.example.com.
 func acme() powers.Owner {

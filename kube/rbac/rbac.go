@@ -135,7 +135,7 @@ func (j *judgement) rule(rule rbacv1.PolicyRule) {
 		return
 	}
 	if contains(rule.APIGroups, "*") && contains(rule.Resources, "*") && contains(rule.Verbs, "*") && len(rule.ResourceNames) == 0 {
-		return // the power to do everything, which says it all
+		return // the power to do everything contains all others
 	}
 	j.wildcards(rule)
 	j.verbs(rule)

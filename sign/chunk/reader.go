@@ -125,7 +125,7 @@ func (v *Reader) recall(p []byte, offset int64) bool {
 }
 
 // keep keeps the pages of a verified chunk, which begins at from, that hold n bytes at offset, and those beside. When there
-// are too many, it starts anew.
+// are too many, it starts again.
 func (v *Reader) keep(data []byte, from, offset, n int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

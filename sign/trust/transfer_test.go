@@ -302,7 +302,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestImportOlderThanSeen refuses to set up a store anew with a list that is older than what the host has seen.
+// TestImportOlderThanSeen refuses to set up a store again with a list that is older than what the host has seen.
 func TestImportOlderThanSeen(t *testing.T) {
 	w := newAttack(t)
 	revoke(t, w.other, w.root, trust.Revocations{Archives: []string{archiveOne}})

@@ -21,7 +21,7 @@ VERSION that is the active version, with "latest" the highest release.
 
 Components come up in the order in which they need each other. --component and --profile choose them, --values and --set say
 what the site wants of their charts; 'solutionctl deploy components' shows them. --adopt-helm makes a component of what Helm has
-installed: with its values and passwords, and without a pod that starts anew.
+installed: with its values and passwords, and without a pod that starts again.
 
 What it can do to the cluster beyond its own namespace is refused until it is approved: 'solutionctl deploy plan add'
 shows it, and --allow approves. That is recorded; a version that can do more asks again.

@@ -36,9 +36,9 @@ func (f *partsFlags) add(v *verb, where schema.Scope) {
 	flags.StringSliceVar(&f.profiles, "profile", nil, "with the components of this `PROFILE` (may be repeated; '' for none)")
 	flags.StringArrayVar(&f.values, "values", nil, "YAML `FILE` with the values of charts, below the names of their components; - is standard input")
 	flags.StringArrayVar(&f.sets, "set", nil, "one value of a chart: `COMPONENT.KEY[.KEY]=VALUE`; secrets belong into a file")
-	flags.StringSliceVar(&f.rotate, "rotate", nil, "draw the passwords and certificates of this `COMPONENT` anew (may be repeated)")
+	flags.StringSliceVar(&f.rotate, "rotate", nil, "draw the passwords and certificates of this `COMPONENT` again (may be repeated)")
 	flags.StringSliceVar(&f.helm, "adopt-helm", nil, "take over the release of Helm that this `COMPONENT[=NAMESPACE/RELEASE]` was installed as (may be repeated)")
-	flags.BoolVar(&f.restart, "accept-restart", false, "accept that pods of what is taken over from Helm start anew")
+	flags.BoolVar(&f.restart, "accept-restart", false, "accept that pods of what is taken over from Helm start again")
 	for flag, names := range partNames {
 		cli.Must(v.cmd.RegisterFlagCompletionFunc(flag, v.completeParts(where, names)))
 	}

@@ -33,7 +33,7 @@ first start and kept in the store, in tls/. Nodes learn its certificate, tls/ca.
 --plain-http does without; nodes then check the digests of what they pull, but not who tells them the digest of a tag.
 
 The certificate of --tls-cert is read again when its file changes. SIGHUP looks at everything again: archives that could not
-be served, the certificate, and the access log, which is opened anew. SIGTERM lets clients finish. /healthz, /readyz and /metrics are there for supervision; /readyz names
+be served, the certificate, and the access log, which is opened again. SIGTERM lets clients finish. /healthz, /readyz and /metrics are there for supervision; /readyz names
 archives that cannot be served as they were imported, because their file was cut off, removed or replaced.
 
 --print-monitoring prints what lets the site's Prometheus and Grafana watch over this registry and over what is deployed, for

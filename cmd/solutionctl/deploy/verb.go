@@ -85,7 +85,7 @@ func (v *verb) plan() *cobra.Command {
 // addReplace adds the flag of commands that apply objects.
 func (v *verb) addReplace() {
 	v.cmd.Flags().StringSliceVar(&v.common.Replace, "replace", nil,
-		"delete this `KIND/NAME` and make it anew if it cannot be changed in place, or run this Job again (may be repeated)")
+		"delete this `KIND/NAME` and make it again if it cannot be changed in place, or run this Job again (may be repeated)")
 }
 
 // runVerb connects, runs a verb and prints what it did.

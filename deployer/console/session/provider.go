@@ -241,7 +241,7 @@ func (m *Manager) exchange(r *http.Request) (*Identity, string, error) {
 	p := m.Provider
 	switch {
 	case !known || p.discover(r.Context(), m) != nil:
-		return nil, "/", report.Errorf(report.Forbidden, "this login was used before, took longer than ten minutes, or the console was started anew").WithHint("begin again")
+		return nil, "/", report.Errorf(report.Forbidden, "this login was used before, took longer than ten minutes, or the console was started again").WithHint("begin again")
 	case r.FormValue("error") != "":
 		return nil, one.to, report.Errorf(report.Forbidden, "the identity provider did not let you in")
 	}

@@ -125,7 +125,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 const networkChanged = "net::ERR_NETWORK_CHANGED"
 
 // finder finds a thing by role and name, and brings it into view. The browser computes both for the element, at once, from its
-// accessibility tree, which it builds anew for each element unless it keeps one. (The tree itself is built beside the page, and
+// accessibility tree, which it builds again for each element unless it keeps one. (The tree itself is built beside the page, and
 // Chromium stalls for good when that is asked for at the wrong moment.)
 const finder = `(role, name) => {
 	const text = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

@@ -19,7 +19,7 @@ import (
 const example = "example-solution"
 
 // testExample activates the first two versions of the example one after the other. The second one brings a conversion webhook, whose
-// certificate each plan makes anew: what is activated is what was seen.
+// certificate each plan makes again: what is activated is what was seen.
 func (w *world) testExample(b *browser) {
 	for version, dir := range map[string]string{"1.0.0": "", "1.1.0": "releases/1.1.0"} {
 		w.importedWith(b.T, exampleContent(b.T, filepath.Join("../../../example-solution", dir), version), example, version)

@@ -72,7 +72,7 @@ type helmSite struct {
 	program string
 }
 
-// TestAdoptHelm takes over what the real Helm has installed, however it writes: no pod starts anew, no password changes, and Helm has
+// TestAdoptHelm takes over what the real Helm has installed, however it writes: no pod starts again, no password changes, and Helm has
 // forgotten it.
 func TestAdoptHelm(t *testing.T) {
 	if testing.Short() {

@@ -41,7 +41,7 @@ func TestDefinitionMatrix(t *testing.T) {
 		name        string
 		first, next content
 		up, down    bool // something is lost
-		hidden      bool // and is there again after the way back, since no object was stored anew
+		hidden      bool // and is there again after the way back, since no object was stored again
 		telling     bool // enough for short mode
 	}{
 		{name: "add a version", first: content{Versions: "v1"}, next: content{Versions: "v1 v2"}},

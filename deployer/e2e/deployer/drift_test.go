@@ -204,7 +204,7 @@ func TestRepairAndAnotherTool(t *testing.T) {
 		t.Error("a field that was never ours is gone")
 	}
 
-	// An object that was made anew is not the one that was deployed.
+	// An object that was made again is not the one that was deployed.
 	config := b.get(configMaps, b.Env, operator+"-config")
 	if err = b.Cluster.Delete(t.Context(), config, cluster.DeleteOptions{}); err != nil {
 		t.Fatal(err)

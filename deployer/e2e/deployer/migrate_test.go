@@ -41,7 +41,7 @@ func TestActivationStoresAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(done.Notices, func(n string) bool {
-		return strings.Contains(n, "3 objects are stored anew in version v2 before version v1 goes away")
+		return strings.Contains(n, "3 objects are stored again in version v2 before version v1 goes away")
 	}) {
 		t.Errorf("notices: %q", done.Notices)
 	}
@@ -66,7 +66,7 @@ func TestActivationStoresAnew(t *testing.T) {
 
 	// Both versions hold the same, so the older one comes back with all of it.
 	done, err = b.activate("1.0.0")
-	b.noticed(done, err, "3 objects are stored anew in version v1 before version v2 goes away")
+	b.noticed(done, err, "3 objects are stored again in version v1 before version v2 goes away")
 	b.stored("v1")
 	for _, fields := range b.get(b.clock(), b.Env, "two").GetManagedFields() {
 		if fields.APIVersion == b.Group+"/v2" {

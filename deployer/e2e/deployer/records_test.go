@@ -142,7 +142,7 @@ func TestRebuiltFromTheRightObjects(t *testing.T) {
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	label := fmt.Sprintf("%s: %s", engine.LabelRelease, engine.Key{Namespace: b.Env, Name: b.Solution}.ID())
-	// Somebody in the namespace marks what is not of the Solution, changes one object and makes another one anew.
+	// Somebody in the namespace marks what is not of the Solution, changes one object and makes another one again.
 	b.create(fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: mine, namespace: %s, labels: {%s}}\n", b.Env, label))
 	config := b.get(configMaps, b.Env, b.Solution+"-operator-config")
 	if _, err := b.Cluster.Patch(t.Context(), config, types.MergePatchType, []byte(`{"data": {"more": "x"}}`), cluster.WriteOptions{}); err != nil {

@@ -152,7 +152,7 @@ func TestReplaceWhereSafe(t *testing.T) {
 	}
 }
 
-// TestInvalidIsNotReplaced gives an object that would not be accepted if it were made anew: nothing is deleted for it.
+// TestInvalidIsNotReplaced gives an object that would not be accepted if it were made again: nothing is deleted for it.
 func TestInvalidIsNotReplaced(t *testing.T) {
 	b := newBed(t)
 	b.deploy(b.release("1", deployment))

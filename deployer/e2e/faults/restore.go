@@ -19,7 +19,7 @@ import (
 // rebuild makes a base, out of whatever there is.
 func (l *Lane) rebuild(ctx context.Context, to base) error {
 	l.base = unknown
-	// What cannot be restored is made anew.
+	// What cannot be restored is made again.
 	if restored, err := l.restore(ctx, to); err == nil && restored {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (l *Lane) remember(ctx context.Context) error {
 	return nil
 }
 
-// restore brings a base back, object by object: that is several times faster than to make it anew. It returns false when that is
+// restore brings a base back, object by object: that is several times faster than to make it again. It returns false when that is
 // not possible: a definition with another identity is another one.
 func (l *Lane) restore(ctx context.Context, to base) (bool, error) {
 	s := l.bases[to]

@@ -18,7 +18,7 @@ type sender struct {
 	damaged   bool // the archive could not be read
 }
 
-// piece is the number of bytes after which the deadline of the client is set anew.
+// piece is the number of bytes after which the deadline of the client is set again.
 const piece = 8 << 20
 
 // ReadFrom sends a range of the blob, or whatever else it is given: the parts of several ranges come through a pipe.

@@ -12,7 +12,7 @@ import (
 
 // AccessLog writes one line of JSON for every request that is over. A nil log writes nothing.
 type AccessLog struct {
-	name string // of the file; empty when there is none to be opened anew
+	name string // of the file; empty when there is none to be opened again
 
 	mu   sync.Mutex
 	out  io.Writer

@@ -39,7 +39,7 @@ type Options struct {
 	Registry registry.Options // Log and Missed are set by Run
 	Sink     report.Sink
 	ErrorLog *log.Logger //nolint:forbidigo // net/http wants one
-	// Reload asks to look at everything again, and to open the access log anew.
+	// Reload asks to look at everything again, and to open the access log again.
 	Reload <-chan struct{}
 	// Ready is called once, when everything listens, with the URL of the registry; may be nil.
 	Ready func(url string)

@@ -36,7 +36,7 @@ type Repository struct {
 	Images   []string `json:"images"`   // name:tag
 }
 
-// Load reads the file anew, so that a version that was imported after the operator started is found.
+// Load reads the file again, so that a version that was imported after the operator started is found.
 func Load(file string) (*Config, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

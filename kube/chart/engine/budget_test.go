@@ -18,10 +18,10 @@ const ordinary = `
 	typeOf
 	fail getHostByName lookup uuidv4`
 
-// replaced are the functions whose results are as large as a number says: package chart gives others in their place, which bound it.
+// replaced are the functions whose results are as large as a number in the call: package chart gives others in their place, which bound it.
 const replaced = `randAlpha randAlphaNum randAscii randBytes randInt randNumeric`
 
-// TestFunctionsAreClassified fails for a function, as of a new version of sprig, of which nobody has said what it takes.
+// TestFunctionsAreClassified fails for a function, as of a new version of sprig, that has no class.
 func TestFunctionsAreClassified(t *testing.T) {
 	b := newBudget(t.Context())
 	all := b.functions()
