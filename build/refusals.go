@@ -19,7 +19,7 @@ type Refusal struct {
 	Err  error
 }
 
-// Refusals returns what a build of the project would refuse about its files: those that cannot be read, names that an archive
+// Refusals returns what a build of the project would refuse about its name and its files: those that cannot be read, names that an archive
 // cannot hold, and charts that are not what their files say. It reads the project as [NewPlan] does, without images.
 func (p *Project) Refusals(ctx context.Context) []Refusal {
 	sources, _, err := p.files()
@@ -27,6 +27,9 @@ func (p *Project) Refusals(ctx context.Context) []Refusal {
 		return []Refusal{{Err: err}}
 	}
 	var refused []Refusal
+	if _, err := volumeID(p.Build, p.Build.Solution(nil, epoch), ""); err != nil {
+		refused = append(refused, Refusal{Err: err})
+	}
 	plan := &Plan{content: map[string]content{}}
 	plan.addData(ManifestFile, nil)
 	for _, source := range sources {

@@ -79,3 +79,21 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusesVolumeID: a name and a version that are too long together for a volume are found before a build.
+func TestRefusesVolumeID(t *testing.T) {
+	dir := t.TempDir()
+	project := "apiVersion: solutionctl.io/v1alpha1\nkind: SolutionBuild\nmetadata: {name: a-blackbox-exporter-of-prometheus}\nspec:\n  version: 1.0.0\n" +
+		"  images: [{name: web, tag: \"1\", source: \"oci:images\"}]\n"
+	if err := os.WriteFile(filepath.Join(dir, "solution.yaml"), []byte(project), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := build.Load(dir, build.Overrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loaded.Close() //nolint:errcheck // it was only read
+	if found := loaded.Refusals(t.Context()); len(found) != 1 || !strings.Contains(found[0].Err.Error(), "volume id") {
+		t.Errorf("got %v", found)
+	}
+}

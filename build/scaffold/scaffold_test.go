@@ -88,6 +88,18 @@ func TestHomes(t *testing.T) {
 	}
 }
 
+// TestLongName checks that a Solution with a long name and version can be built: the volume is called after its name alone.
+func TestLongName(t *testing.T) {
+	const name = "a-blackbox-exporter-of-prometheus-with-a-long-name"
+	project, err := scaffold.New(t.Context(), scaffold.Options{Solution: name}, []scaffold.Source{manifests("web.yaml", podOf("a", "", "a:1"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(project.Files[0].Data), "\n  volumeID: a-blackbox-exporter-of-prometheu\n") {
+		t.Errorf("there is no volume identifier of at most 32 bytes:\n%s", project.Files[0].Data)
+	}
+}
+
 // TestLists checks that a List is taken apart, and that what is there twice and the same is there once.
 func TestLists(t *testing.T) {
 	const item = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "a:1"}]}}`

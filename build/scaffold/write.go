@@ -11,12 +11,19 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
+// maxVolumeID bounds the volume identifier of an image.
+const maxVolumeID = 32
+
 // solution writes solution.yaml: an image is a line.
 func (b *builder) solution(images []schema.BuildImage) ([]byte, error) {
 	var text bytes.Buffer
 	text.WriteString("# What the archive of this Solution is built from. Every field: solutionctl schema SolutionBuild\n")
-	fmt.Fprintf(&text, "apiVersion: solutionctl.io/v1alpha1\nkind: SolutionBuild\nmetadata:\n  name: %s\nspec:\n  version: %s\n  images:\n",
+	fmt.Fprintf(&text, "apiVersion: solutionctl.io/v1alpha1\nkind: SolutionBuild\nmetadata:\n  name: %s\nspec:\n  version: %s\n",
 		b.options.Solution, b.project.Version)
+	if name := b.options.Solution; len(name)+len(" ")+len(b.project.Version) > maxVolumeID { // what a volume is called by default
+		fmt.Fprintf(&text, "  volumeID: %s\n", strings.Trim(name[:min(len(name), maxVolumeID)], "-"))
+	}
+	text.WriteString("  images:\n")
 	for _, image := range images {
 		text.WriteString("    - " + imageLine(image) + "\n")
 	}

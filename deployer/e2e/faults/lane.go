@@ -124,7 +124,7 @@ func (l *Lane) command(ctx context.Context, kubeconfig string, args []string) *e
 		cmd.Env = append(cmd.Env, "SOLUTIONCTL_"+variable+"="+filepath.Join(l.dir, file))
 	}
 	cmd.Env = append(cmd.Env, "PATH="+os.Getenv("PATH"), "HOME="+l.dir, "USER=tester", "KUBECONFIG="+kubeconfig, "TMPDIR="+os.TempDir(),
-		"SOLUTIONCTL_CONFIG="+os.DevNull, "SOLUTIONCTL_MOUNT=never", "SOLUTIONCTL_ENDPOINT=http://127.0.0.1:9", "SOLUTIONCTL_VERBOSE=true", "SOLUTIONCTL_PASSWORD=secret")
+		"SOLUTIONCTL_CONFIG="+os.DevNull, "SOLUTIONCTL_NO_LINT=true", "SOLUTIONCTL_MOUNT=never", "SOLUTIONCTL_ENDPOINT=http://127.0.0.1:9", "SOLUTIONCTL_VERBOSE=true", "SOLUTIONCTL_PASSWORD=secret")
 	return cmd
 }
 

@@ -92,7 +92,7 @@ func (h *host) command(args ...string) *exec.Cmd {
 	cmd.Dir = h.dir
 	path := func(name string) string { return filepath.Join(h.dir, name) }
 	cmd.Env = append(os.Environ(),
-		"SOLUTIONCTL_PASSWORD=secret", "SOLUTIONCTL_CONFIG="+os.DevNull, "SOLUTIONCTL_TRUST_DIR="+path("trust"), "SOLUTIONCTL_STORE="+path("store"),
+		"SOLUTIONCTL_PASSWORD=secret", "SOLUTIONCTL_CONFIG="+os.DevNull, "SOLUTIONCTL_NO_LINT=true", "SOLUTIONCTL_TRUST_DIR="+path("trust"), "SOLUTIONCTL_STORE="+path("store"),
 		"SOLUTIONCTL_STATE="+path("store/state.json"), "SOLUTIONCTL_SOLUTIONS_FILE="+path("metalk8s/solutions.yaml"),
 		"SOLUTIONCTL_NGINX_DIR="+path("conf.d"), "SOLUTIONCTL_MOUNT=never", "SOLUTIONCTL_VERBOSE=true", "KUBECONFIG="+h.kubeconfig)
 	return cmd
