@@ -81,7 +81,7 @@ func (d *Deployer) takeover(ctx context.Context, one *placement, namespace strin
 		return nil, report.Errorf(report.NotFound, "component %s: Helm has no release %s in namespace %s", c.Name, at.Name, at.Namespace).
 			WithHint("'helm list --all-namespaces' shows those that there are: %s; only those are found that Helm keeps in Secrets", namedRelease(c.Name))
 	}
-	t.component, t.restart = c.Name, one.Parts.Restart || previous[settingRestart] == "true"
+	t.component, t.restart = c.Name, one.Restart || previous[settingRestart] == "true"
 	release.Settings = map[string]string{settingHelm: t.setting()}
 	if t.restart {
 		release.Settings[settingRestart] = "true"
@@ -93,7 +93,7 @@ func (d *Deployer) takeover(ctx context.Context, one *placement, namespace strin
 // toTakeOver is the release that a component takes over: the one that is named for it, if not for another namespace, or else the one that an
 // earlier run has not come to an end with. Without a name there is none.
 func (d *Deployer) toTakeOver(ctx context.Context, one *placement, namespace string, c *schema.Component, begun string) (HelmRelease, error) {
-	at, named := one.Parts.Helm[c.Name]
+	at, named := one.Helm[c.Name]
 	elsewhere := at.Namespace != namespace && slices.ContainsFunc(one.namespaces, func(n metalk8s.Namespace) bool { return n.Name == at.Namespace })
 	if !named || elsewhere {
 		return d.unforgotten(ctx, begun)

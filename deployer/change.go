@@ -84,7 +84,7 @@ func (d *Deployer) planChange(ctx context.Context, o ChangeOptions, namespaces [
 	if o.Direction == records.Down && o.Version == "" {
 		return nil, report.Errorf(report.Usage, "a downgrade needs the version to go to")
 	}
-	if o.RollBack && len(o.Parts.Helm) > 0 {
+	if o.RollBack && len(o.Helm) > 0 {
 		return nil, report.Errorf(report.Usage, "what is taken over from Helm cannot be given back: going back would remove it").
 			WithHint("leave out --on-failure rollback; what does not become ready can be repaired, and the same command goes on")
 	}

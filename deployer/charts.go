@@ -44,11 +44,11 @@ func (d *Deployer) renderChart(ctx context.Context, one *placement, settings ren
 	if isNew {
 		memory.Say(taken.Values, true)
 	}
-	if said, ok := one.Parts.Values[name]; ok {
+	if said, ok := one.Values[name]; ok {
 		memory.Say(said.Values, said.Reset)
 	}
 	var rendered *render.ChartObjects
-	if rotate := slices.Contains(one.Parts.Rotate, name); isNew && !rotate {
+	if rotate := slices.Contains(one.Rotate, name); isNew && !rotate {
 		rendered, err = d.renderTaken(ctx, one, settings, memory.Memory, release, taken)
 	} else {
 		if rotate {
@@ -60,7 +60,7 @@ func (d *Deployer) renderChart(ctx context.Context, one *placement, settings ren
 		return nil, err
 	}
 	one.looked(release.Key, rendered.Lookups)
-	if remembered != nil && (slices.Contains(one.Parts.Rotate, name) || len(rendered.Renewed) > 0) {
+	if remembered != nil && (slices.Contains(one.Rotate, name) || len(rendered.Renewed) > 0) {
 		one.rotated = append(one.rotated, memory.Rotate(memory.objects, release.Objects)...)
 		if release.Memory, err = memory.Encode(); err != nil {
 			return nil, err
@@ -99,7 +99,7 @@ func (o *placement) noteDrawn(key engine.Key, remembered *chart.Memo, memory *re
 	if o.drawn == nil {
 		o.drawn = map[engine.Key]string{}
 	}
-	o.drawn[key] = o.Import.Payload + " " + string(values)
+	o.drawn[key] = o.Payload + " " + string(values)
 	return nil
 }
 

@@ -51,7 +51,7 @@ func (o *placement) selection(previous, settings map[string]string) (*components
 		return nil, nil, err
 	}
 	earlier, forgotten := graph.Recall(earlier)
-	choice := earlier.With(o.Parts.Choice)
+	choice := earlier.With(o.Choice)
 	selection, err := graph.Select(choice)
 	if err != nil {
 		return nil, nil, err
@@ -84,7 +84,7 @@ func (o *placement) checkParts(s *components.Selection) error {
 		}
 	}
 	slices.Sort(names)
-	for _, name := range slices.Concat(slices.Sorted(maps.Keys(o.Parts.Values)), o.Parts.Rotate, slices.Sorted(maps.Keys(o.Parts.Helm))) {
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(o.Values)), o.Rotate, slices.Sorted(maps.Keys(o.Helm))) {
 		if charts[name] {
 			continue
 		}
@@ -104,7 +104,7 @@ func (o *placement) checkParts(s *components.Selection) error {
 // own release there, main, is not complete without. Those that no longer belong to it are removed.
 func (d *Deployer) components(ctx context.Context, one *placement, n metalk8s.Namespace, main *engine.Release, before *engine.State) (releases []engine.Release, notices []string, err error) {
 	had := slices.ContainsFunc(begunOf(before), func(r *schema.DeploymentRevision) bool { return len(r.Components) > 0 })
-	if len(one.payload.Solution.Spec.Components) == 0 && !had && one.Parts.empty() {
+	if len(one.payload.Solution.Spec.Components) == 0 && !had && one.empty() {
 		return nil, nil, nil
 	}
 	selection, forgotten, err := one.selection(settingsOf(lastRevision(before)), main.Settings)

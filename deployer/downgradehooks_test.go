@@ -17,6 +17,7 @@ import (
 
 // hooked is a chart of a ConfigMap and a Job for each operation, which are called after it.
 func hooked(t *testing.T, name string) string {
+	t.Helper()
 	files := map[string]string{"templates/map.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\n"}
 	for _, hook := range []string{"pre-install", "post-install", "pre-upgrade", "post-upgrade", "pre-rollback", "post-rollback"} {
 		files["templates/"+hook+".yaml"] = fmt.Sprintf(`apiVersion: batch/v1

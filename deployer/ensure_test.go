@@ -33,6 +33,7 @@ func wanted(names ...string) deployer.EnsureOptions {
 
 // withBase is a Solution with components that needs another one in its environment.
 func withBase(t *testing.T, version string) deployertest.Content {
+	t.Helper()
 	content := parts(t, map[string]string{"components/api.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: api}\ndata: {of: '" + version + "'}\n"})
 	content.Manifest += "  dependsOn: [{solution: base, version: '^" + version[:1] + "'}]"
 	return content
@@ -40,6 +41,7 @@ func withBase(t *testing.T, version string) deployertest.Content {
 
 // environmentWithTwo has an environment without anything in it, and two versions of two Solutions of which one needs the other.
 func environmentWithTwo(t *testing.T) *deployertest.Bed {
+	t.Helper()
 	b := deployertest.New(t)
 	b.Namespace(site, site)
 	for _, version := range []string{"1.0.0", "2.0.0"} {
@@ -272,6 +274,7 @@ func TestResumeOfSeveral(t *testing.T) {
 
 // dependent has a Solution with components for each NAME-VERSION: what it needs in its environment.
 func dependent(t *testing.T, list map[string]string) *deployertest.Bed {
+	t.Helper()
 	b := deployertest.New(t)
 	b.Namespace(site, site)
 	for _, id := range slices.Sorted(maps.Keys(list)) {

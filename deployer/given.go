@@ -197,7 +197,7 @@ func (d *Deployer) undrawn(ctx context.Context, own *engine.State, names []strin
 
 // silent tells that nothing is said.
 func (r *Rendering) silent() bool {
-	return r.Webhook == nil && r.ClusterWide == nil && r.IngressClass == nil && len(r.AcceptHazards)+len(r.Allow) == 0 && r.Parts.empty()
+	return r.Webhook == nil && r.ClusterWide == nil && r.IngressClass == nil && len(r.AcceptHazards)+len(r.Allow) == 0 && r.empty()
 }
 
 // after is what is said after something else was: what it says nothing about stays said.

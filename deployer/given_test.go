@@ -24,6 +24,7 @@ func TestResumeKnows(t *testing.T) {
 	choice := components.Choice{Profiles: []string{"large"}, Components: map[string]bool{"api": false}}
 	said := map[string]deployer.SiteValues{"db": {Values: map[string]any{"size": 7, "hosts": map[string]any{"standby": "z"}}, Reset: true}}
 	deployed := func(t *testing.T) *deployertest.Bed {
+		t.Helper()
 		b := deployertest.New(t)
 		b.Activated(shop, "1.0.0", parts(t, nil))
 		must(b, add("1.0.0"))
@@ -40,6 +41,7 @@ func TestResumeKnows(t *testing.T) {
 	}{
 		{
 			"an addition", func(t *testing.T) *deployertest.Bed {
+				t.Helper()
 				b := deployertest.New(t)
 				b.Activated(shop, "1.0.0", withForeignImage(t))
 				b.Created("kubectl", `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra"}}`)
@@ -71,6 +73,7 @@ func TestResumeKnows(t *testing.T) {
 		},
 		{
 			"Solutions together", func(t *testing.T) *deployertest.Bed {
+				t.Helper()
 				b := environmentWithTwo(t)
 				b.Namespace(site, "second")
 				return b
@@ -91,6 +94,7 @@ func TestResumeKnows(t *testing.T) {
 		},
 		{
 			"an activation", func(t *testing.T) *deployertest.Bed {
+				t.Helper()
 				b := deployertest.New(t)
 				content := parts(t, nil)
 				content.Manifest = "components: [{name: db, chart: charts/db.tgz, scope: cluster, select: optional}]\n"
@@ -109,6 +113,7 @@ func TestResumeKnows(t *testing.T) {
 		},
 		{
 			"a repair of one component", func(t *testing.T) *deployertest.Bed {
+				t.Helper()
 				b := deployed(t)
 				edit(b, "ConfigMap", "api", "two", "data", "of") // which somebody wants to keep
 				edit(b, "ConfigMap", "db", "9", "data", "size")
@@ -122,6 +127,7 @@ func TestResumeKnows(t *testing.T) {
 		},
 		{
 			"a repair that takes over", func(t *testing.T) *deployertest.Bed {
+				t.Helper()
 				b := deployed(t)
 				b.Deleted("ConfigMap", site, "api")
 				b.Created("kubectl", `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "api"}, "data": {"of": "theirs"}}`)
@@ -190,6 +196,7 @@ func TestResumeKnows(t *testing.T) {
 
 // withForeignImage has a chart that names an image of nobody.
 func withForeignImage(t *testing.T) deployertest.Content {
+	t.Helper()
 	content := parts(t, map[string]string{"charts/mon.tgz": deployertest.Chart(t, "mon", map[string]string{"templates/mon.yaml": `apiVersion: apps/v1
 kind: Deployment
 metadata: {name: mon}

@@ -13,6 +13,7 @@ import (
 
 // withHooks is a Solution with a chart whose hooks stay in the cluster, one of which is a Job, and a component beside it.
 func withHooks(t *testing.T) deployertest.Content {
+	t.Helper()
 	return deployertest.Content{
 		Files: map[string]string{
 			"charts/identity.tgz": deployertest.Chart(t, "identity", map[string]string{"templates/identity.yaml": `apiVersion: v1
@@ -41,6 +42,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: reg
 
 // environmentWithHooks has it deployed.
 func environmentWithHooks(t *testing.T) *deployertest.Bed {
+	t.Helper()
 	b := deployertest.New(t)
 	b.Namespace(site, site)
 	b.Activated(shop, "1.0.0", withHooks(t))
@@ -68,16 +70,22 @@ func interrupted(t *testing.T, b *deployertest.Bed, run func(context.Context) er
 // server whether the hooks of every component could run, under a name that nothing has.
 func TestLeastRightsToPlan(t *testing.T) {
 	for name, change := range map[string]func(*testing.T, *deployertest.Bed){
-		"an object is gone": func(t *testing.T, b *deployertest.Bed) { b.Deleted("Secret", site, "scheduler") },
+		"an object is gone": func(t *testing.T, b *deployertest.Bed) {
+			t.Helper()
+			b.Deleted("Secret", site, "scheduler")
+		},
 		"an object and the Job of a hook are gone": func(t *testing.T, b *deployertest.Bed) {
+			t.Helper()
 			b.Deleted("Secret", site, "scheduler")
 			b.Deleted("Job", site, "identity-db-sync")
 		},
 		"a hook that is no Job is gone, too": func(t *testing.T, b *deployertest.Bed) {
+			t.Helper()
 			b.Deleted("Secret", site, "scheduler")
 			b.Deleted("PodDisruptionBudget", site, "identity-hook")
 		},
 		"a repair was interrupted": func(t *testing.T, b *deployertest.Bed) {
+			t.Helper()
 			b.Deleted("Secret", site, "scheduler")
 			interrupted(t, b, func(ctx context.Context) error {
 				_, err := b.Repair(ctx, deployer.RepairOptions{})

@@ -129,6 +129,7 @@ func TestPlanTwice(t *testing.T) {
 		versions                func(t *testing.T, b *deployertest.Bed) (first, second string)
 	}{
 		{"what generates values", shop, "", func(t *testing.T, b *deployertest.Bed) (string, string) {
+			t.Helper()
 			b.Imported(shop, "1.0.0", generates(t, false))
 			b.Imported(shop, "1.1.0", generates(t, true))
 			return "1.0.0", "1.1.0"

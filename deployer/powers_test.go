@@ -60,8 +60,10 @@ func TestPowersAreAsked(t *testing.T) {
 		"a RoleBinding for everybody": {shown(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: part}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin},
  subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: 'system:authenticated'}]}
 `), []string{"system:authenticated", "--allow"}},
-		"addresses of others": {shown("{apiVersion: v1, kind: Service, metadata: {name: part}, spec: {externalIPs: [10.96.0.1], selector: {a: b}, ports: [{port: 1}]}}\n"),
-			[]string{"10.96.0.1", "--allow takes-traffic:Service/site/part"}},
+		"addresses of others": {
+			shown("{apiVersion: v1, kind: Service, metadata: {name: part}, spec: {externalIPs: [10.96.0.1], selector: {a: b}, ports: [{port: 1}]}}\n"),
+			[]string{"10.96.0.1", "--allow takes-traffic:Service/site/part"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := deployertest.New(t)

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"context"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -124,9 +125,7 @@ const unknownNamespace = "ENVIRONMENT"
 // judgedObject is an object as it is judged: in some namespace of the Solution where it names none.
 func judgedObject(o *target.Object) powers.Object {
 	judged := &unstructured.Unstructured{Object: map[string]any{}}
-	for key, value := range o.Value {
-		judged.Object[key] = value
-	}
+	maps.Copy(judged.Object, o.Value)
 	if o.Kind != "ClusterRole" && o.Kind != "ClusterRoleBinding" && judged.GetNamespace() == "" {
 		metadata := map[string]any{"namespace": unknownNamespace}
 		old, _ := o.Value["metadata"].(map[string]any)

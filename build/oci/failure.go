@@ -69,8 +69,7 @@ func (e *requestError) temporary() bool {
 
 // failure describes a failed request without anything secret: registries redirect to addresses that are credentials.
 func (e *endpoint) failure(what string, err error, resp *http.Response) error {
-	var coded *report.Error
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*report.Error](err); ok {
 		return coded // without the address that was asked
 	}
 	if errors.Is(err, context.Canceled) {

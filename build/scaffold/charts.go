@@ -54,8 +54,8 @@ func (b *builder) addChart(ctx context.Context, s Source) error {
 
 // render renders a chart for the oldest release of Kubernetes that it accepts, which becomes the oldest of the Solution.
 func (b *builder) render(ctx context.Context, c *chart.Chart, o chart.Options) (rendering *chart.Rendering, err error) {
-	for i := len(b.releases) - 1; i >= 0; i-- {
-		o.KubeVersion = b.releases[i].Version()
+	for i, v := range slices.Backward(b.releases) {
+		o.KubeVersion = v.Version()
 		if rendering, err = c.Render(ctx, o); err == nil {
 			if i < len(b.releases)-1 {
 				b.oldest = min(b.oldest, i)

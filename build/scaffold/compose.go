@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -252,9 +253,7 @@ func (c *composer) environment(s types.ServiceConfig) ([]any, error) {
 		if err != nil {
 			return nil, report.Errorf(report.Invalid, "service %s of %s: env_file: %w", s.Name, c.source.Name, err).WithHint("create the file, or take it out of env_file")
 		}
-		for key, value := range more {
-			values[key] = value
-		}
+		maps.Copy(values, more)
 	}
 	for _, key := range sortedKeys(s.Environment) {
 		value := s.Environment[key]

@@ -308,12 +308,27 @@ func (c *composer) remarkRest(s types.ServiceConfig) {
 		name string
 		set  bool
 	}{
-		{"build", s.Build != nil && s.Image != ""}, {"dns", len(s.DNS)+len(s.DNSSearch)+len(s.DNSOpts) > 0}, {"domainname", s.DomainName != ""},
-		{"external_links", len(s.ExternalLinks) > 0}, {"gpus", len(s.Gpus) > 0}, {"group_add", len(s.GroupAdd) > 0}, {"labels", len(s.Labels) > 0}, {"links", len(s.Links) > 0},
-		{"logging", s.Logging != nil}, {"mac_address", s.MacAddress != ""}, {"network_mode", s.NetworkMode != "" && s.NetworkMode != "bridge"},
-		{"post_start", len(s.PostStart) > 0}, {"pre_stop", len(s.PreStop) > 0}, {"provider", s.Provider != nil}, {"runtime", s.Runtime != ""},
-		{"stop_signal", s.StopSignal != ""}, {"sysctls", len(s.Sysctls) > 0}, {"ulimits", len(s.Ulimits) > 0}, {"volumes_from", len(s.VolumesFrom) > 0},
-		{"deploy.mode", s.Deploy != nil && s.Deploy.Mode == "global"}, {"deploy.placement", s.Deploy != nil && len(s.Deploy.Placement.Constraints) > 0},
+		{"build", s.Build != nil && s.Image != ""},
+		{"dns", len(s.DNS)+len(s.DNSSearch)+len(s.DNSOpts) > 0},
+		{"domainname", s.DomainName != ""},
+		{"external_links", len(s.ExternalLinks) > 0},
+		{"gpus", len(s.Gpus) > 0},
+		{"group_add", len(s.GroupAdd) > 0},
+		{"labels", len(s.Labels) > 0},
+		{"links", len(s.Links) > 0},
+		{"logging", s.Logging != nil},
+		{"mac_address", s.MacAddress != ""},
+		{"network_mode", s.NetworkMode != "" && s.NetworkMode != "bridge"},
+		{"post_start", len(s.PostStart) > 0},
+		{"pre_stop", len(s.PreStop) > 0},
+		{"provider", s.Provider != nil},
+		{"runtime", s.Runtime != ""},
+		{"stop_signal", s.StopSignal != ""},
+		{"sysctls", len(s.Sysctls) > 0},
+		{"ulimits", len(s.Ulimits) > 0},
+		{"volumes_from", len(s.VolumesFrom) > 0},
+		{"deploy.mode", s.Deploy != nil && s.Deploy.Mode == "global"},
+		{"deploy.placement", s.Deploy != nil && len(s.Deploy.Placement.Constraints) > 0},
 		{"security_opt", slices.ContainsFunc(s.SecurityOpt, func(o string) bool { return !strings.HasPrefix(o, "no-new-privileges") })},
 	} {
 		if setting.set {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/kube/images"
@@ -80,7 +81,7 @@ func nameOf(r images.Reference, taken map[schema.ImageRef]bool) schema.ImageRef 
 	hex = hex[:min(len(hex), digestTag)]
 	tag := cmp.Or(r.Tag, hex, "latest")
 	parts := strings.Split(r.Registry+"/"+r.Repository, "/")
-	for i := len(parts) - 1; i >= 0; i-- {
+	for i := range slices.Backward(parts) {
 		name := strings.ToLower(strings.ReplaceAll(strings.Join(parts[i:], "-"), ":", "-"))
 		if ref := (schema.ImageRef{Name: name, Tag: tag}); !taken[ref] && schema.ValidImageName(name) {
 			return ref

@@ -302,7 +302,7 @@ func TestImpersonated(t *testing.T) {
 	b.clock = clock
 	var mu sync.Mutex
 	names := map[string]bool{}
-	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+	b.api.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		names[r.Header.Get("Impersonate-User")+" "+strings.Join(r.Header["Impersonate-Group"], ",")+" "+strings.Join(r.Header["Authorization"], "")] = true

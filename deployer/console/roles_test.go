@@ -105,6 +105,7 @@ func shipped(t *testing.T, files ...string) []deployertest.Grant {
 // cluster is not theirs to read.
 func TestInstallers(t *testing.T) {
 	printedRole := func(t *testing.T, bed *deployertest.Bed) []deployertest.Grant {
+		t.Helper()
 		return printed(t, bed, deployer.RolesOptions{Solution: "shop", Environment: deployertest.Environment, Installers: "installers"})
 	}
 	for _, test := range []struct {
@@ -114,12 +115,15 @@ func TestInstallers(t *testing.T) {
 	}{
 		{"printed", printedRole, true},
 		{"shipped", func(t *testing.T, _ *deployertest.Bed) []deployertest.Grant {
+			t.Helper()
 			return shipped(t, "installer.yaml", "solution.yaml")
 		}, true},
 		{"shipped, with extras", func(t *testing.T, _ *deployertest.Bed) []deployertest.Grant {
+			t.Helper()
 			return shipped(t, "installer.yaml", "solution.yaml", "extras.yaml")
 		}, true},
 		{"printed, without listing namespaces", func(t *testing.T, bed *deployertest.Bed) []deployertest.Grant {
+			t.Helper()
 			return withoutListing(printedRole(t, bed))
 		}, false},
 	} {

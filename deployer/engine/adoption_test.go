@@ -136,7 +136,7 @@ func TestNotTakenOver(t *testing.T) {
 		"another release's": {
 			before: func(w *world) {
 				r := w.release("1.0.0", settings)
-				r.Key.Name = "first"
+				r.Name = "first"
 				w.deploy(r, engine.PlanOptions{})
 				w.applyAs("other", configs+"/settings", settings)
 			},
@@ -214,6 +214,7 @@ func TestTasksOfTheOther(t *testing.T) {
 func TestKilledWhileTakingOver(t *testing.T) {
 	const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, HEAD}, data: {a: b, old: c}}"
 	start := func(t *testing.T) (*world, engine.Release) {
+		t.Helper()
 		w := newWorld(t)
 		w.create("other", configs, headed(settings))
 		w.create("other", deploys, headed(web))

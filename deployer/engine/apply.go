@@ -422,7 +422,7 @@ func (r *run) converted(ctx context.Context, steps []*step) error {
 
 // emit tells something of this run.
 func (r *run) emit(event report.Event) {
-	event.Part = r.plan.Release.Key.String()
+	event.Part = r.plan.Release.String()
 	r.Engine.emit(event)
 }
 

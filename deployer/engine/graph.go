@@ -152,7 +152,7 @@ func (r *run) takeTurn(ctx context.Context, places chan struct{}) error {
 	}
 	close(r.applied)
 	if r.awaited || !r.options.NoWait {
-		r.Engine.wait(ctx, r.patience, []*run{r}, r.follow)
+		r.wait(ctx, r.patience, []*run{r}, r.follow)
 		if r.err != nil {
 			return r.err
 		}

@@ -196,10 +196,10 @@ func take(finished map[taskKey]*time.Time, r *schema.DeploymentRevision, which f
 func (s *State) finishedOnce(version string) map[taskKey]*time.Time {
 	finished := map[taskKey]*time.Time{}
 	for _, r := range s.Revisions() {
-		switch {
-		case r.Version == "":
+		switch r.Version {
+		case "":
 			return finished
-		case r.Version == version:
+		case version:
 			take(finished, r, func(t schema.DeployedTask) bool { return t.Once == schema.OncePerVersion })
 		}
 	}

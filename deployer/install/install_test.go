@@ -197,15 +197,20 @@ func TestInstallRefuses(t *testing.T) {
 		words  string
 	}{
 		"a signature of another key": {
-			func(t *testing.T, s *site) { s.options.Key = deployertest.NewVendor(t).Public() }, report.Untrusted, "not made by any",
+			func(t *testing.T, s *site) {
+				t.Helper()
+				s.options.Key = deployertest.NewVendor(t).Public()
+			}, report.Untrusted, "not made by any",
 		},
 		"another key of this name": {func(t *testing.T, s *site) {
+			t.Helper()
 			if _, err := trust.Add(s.path("trust"), "acme", deployertest.NewVendor(t).Public().PEM(), nil); err != nil {
 				t.Fatal(err)
 			}
 		}, report.Usage, "another key acme"},
 		"a plan that is another one by now": {func(_ *testing.T, s *site) { s.options.Deploy.Expect = "0123456789abcdef" }, report.Conflict, "another one"},
 		"containerd that would not read the files": {func(t *testing.T, s *site) {
+			t.Helper()
 			if err := os.WriteFile(s.path("root/etc/containerd/config.toml"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}

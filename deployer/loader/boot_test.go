@@ -21,6 +21,7 @@ import (
 
 // withJob is the Solution edge with a chart whose hook leaves a Job behind, and with a Deployment that everybody has to have.
 func withJob(t *testing.T) deployertest.Content {
+	t.Helper()
 	content := edge(t)
 	content.Files["charts/db.tgz"] = deployertest.Chart(t, "db", map[string]string{"templates/db.yaml": `apiVersion: v1
 kind: ConfigMap

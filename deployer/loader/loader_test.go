@@ -56,6 +56,7 @@ type bed struct {
 }
 
 func newBed(t *testing.T) bed {
+	t.Helper()
 	b := bed{deployertest.New(t)}
 	b.Imported("edge", "1.0.0", edge(t))
 	b.Server.Stall("Job")

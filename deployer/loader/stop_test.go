@@ -37,7 +37,7 @@ func (b bed) starts(t *testing.T, l *loader.Launcher, o loader.StartOptions) <-c
 // reached is closed when a launcher waits for something to become ready, or for a lock.
 func reached(l *loader.Launcher, step string) <-chan struct{} {
 	at := make(chan struct{}, 1)
-	l.Deployer.Config.Sink = sink(func(e report.Event) {
+	l.Deployer.Sink = sink(func(e report.Event) {
 		if e.Step == step {
 			select {
 			case at <- struct{}{}:

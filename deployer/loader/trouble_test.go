@@ -24,7 +24,7 @@ func TestPullFails(t *testing.T) {
 	b := newBed(t)
 	l := b.launcher(t, justEdge)
 	told := make(chan report.Event, 100)
-	l.Deployer.Config.Sink = sink(func(e report.Event) {
+	l.Deployer.Sink = sink(func(e report.Event) {
 		if e.Step == "start" {
 			told <- e
 		}

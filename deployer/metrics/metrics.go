@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -58,7 +59,7 @@ func (f Family) Histogram(bounds []float64, counts []uint64, sum float64, labels
 		if i < len(bounds) {
 			bound = number(bounds[i])
 		}
-		f.add("_bucket", float64(total), append(labels[:len(labels):len(labels)], "le", bound))
+		f.add("_bucket", float64(total), append(slices.Clip(labels), "le", bound))
 	}
 	f.add("_sum", sum, labels)
 	f.add("_count", float64(total), labels)

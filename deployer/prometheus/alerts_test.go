@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/deployer/prometheus"
-	"github.com/solutionctl/solutionctl/schema"
 )
 
 // readAlerts reads what a Prometheus answers, as one line for each alert.
@@ -134,7 +133,7 @@ func TestServiceOf(t *testing.T) {
 	if prometheus.HasAlerts(server(t, "PrometheusAgent", "a", "")) {
 		t.Error("an agent evaluates no rules")
 	}
-	var escaping schema.PrometheusService = prometheus.ServiceOf(server(t, "Prometheus", "kps", "routePrefix: /../../secrets"), nil)
+	escaping := prometheus.ServiceOf(server(t, "Prometheus", "kps", "routePrefix: /../../secrets"), nil)
 	if escaping.IsValid() {
 		t.Errorf("%s leads out of the Service", escaping)
 	}

@@ -2,6 +2,7 @@ package render_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,9 +49,7 @@ func TestRulesOfAnEnvironment(t *testing.T) {
 	rule := find(t, objects, "PrometheusRule", "db")
 	here := func(labels map[string]any) map[string]any {
 		all := map[string]any{"namespace": "prod-a", "solution": "db", "environment": "prod"}
-		for name, value := range labels {
-			all[name] = value
-		}
+		maps.Copy(all, labels)
 		return all
 	}
 	want := []any{

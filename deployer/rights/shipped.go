@@ -50,9 +50,11 @@ In the whole cluster: environments and CustomResourceDefinitions.`, "ClusterRole
 			{`What the installer needs in addition for one Solution, here for shop, whose custom resources are in the group shop.example.com.
 
 In the whole cluster: a CustomResourceDefinition is compared with every custom resource.`, "ClusterRole", "solutionctl-installer-shop", "", on(exampleGroup, "*", "", all...)},
-			{`In the namespaces of environments: Kubernetes lets users grant only rights that they have, except on the roles named here. Instead of
+			{
+				`In the namespaces of environments: Kubernetes lets users grant only rights that they have, except on the roles named here. Instead of
 this rule the installer can have the rights of the operator.`, "ClusterRole", "solutionctl-installer-shop-environment", "",
-				cluster.Permission{Group: rbacGroup, Resource: "roles", Name: exampleSolution + "-operator"}.Each("bind", "escalate")},
+				cluster.Permission{Group: rbacGroup, Resource: "roles", Name: exampleSolution + "-operator"}.Each("bind", "escalate"),
+			},
 		}},
 		{"extras.yaml", []Role{
 			{`For Solutions that have more: a user interface, a certificate for webhooks, monitoring. Bind it in the namespaces of environments,

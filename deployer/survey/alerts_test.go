@@ -163,7 +163,7 @@ func TestNobodyToAsk(t *testing.T) {
 		},
 		"it never ends": {
 			documents: []string{kps}, answer: func(w http.ResponseWriter, _ *http.Request) {
-				for i := 0; i < 5<<10; i++ {
+				for range 5 << 10 {
 					if _, err := w.Write(make([]byte, 1<<10)); err != nil {
 						return
 					}

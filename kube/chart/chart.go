@@ -72,7 +72,7 @@ func Load(r io.Reader) (*Chart, error) {
 
 // complete refuses a chart that would need a download.
 func complete(c *engine.Chart) error {
-	for _, d := range c.Metadata.Dependencies {
+	for _, d := range c.Dependencies {
 		if !slices.ContainsFunc(c.Subcharts, func(sub *engine.Chart) bool {
 			return sub.Name == d.Name && (d.Version == "" || engine.Satisfies(sub.Version, d.Version))
 		}) {

@@ -2,6 +2,7 @@ package powers_test
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -27,9 +28,7 @@ func names(prefix string) func(int) any {
 
 func object(apiVersion, kind, name string, fields map[string]any) map[string]any {
 	o := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "acme"}}
-	for key, value := range fields {
-		o[key] = value
-	}
+	maps.Copy(o, fields)
 	return o
 }
 

@@ -136,7 +136,7 @@ func classify(group, resource, verb string, w where) schema.PowerName {
 	if harmless(group, resource, verb) || slices.ContainsFunc(rights, func(r right) bool { return r.matches(group, resource, verb) }) {
 		return ""
 	}
-	foreign := group != "*" && !isBuiltIn(group) && !(w == inOwn && quiet(group, resource))
+	foreign := group != "*" && !isBuiltIn(group) && (w != inOwn || !quiet(group, resource))
 	switch {
 	case w == inOwn && (!foreign || slices.Contains(slices.Concat(reading, erasing), verb)):
 		return ""

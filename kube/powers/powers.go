@@ -14,6 +14,7 @@ package powers
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -124,9 +125,7 @@ func (j *judgement) unpack(o Object, depth int) {
 
 func withKind(content map[string]any, apiVersion, kind string) map[string]any {
 	full := map[string]any{"apiVersion": apiVersion, "kind": kind}
-	for key, value := range content {
-		full[key] = value
-	}
+	maps.Copy(full, content)
 	return full
 }
 

@@ -34,24 +34,40 @@ var (
 var rights = slices.Concat(rightsOverRights, rightsOverNodes, rightsOverOthers, rightsOverControllers)
 
 var rightsOverRights = []right{
-	{name: schema.PowerChangeRights, reach: schema.ReachCluster, own: schema.ReachNamespaces, group: rbacGroup,
-		resources: []string{"roles", "rolebindings"}, verbs: slices.Concat(writing, []string{"escalate", "bind"})},
-	{name: schema.PowerChangeRights, reach: schema.ReachCluster, own: schema.ReachNamespaces, named: schema.ReachNamespaces, group: rbacGroup,
-		resources: []string{"clusterroles"}, verbs: []string{"bind"}}, // in a namespace, the API server asks for it there
-	{name: schema.PowerChangeRights, reach: schema.ReachCluster, wide: true, group: rbacGroup,
-		resources: []string{"clusterroles", "clusterrolebindings"}, verbs: slices.Concat(writing, []string{"escalate"})},
-	{name: schema.PowerActAsOthers, reach: schema.ReachCluster, own: schema.ReachNamespaces, group: "",
-		resources: []string{"serviceaccounts"}, verbs: []string{"impersonate"}},
+	{
+		name: schema.PowerChangeRights, reach: schema.ReachCluster, own: schema.ReachNamespaces, group: rbacGroup,
+		resources: []string{"roles", "rolebindings"}, verbs: slices.Concat(writing, []string{"escalate", "bind"}),
+	},
+	{
+		name: schema.PowerChangeRights, reach: schema.ReachCluster, own: schema.ReachNamespaces, named: schema.ReachNamespaces, group: rbacGroup,
+		resources: []string{"clusterroles"}, verbs: []string{"bind"},
+	}, // in a namespace, the API server asks for it there
+	{
+		name: schema.PowerChangeRights, reach: schema.ReachCluster, wide: true, group: rbacGroup,
+		resources: []string{"clusterroles", "clusterrolebindings"}, verbs: slices.Concat(writing, []string{"escalate"}),
+	},
+	{
+		name: schema.PowerActAsOthers, reach: schema.ReachCluster, own: schema.ReachNamespaces, group: "",
+		resources: []string{"serviceaccounts"}, verbs: []string{"impersonate"},
+	},
 	{name: schema.PowerActAsOthers, reach: schema.ReachCluster, wide: true, group: "", resources: []string{"users", "groups"}, verbs: []string{"impersonate"}},
-	{name: schema.PowerActAsOthers, reach: schema.ReachCluster, wide: true, group: "authentication.k8s.io",
-		resources: []string{"users", "groups", "serviceaccounts", "uids", "userextras/*"}, verbs: []string{"impersonate"}},
-	{name: schema.PowerActAsOthers, reach: schema.ReachCluster, own: schema.ReachNamespaces, named: schema.ReachNamespaces, group: "",
-		resources: []string{"serviceaccounts/token"}, verbs: []string{"create"}},
+	{
+		name: schema.PowerActAsOthers, reach: schema.ReachCluster, wide: true, group: "authentication.k8s.io",
+		resources: []string{"users", "groups", "serviceaccounts", "uids", "userextras/*"}, verbs: []string{"impersonate"},
+	},
+	{
+		name: schema.PowerActAsOthers, reach: schema.ReachCluster, own: schema.ReachNamespaces, named: schema.ReachNamespaces, group: "",
+		resources: []string{"serviceaccounts/token"}, verbs: []string{"create"},
+	},
 	{name: schema.PowerActAsOthers, reach: schema.ReachCluster, group: "", resources: []string{"secrets"}, verbs: writing},
-	{name: schema.PowerIssueIdentities, reach: schema.ReachCluster, wide: true, group: "certificates.k8s.io",
-		resources: []string{"certificatesigningrequests/approval", "certificatesigningrequests/status", "signers"}},
-	{name: schema.PowerIssueIdentities, reach: schema.ReachCluster, wide: true, group: "certificates.k8s.io",
-		resources: []string{"clustertrustbundles"}, verbs: slices.Concat(writing, erasing)},
+	{
+		name: schema.PowerIssueIdentities, reach: schema.ReachCluster, wide: true, group: "certificates.k8s.io",
+		resources: []string{"certificatesigningrequests/approval", "certificatesigningrequests/status", "signers"},
+	},
+	{
+		name: schema.PowerIssueIdentities, reach: schema.ReachCluster, wide: true, group: "certificates.k8s.io",
+		resources: []string{"clustertrustbundles"}, verbs: slices.Concat(writing, erasing),
+	},
 	{name: schema.PowerReadSecrets, reach: schema.ReachCluster, named: schema.ReachNamespaces, group: "", resources: []string{"secrets"}, verbs: reading},
 }
 
@@ -67,27 +83,39 @@ var rightsOverNodes = []right{
 }
 
 var rightsOverOthers = []right{
-	{name: schema.PowerRunPodsElsewhere, reach: schema.ReachCluster, group: "",
-		resources: []string{"pods", "replicationcontrollers", "podtemplates", "pods/ephemeralcontainers"}, verbs: writing},
-	{name: schema.PowerRunPodsElsewhere, reach: schema.ReachCluster, group: "",
-		resources: []string{"pods/exec", "pods/attach", "pods/portforward", "pods/proxy", "services/proxy"}},
-	{name: schema.PowerRunPodsElsewhere, reach: schema.ReachCluster, group: "apps",
-		resources: []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, verbs: writing},
+	{
+		name: schema.PowerRunPodsElsewhere, reach: schema.ReachCluster, group: "",
+		resources: []string{"pods", "replicationcontrollers", "podtemplates", "pods/ephemeralcontainers"}, verbs: writing,
+	},
+	{
+		name: schema.PowerRunPodsElsewhere, reach: schema.ReachCluster, group: "",
+		resources: []string{"pods/exec", "pods/attach", "pods/portforward", "pods/proxy", "services/proxy"},
+	},
+	{
+		name: schema.PowerRunPodsElsewhere, reach: schema.ReachCluster, group: "apps",
+		resources: []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, verbs: writing,
+	},
 	{name: schema.PowerRunPodsElsewhere, reach: schema.ReachCluster, group: "batch", resources: []string{"jobs", "cronjobs"}, verbs: writing},
 	{name: schema.PowerInterceptRequests, reach: schema.ReachCluster, wide: true, group: "admissionregistration.k8s.io", resources: []string{
 		"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "mutatingadmissionpolicies",
 		"mutatingadmissionpolicybindings", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
 	}, verbs: slices.Concat(writing, erasing)},
-	{name: schema.PowerInterceptRequests, reach: schema.ReachCluster, wide: true, group: "apiextensions.k8s.io",
-		resources: []string{"customresourcedefinitions", "customresourcedefinitions/status"}, verbs: slices.Concat(writing, erasing)},
-	{name: schema.PowerInterceptRequests, reach: schema.ReachCluster, wide: true, group: "apiregistration.k8s.io",
-		resources: []string{"apiservices", "apiservices/status"}, verbs: slices.Concat(writing, erasing)},
+	{
+		name: schema.PowerInterceptRequests, reach: schema.ReachCluster, wide: true, group: "apiextensions.k8s.io",
+		resources: []string{"customresourcedefinitions", "customresourcedefinitions/status"}, verbs: slices.Concat(writing, erasing),
+	},
+	{
+		name: schema.PowerInterceptRequests, reach: schema.ReachCluster, wide: true, group: "apiregistration.k8s.io",
+		resources: []string{"apiservices", "apiservices/status"}, verbs: slices.Concat(writing, erasing),
+	},
 	{name: schema.PowerRedirectTraffic, reach: schema.ReachTraffic, group: "", resources: []string{"endpoints", "services", "services/status"}, verbs: writing},
 	{name: schema.PowerRedirectTraffic, reach: schema.ReachTraffic, group: "discovery.k8s.io", resources: []string{"endpointslices"}, verbs: writing},
 	{name: schema.PowerRedirectTraffic, reach: schema.ReachTraffic, group: "networking.k8s.io", resources: []string{"ingresses", "networkpolicies"}, verbs: writing},
 	{name: schema.PowerStarveOrPreempt, reach: schema.ReachEveryone, wide: true, group: "scheduling.k8s.io", resources: []string{"priorityclasses"}, verbs: slices.Concat(writing, erasing)},
-	{name: schema.PowerStarveOrPreempt, reach: schema.ReachEveryone, wide: true, group: "flowcontrol.apiserver.k8s.io",
-		resources: []string{"flowschemas", "prioritylevelconfigurations"}, verbs: slices.Concat(writing, erasing)},
+	{
+		name: schema.PowerStarveOrPreempt, reach: schema.ReachEveryone, wide: true, group: "flowcontrol.apiserver.k8s.io",
+		resources: []string{"flowschemas", "prioritylevelconfigurations"}, verbs: slices.Concat(writing, erasing),
+	},
 	{name: schema.PowerStarveOrPreempt, reach: schema.ReachEveryone, group: "", resources: []string{"resourcequotas", "limitranges"}, verbs: writing},
 }
 

@@ -103,7 +103,7 @@ func (c *convergence) run(ctx context.Context) error {
 		Configuration: configuration, Verbs: d, Import: c.imports.options(c.App),
 		Deploy: deployer.ConvergeOptions{Options: c.options(), AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid},
 		Export: func(solution string, of int) definitions.Export {
-			return export(c.verb.verbFlags.clusterFlags.App, exportFile(c.loss.export, solution, of), solution)
+			return export(c.App, exportFile(c.loss.export, solution, of), solution)
 		},
 	}
 	plan, err := on.Converge(ctx, o)

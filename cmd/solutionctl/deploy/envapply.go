@@ -18,7 +18,7 @@ func (c *convergence) applyEnvironment(ctx context.Context, data []byte) error {
 	}
 	o := deployer.EnsureOptions{
 		Options: c.options(), Environment: configuration.Spec.Name, Others: deployer.TellOthers,
-		AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid, Export: export(c.verb.verbFlags.clusterFlags.App, c.loss.export, configuration.Spec.Name),
+		AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid, Export: export(c.App, c.loss.export, configuration.Spec.Name),
 	}
 	if c.prune {
 		o.Others = deployer.RemoveOthers

@@ -45,7 +45,7 @@ func load(files []File, depth int) (*Chart, error) {
 		return nil, fmt.Errorf("subcharts are nested more than %d deep", maxNesting)
 	}
 	c := &Chart{}
-	if err := c.Metadata.read(files); err != nil {
+	if err := c.read(files); err != nil {
 		return nil, err
 	}
 	subcharts := map[string][]File{} // by the name below charts/

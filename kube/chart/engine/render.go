@@ -89,7 +89,7 @@ func (c *Chart) collect(place string, outer Values, templates map[string]source)
 	subcharts := map[string]any{}
 	root := place == c.Name
 	scope := map[string]any{
-		"Chart": c.Metadata.template(root), "Files": newFiles(c.others), "Release": outer["Release"], "Capabilities": outer["Capabilities"],
+		"Chart": c.template(root), "Files": newFiles(c.others), "Release": outer["Release"], "Capabilities": outer["Capabilities"],
 		"Values": Values{}, "Subcharts": subcharts,
 	}
 	if root {
