@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -20,11 +21,13 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
 	"github.com/solutionctl/solutionctl/deployer/rights"
+	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 )
 
@@ -290,6 +293,28 @@ func TestUploadRefused(t *testing.T) {
 				t.Errorf("%v is kept", left)
 			}
 		})
+	}
+}
+
+// TestUploadDowngrade refuses an older version in the words of the page, to a script as to a browser without one.
+func TestUploadDowngrade(t *testing.T) {
+	s := startSite(t)
+	b := s.in(t)
+	newer := s.vendor.Archive(t, "2.0.0", 0)
+	b.get("/import/path?path=" + newer)
+	b.ends(b.post("/import/path", "path", newer))
+	older := s.vendor.Archive(t, "1.0.0", 0)
+	a := b.beginUpload(older, len(read(t, older)))
+	var refused struct {
+		Code, Command string
+		Hints         []string
+	}
+	if err := json.Unmarshal([]byte(a.body), &refused); err != nil {
+		t.Fatal(err, a.body)
+	}
+	hints := []string{page.Text("problem.downgrade")}
+	if refused.Code != string(report.Downgrade) || refused.Command != "solutionctl deploy import FILE.iso --allow-downgrade" || !slices.Equal(refused.Hints, hints) {
+		t.Errorf("%d %s", a.StatusCode, a.body)
 	}
 }
 

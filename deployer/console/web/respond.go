@@ -214,12 +214,14 @@ type Failure struct {
 	report.CodeInfo
 	Message  string          `json:"message"`
 	Hints    []string        `json:"hints,omitempty"`
+	Command  string          `json:"command,omitempty"`  // for the command line of the host, where the console has nothing in its place
 	Remedies report.Remedies `json:"remedies,omitempty"` // the commands and options in the hints, as data
 }
 
-// FailureOf returns the document of an error.
+// FailureOf returns the document of an error. It says what a page says of it.
 func FailureOf(err error) Failure {
-	return Failure{report.CodeOf(err).Info(), err.Error(), report.Hints(err), report.RemediesOf(err)}
+	p := page.ProblemOf(err)
+	return Failure{p.Code.Info(), p.Message, p.Hints, p.Command, report.RemediesOf(err)}
 }
 
 // statuses are those of HTTP for codes whose exit status does not say it.

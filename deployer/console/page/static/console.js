@@ -163,7 +163,7 @@ async function upload(form) {
       try { answer = JSON.parse(request.responseText); } catch { /* a proxy has answered */ }
       button.disabled = false;
       bar.hidden = true;
-      return say([answer.message ?? `${status}`, ...answer.hints ?? []].join('. '));
+      return say([[answer.message ?? `${status}`, ...answer.hints ?? []].join('. '), answer.command].filter(Boolean).join(' '));
     } else {
       say(form.dataset.lost);
       at = -1;
