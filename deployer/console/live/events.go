@@ -57,7 +57,7 @@ func (s Stream) Send(w http.ResponseWriter, r *http.Request, next Follower) {
 		waiting, stop := context.WithTimeout(ctx, heartbeat)
 		events, err := next(waiting, id)
 		stop()
-		if ctx.Err() != nil || s.Expired() {
+		if ctx.Err() != nil || s.isOver() {
 			return
 		}
 		text := ": still here\n\n"
@@ -82,6 +82,16 @@ func (s Stream) Send(w http.ResponseWriter, r *http.Request, next Follower) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// isOver reports whether the session has ended. It reads Ended itself: ctx ends a moment later.
+func (s Stream) isOver() bool {
+	select {
+	case <-s.Ended:
+		return true
+	default:
+		return s.Expired()
 	}
 }
 

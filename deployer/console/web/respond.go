@@ -218,7 +218,7 @@ type Failure struct {
 	Remedies report.Remedies `json:"remedies,omitempty"` // the commands and options in the hints, as data
 }
 
-// FailureOf returns the document of an error. It says what a page says of it.
+// FailureOf returns the document of an error, with the words of a page.
 func FailureOf(err error) Failure {
 	p := page.ProblemOf(err)
 	return Failure{p.Code.Info(), p.Message, p.Hints, p.Command, report.RemediesOf(err)}
