@@ -60,13 +60,13 @@ func (o *Options) AllowMore(allowances ...string) {
 	o.Allow = slices.Concat(o.Allow, allowances)
 }
 
-// Unallowed are those of the powers that have to be approved and are not allowed in this run.
+// Unallowed returns the powers that have to be approved and are not allowed in this run.
 func (o Options) Unallowed(list []schema.Power) []schema.Power {
 	allowed := consentOf(o, Rendering{})
 	return slices.DeleteFunc(slices.Clone(list), func(p schema.Power) bool { return p.Need == schema.NeedShown || allowed.covers(p) })
 }
 
-// Unapproved are those of the powers of a Solution that have to be approved and were not approved before, neither for the
+// Unapproved returns the powers of a Solution that have to be approved and were not approved before, neither for the
 // cluster nor for one of the namespaces.
 func (d *Deployer) Unapproved(ctx context.Context, solution string, list []schema.Power, namespaces ...string) ([]schema.Power, error) {
 	var approved []schema.Power

@@ -87,8 +87,8 @@ func (d *Deployer) keptContent(ctx context.Context, r brokenRecord, release *eng
 // maxRecalls bounds how often a chart is rendered to find out its generated values: each time what follows from what is known by then.
 const maxRecalls = 5
 
-// renderAgain renders a chart of which nothing is remembered. The generated values is recalled from what is there, as far as that
-// can be told, and Secrets keep what they have.
+// renderAgain renders a chart without stored values. Its generated values are recalled from the existing objects, as far as
+// possible, and Secrets keep their data.
 func (d *Deployer) renderAgain(ctx context.Context, p *render.Payload, settings render.Settings, release *engine.Release) ([]string, error) {
 	_, live, err := d.renderRecalled(ctx, p, settings, &render.Memory{}, release, nil, func(there *unstructured.Unstructured) bool {
 		return there.GetLabels()[engine.LabelRelease] == release.ID()
@@ -112,8 +112,8 @@ func (d *Deployer) renderAgain(ctx context.Context, p *render.Payload, settings 
 	return notices, nil
 }
 
-// renderRecalled renders a chart again and again until its generated values is recalled from what is there and meant, as far as that can
-// be told. It returns the Secrets and ConfigMaps that are meant, too.
+// renderRecalled renders a chart again and again until its generated values are recalled from the existing objects that are meant, as far
+// as possible. It returns these Secrets and ConfigMaps, too.
 func (d *Deployer) renderRecalled(ctx context.Context, p *render.Payload, settings render.Settings, memory *render.Memory, release *engine.Release,
 	allows func(schema.Power) bool, meant func(*unstructured.Unstructured) bool,
 ) (rendered *render.ChartObjects, live map[schema.ObjectRef]*unstructured.Unstructured, err error) {

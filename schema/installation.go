@@ -5,7 +5,7 @@ type Installation struct {
 	Environment string             `json:"environment"`
 	Archives    []InstalledArchive `json:"archives"`
 	Steps       []InstallStep      `json:"steps"`
-	// Powers are those that an administrator has to approve and has not approved before.
+	// Powers have to be approved by an administrator and were not approved before.
 	Powers  []Power  `json:"powers"`
 	Notices []string `json:"notices"`
 	// Digest names exactly these steps. It is that of the plan, also after the steps were done.

@@ -142,7 +142,7 @@ func TestResolveErrors(t *testing.T) {
 	}
 }
 
-// Images without names are told apart by their digests, which name them too.
+// Images without names are identified by their digests, which become their names.
 func TestUnnamedImages(t *testing.T) {
 	l := newLayout()
 	amd, arm := l.image("linux/amd64", "a"), l.image("linux/arm64", "b")

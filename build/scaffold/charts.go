@@ -116,7 +116,7 @@ func (b *builder) addChartFile(s Source, name string, packed []byte) error {
 	return err
 }
 
-// values are those of the site for a chart, which become a file of the component.
+// values are the values of the site for a chart. They become a file of the component.
 func (b *builder) values(c *schema.Component) (map[string]any, error) {
 	data, ok := b.options.Values[c.Name]
 	if !ok {

@@ -211,7 +211,7 @@ func probeOf(h *types.HealthCheckConfig) map[string]any {
 	return probe
 }
 
-// podSettings are those of a service that its pod has.
+// podSettings are the settings of a service that apply to its pod.
 func (c *composer) podSettings(pod map[string]any, s types.ServiceConfig) {
 	if s.StopGracePeriod != nil {
 		pod["terminationGracePeriodSeconds"] = int(time.Duration(*s.StopGracePeriod).Seconds())

@@ -15,7 +15,7 @@ import (
 // maxConfig is how much a ConfigMap holds.
 const maxConfig = 1 << 20
 
-// claimSize is what a volume has until somebody says more.
+// claimSize is the size of a volume whose size the compose file does not state.
 const claimSize = "1Gi"
 
 // podVolumes are the volumes of a pod and where its container has them.

@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// placeholderImage is what the projects of kubebuilder and the Operator SDK call their image until somebody names it.
+// placeholderImage is the image name in new projects of kubebuilder and the Operator SDK.
 const placeholderImage = "docker.io/library/controller:latest"
 
 // addOperatorProject makes components of what a project of kubebuilder or the Operator SDK installs: what was built of it for

@@ -28,7 +28,7 @@ type Options struct {
 	Solution string            // the name of the Solution
 	Operator bool              // add the image of an operator, which is built later
 	Values   map[string][]byte // values files of charts by the name of the component; that of "" is for all others
-	// Images are those that are available on this host; nil takes images from their registries.
+	// Images are the images on this host. Nil takes images from their registries.
 	Images []Available
 }
 

@@ -100,7 +100,7 @@ func TestLongName(t *testing.T) {
 	}
 }
 
-// TestLists checks that a List is taken apart, and that what is there twice and the same is there once.
+// TestLists checks that a List is split into its items, and that identical objects are kept once.
 func TestLists(t *testing.T) {
 	const item = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "a:1"}]}}`
 	project, _ := made(t, scaffold.Options{}, manifests("list.json", `{"apiVersion": "v1", "kind": "List", "items": [`+item+", "+item+"]}"))

@@ -183,7 +183,7 @@ func addressTowards(server string) (string, error) {
 // unitName is the unit of the registry.
 const unitName = "solutionctl-registry.service"
 
-// planRegistry plans to serve the images: by a unit of systemd, or where there is none by whoever started it.
+// planRegistry plans to serve the images: by a unit of systemd, or without systemd by a process that the user starts.
 func (p *Plan) planRegistry(ctx context.Context) error {
 	i := p.installer
 	step := schema.InstallStep{Step: "serve", Name: p.o.Endpoint, State: schema.StepPlanned}

@@ -14,7 +14,7 @@ import (
 type Memory struct {
 	Values map[string]any `json:"values,omitempty"` // of the site
 	Memo   *chart.Memo    `json:"memo,omitempty"`
-	// Rotations are those of what the chart has rendered.
+	// Rotations are the rotations of the rendered Secrets and ConfigMaps.
 	Rotations Rotations `json:"rotations,omitempty"`
 }
 

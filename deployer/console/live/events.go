@@ -46,7 +46,7 @@ func (s Stream) Send(w http.ResponseWriter, r *http.Request, next Follower) {
 	}()
 	connection := http.NewResponseController(w)
 	_ = connection.SetWriteDeadline(time.Time{}) // a browser that has gone is found by the heartbeat
-	if connection.Flush() != nil {               // it is told at once that it is connected
+	if connection.Flush() != nil {               // the browser learns at once that it is connected
 		return
 	}
 	id := r.Header.Get("Last-Event-ID")

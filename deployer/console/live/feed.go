@@ -27,7 +27,7 @@ const (
 	gather   = 100 * time.Millisecond // changes seldom come alone
 	fresh    = time.Second
 	sight    = PageTimeout * 5 / 6     // for a look, which ends before whoever waits for it gives up
-	retry    = 2 * time.Second         // for which a look tries to reach an API server that does not answer: it is told then, and there is another look
+	retry    = 2 * time.Second         // for which a look tries to reach an API server that does not answer: then pages report it, and the feed reads again
 	pulse    = time.Second             // between two questions whether the API server is there, while somebody watches
 	unheard  = 1500 * time.Millisecond // after which it is not
 	soon     = 50 * time.Millisecond   // a browser that has to wait longer gets the frame of its page first

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ordinary are the functions of which somebody has found that they take what is taken for granted of all that are in no table: the work of
+// ordinary are the functions that a person has reviewed and found to need no entry in a table: the work of
 // reading their texts twice, and a result that is no larger than these.
 const ordinary = `
 	abbrev abbrevboth adler32sum b32dec b64dec cat clean contains dir hasPrefix hasSuffix hello isAbs osBase osClean osDir osExt osIsAbs plural

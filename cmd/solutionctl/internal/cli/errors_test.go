@@ -33,7 +33,7 @@ func TestClassify(t *testing.T) {
 		{"time is over", true, report.Errorf(report.Unavailable, "pull ui: %w", context.DeadlineExceeded), report.Unavailable},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			a := &App{started: test.started, Verbose: true} // otherwise an interrupt is told in other words
+			a := &App{started: test.started, Verbose: true} // otherwise an interrupt is reported in other words
 			if got := a.classify(test.err, []string{"x", "named.iso"}); got.Code != test.want || got.Error() != test.err.Error() {
 				t.Errorf("got %s: %v, want %s: %v", got.Code, got, test.want, test.err)
 			}
