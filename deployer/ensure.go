@@ -66,18 +66,9 @@ func (d *Deployer) planEnsure(ctx context.Context, o EnsureOptions, namespaces [
 		return nil, err
 	}
 	t := &task{Operation: schema.Operation{Operation: schema.VerbEnsure, Environment: o.Environment}, export: o.Export}
-	wanted := map[schema.SolutionAt]Rendering{}
-	var all []schema.SolutionAt
-	for _, w := range o.Solutions {
-		found, notice, err := d.choose(ctx, catalog, w.Solution, w.Version)
-		if err != nil {
-			return nil, err
-		}
-		if notice != "" {
-			t.notice(notice)
-		}
-		at := schema.SolutionAt{Solution: found.Name, Version: found.Version}
-		wanted[at], all = w.Rendering, append(all, at)
+	wanted, all, err := d.chooseAll(ctx, t, catalog, o.Solutions)
+	if err != nil {
+		return nil, err
 	}
 	var changed, added []*placement
 	var there []installation
@@ -106,6 +97,24 @@ func (d *Deployer) planEnsure(ctx context.Context, o EnsureOptions, namespaces [
 		accepted = definitions.Accepted{} // the same again, when all is as it is wanted
 	}
 	return t, d.judgeChanges(ctx, t, catalog, changed, there, accepted)
+}
+
+// chooseAll returns the imported versions of the wanted Solutions in the order of the list, and how each is rendered.
+func (d *Deployer) chooseAll(ctx context.Context, t *task, catalog *records.Catalog, list []Wanted) (map[schema.SolutionAt]Rendering, []schema.SolutionAt, error) {
+	wanted := map[schema.SolutionAt]Rendering{}
+	var all []schema.SolutionAt
+	for _, w := range list {
+		found, notice, err := d.choose(ctx, catalog, w.Solution, w.Version)
+		if err != nil {
+			return nil, nil, err
+		}
+		if notice != "" {
+			t.notice(notice)
+		}
+		at := schema.SolutionAt{Solution: found.Name, Version: found.Version}
+		wanted[at], all = w.Rendering, append(all, at)
+	}
+	return wanted, all, nil
 }
 
 // placed plans one Solution: change for the namespaces that have another version of it, add for all others.

@@ -60,18 +60,9 @@ func (d *Deployer) PreviewEnsure(ctx context.Context, o EnsureOptions) (*schema.
 
 // previewed are the wanted Solutions, each in all of the namespaces.
 func (d *Deployer) previewed(ctx context.Context, t *task, catalog *records.Catalog, o EnsureOptions, namespaces []metalk8s.Namespace) ([]*placement, error) {
-	wanted := map[schema.SolutionAt]Rendering{}
-	var all []schema.SolutionAt
-	for _, w := range o.Solutions {
-		found, notice, err := d.choose(ctx, catalog, w.Solution, w.Version)
-		if err != nil {
-			return nil, err
-		}
-		if notice != "" {
-			t.notice(notice)
-		}
-		at := schema.SolutionAt{Solution: found.Name, Version: found.Version}
-		wanted[at], all = w.Rendering, append(all, at)
+	wanted, all, err := d.chooseAll(ctx, t, catalog, o.Solutions)
+	if err != nil {
+		return nil, err
 	}
 	var list []*placement
 	for _, at := range dependencies.InOrder(catalog, all, schema.ScopeEnvironment) {
