@@ -82,8 +82,8 @@ func (d *Deployer) Unapproved(ctx context.Context, solution string, list []schem
 	return Options{}.Unallowed(uncovered(approved, list)), nil
 }
 
-// checkAllow refuses names that no power has.
-func checkAllow(allow []string) error {
+// CheckAllow refuses names that no power has.
+func CheckAllow(allow []string) error {
 	var known []string
 	for _, name := range schema.PowerNames() {
 		known = append(known, string(name))
@@ -186,7 +186,7 @@ func judgedIn(list []*placement, o Options) []judged {
 func (d *Deployer) judgePowers(ctx context.Context, t *task, o Options, list ...judged) error {
 	var missing []schema.Power
 	for _, j := range list {
-		if err := checkAllow(j.consent.allow); err != nil {
+		if err := CheckAllow(j.consent.allow); err != nil {
 			return err
 		}
 		left, err := d.judgePowersOf(ctx, t, o, j)

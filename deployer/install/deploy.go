@@ -3,7 +3,6 @@ package install
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer"
@@ -74,11 +73,7 @@ func (p *Plan) planActivation(ctx context.Context) (active bool, err error) {
 		active = active && version == w.Version
 	}
 	p.add(schema.InstallStep{Step: "activate", Name: p.names(), State: stateOf(active)}, func(ctx context.Context) error {
-		wanted := slices.Clone(p.wanted)
-		for i := range wanted {
-			wanted[i].Allow = p.o.Deploy.Allow
-		}
-		done, err := p.installer.Deployer.EnsureActive(ctx, p.o.Deploy, wanted)
+		done, err := p.installer.Deployer.EnsureActive(ctx, p.o.Deploy, p.wanted)
 		for _, one := range done {
 			p.Notices = append(p.Notices, one.Notices...)
 		}

@@ -1,19 +1,16 @@
 package install
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io/fs"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/node"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -224,25 +222,14 @@ func (p *Plan) planRegistry(ctx context.Context) error {
 	return nil
 }
 
-// answers reports whether the registry of this host answers at its endpoint.
+// answers reports whether the registry of this host answers at its endpoint, as a node would find it.
 func (p *Plan) answers(ctx context.Context) bool {
-	roots := x509.NewCertPool()
-	if authority, err := os.ReadFile(host.AuthorityFile(p.installer.Host.Dir)); err == nil {
-		roots.AppendCertsFromPEM(authority)
+	registry := schema.ClusterRegistry{Endpoints: []string{p.o.Endpoint}}
+	authority := cmp.Or(p.o.Import.CA, host.AuthorityFile(p.installer.Host.Dir))
+	if data, err := os.ReadFile(authority); err == nil { // without it the registry was never started
+		registry.CA = string(data)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.o.Endpoint+"/healthz", http.NoBody)
-	if err != nil {
-		return false
-	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DisableKeepAlives: true}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
+	return records.AskRegistry(ctx, &registry, nil, records.Briefly)[0].Err == nil
 }
 
 // planEndpoint plans to record where nodes find the images, and returns what is recorded now.

@@ -61,6 +61,9 @@ type Plan struct {
 
 // Plan returns the steps of an installation. The error is the reason why it cannot begin.
 func (i *Installer) Plan(ctx context.Context, o Options) (*Plan, error) {
+	if err := deployer.CheckAllow(o.Deploy.Allow); err != nil {
+		return nil, err
+	}
 	p := &Plan{installer: i, o: o}
 	p.Environment = o.Environment
 	p.Archives, p.Steps, p.Powers, p.Notices = []schema.InstalledArchive{}, []schema.InstallStep{}, []schema.Power{}, []string{}

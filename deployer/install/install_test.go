@@ -208,6 +208,7 @@ func TestInstallRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, report.Usage, "another key acme"},
+		"a power that does not exist":       {func(_ *testing.T, s *site) { s.options.Deploy.Allow = []string{"read-secret"} }, report.Usage, "no power"},
 		"a plan that is another one by now": {func(_ *testing.T, s *site) { s.options.Deploy.Expect = "0123456789abcdef" }, report.Conflict, "another one"},
 		"containerd that would not read the files": {func(t *testing.T, s *site) {
 			t.Helper()

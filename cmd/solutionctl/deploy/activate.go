@@ -34,7 +34,7 @@ solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to
 	c.parts.add(c.verb, schema.ScopeCluster)
 	c.loss.add(cmd)
 	addHazardFlag(cmd.Flags(), &c.hazards)
-	c.addAllow(func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
+	c.addAllow(cmd, func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
 		o := deployer.ActivateOptions{Options: deployer.Options{DryRun: true}, Solution: argumentAt(args, 0), Version: argumentAt(args, 1)}
 		return d.Activate(ctx, o)
 	})

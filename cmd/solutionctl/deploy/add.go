@@ -33,7 +33,7 @@ How a Solution was added is remembered: adding it again keeps --webhook and what
 	c.addReplace()
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
 	c.rendering.add(c.verb)
-	c.addAllow(func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
+	c.addAllow(cmd, func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
 		o := deployer.AddOptions{Options: deployer.Options{DryRun: true}, Environment: argumentAt(args, 0), Solution: argumentAt(args, 1), Version: argumentAt(args, 2)}
 		return d.Add(ctx, o)
 	})

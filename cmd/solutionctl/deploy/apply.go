@@ -48,7 +48,7 @@ where they are kept, are refused with it, as --prune and --expect are with the o
 		c.imports.add(cmd)
 	})
 	c.addReplace()
-	c.addAllow(nil)
+	c.addAllow(cmd, nil)
 	c.loss.add(cmd)
 	flags.StringVarP(&c.file, "filename", "f", "", "the SolutionsConfiguration or EnvironmentConfiguration, a `FILE`")
 	c.ofEnvironment = cli.FlagsAddedBy(flags, func() {

@@ -12,12 +12,10 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/node"
 	"github.com/solutionctl/solutionctl/deployer/install"
-	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -63,8 +61,7 @@ none of it: name the powers with --allow.`,
 	flags.StringVar(&c.listen, "listen", ":5000", "`ADDRESS` that the registry of this host listens on, HOST:PORT or :PORT")
 	flags.StringVar(&c.node, "node", "", "`NAME` of this node (default the host's name)")
 	flags.StringVar(&c.root, "root", "/", "write the unit and the files of the node below `DIRECTORY`, the file system of an image")
-	flags.StringSliceVar(&c.common.Allow, "allow", nil, "approve of this power, or of that of one object: `POWER[:KIND/NAME]`, as the plan names it (may be repeated)")
-	settings.CommandLineOnly(flags, "allow")
+	c.addAllow(cmd, nil)
 	cli.Must(flags.MarkHidden("in-place"))
 	cli.Must(cmd.MarkFlagRequired("env"))
 	cli.Must(cmd.RegisterFlagCompletionFunc("env", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -187,12 +184,8 @@ func (c *installation) printInstallation(w *console.Stream, i *schema.Installati
 		}
 		fmt.Fprintf(w, "  %s %s\n", w.Paint(style, mark), console.Clean(stepLine(s)))
 	}
-	if lines := powers.Summarize(i.Powers); len(lines) > 0 && c.common.DryRun {
-		fmt.Fprintln(w, w.Paint(console.Red, "powers that are NOT APPROVED:"))
-		for _, line := range lines {
-			fmt.Fprintf(w, "  %s\n", console.Clean(line))
-		}
-		fmt.Fprintf(w, "to approve: %s\n", console.Clean(deployer.Approving(i.Powers).String()))
+	if c.common.DryRun {
+		printUnapproved(w, c.common.Unallowed(i.Powers), byOption)
 	}
 	if err := console.PrintEach(w, console.Yellow, "note:", i.Notices); err != nil {
 		return err

@@ -19,10 +19,10 @@ import (
 
 // addAllow adds the flag that approves of what a Solution can do. It is completed with what the plan for the arguments asks for, or
 // where plan is nil with the names of all powers.
-func (v *verb) addAllow(plan func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error)) {
-	v.cmd.Flags().StringSliceVar(&v.common.Allow, "allow", nil,
+func (f *verbFlags) addAllow(cmd *cobra.Command, plan func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error)) {
+	cmd.Flags().StringSliceVar(&f.common.Allow, "allow", nil,
 		"approve of this power, or of that of one object: `POWER[:KIND/NAME]`, as the plan names it; what a later version can do in addition asks again (may be repeated)")
-	cli.Must(v.cmd.RegisterFlagCompletionFunc("allow", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	cli.Must(cmd.RegisterFlagCompletionFunc("allow", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		begin := strings.LastIndex(prefix, ",") + 1
 		if plan == nil {
 			var names []string
@@ -31,8 +31,8 @@ func (v *verb) addAllow(plan func(ctx context.Context, d *deployer.Deployer, arg
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		}
-		found, directive := v.complete(cmd, strings.Split(prefix[:begin], ","), func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-			planned, err := plan(ctx, v.deployerOn(c), args)
+		found, directive := f.complete(cmd, strings.Split(prefix[:begin], ","), func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+			planned, err := plan(ctx, f.deployerOn(c), args)
 			if err != nil {
 				return nil, err
 			}
@@ -79,24 +79,24 @@ func printPowers(w *console.Stream, o *schema.Operation, approve func([]schema.P
 			approved = append(approved, p.Power)
 		}
 	}
-	missing := &deployer.PowersError{Powers: o.Unapproved()}
-	for _, part := range []struct {
-		title string
-		style console.Style
-		lines []string
-	}{
-		{"approved powers:", console.Faint, powers.Summarize(approved)},
-		{"powers that are NOT APPROVED:", console.Red, missing.Lines()},
-	} {
-		if len(part.lines) > 0 {
-			fmt.Fprintln(w, w.Paint(part.style, part.title))
-		}
-		for _, line := range part.lines {
-			fmt.Fprintf(w, "  %s\n", console.Clean(line))
-		}
+	printLines(w, console.Faint, "approved powers:", powers.Summarize(approved))
+	printUnapproved(w, o.Unapproved(), approve)
+}
+
+// printUnapproved prints powers that are not approved, and how to approve them.
+func printUnapproved(w *console.Stream, list []schema.Power, approve func([]schema.Power) string) {
+	printLines(w, console.Red, "powers that are NOT APPROVED:", powers.Summarize(list))
+	if len(list) > 0 {
+		fmt.Fprintf(w, "to approve: %s\n", console.Clean(approve(list)))
 	}
-	if len(missing.Powers) > 0 {
-		fmt.Fprintf(w, "to approve: %s\n", console.Clean(approve(missing.Powers)))
+}
+
+func printLines(w *console.Stream, style console.Style, title string, lines []string) {
+	if len(lines) > 0 {
+		fmt.Fprintln(w, w.Paint(style, title))
+	}
+	for _, line := range lines {
+		fmt.Fprintf(w, "  %s\n", console.Clean(line))
 	}
 }
 

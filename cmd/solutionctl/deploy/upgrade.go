@@ -61,7 +61,7 @@ has ended is not run again, unless its name is given to --replace.`,
 	c.addWithFlag()
 	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
 	c.rendering.add(c.verb)
-	c.addAllow(func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
+	c.addAllow(cmd, func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
 		return d.Change(ctx, deployer.ChangeOptions{
 			Options: deployer.Options{DryRun: true}, Direction: direction, Environment: argumentAt(args, 0), Solution: argumentAt(args, 1), Version: argumentAt(args, 2),
 		})
