@@ -37,7 +37,7 @@ func (b *builder) images() ([]schema.BuildImage, error) {
 		list = append(list, image)
 	}
 	if len(missing) > 0 {
-		return nil, report.Errorf(report.Invalid, "--images lacks %s: %s", count(len(missing), "image"), strings.Join(missing, ", ")).
+		return nil, report.Errorf(report.Invalid, "--images lacks %s: %s", report.Count(len(missing), "image"), strings.Join(missing, ", ")).
 			WithHint("save them as well: docker save --output images.tar %s", strings.Join(b.project.Images, " "))
 	}
 	if b.options.Operator {

@@ -193,7 +193,7 @@ func (b *builder) addToEnvironment(name string, found Component, spaces []string
 			return err
 		}
 		if taken > 0 {
-			b.remark("took namespace %s out of %s: an environment has its own", space, count(taken, "object"))
+			b.remark("took namespace %s out of %s: an environment has its own", space, report.Count(taken, "object"))
 			b.remarkNames(documents, space)
 		}
 	}

@@ -110,11 +110,7 @@ func New(ctx context.Context, o Options, sources []Source) (*Project, error) {
 	if b.charts == 1 && len(b.components) == 1 && b.version != "" {
 		b.project.Version = b.version
 	}
-	document, err := b.solution(found)
-	if err != nil {
-		return nil, err
-	}
-	b.project.Files = slices.Insert(b.project.Files, 0, File{"solution.yaml", document})
+	b.project.Files = slices.Insert(b.project.Files, 0, File{"solution.yaml", b.solution(found)})
 	return &b.project, nil
 }
 
@@ -214,7 +210,11 @@ func (b *builder) addDefinitions() {
 		b.project.Files = append(b.project.Files, File{file, b.crds[name].text})
 	}
 	if n := len(b.crds); n > 0 {
-		b.remark("%s moved to operator/deploy/crds: activation applies %s", count(n, "CustomResourceDefinition"), map[bool]string{true: "it", false: "them"}[n == 1])
+		them := "them"
+		if n == 1 {
+			them = "it"
+		}
+		b.remark("%s moved to operator/deploy/crds: activation applies %s", report.Count(n, "CustomResourceDefinition"), them)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 const maxVolumeID = 32
 
 // solution writes solution.yaml: an image is a line.
-func (b *builder) solution(images []schema.BuildImage) ([]byte, error) {
+func (b *builder) solution(images []schema.BuildImage) []byte {
 	var text bytes.Buffer
 	text.WriteString("# What the archive of this Solution is built from. Every field: solutionctl schema SolutionBuild\n")
 	fmt.Fprintf(&text, "apiVersion: solutionctl.io/v1alpha1\nkind: SolutionBuild\nmetadata:\n  name: %s\nspec:\n  version: %s\n",
@@ -34,13 +34,13 @@ func (b *builder) solution(images []schema.BuildImage) ([]byte, error) {
 		fmt.Fprintf(&text, "  kubernetesVersion: %q\n", ">="+b.releases[b.oldest].Version())
 	}
 	if len(b.components) == 0 {
-		return text.Bytes(), nil
+		return text.Bytes()
 	}
 	text.WriteString("  components:\n")
 	for _, c := range b.components {
 		writeComponent(&text, c)
 	}
-	return text.Bytes(), nil
+	return text.Bytes()
 }
 
 func writeComponent(text *bytes.Buffer, c schema.Component) {
@@ -69,14 +69,6 @@ func imageLine(i schema.BuildImage) string {
 		line += ", origin: " + strconv.Quote(i.Origin)
 	}
 	return line + "}"
-}
-
-// count writes a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -39,7 +39,7 @@ func (a *app) checkProject(ctx context.Context, dir string, overrides build.Over
 	}
 	if !judged.Failed {
 		if judged.Warnings > 0 {
-			a.Sink.Emit(report.Event{Step: "lint", Name: dir, State: report.Done, Note: fmt.Sprintf("%s: solutionctl lint %s", plural(judged.Warnings, "warning"), dir)})
+			a.Sink.Emit(report.Event{Step: "lint", Name: dir, State: report.Done, Note: fmt.Sprintf("%s: solutionctl lint %s", report.Count(judged.Warnings, "warning"), dir)})
 		}
 		return nil
 	}

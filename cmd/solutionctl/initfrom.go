@@ -94,33 +94,26 @@ func (r *initResult) print(w *console.Stream) error {
 		if c.Detail != "" {
 			detail = " " + c.Detail
 		}
-		fmt.Fprintf(w, "found %s%s in %s: component %s, %s\n", c.Kind, detail, c.Source, c.Name, plural(c.Objects, "object"))
+		fmt.Fprintf(w, "found %s%s in %s: component %s, %s\n", c.Kind, detail, c.Source, c.Name, report.Count(c.Objects, "object"))
 	}
-	fmt.Fprintf(w, "found %s\n", plural(len(r.Images), "image"))
+	fmt.Fprintf(w, "found %s\n", report.Count(len(r.Images), "image"))
 	for _, image := range r.Images {
 		fmt.Fprintf(w, "  %s\n", image)
 	}
 	for _, remark := range r.Remarks {
 		fmt.Fprintln(w, remark)
 	}
-	fmt.Fprintf(w, "wrote %s and %s beside it\n", filepath.Join(r.Directory, "solution.yaml"), plural(len(r.Files)-1, "file"))
+	fmt.Fprintf(w, "wrote %s and %s beside it\n", filepath.Join(r.Directory, "solution.yaml"), report.Count(len(r.Files)-1, "file"))
 	switch {
 	case r.Errors > 0:
-		fmt.Fprintf(w, "\nNext: solutionctl lint %s (%s)\n", r.Directory, plural(r.Errors, "error"))
+		fmt.Fprintf(w, "\nNext: solutionctl lint %s (%s)\n", r.Directory, report.Count(r.Errors, "error"))
 	case r.Warnings > 0:
-		fmt.Fprintf(w, "%s: solutionctl lint %s\n", plural(r.Warnings, "warning"), r.Directory)
+		fmt.Fprintf(w, "%s: solutionctl lint %s\n", report.Count(r.Warnings, "warning"), r.Directory)
 		fallthrough
 	default:
 		fmt.Fprintf(w, "\nNext: solutionctl build %s\n", r.Directory)
 	}
 	return nil
-}
-
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // openSource finds what --from names: a path, or a chart in a registry.
