@@ -12,24 +12,33 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/manual"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // newDocsCommand returns the command with which the project writes its own reference.
-func newDocsCommand(*app) *cobra.Command {
-	return &cobra.Command{
+func newDocsCommand(a *app) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
 		Use:     "docs DIR",
-		Short:   "Write the reference of every command as Markdown",
+		Short:   "Write the reference of every command, as Markdown or as manual pages",
 		Example: "  solutionctl docs docs/reference",
 		Hidden:  true,
 		Args:    cli.ExactArgs("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pages := map[string][]byte{"README.md": indexPage(cmd.Root()), "exit-status.md": exitStatusPage(), "lint-rules.md": lintRulesPage()}
-			addPages(pages, cmd.Root())
-			for _, kind := range schema.Kinds() {
-				pages[documentPageName(kind)] = documentPage(kind)
+			pages := referencePages(cmd.Root())
+			if format == "man" {
+				date, err := sourceDateEpoch(a.Getenv("SOURCE_DATE_EPOCH"))
+				if err != nil {
+					return err
+				}
+				if date == nil {
+					now := a.Now()
+					date = &now
+				}
+				pages = manual.Pages(cmd.Root(), *date)
 			}
 			for name, data := range pages {
 				if err := os.WriteFile(filepath.Join(args[0], name), data, 0o644); err != nil {
@@ -39,6 +48,18 @@ func newDocsCommand(*app) *cobra.Command {
 			return nil
 		},
 	}
+	cli.AddChoice(cmd, cmd.Flags(), &format, "format", "", "Markdown, or manual pages with the date of SOURCE_DATE_EPOCH", "markdown", "man")
+	return cmd
+}
+
+// referencePages returns the pages of docs/reference that come from the program.
+func referencePages(root *cobra.Command) map[string][]byte {
+	pages := map[string][]byte{"README.md": indexPage(root), "exit-status.md": exitStatusPage(), "lint-rules.md": lintRulesPage()}
+	addPages(pages, root)
+	for _, kind := range schema.Kinds() {
+		pages[documentPageName(kind)] = documentPage(kind)
+	}
+	return pages
 }
 
 func pageName(cmd *cobra.Command) string {

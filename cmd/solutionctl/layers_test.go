@@ -38,7 +38,7 @@ var layers = [][]string{
 	{"deployer/console/archives"},
 	{"deployer/console"},
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
-	{"cmd/solutionctl/internal/cli"},
+	{"cmd/solutionctl/internal/cli", "cmd/solutionctl/internal/manual"},
 	{"cmd/solutionctl/deploy"},
 	{"cmd/solutionctl", "cmd/benchmark", "cmd/image"},
 }
