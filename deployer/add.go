@@ -17,6 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/kube/images"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -363,7 +364,7 @@ func (d *Deployer) release(ctx context.Context, one *placement, n metalk8s.Names
 	if own.Objects, err = d.objectsIn(ctx, one.payload, one.settings, n, own.Settings); err != nil {
 		return own, nil, nil, err
 	}
-	if notices, err = d.judgeRoles(ctx, one.payload, own.Objects); err != nil {
+	if notices, err = rights.IneffectiveRules(ctx, d.Cluster, one.payload, own.Objects); err != nil {
 		return own, nil, nil, err
 	}
 	parts, more, err := d.components(ctx, one, n, &own, before)

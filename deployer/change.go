@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -247,7 +248,7 @@ func (d *Deployer) noticeRights(ctx context.Context, t *task, there []installati
 		if err != nil {
 			return err
 		}
-		wider, err := widened(before, t.plans[at].Release.Objects)
+		wider, err := rights.Widened(before, t.plans[at].Release.Objects)
 		if err != nil {
 			return err
 		}

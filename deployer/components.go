@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -187,7 +188,7 @@ func (d *Deployer) component(ctx context.Context, one *placement, n metalk8s.Nam
 	if err != nil {
 		return release, nil, err
 	}
-	idle, err := d.judgeRoles(ctx, one.payload, release.Objects)
+	idle, err := rights.IneffectiveRules(ctx, d.Cluster, one.payload, release.Objects)
 	return release, append(notices, idle...), err
 }
 

@@ -56,7 +56,7 @@ func (d *Deployer) PlanEnsure(ctx context.Context, o EnsureOptions) (plan *schem
 	if err != nil {
 		return nil, nil, err
 	}
-	least, err = d.leastRights(ctx, planned)
+	least, err = planned.work().Least(ctx, d.Cluster)
 	return plan, least, err
 }
 

@@ -10,11 +10,12 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // mayAs tells of somebody who is in the group of installers of the roles of an environment.
-func mayAs(grants *deployer.Grants) func(authorization.ResourceAttributes) bool {
+func mayAs(grants *rights.Grants) func(authorization.ResourceAttributes) bool {
 	return func(a authorization.ResourceAttributes) bool {
 		return slices.ContainsFunc(grants.Items, func(item any) bool {
 			role, ok := item.(rbacv1.ClusterRole)
@@ -37,8 +38,8 @@ func TestRolesOfComponents(t *testing.T) {
 	b.Namespace(site, site)
 	b.Activated(shop, "1.0.0", withHooks(t))
 	b.Imported(shop, "1.1.0", withHooks(t))
-	roles := func() *deployer.Grants {
-		grants, err := b.Roles(t.Context(), deployer.RolesOptions{Solution: shop, Environment: site, Installers: "installers"})
+	roles := func() *rights.Grants {
+		grants, err := b.Roles(t.Context(), rights.RolesOptions{Solution: shop, Environment: site, Installers: "installers"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ import (
 // verb of them.
 func TestImporters(t *testing.T) {
 	b := deployertest.New(t)
-	grants, err := b.Roles(t.Context(), deployer.RolesOptions{Importers: "archivists"})
+	grants, err := b.Roles(t.Context(), rights.RolesOptions{Importers: "archivists"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestImporters(t *testing.T) {
 	importer := b.Connect()
 	changed := b.Record(shop, "1.0.0", coloured)
 	changed.SHA256 = strings.Repeat("0", 64)
-	for _, verb := range []string{deployer.VerbImport, deployer.VerbUnimport} {
+	for _, verb := range []string{rights.VerbImport, rights.VerbUnimport} {
 		if err = importer.Cluster.Require(t.Context(), []cluster.Permission{rights.OnArchives(verb)}); err != nil {
 			t.Error(err)
 		}
@@ -141,13 +141,13 @@ func TestRolesOfBoth(t *testing.T) {
 	b := deployertest.New(t)
 	b.Imported(shop, "1.0.0", plain)
 	for _, test := range []struct {
-		o         deployer.RolesOptions
+		o         rights.RolesOptions
 		installer bool
 		importer  bool
 	}{
-		{deployer.RolesOptions{}, false, true},
-		{deployer.RolesOptions{Solution: shop}, true, false},
-		{deployer.RolesOptions{Solution: shop, Importers: "archivists"}, true, true},
+		{rights.RolesOptions{}, false, true},
+		{rights.RolesOptions{Solution: shop}, true, false},
+		{rights.RolesOptions{Solution: shop, Importers: "archivists"}, true, true},
 	} {
 		grants, err := b.Roles(t.Context(), test.o)
 		if err != nil {

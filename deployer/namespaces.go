@@ -29,7 +29,7 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 	if err != nil {
 		return nil, err
 	}
-	if err = d.mayLock(ctx); err != nil {
+	if err = d.Cluster.Require(ctx, rights.Lock()); err != nil {
 		return nil, err
 	}
 	if err = d.Cluster.Require(ctx, rights.CreateNamespace(o.Namespace, o.Adopt)); err != nil {
@@ -234,12 +234,12 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 		return nil, err
 	}
 	lost := t.noteDeleted(usage, others)
-	if t.needs, err = d.mayDelete(ctx, lost); err != nil {
+	if t.needs, err = definitions.DeletePermissions(ctx, d.Cluster, lost); err != nil {
 		return nil, err
 	}
 	for _, n := range namespaces {
 		if len(n.Versions) > 0 && !n.Terminating {
-			t.needs = append(t.needs, onRecord(n.Name, metalk8s.EnvironmentConfigMap)...)
+			t.needs = append(t.needs, rights.UpdateDocument(n.Name, metalk8s.EnvironmentConfigMap)...)
 		}
 	}
 	if err = d.planForgetting(ctx, t, o, states); err != nil {

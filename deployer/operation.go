@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -113,7 +114,7 @@ func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepa
 		}
 		return t.settle(o)
 	}
-	if err := d.mayLock(ctx); err != nil {
+	if err := d.Cluster.Require(ctx, rights.Lock()); err != nil {
 		return nil, err
 	}
 	var done *schema.Operation
@@ -134,10 +135,28 @@ func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepa
 	return done, err
 }
 
+// mayDo checks that what the options allow applies to a task, and that the user has all permissions to carry it out, so that nothing is
+// left half-done for lack of one.
+func (d *Deployer) mayDo(ctx context.Context, t *task, o Options) error {
+	if err := o.checkReplace(t); err != nil {
+		return err
+	}
+	required, err := t.work().Required(ctx, d.Cluster, !o.NoWait)
+	if err != nil {
+		return err
+	}
+	return d.Cluster.Require(ctx, required)
+}
+
+// work returns the changes of a task, for its permissions.
+func (t *task) work() *rights.Work {
+	return &rights.Work{Plans: t.plans, Records: t.records, Also: t.needs}
+}
+
 // inNamespaces performs a verb under the locks of namespaces of an environment: of one, or for "" of all of them.
 func (d *Deployer) inNamespaces(ctx context.Context, o Options, environment, namespace string, prepare func(context.Context, []metalk8s.Namespace) (*task, error)) (*schema.Operation, error) {
 	done, err := d.underLocks(ctx, o, environment, namespace, prepare)
-	return done, d.withAllMissing(ctx, err, cmp.Or(namespace, environment))
+	return done, rights.Explain(ctx, d.Cluster, err, cmp.Or(namespace, environment))
 }
 
 func (d *Deployer) underLocks(ctx context.Context, o Options, environment, namespace string, prepare func(context.Context, []metalk8s.Namespace) (*task, error)) (*schema.Operation, error) {

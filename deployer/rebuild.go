@@ -43,7 +43,7 @@ func (d *Deployer) RebuildRecords(ctx context.Context, o RepairOptions) (*schema
 		}
 		return t.finish(), errors.Join(errs...)
 	}
-	if err = d.mayLock(ctx); err != nil {
+	if err = d.Cluster.Require(ctx, rights.Lock()); err != nil {
 		return nil, err
 	}
 	if err = d.Cluster.Require(ctx, rights.WriteRecords()); err != nil {

@@ -62,7 +62,7 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 	if err != nil {
 		return nil, err
 	}
-	if t.needs, err = d.mayDelete(ctx, lost); err != nil {
+	if t.needs, err = definitions.DeletePermissions(ctx, d.Cluster, lost); err != nil {
 		return nil, err
 	}
 	if t.plans, err = d.Records.Engine.PlanAll(ctx, releases, o.plan()); err != nil {

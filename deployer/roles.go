@@ -1,127 +1,128 @@
 package deployer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
-	"github.com/solutionctl/solutionctl/kube/rbac"
+	"github.com/solutionctl/solutionctl/deployer/rights"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-const rbacGroup = "rbac.authorization.k8s.io"
-
-// judgeRoles returns the rules of roles that grant nothing, for people to know. What roles grant is judged as powers.
-func (d *Deployer) judgeRoles(ctx context.Context, p *render.Payload, objects []*unstructured.Unstructured) (notices []string, err error) {
-	scope, err := d.scopes(ctx)
+// Roles computes the least permissions to deploy any imported version of a Solution from the objects of the versions, and those to
+// import them.
+func (d *Deployer) Roles(ctx context.Context, o rights.RolesOptions) (*rights.Grants, error) {
+	if o.Solution == "" {
+		return rights.Roles(ctx, d.Cluster, o, nil, nil)
+	}
+	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	own, err := ownGroups(p)
-	if err != nil {
+	if _, _, err = catalog.Find(o.Solution, ""); err != nil {
 		return nil, err
 	}
-	options := rbac.Options{OwnGroups: own, Scope: scope}
-	for _, object := range objects {
-		if kind := object.GetKind(); object.GroupVersionKind().Group != rbacGroup || kind != "Role" && kind != "ClusterRole" {
-			continue
-		}
-		role, err := rbac.FromObject(object.Object)
-		if err != nil {
+	namespaces := []string{""}
+	if o.Environment != "" {
+		if namespaces, err = d.namespaceNames(ctx, o.Environment); err != nil {
 			return nil, err
 		}
-		options.ClusterWide = boundEverywhere(objects, object.GetName())
-		for _, hazard := range rbac.Judge(role, options) {
-			if hazard.Reason == rbac.ClusterScoped {
-				notices = append(notices, fmt.Sprintf("%s %s: %s", object.GetKind(), object.GetName(), hazard))
+	}
+	var versions []rights.Version
+	for _, i := range catalog.Of(o.Solution) {
+		version, err := d.version(ctx, o, catalog, i, namespaces)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", i.ID(), err)
+		}
+		versions = append(versions, version)
+	}
+	return rights.Roles(ctx, d.Cluster, o, namespaces, versions)
+}
+
+// namespaceNames returns the namespaces of an environment; one that does not exist is going to have a namespace of its name.
+func (d *Deployer) namespaceNames(ctx context.Context, environment string) ([]string, error) {
+	found, err := d.Records.Documents.Environment(ctx, environment)
+	if report.CodeOf(err) == report.NotFound {
+		return []string{environment}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found.Names(), nil
+}
+
+// version renders a version for its activation and for namespaces of an environment; "" is any namespace.
+func (d *Deployer) version(ctx context.Context, o rights.RolesOptions, catalog *records.Catalog, i schema.Import, namespaces []string) (v rights.Version, err error) {
+	payload, settings, err := d.settings(ctx, catalog, i)
+	if err != nil {
+		return v, err
+	}
+	v.ID, settings.Webhook = i.ID(), o.Webhook
+	if v.Activation, err = render.Activation(payload, settings); err != nil {
+		return v, err
+	}
+	if o.ProtectCRDs {
+		v.Activation = append(v.Activation, definitions.Protect(engine.Key{Name: i.Name}, v.Activation)...)
+	}
+	for _, namespace := range namespaces {
+		settings.Environment, settings.Namespace = o.Environment, cmp.Or(namespace, "environment")
+		in := rights.Deployment{Namespace: settings.Namespace}
+		if in.Operator, err = render.Environment(payload, settings); err != nil {
+			return v, err
+		}
+		for at := range payload.Solution.Spec.Components {
+			c := rights.Component{Component: &payload.Solution.Spec.Components[at]}
+			if c.Objects, err = d.componentObjects(ctx, payload, settings, c.Component); err != nil {
+				return v, fmt.Errorf("component %s: %w", c.Name, err)
 			}
+			in.Components = append(in.Components, c)
 		}
+		v.Deployments = append(v.Deployments, in)
 	}
-	return notices, nil
+	return v, nil
 }
 
-// boundEverywhere tells whether one of the objects grants a ClusterRole in the whole cluster.
-func boundEverywhere(objects []*unstructured.Unstructured, role string) bool {
-	return slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
-		name, _, _ := unstructured.NestedString(o.Object, "roleRef", "name")
-		return o.GetKind() == "ClusterRoleBinding" && name == role
-	})
+// componentObjects returns the objects of a component in a namespace, and those of its tasks, at an installation and at an upgrade.
+func (d *Deployer) componentObjects(ctx context.Context, payload *render.Payload, settings render.Settings, c *schema.Component) (objects []*unstructured.Unstructured, err error) {
+	if c.Scope == schema.ScopeCluster {
+		return nil, nil
+	}
+	for _, upgrade := range []bool{false, true} {
+		release := engine.Release{Key: engine.Key{Namespace: settings.Namespace, Name: payload.Solution.Metadata.Name, Component: c.Name}}
+		kind, path := c.Source()
+		if kind == schema.ComponentChart {
+			_, err = d.renderWith(ctx, payload, settings, &render.Memory{}, upgrade, &release, nil)
+		} else {
+			err = renderPart(payload, &components.Node{Name: c.Name, Kind: kind, Path: path, Component: c}, settings, &release)
+		}
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, withTasks(&release)...)
+	}
+	return objects, nil
 }
 
-// ownGroups are the API groups of the Solution's custom resources.
-func ownGroups(p *render.Payload) ([]string, error) {
-	required, err := render.RequiredCRDs(p)
+// RepairRights returns the permissions that [Deployer.Repair] needs in an environment: to compare, and with change to bring back any
+// object. CustomResourceDefinitions are never changed.
+func (d *Deployer) RepairRights(ctx context.Context, environment string, change bool) ([]cluster.Permission, error) {
+	states, _, _, err := d.Survey.Deployed(ctx, survey.Selection{Environment: environment})
 	if err != nil {
 		return nil, err
 	}
-	groups := slices.Clone(p.Solution.Spec.CustomAPIGroups)
-	for _, r := range required {
-		if _, group, ok := strings.Cut(r.Name, "."); ok {
-			groups = append(groups, group)
-		}
-	}
-	return groups, nil
-}
-
-// scopes tells of the cluster's resources whether they are in namespaces. Of others nothing is claimed: what is misspelt
-// is a matter of lint.
-func (d *Deployer) scopes(ctx context.Context) (func(group, resource string) (namespaced, known bool), error) {
-	kinds, err := d.Cluster.Kinds(ctx)
+	releases, _, err := d.Records.Engine.Deployed(ctx, states)
 	if err != nil {
 		return nil, err
 	}
-	namespaced := map[kube.GroupResource]bool{}
-	for _, k := range kinds {
-		namespaced[k.Resource.GroupResource()] = k.Scope.Name() == "namespace"
-	}
-	return func(group, resource string) (bool, bool) {
-		resource, _, _ = strings.Cut(resource, "/")
-		in, known := namespaced[kube.GroupResource{Group: group, Resource: resource}]
-		return in || !known, true
-	}, nil
-}
-
-// widened tells, a line for each rule, what the roles among some objects permit that those among the objects before did
-// not.
-func widened(before, after []*unstructured.Unstructured) ([]string, error) {
-	var lines []string
-	for _, kind := range []string{"Role", "ClusterRole"} {
-		previous, err := rulesOf(kind, before)
-		if err != nil {
-			return nil, err
-		}
-		next, err := rulesOf(kind, after)
-		if err != nil {
-			return nil, err
-		}
-		more, err := rbac.Widened(previous, next)
-		if err != nil {
-			return nil, err
-		}
-		for _, rule := range more {
-			lines = append(lines, rbac.Summary(rule))
-		}
-	}
-	return lines, nil
-}
-
-// rulesOf collects the rules of all roles of a kind.
-func rulesOf(kind string, objects []*unstructured.Unstructured) ([]rbacv1.PolicyRule, error) {
-	var rules []rbacv1.PolicyRule
-	for _, object := range objects {
-		if object.GroupVersionKind().Group != rbacGroup || object.GetKind() != kind {
-			continue
-		}
-		role, err := rbac.FromObject(object.Object)
-		if err != nil {
-			return nil, err
-		}
-		rules = append(rules, role.Rules...)
-	}
-	return rules, nil
+	return rights.Repair(ctx, d.Cluster, releases, change)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -207,7 +208,7 @@ func TestRolesSuffice(t *testing.T) {
 	b.Imported(shop, "1.0.0", plain)
 	b.Imported(shop, "1.1.0", coloured)
 	b.Namespace(site, "annex")
-	grants, err := b.Roles(t.Context(), deployer.RolesOptions{Solution: shop, Environment: site, Installers: "installers", Applications: "users"})
+	grants, err := b.Roles(t.Context(), rights.RolesOptions{Solution: shop, Environment: site, Installers: "installers", Applications: "users"})
 	if err != nil {
 		t.Fatal(err)
 	}

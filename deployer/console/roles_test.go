@@ -14,6 +14,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 )
 
 const ownPage = "/environments/" + deployertest.Environment
@@ -52,7 +53,7 @@ func shared(t *testing.T, content func(version, fields string) deployertest.Cont
 }
 
 // printed are the roles of 'deploy roles' for a group, where they are bound.
-func printed(t *testing.T, bed *deployertest.Bed, o deployer.RolesOptions) []deployertest.Grant {
+func printed(t *testing.T, bed *deployertest.Bed, o rights.RolesOptions) []deployertest.Grant {
 	t.Helper()
 	roles, err := bed.Roles(t.Context(), o)
 	if err != nil {
@@ -106,7 +107,7 @@ func shipped(t *testing.T, files ...string) []deployertest.Grant {
 func TestInstallers(t *testing.T) {
 	printedRole := func(t *testing.T, bed *deployertest.Bed) []deployertest.Grant {
 		t.Helper()
-		return printed(t, bed, deployer.RolesOptions{Solution: "shop", Environment: deployertest.Environment, Installers: "installers"})
+		return printed(t, bed, rights.RolesOptions{Solution: "shop", Environment: deployertest.Environment, Installers: "installers"})
 	}
 	for _, test := range []struct {
 		name   string

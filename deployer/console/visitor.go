@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -126,7 +127,7 @@ func (c *Console) visibleEnvironment(v *web.Visit, refused error) (*web.Answer, 
 func offerChanges(v *web.Visit, content *page.Environment) error {
 	status, d := content.Status, v.Deployer(nil)
 	for _, n := range status.Namespaces {
-		missing, err := d.MayChange(v.Context(), n.Name)
+		missing, err := v.Cluster.Missing(v.Context(), rights.Change(n.Name)...)
 		if err != nil {
 			return err
 		}

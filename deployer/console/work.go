@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -95,7 +96,7 @@ func results(o *schema.Operation) []page.Action {
 	if name == "" {
 		name, of = o.Solution, "solutions"
 	}
-	if name == "" || o.Operation == "delete" || o.Operation == deployer.VerbUnimport {
+	if name == "" || o.Operation == "delete" || o.Operation == rights.VerbUnimport {
 		return nil
 	}
 	return []page.Action{{Label: page.Text("operation.open", name), URL: page.URL(of, name), Weight: page.WeightPrimary}}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -93,6 +94,19 @@ func Groups(list []Instance) []Group {
 		found[at].uids[string(one.Object.GetUID())] = true
 	}
 	return found
+}
+
+// DeletePermissions returns the permissions to export instances, to delete them and to wait until they are deleted.
+func DeletePermissions(ctx context.Context, c *cluster.Cluster, list []Instance) ([]cluster.Permission, error) {
+	var required []cluster.Permission
+	for _, group := range Groups(list) {
+		more, err := c.PermissionsOn(ctx, group.Kind, group.Namespace, "list", "get", "delete", "watch")
+		if err != nil {
+			return nil, err
+		}
+		required = append(required, more...)
+	}
+	return required, nil
 }
 
 func (g *Guard) exportGroup(ctx context.Context, of Group, w *listWriter) error {

@@ -85,7 +85,7 @@ func (d *Desk) options(a Archive) host.ImportOptions {
 // Examine judges an archive as Import would, and changes nothing. One without a file is judged by its signatures alone. The
 // examination is nil only when nothing was examined.
 func (d *Desk) Examine(ctx context.Context, token string, a Archive, sink report.Sink) (*host.Examination, error) {
-	h, err := d.at(ctx, token, deployer.VerbImport, sink)
+	h, err := d.at(ctx, token, rights.VerbImport, sink)
 	switch {
 	case err != nil:
 		return nil, err
@@ -100,7 +100,7 @@ func (d *Desk) Examine(ctx context.Context, token string, a Archive, sink report
 
 // Import takes an archive into the store and tells the cluster. Done again it finishes what was interrupted.
 func (d *Desk) Import(ctx context.Context, token string, a Archive, sink report.Sink) (*schema.ImportReport, error) {
-	h, err := d.at(ctx, token, deployer.VerbImport, sink)
+	h, err := d.at(ctx, token, rights.VerbImport, sink)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (d *Desk) Unimport(ctx context.Context, token string, v Version, sink repor
 	if v.Solution == "" || v.Version == "" { // an id or a path would be looked up
 		return nil, report.Errorf(report.Usage, "a Solution and a version are needed")
 	}
-	h, err := d.at(ctx, token, deployer.VerbUnimport, sink)
+	h, err := d.at(ctx, token, rights.VerbUnimport, sink)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"io"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
@@ -17,8 +17,8 @@ import (
 // "events" follows it again.
 const (
 	verbExamine  = "examine"
-	verbImport   = deployer.VerbImport
-	verbUnimport = deployer.VerbUnimport
+	verbImport   = rights.VerbImport
+	verbUnimport = rights.VerbUnimport
 	verbEvents   = "events"
 )
 

@@ -5,17 +5,17 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 )
 
 // accountName is the ServiceAccount of runs, repairName that of repairs.
@@ -24,42 +24,12 @@ const (
 	repairName  = "solutionctl-loader-repair"
 )
 
-const rbacGroup = "rbac.authorization.k8s.io"
-
-// ownRights are those to write how far the loader is.
-func ownRights() []cluster.Permission {
-	return slices.Concat(
-		cluster.Permission{Resource: "configmaps", Namespace: cluster.SystemNamespace, Name: ProgressName}.Each("get", "update"),
-		cluster.Permission{Resource: "events", Namespace: cluster.SystemNamespace}.Each("create"),
-		cluster.Permission{Resource: "pods", Namespace: cluster.SystemNamespace}.Each("get"), // see podEnded
-	)
-}
-
-// account is an account with rights, and nothing beside them: a role for each namespace, and one for the whole cluster.
-func account(name string, rights []cluster.Permission) []*unstructured.Unstructured {
+// account returns a ServiceAccount with permissions: a role for each namespace, and one for the whole cluster.
+func account(name string, permissions []cluster.Permission) []*unstructured.Unstructured {
 	objects := []*unstructured.Unstructured{newObject(cluster.ServiceAccountKind, name, map[string]any{})}
-	byNamespace := map[string][]cluster.Permission{}
-	for _, p := range rights {
-		byNamespace[p.Namespace] = append(byNamespace[p.Namespace], p)
-	}
-	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
-		kind := "Role"
-		if namespace == "" {
-			kind = "ClusterRole"
-		}
-		rules := []any{}
-		for _, rule := range cluster.PolicyRules(byNamespace[namespace]) {
-			plain, _ := runtime.DefaultUnstructuredConverter.ToUnstructured(&rule) // it is of texts
-			rules = append(rules, plain)
-		}
-		role := newObject(kube.GroupVersionKind{Group: rbacGroup, Version: "v1", Kind: kind}, name, map[string]any{"rules": rules})
-		binding := newObject(kube.GroupVersionKind{Group: rbacGroup, Version: "v1", Kind: kind + "Binding"}, name, map[string]any{
-			"roleRef":  map[string]any{"apiGroup": rbacGroup, "kind": kind, "name": name},
-			"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": cluster.SystemNamespace, "name": name}},
-		})
-		role.SetNamespace(namespace)
-		binding.SetNamespace(namespace)
-		objects = append(objects, role, binding)
+	for _, object := range rights.Account(name, permissions) {
+		object.SetLabels(ownLabels())
+		objects = append(objects, object)
 	}
 	return objects
 }
@@ -70,10 +40,10 @@ const LabelPart = "solutionctl.io/loader-part"
 // keptKinds are those of objects that belong to an account or to repairs.
 var keptKinds = []kube.GroupVersionKind{
 	cronJobKind,
-	{Group: rbacGroup, Version: "v1", Kind: "ClusterRoleBinding"},
-	{Group: rbacGroup, Version: "v1", Kind: "RoleBinding"},
-	{Group: rbacGroup, Version: "v1", Kind: "ClusterRole"},
-	{Group: rbacGroup, Version: "v1", Kind: "Role"},
+	{Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRoleBinding"},
+	{Group: rbacv1.GroupName, Version: "v1", Kind: "RoleBinding"},
+	{Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRole"},
+	{Group: rbacv1.GroupName, Version: "v1", Kind: "Role"},
 	cluster.ConfigMapKind,
 	cluster.ServiceAccountKind,
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -101,7 +102,7 @@ func (l *Launcher) prepare(ctx context.Context, o preparation) (*prepared, error
 	}
 	p.Run = runName(p.digest, p.Image, p.plans)
 	p.parameters.Run = p.Run
-	p.rights = append(p.rights, ownRights()...)
+	p.rights = append(p.rights, rights.Loader(ProgressName)...)
 	p.Rights = cluster.RulesByPlace(p.rights...)
 	return p, nil
 }

@@ -27,8 +27,13 @@ func newObject(kind kube.GroupVersionKind, name string, fields map[string]any) *
 	object.SetGroupVersionKind(kind)
 	object.SetNamespace(cluster.SystemNamespace)
 	object.SetName(name)
-	object.SetLabels(map[string]string{"app.kubernetes.io/name": "solutionctl-loader", "app.kubernetes.io/managed-by": cluster.FieldManager})
+	object.SetLabels(ownLabels())
 	return object
+}
+
+// ownLabels returns the labels of everything that the loader creates.
+func ownLabels() map[string]string {
+	return map[string]string{"app.kubernetes.io/name": "solutionctl-loader", "app.kubernetes.io/managed-by": cluster.FieldManager}
 }
 
 // ofRun marks an object as one of a run, which goes with its Job.

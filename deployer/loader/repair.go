@@ -12,6 +12,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -171,16 +172,16 @@ func (l *Launcher) repairs(ctx context.Context, p *schema.LoadParameters) ([]*un
 		return nil, err
 	}
 	delete(visible.Object, "immutable") // the configuration may change
-	rights := ownRights()
+	permissions := rights.Loader(ProgressName)
 	for _, e := range parameters.Environments {
 		more, err := l.Deployer.RepairRights(ctx, e.Name, spec.Repair.Mode == schema.RepairOn)
 		if err != nil {
 			return nil, err
 		}
-		rights = append(rights, more...)
+		permissions = append(permissions, more...)
 	}
 	cron, err := newCronJob(spec, image)
-	return append(account(repairName, rights), visible, cron), err
+	return append(account(repairName, permissions), visible, cron), err
 }
 
 // newCronJob is what repairs.

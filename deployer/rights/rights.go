@@ -1,16 +1,21 @@
-// Package rights says which permissions the work of solutionctl needs: to read what is deployed, to take locks, to import, to change an
-// environment. Commands ask the API server for them before their first change, 'deploy roles' and docs/installer-role grant them, and
-// the doctor compares them with those of the user.
+// Package rights computes which permissions the work of solutionctl needs.
 //
-// What a Solution consists of needs more: that is computed from its objects.
+// Functions such as [Lock] and [Read] return those that every Solution needs. [Work] computes those of a run from its plans, and [Roles]
+// those to deploy any imported version from its objects. Commands ask the API server for them before their first change, 'deploy roles'
+// and docs/installer-role ([Files]) grant them, the doctor compares them with those of the user ([Needs]), and the loader gives them
+// to its accounts ([Account]).
 package rights
 
 import (
+	"context"
 	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // on returns verbs on a resource, in one namespace or in all.
@@ -60,6 +65,11 @@ func Read() []cluster.Permission {
 	return slices.Concat(ReadRecords(), readRegistry(), ReadSolutions(), on("", "namespaces", "", "get", "list"), ReadEnvironment(""))
 }
 
+// UpdateDocument returns the permissions to change a shared document that exists.
+func UpdateDocument(namespace, name string) []cluster.Permission {
+	return configMap(namespace, name, "get", "update")
+}
+
 // ReadEnvironment returns the permissions to read the document of an environment in a namespace; "" is in all of them.
 func ReadEnvironment(namespace string) []cluster.Permission {
 	return configMap(namespace, metalk8s.EnvironmentConfigMap, "get")
@@ -89,10 +99,10 @@ func Claims() []cluster.Permission { return on("", "persistentvolumeclaims", "",
 
 // Definitions returns the permissions to activate a version, which applies its CustomResourceDefinitions.
 func Definitions() []cluster.Permission {
-	return on(cluster.DefinitionKind.Group, definitions, "", "get", "list", "watch", "create", "patch", "delete")
+	return on(cluster.DefinitionKind.Group, crds, "", "get", "list", "watch", "create", "patch", "delete")
 }
 
-const definitions = "customresourcedefinitions"
+const crds = "customresourcedefinitions"
 
 // Change returns the permissions that every change in a namespace of an environment needs, besides those on the changed objects.
 func Change(namespace string) []cluster.Permission {
@@ -105,7 +115,7 @@ func Change(namespace string) []cluster.Permission {
 // Plan returns the permissions to make any plan, besides those on its objects; write adds those to carry it out.
 func Plan(write bool) []cluster.Permission {
 	list := slices.Concat(
-		on("", "namespaces", "", "get", "list"), on(cluster.DefinitionKind.Group, definitions, "", "get"), ReadRecords(), ReadSite(), ReadSolutions(),
+		on("", "namespaces", "", "get", "list"), on(cluster.DefinitionKind.Group, crds, "", "get"), ReadRecords(), ReadSite(), ReadSolutions(),
 	)
 	if write {
 		list = slices.Concat(list, Lock(), WriteRecords())
@@ -128,13 +138,11 @@ func Wait(namespace string) []cluster.Permission {
 // Objects returns the permissions on what every operator consists of, in a namespace of an environment; "" is in all of them.
 func Objects(namespace string) []cluster.Permission {
 	var list []cluster.Permission
-	for _, kind := range [][2]string{{"", "configmaps"}, {"", "serviceaccounts"}, {"apps", "deployments"}, {rbacGroup, "roles"}, {rbacGroup, "rolebindings"}} {
+	for _, kind := range [][2]string{{"", "configmaps"}, {"", "serviceaccounts"}, {"apps", "deployments"}, {rbacv1.GroupName, "roles"}, {rbacv1.GroupName, "rolebindings"}} {
 		list = append(list, on(kind[0], kind[1], namespace, "get", "create", "patch", "delete")...)
 	}
 	return append(list, on("apps", "deployments", namespace, "list", "watch")...)
 }
-
-const rbacGroup = "rbac.authorization.k8s.io"
 
 // ImportSystem returns the permissions of an importer in the namespace of the records.
 func ImportSystem() []cluster.Permission {
@@ -161,7 +169,63 @@ func ImportEverywhere() []cluster.Permission {
 // ArchivesGroup is the API group of the rights on a host that keeps archives. No API server serves it, but roles can name it.
 const ArchivesGroup = "archives.solutionctl.io"
 
+// The verbs on archives.
+const (
+	VerbImport   = "import"
+	VerbUnimport = "unimport"
+)
+
 // OnArchives returns the permission for a verb on the archives of a host, which the host checks for users of a console.
 func OnArchives(verb string) cluster.Permission {
 	return cluster.Permission{Verb: verb, Group: ArchivesGroup, Resource: "archives"}
+}
+
+// Loader returns the permissions of a run of the loader besides those of its plans: to write its progress to a ConfigMap, to record
+// events, and to find out whether the pod of an earlier run has ended.
+func Loader(progress string) []cluster.Permission {
+	return slices.Concat(
+		UpdateDocument(cluster.SystemNamespace, progress),
+		on("", "events", cluster.SystemNamespace, "create"),
+		on("", "pods", cluster.SystemNamespace, "get"),
+	)
+}
+
+// Need is a group of commands with the permissions that they need. What a Solution consists of and what its roles grant is only known
+// when it is deployed: 'deploy plan' shows it.
+type Need struct {
+	Name, Commands string
+	Permissions    []cluster.Permission
+}
+
+// Needs returns the groups of commands, from reading to deploying in namespaces of environments.
+func Needs(namespaces []string) []Need {
+	change := slices.Concat(Lock(), WriteRecords())
+	needs := []Need{
+		{"look", "status, history, plan and diff", Read()},
+		{"import", "import and unimport", Import()},
+		{"activate", "activate and deactivate", slices.Concat(change, Definitions())},
+		{"environments", "env create and env delete", slices.Concat(change, Namespaces(), Environment(""))},
+	}
+	deploy := slices.Concat(change, Environment(""))
+	for _, namespace := range namespaces {
+		deploy = append(deploy, Objects(namespace)...)
+	}
+	if len(namespaces) > 0 {
+		needs = append(needs, Need{"deploy", "add, upgrade and remove", deploy})
+	}
+	return needs
+}
+
+// Explain adds to a refusal for lack of a permission all others that a change in a namespace needs and the user does not have, so
+// that an administrator can grant them at once.
+func Explain(ctx context.Context, c *cluster.Cluster, refusal error, namespace string) error {
+	if report.CodeOf(refusal) != report.Forbidden {
+		return refusal
+	}
+	missing, err := c.Missing(ctx, Change(namespace)...)
+	if err != nil || len(missing) == 0 {
+		return refusal
+	}
+	return report.Errorf(report.Forbidden, "%w", refusal).
+		WithHint("all that a change in namespace %s takes and you do not have: %s", namespace, cluster.RulesByPlace(missing...))
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 )
@@ -53,7 +55,7 @@ In the whole cluster: a CustomResourceDefinition is compared with every custom r
 			{
 				`In the namespaces of environments: Kubernetes lets users grant only rights that they have, except on the roles named here. Instead of
 this rule the installer can have the rights of the operator.`, "ClusterRole", "solutionctl-installer-shop-environment", "",
-				cluster.Permission{Group: rbacGroup, Resource: "roles", Name: exampleSolution + "-operator"}.Each("bind", "escalate"),
+				cluster.Permission{Group: rbacv1.GroupName, Resource: "roles", Name: exampleSolution + "-operator"}.Each("bind", "escalate"),
 			},
 		}},
 		{"extras.yaml", []Role{
@@ -64,19 +66,19 @@ beside solutionctl-installer-environment.`, "ClusterRole", "solutionctl-installe
 			)},
 			{`In the whole cluster: to store custom resources again when an API version is removed, and for --protect-crds. An activation that brings
 webhooks, dashboards or cluster-wide alerting rules needs an administrator.`, "ClusterRole", "solutionctl-installer-definitions", "", slices.Concat(
-				on(cluster.DefinitionKind.Group, definitions, "", "update"),
-				cluster.Permission{Group: cluster.DefinitionKind.Group, Resource: definitions, Subresource: "status"}.Each("update"),
+				on(cluster.DefinitionKind.Group, crds, "", "update"),
+				cluster.Permission{Group: cluster.DefinitionKind.Group, Resource: crds, Subresource: "status"}.Each("update"),
 				on(admissionGroup, "validatingadmissionpolicies", "", some...), on(admissionGroup, "validatingadmissionpolicybindings", "", some...),
 			)},
 		}},
 		{"reader.yaml", []Role{
 			{`Reads what is deployed: status, history, search, diff and env list. It can change nothing. Records are Secrets, because they hold
 rendered objects: a reader of them reads what was deployed, Secrets included.`, "ClusterRole", "solutionctl-reader", "", slices.Concat(
-				on("", "namespaces", "", "get", "list"), ReadEnvironment(""), on(cluster.DefinitionKind.Group, definitions, "", "get"),
+				on("", "namespaces", "", "get", "list"), ReadEnvironment(""), on(cluster.DefinitionKind.Group, crds, "", "get"),
 			)},
 			{"In the namespaces of environments.", "ClusterRole", "solutionctl-reader-environment", "", slices.Concat(
 				on("", "configmaps", "", "get"), on("", "serviceaccounts", "", "get"), on("", "services", "", "get"), on("apps", "deployments", "", "get"),
-				on("networking.k8s.io", "ingresses", "", "get"), on(rbacGroup, "roles", "", "get"), on(rbacGroup, "rolebindings", "", "get"),
+				on("networking.k8s.io", "ingresses", "", "get"), on(rbacv1.GroupName, "roles", "", "get"), on(rbacv1.GroupName, "rolebindings", "", "get"),
 			)},
 			{"Records of deployments.", "Role", "solutionctl-reader", system, slices.Concat(ReadRecords(), ReadSite())},
 			{"The versions of Solutions that MetalK8s lists.", "Role", "solutionctl-reader", solutions, ReadSolutions()},
@@ -111,7 +113,7 @@ func (f File) YAML() []byte {
 		for line := range strings.SplitSeq(r.Comment, "\n") {
 			b.WriteString(strings.TrimSuffix("# "+line, " ") + "\n")
 		}
-		fmt.Fprintf(&b, "apiVersion: %s/v1\nkind: %s\nmetadata:\n  name: %s\n", rbacGroup, r.Kind, r.Name)
+		fmt.Fprintf(&b, "apiVersion: %s/v1\nkind: %s\nmetadata:\n  name: %s\n", rbacv1.GroupName, r.Kind, r.Name)
 		if r.Namespace != "" {
 			fmt.Fprintf(&b, "  namespace: %s\n", r.Namespace)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -48,7 +49,7 @@ the operator the rights that its archive asks for.`,
 // roles is a run of 'deploy roles'.
 type roles struct {
 	*clusterFlags
-	o deployer.RolesOptions
+	o rights.RolesOptions
 }
 
 func (c *roles) run(ctx context.Context, args []string) error {
@@ -59,10 +60,10 @@ func (c *roles) run(ctx context.Context, args []string) error {
 		return report.Errorf(report.Usage, "which Solution? Without one there are the roles of --importers alone")
 	}
 	c.o.Solution = args[0]
-	return show(c.clusterFlags, printGrants, func(d *deployer.Deployer) (*deployer.Grants, error) { return d.Roles(ctx, c.o) })
+	return show(c.clusterFlags, printGrants, func(d *deployer.Deployer) (*rights.Grants, error) { return d.Roles(ctx, c.o) })
 }
 
-func printGrants(w *console.Stream, grants *deployer.Grants) error {
+func printGrants(w *console.Stream, grants *rights.Grants) error {
 	text, err := grants.YAML()
 	if err == nil {
 		_, err = fmt.Fprintf(w, "%s", text)

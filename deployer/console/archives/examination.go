@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -146,7 +146,7 @@ func (p *Pages) examinationPage(v *web.Visit, e *examined, events string, action
 	if e.err != nil {
 		a.Status, a.Document, content.Problem = web.StatusOf(e.err), web.FailureOf(e.err), page.ProblemOf(e.err)
 	} else {
-		actions.Action.Denied = barred(v, deployer.VerbImport)
+		actions.Action.Denied = barred(v, rights.VerbImport)
 		content.Form = actions
 	}
 	if r := e.result; r != nil {

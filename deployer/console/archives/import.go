@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
@@ -132,7 +131,7 @@ func (p *Pages) importing(v *web.Visit) (*web.Answer, error) {
 			Command string `json:"command"`
 		}{elsewhere.Command}, Content: &page.Import{Elsewhere: elsewhere}}, nil
 	}
-	content, denied := &page.Import{}, barred(v, deployer.VerbImport)
+	content, denied := &page.Import{}, barred(v, rights.VerbImport)
 	document := struct {
 		Uploads []sentUpload `json:"uploads"`
 	}{[]sentUpload{}}
@@ -257,7 +256,7 @@ func (p *Pages) beginImport(v *web.Visit, e *examined, open opener, over func())
 		return nil, e.err
 	}
 	planned := &schema.Operation{
-		Operation: deployer.VerbImport, Solution: e.result.Solution, Version: e.result.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
+		Operation: rights.VerbImport, Solution: e.result.Solution, Version: e.result.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 	}
 	return p.server.Begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		token, err := credentials(ctx, v)

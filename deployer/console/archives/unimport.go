@@ -3,10 +3,10 @@ package archives
 import (
 	"context"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -21,7 +21,7 @@ func (p *Pages) askUnimport(v *web.Visit) (*web.Answer, error) {
 	v.Frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.Solution, URL: page.URL("solutions", o.Solution)}}
 	at := page.URL("solutions", o.Solution)
 	return &web.Answer{Document: o, Content: &page.Confirmation{
-		Heading: (&schema.Operation{Operation: deployer.VerbUnimport, Solution: o.Solution, Version: o.Version}).Heading(),
+		Heading: (&schema.Operation{Operation: rights.VerbUnimport, Solution: o.Solution, Version: o.Version}).Heading(),
 		Warnings: []page.Notice{
 			{Tone: page.ToneWarn, Text: page.Text("unimport.goes", o.Solution+"-"+o.Version)},
 			{Tone: page.ToneInfo, Text: page.Text("unimport.again")},
@@ -29,7 +29,7 @@ func (p *Pages) askUnimport(v *web.Visit) (*web.Answer, error) {
 		Form: page.Form{
 			Action: page.Action{
 				Label: page.Text("action.unimport"), URL: page.Query(at+"/unimport", "version", o.Version), Post: true, Weight: page.WeightDanger,
-				Confirm: o.Solution + "-" + o.Version, Denied: barred(v, deployer.VerbUnimport),
+				Confirm: o.Solution + "-" + o.Version, Denied: barred(v, rights.VerbUnimport),
 			},
 			Cancel: page.Link{URL: at},
 		},
@@ -59,7 +59,7 @@ func (p *Pages) unimport(v *web.Visit) (*web.Answer, error) {
 		return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", id)
 	}
 	planned := &schema.Operation{
-		Operation: deployer.VerbUnimport, Solution: o.Solution, Version: o.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
+		Operation: rights.VerbUnimport, Solution: o.Solution, Version: o.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 	}
 	return p.server.Begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		token, err := credentials(ctx, v)
@@ -78,6 +78,6 @@ func (p *Pages) UnimportAction(v *web.Visit, solution, version string) []page.Ac
 	}
 	return []page.Action{{
 		Label: page.Text("action.unimport") + " " + version, URL: page.Query(page.URL("solutions", solution)+"/unimport", "version", version),
-		Weight: page.WeightDanger, Denied: barred(v, deployer.VerbUnimport),
+		Weight: page.WeightDanger, Denied: barred(v, rights.VerbUnimport),
 	}}
 }

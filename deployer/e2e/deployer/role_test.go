@@ -22,6 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -519,7 +520,7 @@ func TestApplicationsRole(t *testing.T) {
 }
 
 // generated are the roles that are made for the bed's Solution.
-func (b *bed) generated(o deployer.RolesOptions) []role {
+func (b *bed) generated(o rights.RolesOptions) []role {
 	b.Helper()
 	o.Solution = b.Solution
 	grants, err := b.Roles(b.Context(), o)
@@ -550,7 +551,7 @@ func TestGeneratedRoles(t *testing.T) {
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 1}))
 	b.imported("1.0.0", content{})
 	b.imported("1.1.0", content{RoleKind: "ClusterRole"})
-	roles := b.generated(deployer.RolesOptions{Environment: b.Env})
+	roles := b.generated(rights.RolesOptions{Environment: b.Env})
 	apps := roles[len(roles)-1]
 	roles = roles[:len(roles)-1]
 	if want := "solutionctl-applications-" + b.Solution; apps.Name != want {
