@@ -23,8 +23,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Scripts wait for most of their time. Those on nodes have clusters of their own, and so do they side by side.
-	parallel := "4"
+	// Scripts wait for most of their time, and before that for a cluster, of which few run at once.
+	parallel := "100"
 	if testcluster.IsAlone() {
 		parallel = "1"
 	}
@@ -34,9 +34,9 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{FakeNodes: 3})
 }
 
-// TestScript runs the scripts of testdata/script, one after the other, as somebody who reaches the cluster from elsewhere:
-// KUBECONFIG is an administrator's, ROLES has those that we ship. The nodes are fake: pods become ready, but nothing runs. All scripts
-// share the cluster: each uses names of its own, and leaves nothing behind.
+// TestScript runs the scripts of testdata/script as a user who reaches the cluster from another host: KUBECONFIG is an administrator's,
+// ROLES has those that we ship. The nodes are fake: pods become ready, but nothing runs. Each script has the cluster for itself, leaves
+// nothing behind for the next one, and uses names of its own.
 //
 // The commands are those of testscript and
 //
@@ -61,7 +61,16 @@ func TestMain(m *testing.M) {
 //	poll-result                    end the poll: every request must have been answered
 func TestScript(t *testing.T) {
 	t.Parallel()
-	runScripts(t, "testdata/script", testcluster.Shared(t), "", func() error { return nil })
+	scripts, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, script := range scripts {
+		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			runScripts(t, script, testcluster.Borrow(t), "", func() error { return nil })
+		})
+	}
 }
 
 // buildProgram returns the program, which it builds once.
@@ -83,8 +92,8 @@ type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 
 type scriptCommands map[string]scriptCommand
 
-// runScripts runs a script, or those in a directory, each in a goroutine that has entered where its commands run.
-func runScripts(t *testing.T, path string, c *testcluster.Cluster, example string, enter func() error, more ...scriptCommands) {
+// runScripts runs a script in a goroutine that has entered where its commands run.
+func runScripts(t *testing.T, script string, c *testcluster.Cluster, example string, enter func() error, more ...scriptCommands) {
 	t.Helper()
 	bin := t.TempDir()
 	program, err := buildProgram()
@@ -105,6 +114,7 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 		t.Fatal(err)
 	}
 	params := testscript.Params{
+		Files:               []string{script},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: scriptCommands{
@@ -138,11 +148,6 @@ func runScripts(t *testing.T, path string, c *testcluster.Cluster, example strin
 	}
 	for _, commands := range more {
 		maps.Copy(params.Cmds, commands)
-	}
-	if strings.HasSuffix(path, ".txtar") {
-		params.Files = []string{path}
-	} else {
-		params.Dir = path
 	}
 	testscript.RunT(serial{t, enter}, params)
 }

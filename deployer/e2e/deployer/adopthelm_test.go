@@ -75,10 +75,10 @@ type helmSite struct {
 // TestAdoptHelm takes over what the real Helm has installed, however it writes: no pod starts again, no password changes, and Helm has
 // forgotten it.
 func TestAdoptHelm(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it builds Helm")
 	}
-	t.Parallel()
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "helm.sh/helm/v4/cmd/helm")
 	build.Dir = filepath.Join("..", "cmd", "rivals")

@@ -14,6 +14,7 @@ import (
 // TestAppTree: what an instance owns is found by the references of the objects, and an instance whose operator reports is
 // not ready before it has.
 func TestAppTree(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")

@@ -29,14 +29,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Tests wait for API servers, of which as many start side by side as memory is enough for everywhere.
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	// Tests wait for a cluster, of which few run at once.
+	if err := flag.Set("test.parallel", "100"); err != nil {
 		panic(err)
 	}
 	testcluster.Main(m, testcluster.Options{})
 }
 
-// bed is a Solution and an environment of its own in the cluster that all tests share.
+// bed is a Solution and an environment of its own in a cluster that one test has at a time.
 type bed struct {
 	*deployer.Deployer
 	*testing.T
@@ -53,7 +53,7 @@ var beds atomic.Int64
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	return newBedOn(t, testcluster.Shared(t))
+	return newBedOn(t, testcluster.Borrow(t))
 }
 
 // newBedOn makes the bed in another cluster, for a test that others would disturb.
@@ -212,12 +212,12 @@ func (e *exported) open(write func(io.Writer) error) error {
 
 func (b *bed) kubeconfig() string {
 	b.Helper()
-	return testcluster.Shared(b.T).Kubeconfig
+	return b.in.Kubeconfig
 }
 
 func (b *bed) kubeconfigFor(user string) string {
 	b.Helper()
-	file, err := testcluster.Shared(b.T).KubeconfigFor(user)
+	file, err := b.in.KubeconfigFor(user)
 	if err != nil {
 		b.Fatal(err)
 	}

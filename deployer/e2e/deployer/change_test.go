@@ -35,6 +35,7 @@ func (b *bed) running(version string) {
 }
 
 func TestUpgradeNamespaceByNamespace(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	second := b.Env + "-b"
 	b.environment(b.Env, second)
@@ -56,6 +57,7 @@ func TestUpgradeNamespaceByNamespace(t *testing.T) {
 
 // TestUpgradeGoesToTheActiveVersion: without a version an upgrade follows the rule of add.
 func TestUpgradeGoesToTheActiveVersion(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")

@@ -37,6 +37,7 @@ var objects = flag.Int("objects", 1, "custom resources in the matrix of definiti
 // TestDefinitionMatrix: whatever changes in a definition, upwards, back, or when all of it goes: what was stored is the
 // same byte for byte, or nothing is changed until the loss is accepted, and then the export has every byte.
 func TestDefinitionMatrix(t *testing.T) {
+	t.Parallel()
 	for _, change := range []struct {
 		name        string
 		first, next content

@@ -34,6 +34,7 @@ func (b *bed) remove(namespace string) error {
 }
 
 func TestDependencyInAnEnvironment(t *testing.T) {
+	t.Parallel()
 	db := newBed(t)
 	app := db.another("app")
 	app.imported("1.0.0", needing(db, `version: ">=1.1 <2"`))
@@ -87,6 +88,7 @@ func TestDependencyInAnEnvironment(t *testing.T) {
 }
 
 func TestDependencyOnWhatIsActive(t *testing.T) {
+	t.Parallel()
 	dns := newBed(t)
 	app := dns.another("app")
 	app.imported("1.0.0", needing(dns, `version: ">=1.1", scope: cluster`))
@@ -111,6 +113,7 @@ func TestDependencyOnWhatIsActive(t *testing.T) {
 }
 
 func TestDependenciesInALoop(t *testing.T) {
+	t.Parallel()
 	a := newBed(t)
 	b := a.another("b")
 	a.imported("1.0.0", needing(b, "scope: cluster"))

@@ -118,7 +118,7 @@ func (b *bed) applyDeployment(manager, name, spec string) {
 	b.Helper()
 	text := fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": %q, "labels": {"theirs": "yes"}}, "spec": %s}`, name, spec)
 	force := true
-	_, err := testcluster.Shared(b.T).Client().AppsV1().Deployments(b.Env).Patch(b.Context(), name, types.ApplyPatchType, []byte(text),
+	_, err := b.in.Client().AppsV1().Deployments(b.Env).Patch(b.Context(), name, types.ApplyPatchType, []byte(text),
 		metav1.PatchOptions{FieldManager: manager, Force: &force})
 	if err != nil {
 		b.Fatal(err)
@@ -126,6 +126,7 @@ func (b *bed) applyDeployment(manager, name, spec string) {
 }
 
 func TestDriftIsFoundAndRepaired(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
@@ -136,7 +137,7 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 	config := b.get(configMaps, b.Env, operator+"-config")
 	b.patch(config, `{"data": {"theirs": "x"}, "metadata": {"annotations": {"note": "x"}, "labels": {"theirs": "yes"}}}`)
 	scale := `{"spec": {"replicas": 0}}`
-	if _, err := testcluster.Shared(t).Client().AppsV1().Deployments(b.Env).Patch(t.Context(), operator, types.MergePatchType, []byte(scale),
+	if _, err := b.in.Client().AppsV1().Deployments(b.Env).Patch(t.Context(), operator, types.MergePatchType, []byte(scale),
 		metav1.PatchOptions{FieldManager: "kubectl"}, "scale"); err != nil {
 		t.Fatal(err)
 	}
@@ -190,6 +191,7 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 
 // TestRepairAndAnotherTool leaves fields alone that another tool would apply again.
 func TestRepairAndAnotherTool(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
@@ -210,7 +212,7 @@ func TestRepairAndAnotherTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.wantDrift("create ConfigMap -operator-config")
-	client := testcluster.Shared(t).Client().CoreV1().ConfigMaps(b.Env)
+	client := b.in.Client().CoreV1().ConfigMaps(b.Env)
 	theirs := `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "` + config.GetName() + `"}, "data": {"theirs": "1"}}`
 	if _, err = client.Patch(t.Context(), config.GetName(), types.ApplyPatchType, []byte(theirs), metav1.PatchOptions{FieldManager: "argo"}); err != nil {
 		t.Fatal(err)
@@ -225,6 +227,7 @@ func TestRepairAndAnotherTool(t *testing.T) {
 
 // TestStatusWithDrift finds what the metadata do not show.
 func TestStatusWithDrift(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")

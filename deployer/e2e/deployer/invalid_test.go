@@ -15,6 +15,7 @@ import (
 // TestActivationRefusesInvalid: a definition under which a stored object is not valid any more would keep everybody from changing
 // it. It is refused until that is accepted, and compatibility says so beforehand.
 func TestActivationRefusesInvalid(t *testing.T) {
+	t.Parallel()
 	for name, field := range map[string]string{
 		"type":    "colour: {type: integer}",
 		"enum":    "colour: {type: string, enum: [red, green]}",
@@ -73,6 +74,7 @@ func TestActivationRefusesInvalid(t *testing.T) {
 
 // TestActivationNeverChangesScope: the API server would refuse it in the middle, so nothing is begun.
 func TestActivationNeverChangesScope(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")

@@ -11,6 +11,7 @@ import (
 // TestDefinitionsOutliveTheirWebhook: it goes with the version, and the objects that it converted can be read, deleted and
 // taken over all the same.
 func TestDefinitionsOutliveTheirWebhook(t *testing.T) {
+	t.Parallel()
 	m := &matrix{bed: newBed(t), count: 1}
 	m.importing("1.0.0", content{})
 	m.importing("1.1.0", content{Versions: "v1 v2", Conversion: "webhook"})

@@ -14,7 +14,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
 // stored expects that these versions may be in the store, and that the first of them is the one that is written.
@@ -28,6 +27,7 @@ func (b *bed) stored(versions ...string) {
 
 // TestActivationStoresAnew: the version in which objects were stored goes away with the next but one version.
 func TestActivationStoresAnew(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	for _, name := range []string{"one", "two", "three"} {
@@ -78,17 +78,18 @@ func TestActivationStoresAnew(t *testing.T) {
 // TestMigrationKeepsOwners: whoever applied an object still owns what they applied when it is stored in another version, and
 // nobody else does.
 func TestMigrationKeepsOwners(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{Fields: "colour: {type: string}, size: {type: string}"})
 	apply := func(manager, version, spec string) error {
 		body := fmt.Sprintf(`{"apiVersion": "%s/%s", "kind": "Clock", "metadata": {"name": "wall"}, "spec": %s}`, b.Group, version, spec)
-		return testcluster.Shared(t).Client().RESTClient().Patch(types.ApplyPatchType).
+		return b.in.Client().RESTClient().Patch(types.ApplyPatchType).
 			AbsPath("/apis", b.Group, version, "namespaces", b.Env, "clocks", "wall").
 			Param("fieldManager", manager).Body([]byte(body)).Do(t.Context()).Error()
 	}
 	edit := func(version, patch string) {
 		t.Helper()
-		err := testcluster.Shared(t).Client().RESTClient().Patch(types.MergePatchType).
+		err := b.in.Client().RESTClient().Patch(types.MergePatchType).
 			AbsPath("/apis", b.Group, version, "namespaces", b.Env, "clocks", "wall").
 			Param("fieldManager", "kubectl-edit").Body([]byte(patch)).Do(t.Context()).Error()
 		if err != nil {
@@ -134,6 +135,7 @@ func TestMigrationKeepsOwners(t *testing.T) {
 
 // TestActivationGoesBackWithoutObjects: what stores nothing can be stored in the older version again.
 func TestActivationGoesBackWithoutObjects(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.activated("1.1.0", content{Versions: "v1 v2"})

@@ -21,6 +21,7 @@ import (
 // TestDeleteEnvironmentWithOthers: a namespace that had a life before. What is not part of a Solution is named, and goes only
 // when somebody has agreed to exactly that.
 func TestDeleteEnvironmentWithOthers(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
@@ -97,6 +98,7 @@ func TestDeleteEnvironmentWithOthers(t *testing.T) {
 
 // TestDeleteEnvironmentUnseen: who may delete a namespace and not look into it has to agree to that.
 func TestDeleteEnvironmentUnseen(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.imported("1.0.0", content{}) // makes the namespace of our own state, which the user may not
 	var groups []string            // of all Solutions, also those of other tests

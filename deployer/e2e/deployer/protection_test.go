@@ -13,6 +13,7 @@ import (
 
 // TestProtectedDefinitions: not even an administrator deletes them by mistake.
 func TestProtectedDefinitions(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.imported("1.0.0", content{})
 	yes := true

@@ -138,6 +138,7 @@ func (b *bed) setVersions(data string) {
 
 // TestRebuiltFromTheRightObjects puts only on record what is ours and as an imported version has it.
 func TestRebuiltFromTheRightObjects(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
@@ -187,6 +188,7 @@ func TestRebuiltFromTheRightObjects(t *testing.T) {
 
 // TestRemoveWhatMetalK8sDeployed removes an operator that Salt deployed: the record of ours says nothing of it.
 func TestRemoveWhatMetalK8sDeployed(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	labels := fmt.Sprintf("{app: %[1]s-operator, app.kubernetes.io/name: %[1]s-operator, app.kubernetes.io/component: operator, app.kubernetes.io/part-of: %[1]s, "+
@@ -219,6 +221,7 @@ func TestRemoveWhatMetalK8sDeployed(t *testing.T) {
 
 // TestBadRecord looks at everything while the record of one Solution cannot be read: only that one is harmed.
 func TestBadRecord(t *testing.T) {
+	t.Parallel()
 	good, bad := newBed(t), newBed(t)
 	for _, b := range []*bed{good, bad} {
 		b.activated("1.0.0", content{})
@@ -287,6 +290,7 @@ func TestBadRecord(t *testing.T) {
 
 // TestMissingContent goes on without the objects as they were rendered, and makes them again.
 func TestMissingContent(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
@@ -340,6 +344,7 @@ func TestMissingContent(t *testing.T) {
 
 // TestHostileDocument writes what it wants into the document of an environment, as an operator there could.
 func TestHostileDocument(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.imported("1.1.0", content{})

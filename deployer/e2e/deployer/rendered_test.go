@@ -54,6 +54,7 @@ webhooks:
 
 // TestWebhookOfTheActiveVersion: the API server accepts the certificate, and doing it again changes nothing.
 func TestWebhookOfTheActiveVersion(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.imported("1.0.0", withWebhook(b))
 	o := deployer.ActivateOptions{Options: deployer.Options{NoWait: true}, Solution: b.Solution}
@@ -79,6 +80,7 @@ func TestWebhookOfTheActiveVersion(t *testing.T) {
 
 // TestApprovalOfTheWholeCluster: rights on the whole cluster need an approval of the administrator, which is recorded.
 func TestApprovalOfTheWholeCluster(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.imported("1.0.0", content{Files: map[string]string{
 		"operator/cluster/rbac.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\nrules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]\n" +
@@ -107,6 +109,7 @@ func TestApprovalOfTheWholeCluster(t *testing.T) {
 // TestUserInterfaceIsCompleted: what an archive leaves out is made, the certificate of the operator's webhook stays the
 // same, and adding again changes nothing.
 func TestUserInterfaceIsCompleted(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{Files: map[string]string{"ui/ui.yaml": strings.ReplaceAll(`apiVersion: apps/v1
 kind: Deployment
@@ -143,6 +146,7 @@ spec:
 
 // TestInterfaceBehindNginx: nginx takes the path off a request, and the API server accepts how it is told to.
 func TestInterfaceBehindNginx(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{Files: map[string]string{"ui/ui.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: page}\nspec: {ports: [{port: 80}]}\n"}})
 	class := "nginx-control-plane"

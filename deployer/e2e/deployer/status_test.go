@@ -100,7 +100,7 @@ func (b *bed) getRole() *unstructured.Unstructured {
 // settle is the kubelet of a node: it makes the pods of a Deployment ready and waits until the controllers have seen it.
 func (b *bed) settle(name string) {
 	b.Helper()
-	client := testcluster.Shared(b.T).Client()
+	client := b.in.Client()
 	ready := `{"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}, {"type": "PodScheduled", "status": "True"}]}}`
 	for change, err := range b.Cluster.Watch(b.Context(), deployments, b.Env, metav1.ListOptions{FieldSelector: "metadata.name=" + name}) {
 		if err != nil {
@@ -124,6 +124,7 @@ func (b *bed) settle(name string) {
 
 // TestDeleteEnvironment removes data, Solutions and namespaces in the order in which operators can serve it.
 func TestDeleteEnvironment(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
@@ -177,6 +178,7 @@ func TestDeleteEnvironment(t *testing.T) {
 
 // TestDeleteEnvironmentCounts counts volume claims, and not what a Solution brought itself.
 func TestDeleteEnvironmentCounts(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.imported("1.1.0", content{Files: map[string]string{"monitoring/more.yaml": fmt.Sprintf("apiVersion: %s/v1\nkind: Clock\nmetadata: {name: built-in}\n", b.Group)}})
@@ -206,6 +208,7 @@ func TestDeleteEnvironmentCounts(t *testing.T) {
 
 // TestDeleteEnvironmentOfOthers removes what is left of a namespace that solutions.sh has deleted.
 func TestDeleteEnvironmentOfOthers(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{Role: "- {apiGroups: [''], resources: [nodes], verbs: [get]}", RoleKind: "ClusterRole"})
 	b.mustAdd("1.0.0")
@@ -250,6 +253,7 @@ func TestDeleteEnvironmentOfOthers(t *testing.T) {
 
 // TestDeleteEnvironmentInterrupted goes on where it was stopped: custom resources wait for an operator that is slow.
 func TestDeleteEnvironmentInterrupted(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
@@ -296,6 +300,7 @@ func (c cancelWhenWaiting) Emit(e report.Event) {
 
 // TestCreateEnvironmentForbidden says everything that is missing before anything is made.
 func TestCreateEnvironmentForbidden(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	nobody := b.connect(b.kubeconfigFor("nobody"))
 	_, err := nobody.CreateEnvironment(b.Context(), metalk8s.CreateOptions{Name: "forbidden"})
@@ -306,6 +311,7 @@ func TestCreateEnvironmentForbidden(t *testing.T) {
 
 // TestSystemNamespaceIsNoEnvironment: what a Solution has for the whole cluster does not lie where an environment can be deleted.
 func TestSystemNamespaceIsNoEnvironment(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	system := b.Solution + "-system"
 	create := func() error {
@@ -332,6 +338,7 @@ func TestSystemNamespaceIsNoEnvironment(t *testing.T) {
 
 // TestStatusOfResourcesWithoutStatus: an object is not ready as long as nobody has looked at it, where operators say that they did.
 func TestStatusOfResourcesWithoutStatus(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	kind := func(name, status string) string {
 		return fmt.Sprintf("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %[1]ss.%[2]s}\nspec:\n  group: %[2]s\n  scope: Namespaced\n"+
@@ -363,6 +370,7 @@ func TestStatusOfResourcesWithoutStatus(t *testing.T) {
 
 // TestStatusOfWebhooks: a webhook that nobody serves is no part of a Solution that is ready, although a Deployment of no pods is.
 func TestStatusOfWebhooks(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.imported("1.0.0", withWebhook(b))
 	if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Options: deployer.Options{NoWait: true}, Solution: b.Solution}); err != nil {

@@ -109,6 +109,7 @@ func (b *bed) await(done func(context.Context) (bool, string)) {
 
 // TestFinalizerWithoutController deletes an environment whose operator does not work, first without and then with force.
 func TestFinalizerWithoutController(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
@@ -180,6 +181,7 @@ func TestFinalizerWithoutController(t *testing.T) {
 
 // TestTerminatingDefinition activates a Solution again while its definition is being deleted.
 func TestTerminatingDefinition(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	clock := b.held("a", "example.com/hold")
@@ -206,6 +208,7 @@ func TestTerminatingDefinition(t *testing.T) {
 
 // TestDeadConversion deletes a namespace whose custom resources nobody can read.
 func TestDeadConversion(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	crd := b.create(fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
@@ -314,6 +317,7 @@ spec: {group: gone.example, version: v1, groupPriorityMinimum: 100, versionPrior
 
 // TestDeadWebhook adds a Solution while a webhook has to be asked that is gone, and deletes what it guards.
 func TestDeadWebhook(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	name := b.Env + "-guard"
@@ -383,6 +387,7 @@ func object(kind kube.GroupVersionKind, namespace, name string) *unstructured.Un
 
 // TestClaimInUse deletes a volume claim that a pod uses.
 func TestClaimInUse(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	claim := b.create("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: " + b.Env +
 		"}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n")

@@ -75,6 +75,7 @@ func (b *bed) compatible(c *schema.Compatibility, err error, want string) {
 
 // TestAddNeedsAnActivationThatIsRefused: what somebody is told to do first has to be possible.
 func TestAddNeedsAnActivationThatIsRefused(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
@@ -90,6 +91,7 @@ func TestAddNeedsAnActivationThatIsRefused(t *testing.T) {
 
 // TestVersionsThatDoNotGoTogether: nothing converts between them, so the way is one over a version that serves both.
 func TestVersionsThatDoNotGoTogether(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")

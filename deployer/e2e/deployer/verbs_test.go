@@ -13,7 +13,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -21,6 +20,7 @@ import (
 )
 
 func TestTheRoad(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.get(crds, "", b.crdName())
@@ -75,6 +75,7 @@ func TestTheRoad(t *testing.T) {
 }
 
 func TestLatestWithoutRelease(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.imported("0.1.0-alpha.9", content{})
 	b.imported("0.1.0-alpha.10", content{})
@@ -88,6 +89,7 @@ func TestLatestWithoutRelease(t *testing.T) {
 }
 
 func TestActivationJudgesStoredObjects(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{Fields: "colour: {type: string}, unused: {type: string}"})
 	b.newClock(b.Env, "red", "hands: 2, colour: red")
@@ -121,6 +123,7 @@ func TestActivationJudgesStoredObjects(t *testing.T) {
 
 // TestAddNamesWhatStays: charts are in the archive for whoever installs them, and add says that it does not.
 func TestAddNamesWhatStays(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{Files: map[string]string{"charts/cache-1.0.0.tgz": "not read"}})
 	planned, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{DryRun: true}, Environment: b.Env, Solution: b.Solution, Version: "1.0.0"})
@@ -128,6 +131,7 @@ func TestAddNamesWhatStays(t *testing.T) {
 }
 
 func TestSettingsAreKept(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	on := true
@@ -162,9 +166,10 @@ func (s *saboteur) Emit(e report.Event) {
 }
 
 func TestAPIServerGoneInTheMiddle(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
-	kubernetes := testcluster.Shared(t)
+	kubernetes := b.in
 	impatient, err := cluster.Connect(cluster.Options{Kubeconfig: b.kubeconfig(), Now: time.Now, Retry: time.Second})
 	if err != nil {
 		t.Fatal(err)

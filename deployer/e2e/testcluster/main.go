@@ -10,12 +10,13 @@ import (
 	"testing"
 )
 
-// shared is the cluster of this process's tests. Go offers a test no other way to what its TestMain has made.
+// shared are the clusters of this process's tests. Go offers a test no other way to what its TestMain has made.
 var shared struct {
 	options Options
 	sync.Mutex
 	cluster *Cluster
 	err     error
+	lent    lending
 }
 
 // Main runs the tests of a package, which can ask for a cluster with these options, and exits.
@@ -57,6 +58,18 @@ func Shared(tb testing.TB) *Cluster {
 		tb.Fatal(shared.err)
 	}
 	return shared.cluster
+}
+
+// Borrow returns a cluster of the package that no other test uses until this one ends, and waits for it. There are at most two, started
+// when they are needed: tests that change the whole cluster, and wait for it, run side by side. They call tb.Parallel first. What a test
+// and its subtests borrow is one cluster.
+func Borrow(tb testing.TB) *Cluster {
+	tb.Helper()
+	c, err := shared.lent.borrow(tb, func() (*Cluster, error) { return Start(context.Background(), shared.options) })
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
 }
 
 // StartFor starts a cluster for one test, after which it ends. When the test has failed, the logs stay. It waits while as many of them run
@@ -120,26 +133,28 @@ func Long(tb testing.TB, told string) {
 	}
 }
 
-// finish stops the cluster. When tests have failed, the logs stay.
+// finish stops the clusters. When tests have failed, the logs stay.
 func finish(status int) int {
 	shared.Lock()
 	defer shared.Unlock()
-	c := shared.cluster
-	if c == nil {
-		return status
+	clusters := shared.lent.started
+	if shared.cluster != nil {
+		clusters = append(clusters, shared.cluster)
 	}
-	shared.cluster = nil
-	var err error
-	if status == 0 {
-		err = c.Stop()
-	} else {
-		var dir string
-		dir, err = c.keepLogs()
-		fmt.Fprintf(os.Stderr, "the logs of the cluster are in %s\n", dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	shared.cluster, shared.lent.started = nil, nil
+	for _, c := range clusters {
+		var err error
+		if status == 0 {
+			err = c.Stop()
+		} else {
+			var dir string
+			dir, err = c.keepLogs()
+			fmt.Fprintf(os.Stderr, "the logs of the cluster are in %s\n", dir)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			status = 1
+		}
 	}
 	return status
 }
