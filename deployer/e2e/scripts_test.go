@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -22,17 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report/scripttest"
 )
 
-func TestMain(m *testing.M) {
-	// Scripts wait for most of their time, and before that for a cluster, of which few run at once.
-	parallel := "100"
-	if testcluster.IsAlone() {
-		parallel = "1"
-	}
-	if err := flag.Set("test.parallel", parallel); err != nil {
-		panic(err)
-	}
-	testcluster.Main(m, testcluster.Options{FakeNodes: 3})
-}
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes: 3}) }
 
 // TestScript runs the scripts of testdata/script as a user who reaches the cluster from another host: KUBECONFIG is an administrator's,
 // ROLES has those that we ship. The nodes are fake: pods become ready, but nothing runs. Each script has the cluster for itself, leaves

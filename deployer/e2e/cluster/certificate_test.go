@@ -27,6 +27,7 @@ var endpointsKind = schema.GroupVersionKind{Version: "v1", Kind: "Endpoints"}
 
 // TestExpiredServer checks what a person learns whose API server has an expired certificate.
 func TestExpiredServer(t *testing.T) {
+	t.Parallel()
 	certificate, key := expiredCertificate(t)
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {

@@ -31,7 +31,7 @@ var (
 func connect(t *testing.T, o cluster.Options) *cluster.Cluster {
 	t.Helper()
 	if o.Kubeconfig == "" {
-		o.Kubeconfig = testcluster.Shared(t).Kubeconfig
+		o.Kubeconfig = testcluster.Borrow(t).Kubeconfig
 	}
 	o.Now = time.Now
 	c, err := cluster.Connect(o)
@@ -88,6 +88,7 @@ func check(t *testing.T, err error, code report.Code, words ...string) {
 }
 
 func TestReadAndWrite(t *testing.T) {
+	t.Parallel()
 	c := connect(t, cluster.Options{})
 	ctx, ns := t.Context(), namespace(t, c)
 
@@ -146,6 +147,7 @@ func TestReadAndWrite(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
+	t.Parallel()
 	c := connect(t, cluster.Options{})
 	ctx, ns := t.Context(), namespace(t, c)
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -210,6 +212,7 @@ func TestList(t *testing.T) {
 
 // TestNewKind checks that a kind is found as soon as the server has it, without a word to the client.
 func TestNewKind(t *testing.T) {
+	t.Parallel()
 	c := connect(t, cluster.Options{})
 	ctx := t.Context()
 	if _, err := c.Mapping(ctx, widgetKind); !errors.Is(err, cluster.ErrNoKind) {

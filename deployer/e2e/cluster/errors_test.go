@@ -29,7 +29,7 @@ import (
 // user returns a connection as a user who has the rules in a namespace, and nothing else.
 func user(t *testing.T, administrator *cluster.Cluster, namespace, name, rules string) *cluster.Cluster {
 	t.Helper()
-	kubeconfig, err := testcluster.Shared(t).KubeconfigFor(name)
+	kubeconfig, err := testcluster.Borrow(t).KubeconfigFor(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +70,7 @@ spec:
 `
 
 func TestForbidden(t *testing.T) {
+	t.Parallel()
 	administrator := connect(t, cluster.Options{})
 	ns := namespace(t, administrator)
 	jane := user(t, administrator, ns, "jane", `[
@@ -113,7 +114,7 @@ rules:
 			"- apiGroups: [\"apps\"]\n  resources: [\"deployments\"]\n  verbs: [\"get\", \"delete\"]", `resources: ["statefulsets"]`)
 	})
 	t.Run("impersonate", func(t *testing.T) {
-		kubeconfig, err := testcluster.Shared(t).KubeconfigFor("jane")
+		kubeconfig, err := testcluster.Borrow(t).KubeconfigFor("jane")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,6 +176,7 @@ rules:
 }
 
 func TestConflict(t *testing.T) {
+	t.Parallel()
 	c := connect(t, cluster.Options{})
 	ctx, ns := t.Context(), namespace(t, c)
 	apply := func(text string, o cluster.WriteOptions) error {
@@ -187,7 +189,7 @@ func TestConflict(t *testing.T) {
 	}
 	// Somebody scales it, as kubectl does.
 	patch := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":3}}`
-	_, err := testcluster.Shared(t).Client().AppsV1().Deployments(ns).Patch(ctx, "web", "application/apply-patch+yaml", []byte(patch),
+	_, err := testcluster.Borrow(t).Client().AppsV1().Deployments(ns).Patch(ctx, "web", "application/apply-patch+yaml", []byte(patch),
 		metav1.PatchOptions{FieldManager: "scaler", Force: new(true)})
 	if err != nil {
 		t.Fatal(err)
@@ -203,6 +205,7 @@ func TestConflict(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	c := connect(t, cluster.Options{})
 	ctx, ns := t.Context(), namespace(t, c)
 	web := strings.ReplaceAll(deployment, "NS", ns)
@@ -314,7 +317,7 @@ webhooks:
 // kubeconfig writes a copy of the administrator's kubeconfig with changes.
 func kubeconfig(t *testing.T, change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) string {
 	t.Helper()
-	config, err := clientcmd.LoadFromFile(testcluster.Shared(t).Kubeconfig)
+	config, err := clientcmd.LoadFromFile(testcluster.Borrow(t).Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,6 +331,7 @@ func kubeconfig(t *testing.T, change func(*clientcmdapi.Cluster, *clientcmdapi.A
 }
 
 func TestNoAnswer(t *testing.T) {
+	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -382,6 +386,7 @@ func TestNoAnswer(t *testing.T) {
 }
 
 func TestConnect(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		file := filepath.Join(dir, name)
@@ -391,7 +396,7 @@ func TestConnect(t *testing.T) {
 		return file
 	}
 	empty, broken := write("empty", ""), write("broken", "clusters: {")
-	good := testcluster.Shared(t).Kubeconfig
+	good := testcluster.Borrow(t).Kubeconfig
 	for _, test := range []struct {
 		name    string
 		options cluster.Options
@@ -423,7 +428,7 @@ func TestConnect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if version, err := c.Version(t.Context()); version != testcluster.Shared(t).KubernetesVersion() {
+			if version, err := c.Version(t.Context()); version != testcluster.Borrow(t).KubernetesVersion() {
 				t.Errorf("Version = %q, %v", version, err)
 			}
 		})
@@ -442,7 +447,7 @@ type proxy struct {
 
 func newProxy(t *testing.T) *proxy {
 	t.Helper()
-	config, err := testcluster.Shared(t).Config()
+	config, err := testcluster.Borrow(t).Config()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -500,6 +505,7 @@ func cutAfter(_ http.ResponseWriter, r *http.Request, forward http.Handler) {
 
 // TestRetry loses the answers to what the server has done: the caller does not see that, and nothing is done twice.
 func TestRetry(t *testing.T) {
+	t.Parallel()
 	p := newProxy(t)
 	c := p.connect(t, cluster.Options{})
 	ns := namespace(t, connect(t, cluster.Options{}))
@@ -529,6 +535,7 @@ func TestRetry(t *testing.T) {
 
 // TestWarnings: what the server remarks is told once.
 func TestWarnings(t *testing.T) {
+	t.Parallel()
 	var sink report.Recorder
 	c := connect(t, cluster.Options{Sink: &sink})
 	statusKind := endpointsKind.GroupVersion().WithKind("ComponentStatus") // deprecated in every version

@@ -34,6 +34,7 @@ func lockName(t *testing.T) string {
 }
 
 func TestLock(t *testing.T) {
+	t.Parallel()
 	c, other := connect(t, cluster.Options{}), connect(t, cluster.Options{})
 	ctx := t.Context()
 	lock, err := c.Lock(ctx, lockName(t), short("alice@node1"))
@@ -127,7 +128,8 @@ func leaseTime(t *testing.T, c *cluster.Cluster, name, field string) time.Time {
 // TestServerGone checks that a write gives up when the API server does not come back, that the lock is lost by then, and
 // that the user hears of it once.
 func TestServerGone(t *testing.T) {
-	server := testcluster.Shared(t)
+	t.Parallel()
+	server := testcluster.Borrow(t)
 	var sink report.Recorder
 	c := connect(t, cluster.Options{Retry: 5 * time.Second, Sink: &sink})
 	ns := namespace(t, c)
@@ -172,6 +174,7 @@ const helperEnvironment = "SOLUTIONCTL_TEST_LOCK"
 
 // TestHelperProcess is not a test: it holds a lock and writes a ConfigMap for every line of its standard input.
 func TestHelperProcess(t *testing.T) {
+	t.Parallel()
 	setting := os.Getenv(helperEnvironment)
 	if setting == "" {
 		t.Skip("runs as another process only")
@@ -205,7 +208,7 @@ type helper struct {
 func startHelper(t *testing.T, name, namespace string) *helper {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelperProcess$")
-	cmd.Env = append(os.Environ(), helperEnvironment+"="+testcluster.Shared(t).Kubeconfig+" "+name+" "+namespace)
+	cmd.Env = append(os.Environ(), helperEnvironment+"="+testcluster.Borrow(t).Kubeconfig+" "+name+" "+namespace)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -252,6 +255,7 @@ func (h *helper) signal(t *testing.T, s syscall.Signal) {
 // TestStoppedHolder checks that a process that is stopped loses the lock, that the next one gets it, and that the first
 // can write nothing when it comes back.
 func TestStoppedHolder(t *testing.T) {
+	t.Parallel()
 	c := connect(t, cluster.Options{})
 	ns := namespace(t, c)
 	alice := startHelper(t, lockName(t), ns)
@@ -286,6 +290,7 @@ func TestStoppedHolder(t *testing.T) {
 
 // TestStoppedHolderAlone checks that a process goes on when nobody took the lock while it was stopped.
 func TestStoppedHolderAlone(t *testing.T) {
+	t.Parallel()
 	c := connect(t, cluster.Options{})
 	ns := namespace(t, c)
 	alice := startHelper(t, lockName(t), ns)
@@ -304,6 +309,7 @@ func TestStoppedHolderAlone(t *testing.T) {
 
 // TestKilledHolder checks that the lock of a process that was killed is free before long.
 func TestKilledHolder(t *testing.T) {
+	t.Parallel()
 	c := connect(t, cluster.Options{})
 	ns := namespace(t, c)
 	alice := startHelper(t, lockName(t), ns)
@@ -320,6 +326,7 @@ func TestKilledHolder(t *testing.T) {
 
 // TestManyWantTheLock checks that never two have it at once.
 func TestManyWantTheLock(t *testing.T) {
+	t.Parallel()
 	const people = 8
 	inside, finished := make(chan int, 1), make(chan error)
 	for i := range people {

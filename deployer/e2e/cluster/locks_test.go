@@ -36,6 +36,7 @@ func allFree(t *testing.T, names []string) {
 
 // TestLockAllAtOnce checks that people who want some of the same locks get them in turn.
 func TestLockAllAtOnce(t *testing.T) {
+	t.Parallel()
 	finished := make(chan error)
 	inside := make(chan int, 1)
 	sets := [][]string{lockNames(t, 0, 12), lockNames(t, 6, 18), lockNames(t, 3, 9), append(lockNames(t, 8, 12), lockNames(t, 0, 2)...)}

@@ -76,7 +76,8 @@ func remove(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) {
 
 // TestWatchAcrossRestart checks that a watch sees everything that happened while it had no connection.
 func TestWatchAcrossRestart(t *testing.T) {
-	server := testcluster.Shared(t)
+	t.Parallel()
+	server := testcluster.Borrow(t)
 	c, other := connect(t, cluster.Options{}), connect(t, cluster.Options{})
 	ns := namespace(t, other)
 	a, b := set(t, other, watched(ns, "a", "one")), set(t, other, watched(ns, "b", "one"))
@@ -109,6 +110,7 @@ func mustGet(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) *un
 
 // TestWatchForgottenHistory checks that a watch that comes too late for the history tells the difference.
 func TestWatchForgottenHistory(t *testing.T) {
+	t.Parallel()
 	p := newProxy(t)
 	c, other := p.connect(t, cluster.Options{}), connect(t, cluster.Options{})
 	ns := namespace(t, c)
@@ -149,6 +151,7 @@ var forgotten = func(w http.ResponseWriter, r *http.Request, _ http.Handler) boo
 
 // TestListForgottenHistory makes etcd forget the state with which a list has begun, in the middle of it.
 func TestListForgottenHistory(t *testing.T) {
+	t.Parallel()
 	c := connect(t, cluster.Options{})
 	ns := namespace(t, c)
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -163,7 +166,7 @@ func TestListForgottenHistory(t *testing.T) {
 		}
 		names = append(names, object.GetName())
 		set(t, c, watched(ns, "e", object.GetName()))
-		if err := testcluster.Shared(t).Compact(t.Context()); err != nil {
+		if err := testcluster.Borrow(t).Compact(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

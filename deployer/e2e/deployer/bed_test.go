@@ -4,7 +4,6 @@ package deployer_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -28,13 +27,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func TestMain(m *testing.M) {
-	// Tests wait for a cluster, of which few run at once.
-	if err := flag.Set("test.parallel", "100"); err != nil {
-		panic(err)
-	}
-	testcluster.Main(m, testcluster.Options{})
-}
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
 
 // bed is a Solution and an environment of its own in a cluster that one test has at a time.
 type bed struct {

@@ -42,7 +42,7 @@ var beds atomic.Int64
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	return newBedOn(t, testcluster.Shared(t))
+	return newBedOn(t, testcluster.Borrow(t))
 }
 
 // newBedOn makes the bed in another cluster.

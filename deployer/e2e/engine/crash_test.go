@@ -17,6 +17,7 @@ import (
 // TestCrashAfterTheStart lets a container end right after it has started, in a workload without a probe, which is ready by
 // then. It does not count as ready until the container has run for a while.
 func TestCrashAfterTheStart(t *testing.T) {
+	t.Parallel()
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 1}))
 	plan := b.plan(b.release("1", workloadOf("Deployment", "")))
 	applied := make(chan error, 1)

@@ -58,6 +58,7 @@ spec:
 )
 
 func TestCreateUpdateRemove(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	plan := b.deploy(b.release("1.0.0", small))
 	b.wantActions(plan, "create ServiceAccount $ns/operator", "create Role $ns/operator", "create RoleBinding $ns/operator",
@@ -116,6 +117,7 @@ func TestCreateUpdateRemove(t *testing.T) {
 }
 
 func TestFieldsOfOthersStay(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.deploy(b.release("1.0.0", small))
 	b.patch("kubectl-edit", "configmaps", "a", `{"data": {"theirs": "3"}, "metadata": {"labels": {"theirs": "yes"}}}`)
@@ -130,6 +132,7 @@ func TestFieldsOfOthersStay(t *testing.T) {
 }
 
 func TestScaledBySomebodyElse(t *testing.T) {
+	t.Parallel()
 	for _, wanted := range []int64{2, 0} {
 		b := newBed(t)
 		b.deploy(b.release("1.0.0", deployment))
@@ -149,6 +152,7 @@ func TestScaledBySomebodyElse(t *testing.T) {
 }
 
 func TestConflict(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.deploy(b.release("1.0.0", configMap))
 	b.patch("kubectl-edit", "configmaps", "a", `{"data": {"first": "theirs"}}`)
@@ -176,6 +180,7 @@ func TestConflict(t *testing.T) {
 }
 
 func TestMissingKind(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	monitor := `
 ---
@@ -216,6 +221,7 @@ spec: {size: 3}
 `
 
 func TestDefinitionAndItsObjects(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	plan := b.deploy(b.release("1.0.0", widgets+widget))
 	b.wantActions(plan, "create CustomResourceDefinition widgets.$ns.example.com", "create Widget $ns/w")
@@ -240,6 +246,7 @@ func TestDefinitionAndItsObjects(t *testing.T) {
 }
 
 func TestNamespaceOfTheRelease(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	inside := strings.ReplaceAll(`
 apiVersion: v1
@@ -259,6 +266,7 @@ metadata: {name: $ns-inner}
 }
 
 func TestReplace(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.deploy(b.release("1.0.0", account+deployment))
 	otherRole := strings.ReplaceAll(account, "kind: Role, name: operator", "kind: ClusterRole, name: view")
@@ -271,6 +279,7 @@ func TestReplace(t *testing.T) {
 }
 
 func TestReplaceJob(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	job := `
 apiVersion: batch/v1
@@ -300,6 +309,7 @@ spec:
 }
 
 func TestSecretsAreHidden(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	secret := `
 apiVersion: v1
@@ -319,6 +329,7 @@ stringData: {password: canary-1, other: canary-2}
 }
 
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	release := b.release("1.0.0", strings.ReplaceAll(deployment, "replicas: 0", "replicas: 1"))
 	plan := b.plan(release)
@@ -335,9 +346,10 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestForbidden(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.deploy(b.release("0.9.0", configMap)) // makes the namespace of the records, which the user below may not
-	kubeconfig, err := testcluster.Shared(t).KubeconfigFor("installer")
+	kubeconfig, err := testcluster.Borrow(t).KubeconfigFor("installer")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -362,6 +374,7 @@ subjects: [{kind: User, name: installer, apiGroup: rbac.authorization.k8s.io}]
 
 // TestWaitsInTheirNamespaces deploys to many namespaces as a user who may watch in each of them, and not in the whole cluster.
 func TestWaitsInTheirNamespaces(t *testing.T) {
+	t.Parallel()
 	beds := []*bed{newBed(t), newBed(t), newBed(t)}
 	limited := beds[0]
 	limited.deploy(limited.release("0.1.0", configMap)) // with it the namespace of the records is there
@@ -376,7 +389,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]
 `, user, namespace, user))
 	}
-	kubeconfig, err := testcluster.Shared(t).KubeconfigFor(user)
+	kubeconfig, err := testcluster.Borrow(t).KubeconfigFor(user)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,6 +89,7 @@ func (b *bed) wantNoJob(r engine.Release, o engine.PlanOptions) {
 // TestEndedJobs takes Jobs away after they have ended, as the cluster does after a while: they are not run again, by what
 // verb ever, until somebody asks for it.
 func TestEndedJobs(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	text := migration + configMap
 	one := b.release("1", text)

@@ -132,7 +132,7 @@ func (b *bed) mortal(fatal int, after bool, f func(ctx context.Context, e *engin
 
 func (b *bed) through(r *reaper, f func(ctx context.Context, e *engine.Engine) error) (calls int, what string) {
 	b.Helper()
-	config, err := testcluster.Shared(b.T).Config()
+	config, err := testcluster.Borrow(b.T).Config()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -333,6 +333,7 @@ func TestLostAnswers(t *testing.T) {
 // The cluster must become what it is after a run that nobody killed: that the real server owns the same fields and keeps the
 // same records. What else an engine may be killed at is told without a cluster.
 func TestKilledAtEveryCall(t *testing.T) {
+	t.Parallel()
 	changes := strings.NewReplacer("operator:1", "operator:2", `first: "1"`, `first: "one"`, "kind: Role, name: operator", "kind: ClusterRole, name: view")
 	one := func(b *bed) engine.Release { return b.release("1.0.0", widgets+widget+small+clusterRole) }
 	two := func(b *bed) engine.Release { return b.release("2.0.0", changes.Replace(widgets+widget+small+service)) }

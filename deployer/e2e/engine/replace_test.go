@@ -41,6 +41,7 @@ func workloadOf(kind, more string) string {
 // TestReplaceWhereSafe changes what the server does not change in place. It says what and why, replaces only what was asked
 // for, and keeps nothing of the permission.
 func TestReplaceWhereSafe(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name, kind    string
 		before, after string
@@ -154,6 +155,7 @@ func TestReplaceWhereSafe(t *testing.T) {
 
 // TestInvalidIsNotReplaced gives an object that would not be accepted if it were made again: nothing is deleted for it.
 func TestInvalidIsNotReplaced(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	b.deploy(b.release("1", deployment))
 	bad := strings.NewReplacer("{app: operator}", "{app: other}", "name: operator, image:", "name: Not_A_Name, image:").Replace(deployment)
@@ -163,6 +165,7 @@ func TestInvalidIsNotReplaced(t *testing.T) {
 // TestReplacedStatefulSetKeepsPodsAndClaims replaces a StatefulSet whose template asks for larger volumes: its pods stay, and
 // the claims grow where their class allows that.
 func TestReplacedStatefulSetKeepsPodsAndClaims(t *testing.T) {
+	t.Parallel()
 	for _, grows := range []bool{true, false} {
 		t.Run(fmt.Sprint(grows), func(t *testing.T) {
 			t.Parallel()
@@ -232,6 +235,7 @@ func (b *bed) until(what string, done func() bool) {
 // TestKilledWhileReplacing kills an engine that replaces. Whoever finishes it needs not be told again
 // what may be replaced.
 func TestKilledWhileReplacing(t *testing.T) {
+	t.Parallel()
 	testcluster.Long(t, "TestKilledAtEveryCall, and all calls without a cluster")
 	text := workloadOf("StatefulSet", "replicas: 0\n  serviceName: w") + "\n---\n" + strings.ReplaceAll(configMap, "\ndata:", "\nimmutable: true\ndata:")
 	changed := strings.NewReplacer("serviceName: w", "serviceName: v", `first: "1"`, `first: "one"`).Replace(text)

@@ -11,6 +11,7 @@ import (
 
 // TestTasks runs a Job that the cluster deletes as soon as it has ended: before a revision has its end on record, it stays.
 func TestTasks(t *testing.T) {
+	t.Parallel()
 	b := newBed(t)
 	release := func(version string) engine.Release {
 		r := b.release(version, configMap)

@@ -9,6 +9,7 @@ import (
 // TestUnions changes an object from one member of a union to another, where the API server has filled in defaults of the
 // first: they belong to nobody, and nobody takes them away.
 func TestUnions(t *testing.T) {
+	t.Parallel()
 	pod := func(head, container, volumes string) string {
 		return head + `
   template:

@@ -8,7 +8,6 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -37,13 +36,7 @@ import (
 // options are those of every cluster of these tests.
 var options = testcluster.Options{FakeNodes: 2}
 
-func TestMain(m *testing.M) {
-	// Tests spend most of their time waiting: for locks, and for servers that fail.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
-	testcluster.Main(m, options)
-}
+func TestMain(m *testing.M) { testcluster.Main(m, options) }
 
 var built sync.Once
 

@@ -2,6 +2,7 @@ package testcluster
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -23,6 +24,7 @@ var shared struct {
 //
 //	func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
 //
+// Parallel tests wait for clusters and not for each other: few clusters run at once, so that all of these tests may wait for one.
 // Where TEST_KUBERNETES=oldest, clusters without a node that runs containers are of [OldestKubernetes].
 func Main(m *testing.M, o Options) {
 	if o.Progress == nil {
@@ -30,6 +32,13 @@ func Main(m *testing.M, o Options) {
 	}
 	o.Oldest = oldest(o)
 	shared.options = o
+	parallel := "100"
+	if IsAlone() {
+		parallel = "1"
+	}
+	if err := flag.Set("test.parallel", parallel); err != nil {
+		panic(err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	ignore := context.AfterFunc(ctx, func() { os.Exit(finish(1)) })
 	status := m.Run()
