@@ -111,7 +111,7 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 	if err = d.checkOwnNamespace(ctx, release.Objects); err != nil {
 		return nil, err
 	}
-	if notices, err = d.checkDashboards(ctx, append(slices.Clip(parts), *release)...); err != nil {
+	if notices, err = d.Site.CheckDashboards(ctx, append(slices.Clip(parts), *release)...); err != nil {
 		return nil, err
 	}
 	t.notice(notices...)
@@ -128,11 +128,12 @@ func (d *Deployer) planActivationOf(ctx context.Context, o ActivateOptions, cata
 	if err = noteComponents(t.plans); err != nil {
 		return nil, err
 	}
-	if err = d.remark(ctx, t, append(parts, *release)...); err != nil {
+	if notices, err = d.Site.Remarks(ctx, append(parts, *release)...); err != nil {
 		return nil, err
 	}
+	t.notice(notices...)
 	plan := t.plans[0]
-	moved, err := d.ruleNotices(ctx, plan)
+	moved, err := d.Site.MovedRules(ctx, plan)
 	if err != nil {
 		return nil, err
 	}

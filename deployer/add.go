@@ -237,12 +237,13 @@ func (d *Deployer) planPlacements(ctx context.Context, t *task, catalog *records
 	}
 	needOthers(catalog, releases, parts)
 	leaving := departures(catalog, t.gone, append(slices.Clip(releases), parts...))
-	if err = d.remark(ctx, t, append(releases, parts...)...); err != nil {
+	notices, err := d.Site.Remarks(ctx, append(releases, parts...)...)
+	if err != nil {
 		return err
 	}
+	t.notice(notices...)
 	all := slices.Concat(releases, parts, leaving)
-	notices, err := d.checkDashboards(ctx, all...)
-	if err != nil {
+	if notices, err = d.Site.CheckDashboards(ctx, all...); err != nil {
 		return err
 	}
 	t.notice(notices...)

@@ -21,8 +21,7 @@ func rules(annotations string) deployertest.Content {
 // tells what it does and what is left to do, and nothing has drifted in between.
 func TestRulesMoveToEnvironments(t *testing.T) {
 	b := deployertest.New(t)
-	b.Server.Put(t, strings.NewReplacer("servicemonitor", "prometheusrule", "ServiceMonitor", "PrometheusRule").Replace(serviceMonitors))
-	b.Cluster.Refresh()
+	b.MonitoringKinds("PrometheusRule")
 	b.Activated(shop, "1.0.0", rules("solutionctl.io/scope: cluster"))
 	b.Imported(shop, "1.1.0", rules(""))
 	must(b, add("1.0.0"))

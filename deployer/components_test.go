@@ -540,7 +540,7 @@ func TestKindsOfComponents(t *testing.T) {
 	}))
 	_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Timeout: 1})
 	deployertest.Refused(t, err, report.Timeout, "ServiceMonitor", "the cluster has no ServiceMonitor of monitoring.coreos.com/v1 yet", "shop.api")
-	b.Server.Put(t, serviceMonitors)
+	b.Server.Put(t, deployertest.ServiceMonitors)
 	resumed, err := b.Resume(t.Context(), deployer.ResumeOptions{})
 	if err != nil || len(resumed.Operations) != 1 || !resumed.Operations[0].Finished {
 		t.Fatalf("%+v %v", resumed, err)

@@ -29,7 +29,9 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/site"
 	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -55,6 +57,7 @@ type Deployer struct {
 	Definitions *definitions.Guard
 	Survey      *survey.Survey
 	Apps        *apps.Apps
+	Site        *site.Site
 }
 
 // New returns the verbs on a cluster.
@@ -68,10 +71,11 @@ func New(c Config) *Deployer {
 		Documents: &metalk8s.Documents{Cluster: c.Cluster, Sink: c.Sink},
 	}
 	g := &definitions.Guard{Cluster: c.Cluster, Records: r, Sink: c.Sink}
+	v := &survey.Survey{Cluster: c.Cluster, Records: r, Definitions: g, Now: c.Now}
 	return &Deployer{
-		Config: c, Records: r, Definitions: g,
-		Survey: &survey.Survey{Cluster: c.Cluster, Records: r, Definitions: g, Now: c.Now},
-		Apps:   &apps.Apps{Cluster: c.Cluster, Records: r, Definitions: g, Sink: c.Sink},
+		Config: c, Records: r, Definitions: g, Survey: v,
+		Apps: &apps.Apps{Cluster: c.Cluster, Records: r, Definitions: g, Sink: c.Sink},
+		Site: &site.Site{Cluster: c.Cluster, Records: r, Survey: v},
 	}
 }
 
@@ -89,4 +93,16 @@ func (d *Deployer) Locked(ctx context.Context, work func(context.Context) error,
 	}
 	defer func() { err = errors.Join(err, locks.Release(ctx)) }()
 	return work(cluster.WithGuard(ctx, locks))
+}
+
+// ConfigureMonitoring is [site.Site.Configure] under the lock of the cluster. A dry run takes none: a lock is a change, too.
+func (d *Deployer) ConfigureMonitoring(ctx context.Context, o site.Options) (result *schema.MonitoringReport, err error) {
+	if o.DryRun {
+		return d.Site.Configure(ctx, o)
+	}
+	err = d.Locked(ctx, func(ctx context.Context) error {
+		result, err = d.Site.Configure(ctx, o)
+		return err
+	}, clusterLock)
+	return result, err
 }

@@ -13,17 +13,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-const serviceMonitors = `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: servicemonitors.monitoring.coreos.com}
-spec:
-  group: monitoring.coreos.com
-  scope: Namespaced
-  names: {kind: ServiceMonitor, plural: servicemonitors, singular: servicemonitor, listKind: ServiceMonitorList}
-  versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-`
-
 // TestWaitingIsResumed: whoever finishes what was begun, or makes an environment what a document says, creates what has waited for its kind.
 func TestWaitingIsResumed(t *testing.T) {
 	const rule = "apiVersion: monitoring.coreos.com/v1\nkind: %s\nmetadata: {name: shop%s}\n"
@@ -48,16 +37,16 @@ func TestWaitingIsResumed(t *testing.T) {
 	if got := resume(); len(got) > 0 {
 		t.Errorf("without the kinds: %q", got)
 	}
-	b.Server.Put(t, serviceMonitors)
+	b.Server.Put(t, deployertest.ServiceMonitors)
 	b.Cluster.Refresh()
 	if got := resume(); !slices.Equal(got, []string{"repair " + site + " true"}) || b.Server.Object("ServiceMonitor", site, shop) == nil {
 		t.Errorf("with one of them: %q", got)
 	}
-	operatorKinds(t, b, "PrometheusRule")
+	b.MonitoringKinds("PrometheusRule")
 	if got := resume(); !slices.Equal(got, []string{"repair  true"}) || b.Server.Object("PrometheusRule", "shop-system", shop) == nil {
 		t.Errorf("with the other one: %q", got)
 	}
-	operatorKinds(t, b, "PodMonitor")
+	b.MonitoringKinds("PodMonitor")
 	if _, err := b.Ensure(t.Context(), deployer.EnsureOptions{Environment: site, Solutions: []deployer.Wanted{{Solution: shop}}}); err != nil ||
 		b.Server.Object("PodMonitor", site, shop) == nil {
 		t.Errorf("the loader does not create the last one, %v", err)
@@ -116,7 +105,7 @@ func TestKindsThatComeLater(t *testing.T) {
 		t.Errorf("after the repair of something else it is %s, and waits for %v: %q", s.Health, s.Waiting, s.Reasons)
 	}
 
-	b.Server.Put(t, serviceMonitors)
+	b.Server.Put(t, deployertest.ServiceMonitors)
 	b.Cluster.Refresh()
 	if s := status(); s.Health != schema.HealthDrifted || len(s.Waiting) > 0 || !strings.Contains(strings.Join(s.Reasons, "\n"), monitor.String()) {
 		t.Errorf("with the kind it is %s, and waits for %v: %q", s.Health, s.Waiting, s.Reasons)

@@ -31,6 +31,7 @@ var layers = [][]string{
 	{"deployer/console/page/pagetest", "deployer/console/session", "deployer/records"},
 	{"deployer/definitions", "deployer/dependencies"},
 	{"deployer/apps", "deployer/rights", "deployer/survey"},
+	{"deployer/site"},
 	{"deployer", "deployer/console/live"},
 	{"deployer/deployertest", "deployer/host", "deployer/loader"},
 	{"deployer/console/web", "deployer/install", "deployer/support/bundle", "deployer/support/doctor"},

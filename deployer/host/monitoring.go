@@ -6,9 +6,9 @@ import (
 	"net/netip"
 	"os"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/host/monitoring"
+	"github.com/solutionctl/solutionctl/deployer/site"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -29,7 +29,7 @@ func (o ServeOptions) MonitoringWithoutRegistry() ([]byte, error) {
 }
 
 func (o ServeOptions) objects(t monitoring.Target) (text []byte, err error) {
-	if t.Selectors, err = deployer.WithLabels(nil, o.MonitoringLabels); err != nil {
+	if t.Selectors, err = site.WithLabels(nil, o.MonitoringLabels); err != nil {
 		return nil, err
 	}
 	return monitoring.Objects(cluster.SystemNamespace, t)

@@ -12,9 +12,9 @@ import (
 	authorization "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	monitoring "github.com/solutionctl/solutionctl/deployer/site"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -216,7 +216,7 @@ func TestSomeAnswer(t *testing.T) {
 func TestRecordedPrometheus(t *testing.T) {
 	b := alerting(t, map[string]http.HandlerFunc{"mine": tells("firing 1 alertname=Down,namespace=site", "firing 2 alertname=Down,namespace=calm")}, kps)
 	answer := b.Server.Answer
-	if _, err := b.ConfigureMonitoring(t.Context(), deployer.MonitoringOptions{Prometheus: []string{"http://mine.monitoring.svc:9090"}}); err != nil {
+	if _, err := b.ConfigureMonitoring(t.Context(), monitoring.Options{Prometheus: []string{"http://mine.monitoring.svc:9090"}}); err != nil {
 		t.Fatal(err)
 	}
 	b.Only("site", func(a authorization.ResourceAttributes) bool {

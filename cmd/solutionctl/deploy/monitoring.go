@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/site"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -43,7 +44,7 @@ operator, or for users who may not look for the objects of the operator.`,
 	f := addClusterFlags(a, cmd)
 	f.addLockWait(cmd)
 	var (
-		o                 deployer.MonitoringOptions
+		o                 site.Options
 		folder, namespace string
 	)
 	flags := cmd.Flags()
@@ -79,7 +80,7 @@ func newMonitoringShowCommand(a *cli.App) *cobra.Command {
 	}
 	f := addClusterFlags(a, cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return show(f, printMonitoring, func(d *deployer.Deployer) (*schema.MonitoringReport, error) { return d.Monitoring(cmd.Context()) })
+		return show(f, printMonitoring, func(d *deployer.Deployer) (*schema.MonitoringReport, error) { return d.Site.Monitoring(cmd.Context()) })
 	}
 	return cmd
 }

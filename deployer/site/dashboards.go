@@ -1,4 +1,4 @@
-package deployer
+package site
 
 import (
 	"context"
@@ -15,21 +15,21 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// dashboard is one that a release has, for Grafana.
+// dashboard is a dashboard for Grafana in a release.
 type dashboard struct {
 	engine.Key
 	object *unstructured.Unstructured
 	uid    string
 }
 
-// checkDashboards refuses a dashboard with the uid of another one that another Solution has: Grafana would show one of them, and not
-// always the same. Of what both of them have already it tells.
-func (d *Deployer) checkDashboards(ctx context.Context, releases ...engine.Release) (notices []string, err error) {
+// CheckDashboards refuses a dashboard with the uid of a dashboard of another Solution: Grafana would show one of them, and not always the
+// same. If both are deployed already it returns a notice.
+func (s *Site) CheckDashboards(ctx context.Context, releases ...engine.Release) (notices []string, err error) {
 	ours := dashboards(releases)
 	if len(ours) == 0 {
 		return nil, nil
 	}
-	deployed, err := d.deployedDashboards(ctx)
+	deployed, err := s.deployedDashboards(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -62,31 +62,31 @@ func removalOf(key engine.Key) report.Remedy {
 	return report.Run("deploy remove", "ENVIRONMENT", key.Name)
 }
 
-// deployedDashboards are those of all releases. Of what is deployed in the same way in several namespaces one is read.
-func (d *Deployer) deployedDashboards(ctx context.Context) ([]dashboard, error) {
-	states, err := d.Records.Engine.States(ctx)
+// deployedDashboards returns those of all releases. Of releases that are the same in several namespaces it reads one.
+func (s *Site) deployedDashboards(ctx context.Context) ([]dashboard, error) {
+	states, err := s.Records.Engine.States(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var different []*engine.State
 	seen := map[string]bool{}
-	for _, s := range states {
-		if !s.Installed() || !slices.ContainsFunc(s.Current.Objects, isConfigMap) {
+	for _, state := range states {
+		if !state.Installed() || !slices.ContainsFunc(state.Current.Objects, isConfigMap) {
 			continue
 		}
-		way := fmt.Sprintf("%q %q %t %s %q", s.Name, s.Component, s.Namespace == "", s.Current.Version, s.Current.Settings)
+		way := fmt.Sprintf("%q %q %t %s %q", state.Name, state.Component, state.Namespace == "", state.Current.Version, state.Current.Settings)
 		if !seen[way] {
-			different = append(different, s)
+			different = append(different, state)
 		}
 		seen[way] = true
 	}
-	releases, _, err := d.Records.Engine.Deployed(ctx, different)
+	releases, _, err := s.Records.Engine.Deployed(ctx, different)
 	return dashboards(releases), err
 }
 
 func isConfigMap(o schema.DeployedObject) bool { return o.Kind == "ConfigMap" }
 
-// dashboards are those of releases that say by which uid Grafana knows them.
+// dashboards returns those of releases that have a uid.
 func dashboards(releases []engine.Release) (found []dashboard) {
 	for _, r := range releases {
 		for _, o := range r.Objects {
