@@ -3,9 +3,10 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 SAMPLE ?= 0
 SEED ?= 1
+RELEASE ?= $(shell awk '/^\#\# [0-9]/ { print $$2; exit }' CHANGELOG.md)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: demo cluster test check build image bench faults fuzz docs
+.PHONY: demo cluster test check build image release bench faults fuzz docs
 
 demo: build # everything from nothing: set up and do the main job once
 	.ci/demo
@@ -25,6 +26,9 @@ build: # the program, as it is released
 
 image: # dist/solutionctl-VERSION.iso: the program as a Solution, for what runs in a cluster
 	VERSION='$(VERSION)' .ci/image dist
+
+release: # dist/release: everything that users download, reproducible; KEY=FILE signs it (docs/releases.md)
+	VERSION='$(RELEASE)' .ci/release dist/release
 
 bench: # the tables of docs/performance.md: the program beside what its users would use instead
 	go run ./cmd/benchmark

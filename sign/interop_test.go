@@ -171,7 +171,20 @@ func TestCosignVerifiesOurs(t *testing.T) {
 			if err := verify("verify-blob-attestation", "statement.json", "--type", bundle.PredicateType, "--digest", digest, "--digestAlg", "sha256"); err != nil {
 				t.Error(err)
 			}
+			provenance, err := bundle.Attest(t.Context(), signer, fmt.Appendf(nil, `{"_type":"https://in-toto.io/Statement/v1","subject":[`+
+				`{"name":"y.iso","digest":{"sha256":"%x"}},{"name":"x.iso","digest":{"sha256":%q}}],`+
+				`"predicateType":"https://slsa.dev/provenance/v1","predicate":{"buildDefinition":{}}}`, sha256.Sum256(nil), digest))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.write("provenance.json", provenance)
+			if err := verify("verify-blob-attestation", "provenance.json", "--type", "slsaprovenance1", "x.iso"); err != nil {
+				t.Error(err)
+			}
 			f.write("x.iso", append(bytes.Clone(f.archive), 1))
+			if verify("verify-blob-attestation", "provenance.json", "--type", "slsaprovenance1", "x.iso") == nil {
+				t.Error("the provenance of another file is accepted")
+			}
 			for _, file := range []string{"statement.json", "plain.json"} {
 				if verify("verify-blob", file, "x.iso") == nil {
 					t.Errorf("%s: an altered archive is accepted", file)

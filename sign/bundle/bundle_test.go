@@ -70,6 +70,19 @@ func TestVerifyKey(t *testing.T) {
 	}
 }
 
+// TestAttestReleasesNothing pins that a statement of another type is never taken for a signature of an archive.
+func TestAttestReleasesNothing(t *testing.T) {
+	payload := []byte(`{"_type":"https://in-toto.io/Statement/v1","subject":[{"name":"x","digest":{"sha256":"00"}}],` +
+		`"predicateType":"https://slsa.dev/provenance/v1","predicate":{}}`)
+	data, err := bundle.Attest(t.Context(), keytest.New(t), payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = bundle.Parse(data); report.CodeOf(err) != report.NotAllowed {
+		t.Errorf("%v, want code %s", err, report.NotAllowed)
+	}
+}
+
 func TestSetCertificateRefuses(t *testing.T) {
 	signed, err := bundle.SignStatement(t.Context(), keytest.New(t), newStatement(t, []byte("content")))
 	if err != nil {

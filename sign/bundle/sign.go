@@ -28,13 +28,29 @@ func SignStatement(ctx context.Context, signer *key.Signer, s *Statement) ([]byt
 		return nil, err
 	}
 	digest := s.SHA256()
-	return finish(signer.Public(), digest[:], &protobundle.Bundle{
-		Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{
-			Payload: payload, PayloadType: PayloadType,
-			// No keyid: see readEnvelope.
-			Signatures: []*protodsse.Signature{{Sig: signature}},
-		}},
-	})
+	return finish(signer.Public(), digest[:], enveloped(payload, signature))
+}
+
+// Attest returns a bundle that signs an in-toto statement of any type, such as where a file comes from. [Parse] refuses it: it
+// releases nothing. It was verified with the public key before it is returned.
+func Attest(ctx context.Context, signer *key.Signer, payload []byte) ([]byte, error) {
+	signature, err := signer.SignMessage(ctx, dsse.PAE(PayloadType, payload))
+	if err != nil {
+		return nil, err
+	}
+	data, err := marshal(signer.Public(), enveloped(payload, signature))
+	if err != nil {
+		return nil, err
+	}
+	return data, verifyAttestation(data, signer.Public())
+}
+
+func enveloped(payload, signature []byte) *protobundle.Bundle {
+	return &protobundle.Bundle{Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{
+		Payload: payload, PayloadType: PayloadType,
+		// No keyid: see readEnvelope.
+		Signatures: []*protodsse.Signature{{Sig: signature}},
+	}}}
 }
 
 // SignDigest returns a bundle that signs a file by its digest, computed with the hash of the key, in the form of
@@ -58,11 +74,7 @@ func SignDigest(ctx context.Context, signer *key.Signer, digest []byte) ([]byte,
 }
 
 func finish(public *key.Public, digest []byte, b *protobundle.Bundle) ([]byte, error) {
-	b.MediaType = mediaType
-	b.VerificationMaterial = &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_PublicKey{
-		PublicKey: &protocommon.PublicKeyIdentifier{Hint: public.ID()},
-	}}
-	data, err := protojson.Marshal(b)
+	data, err := marshal(public, b)
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +83,23 @@ func finish(public *key.Public, digest []byte, b *protobundle.Bundle) ([]byte, e
 		return nil, err
 	}
 	if err := parsed.VerifyKey(public, digest); err != nil {
-		return nil, report.Errorf(report.Failure, "the new signature does not verify: %w", err).
-			WithHint("the key store returned a signature of another key or of other content; check the key reference")
+		return nil, unverified(err)
 	}
 	return data, nil
+}
+
+// marshal returns the JSON of a bundle whose signature is one of public.
+func marshal(public *key.Public, b *protobundle.Bundle) ([]byte, error) {
+	b.MediaType = mediaType
+	b.VerificationMaterial = &protobundle.VerificationMaterial{Content: &protobundle.VerificationMaterial_PublicKey{
+		PublicKey: &protocommon.PublicKeyIdentifier{Hint: public.ID()},
+	}}
+	return protojson.Marshal(b)
+}
+
+func unverified(err error) error {
+	return report.Errorf(report.Failure, "the new signature does not verify: %w", err).
+		WithHint("the key store returned a signature of another key or of other content; check the key reference")
 }
 
 // SetCertificate returns the bundle with the certificate of its key, a PEM file, in place of the key's hint. Whoever

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"time"
 
+	sigstore "github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/signature"
@@ -23,23 +24,44 @@ func (b *Bundle) VerifyKey(k *key.Public, digest []byte) error {
 	if b.HasCertificate() {
 		return report.Errorf(report.Untrusted, "the bundle holds a certificate, not a signature of a key")
 	}
-	verifier, err := signature.LoadDefaultVerifier(k.Crypto())
+	v, err := keyVerifier(k)
 	if err != nil {
-		return report.Errorf(report.WeakKey, "key %s: %w", k.Fingerprint(), err)
+		return err
 	}
 	h, err := b.hash(k)
 	if err != nil {
 		return err
 	}
+	return b.verify(v, digest, h, verify.WithKey())
+}
+
+// keyVerifier verifies signatures of one key.
+func keyVerifier(k *key.Public) (*verify.Verifier, error) {
+	verifier, err := signature.LoadDefaultVerifier(k.Crypto())
+	if err != nil {
+		return nil, report.Errorf(report.WeakKey, "key %s: %w", k.Fingerprint(), err)
+	}
 	// The hint is not signed: whatever it says, the answer is the key that was asked for.
 	material := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
 		return root.NewExpiringKey(verifier, time.Time{}, time.Time{}), nil
 	})
-	v, err := verify.NewVerifier(material, verify.WithNoObserverTimestamps(), verify.WithoutStatementPredicate())
+	return verify.NewVerifier(material, verify.WithNoObserverTimestamps(), verify.WithoutStatementPredicate())
+}
+
+// verifyAttestation checks that the key has signed a bundle that [Attest] makes, whatever it is about.
+func verifyAttestation(data []byte, k *key.Public) error {
+	v, err := keyVerifier(k)
 	if err != nil {
 		return err
 	}
-	return b.verify(v, digest, h, verify.WithKey())
+	var entity sigstore.Bundle
+	if err = entity.UnmarshalJSON(data); err != nil {
+		return err
+	}
+	if _, err = v.Verify(&entity, verify.NewPolicy(verify.WithoutArtifactUnsafe(), verify.WithKey())); err != nil {
+		return unverified(err)
+	}
+	return nil
 }
 
 // verify tries the digest that the bundle claims first: when that fails the signature is bad, and when only the wanted
