@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,8 +45,8 @@ func (d *Deployer) lookups(p *render.Payload, namespace string, release *engine.
 	}, err
 }
 
-// find returns objects of the chart's own namespace, and those that have none; of other namespaces it finds nothing. Where the
-// namespace of the chart is not the Solution's, it returns only the release's own Secrets unless somebody has approved of more.
+// find returns objects of the chart's own namespace, and those that have none; of other namespaces it finds nothing. Unless more is
+// approved, it returns no Secrets of other Solutions, and where the namespace of the chart is not the Solution's, only the release's own.
 func (l *lookups) find(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
 	gvk := kube.FromAPIVersionAndKind(apiVersion, kind)
 	mapping, err := l.d.Cluster.Mapping(ctx, gvk)
@@ -101,6 +102,13 @@ func (l *lookups) read(ctx context.Context, kind kube.GroupVersionKind, namespac
 func (l *lookups) permitted(ctx context.Context, asked powers.Lookup, found []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	isForeign := func(object *unstructured.Unstructured) bool {
 		return object.GetLabels()[engine.LabelRelease] != l.release.ID()
+	}
+	if !l.owner.IsForeignSecret(asked) { // in the namespaces of an environment, other Solutions have Secrets, too
+		isForeign = func(object *unstructured.Unstructured) bool {
+			solution, _, deployed := strings.Cut(object.GetLabels()[engine.LabelRelease], ".")
+			return deployed && solution != l.release.Name
+		}
+		asked.FindsOthers = slices.ContainsFunc(found, isForeign)
 	}
 	if !l.owner.IsForeignSecret(asked) || !slices.ContainsFunc(found, isForeign) {
 		return found, nil

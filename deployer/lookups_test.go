@@ -13,6 +13,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -106,5 +107,41 @@ stringData: {more: "` + more + `", seen: "{{ with $own }}yes{{ end }}"}
 	}
 	if text := fmt.Sprint(b.Server.Object("Secret", neighbour, "own").Object); !strings.Contains(text, "seen:"+base64.StdEncoding.EncodeToString([]byte("yes"))) && !strings.Contains(text, "seen:yes") {
 		t.Errorf("the own Secret was not found: %s", text)
+	}
+}
+
+// TestSecretsOfNeighboursAreNotLookedUp: in an environment that several Solutions share, a chart finds the Secrets of its own Solution
+// and those that no Solution has, such as an administrator's. Those of other Solutions need an approval.
+func TestSecretsOfNeighboursAreNotLookedUp(t *testing.T) {
+	b := deployertest.New(t)
+	b.Namespace(site, site)
+	mine, theirs := secretObject(site, "mine", "mine"), secretObject(site, "theirs", "stolen")
+	theirs.SetLabels(map[string]string{engine.LabelRelease: engine.Key{Namespace: site, Name: "bank", Component: "db"}.ID()})
+	b.Put(mine)
+	b.Put(theirs)
+	b.Activated(shop, "1.0.0", deployertest.Content{
+		Files: map[string]string{"charts/part.tgz": deployertest.Chart(t, "part", map[string]string{
+			"templates/found.yaml": `apiVersion: v1
+kind: ConfigMap
+metadata: {name: found}
+data: {found: '{{ range (lookup "v1" "Secret" .Release.Namespace "").items }}{{ .metadata.name }} {{ end }}'}
+`,
+		})},
+		Manifest: "components: [{name: part, chart: charts/part.tgz}]",
+	})
+	add := func(allow ...string) error {
+		_, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{Allow: allow}, Environment: site, Solution: shop, Version: "1.0.0"})
+		return err
+	}
+	deployertest.Refused(t, add(), report.Refused, "read-secrets:Chart/site/part", "while it is rendered")
+	delete(theirs.Object, "metadata")
+	theirs.SetNamespace(site)
+	theirs.SetName("theirs")
+	b.Put(theirs)
+	if err := add(); err != nil {
+		t.Fatalf("a Secret that no Solution has: %v", err)
+	}
+	if text := fmt.Sprint(b.Server.Object("ConfigMap", site, "found").Object); !strings.Contains(text, "mine theirs") {
+		t.Errorf("found is %s", text)
 	}
 }

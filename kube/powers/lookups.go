@@ -12,16 +12,21 @@ import (
 
 // Lookup is an object, or with an empty name all of a kind, that a chart looks up while it is rendered. An empty namespace stands
 // for all.
-type Lookup struct{ APIVersion, Kind, Namespace, Name string }
+type Lookup struct {
+	APIVersion, Kind, Namespace, Name string
+	FindsOthers                       bool // among what is found are objects of other Solutions
+}
 
-// IsForeignSecret reports whether a lookup is about Secrets outside the Solution's namespaces. It is not to be answered before
-// somebody has approved of it: the administrator's rights read more than the Solution may.
-func (o Owner) IsForeignSecret(l Lookup) bool {
+// IsSecret reports whether a lookup is about Secrets.
+func (l Lookup) IsSecret() bool {
 	version, err := kube.ParseGroupVersion(l.APIVersion) // "/v1" is "v1"
-	if err != nil || version.Group != "" || strings.TrimSuffix(l.Kind, "List") != "Secret" {
-		return false
-	}
-	return !slices.Contains(o.Namespaces, l.Namespace)
+	return err == nil && version.Group == "" && strings.TrimSuffix(l.Kind, "List") == "Secret"
+}
+
+// IsForeignSecret reports whether a lookup is about Secrets outside the Solution's namespaces, or finds those of other Solutions in
+// them. It is not to be answered before it is approved: the administrator's rights read more than the Solution may.
+func (o Owner) IsForeignSecret(l Lookup) bool {
+	return l.IsSecret() && (l.FindsOthers || !slices.Contains(o.Namespaces, l.Namespace))
 }
 
 // JudgeLookups returns the powers of what a chart has looked up.
