@@ -52,6 +52,7 @@ var documents = map[string]document{
 	"output/installation":   {reflect.TypeFor[schema.Installation](), "Installation: what installing Solutions from archives does"},
 	"output/import":         {reflect.TypeFor[schema.ImportReport](), "ImportReport: archives that were imported"},
 	"output/lint":           {reflect.TypeFor[schema.LintReport](), "Lint: what is said about projects and archives"},
+	"output/logline":        {reflect.TypeFor[schema.LogLine](), "LogLine: a line that a container has written"},
 	"output/loaderplan":     {reflect.TypeFor[schema.LoaderPlan](), "LoaderPlan: what starting the loader would do"},
 	"output/loadprogress":   {reflect.TypeFor[schema.LoadProgress](), "LoadProgress: how far the loader is"},
 	"output/monitoring":     {reflect.TypeFor[schema.MonitoringReport](), "Monitoring: what the Prometheus and the Grafana of a cluster look for"},

@@ -49,6 +49,7 @@ func TestMain(m *testing.M) {
 //	attest KEY STATEMENT BUNDLE    signs a statement as it is, whatever it says, with the password "secret"
 //	free-address NAME              sets a variable to an address that nothing listens on
 //	probe ADDRESS                  connects, says nothing and waits for the other side to end it
+//	fake-cluster OBJECTS [LOGS]    starts an API server in memory with a deployed Solution, see fakeCluster
 //	fetch STATUS URL FILE          asks until the answer has the status, and writes its body to a file
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -59,6 +60,7 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": scripttest.Fails, "judge": scripttest.Judge, "mkiso": mkiso, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
 			"attest":       attest,
+			"fake-cluster": fakeCluster(t),
 			"free-address": freeAddress, "fetch": fetch, "probe": probe,
 		},
 		Setup: func(env *testscript.Env) error {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,19 +94,4 @@ func timeIn(lease *unstructured.Unstructured, field string) time.Time {
 	text, _ := specOf(lease)[field].(string)
 	t, _ := time.Parse(time.RFC3339Nano, text) // one that nobody can read is long ago
 	return t
-}
-
-// Logs returns the end of what a container has written: at most so many bytes.
-func (c *Cluster) Logs(ctx context.Context, namespace, pod, container string, limit int64) ([]byte, error) {
-	r, err := c.request(ctx, "get", http.MethodGet, PodKind, namespace, pod)
-	if err != nil {
-		return nil, err
-	}
-	r.addSubresource("log")
-	r.query.Set("container", container)
-	const lines = 2000
-	r.query.Set("tailLines", strconv.Itoa(lines))
-	r.query.Set("limitBytes", strconv.FormatInt(limit, 10))
-	log, _, err := c.do(ctx, r)
-	return log[:min(int64(len(log)), limit)], err
 }
