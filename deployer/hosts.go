@@ -7,45 +7,51 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/kube/powers"
 )
 
-var ingressKind = kube.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}
-
-// foreignHosts returns which Ingress of others answers for a host. The Ingresses of the cluster are read only if the objects that are
-// planned name hosts, and if the user is allowed to; a notice says what was not compared.
+// foreignHosts returns which Ingress or route of others answers for a host. Those of the cluster are read only if the planned objects name
+// hosts, and if the user has permission to list them; a notice names the kinds that were not compared.
 func (d *Deployer) foreignHosts(ctx context.Context, t *task, key engine.Key, objects []*unstructured.Unstructured) (func(host string) string, error) {
 	var namespaces []string
 	for _, o := range objects {
-		if o.GroupVersionKind().GroupKind() == ingressKind.GroupKind() && len(powers.IngressHosts(o)) > 0 {
+		if group := o.GroupVersionKind().GroupKind(); (powers.IsRoute(group) || group.Kind == "Gateway") && len(powers.Hosts(o)) > 0 {
 			namespaces = append(namespaces, o.GetNamespace())
 		}
 	}
 	if len(namespaces) == 0 {
 		return nil, nil
 	}
-	missing, err := d.Cluster.Missing(ctx, cluster.Permission{Verb: "list", Group: ingressKind.Group, Resource: "ingresses"})
+	kinds, err := d.Cluster.Kinds(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if len(missing) > 0 {
-		t.notice("you do not have permission to list the Ingresses of the cluster: hosts were not compared with those of others")
-		return nil, nil
-	}
 	answering := map[string]string{}
-	for ingress, err := range d.Cluster.List(ctx, ingressKind, "", metav1.ListOptions{}) {
+	for _, kind := range kinds {
+		if !powers.IsRoute(kind.GroupVersionKind.GroupKind()) {
+			continue
+		}
+		missing, err := d.Cluster.Missing(ctx, cluster.Permission{Verb: "list", Group: kind.Resource.Group, Resource: kind.Resource.Resource})
 		if err != nil {
 			return nil, err
 		}
-		if isOwnIngress(key, namespaces, ingress) {
+		if len(missing) > 0 {
+			t.notice("you do not have permission to list the " + kind.Resource.GroupResource().String() + " of the cluster: hosts were not compared with those of others")
 			continue
 		}
-		for _, host := range powers.IngressHosts(ingress) {
-			answering[host] = "Ingress " + ingress.GetNamespace() + "/" + ingress.GetName()
+		for route, err := range d.Cluster.List(ctx, kind.GroupVersionKind, "", metav1.ListOptions{}) {
+			if err != nil {
+				return nil, err
+			}
+			if isOwnRoute(key, namespaces, route) {
+				continue
+			}
+			for _, host := range powers.Hosts(route) {
+				answering[host] = cluster.Name(route.GetKind(), route.GetNamespace(), route.GetName())
+			}
 		}
 	}
 	return func(host string) string {
@@ -57,12 +63,12 @@ func (d *Deployer) foreignHosts(ctx context.Context, t *task, key engine.Key, ob
 	}, nil
 }
 
-// isOwnIngress tells of an Ingress whether it is of a Solution in one of the namespaces of what is planned: deployed with it, or made in
-// its environment by its operator or an administrator.
-func isOwnIngress(key engine.Key, namespaces []string, ingress *unstructured.Unstructured) bool {
-	solution, _, labelled := strings.Cut(ingress.GetLabels()[engine.LabelRelease], ".")
+// isOwnRoute reports whether an Ingress or a route is of a Solution in one of the planned namespaces: deployed with it, or made in its
+// environment by its operator or an administrator.
+func isOwnRoute(key engine.Key, namespaces []string, route *unstructured.Unstructured) bool {
+	solution, _, labelled := strings.Cut(route.GetLabels()[engine.LabelRelease], ".")
 	if !labelled {
-		return key.Namespace != "" && ingress.GetNamespace() == key.Namespace
+		return key.Namespace != "" && route.GetNamespace() == key.Namespace
 	}
-	return solution == key.Name && slices.Contains(namespaces, ingress.GetNamespace())
+	return solution == key.Name && slices.Contains(namespaces, route.GetNamespace())
 }

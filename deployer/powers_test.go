@@ -180,6 +180,38 @@ func TestHostsOfOthersAreAsked(t *testing.T) {
 	}
 }
 
+// TestHostsOfRoutesAreCompared: a route of any kind that the cluster has takes the requests of a host from a route of any other kind.
+func TestHostsOfRoutesAreCompared(t *testing.T) {
+	b := deployertest.New(t)
+	b.Put(namespaceObject(neighbour))
+	for kind, group := range map[string]string{"HTTPRoute": "gateway.networking.k8s.io", "GRPCRoute": "gateway.networking.k8s.io", "Route": "route.openshift.io"} {
+		b.Server.Put(t, strings.NewReplacer("monitoring.coreos.com", group, "servicemonitor", strings.ToLower(kind), "ServiceMonitor", kind).Replace(deployertest.ServiceMonitors))
+	}
+	b.Cluster.Refresh()
+	b.Server.Put(t, `{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: bank, namespace: team-b}, spec: {hostnames: [bank.example.com]}}
+---
+{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: wiki, namespace: team-b}, spec: {host: wiki.example.com}}
+---
+{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: own, namespace: site}, spec: {hostnames: [shop.example.com]}}
+`)
+	for version, c := range map[string]struct{ object, other string }{
+		"1.1.0": {"{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: part}, spec: {rules: [{host: bank.example.com}]}}", "HTTPRoute team-b/bank"},
+		"1.2.0": {"{apiVersion: gateway.networking.k8s.io/v1, kind: GRPCRoute, metadata: {name: part}, spec: {hostnames: [Wiki.example.com]}}", "Route team-b/wiki"},
+		"1.3.0": {"{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: part}, spec: {hostnames: [shop.example.com]}}", ""},
+	} {
+		b.Activated(shop, version, shown(c.object))
+		operation, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{DryRun: true, Refuse: true}, Environment: site, Solution: shop, Version: version})
+		switch {
+		case c.other != "":
+			deployertest.Refused(t, err, report.Refused, c.other, "--allow takes-traffic:")
+		case err != nil:
+			t.Errorf("a host of the environment's own: %v", err)
+		case len(operation.Powers) != 1 || operation.Powers[0].Need != schema.NeedShown:
+			t.Errorf("shown: %+v", operation.Powers)
+		}
+	}
+}
+
 // reader is a Solution whose account may do something in the whole cluster.
 func reader(rules string, more string) deployertest.Content {
 	return wide(`{apiVersion: v1, kind: ServiceAccount, metadata: {name: op}}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -56,10 +57,11 @@ func (j *judgement) network(o Object) {
 	case "AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy", "CiliumClusterwideNetworkPolicy", "GlobalNetworkPolicy":
 		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec", "open or close the network of the whole cluster", o.GetKind())
 	case "Route":
-		j.hosts(o, "spec.host", []string{text(o, "spec", "host")}, text(o, "spec", "wildcardPolicy") == "Subdomain")
+		j.hosts(o, "spec.host", text(o, "spec", "wildcardPolicy") == "Subdomain")
 	case "HTTPRoute", "GRPCRoute", "TLSRoute":
-		j.hosts(o, "spec.hostnames", nestedStrings(o.Object, "spec", "hostnames"), len(nestedList(o.Object, "spec", "hostnames")) == 0)
+		j.hosts(o, "spec.hostnames", len(nestedList(o.Object, "spec", "hostnames")) == 0)
 	case "Gateway":
+		j.hosts(o, "spec.listeners", false)
 		for i, listener := range nested(o.Object, "spec", "listeners") {
 			if from, _, _ := unstructured.NestedString(listener, "allowedRoutes", "namespaces", "from"); from == "All" {
 				j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, indexed("spec.listeners", i), "let every namespace answer for its addresses", "All")
@@ -88,17 +90,34 @@ func (j *judgement) ingress(o Object) {
 	}
 	rules := nested(o.Object, "spec", "rules")
 	wild := len(rules) == 0 || slices.ContainsFunc(rules, func(rule map[string]any) bool { return stringIn(rule, "host") == "" && hasRootPath(rule) })
-	j.hosts(o, "spec.rules", IngressHosts(o.Unstructured), wild)
+	j.hosts(o, "spec.rules", wild)
 }
 
-// IngressHosts are the hosts that the rules of an Ingress name.
-func IngressHosts(ingress *unstructured.Unstructured) (hosts []string) {
-	for _, rule := range nested(ingress.Object, "spec", "rules") {
-		if host := stringIn(rule, "host"); host != "" {
-			hosts = append(hosts, host)
-		}
+// routes are the kinds whose objects direct the requests for a host to a Service.
+var routes = map[kube.GroupKind]bool{
+	{Group: "networking.k8s.io", Kind: "Ingress"}:           true,
+	{Group: "route.openshift.io", Kind: "Route"}:            true,
+	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: true,
+	{Group: "gateway.networking.k8s.io", Kind: "GRPCRoute"}: true,
+	{Group: "gateway.networking.k8s.io", Kind: "TLSRoute"}:  true,
+}
+
+// IsRoute reports whether objects of a kind direct the requests for a host to a Service.
+func IsRoute(kind kube.GroupKind) bool { return routes[kind] }
+
+// Hosts returns the hosts that a route, or the listeners of a Gateway, are for, sorted.
+func Hosts(o *unstructured.Unstructured) []string {
+	hosts := append(nestedStrings(o.Object, "spec", "hostnames"), stringIn(nestedMap(o.Object, "spec"), "host"))
+	for _, rule := range nested(o.Object, "spec", "rules") { // of a Gateway route they have no host
+		hosts = append(hosts, stringIn(rule, "host"))
 	}
-	return hosts
+	for _, listener := range nested(o.Object, "spec", "listeners") {
+		hosts = append(hosts, stringIn(listener, "hostname"))
+	}
+	for i, host := range hosts {
+		hosts[i] = strings.ToLower(strings.TrimSuffix(host, "."))
+	}
+	return set(slices.DeleteFunc(hosts, func(host string) bool { return host == "" }))
 }
 
 // hasRootPath reports whether a rule is about every path. One about some path of its own, for every host, takes nothing else.
@@ -111,8 +130,8 @@ func hasRootPath(rule map[string]any) bool {
 }
 
 // hosts judges names for which something answers.
-func (j *judgement) hosts(o Object, field string, hosts []string, wild bool) {
-	hosts = set(slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return host == "" }))
+func (j *judgement) hosts(o Object, field string, wild bool) {
+	hosts := Hosts(o.Unstructured)
 	if wild || slices.ContainsFunc(hosts, func(host string) bool { return strings.HasPrefix(host, "*") }) {
 		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, field, "answer for every host that nobody else answers for", append(hosts, "*")...)
 		return
