@@ -6,7 +6,7 @@ SEED ?= 1
 RELEASE ?= $(shell awk '/^\#\# [0-9]/ { print $$2; exit }' CHANGELOG.md)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: demo cluster test check build image release bench faults fuzz docs
+.PHONY: demo cluster test check build image release bench faults fuzz docs site
 
 demo: build # everything from nothing: set up and do the main job once
 	.ci/demo
@@ -40,6 +40,9 @@ faults: # docs/reliability.md: the program killed at every step of every verb, a
 
 fuzz: # every fuzz target for FUZZTIME (30s)
 	.ci/fuzz
+
+site: # dist/site: the documentation as HTML, which needs no network
+	.ci/site dist/site
 
 docs: # the reference of the command line, and the JSON Schemas of what the program writes
 	go test ./schema -run TestGeneratedSchemas -update
