@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"regexp"
 	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // versionPlaceholder matches {{ version }}, which manifests may write so that a release is one change. It is
 // filled in here and not where the Solution is deployed: MetalK8s fills in the repository only.
-var versionPlaceholder = regexp.MustCompile(`\{\{-?[ \t]*version[ \t]*-?\}\}`)
+var versionPlaceholder = lazyregexp.New(`\{\{-?[ \t]*version[ \t]*-?\}\}`)
 
 // maxFilled is the size of the largest file that is looked at; nobody reads larger manifests.
 const maxFilled = 4 << 20

@@ -10,11 +10,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -192,7 +192,7 @@ func (p *Project) walk(part part) (files []sourceFile, leftOut []string, _ error
 
 // ofTools matches names that version control, Helm, file browsers and editors use beside the files of a project, and
 // that nobody misses in an archive.
-var ofTools = regexp.MustCompile(`^\.(git(|ignore|keep|attributes|modules|hub|lab|lab-ci\.yml)|helmignore|DS_Store|(.*\.)?sw[a-p]|#.*)$`)
+var ofTools = lazyregexp.New(`^\.(git(|ignore|keep|attributes|modules|hub|lab|lab-ci\.yml)|helmignore|DS_Store|(.*\.)?sw[a-p]|#.*)$`)
 
 // open opens a file of the project, which must be a regular file below the project's directory.
 func (p *Project) open(source string) (*os.File, error) {

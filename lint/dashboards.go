@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/kube/promql"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -165,7 +165,7 @@ const (
 )
 
 // variable matches $name, ${name}, ${name:format} and [[name]], but not the $1 and the $ of regular expressions.
-var variable = regexp.MustCompile(`\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)[^}]*\}|\[\[([A-Za-z_]\w*)[^\]]*\]\]`)
+var variable = lazyregexp.New(`\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)[^}]*\}|\[\[([A-Za-z_]\w*)[^\]]*\]\]`)
 
 func checkDashboardVariables(ctx context.Context, t *subject, r *Reporter) {
 	t.eachDashboard(ctx, func(d *dashboard) {
@@ -205,7 +205,7 @@ func checkDashboardVariables(ctx context.Context, t *subject, r *Reporter) {
 }
 
 // stringOrRange matches where a variable stands for any text, or for a duration.
-var stringOrRange = regexp.MustCompile("\"(?:\\\\.|[^\"\\\\])*\"|'(?:\\\\.|[^'\\\\])*'|`[^`]*`|\\[[^\\]]*\\]")
+var stringOrRange = lazyregexp.New("\"(?:\\\\.|[^\"\\\\])*\"|'(?:\\\\.|[^'\\\\])*'|`[^`]*`|\\[[^\\]]*\\]")
 
 // checkDashboardExpressions parses what panels ask Prometheus; other data sources have expressions, too. Where a variable stands
 // for a part of the grammar, which part is not known here.
@@ -259,7 +259,7 @@ func walkFields(value any, at string, depth int, see func(at, key string, value 
 }
 
 // dashboardUID is what Grafana takes for a uid.
-var dashboardUID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
+var dashboardUID = lazyregexp.New(`^[A-Za-z0-9_-]{1,40}$`)
 
 func checkDashboardIdentities(ctx context.Context, t *subject, r *Reporter) {
 	uids, titles := map[string]*dashboard{}, map[string]*dashboard{}
@@ -290,7 +290,7 @@ func checkDashboardIdentities(ctx context.Context, t *subject, r *Reporter) {
 	})
 }
 
-var notInUID = regexp.MustCompile(`[^a-z0-9]+`)
+var notInUID = lazyregexp.New(`[^a-z0-9]+`)
 
 // uidFor is a uid that no other Solution is likely to have.
 func (t *subject) uidFor(d *dashboard) string {

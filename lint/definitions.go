@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"path"
-	"regexp"
 	"runtime"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/kube/crd"
 	"github.com/solutionctl/solutionctl/lint/target"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -102,7 +102,7 @@ var verdicts = fact(func(ctx context.Context, t *subject) []verdict {
 })
 
 // crdName makes the name of a file for a definition.
-var crdName = regexp.MustCompile(`[^a-z0-9-].*`)
+var crdName = lazyregexp.New(`[^a-z0-9-].*`)
 
 func checkDefinitionFiles(_ context.Context, t *subject, r *Reporter) {
 	for _, o := range t.Objects() {
@@ -136,7 +136,7 @@ func checkDefinitionDocuments(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-var documentSeparator = regexp.MustCompile(`(?m)^---(?:[ \t].*)?\r?\n`)
+var documentSeparator = lazyregexp.New(`(?m)^---(?:[ \t].*)?\r?\n`)
 
 // splitDocuments writes each definition of a file to a file of its own. It gives up where documents cannot be told
 // apart by their separators, or hold anything else.

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -106,7 +106,7 @@ func checkProject(_ context.Context, t *subject, r *Reporter) {
 }
 
 // places are the patterns of the files that something reads; # stands for one name.
-var places = regexp.MustCompile(`^(?:` + strings.Join([]string{
+var places = lazyregexp.New(`^(?:` + strings.Join([]string{
 	`manifest\.yaml`, `registry-config\.inc\.j2`, `oci-layout`, `index\.json`,
 	`operator/deploy/[^/]+\.ya?ml`, `operator/deploy/crds/.+`, `operator/cluster/[^/]+`,
 	`operators/[^/]+/role\.yaml`, `operators/[^/]+/cluster/[^/]+`,

@@ -3,13 +3,13 @@ package lint
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/kube/promql"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -106,9 +106,9 @@ func checkAlerts(_ context.Context, t *subject, r *Reporter) {
 
 var (
 	// everybodys matches metrics that a cluster has of everything that runs in it.
-	everybodys = regexp.MustCompile(`^(up|ALERTS|(apiserver|container|go|kube|kubelet|node|process|scrape)_[a-z0-9_]+)$`)
+	everybodys = lazyregexp.New(`^(up|ALERTS|(apiserver|container|go|kube|kubelet|node|process|scrape)_[a-z0-9_]+)$`)
 	// clusters matches metrics of nodes and of the cluster itself, whose series are in no namespace of an environment.
-	clusters = regexp.MustCompile(`^(apiserver|kube_node|kube_persistentvolume|kube_storageclass|machine|node)_[a-z0-9_]+$`)
+	clusters = lazyregexp.New(`^(apiserver|kube_node|kube_persistentvolume|kube_storageclass|machine|node)_[a-z0-9_]+$`)
 )
 
 // checkRuleScope finds rules that judge what does not belong to the Solution, or to the environment.
@@ -200,8 +200,8 @@ func ruleScope(o *target.Object) schema.Scope {
 }
 
 var (
-	metricName   = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
-	promDuration = regexp.MustCompile(`^(0|([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)$`)
+	metricName   = lazyregexp.New(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
+	promDuration = lazyregexp.New(`^(0|([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)$`)
 )
 
 func reportDuration(r *Reporter, o *target.Object, at string, value any) {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/lint/target"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -54,7 +54,7 @@ func readLocations(text string) (list []location, strays []location) {
 }
 
 // templateText matches what Jinja would act upon.
-var templateText = regexp.MustCompile(`\{\{[^}]*\}\}|\{%|\{#`)
+var templateText = lazyregexp.New(`\{\{[^}]*\}\}|\{%|\{#`)
 
 func checkRegistryConfig(_ context.Context, t *subject, r *Reporter) {
 	data, err := t.Text(registryConfigFile)

@@ -2,11 +2,11 @@ package lint
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -116,7 +116,7 @@ func (t *subject) suppressions() []*suppression {
 	return list
 }
 
-var ignoreComment = regexp.MustCompile(`#\s*solutionctl:ignore((?:[\s,]+SOL\d+)+)[\s:,]*(.*)$`)
+var ignoreComment = lazyregexp.New(`#\s*solutionctl:ignore((?:[\s,]+SOL\d+)+)[\s:,]*(.*)$`)
 
 func identifiers(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' })

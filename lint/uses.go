@@ -3,7 +3,6 @@ package lint
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/kube/images"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // Use is one reason for an image to be in the archive: something that starts it, or may start it.
@@ -142,9 +142,9 @@ func (r *resolver) use(use images.Use, at target.Place) Use {
 
 // repositoryPrefix is how a manifest names the registry that serves the archive: by MetalK8s' variable, or by the logical
 // names of both registry modes.
-var repositoryPrefix = regexp.MustCompile(`^\{\{-?\s*repository\s*-?\}\}/(.+)$`)
+var repositoryPrefix = lazyregexp.New(`^\{\{-?\s*repository\s*-?\}\}/(.+)$`)
 
-var logicalRegistry = regexp.MustCompile(`^(?:registry\.solutionctl\.invalid|metalk8s-registry-from-config\.invalid)/([^/]+)/(.+)$`)
+var logicalRegistry = lazyregexp.New(`^(?:registry\.solutionctl\.invalid|metalk8s-registry-from-config\.invalid)/([^/]+)/(.+)$`)
 
 // resolve returns the image that is meant, whether or not the archive has it.
 func (r *resolver) resolve(text string) (ref schema.ImageRef, elsewhere bool) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -339,9 +339,16 @@ func isTaintKey(key string) bool {
 	if !qualified {
 		prefix, name = "", key
 	}
-	fits := regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`).MatchString(name)
-	return fits && (!qualified || regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`).MatchString(prefix))
+	fits := labelName.MatchString(name)
+	return fits && (!qualified || labelPrefix.MatchString(prefix))
 }
+
+var (
+	// labelName is what may stand after the slash of the key of a label or an annotation.
+	labelName = lazyregexp.New(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+	// labelPrefix is what may stand before it: a name of the DNS.
+	labelPrefix = lazyregexp.New(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+)
 
 // checkDuration judges the durations that pattern selects.
 func (c *checker) checkDuration(pattern string) {

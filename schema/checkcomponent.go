@@ -2,11 +2,11 @@ package schema
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -43,7 +43,7 @@ func (c *checker) checkComponents() {
 }
 
 // coreKind matches a kind of the core group with its version.
-var coreKind = regexp.MustCompile(`^v[0-9]+((alpha|beta)[0-9]+)?/`)
+var coreKind = lazyregexp.New(`^v[0-9]+((alpha|beta)[0-9]+)?/`)
 
 // ofOneKind are the settings that mean something for components of certain kinds only.
 var ofOneKind = []struct {

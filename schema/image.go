@@ -1,15 +1,15 @@
 package schema
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 var (
-	imageNamePattern = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*$`)
-	imageTagPattern  = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]*$`)
+	imageNamePattern = lazyregexp.New(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*$`)
+	imageTagPattern  = lazyregexp.New(`^[a-zA-Z0-9_][a-zA-Z0-9._-]*$`)
 )
 
 const maxImageName, maxImageTag = 128, 128
@@ -114,7 +114,7 @@ type Platform struct {
 	Variant      string
 }
 
-var platformPattern = regexp.MustCompile(`^[a-z0-9]+/[a-z0-9_]+(/[a-z0-9.]+)?$`)
+var platformPattern = lazyregexp.New(`^[a-z0-9]+/[a-z0-9_]+(/[a-z0-9.]+)?$`)
 
 // ParsePlatform reads "linux/amd64" or "linux/arm/v7".
 func ParsePlatform(s string) (Platform, error) {

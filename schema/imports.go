@@ -2,10 +2,10 @@ package schema
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -78,7 +78,7 @@ func (r *ClusterRegistry) Authority(endpoint string) string {
 }
 
 // registryHostPattern matches a registry: a name or an address, with or without a port.
-var registryHostPattern = regexp.MustCompile(`^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?$`)
+var registryHostPattern = lazyregexp.New(`^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?$`)
 
 // ValidRegistryHost reports whether a text is a registry: HOST or HOST:PORT.
 func ValidRegistryHost(host string) bool {

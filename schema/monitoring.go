@@ -3,10 +3,10 @@ package schema
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -89,8 +89,8 @@ func (s PrometheusService) problem() string {
 }
 
 var (
-	dnsLabel   = regexp.MustCompile(`^[0-9a-z]([0-9a-z-]{0,61}[0-9a-z])?$`)
-	pathPrefix = regexp.MustCompile(`^(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*$`)
+	dnsLabel   = lazyregexp.New(`^[0-9a-z]([0-9a-z-]{0,61}[0-9a-z])?$`)
+	pathPrefix = lazyregexp.New(`^(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*$`)
 )
 
 // MonitoringDashboards says how Grafana finds the ConfigMaps of dashboards.

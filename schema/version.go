@@ -1,12 +1,12 @@
 package schema
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -119,7 +119,7 @@ func ParseRange(s string) (Range, error) {
 	return r, nil
 }
 
-var versionInRange = regexp.MustCompile(`[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?`)
+var versionInRange = lazyregexp.New(`[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?`)
 
 // isEmpty tries the versions at the ends of a range, and those next to them: if there is any in the range, one of these is.
 func (r Range) isEmpty() bool {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -313,10 +313,10 @@ func invalidUTF8(data []byte) int {
 	return len(data)
 }
 
-var yamlErrorLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+var yamlErrorLine = lazyregexp.New(`^(?:yaml: )?(?:line (\d+): )?`)
 
 // yamlParserError matches the errors of the parser, as opposed to those of the scanner below it.
-var yamlParserError = regexp.MustCompile(`did not find expected (?:<|node content|'-' indicator|key|',' or)`)
+var yamlParserError = lazyregexp.New(`did not find expected (?:<|node content|'-' indicator|key|',' or)`)
 
 // syntaxFinding keeps the line that the YAML parser names and drops its prefix.
 func syntaxFinding(file string, err error) report.Finding {

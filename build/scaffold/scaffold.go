@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/kube/images"
 	"github.com/solutionctl/solutionctl/kube/schemas"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -150,7 +150,7 @@ var general = []string{
 	"docker-compose", "base", "bundle", "all", "chart", "yaml", "release", schema.NodeOperator, schema.NodeUI,
 }
 
-var notInName = regexp.MustCompile(`[^a-z0-9]+`)
+var notInName = lazyregexp.New(`[^a-z0-9]+`)
 
 // maxComponentName leaves room for the endings that names of objects get.
 const maxComponentName = 40

@@ -14,7 +14,7 @@ const module = "github.com/solutionctl/solutionctl"
 // neighbours. What lies in an internal directory belongs to the package above that directory. Changing this table needs
 // a record of the decision (docs/adr/0003-layers-and-codes.md).
 var layers = [][]string{
-	{"docs/guides", "docs/language", "durable", "durable/trace", "schema/report", "deployer/cluster/clustertest"},
+	{"docs/guides", "docs/language", "durable", "durable/trace", "schema/lazyregexp", "schema/report", "deployer/cluster/clustertest"},
 	{"durable/powercut"},
 	{"schema", "schema/report/scripttest"},
 	{"kube/chart/engine"},

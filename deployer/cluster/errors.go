@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -153,15 +153,15 @@ type sayFunc = func(code report.Code, kind error, format string, args ...any) *r
 
 // The API server says what it forbids in English only.
 var (
-	cannot       = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
-	impersonates = regexp.MustCompile(`User "([^"]*)" cannot impersonate\S* `)
-	cannotPath   = regexp.MustCompile(`User "([^"]*)" cannot (\S+) path "([^"]*)"`)
-	escalation   = regexp.MustCompile(`(?s)user "([^"]*)" .*is attempting to grant RBAC permissions not currently held:\n(.*)`)
-	heldRule     = regexp.MustCompile(`\{[^}]*\}`)
-	ruleField    = regexp.MustCompile(`(\w+):\[([^\]]*)\]`)
-	quota        = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (.*), used: (.*), limited: (.*)`)
-	webhook      = regexp.MustCompile(`(?s)failed calling webhook "([^"]*)": (.*)|conversion webhook for (\S+) failed: (.*)`)
-	denied       = regexp.MustCompile(`(?s)admission webhook "([^"]*)" denied the request(?:: (.*)| without explanation)|ValidatingAdmissionPolicy '([^']*)' .*denied request: (.*)`)
+	cannot       = lazyregexp.New(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
+	impersonates = lazyregexp.New(`User "([^"]*)" cannot impersonate\S* `)
+	cannotPath   = lazyregexp.New(`User "([^"]*)" cannot (\S+) path "([^"]*)"`)
+	escalation   = lazyregexp.New(`(?s)user "([^"]*)" .*is attempting to grant RBAC permissions not currently held:\n(.*)`)
+	heldRule     = lazyregexp.New(`\{[^}]*\}`)
+	ruleField    = lazyregexp.New(`(\w+):\[([^\]]*)\]`)
+	quota        = lazyregexp.New(`exceeded quota: ([^,]+), requested: (.*), used: (.*), limited: (.*)`)
+	webhook      = lazyregexp.New(`(?s)failed calling webhook "([^"]*)": (.*)|conversion webhook for (\S+) failed: (.*)`)
+	denied       = lazyregexp.New(`(?s)admission webhook "([^"]*)" denied the request(?:: (.*)| without explanation)|ValidatingAdmissionPolicy '([^']*)' .*denied request: (.*)`)
 )
 
 // forbidden explains a 403, which means many things.
@@ -275,7 +275,7 @@ func isNoPatch(err error) bool {
 }
 
 // withoutValue finds what a field has instead of what it should, in the notation of the API server's own source. It may be secret.
-var withoutValue = regexp.MustCompile(`, got &value\.valueUnstructured\{.*\}`)
+var withoutValue = lazyregexp.New(`, got &value\.valueUnstructured\{.*\}`)
 
 // isOther reports whether what the API server does not accept is the UID: a server-side apply meets another object of the
 // same name.

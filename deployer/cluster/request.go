@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -357,7 +357,7 @@ func (c *Cluster) warn(r request, response *http.Response) {
 const maxWarning = 500
 
 // particulars are the names and numbers in a warning that differ from object to object.
-var particulars = regexp.MustCompile(`"[^"]*"|[0-9]+`)
+var particulars = lazyregexp.New(`"[^"]*"|[0-9]+`)
 
 // sleep waits for a while, or returns the error of the context.
 func sleep(ctx context.Context, pause time.Duration) error {

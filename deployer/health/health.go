@@ -10,13 +10,14 @@ package health
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // Status is the judgement on one object. One that is neither Ready nor Failed is on its way.
@@ -228,8 +229,8 @@ func reason(result *status.Result) string {
 }
 
 var (
-	ratio  = regexp.MustCompile(`^(\w+): (\d+)/(\d+)$`)
-	excess = regexp.MustCompile(`^Pending termination: (\d+)$`)
+	ratio  = lazyregexp.New(`^(\w+): (\d+)/(\d+)$`)
+	excess = lazyregexp.New(`^Pending termination: (\d+)$`)
 )
 
 // words returns a message of kstatus in whole words.

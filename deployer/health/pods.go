@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // problem is a fault of a pod, without its name, so that pods with the same problem become one line.
@@ -220,7 +222,7 @@ var wrapping = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // quotedReference matches the name of the image before what is said about it.
-var quotedReference = regexp.MustCompile(`^(?:\S+/)+\S+?(?::\S+)?(?:@sha256:[0-9a-f]+)?: `)
+var quotedReference = lazyregexp.New(`^(?:\S+/)+\S+?(?::\S+)?(?:@sha256:[0-9a-f]+)?: `)
 
 // runtimeWords strips what layers of software have put around the words of whoever knows what is wrong.
 func runtimeWords(text string) string {
@@ -300,8 +302,8 @@ func gates(pod *corev1.Pod) []problem {
 }
 
 var (
-	exceeded  = regexp.MustCompile(`exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)`)
-	noAccount = regexp.MustCompile(`error looking up service account ([^:]+): serviceaccount "[^"]*" not found`)
+	exceeded  = lazyregexp.New(`exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)`)
+	noAccount = lazyregexp.New(`error looking up service account ([^:]+): serviceaccount "[^"]*" not found`)
 )
 
 // creation explains why a controller cannot make pods.

@@ -2,7 +2,6 @@ package health
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	document "github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // maxHeld bounds the objects of one kind whose finalizers are explained: they are rarely held by different things.
@@ -87,7 +87,7 @@ func (e *explainer) explainFailure(message string) {
 
 // remainder matches what the cluster says is left of one resource: "clocks.example.com has 2 resource instances", and
 // "pods. has 1 resource instances" for one of the core group.
-var remainder = regexp.MustCompile(`([a-z0-9-]+)\.([a-z0-9.-]*) has \d+ resource instances`)
+var remainder = lazyregexp.New(`([a-z0-9-]+)\.([a-z0-9.-]*) has \d+ resource instances`)
 
 // remainingIn reads which resources the cluster says are left in a namespace.
 func remainingIn(c condition) []schema.GroupResource {

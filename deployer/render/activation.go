@@ -5,13 +5,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -239,7 +239,7 @@ func withUID(data []byte, uid string) []byte {
 	return data
 }
 
-var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
+var notInNames = lazyregexp.New(`[^a-z0-9-]+`)
 
 // objectName makes a part of a name of an object from a name of a file.
 func objectName(s string) string {

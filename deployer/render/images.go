@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/kube/images"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -105,7 +106,7 @@ func (p *pinner) text(match string) string {
 }
 
 // reference matches what may be a full reference in a text, as in --sidecar-image=quay.io/acme/sidecar:1.
-var reference = regexp.MustCompile(`[a-z0-9][A-Za-z0-9._:-]*/[a-z0-9][A-Za-z0-9._/:@-]*`)
+var reference = lazyregexp.New(`[a-z0-9][A-Za-z0-9._:-]*/[a-z0-9][A-Za-z0-9._/:@-]*`)
 
 // origin changes full references, with registry and tag or digest, to images that the archive has.
 func (p *pinner) origin(text string) string {

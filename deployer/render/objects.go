@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -235,4 +235,4 @@ func newKubernetesObject(apiVersion, kind, namespace, name string, labels, conte
 }
 
 // repositoryVariable matches the variable for HOST/<id> in manifests.
-var repositoryVariable = regexp.MustCompile(`\{\{-?\s*repository\s*-?\}\}`)
+var repositoryVariable = lazyregexp.New(`\{\{-?\s*repository\s*-?\}\}`)

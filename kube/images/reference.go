@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // Reference is a parsed image reference.
@@ -20,10 +21,10 @@ type Reference struct {
 
 // The grammar of the OCI distribution specification and of the reference package of the distribution project.
 var (
-	component = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)
-	tagText   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
-	digestRef = regexp.MustCompile(`^sha(?:256|512):[0-9a-f]+$`)
-	hostText  = regexp.MustCompile(`^(?:(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])(?:\.(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9]))*|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?$`)
+	component = lazyregexp.New(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)
+	tagText   = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+	digestRef = lazyregexp.New(`^sha(?:256|512):[0-9a-f]+$`)
+	hostText  = lazyregexp.New(`^(?:(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])(?:\.(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9]))*|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?$`)
 )
 
 const (

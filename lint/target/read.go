@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -79,7 +79,7 @@ func (t *Target) parse(name string) *parsed {
 }
 
 // repositoryVariable matches the variable that MetalK8s fills in in ui/.
-var repositoryVariable = regexp.MustCompile(`\{\{\s*repository\s*\}\}`)
+var repositoryVariable = lazyregexp.New(`\{\{\s*repository\s*\}\}`)
 
 // IsRepository tells whether a template is the variable that MetalK8s fills in in ui/.
 func IsRepository(template string) bool { return repositoryVariable.MatchString(template) }
@@ -97,7 +97,7 @@ func withoutTemplates(name string, data []byte) []byte {
 	})
 }
 
-var standIns = regexp.MustCompile(standIn + "+")
+var standIns = lazyregexp.New(standIn + "+")
 
 // withTemplates puts the variable back.
 func withTemplates(value any) any {

@@ -8,16 +8,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 )
 
 // names of keys and roots: they are shown, typed and used as file names.
-var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var validName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // directory reads a trust directory. Being an os.Root, it refuses every path that a symbolic link leads outside.
 type directory struct {

@@ -8,11 +8,11 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/key"
@@ -68,7 +68,7 @@ func Prepare(dir string, more Revocations, root *key.Public) (*Draft, error) {
 	return draft, nil
 }
 
-var solutionName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+var solutionName = lazyregexp.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // check refuses what no key, archive or Solution is called, with a hint for whoever has typed it.
 func (r *Revocations) check() error {

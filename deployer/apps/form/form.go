@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/kube/crd"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -116,7 +116,7 @@ func field(path string, s *apiextensionsv1.JSONSchemaProps, required bool) schem
 }
 
 // secretName matches paths of fields that are passwords by their names, and not those that name a Secret.
-var secretName = regexp.MustCompile(`(?i)(^|\.)([a-z]*password|passphrase|token|api_?key|private_?key|secret_?key)$`)
+var secretName = lazyregexp.New(`(?i)(^|\.)([a-z]*password|passphrase|token|api_?key|private_?key|secret_?key)$`)
 
 // bound is a limit that is included: of whole numbers, that is the next one.
 func bound(s *apiextensionsv1.JSONSchemaProps, limit *float64, excluded bool, next float64) *float64 {

@@ -1,10 +1,10 @@
 package registry
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // operation is the kind of a request.
@@ -65,7 +65,7 @@ func cutLast(path string) (before, last string) {
 	return path[:max(0, i)], path[i+1:]
 }
 
-var digestPattern = regexp.MustCompile(`^[a-z0-9]+(?:[+._-][a-z0-9]+)*:[a-zA-Z0-9=_-]+$`)
+var digestPattern = lazyregexp.New(`^[a-z0-9]+(?:[+._-][a-z0-9]+)*:[a-zA-Z0-9=_-]+$`)
 
 // checked refuses names that no repository, tag or digest can have.
 func checked(r route) (route, *failure) {
@@ -109,7 +109,7 @@ func validDigest(digest string) bool {
 // maxName is the longest name that clients accept.
 const maxName = 255
 
-var namePattern = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$`)
+var namePattern = lazyregexp.New(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$`)
 
 // validName reports whether name can be a repository.
 func validName(name string) bool { return len(name) <= maxName && namePattern.MatchString(name) }

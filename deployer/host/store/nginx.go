@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"regexp"
 
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -53,8 +53,8 @@ func (n *Nginx) Exclude(id string) (changed bool, err error) {
 }
 
 var (
-	templateVariable = regexp.MustCompile(`\{\{-?\s*(repository|registry_root)\s*-?\}\}`)
-	templateSyntax   = regexp.MustCompile(`\{[{%#]`)
+	templateVariable = lazyregexp.New(`\{\{-?\s*(repository|registry_root)\s*-?\}\}`)
+	templateSyntax   = lazyregexp.New(`\{[{%#]`)
 )
 
 // renderNginx replaces the two variables that MetalK8s replaces. Anything else that its template language would act on is

@@ -3,7 +3,6 @@ package bundle
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,27 +12,28 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // told are the events whose message Kubernetes puts together from names and numbers: by component, then reason, what the
 // message has to look like. Others may quote what a program has printed, a command, or a field of an object.
-var told = map[string]map[string]*regexp.Regexp{
+var told = map[string]map[string]*lazyregexp.Regexp{
 	"default-scheduler": {
-		"Scheduled": regexp.MustCompile(`^Successfully assigned \S+ to \S+$`), "FailedScheduling": regexp.MustCompile(`^\d+/\d+ nodes are available: `),
+		"Scheduled": lazyregexp.New(`^Successfully assigned \S+ to \S+$`), "FailedScheduling": lazyregexp.New(`^\d+/\d+ nodes are available: `),
 	},
 	"kubelet": {
-		"Pulling": regexp.MustCompile(`^Pulling image "[^"]*"$`), "Pulled": regexp.MustCompile(`^(Successfully pulled|Container) image "[^"]*" `),
-		"Failed": regexp.MustCompile(`^Failed to pull image "[^"]*": `), "BackOff": regexp.MustCompile(`^Back-off (pulling image "[^"]*"|restarting failed container) ?`),
-		"FailedMount": regexp.MustCompile(`^MountVolume.SetUp failed for volume "[^"]*" : (configmap|secret|references non-existent)`),
+		"Pulling": lazyregexp.New(`^Pulling image "[^"]*"$`), "Pulled": lazyregexp.New(`^(Successfully pulled|Container) image "[^"]*" `),
+		"Failed": lazyregexp.New(`^Failed to pull image "[^"]*": `), "BackOff": lazyregexp.New(`^Back-off (pulling image "[^"]*"|restarting failed container) ?`),
+		"FailedMount": lazyregexp.New(`^MountVolume.SetUp failed for volume "[^"]*" : (configmap|secret|references non-existent)`),
 	},
-	"deployment-controller": {"ScalingReplicaSet": regexp.MustCompile(`^Scaled (up|down) replica set `)},
+	"deployment-controller": {"ScalingReplicaSet": lazyregexp.New(`^Scaled (up|down) replica set `)},
 	"solutionctl-loader": {
-		"LoadStarted": regexp.MustCompile(`^run [0-9a-f]{10} has started$`),
-		"LoadEnded":   regexp.MustCompile(`^run [0-9a-f]{10} has ended: [A-Z][a-z]+, \d+ of \d+ parts are ready$`),
+		"LoadStarted": lazyregexp.New(`^run [0-9a-f]{10} has started$`),
+		"LoadEnded":   lazyregexp.New(`^run [0-9a-f]{10} has ended: [A-Z][a-z]+, \d+ of \d+ parts are ready$`),
 	},
 	"replicaset-controller": {
-		"SuccessfulCreate": regexp.MustCompile(`^Created pod: \S+$`), "SuccessfulDelete": regexp.MustCompile(`^Deleted pod: \S+$`),
-		"FailedCreate": regexp.MustCompile(`^Error creating: pods "[^"]*" is forbidden: (exceeded quota: |error looking up service account |violates PodSecurity )`),
+		"SuccessfulCreate": lazyregexp.New(`^Created pod: \S+$`), "SuccessfulDelete": lazyregexp.New(`^Deleted pod: \S+$`),
+		"FailedCreate": lazyregexp.New(`^Error creating: pods "[^"]*" is forbidden: (exceeded quota: |error looking up service account |violates PodSecurity )`),
 	},
 }
 

@@ -1,23 +1,23 @@
 package bundle
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // Where Kubernetes has a word, whoever may write the object can have written a sentence, or a password.
 const unknownWord = "(other)"
 
 var (
-	camelCase     = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
-	conditionType = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Z][A-Za-z0-9-]{0,62}$`)
+	camelCase     = lazyregexp.New(`^[A-Z][A-Za-z0-9]{0,62}$`)
+	conditionType = lazyregexp.New(`^([a-z0-9.-]+/)?[A-Z][A-Za-z0-9-]{0,62}$`)
 	// objectName is how names of objects and components look: "shop-operator", "node.example", "system:auth".
-	objectName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.:-]*[a-z0-9])?$`)
+	objectName = lazyregexp.New(`^[a-z0-9]([a-z0-9.:-]*[a-z0-9])?$`)
 )
 
-// longestName is that of an object. As part of the pattern it would make each start of the program a millisecond longer.
+// longestName is that of an object. As part of the pattern it would take a millisecond to compile.
 const longestName = 253
 
 func name(text string) string {
@@ -28,7 +28,7 @@ func name(text string) string {
 }
 
 // word returns what looks as Kubernetes writes it, and for all else that there is something.
-func word(shape *regexp.Regexp, text string) string {
+func word(shape *lazyregexp.Regexp, text string) string {
 	if text == "" || shape.MatchString(text) {
 		return text
 	}

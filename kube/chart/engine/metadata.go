@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"unicode"
 
 	"github.com/Masterminds/semver/v3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // Metadata is Chart.yaml; as JSON it is what Helm writes into registries. Templates see the fields as .Chart.
@@ -102,7 +103,7 @@ func (m *Metadata) check() error {
 	return m.checkDependencies()
 }
 
-var validAlias = regexp.MustCompile(`^[a-zA-Z0-9_-]*$`)
+var validAlias = lazyregexp.New(`^[a-zA-Z0-9_-]*$`)
 
 func (m *Metadata) checkDependencies() error {
 	names := map[string]bool{}

@@ -10,11 +10,11 @@ package console
 
 import (
 	"io"
-	"regexp"
 	"strings"
 
 	"golang.org/x/term"
 
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -93,7 +93,7 @@ type cleaner struct {
 }
 
 // painted matches what Paint puts around a text.
-var painted = regexp.MustCompile("\x1b\\[(?:0|1|2|31|32|33|36)m")
+var painted = lazyregexp.New("\x1b\\[(?:0|1|2|31|32|33|36)m")
 
 func (c cleaner) Write(p []byte) (int, error) {
 	var b strings.Builder

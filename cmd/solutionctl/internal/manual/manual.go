@@ -6,7 +6,6 @@ package manual
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -76,7 +76,7 @@ func page(cmd *cobra.Command, date time.Time) []byte {
 }
 
 // argument is one of a line of usage; one in brackets may be left out.
-var argument = regexp.MustCompile(`\[[^\]]*\]|[^ \[]\S*`)
+var argument = lazyregexp.New(`\[[^\]]*\]|[^ \[]\S*`)
 
 // synopsis repeats the line of usage, with its parts in the roles that they have.
 func synopsis(w *writer, cmd *cobra.Command) {

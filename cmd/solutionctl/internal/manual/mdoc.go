@@ -3,8 +3,9 @@ package manual
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // width is that of a line of text: mandoc finds lines of more than 80 bytes hard to edit.
@@ -59,7 +60,7 @@ func escape(text string) string {
 }
 
 // macroWord is text that mdoc could take for a macro: two or three letters, and punctuation at either end of an argument.
-var macroWord = regexp.MustCompile(`^([A-Z%][a-z0-9A-Z]{1,2}|[.,:;()\[\]?!|]+)$`)
+var macroWord = lazyregexp.New(`^([A-Z%][a-z0-9A-Z]{1,2}|[.,:;()\[\]?!|]+)$`)
 
 // quote makes one argument of a text.
 func quote(text string) string {
