@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,13 +91,13 @@ func hasImages(m map[string]any) bool {
 }
 
 // evaluator is the judge of Pod Security. Its checks have no state.
-var evaluator = func() policy.Evaluator {
+var evaluator = sync.OnceValue(func() policy.Evaluator {
 	e, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		panic(err) // the checks are constants of the library
 	}
 	return e
-}()
+})
 
 var baseline = api.LevelVersion{Level: api.LevelBaseline, Version: api.LatestVersion()}
 
@@ -130,7 +131,7 @@ type pod struct {
 // security asks the judge of Pod Security for the level baseline.
 func (p pod) security() {
 	var effects []string
-	for _, result := range evaluator.EvaluatePod(baseline, &metav1.ObjectMeta{}, p.spec) {
+	for _, result := range evaluator().EvaluatePod(baseline, &metav1.ObjectMeta{}, p.spec) {
 		if result.Allowed {
 			continue
 		}

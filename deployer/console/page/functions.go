@@ -55,7 +55,7 @@ const fewLines = 5
 
 // roleText says what those roles permit that every cluster has; "" of others.
 func roleText(m schema.Member) string {
-	if _, known := catalogue["role."+m.Role]; !known {
+	if _, known := catalogue()["role."+m.Role]; !known {
 		return ""
 	}
 	return Text("role." + m.Role)

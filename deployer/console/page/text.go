@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+	"sync"
 )
 
 // english is the catalogue: one "key = text" a line. {0}, {1}, … stand for what is put in; a line that begins with # is a remark.
@@ -11,7 +12,8 @@ import (
 //go:embed english.txt
 var english string
 
-var catalogue = readCatalogue(english)
+// catalogue has the texts by their keys.
+var catalogue = sync.OnceValue(func() map[string]string { return readCatalogue(english) })
 
 func readCatalogue(text string) map[string]string {
 	words := map[string]string{}
@@ -26,7 +28,7 @@ func readCatalogue(text string) map[string]string {
 // Text returns the text of a key with the arguments put in; of a key that the catalogue does not have, its last part: a word
 // of a document that is newer than the catalogue, such as a health.
 func Text(key string, args ...any) string {
-	text, ok := catalogue[key]
+	text, ok := catalogue()[key]
 	if !ok {
 		return key[strings.LastIndex(key, ".")+1:]
 	}
