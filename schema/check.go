@@ -344,9 +344,8 @@ func isTaintKey(key string) bool {
 }
 
 var (
-	// labelName is what may stand after the slash of the key of a label or an annotation.
+	// labelName matches the key of a label or an annotation after its slash, labelPrefix matches it before: a name of the DNS.
 	labelName = lazyregexp.New(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
-	// labelPrefix is what may stand before it: a name of the DNS.
 	labelPrefix = lazyregexp.New(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 )
 

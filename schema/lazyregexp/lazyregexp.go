@@ -26,7 +26,7 @@ func (r *Regexp) get() *regexp.Regexp {
 // String returns the text of the expression, and does not compile it.
 func (r *Regexp) String() string { return r.text }
 
-// The methods below are those of [regexp.Regexp] with the same name.
+// The methods below have the names and results of the methods of [regexp.Regexp].
 
 // MatchString reports whether text contains a match.
 func (r *Regexp) MatchString(text string) bool { return r.get().MatchString(text) }

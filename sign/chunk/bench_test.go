@@ -59,6 +59,10 @@ func BenchmarkHashing(b *testing.B) {
 			_, err := chunk.Sum(b.Context(), f, benchSize, report.Discard)
 			return err
 		}},
+		{"check", func() error {
+			_, err := chunk.Check(b.Context(), f, &sums.Chunks, report.Discard)
+			return err
+		}},
 		{"read", func() error {
 			r, err := chunk.NewReader(f, &sums.Chunks)
 			if err != nil {

@@ -77,6 +77,39 @@ func TestCopyWritesOnlyWhatIsListed(t *testing.T) {
 	}
 }
 
+// TestFirstError reads a file in which several chunks differ: whichever goroutine is faster, the first one is named.
+func TestFirstError(t *testing.T) {
+	data := random(40 * chunk.MinSize)
+	list := small(data)
+	for range 50 {
+		altered := slices.Clone(data)
+		for i := 7; i < 40; i++ {
+			altered[i*chunk.MinSize] ^= 1
+		}
+		want := fmt.Sprintf("bytes %d to %d differ from what was signed", 7*chunk.MinSize, 8*chunk.MinSize-1)
+		var out memory
+		if _, err := chunk.Copy(t.Context(), &out, bytes.NewReader(altered), list, report.Discard); err == nil || err.Error() != want {
+			t.Fatalf("copy: got %v, want %s", err, want)
+		}
+		if len(out.data) > 7*chunk.MinSize {
+			t.Fatalf("%d bytes were written, want at most %d", len(out.data), 7*chunk.MinSize)
+		}
+		if _, err := chunk.Check(t.Context(), bytes.NewReader(altered), list, report.Discard); err == nil || err.Error() != want {
+			t.Fatalf("check: got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, size := range []int{1, 63, chunk.MinSize, 40*chunk.MinSize + 7} {
+		data := random(size)
+		digest, err := chunk.Check(t.Context(), bytes.NewReader(data), small(data), report.Discard)
+		if err != nil || digest != sha256.Sum256(data) {
+			t.Errorf("%d bytes: %x, %v", size, digest, err)
+		}
+	}
+}
+
 func TestCopyFails(t *testing.T) {
 	data := random(20 * chunk.MinSize) // more than is in memory at once
 	cancelled, cancel := context.WithCancel(t.Context())

@@ -174,21 +174,11 @@ func verifyInPlace(ctx context.Context, source Source, o StageOptions) error {
 
 // verifyContent compares what can be read with all that was signed of it.
 func verifyContent(ctx context.Context, r io.ReaderAt, source Source, o StageOptions) error {
-	sums, err := chunk.Sum(ctx, r, source.Chunks.Size, o.Sink)
+	whole, err := chunk.Check(ctx, r, source.Chunks, o.Sink)
 	if err != nil {
 		return err
 	}
-	bad := source.Chunks.Compare(&sums.Chunks)
-	if source.Chunks.ChunkSize != sums.Chunks.ChunkSize {
-		bad, err = chunk.Verify(ctx, r, source.Chunks, runtime.GOMAXPROCS(0), report.Discard)
-	}
-	if err != nil {
-		return err
-	}
-	if len(bad) > 0 {
-		return report.Errorf(report.Corrupt, "bytes %d to %d differ from what was signed", bad[0].From, bad[0].To-1)
-	}
-	return source.compareWhole(sums.SHA256)
+	return source.compareWhole(whole)
 }
 
 // compareWhole refuses an archive whose chunks are those that were signed, while the digest is that of another one.

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding"
 	"encoding/binary"
+	"hash"
+	"strings"
 )
 
 // interleaved updates both states block by block. What is less than a block is the same bytes for both.
@@ -51,21 +53,32 @@ type state struct {
 	length uint64
 }
 
-// sum lets the standard library pad and finish the computation; the form in which it takes one over is stable, for
-// programs store it.
+// magic begins the form of a computation in the standard library, formSize is its length in bytes.
+const (
+	magic    = "sha\x03"
+	formSize = len(magic) + sha256.Size + sha256.BlockSize + 8
+)
+
+// sum lets the standard library pad and finish the computation.
 func (s *state) sum(rest []byte) [sha256.Size]byte {
-	form := []byte("sha\x03")
+	h := sha256.New()
+	if err := s.continueIn(h); err != nil {
+		panic("twin: the standard library does not take its own form: " + err.Error())
+	}
+	h.Write(rest)
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// continueIn replaces the state of a computation of the standard library by s. The form in which it takes one over is stable, for
+// programs store it.
+func (s *state) continueIn(h hash.Hash) error {
+	form := []byte(magic)
 	for _, word := range s.words {
 		form = binary.BigEndian.AppendUint32(form, word)
 	}
 	form = append(form, make([]byte, sha256.BlockSize)...)
 	form = binary.BigEndian.AppendUint64(form, s.length)
-	h := sha256.New()
-	if err := h.(encoding.BinaryUnmarshaler).UnmarshalBinary(form); err != nil {
-		panic("twin: the standard library does not take its own form: " + err.Error())
-	}
-	h.Write(rest)
-	return [sha256.Size]byte(h.Sum(nil))
+	return h.(encoding.BinaryUnmarshaler).UnmarshalBinary(form) //nolint:forcetypeassert // all of crypto/sha256 have it
 }
 
 // The initial state and the constants of the rounds (FIPS 180-4, sections 5.3.3 and 4.2.2).
@@ -84,3 +97,37 @@ var (
 		0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 	}
 )
+
+// Both adds p to whole, a SHA-256 of the standard library, and returns the digest of p alone. Where the processor has
+// the SHA extensions, and whole stands at the end of a block, that takes one pass over p.
+func Both(whole hash.Hash, p []byte) [sha256.Size]byte {
+	words, length, ok := stateOf(whole)
+	if !ok || !supported() {
+		whole.Write(p)
+		return sha256.Sum256(p)
+	}
+	h := &interleaved{whole: state{words: words, length: length}, chunk: state{words: initial}}
+	h.write(p)
+	if err := h.whole.continueIn(whole); err != nil {
+		panic("twin: the standard library does not take its own form: " + err.Error())
+	}
+	whole.Write(h.rest)
+	return h.chunk.sum(h.rest)
+}
+
+// stateOf returns the state of a computation of the standard library that stands between two blocks.
+func stateOf(h hash.Hash) (words [8]uint32, length uint64, ok bool) {
+	m, ok := h.(encoding.BinaryAppender)
+	if !ok {
+		return words, 0, false
+	}
+	form, err := m.AppendBinary(nil)
+	if err != nil || len(form) != formSize || !strings.HasPrefix(string(form), magic) {
+		return words, 0, false
+	}
+	for i := range words {
+		words[i] = binary.BigEndian.Uint32(form[len(magic)+4*i:])
+	}
+	length = binary.BigEndian.Uint64(form[formSize-8:])
+	return words, length, length%sha256.BlockSize == 0
+}

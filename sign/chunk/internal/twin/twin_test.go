@@ -53,6 +53,30 @@ func reference(data []byte, chunkSize int) (whole [sha256.Size]byte, chunks []by
 	return sha256.Sum256(data), chunks
 }
 
+// FuzzBoth adds pieces of any length to a computation of the standard library, and compares it with one that got them directly.
+func FuzzBoth(f *testing.F) {
+	for _, size := range []uint16{0, 1, 55, 56, 63, 64, 65, 127, 128, 1000, 4096} {
+		f.Add(uint64(size), size, size/2)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, first, second uint16) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		want, got := sha256.New(), sha256.New()
+		for _, size := range []uint16{first &^ 63, second, first} {
+			data := make([]byte, size)
+			for i := range data {
+				data[i] = byte(random.Uint32())
+			}
+			want.Write(data)
+			if digest := Both(got, data); digest != sha256.Sum256(data) {
+				t.Errorf("%d bytes: got %x", size, digest)
+			}
+		}
+		if !bytes.Equal(got.Sum(nil), want.Sum(nil)) {
+			t.Errorf("whole: got %x, want %x", got.Sum(nil), want.Sum(nil))
+		}
+	})
+}
+
 func TestChunkSize(t *testing.T) {
 	defer func() {
 		if recover() == nil {

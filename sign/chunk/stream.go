@@ -1,0 +1,170 @@
+package chunk
+
+import (
+	"context"
+	"crypto/sha256"
+	"hash"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/solutionctl/solutionctl/sign/chunk/internal/twin"
+)
+
+// stream is one pass over a file whose chunks are listed. Four goroutines share it: one reads chunks in order, one
+// hashes the whole, one compares each chunk with the list, and one passes on the chunks that were equal.
+//
+// The digest of the whole is one sequence, and decides how long the pass takes. The digest of a chunk can be computed by
+// either of two goroutines: the one that comes to the chunk first. Where that is the one of the whole, it computes both
+// digests in one pass, which costs half a hash more. So two processors finish together.
+type stream struct {
+	list   *List
+	track  *tracker
+	use    func(data []byte, offset int64) error // nil: the caller needs nothing but the digest
+	whole  hash.Hash
+	cancel context.CancelFunc
+
+	free, sequence, unequal, equal chan *piece
+
+	mu     sync.Mutex
+	failed int // the chunk of err
+	err    error
+}
+
+// piece is a chunk in memory.
+type piece struct {
+	index   int
+	data    []byte
+	claimed atomic.Bool  // by the goroutine that compares it
+	users   atomic.Int32 // goroutines that are not done with it
+}
+
+// inMemory is the size in bytes of the chunks that a pass holds at once, if they are small.
+const inMemory = 24 << 20
+
+func (l *List) stream(ctx context.Context, r io.ReaderAt, track *tracker, use func([]byte, int64) error) (digest [sha256.Size]byte, _ error) {
+	if err := l.Validate(); err != nil {
+		return digest, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n := min(int(min(6, max(2, inMemory/l.ChunkSize))), l.Len())
+	s := &stream{
+		list: l, track: track, use: use, whole: sha256.New(), cancel: cancel, failed: l.Len(),
+		// No queue is ever full: the pieces are as many as its places.
+		free: make(chan *piece, n), sequence: make(chan *piece, n), unequal: make(chan *piece, n), equal: make(chan *piece, n),
+	}
+	for range n {
+		s.free <- &piece{data: make([]byte, min(l.ChunkSize, l.Size))}
+	}
+	var all, comparing sync.WaitGroup
+	all.Go(func() { s.readAll(ctx, r) })
+	comparing.Go(s.hashWhole)
+	comparing.Go(s.compareAll)
+	all.Go(s.passOn)
+	comparing.Wait()
+	close(s.equal)
+	all.Wait()
+	s.whole.Sum(digest[:0])
+	return digest, s.err
+}
+
+// readAll reads the chunks in order, until one of them has failed.
+func (s *stream) readAll(ctx context.Context, r io.ReaderAt) {
+	defer close(s.sequence)
+	defer close(s.unequal)
+	for i := range s.list.Len() {
+		var p *piece
+		select {
+		case p = <-s.free:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			s.fail(i, context.Cause(ctx))
+			return
+		}
+		place := s.list.Range(i)
+		p.index, p.data = i, p.data[:place.Len()]
+		if err := readFull(r, p.data, place.From); err != nil {
+			s.fail(i, err)
+			return
+		}
+		p.claimed.Store(false)
+		p.users.Store(2)
+		s.sequence <- p
+		s.unequal <- p
+	}
+}
+
+// hashWhole hashes the whole, and compares the chunks that nobody else compares yet.
+func (s *stream) hashWhole() {
+	for p := range s.sequence {
+		switch {
+		case s.skips(p):
+		case p.claimed.CompareAndSwap(false, true):
+			s.compare(p, twin.Both(s.whole, p.data))
+		default:
+			s.whole.Write(p.data)
+		}
+		s.release(p)
+	}
+}
+
+// compareAll compares the chunks that the goroutine of the whole does not.
+func (s *stream) compareAll() {
+	for p := range s.unequal {
+		if !s.skips(p) && p.claimed.CompareAndSwap(false, true) {
+			s.compare(p, sha256.Sum256(p.data))
+		}
+		s.release(p)
+	}
+}
+
+func (s *stream) compare(p *piece, digest [sha256.Size]byte) {
+	if err := s.list.compare(p.index, digest); err != nil {
+		s.fail(p.index, err)
+		return
+	}
+	if s.use != nil {
+		p.users.Add(1)
+		s.equal <- p
+	}
+}
+
+// passOn lets the caller use what was equal to the list.
+func (s *stream) passOn() {
+	for p := range s.equal {
+		if !s.skips(p) {
+			if err := s.use(p.data, s.list.Range(p.index).From); err != nil {
+				s.fail(p.index, err)
+			}
+		}
+		s.release(p)
+	}
+}
+
+// release gives the memory of a piece back when its last user is done with it.
+func (s *stream) release(p *piece) {
+	if p.users.Add(-1) == 0 {
+		s.track.add(int64(len(p.data)))
+		s.free <- p
+	}
+}
+
+// fail ends the pass with the error of a chunk. Of several chunks that fail at once, the first in the file counts:
+// the same file always yields the same error.
+func (s *stream) fail(index int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil || index < s.failed {
+		s.failed, s.err = index, err
+	}
+	s.cancel()
+}
+
+// skips reports whether a chunk in front of the piece has failed: nothing depends on the piece any more.
+func (s *stream) skips(p *piece) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed < p.index
+}
