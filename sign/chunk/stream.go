@@ -96,7 +96,7 @@ func (s *stream) readAll(ctx context.Context, r io.ReaderAt) {
 	}
 }
 
-// hashWhole hashes the whole, and compares the chunks that nobody else compares yet.
+// hashWhole hashes the whole, and compares the chunks that no other goroutine compares yet.
 func (s *stream) hashWhole() {
 	for p := range s.sequence {
 		switch {
