@@ -345,7 +345,7 @@ func isTaintKey(key string) bool {
 
 var (
 	// labelName matches the key of a label or an annotation after its slash, labelPrefix matches it before: a name of the DNS.
-	labelName = lazyregexp.New(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+	labelName   = lazyregexp.New(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 	labelPrefix = lazyregexp.New(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 )
 
