@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/diff"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -67,7 +68,7 @@ func (j *judge) heir(s *step) *unstructured.Unstructured {
 			others = append(others, entry)
 			continue
 		}
-		if unite(fields, set); former {
+		if diff.Unite(fields, set); former {
 			last = &entry
 		}
 	}
@@ -82,22 +83,6 @@ func (j *judge) heir(s *step) *unstructured.Unstructured {
 	heir := s.live.DeepCopy()
 	heir.SetManagedFields(append(others, *last))
 	return heir
-}
-
-// unite adds a set of fields to another one, see the format FieldsV1 of the API server. One that names nothing within is whole.
-func unite(all, set map[string]any) {
-	for name, field := range set {
-		more, _ := field.(map[string]any)
-		there, known := all[name].(map[string]any)
-		within := maps.Clone(there)
-		if within == nil {
-			within = map[string]any{}
-		}
-		if unite(within, more); name != "." && known && (len(there) == 0) != (len(more) == 0) {
-			within["."] = map[string]any{}
-		}
-		all[name] = within
-	}
 }
 
 // inherit makes what the other tool has applied the engine's own, and changes nothing else.
@@ -142,7 +127,7 @@ func (r *run) label(ctx context.Context, s *step) (err error) {
 	if err = r.inherit(ctx, s); err != nil {
 		return err
 	}
-	object := owned(s.live)
+	object := diff.AppliedPart(s.live)
 	labels := maps.Clone(object.GetLabels())
 	if labels == nil {
 		labels = map[string]string{}
@@ -159,101 +144,24 @@ func (r *run) label(ctx context.Context, s *step) (err error) {
 // become otherwise.
 func (j *judge) withoutFormer(ctx context.Context, s *step, result *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	former, others := map[string]any{}, map[string]any{}
-	for _, o := range ownersOf(result) {
-		if o.manager == j.release.Adopt.Manager {
-			unite(former, o.fields)
+	for _, o := range diff.Owners(result) {
+		if o.Manager == j.release.Adopt.Manager {
+			diff.Unite(former, o.Fields)
 		} else {
-			unite(others, o.fields)
+			diff.Unite(others, o.Fields)
 		}
 	}
-	rest, _ := without(former, others, result.Object).(map[string]any)
+	rest, _ := diff.Without(former, others, result.Object).(map[string]any)
 	if reflect.DeepEqual(rest, result.Object) {
 		return result, nil
 	}
-	patch := replacing("", withoutBookkeeping(s.live), withoutBookkeeping(&unstructured.Unstructured{Object: rest}))
-	patch = append(patch, operation{"add", "/metadata/resourceVersion", s.live.GetResourceVersion()})
+	patch := diff.Patch(diff.WithoutBookkeeping(s.live), diff.WithoutBookkeeping(&unstructured.Unstructured{Object: rest}))
+	patch = append(patch, diff.Operation{Op: "add", Path: "/metadata/resourceVersion", Value: s.live.GetResourceVersion()})
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return nil, err
 	}
 	return j.Cluster.Patch(ctx, s.live, types.JSONPatchType, data, cluster.WriteOptions{DryRun: true}) // the server fills in what it always does
-}
-
-// operation is one of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
-// replacing are the operations that make of an object another one, each of a whole field of it or of its metadata.
-func replacing(at string, before, after map[string]any) (patch []operation) {
-	names := maps.Clone(before)
-	maps.Copy(names, after)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		path := at + "/" + name
-		value, is := after[name]
-		if path == "/metadata" {
-			was, _ := before[name].(map[string]any)
-			fields, _ := value.(map[string]any)
-			patch = append(patch, replacing(path, was, fields)...)
-		} else if !is {
-			patch = append(patch, operation{Op: "remove", Path: path})
-		} else if !reflect.DeepEqual(before[name], value) {
-			patch = append(patch, operation{"add", path, value})
-		}
-	}
-	return patch
-}
-
-// without returns a value without the fields of a set of which others have nothing. The value is not changed.
-func without(set, others map[string]any, value any) any {
-	child := func(name string, sub, value any) (rest any, kept bool) {
-		theirs, kept := others[name].(map[string]any)
-		if fields, _ := sub.(map[string]any); kept && len(theirs) > 0 && len(fields) > 0 {
-			value = without(fields, theirs, value)
-		}
-		return value, kept
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		rest := maps.Clone(value)
-		for name, sub := range set {
-			field, ok := strings.CutPrefix(name, "f:")
-			if _, there := value[field]; !ok || !there {
-				continue
-			}
-			var kept bool
-			if rest[field], kept = child(name, sub, value[field]); !kept {
-				delete(rest, field)
-			}
-		}
-		return rest
-	case []any:
-		rest := make([]any, 0, len(value))
-		for _, element := range value {
-			kept := true
-			if name := nameOf(set, element); name != "" {
-				element, kept = child(name, set[name], element)
-			}
-			if kept {
-				rest = append(rest, element)
-			}
-		}
-		return rest
-	default:
-		return value
-	}
-}
-
-// nameOf returns how a set of fields names an element of a list, "" when it has nothing of it.
-func nameOf(fields map[string]any, element any) string {
-	for name := range fields {
-		if set, _ := setOf(map[string]any{name: fields[name]}, element); set != nil {
-			return name
-		}
-	}
-	return ""
 }
 
 // podsOf are the kinds whose pods start again when their template changes.

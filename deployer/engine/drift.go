@@ -1,20 +1,16 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/diff"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -85,7 +81,7 @@ func (j *judge) decideRestore(ctx context.Context, s *step) error {
 	case live.GetDeletionTimestamp() != nil:
 		s.Action, s.late, s.Note = schema.ActionCreate, !j.options.Look, terminating(live)
 	default:
-		s.Action, s.Fields = schema.ActionUpdate, drifted(s.desired, live)
+		s.Action, s.Fields = schema.ActionUpdate, diff.Drift(s.desired, live)
 		if !j.isOurs(s) {
 			s.Action, s.Note = schema.ActionAdopt, "somebody made it again: "+describe(live)
 		} else if len(s.Fields) == 0 {
@@ -145,179 +141,4 @@ func appliedByOthers(s *step) []string {
 		}
 	}
 	return taken
-}
-
-// drifted returns the fields of an object that the engine applied, that somebody has changed or removed since, and who
-// owns them now. It needs no help of the server: whoever changes a field takes it away from its owners, so that a field
-// that the server still counts as ours has the value that we gave it, however the server writes it.
-func drifted(desired, live *unstructured.Unstructured) []schema.FieldChange {
-	d := drift{differ{owners: ownersOf(live), secret: live.GroupVersionKind() == cluster.SecretKind}}
-	var mine map[string]any
-	_, fields := applied(live)
-	_ = json.Unmarshal([]byte(fields), &mine) // what cannot be read is not ours
-	want := withoutBookkeeping(desired)
-	delete(want, "apiVersion")
-	delete(want, "kind")
-	if scaledByOthers(live) {
-		want = (&unstructured.Unstructured{Object: want}).DeepCopy().Object
-		unstructured.RemoveNestedField(want, "spec", "replicas")
-	}
-	if metadata, ok := want["metadata"].(map[string]any); ok {
-		metadata = maps.Clone(metadata)
-		delete(metadata, "name")
-		delete(metadata, "namespace")
-		want["metadata"] = metadata
-	}
-	d.mapping(nil, mine, want, live.Object)
-	return d.changes
-}
-
-// drift collects what was changed.
-type drift struct{ differ }
-
-// value compares what is wanted at a place with what is there. Mine is what of it is ours: nil for nothing, and empty for a
-// value that is ours as a whole, or of which all that was in it is ours no longer.
-func (d *drift) value(at []place, mine map[string]any, want, have any) {
-	if want == nil {
-		return
-	}
-	if mine != nil && len(mine) == 0 {
-		if !takenApart(d.owners, at) && !lacks(want, have) {
-			return
-		}
-		mine = nil
-	}
-	switch w := want.(type) {
-	case map[string]any:
-		if h, ok := have.(map[string]any); ok || have == nil && mine != nil {
-			d.mapping(at, mine, w, h)
-			return
-		}
-		if len(w) == 0 && have == nil {
-			return // the server does not keep what is empty
-		}
-	case []any:
-		if h, ok := have.([]any); ok {
-			d.list(at, mine, w, h)
-			return
-		}
-		if len(w) == 0 && have == nil {
-			return
-		}
-	default:
-		if mine != nil {
-			return
-		}
-	}
-	if !reflect.DeepEqual(want, have) {
-		d.report(at, have, want)
-	}
-}
-
-// lacks tells whether a wanted field is not there. The server does not keep fields that say nothing.
-func lacks(want, have any) bool {
-	w, _ := want.(map[string]any)
-	h, _ := have.(map[string]any)
-	for name, value := range w {
-		if _, ok := h[name]; !ok && !saysNothing(value) {
-			return true
-		}
-	}
-	return false
-}
-
-func saysNothing(value any) bool {
-	switch v := value.(type) {
-	case nil:
-		return true
-	case map[string]any:
-		return !lacks(v, nil)
-	case []any:
-		return len(v) == 0
-	}
-	return reflect.ValueOf(value).IsZero()
-}
-
-func (d *drift) mapping(at []place, mine, want, have map[string]any) {
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		owned, _ := mine["f:"+name].(map[string]any)
-		d.value(append(slices.Clip(at), place{field: name}), owned, want[name], have[name])
-	}
-}
-
-// list matches elements by what the server tells them apart with, else by the field that names them. A list whose elements
-// have no names is one value.
-func (d *drift) list(at []place, mine map[string]any, want, have []any) {
-	field := schema.ListKey(want, have)
-	for i, w := range want {
-		key, owned := ownedElement(mine, w)
-		if m, ok := w.(map[string]any); ok && owned == nil && field != "" {
-			key = map[string]any{field: m[field]}
-		}
-		if owned == nil && key == nil {
-			if !reflect.DeepEqual(want, have) {
-				d.report(at, have, want)
-			}
-			return
-		}
-		h := elementWith(have, key)
-		next := append(slices.Clip(at), place{element: cmp.Or(h, w), index: i, label: labelOf(key)})
-		d.value(next, owned, w, h)
-	}
-}
-
-// ownedElement returns what is ours of an element of a list, and by which fields the server knows it: a part of them may be
-// defaults. Elements that are no maps are their own names.
-func ownedElement(mine map[string]any, element any) (key, owned map[string]any) {
-	m, ok := element.(map[string]any)
-	if !ok {
-		data, err := json.Marshal(element)
-		if err != nil {
-			return nil, nil
-		}
-		owned, _ = mine["v:"+string(data)].(map[string]any)
-		return nil, owned
-	}
-	for name, value := range mine {
-		kind, text, _ := strings.Cut(name, ":")
-		key = nil
-		if kind != "k" || json.Unmarshal([]byte(text), &key) != nil {
-			continue
-		}
-		given := 0
-		for field, v := range key {
-			if got, ok := m[field]; ok && fmt.Sprint(got) == fmt.Sprint(v) {
-				given++
-			} else if ok {
-				given = -len(key)
-			}
-		}
-		if given > 0 {
-			owned, _ = value.(map[string]any)
-			return key, owned
-		}
-	}
-	return nil, nil
-}
-
-// elementWith finds the element of a list that has the values of a key.
-func elementWith(list []any, key map[string]any) any {
-	for _, element := range list {
-		m, ok := element.(map[string]any)
-		for field, value := range key {
-			ok = ok && fmt.Sprint(m[field]) == fmt.Sprint(value)
-		}
-		if ok {
-			return element
-		}
-	}
-	return nil
-}
-
-func labelOf(key map[string]any) string {
-	var b strings.Builder
-	for _, field := range slices.Sorted(maps.Keys(key)) {
-		fmt.Fprintf(&b, "[%s=%v]", field, key[field])
-	}
-	return b.String()
 }

@@ -16,6 +16,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/diff"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -165,7 +166,7 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 	if result == nil {
 		return nil // it is to be replaced
 	}
-	s.Fields, s.Definition = fieldChanges(s.live, result), definitionChanges(s.live, result)
+	s.Fields, s.Definition = diff.Fields(s.live, result), diff.Definition(s.live, result)
 	if err := j.checkRestart(s); err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 		return j.adopt(s, isIdentical(s.live, result))
 	}
 	if len(s.Fields) == 0 {
-		if s.heir == nil && ownFields(s.live) == ownFields(result) {
+		if s.heir == nil && diff.SameApplied(s.live, result) {
 			s.Action = schema.ActionNone
 		} else {
 			s.Note = "only who owns its fields changes"
@@ -253,7 +254,7 @@ func isIdentical(live, result *unstructured.Unstructured) bool {
 	if result.SetLabels(labels); len(labels) == 0 {
 		unstructured.RemoveNestedField(result.Object, "metadata", "labels")
 	}
-	return len(fieldChanges(live, result)) == 0
+	return len(diff.Fields(live, result)) == 0
 }
 
 // try asks the server what would become of the object. The result is nil when the object has to be replaced.
@@ -281,21 +282,13 @@ func update(s *step) *unstructured.Unstructured {
 	if !s.busy || s.force {
 		object.SetResourceVersion(s.live.GetResourceVersion())
 	}
-	if scaledByOthers(cmp.Or(s.heir, s.live)) {
+	if diff.IsScaled(cmp.Or(s.heir, s.live)) {
 		unstructured.RemoveNestedField(object.Object, "spec", "replicas")
 	}
 	return object
 }
 
-// scaledByOthers tells whether somebody scales an object: an autoscaler, or an administrator in need. The server does not
-// record who scales to nothing, as a zero is no value to it.
-func scaledByOthers(object *unstructured.Unstructured) bool {
-	replicas, set, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
-	return managedBy(object, isOther, "spec", "replicas") || set && replicas == 0 && !managedBy(object, isUs, "spec", "replicas")
-}
-
-func isUs(manager string) bool    { return manager == cluster.FieldManager }
-func isOther(manager string) bool { return !isUs(manager) }
+func isUs(manager string) bool { return manager == cluster.FieldManager }
 
 // conflicts tells whether the server refused because of fields that others own.
 func conflicts(err error) bool {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/diff"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -288,7 +289,7 @@ func TestScaledByOthers(t *testing.T) {
 			s.live.SetResourceVersion("7")
 			sent := update(s)
 			_, given := sent.Object["spec"].(map[string]any)["replicas"]
-			if scaledByOthers(s.live) != test.want || given == test.want || sent.GetResourceVersion() != "7" {
+			if diff.IsScaled(s.live) != test.want || given == test.want || sent.GetResourceVersion() != "7" {
 				t.Errorf("sent %v", sent.Object)
 			}
 			if s.busy = true; update(s).GetResourceVersion() != "" {

@@ -15,6 +15,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/diff"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -41,9 +42,6 @@ func refOf(object *unstructured.Unstructured) schema.ObjectRef {
 	return schema.ObjectRef{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// bookkeeping are the fields of metadata that the server sets.
-var bookkeeping = []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields", "resourceVersion", "selfLink", "uid"}
-
 // prepare returns the object as it is applied for a release: without what only the server writes, and with the label of
 // the release.
 func prepare(key Key, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -52,7 +50,7 @@ func prepare(key Key, object *unstructured.Unstructured) (*unstructured.Unstruct
 	}
 	object = object.DeepCopy()
 	unstructured.RemoveNestedField(object.Object, "status")
-	for _, field := range bookkeeping {
+	for _, field := range diff.Bookkeeping {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
 	if err := foldStringData(object); err != nil {

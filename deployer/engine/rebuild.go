@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/diff"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -99,7 +100,7 @@ func (j *judge) matchOnce(ctx context.Context, s *step) (verdict, error) {
 		return changed, nil // it cannot even become what is wanted
 	case err != nil:
 		return impossible, err
-	case len(fieldChanges(live, result)) > 0:
+	case len(diff.Fields(live, result)) > 0:
 		return changed, nil
 	}
 	return same, nil

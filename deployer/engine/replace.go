@@ -13,6 +13,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/diff"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -151,7 +152,7 @@ func (j *judge) replace(ctx context.Context, s *step, again *unstructured.Unstru
 	r := replacements[kind]
 	s.propagation, s.Note = r.propagation, "it cannot be changed in place"
 	if again != nil {
-		s.Fields = slices.DeleteFunc(fieldChanges(s.live, again), isAssigned(s.desired))
+		s.Fields = slices.DeleteFunc(diff.Fields(s.live, again), isAssigned(s.desired))
 	}
 	if kind == statefulSetKind && refusal != nil { // the server names all that may change, and not what may not
 		refusal = fmt.Errorf("%w, this is a change of %s", refusal, strings.Join(fixedFields(s.Fields), ", "))
@@ -247,7 +248,7 @@ func dataOfOthers(s *step) []string {
 		live, _, _ := unstructured.NestedMap(s.live.Object, field)
 		wanted, _, _ := unstructured.NestedMap(s.desired.Object, field)
 		for _, key := range slices.Sorted(maps.Keys(live)) {
-			if _, ok := wanted[key]; !ok && !managedBy(s.live, isUs, field, key) {
+			if _, ok := wanted[key]; !ok && !diff.IsOurs(s.live, field, key) {
 				keys = append(keys, key)
 			}
 		}

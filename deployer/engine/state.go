@@ -1,22 +1,16 @@
 package engine
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -25,15 +19,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Labels of what the engine makes.
-const (
-	// LabelRelease is on every object of a release and names it, see [Key.ID].
-	LabelRelease = schema.LabelRelease
-	// labelStores is on the Secrets of the engine: "state" or "content".
-	labelStores = "solutionctl.io/stores"
-	// labelOwner says whose content a Secret has.
-	labelOwner = "solutionctl.io/owner"
-)
+// LabelRelease is on every object of a release and names it, see [Key.ID].
+const LabelRelease = schema.LabelRelease
 
 const (
 	stateKey     = "state.json.gz"
@@ -407,94 +394,6 @@ func (e *Engine) save(ctx context.Context, s *State) error {
 	}
 	s.secret = saved
 	return nil
-}
-
-// newSecret makes a Secret of the engine; old, if there is one, gives it its identity.
-func newSecret(old *unstructured.Unstructured, name, stores, owner string, parts map[string][]byte) *unstructured.Unstructured {
-	secret := &unstructured.Unstructured{Object: map[string]any{}}
-	if old != nil {
-		secret.SetUID(old.GetUID())
-		secret.SetResourceVersion(old.GetResourceVersion())
-	}
-	secret.SetGroupVersionKind(cluster.SecretKind)
-	secret.SetNamespace(cluster.SystemNamespace)
-	secret.SetName(name)
-	secret.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "solutionctl", labelStores: stores, labelOwner: owner})
-	secret.Object["type"] = "solutionctl.io/" + stores
-	data := map[string]any{}
-	for key, part := range parts {
-		data[key] = base64.StdEncoding.EncodeToString(part)
-	}
-	secret.Object["data"] = data
-	return secret
-}
-
-// createStored makes a Secret of the engine, and the namespace for it when this is the first.
-func (e *Engine) createStored(ctx context.Context, secret *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	saved, err := e.Cluster.Create(ctx, secret, cluster.WriteOptions{Whole: true})
-	if !apierrors.IsNotFound(err) {
-		return saved, err
-	}
-	namespace := &unstructured.Unstructured{Object: map[string]any{}}
-	namespace.SetGroupVersionKind(cluster.NamespaceKind)
-	namespace.SetName(cluster.SystemNamespace)
-	namespace.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "solutionctl"})
-	if _, err := e.Cluster.Create(ctx, namespace, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrExists) {
-		return nil, err
-	}
-	return e.Cluster.Create(ctx, secret, cluster.WriteOptions{Whole: true})
-}
-
-func sameData(a, b *unstructured.Unstructured) bool {
-	x, _, _ := unstructured.NestedMap(a.Object, "data")
-	y, _, _ := unstructured.NestedMap(b.Object, "data")
-	if len(x) != len(y) {
-		return false
-	}
-	for key := range x {
-		if x[key] != y[key] {
-			return false
-		}
-	}
-	return true
-}
-
-// compressors are kept, because each has more than a megabyte of tables. The zero value is ready to use.
-type compressors struct{ pool sync.Pool }
-
-func (c *compressors) compress(data []byte) []byte {
-	var b bytes.Buffer
-	w, ok := c.pool.Get().(*gzip.Writer)
-	if !ok {
-		w = gzip.NewWriter(nil)
-	}
-	defer c.pool.Put(w)
-	w.Reset(&b)
-	w.Write(data) //nolint:errcheck // a buffer takes everything
-	w.Close()     //nolint:errcheck // a buffer takes everything
-	return b.Bytes()
-}
-
-// decompressors are kept: of a thousand small records most of the work would be to make them.
-var decompressors sync.Pool
-
-func decompress(data []byte, limit int64) ([]byte, error) {
-	r, ok := decompressors.Get().(*gzip.Reader)
-	if !ok {
-		r = new(gzip.Reader)
-	}
-	defer decompressors.Put(r)
-	if err := r.Reset(bytes.NewReader(data)); err != nil {
-		return nil, err
-	}
-	plain, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(plain)) > limit {
-		return nil, fmt.Errorf("it is larger than %d MiB", limit>>20)
-	}
-	return plain, nil
 }
 
 // second is the time as records have it.

@@ -4,9 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/diff"
 )
 
 // Of some fields an object may have one or the other, and a third one says which: the strategy of a Deployment is one. When the
@@ -61,7 +59,7 @@ func leftovers(s *step, refusal error) [][]string {
 		_, there, _ := unstructured.NestedFieldNoCopy(s.live.Object, path...)
 		_, wanted, _ := unstructured.NestedFieldNoCopy(s.desired.Object, path...)
 		_, decided, _ := unstructured.NestedMap(s.desired.Object, parent(path)...)
-		if there && !wanted && decided && (s.force || !managedBy(s.live, isOther, path...)) {
+		if there && !wanted && decided && (s.force || !diff.IsOthers(s.live, path...)) {
 			paths = append(paths, path)
 		}
 	}
@@ -74,7 +72,7 @@ func (r *run) makeWay(ctx context.Context, s *step) error {
 	if err := r.inherit(ctx, s); err != nil || len(s.cleared) == 0 {
 		return err
 	}
-	claimed := owned(s.live)
+	claimed := diff.AppliedPart(s.live)
 	claimed.SetUID(s.live.GetUID())
 	claimed.SetResourceVersion(s.live.GetResourceVersion())
 	taken := &unstructured.Unstructured{Object: map[string]any{}}
@@ -83,7 +81,7 @@ func (r *run) makeWay(ctx context.Context, s *step) error {
 		if err := unstructured.SetNestedField(claimed.Object, was, path...); err != nil {
 			return err
 		}
-		if !managedBy(s.live, isOther, path...) {
+		if !diff.IsOthers(s.live, path...) {
 			continue
 		}
 		wanted, _, _ := unstructured.NestedMap(s.desired.Object, parent(path)...)
@@ -105,83 +103,4 @@ func (r *run) makeWay(ctx context.Context, s *step) error {
 		s.live, err = r.Cluster.Apply(ctx, claimed, cluster.WriteOptions{})
 	}
 	return err
-}
-
-// owned is the part of an object that the engine has applied, as it is now.
-func owned(object *unstructured.Unstructured) *unstructured.Unstructured {
-	_, text := applied(object)
-	var fields map[string]any
-	_ = json.Unmarshal([]byte(text), &fields) // nothing is ours of what cannot be read
-	part, _ := pick(fields, object.Object).(map[string]any)
-	if part == nil {
-		part = map[string]any{}
-	}
-	result := &unstructured.Unstructured{Object: part}
-	result.SetGroupVersionKind(object.GroupVersionKind())
-	result.SetNamespace(object.GetNamespace())
-	result.SetName(object.GetName())
-	return result
-}
-
-// pick returns the part of a value that a set of fields has, see the format FieldsV1 of the API server: all of it for one that
-// names nothing within.
-func pick(fields map[string]any, value any) any {
-	within := maps.Clone(fields)
-	delete(within, ".")
-	if len(within) == 0 {
-		return value
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		part := map[string]any{}
-		for name, sub := range within {
-			field, ok := strings.CutPrefix(name, "f:")
-			if have, there := value[field]; ok && there {
-				set, _ := sub.(map[string]any)
-				part[field] = pick(set, have)
-			}
-		}
-		return part
-	case []any:
-		var part []any
-		for _, element := range value {
-			if set, key := setOf(within, element); set != nil {
-				picked := pick(set, element)
-				if m, ok := picked.(map[string]any); ok {
-					maps.Copy(m, key)
-				}
-				part = append(part, picked)
-			}
-		}
-		return part
-	default:
-		return value
-	}
-}
-
-// setOf returns what a set of fields has of an element of a list, nil if nothing, and the key of the element.
-func setOf(fields map[string]any, element any) (set, key map[string]any) {
-	for name, sub := range fields {
-		kind, text, _ := strings.Cut(name, ":")
-		set, _ = sub.(map[string]any)
-		switch m, isMap := element.(map[string]any); {
-		case kind == "k" && isMap:
-			key = nil
-			if json.Unmarshal([]byte(text), &key) == nil && matches(m, key) {
-				for field := range key {
-					key[field] = m[field] // a number is another one in the text
-				}
-				return set, key
-			}
-		case kind == "v" && !isMap:
-			if data, err := json.Marshal(element); err == nil && string(data) == text {
-				return set, nil
-			}
-		}
-	}
-	return nil, nil
-}
-
-func matches(element, key map[string]any) bool {
-	return !slices.ContainsFunc(slices.Collect(maps.Keys(key)), func(field string) bool { return fmt.Sprint(element[field]) != fmt.Sprint(key[field]) })
 }

@@ -1,4 +1,4 @@
-package engine
+package diff
 
 import (
 	"strings"
@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestDrifted(t *testing.T) {
+func TestDrift(t *testing.T) {
 	const wanted = `
 apiVersion: apps/v1
 kind: Deployment
@@ -57,9 +57,9 @@ spec:
       - {name: theirs, image: x}
 `
 	const container = "spec.template.spec.containers[name=web]"
-	// Each change takes some of our fields away, as the server does it when somebody else writes them.
+	// Each change takes some of our fields away, as the server does when another manager writes them.
 	for name, test := range map[string]struct {
-		changes []string // pairs: what stands in the live object, and what instead
+		changes []string // pairs: a text in the live object, and its replacement
 		want    []string
 	}{
 		"nothing":            {},
@@ -83,7 +83,7 @@ spec:
 				text = strings.Replace(text, test.changes[i], test.changes[i+1], 1)
 			}
 			var got []string
-			for _, field := range drifted(object(t, wanted), object(t, text)) {
+			for _, field := range Drift(object(t, wanted), object(t, text)) {
 				line := field.Path
 				if field.Manager != "" {
 					line += " (" + field.Manager + ")"
@@ -97,8 +97,8 @@ spec:
 	}
 }
 
-// TestDriftedInMaps: the server counts an entry of a map as ours also when all that was in it is somebody else's by now.
-func TestDriftedInMaps(t *testing.T) {
+// TestDriftInMaps: the server counts an entry of a map as ours even when all its fields belong to others by now.
+func TestDriftInMaps(t *testing.T) {
 	const wanted = `
 apiVersion: example.com/v1
 kind: Store
@@ -137,7 +137,7 @@ spec:
 		t.Run(name, func(t *testing.T) {
 			changed := strings.NewReplacer("OURS", test.ours, "THEIRS", test.theirs, "NODE", test.node).Replace(live)
 			var got []string
-			for _, field := range drifted(object(t, wanted), object(t, changed)) {
+			for _, field := range Drift(object(t, wanted), object(t, changed)) {
 				line := strings.TrimPrefix(field.Path, "spec.nodes.a.")
 				if strings.Contains(field.Manager, "them") {
 					line += " (" + field.Manager + ")"

@@ -1,0 +1,80 @@
+package survey
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Solutions returns the imported Solutions without their deployments, for a user who is not allowed to list environments.
+func (v *Survey) Solutions(ctx context.Context) ([]schema.SolutionStatus, error) {
+	s := &picture{states: map[engine.Key]*engine.State{}}
+	var err error
+	if s.solutions, err = v.Records.Documents.Solutions(ctx); err != nil {
+		return nil, err
+	}
+	if s.catalog, err = v.Records.LookUp(ctx); err != nil {
+		return nil, err
+	}
+	return s.solutionStatuses(), nil
+}
+
+// solutionStatuses lists what was imported, as we and as MetalK8s know it.
+func (s *picture) solutionStatuses() []schema.SolutionStatus {
+	names := map[string]bool{}
+	for _, name := range s.catalog.Names() {
+		names[name] = true
+	}
+	for name := range s.solutions.Versions {
+		names[name] = true
+	}
+	there := map[engine.Key]bool{}
+	for _, key := range s.in("") {
+		there[key], names[key.Name] = true, true
+	}
+	statuses := []schema.SolutionStatus{}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		status := schema.SolutionStatus{Name: name, DisplayName: s.displayName(name), Active: s.solutions.Active(name), Versions: s.versions(name)}
+		if key := (engine.Key{Name: name}); there[key] {
+			part := s.deployment(key, status.Active, "")
+			status.Deployment, status.Active = &part, cmp.Or(part.Version, status.Active)
+		}
+		statuses = append(statuses, status)
+	}
+	return statuses
+}
+
+// displayName is that of the highest version that has one.
+func (s *picture) displayName(solution string) string {
+	name := solution
+	for _, entry := range s.solutions.Versions[solution] {
+		name = cmp.Or(entry.Name, name)
+	}
+	return name
+}
+
+// versions are the imported versions of a Solution, the lowest first.
+func (s *picture) versions(solution string) []schema.ImportedVersion {
+	byVersion := map[string]schema.ImportedVersion{}
+	for _, entry := range s.solutions.Versions[solution] {
+		byVersion[entry.Version] = schema.ImportedVersion{
+			Version: entry.Version, ID: cmp.Or(entry.ID, solution+"-"+entry.Version), Active: entry.Active, Archive: entry.Archive,
+		}
+	}
+	for _, i := range s.catalog.Of(solution) {
+		v := byVersion[i.Version]
+		v.Version, v.ID, v.ImportedAt, v.ImportedBy = i.Version, i.ID(), &i.ImportedAt, i.ImportedBy
+		v.Archive = cmp.Or(v.Archive, i.Archive.Path)
+		byVersion[i.Version] = v
+	}
+	versions := []schema.ImportedVersion{}
+	for _, v := range byVersion {
+		versions = append(versions, v)
+	}
+	slices.SortFunc(versions, func(a, b schema.ImportedVersion) int { return schema.CompareVersions(a.Version, b.Version) })
+	return versions
+}
