@@ -8,8 +8,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 
 .PHONY: demo cluster test check build image release bench faults fuzz docs site
 
-demo: build # everything from nothing: set up and do the main job once
-	.ci/demo
+demo: # everything from nothing: the first results come before the cluster is compiled; on an existing cluster if you want it
+	VERSION='$(VERSION)' .ci/demo
 
 cluster: # a Kubernetes cluster to try things on, until Ctrl-C
 	.ci/setup runc nft ip

@@ -139,17 +139,16 @@ func (p program) build(ctx context.Context, progress io.Writer) (string, error) 
 	if p.isBuilt(dir) {
 		return dir, nil
 	}
-	fmt.Fprintf(progress, "building %s for test clusters; the first time on a machine takes minutes\n", p.name)
+	fmt.Fprintf(progress, "compiling %s from Go modules, because no program is downloaded; the first time on a machine takes minutes\n", p.name)
 	partial, err := os.MkdirTemp(parent, p.name+"-partial-")
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = os.RemoveAll(partial) }()
 	args := append([]string{"build", "-v", "-trimpath", "-ldflags", p.ldflags, "-o", partial + string(filepath.Separator)}, p.packages...)
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = source
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
-	cmd.Stderr = &compilation{out: progress, name: p.name, started: time.Now(), told: time.Now()}
+	total := p.uncompiled(ctx, source)
+	cmd := p.goCommand(ctx, source, args...)
+	cmd.Stderr = &compilation{out: progress, name: p.name, total: total, started: time.Now(), told: time.Now()}
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("build %s: %w", source, err)
 	}
@@ -162,12 +161,31 @@ func (p program) build(ctx context.Context, progress io.Writer) (string, error) 
 	return dir, os.Rename(partial, dir)
 }
 
+// goCommand returns a command of Go in the program's module.
+func (p program) goCommand(ctx context.Context, source string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = source
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
+	return cmd
+}
+
+// uncompiled returns how many packages of the program are not in Go's cache; 0 if that cannot be found out.
+func (p program) uncompiled(ctx context.Context, source string) int {
+	const missing = `{{if and .Stale (ne .StaleReason "not installed but available in build cache")}}{{.ImportPath}}{{end}}`
+	out, err := p.goCommand(ctx, source, append([]string{"list", "-deps", "-trimpath", "-f", missing}, p.packages...)...).Output()
+	if err != nil {
+		return 0
+	}
+	return bytes.Count(out, []byte("\n"))
+}
+
 // compilation tells every now and then how far 'go build -v' is, which prints the name of each package; and at once all else
 // that it prints.
 type compilation struct {
 	out           io.Writer
 	name          string
-	packages      int
+	packages      int // compiled
+	total         int // to be compiled; 0 if that is not known
 	started, told time.Time
 	line          []byte
 }
@@ -192,9 +210,22 @@ func (c *compilation) Write(p []byte) (int, error) {
 		c.packages++
 		if now := time.Now(); now.Sub(c.told) >= compilationPause {
 			c.told = now
-			fmt.Fprintf(c.out, "  %s: %d packages compiled in %s\n", c.name, c.packages, now.Sub(c.started).Round(time.Second))
+			fmt.Fprintln(c.out, c.progress(now.Sub(c.started)))
 		}
 	}
+}
+
+// progress returns a line with a bar and an estimate. Packages differ in size, and the largest come last, so that the estimate grows a little.
+func (c *compilation) progress(elapsed time.Duration) string {
+	const width = 20
+	passed := elapsed.Round(time.Second)
+	if c.total < c.packages || c.packages == 0 {
+		return fmt.Sprintf("  %s: %d packages compiled in %s", c.name, c.packages, passed)
+	}
+	full := width * c.packages / c.total
+	left := elapsed * time.Duration(c.total-c.packages) / time.Duration(c.packages)
+	return fmt.Sprintf("  %s: [%s%s] %d of %d packages in %s, about %s left",
+		c.name, strings.Repeat("#", full), strings.Repeat(".", width-full), c.packages, c.total, passed, left.Round(10*time.Second))
 }
 
 // isBuilt says whether all of it is there, and notes that somebody needs it.

@@ -27,4 +27,8 @@ func TestCompilation(t *testing.T) {
 	if want := "  tool: 3 packages compiled in 0s\n"; out.String() != want {
 		t.Errorf("got %q, want %q", &out, want)
 	}
+	c.total = 12
+	if got, want := c.progress(time.Minute), "  tool: [######..............] 4 of 12 packages in 1m0s, about 2m0s left"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
