@@ -112,21 +112,28 @@ func (r systemRoot) keeps(when string) {
 
 // TestPackages installs a package, upgrades it while its program runs, removes it and, with dpkg, purges it.
 func TestPackages(t *testing.T) {
+	program := nfpm(t)
 	const try = "systemctl try-restart solutionctl-registry.service solutionctl-host.service solutionctl-console.service\n"
 	input := newInput(t)
-	old, next := makeRelease(t, input, "0.1.0"), makeRelease(t, input, "0.2.0")
+	old, next := makeRelease(t, program, input, "0.1.0"), makeRelease(t, program, input, "0.2.0")
 	for _, manager := range []struct {
 		name, remedy, suffix    string
 		install, upgrade, erase []string
 		purge                   []string
 	}{
 		{
-			"dpkg", "", ".deb", []string{"dpkg", "--force-depends", "--root", "@", "--install"}, []string{"dpkg", "--root", "@", "--install"},
-			[]string{"dpkg", "--root", "@", "--remove", name}, []string{"dpkg", "--root", "@", "--purge", name},
+			"dpkg", "", ".deb",
+			[]string{"dpkg", "--force-depends", "--root", "@", "--install"},
+			[]string{"dpkg", "--root", "@", "--install"},
+			[]string{"dpkg", "--root", "@", "--remove", name},
+			[]string{"dpkg", "--root", "@", "--purge", name},
 		},
 		{
-			"rpm", "apt-get install rpm", ".rpm", []string{"rpm", "--root", "@", "--nodeps", "--install"}, []string{"rpm", "--root", "@", "--nodeps", "--upgrade"},
-			[]string{"rpm", "--root", "@", "--nodeps", "--erase", name}, nil,
+			"rpm", "apt-get install rpm", ".rpm",
+			[]string{"rpm", "--root", "@", "--nodeps", "--install"},
+			[]string{"rpm", "--root", "@", "--nodeps", "--upgrade"},
+			[]string{"rpm", "--root", "@", "--nodeps", "--erase", name},
+			nil,
 		},
 	} {
 		t.Run(manager.name, func(t *testing.T) {
@@ -183,7 +190,8 @@ func TestPackages(t *testing.T) {
 
 // TestLintian lets lintian judge the deb.
 func TestLintian(t *testing.T) {
-	dir := makeRelease(t, newInput(t), "0.1.0")
+	program := nfpm(t)
+	dir := makeRelease(t, program, newInput(t), "0.1.0")
 	tool(t, "lintian", "apt-get install lintian")
 	cmd := exec.CommandContext(t.Context(), "lintian", "--allow-root", "--fail-on", "error,warning", "--suppress-tags", "bad-whatis-entry,manpage-has-errors-from-man",
 		filepath.Join(dir, "solutionctl_0.1.0_amd64.deb"))

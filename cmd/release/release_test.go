@@ -101,10 +101,10 @@ func tool(t *testing.T, program, remedy string) string {
 	return ""
 }
 
-func makeRelease(t *testing.T, input, version string, more ...string) string {
+func makeRelease(t *testing.T, nfpm, input, version string, more ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	args := append([]string{"-version", version, "-created", "1700000000", "-commit", "c0ffee", "-nfpm", nfpm(t)}, more...)
+	args := append([]string{"-version", version, "-created", "1700000000", "-commit", "c0ffee", "-nfpm", nfpm}, more...)
 	if err := run(context.Background(), append(args, input, dir), io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -112,8 +112,9 @@ func makeRelease(t *testing.T, input, version string, more ...string) string {
 }
 
 func TestSameBytes(t *testing.T) {
+	program := nfpm(t)
 	input := newInput(t)
-	one, two := makeRelease(t, input, "0.1.0"), makeRelease(t, input, "0.1.0")
+	one, two := makeRelease(t, program, input, "0.1.0"), makeRelease(t, program, input, "0.1.0")
 	var names []string
 	entries, err := os.ReadDir(one)
 	if err != nil {
@@ -139,6 +140,7 @@ func TestSameBytes(t *testing.T) {
 // TestSignatures checks that SHA256SUMS has every file, and that it and the provenance are signed by the key. That cosign accepts
 // signatures of this form is tested in package sign.
 func TestSignatures(t *testing.T) {
+	program := nfpm(t)
 	pair, err := key.Generate([]byte("secret"))
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +148,7 @@ func TestSignatures(t *testing.T) {
 	keyFile := filepath.Join(t.TempDir(), "release.key")
 	writeFile(t, keyFile, string(pair.Private), 0o600)
 	t.Setenv("SOLUTIONCTL_PASSWORD", "secret")
-	dir := makeRelease(t, newInput(t), "0.1.0", "-key", keyFile)
+	dir := makeRelease(t, program, newInput(t), "0.1.0", "-key", keyFile)
 	check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "SHA256SUMS")
 	check.Dir = dir
 	out, err := check.Output()
@@ -154,9 +156,9 @@ func TestSignatures(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	read := func(name string) []byte {
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
+		data, failure := os.ReadFile(filepath.Join(dir, name))
+		if failure != nil {
+			t.Fatal(failure)
 		}
 		return data
 	}
@@ -196,8 +198,10 @@ func TestArchives(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := []string{"CHANGELOG.md", "LICENSE", "completions/bash/solutionctl", "completions/fish/solutionctl.fish", "completions/zsh/_solutionctl",
-		"man/man1/solutionctl.1", "solutionctl", "systemd/solutionctl-registry.service"}
+	want := []string{
+		"CHANGELOG.md", "LICENSE", "completions/bash/solutionctl", "completions/fish/solutionctl.fish", "completions/zsh/_solutionctl",
+		"man/man1/solutionctl.1", "solutionctl", "systemd/solutionctl-registry.service",
+	}
 	if diff := cmp.Diff(want, tarNames(t, filepath.Join(r.dir, "solutionctl-0.1.0-linux-amd64.tar.gz"), "solutionctl-0.1.0-linux-amd64/")); diff != "" {
 		t.Error(diff)
 	}
