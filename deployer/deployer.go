@@ -21,6 +21,7 @@ package deployer
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/apps"
@@ -85,14 +86,35 @@ const clusterLock = cluster.ClusterLock
 // lockOf protects what is deployed in a namespace; "" stands for the cluster.
 func lockOf(namespace string) string { return cluster.LockOf(namespace) }
 
-// Locked runs work under locks: every write with its context is preceded by a look at them.
+// Locked runs work under locks: every write with its context is preceded by a look at them. Work that ends what they protect
+// calls [cluster.DiscardLocks].
 func (d *Deployer) Locked(ctx context.Context, work func(context.Context) error, names ...string) (err error) {
 	locks, err := d.Cluster.LockAll(ctx, names, cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink, Ended: d.Ended})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, locks.Release(ctx)) }()
-	return work(cluster.WithGuard(ctx, locks))
+	if err = work(cluster.WithGuard(ctx, locks)); err != nil {
+		d.discardUnneeded(ctx, locks, err)
+	}
+	return err
+}
+
+// discardUnneeded discards locks of namespaces that do not exist, after work that failed: it waited for the lock of an environment that
+// was deleted meanwhile, or was refused before it created one. The locks of a cluster that does not answer stay.
+func (d *Deployer) discardUnneeded(ctx context.Context, locks cluster.Locks, failure error) {
+	if code := report.CodeOf(failure); ctx.Err() != nil || code == report.Unavailable || code == report.Interrupted {
+		return
+	}
+	for _, lock := range locks {
+		namespace, ofNamespace := strings.CutPrefix(lock.Name(), cluster.LockPrefix)
+		if !ofNamespace {
+			continue
+		}
+		if live, err := d.Cluster.GetMetadata(ctx, cluster.NamespaceKind, "", namespace); err == nil && live == nil {
+			lock.Discard()
+		}
+	}
 }
 
 // ConfigureMonitoring is [site.Site.Configure] under the lock of the cluster. A dry run takes none: a lock is a change, too.

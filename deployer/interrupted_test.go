@@ -450,6 +450,7 @@ func TestPurge(t *testing.T) {
 		t.Errorf("%+v, %v", planned, err)
 	}
 	b.Deleted("ConfigMap", "shop-system", "mine")
+	b.Server.Put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: loader, namespace: solutionctl-system, labels: {app.kubernetes.io/managed-by: solutionctl}}}`)
 	for number := 1; ; number++ {
 		mend := endingAt(b, number)
 		_, err := purge(t.Context(), b.Connect(), deployer.Options{})

@@ -99,7 +99,7 @@ var life = []step{
 	{
 		name: "env delete", tells: []string{"delete Namespace site", "delete Namespace annex"},
 		run:     deleteSite(deployer.RefuseData),
-		records: "1.1.0 active, none here; cluster: activate 1.1.0", gone: []string{"Namespace site", "Namespace annex"},
+		records: "1.1.0 active, none here; cluster: activate 1.1.0", gone: []string{"Namespace site", "Namespace annex", "Lease solutionctl-system/env-site", "Lease solutionctl-system/env-annex"},
 	},
 	{
 		name: "deactivate", tells: []string{"delete " + clocks}, records: "none active, none here; cluster: deactivate", gone: []string{clocks},

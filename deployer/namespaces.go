@@ -143,11 +143,32 @@ func (d *Deployer) DeleteEnvironment(ctx context.Context, o DeleteEnvironmentOpt
 	case failure != nil || !gone:
 		return nil, cmp.Or(failure, err)
 	case len(left) == 0: // the command was run before, perhaps by somebody who was interrupted
+		if failure = d.discardLock(ctx, o, namespace); failure != nil {
+			return nil, failure
+		}
 		return d.deletedBefore(ctx, o, err)
 	}
 	return d.perform(ctx, o.Options, []string{lockOf(namespace)}, func(ctx context.Context) (*task, error) {
 		return d.planCleanup(ctx, o, left)
 	})
+}
+
+// discardLock deletes the Lease of a namespace that is gone, which stays when a deletion was interrupted at its end or did not wait.
+func (d *Deployer) discardLock(ctx context.Context, o DeleteEnvironmentOptions, namespace string) error {
+	if o.DryRun || len(validation.IsDNS1123Label(namespace)) > 0 {
+		return nil
+	}
+	lease, err := d.Cluster.GetMetadata(ctx, cluster.LeaseKind, cluster.SystemNamespace, lockOf(namespace))
+	if report.CodeOf(err) == report.Forbidden {
+		return nil
+	}
+	if err != nil || lease == nil {
+		return err
+	}
+	return d.Locked(ctx, func(ctx context.Context) error {
+		cluster.DiscardLocks(ctx)
+		return nil
+	}, lockOf(namespace))
 }
 
 // deletedBefore tells that there is nothing to delete, and what is there, in case that it was meant.
@@ -182,7 +203,7 @@ func (d *Deployer) leftBehind(ctx context.Context, namespace string) (left []*en
 }
 
 func (d *Deployer) planCleanup(ctx context.Context, o DeleteEnvironmentOptions, states []*engine.State) (*task, error) {
-	t := &task{Operation: schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment, Namespace: o.Namespace}}
+	t := &task{Operation: schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment, Namespace: o.Namespace}, ends: true}
 	return t, d.planForgetting(ctx, t, o, states)
 }
 
@@ -225,7 +246,7 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 	if err = o.inUse(usage, others); err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment, Namespace: o.Namespace}}
+	t := &task{Operation: schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment, Namespace: o.Namespace}, ends: true}
 	catalog, err := d.imported(ctx, t)
 	if err != nil {
 		return nil, err

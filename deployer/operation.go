@@ -95,6 +95,7 @@ type task struct {
 	records       []schema.Change      // what before and after change in the shared documents
 	needs         []cluster.Permission // what before takes
 	gone          []departure          // what leaves in the same run
+	ends          bool                 // what the locks protect is gone afterwards
 	// exported may lose data, which was accepted, and go to export before anything else is done.
 	exported []definitions.Scope
 	export   definitions.Export
@@ -130,7 +131,10 @@ func (d *Deployer) perform(ctx context.Context, o Options, locks []string, prepa
 		if done, err = t.settle(o); err != nil {
 			return err
 		}
-		return d.carryOut(ctx, t, o)
+		if err = d.carryOut(ctx, t, o); err == nil && t.ends {
+			cluster.DiscardLocks(ctx)
+		}
+		return err
 	}, locks...)
 	return done, err
 }

@@ -241,6 +241,7 @@ func (d *Deployer) storedObjects(ctx context.Context) ([]*unstructured.Unstructu
 		{cluster.SecretKind, ourNamed(records.ImportsName)},
 		{cluster.ConfigMapKind, ourNamed(records.RegistryName)},
 		{cluster.ConfigMapKind, ourNamed(records.MonitoringName)},
+		{cluster.ConfigMapKind, ourNamed(records.LoaderName)},
 		{cluster.LeaseKind, isLock},
 	} {
 		first := len(stored)

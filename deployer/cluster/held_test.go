@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
@@ -258,6 +259,124 @@ func TestKeep(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestDiscard: the Lease of a lock goes with what it protects, and only while it is ours.
+func TestDiscard(t *testing.T) {
+	t.Parallel()
+	jane, bob := LockOptions{Identity: "jane@host", Duration: time.Second}, LockOptions{Identity: "bob@host", Duration: time.Second, Wait: time.Minute}
+	t.Run("nobody waits", func(t *testing.T) {
+		t.Parallel()
+		s, c := connected(t)
+		l, err := c.Lock(t.Context(), "env-shop", jane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Discard()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := l.Release(ended); err != nil || leaseIn(s) != "none" {
+			t.Errorf("%v, %s", err, leaseIn(s))
+		}
+	})
+	t.Run("somebody waits", func(t *testing.T) {
+		t.Parallel()
+		s, c := connected(t)
+		l, err := c.Lock(t.Context(), "env-shop", jane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorder := &report.Recorder{}
+		bob := bob
+		bob.Sink = recorder
+		got := make(chan error)
+		go func() {
+			second, err := c.Lock(t.Context(), "env-shop", bob)
+			if err == nil {
+				err = second.Check()
+			}
+			got <- err
+		}()
+		until(t, "somebody waits", func() bool { return len(recorder.Events()) > 0 })
+		l.Discard()
+		if err := errors.Join(l.Release(t.Context()), <-got); err != nil || leaseIn(s) != "bob@host 1 1s" {
+			t.Errorf("%v, %s", err, leaseIn(s))
+		}
+	})
+	t.Run("it is renewed while it goes", func(t *testing.T) {
+		t.Parallel()
+		s, c := connected(t)
+		l, err := c.Lock(t.Context(), "env-shop", jane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		once(s, method(http.MethodDelete), func(w http.ResponseWriter, r *http.Request) {
+			s.Put(t, heldBy(l.identity)) // by a renewal of which nobody waited for the answer
+			s.ServeHTTP(w, r)
+		})
+		l.Discard()
+		if err := l.Release(t.Context()); err != nil || leaseIn(s) != "none" {
+			t.Errorf("%v, %s", err, leaseIn(s))
+		}
+	})
+	t.Run("somebody takes it before it goes", func(t *testing.T) {
+		t.Parallel()
+		s, c := connected(t)
+		l, err := c.Lock(t.Context(), "env-shop", jane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		once(s, method(http.MethodDelete), func(w http.ResponseWriter, r *http.Request) {
+			s.Put(t, heldBy("bob@host X"))
+			s.ServeHTTP(w, r)
+		})
+		l.Discard()
+		if err := l.Release(t.Context()); err != nil || leaseIn(s) != "bob@host 7 15s" {
+			t.Errorf("%v, %s", err, leaseIn(s))
+		}
+	})
+	t.Run("without the right to delete it", func(t *testing.T) {
+		t.Parallel()
+		s, c := connected(t)
+		once(s, method(http.MethodDelete), fails(apierrors.NewForbidden(LeaseKind.GroupVersion().WithResource("leases").GroupResource(), "env-shop",
+			errors.New(`User "jane" cannot delete resource "leases" in API group "coordination.k8s.io" in the namespace "solutionctl-system"`))))
+		l, err := c.Lock(t.Context(), "env-shop", jane)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Discard()
+		if err := l.Release(t.Context()); err != nil || leaseIn(s) != " 1 1s" {
+			t.Errorf("%v, %s", err, leaseIn(s))
+		}
+	})
+}
+
+// TestDiscardTogether: processes that delete the Lease after their work never work at the same time as another one.
+func TestDiscardTogether(t *testing.T) {
+	t.Parallel()
+	s, c := connected(t)
+	var working, done atomic.Int32
+	var group errgroup.Group
+	const people = 8
+	for i := range people {
+		group.Go(func() error {
+			l, err := c.Lock(t.Context(), "env-shop", LockOptions{Identity: fmt.Sprintf("person-%d@host", i), Wait: time.Hour})
+			if err != nil {
+				return err
+			}
+			if working.Add(1) != 1 {
+				t.Error("two work at the same time")
+			}
+			_, err = c.Create(WithGuard(t.Context(), l), parsed(t, config(fmt.Sprintf("of-%d", i), "1")), WriteOptions{})
+			working.Add(-1)
+			done.Add(1)
+			l.Discard()
+			return errors.Join(err, l.Release(t.Context()))
+		})
+	}
+	if err := group.Wait(); err != nil || done.Load() != people || leaseIn(s) != "none" {
+		t.Errorf("%v, %d done, %s", err, done.Load(), leaseIn(s))
+	}
 }
 
 // TestLockAllOrNone: several locks are taken in the order of their names, each once; whoever does not get all has none.

@@ -55,6 +55,7 @@ type Lock struct {
 	stop     context.CancelFunc
 	stopped  chan struct{}
 	released bool
+	discard  bool                       // Release deletes the Lease
 	lease    *unstructured.Unstructured // as last written; belongs to renew until stopped is closed
 }
 
@@ -101,8 +102,15 @@ var (
 )
 
 // Token is a number that grows whenever the lock changes hands: what was written with a smaller one is from somebody who
-// lost the lock.
+// lost the lock. It starts again when the Lease was deleted, see [Lock.Discard].
 func (l *Lock) Token() int64 { return l.token }
+
+// Name is the name of the lock.
+func (l *Lock) Name() string { return l.name }
+
+// Discard makes Release delete the Lease, because what the lock protects is gone. A process that waits for the lock creates
+// the Lease again. Without the permission to delete it, the Lease stays and is free.
+func (l *Lock) Discard() { l.discard = true }
 
 // Release gives the lock back and stops renewing it. It works even when ctx has ended; it may be called twice.
 func (l *Lock) Release(ctx context.Context) error {
@@ -121,12 +129,10 @@ func (l *Lock) Release(ctx context.Context) error {
 	return nil // it runs out by itself
 }
 
-// giveBack says in the Lease that nobody holds it, if that is still us.
+// giveBack says in the Lease that nobody holds it, or deletes it, if that is still us.
 func (l *Lock) giveBack(ctx context.Context) error {
 	for lease := l.lease; lease != nil && holder(lease) == l.identity; {
-		spec := specOf(lease)
-		spec["holderIdentity"] = ""
-		_, err := l.write(ctx, lease, spec)
+		err := l.free(ctx, lease)
 		if !errors.Is(err, ErrChanged) {
 			return err
 		}
@@ -136,6 +142,25 @@ func (l *Lock) giveBack(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// free deletes the Lease that was read where it is not needed any more, or else removes its holder. Both fail with [ErrChanged]
+// when it is no longer in that state.
+func (l *Lock) free(ctx context.Context, lease *unstructured.Unstructured) error {
+	if l.discard {
+		r, err := l.cluster.deleteRequest(ctx, lease, DeleteOptions{})
+		if err != nil {
+			return err
+		}
+		r.write = false // see write
+		if err = l.cluster.deleteObject(ctx, r); report.CodeOf(err) != report.Forbidden {
+			return err
+		}
+	}
+	spec := specOf(lease)
+	spec["holderIdentity"] = ""
+	_, err := l.write(ctx, lease, spec)
+	return err
 }
 
 // margin is the time before the end of its lease at which a holder stops writing: for a request that is on its way, and

@@ -152,6 +152,18 @@ func (l Locks) Check() error {
 	return nil
 }
 
+// DiscardLocks discards the locks of the last [WithGuard] of a context, see [Lock.Discard].
+func DiscardLocks(ctx context.Context) {
+	all := guards(ctx)
+	if len(all) == 0 {
+		return
+	}
+	locks, _ := all[len(all)-1].(Locks)
+	for _, lock := range locks {
+		lock.Discard()
+	}
+}
+
 // Release gives all locks back, like [Lock.Release].
 func (l Locks) Release(ctx context.Context) error {
 	var group errgroup.Group

@@ -369,13 +369,22 @@ type DeleteOptions struct {
 // that state, too, else the error is [ErrChanged]. That it is gone already is no error, and so is that it stays until its
 // finalizers are served.
 func (c *Cluster) Delete(ctx context.Context, object *unstructured.Unstructured, o DeleteOptions) error {
+	r, err := c.deleteRequest(ctx, object, o)
+	if err != nil {
+		return unlessNoKind(err)
+	}
+	return c.deleteObject(ctx, r)
+}
+
+// deleteRequest describes the deletion of the object that was read.
+func (c *Cluster) deleteRequest(ctx context.Context, object *unstructured.Unstructured, o DeleteOptions) (request, error) {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	if uid == "" {
-		return fmt.Errorf("delete %s: it was not read before", NameOf(object))
+		return request{}, fmt.Errorf("delete %s: it was not read before", NameOf(object))
 	}
 	r, err := c.writeRequest(ctx, "delete", http.MethodDelete, object, WriteOptions{DryRun: o.DryRun})
 	if err != nil {
-		return unlessNoKind(err)
+		return request{}, err
 	}
 	options := metav1.DeleteOptions{
 		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
@@ -390,10 +399,13 @@ func (c *Cluster) Delete(ctx context.Context, object *unstructured.Unstructured,
 	if o.Propagation != "" {
 		options.PropagationPolicy = &o.Propagation
 	}
-	if r.body, err = json.Marshal(options); err != nil {
-		return err
-	}
-	_, _, err = c.do(ctx, r)
+	r.body, err = json.Marshal(options)
+	return r, err
+}
+
+// deleteObject sends a deletion. That the object is gone already is no error.
+func (c *Cluster) deleteObject(ctx context.Context, r request) error {
+	_, _, err := c.do(ctx, r)
 	if apierrors.IsNotFound(err) && !errors.Is(err, ErrNoKind) {
 		return nil
 	}

@@ -352,7 +352,11 @@ func (f *follower) end(ctx context.Context, progress *schema.LoadProgress) (*sch
 func (f *follower) keepOn(ctx context.Context) error {
 	err := f.Deployer.Locked(ctx, func(ctx context.Context) error {
 		last, _, err := readProgress(ctx, f.Deployer.Cluster)
-		if err != nil || last == nil || last.Run != f.run || stopped(last) {
+		if err == nil && last != nil && stopped(last) {
+			cluster.DiscardLocks(ctx)
+			return nil
+		}
+		if err != nil || last == nil || last.Run != f.run {
 			return err
 		}
 		parameters, err := f.resolve(ctx, f.spec())

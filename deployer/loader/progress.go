@@ -15,6 +15,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -22,7 +23,7 @@ import (
 // ProgressName is the ConfigMap in namespace [cluster.SystemNamespace] that says how far the loader is. Beside the document it has
 // the keys phase, run and ready ("9/10"), for 'kubectl wait --for=jsonpath={.data.phase}=Ready'.
 const (
-	ProgressName = "loader"
+	ProgressName = records.LoaderName
 	progressKey  = "progress.json"
 )
 

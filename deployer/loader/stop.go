@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -49,10 +50,14 @@ func (l *Launcher) Stop(ctx context.Context, o StopOptions) (*schema.LoaderPlan,
 	config.LockWait = max(config.LockWait, timeToStop) // for those of a pod that was killed, too
 	l = &Launcher{Deployer: deployer.New(config), Configuration: l.Configuration}
 	return &plan, l.Deployer.Locked(ctx, func(ctx context.Context) error {
-		if err := l.stop(ctx); err != nil || !o.Prune {
-			return err
+		err := l.stop(ctx)
+		if err == nil && o.Prune {
+			err = l.leave(ctx, &plan, false)
 		}
-		return l.leave(ctx, &plan, false)
+		if err == nil {
+			cluster.DiscardLocks(ctx)
+		}
+		return err
 	}, lockName)
 }
 

@@ -56,7 +56,7 @@ func (b bed) isStopped(t *testing.T, end ended) {
 	if text != string(schema.LoadInterrupted) {
 		t.Errorf("the phase is %s", text)
 	}
-	for _, kind := range []string{"Job", "CronJob", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"} {
+	for _, kind := range []string{"Job", "CronJob", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Lease"} {
 		if strings.Contains(b.names(kind), "loader") {
 			t.Errorf("left behind is %s %s", kind, b.names(kind))
 		}

@@ -26,6 +26,8 @@ const (
 	registryKey  = "registry.json"
 	// MonitoringName is the ConfigMap that says what the monitoring of the site looks for.
 	MonitoringName = "monitoring"
+	// LoaderName is the ConfigMap with the progress of the loader.
+	LoaderName = "loader"
 	monitoringKey  = "monitoring.json"
 )
 

@@ -33,6 +33,11 @@ func Lock() []cluster.Permission {
 	return on("coordination.k8s.io", "leases", cluster.SystemNamespace, "get", "create", "update")
 }
 
+// DeleteLocks returns the permission to delete the locks of environments that are deleted. Without it they stay.
+func DeleteLocks() []cluster.Permission {
+	return on("coordination.k8s.io", "leases", cluster.SystemNamespace, "delete")
+}
+
 // ReadRecords returns the permissions to read what is deployed and imported.
 func ReadRecords() []cluster.Permission {
 	return on("", "secrets", cluster.SystemNamespace, "get", "list")
@@ -204,7 +209,7 @@ func Needs(namespaces []string) []Need {
 		{"look", "status, history, plan and diff", Read()},
 		{"import", "import and unimport", Import()},
 		{"activate", "activate and deactivate", slices.Concat(change, Definitions())},
-		{"environments", "env create and env delete", slices.Concat(change, Namespaces(), Environment(""))},
+		{"environments", "env create and env delete", slices.Concat(change, DeleteLocks(), Namespaces(), Environment(""))},
 	}
 	deploy := slices.Concat(change, Environment(""))
 	for _, namespace := range namespaces {

@@ -85,7 +85,7 @@ func (g *Grants) installers(ctx context.Context, c *cluster.Cluster, o RolesOpti
 	roles := []rbacv1.ClusterRole{
 		newRole("ClusterRole", installer, "", s.wide),
 		newRole("ClusterRole", installer+"-environment", "", s.here),
-		newRole("Role", installer, cluster.SystemNamespace, slices.Concat(WriteRecords(), ReadSite(), Lock())),
+		newRole("Role", installer, cluster.SystemNamespace, slices.Concat(WriteRecords(), ReadSite(), Lock(), DeleteLocks())),
 		newRole("Role", installer, metalk8s.SolutionsNamespace, WithSolutions("get", "update")),
 		newRole("ClusterRole", applications, "", append(Applications(render.ApplicationsName(o.Solution)), s.kinds...)),
 	}

@@ -45,7 +45,7 @@ solutionctl-system and metalk8s-solutions.
 
 In the whole cluster: environments and CustomResourceDefinitions.`, "ClusterRole", "solutionctl-installer", "", slices.Concat(Namespaces(), Environment(""), Claims(), Definitions())},
 			{"In the namespaces of environments: the objects of Solutions. Bind it in each of them.", "ClusterRole", "solutionctl-installer-environment", "", Objects("")},
-			{"Records of deployments, and locks.", "Role", "solutionctl-installer", system, slices.Concat(WriteRecords(), ReadSite(), Lock())},
+			{"Records of deployments, and locks.", "Role", "solutionctl-installer", system, slices.Concat(WriteRecords(), ReadSite(), Lock(), DeleteLocks())},
 			{"The versions of Solutions that MetalK8s lists.", "Role", "solutionctl-installer", solutions, WithSolutions("get", "update")},
 		}},
 		{"solution.yaml", []Role{

@@ -58,6 +58,7 @@ func TestShippedRolesSuffice(t *testing.T) {
 		{"carry out a plan", "installer.yaml", rights.Plan(true)},
 		{"change an environment", "installer.yaml", rights.Change("site")},
 		{"create an environment", "installer.yaml", rights.CreateNamespace("site", false)},
+		{"delete an environment", "installer.yaml", slices.Concat(rights.Namespaces(), rights.DeleteLocks())},
 		{"activate", "installer.yaml", slices.Concat(rights.Lock(), rights.WriteRecords(), rights.Definitions())},
 		{"deploy an operator", "installer.yaml", rights.Objects("site")},
 	} {
