@@ -27,8 +27,8 @@ const (
 	// MonitoringName is the ConfigMap that says what the monitoring of the site looks for.
 	MonitoringName = "monitoring"
 	// LoaderName is the ConfigMap with the progress of the loader.
-	LoaderName = "loader"
-	monitoringKey  = "monitoring.json"
+	LoaderName    = "loader"
+	monitoringKey = "monitoring.json"
 )
 
 // Catalog lists the versions that were imported into a cluster. Only these can be activated and added.

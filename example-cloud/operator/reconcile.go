@@ -201,7 +201,8 @@ func (r *reconciler) deployment(resource *unstructured.Unstructured, name string
 	return map[string]any{
 		"selector": map[string]any{"matchLabels": labels},
 		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
-			"automountServiceAccountToken": false,
+			"automountServiceAccountToken":  false,
+			"terminationGracePeriodSeconds": int64(60), // it serves until no node leads requests to it: service/serve.go
 			"containers": []any{map[string]any{
 				"name": r.kind.service, "image": r.image, "args": []any{r.kind.service}, "env": env,
 				"resources": map[string]any{"requests": map[string]any{"cpu": "10m", "memory": "16Mi"}},

@@ -10,11 +10,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 )
 
 func main() {
@@ -37,11 +36,9 @@ func run(ctx context.Context, args []string, getenv func(string) string) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Addr: ":8080", Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	finished := make(chan error, 1)
-	context.AfterFunc(ctx, func() { finished <- server.Shutdown(context.WithoutCancel(ctx)) })
-	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", ":8080")
+	if err != nil {
 		return err
 	}
-	return <-finished // of the requests that it has begun: ListenAndServe does not wait for them
+	return serve(ctx, listener, handler)
 }
