@@ -23,7 +23,8 @@ type LockOptions struct {
 	Wait     time.Duration // for how long to wait for somebody else to finish
 	Duration time.Duration // for how long a holder that is silent keeps the lock, in whole seconds; 0 means 15
 	Sink     report.Sink   // told who is waited for; nil is that of the cluster
-	// Ended, if it is set, is asked about a holder, user@host: a process that has certainly ended keeps nobody waiting.
+	// Ended, if it is set, is asked about a holder, user@host: a process that has certainly ended keeps nobody waiting. Processes of
+	// this host need no such question: see [Lock].
 	Ended func(ctx context.Context, holder string) bool
 	free  bool // take it only when nobody has it
 	// meanwhile is called each time before somebody who waits looks again.
@@ -36,12 +37,18 @@ const leaseDuration = 15 * time.Second
 // pollInterval is the time between two looks of somebody who waits.
 const pollInterval = 500 * time.Millisecond
 
+// settleTime is for how long a process must have ended before its lock is taken: its last requests have been carried out by then, or were
+// given up by the API server, because their connection was closed.
+const settleTime = pollInterval
+
 // Lock keeps two people from changing the same things at once. It is a Lease in [SystemNamespace] that is renewed in the
 // background until it is released or its context ends.
 //
 // A process that was stopped, or whose machine slept, may come back after others took the lock over. Before it writes
 // anything it finds that its own promise has run out on the boot clock, which goes on meanwhile: that is what Check is
-// for. A lock that somebody else had since stays lost. One that nobody touched is ours again as soon as it is renewed: the API
+// for. The Lease names the process of its holder: one of this host that has ended keeps others waiting no longer than a moment.
+//
+// A lock that somebody else had since stays lost. One that nobody touched is ours again as soon as it is renewed: the API
 // server may have been away for longer than any promise.
 type Lock struct {
 	cluster  *Cluster
@@ -72,7 +79,7 @@ func (c *Cluster) lock(ctx context.Context, name string, o LockOptions, watch *o
 		o.Sink = c.options.Sink
 	}
 	l := &Lock{
-		cluster: c, name: name, identity: o.Identity + " " + rand.Text()[:8], duration: cmp.Or(o.Duration, leaseDuration),
+		cluster: c, name: name, identity: strings.TrimSpace(o.Identity + " " + rand.Text()[:8] + " " + thisProcess()), duration: cmp.Or(o.Duration, leaseDuration),
 		stopped: make(chan struct{}),
 	}
 	if err := l.acquire(ctx, o, watch); err != nil {
@@ -185,7 +192,7 @@ func (l *Lock) acquire(ctx context.Context, o LockOptions, watch *observer) erro
 		case lease != nil && holder(lease) == l.identity: // taken by an attempt whose answer was lost
 			l.hold(lease, before)
 			return nil
-		case lease == nil || holder(lease) == "" || watch.silence() > promise(lease) || o.Ended != nil && o.Ended(ctx, person(lease)):
+		case lease == nil || holder(lease) == "" || watch.silence() > promise(lease) || watch.settled() || o.Ended != nil && o.Ended(ctx, person(lease)):
 			err = l.take(ctx, lease)
 			if err == nil || !errors.Is(err, ErrChanged) && !errors.Is(err, ErrExists) {
 				return err
@@ -193,7 +200,7 @@ func (l *Lock) acquire(ctx context.Context, o LockOptions, watch *observer) erro
 			continue // somebody was quicker
 		case o.free:
 			return errHeld
-		case watch.alive && bootTime()-watch.started >= o.Wait:
+		case watch.alive && watch.ended == 0 && bootTime()-watch.started >= o.Wait:
 			return l.locked(lease)
 		}
 		watch.announce(o.Sink, l.name, lease)
@@ -336,6 +343,7 @@ type observer struct {
 	version   string        // of the lease when it was last looked at
 	since     time.Duration // when that version was first seen
 	alive     bool          // it has changed while we were looking
+	ended     time.Duration // when the process of its holder was first seen to have ended; 0 while it was not
 	announced bool
 }
 
@@ -343,10 +351,15 @@ func newObserver() *observer { return &observer{started: bootTime()} }
 
 func (o *observer) look(lease *unstructured.Unstructured) {
 	if lease == nil {
-		o.version = ""
+		o.version, o.ended = "", 0
 		return
 	}
 	version := lease.GetResourceVersion()
+	if ended := hasEnded(process(lease)); !ended {
+		o.ended = 0
+	} else if o.ended == 0 || version != o.version {
+		o.ended = bootTime()
+	}
 	if version == o.version {
 		return
 	}
@@ -356,13 +369,19 @@ func (o *observer) look(lease *unstructured.Unstructured) {
 
 func (o *observer) silence() time.Duration { return bootTime() - o.since }
 
+// settled reports whether the process of the holder has ended, and its last requests with it.
+func (o *observer) settled() bool { return o.ended > 0 && bootTime()-o.ended >= settleTime }
+
 func (o *observer) announce(sink report.Sink, name string, lease *unstructured.Unstructured) {
 	state := report.Running
 	if !o.announced {
 		o.announced, state = true, report.Started
 	}
 	note := "held by " + person(lease)
-	if o.silence() > promise(lease)/2 {
+	switch {
+	case o.ended > 0:
+		note += ", whose process has ended"
+	case o.silence() > promise(lease)/2:
 		note += ", who gives no sign of life"
 	}
 	sink.Emit(report.Event{Step: "lock", Name: name, State: state, Note: note})
@@ -386,6 +405,12 @@ func holder(lease *unstructured.Unstructured) string {
 func person(lease *unstructured.Unstructured) string {
 	name, _, _ := strings.Cut(holder(lease), " ")
 	return name
+}
+
+// process is the part of the holder for [hasEnded].
+func process(lease *unstructured.Unstructured) string {
+	all := holder(lease)
+	return all[strings.LastIndexByte(all, ' ')+1:]
 }
 
 func transitions(lease *unstructured.Unstructured) int64 {

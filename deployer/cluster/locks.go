@@ -43,13 +43,16 @@ type Work struct {
 const patienceWithClocks = time.Minute
 
 // Work reads who holds a lock. A holder that has not renewed it for longer than it promised, by the clock of this host and with a minute
-// for the difference between clocks, is none.
+// for the difference between clocks, is none; nor is one whose process on this host has ended.
 func (c *Cluster) Work(ctx context.Context, lock string) (Work, error) {
 	lease, err := c.Get(ctx, LeaseKind, SystemNamespace, lock)
 	if err != nil || lease == nil {
 		return Work{}, err
 	}
 	w := Work{Holder: person(lease)}
+	if hasEnded(process(lease)) {
+		w.Holder = ""
+	}
 	text, _ := specOf(lease)["renewTime"].(string)
 	if w.Renewed, err = time.Parse(time.RFC3339Nano, text); err != nil {
 		return w, nil //nolint:nilerr // nothing says that the holder has ended

@@ -70,7 +70,8 @@ type Held struct {
 	Name   string
 	Person string // user@host
 	Since  time.Time
-	// Promised is until when the holder keeps it without another sign of life, on the holder's clock.
+	// Promised is until when the holder keeps it without another sign of life, on the holder's clock: the last sign of life of a
+	// process of this host that has ended.
 	Promised time.Time
 }
 
@@ -82,9 +83,11 @@ func (c *Cluster) Locks(ctx context.Context) ([]Held, error) {
 			return nil, err
 		}
 		if holder(lease) != "" {
-			held = append(held, Held{
-				Name: lease.GetName(), Person: person(lease), Since: timeIn(lease, "acquireTime"), Promised: timeIn(lease, "renewTime").Add(promise(lease)),
-			})
+			h := Held{Name: lease.GetName(), Person: person(lease), Since: timeIn(lease, "acquireTime"), Promised: timeIn(lease, "renewTime")}
+			if !hasEnded(process(lease)) {
+				h.Promised = h.Promised.Add(promise(lease))
+			}
+			held = append(held, h)
 		}
 	}
 	return held, nil

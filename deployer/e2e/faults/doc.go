@@ -9,5 +9,5 @@
 // What a run begins with is made once by the program itself; later it is brought back object by object, which is proved once to
 // lead to the same cluster and host. Pods count as ready for a minute as soon as they run, so that nobody waits for that.
 //
-// The lock of a killed process is not deleted, it runs out as always; only its term is shortened from 15 seconds to one.
+// The lock of a killed process is not deleted: the run after it finds that the process has ended.
 package faults

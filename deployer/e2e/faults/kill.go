@@ -156,7 +156,7 @@ func (l *Lane) Kill(ctx context.Context, v *Verb, p Point) (result *Result, err 
 		result.Outcome = Unreached
 		return result, nil
 	}
-	if err = l.age(ctx); err != nil {
+	if err = l.noteDead(ctx); err != nil {
 		return nil, err
 	}
 	limited, cancel := context.WithTimeout(ctx, runLimit)

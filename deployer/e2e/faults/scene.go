@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/solutionctl/solutionctl/deployer/loader"
 )
@@ -160,7 +159,7 @@ func (l *Lane) interrupt(ctx context.Context, v *Verb) error {
 	if _, err := l.killAt(ctx, v, Point{Kind: Calls, N: changing[len(changing)/2], After: true}); err != nil {
 		return err
 	}
-	return l.age(ctx)
+	return l.noteDead(ctx)
 }
 
 // clear removes what the last run left beside the base, and begins a new environment.
@@ -277,11 +276,10 @@ func (l *Lane) plant(ctx context.Context, v *Verb) error {
 	return nil
 }
 
-// age lets the locks of a dead process run out within a second of being looked at, instead of 15. It notes whose they are:
-// a run that finds nothing to do takes no lock, and need not wait for that.
-func (l *Lane) age(ctx context.Context) error {
-	leases := l.client.Resource(leaseResource).Namespace(systemNamespace)
-	list, err := leases.List(ctx, metav1.ListOptions{})
+// noteDead notes the holders of the locks that a dead process left: a run that finds nothing to do takes no lock, and need not wait for
+// one.
+func (l *Lane) noteDead(ctx context.Context) error {
+	list, err := l.client.Resource(leaseResource).Namespace(systemNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -291,10 +289,6 @@ func (l *Lane) age(ctx context.Context) error {
 			continue
 		}
 		l.dead[holder] = true
-		_, err := leases.Patch(ctx, lease.GetName(), types.MergePatchType, []byte(`{"spec":{"leaseDurationSeconds":1}}`), metav1.PatchOptions{})
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

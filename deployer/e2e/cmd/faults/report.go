@@ -31,8 +31,8 @@ and after each system call that changes a file. Then the same command runs again
 If a call changes something, other commands follow a killed run as well. One goes back, such as ` + "`rollback`" + ` after ` + "`upgrade`" + `: then no object may
 remain or be lost. ` + "`deploy resume`" + ` is another: then no operation may be pending, unless it refuses to delete custom resources.
 
-The lock of a killed run expires as always; only its term is shortened from 15 seconds to one. [The program](../deployer/e2e/faults) is in
-this repository.
+The lock of a killed run stays. The next run finds that the process of its holder has ended, and takes it.
+[The program](../deployer/e2e/faults) is in this repository.
 
 `
 
