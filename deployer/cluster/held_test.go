@@ -311,7 +311,7 @@ func TestDiscard(t *testing.T) {
 			t.Fatal(err)
 		}
 		once(s, method(http.MethodDelete), func(w http.ResponseWriter, r *http.Request) {
-			s.Put(t, heldBy(l.identity)) // by a renewal of which nobody waited for the answer
+			s.Put(t, heldBy(l.identity)) // by a renewal without an answer
 			s.ServeHTTP(w, r)
 		})
 		l.Discard()

@@ -23,7 +23,7 @@ type LockOptions struct {
 	Wait     time.Duration // for how long to wait for somebody else to finish
 	Duration time.Duration // for how long a holder that is silent keeps the lock, in whole seconds; 0 means 15
 	Sink     report.Sink   // told who is waited for; nil is that of the cluster
-	// Ended, if it is set, is asked about a holder, user@host: a process that has certainly ended keeps nobody waiting. Processes of
+	// Ended, if it is set, is asked about a holder, user@host: a process that has certainly ended keeps no one waiting. Processes of
 	// this host need no such question: see [Lock].
 	Ended func(ctx context.Context, holder string) bool
 	free  bool // take it only when nobody has it
@@ -136,7 +136,7 @@ func (l *Lock) Release(ctx context.Context) error {
 	return nil // it runs out by itself
 }
 
-// giveBack says in the Lease that nobody holds it, or deletes it, if that is still us.
+// giveBack removes the holder from the Lease, or deletes the Lease, while this process holds it.
 func (l *Lock) giveBack(ctx context.Context) error {
 	for lease := l.lease; lease != nil && holder(lease) == l.identity; {
 		err := l.free(ctx, lease)

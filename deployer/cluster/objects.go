@@ -403,7 +403,7 @@ func (c *Cluster) deleteRequest(ctx context.Context, object *unstructured.Unstru
 	return r, err
 }
 
-// deleteObject sends a deletion. That the object is gone already is no error.
+// deleteObject sends a deletion, and accepts that the object is gone already.
 func (c *Cluster) deleteObject(ctx context.Context, r request) error {
 	_, _, err := c.do(ctx, r)
 	if apierrors.IsNotFound(err) && !errors.Is(err, ErrNoKind) {

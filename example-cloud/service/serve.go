@@ -16,7 +16,7 @@ const (
 	gracePeriod = 60 * time.Second
 	// quietTime is the time without requests after which a server is out of the endpoints.
 	quietTime = 5 * time.Second
-	// finishTime is what the last requests get of the grace period; spareTime is left for the process to end.
+	// finishTime is the part of the grace period for the last requests; spareTime is left for the process to end.
 	finishTime = 10 * time.Second
 	spareTime  = 2 * time.Second
 )
