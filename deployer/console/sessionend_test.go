@@ -103,10 +103,14 @@ func TestHangingServer(t *testing.T) {
 			c.get("/")
 			next := c.followNames("/events")
 			away.Store(true)
+			since := time.Now()
 			next("stale")
+			t.Logf("reported after %s", time.Since(since).Round(10*time.Millisecond))
+			since = time.Now()
 			if a := c.get("/"); a.StatusCode != http.StatusOK || !strings.Contains(content(a.body), "Not up to date since 20") {
 				t.Errorf("%d\n%s", a.StatusCode, content(a.body))
 			}
+			t.Logf("another page after %s", time.Since(since).Round(10*time.Millisecond))
 			away.Store(false)
 			next("changed")
 		})
