@@ -30,6 +30,7 @@ type ChartSettings struct {
 	Lookup      chart.LookupFunc
 
 	StandIns bool // random values only look random: for judging a chart, and never for a cluster
+	SkipCRDs bool // leave out the directories crds/, where [Definitions] are read as well
 }
 
 // ChartObjects are a component that is a chart.
@@ -147,6 +148,7 @@ func (r *renderer) renderChart(ctx context.Context, c *schema.Component, cs Char
 	rendering, err := loaded.Render(ctx, chart.Options{
 		Release: c.ReleaseName(), Namespace: r.s.Namespace, Upgrade: cs.Upgrade, Values: chart.MergeValues(values, cs.Values),
 		KubeVersion: cs.KubeVersion, APIVersions: cs.APIVersions, Lookup: cs.Lookup, Memo: cs.Memo, Now: r.s.Now, StandIns: cs.StandIns,
+		SkipCRDs: cs.SkipCRDs,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("component %s of %s: %w", c.Name, r.p.Solution.ID(), err)

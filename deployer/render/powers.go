@@ -92,7 +92,7 @@ func (e *everything) chart(ctx context.Context, c *schema.Component) {
 	}
 	var asked []powers.Lookup
 	found, err := Chart(ctx, e.p, c.Name, e.s, ChartSettings{
-		APIVersions: assumedVersions, StandIns: true,
+		APIVersions: assumedVersions, StandIns: true, SkipCRDs: true,
 		Lookup: func(_ context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
 			asked = append(asked, powers.Lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name})
 			return map[string]any{}, nil

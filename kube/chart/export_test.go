@@ -13,7 +13,7 @@ func (d Document) String() string { return fmt.Sprintf("%d %q", d.Line, d.Text) 
 // Split is split.
 func Split(text string) []Document {
 	var documents []Document
-	for _, d := range split(text) {
+	for d := range split(text) {
 		documents = append(documents, Document{d.line, d.text})
 	}
 	return documents

@@ -34,6 +34,8 @@ type Options struct {
 	// them. That is for judging a chart, and never for a cluster.
 	StandIns bool
 	Now      time.Time // required, but with StandIns
+
+	SkipCRDs bool // leave out the directories crds/: their objects are the same whatever the values, but for subcharts
 }
 
 // Rendering holds the objects of a rendered chart.
@@ -105,8 +107,10 @@ func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 	if m := functions.memory; m != nil {
 		r.Memo, r.Renewed = m.memo(), m.renewed
 	}
-	for _, f := range enabled.Definitions() {
-		texts[f.Name] = string(f.Data)
+	if !o.SkipCRDs {
+		for _, f := range enabled.Definitions() {
+			texts[f.Name] = string(f.Data)
+		}
 	}
 	if err := r.read(texts); err != nil {
 		return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err)
@@ -175,7 +179,7 @@ func (c *Chart) CRDs() ([]Manifest, error) {
 // know, are left out: Helm applies neither.
 func manifests(template, text string, left *int) (list []Manifest, misread []Misread, err error) {
 	crd := strings.Contains(template, "/crds/") && !strings.Contains(template, "/templates/")
-	for _, d := range split(text) {
+	for d := range split(text) {
 		m := Manifest{Template: template, Line: d.line, Text: []byte(d.text), CRD: crd}
 		err := m.decode(left)
 		if err != nil {

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 )
@@ -13,29 +14,31 @@ type document struct {
 
 // split cuts a rendered template as Helm does: where a line begins with ---, whatever follows, as in "---apiVersion: v1" and
 // "--- # comment".
-func split(text string) []document {
-	var documents []document
-	line, counted := 1, 0
-	add := func(from, to int) {
-		piece := strings.TrimLeftFunc(text[from:to], unicode.IsSpace)
-		if piece == "" {
-			return
+func split(text string) iter.Seq[document] {
+	return func(yield func(document) bool) {
+		line, counted := 1, 0
+		cutOut := func(from, to int) (goOn bool) {
+			piece := strings.TrimLeftFunc(text[from:to], unicode.IsSpace)
+			if piece == "" {
+				return true
+			}
+			line += strings.Count(text[counted:to-len(piece)], "\n")
+			counted = to - len(piece)
+			return yield(document{line, piece})
 		}
-		line += strings.Count(text[counted:to-len(piece)], "\n")
-		counted = to - len(piece)
-		documents = append(documents, document{line, piece})
+		from := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
+		cut := from
+		if !strings.HasPrefix(text[from:], "---") {
+			cut = nextSeparator(text, from)
+		}
+		for ; cut < len(text); cut = nextSeparator(text, from) {
+			if !cutOut(from, cut) {
+				return
+			}
+			from = len(text) - len(strings.TrimLeft(text[cut+len("---"):], " \t"))
+		}
+		cutOut(from, len(text))
 	}
-	from := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
-	cut := from
-	if !strings.HasPrefix(text[from:], "---") {
-		cut = nextSeparator(text, from)
-	}
-	for ; cut < len(text); cut = nextSeparator(text, from) {
-		add(from, cut)
-		from = len(text) - len(strings.TrimLeft(text[cut+len("---"):], " \t"))
-	}
-	add(from, len(text))
-	return documents
 }
 
 // nextSeparator is where the next line begins with ---, or the end.

@@ -191,7 +191,7 @@ func TestSummarizeMany(t *testing.T) {
 	if len(lines) != 12 || !strings.HasPrefix(lines[0], "be refused") {
 		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
 	}
-	if want := "… and 20 more kinds of powers: see solutionctl inspect --powers -o json"; lines[11] != want {
+	if want := "redirect-traffic of reach cluster, starve-or-preempt of reach cluster, delete-others of reach cluster and 17 more: see solutionctl inspect --powers -o json"; lines[11] != want {
 		t.Errorf("the last line is %q, want %q", lines[11], want)
 	}
 }

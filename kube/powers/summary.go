@@ -16,7 +16,7 @@ const maxLines = 12
 
 // Summarize says powers for people, in at most twelve lines: what can be done, by which object and for whom, the widest reach first.
 // Objects with the same power and subject share a line with their number. When that is more than a person reads, the subjects of
-// one power share a line; the last line counts what is left out.
+// one power share a line, and the last line names the powers that are left without their objects.
 func Summarize(powers []schema.Power) []string {
 	var groups [][]schema.Power
 	for _, key := range []func(schema.Power) string{exactly, bySubject, byName} {
@@ -24,17 +24,19 @@ func Summarize(powers []schema.Power) []string {
 			break
 		}
 	}
-	left := 0
+	var left []string
 	if len(groups) > maxLines {
-		left = len(groups) - maxLines + 1
+		for _, g := range groups[maxLines-1:] {
+			left = append(left, phrase(g[0]))
+		}
 		groups = groups[:maxLines-1]
 	}
 	lines := make([]string, 0, maxLines)
 	for _, g := range groups {
 		lines = append(lines, line(g))
 	}
-	if left > 0 {
-		lines = append(lines, fmt.Sprintf("… and %d more kinds of powers: see solutionctl inspect --powers -o json", left))
+	if len(left) > 0 {
+		lines = append(lines, enumerateFew(left)+": see solutionctl inspect --powers -o json")
 	}
 	return lines
 }
