@@ -13,7 +13,7 @@ import (
 
 const diagrams = "../../docs/diagrams"
 
-// typed is what somebody types in a diagram.
+// typed finds the commands in a diagram.
 var typed = regexp.MustCompile(`: solutionctl ([^\n]+)`)
 
 // TestDiagramsTypeCommands makes sure that the commands in the diagrams exist, with their flags and number of arguments.

@@ -18,7 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// initResult is what `solutionctl init --from` has made.
+// initResult describes the project that `solutionctl init --from` made.
 type initResult struct {
 	Directory  string               `json:"directory"`
 	Files      []string             `json:"files"`

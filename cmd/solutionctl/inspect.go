@@ -142,7 +142,7 @@ func archivePathArgument(args []string) string {
 	return path.Clean(strings.TrimLeft(args[1], "/"))
 }
 
-// inspection is what is in an archive, and in which order it is brought up.
+// inspection describes an archive: its content, and the order in which components start.
 type inspection struct {
 	*archive.Description
 	Components *schema.ComponentGraph `json:"components,omitempty"`

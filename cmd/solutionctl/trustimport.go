@@ -48,7 +48,7 @@ replace the store: its keys, its policy and the root key. So can an administrato
 	return cmd
 }
 
-// trustChange is what changes in a trust store.
+// trustChange lists the changes of a trust store.
 type trustChange struct {
 	Serial  int64    `json:"serial,omitempty"` // of the revocation list
 	Changes []string `json:"changes"`

@@ -35,7 +35,7 @@ type Options struct {
 	StandIns bool
 	Now      time.Time // required, but with StandIns
 
-	SkipCRDs bool // leave out the directories crds/: their objects are the same whatever the values, but for subcharts
+	SkipCRDs bool // leave out the directories crds/: their objects are the same whatever the values, except for subcharts
 }
 
 // Rendering holds the objects of a rendered chart.

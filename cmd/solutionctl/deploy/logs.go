@@ -80,7 +80,7 @@ func (c *logsView) run(ctx context.Context) error {
 	return reader.Run(ctx, c.o)
 }
 
-// logStyles are the colours by which pods are told apart.
+// logStyles are the colours that distinguish pods.
 var logStyles = []console.Style{console.Cyan, console.Green, console.Yellow, console.Faint}
 
 func printLogLine(w *console.Stream, l schema.LogLine) error {
