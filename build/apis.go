@@ -51,7 +51,7 @@ func isManifest(name string) bool {
 		slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
-// apisIn returns what adds to the API of a cluster in a manifest, and the lists in it, which may hold it.
+// apisIn returns the objects of a manifest, and of lists in it, that extend the API of a cluster.
 func (p *Plan) apisIn(ctx context.Context, file iso.File) ([]powers.Object, error) {
 	r, err := p.content[file.Key].Open(ctx, 0)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestArchiveHoldsTheProject(t *testing.T) {
 	}
 }
 
-// What readers of ISO 9660 would lose is named, unless it is what editors and version control leave everywhere.
+// Files that readers of ISO 9660 would lose are named, except those that editors and version control leave everywhere.
 func TestLeftOut(t *testing.T) {
 	for _, test := range []struct{ name, want string }{
 		{"charts/web/templates/.htpasswd", "charts/web/templates/.htpasswd"},
@@ -105,7 +105,7 @@ func TestLeftOutOnce(t *testing.T) {
 	}
 }
 
-// farthest is an archive that remembers how far into it somebody has read.
+// farthest is an archive that records the highest offset of a read.
 type farthest struct {
 	*bytes.Reader
 	offset int64
@@ -116,7 +116,7 @@ func (f *farthest) ReadAt(p []byte, offset int64) (int, error) {
 	return f.Reader.ReadAt(p, offset)
 }
 
-// What an archive holds is known from its beginning, however many images come after it.
+// The content of an archive is known from its beginning, however many images come after it.
 func TestLayersComeLast(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "demo.iso")
 	_, err := planOf(t, newProject(t, 4<<20), build.Options{}).Write(t.Context(), path, build.WriteOptions{})
@@ -155,7 +155,7 @@ func TestSameBytes(t *testing.T) {
 	check(t, plan.Verify(t.Context(), bytes.NewReader(want), int64(len(want))))
 }
 
-// The same digests give the same bytes wherever they were taken from: what a flag, a mirror or a layout calls an image is
+// The same digests give the same bytes from any source: the name of an image in a flag, a mirror or a layout is
 // recorded nowhere.
 func TestSameBytesFromElsewhere(t *testing.T) {
 	dir := newProject(t, 4096)
@@ -177,7 +177,7 @@ func TestSameBytesFromElsewhere(t *testing.T) {
 
 	for _, test := range []struct {
 		name string
-		set  []string // what solution.yaml says
+		set  []string // values of solution.yaml
 		want string
 	}{
 		{"a registry", sources(published), host(published) + "/operator:1.0.0"},
@@ -220,7 +220,7 @@ func TestSameBytesFromElsewhere(t *testing.T) {
 	}
 }
 
-// An image that only a flag names has no name outside, and a source that nobody reads any more leaves no credentials.
+// An image that is named only by a flag has no origin, and a source that is not read any more leaves no credentials.
 func TestSourceOfFlagIsNoOrigin(t *testing.T) {
 	dir := newProject(t, 512)
 	pushed := strings.Replace(pushImages(t, dir, nil)[0], "demo-operator=", "", 1)

@@ -70,7 +70,7 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// sectionsOf tells where a file lies in the image.
+// sectionsOf returns the sections of a file in the image.
 func sectionsOf(t *testing.T, a *archive.Archive, name string) []iso.Section {
 	t.Helper()
 	info, err := fs.Stat(a, name)

@@ -15,11 +15,11 @@ import (
 // filled in here and not where the Solution is deployed: MetalK8s fills in the repository only.
 var versionPlaceholder = lazyregexp.New(`\{\{-?[ \t]*version[ \t]*-?\}\}`)
 
-// maxFilled is the size of the largest file that is looked at; nobody reads larger manifests.
+// maxFilled is the size of the largest file to search, in bytes: larger manifests are never read.
 const maxFilled = 4 << 20
 
-// isFilled reports whether placeholders of a file of the archive are filled in: in what Kubernetes gets and in the values of
-// charts, not in alerts and dashboards, in which the same notation names labels.
+// isFilled reports whether placeholders of a file of the archive are replaced: in objects for Kubernetes and in the
+// values of charts, but not in alerts and dashboards, where the same notation names labels.
 func isFilled(name string) bool {
 	top, _, _ := strings.Cut(name, "/")
 	extension := path.Ext(name)

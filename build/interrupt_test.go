@@ -45,7 +45,7 @@ func buildInChild(dir, to string, images []string) error {
 	return err
 }
 
-// stall lets through a number of bytes of blobs and then holds every answer until the request is given up.
+// stall passes a number of bytes of blobs and then holds every answer until the request ends.
 type stall struct {
 	budget  atomic.Int64
 	reached chan struct{}
@@ -85,8 +85,8 @@ func (w *stalledWriter) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// A build that is killed, wherever it stands, leaves nothing but a partial file, and the same command finishes it
-// without reading again what it had.
+// A build that is killed at any point leaves only a partial file, and the same command finishes it without reading the
+// complete parts again.
 func TestKilledBuildIsCompleted(t *testing.T) {
 	const layer = 256 << 10
 	dir := newProject(t, layer)

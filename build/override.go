@@ -21,8 +21,8 @@ type Overrides struct {
 	Set       []string // PATH=VALUE, such as spec.images[0].source=oci:images; VALUE is YAML
 }
 
-// parseBuild returns the document and, by position, the sources that flags give its images. A flag says where an image is
-// today and not what it is called, so that such a source is not in the document, whose sources become origins.
+// parseBuild returns the document and, by position, the sources that flags give its images. A flag has the present
+// place of an image, which is not its origin. So such a source is not in the document, whose sources become origins.
 func parseBuild(file string, data []byte, overrides Overrides) (*schema.SolutionBuild, map[int]string, error) {
 	settings, err := overrides.settings()
 	if err != nil {
@@ -62,7 +62,7 @@ func parseBuild(file string, data []byte, overrides Overrides) (*schema.Solution
 	for i := range sources {
 		image := &build.Spec.Images[i]
 		added := i >= len(build.Spec.Images)-len(overrides.AddImages)
-		if added || oci.FullReference(image.OriginName()) == "" { // such as one with a password, which nobody has looked at
+		if added || oci.FullReference(image.OriginName()) == "" { // for example one with a password, which was not checked
 			image.Source = ""
 		}
 	}
@@ -95,7 +95,7 @@ type imageAssignment struct {
 	flag, name, tag, source string
 }
 
-// parseImage parses what a flag says. The shell completes paths from where it stands, so that is what they are relative to.
+// parseImage parses a flag. Paths are relative to the current directory, as the shell completes them.
 func parseImage(flag, text, projectDir string) (imageAssignment, error) {
 	ref, source, found := strings.Cut(text, "=")
 	a := imageAssignment{flag: flag}
@@ -113,7 +113,7 @@ func (a imageAssignment) setting(index int, field, value string) schema.Setting 
 	return schema.Setting{Path: []string{"spec", "images", strconv.Itoa(index), field}, Value: value, Source: a.flag}
 }
 
-// findImage returns the position of an image of the project. Its tag may be left out where the name says enough.
+// findImage returns the position of an image of the project. Its tag can be left out where the name is unique.
 func findImage(spec *schema.BuildSpec, a imageAssignment) (int, error) {
 	wanted := schema.BuildImage{Name: a.name, Tag: a.tag}
 	var named, exact []int

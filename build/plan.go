@@ -54,7 +54,7 @@ type Plan struct {
 	image     *iso.Image
 	files     []iso.File
 	content   map[string]content // by digest, the key of an extent
-	chartAPIs []powers.Object    // what the charts add to the API of a cluster
+	chartAPIs []powers.Object    // the charts' extensions of the API of a cluster
 }
 
 // content is one distinct sequence of bytes of the archive.
@@ -90,11 +90,11 @@ func NewPlan(ctx context.Context, project *Project, resolver *oci.Resolver, o Op
 	return p, err
 }
 
-// small is the size below which content counts as what is read to know an archive, rather than to run it.
+// small is the size below which content counts as metadata, in bytes.
 const small = 1 << 20
 
-// smallFirst moves documents, manifests and configurations in front of the layers: an archive is verified in pieces, and who
-// wants to know what is in it reads one or two of them instead of one for each image.
+// smallFirst moves documents, manifests and configurations in front of the layers: an archive is verified in pieces,
+// and reading its metadata then takes one or two of them instead of one for each image.
 func smallFirst(files []iso.File) {
 	rank := func(f iso.File) int {
 		if f.Size < small {
@@ -349,7 +349,7 @@ type File struct {
 	Digest string `json:"digest"`
 }
 
-// Files lists what the archive will hold, in the order of their bytes.
+// Files lists the files of the archive, in the order of their bytes.
 func (p *Plan) Files() []File {
 	files := make([]File, len(p.files))
 	for i, f := range p.files {

@@ -23,8 +23,8 @@ const ProjectFile = "solution.yaml"
 
 const maxProjectFile = 4 << 20
 
-// Project holds the input of a build: solution.yaml and the directory in which it stands. Close it after the last
-// use of what was made from it.
+// Project is the input of a build: solution.yaml and its directory. Close it after the last use of anything made from
+// it.
 type Project struct {
 	Build *schema.SolutionBuild
 	Dir   string // the directory that relative sources of images start from
@@ -84,11 +84,11 @@ func readDocument(file string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load project: %w", err)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxProjectFile+1)) // the parser refuses what is too large
+	data, err := io.ReadAll(io.LimitReader(f, maxProjectFile+1)) // the parser refuses larger ones
 	return data, errors.Join(err, f.Close())
 }
 
-// notDocument refuses what people name instead of a project.
+// notDocument refuses other files that users name instead of a project.
 func notDocument(file string, data []byte) error {
 	err := report.Errorf(report.Usage, "load project: %s is not a %s", file, ProjectFile)
 	switch {
@@ -103,8 +103,8 @@ func notDocument(file string, data []byte) error {
 // sourceFile is one file of the project and its place in the archive.
 type sourceFile struct{ path, source string }
 
-// files lists the files that the project puts into the archive, in the order in which the parts are described, and what
-// it leaves out although somebody may expect it there: paths in the project, sorted, those of directories with a slash.
+// files lists the files that the project puts into the archive, in the order in which the parts are described. leftOut
+// has the files that a user could expect there: paths in the project, sorted, those of directories with a slash.
 func (p *Project) files() (files []sourceFile, leftOut []string, err error) {
 	for _, part := range p.parts() {
 		found, hidden, err := p.walk(part)
@@ -157,8 +157,8 @@ func (p *Project) parts() []part {
 	return parts
 }
 
-// walk lists the files below a part's directory, sorted. Names with a leading dot stay out, as ISO 9660 readers lose
-// them; leftOut has those that somebody may miss.
+// walk lists the files below a part's directory, sorted. Names with a leading dot are left out, as ISO 9660 readers
+// lose them; leftOut has those that a user could expect.
 func (p *Project) walk(part part) (files []sourceFile, leftOut []string, _ error) {
 	source := path.Clean(part.source)
 	err := fs.WalkDir(p.root.FS(), source, func(name string, entry fs.DirEntry, err error) error {
@@ -191,13 +191,13 @@ func (p *Project) walk(part part) (files []sourceFile, leftOut []string, _ error
 }
 
 // ofTools matches names that version control, Helm, file browsers and editors use beside the files of a project, and
-// that nobody misses in an archive.
+// that no archive needs.
 var ofTools = lazyregexp.New(`^\.(git(|ignore|keep|attributes|modules|hub|lab|lab-ci\.yml)|helmignore|DS_Store|(.*\.)?sw[a-p]|#.*)$`)
 
 // open opens a file of the project, which must be a regular file below the project's directory.
 func (p *Project) open(source string) (*os.File, error) {
 	name := filepath.FromSlash(source)
-	info, err := p.root.Stat(name) // who opens a FIFO waits for somebody to write to it
+	info, err := p.root.Stat(name) // opening a FIFO waits for a writer
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, report.Errorf(report.Invalid, "project file %s is not a regular file", source)
 	}

@@ -103,7 +103,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// planOf resolves and lays out a project; what it opened is closed when the test ends.
+// planOf resolves and lays out a project, which is closed when the test ends.
 func planOf(t *testing.T, dir string, o build.Options) *build.Plan {
 	t.Helper()
 	plan, err := tryPlan(t, t.Context(), dir, build.Overrides{}, o)

@@ -17,8 +17,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Preview is the archive that would be built of a project, without images and what is made of them: a file system with
-// the paths of the archive. It reads files when they are opened.
+// Preview is the archive that a project would build, without images and files derived from them: a file system with the
+// paths of the archive. It reads files when they are opened.
 type Preview struct {
 	Solution *schema.Solution // with the images that the project declares
 
@@ -28,7 +28,7 @@ type Preview struct {
 	entries map[string][]fs.DirEntry
 }
 
-// Preview returns the archive that would be built, as far as it is known without the images.
+// Preview returns the part of the archive that does not depend on the images.
 func (p *Project) Preview() (*Preview, error) {
 	refs := make([]schema.ImageRef, len(p.Build.Spec.Images))
 	for i, image := range p.Build.Spec.Images {
@@ -80,11 +80,11 @@ func (v *Preview) Place(name string) (string, bool) {
 	return "", false
 }
 
-// LocalImage is an image of a project as far as this host has it.
+// LocalImage is the part of an image of a project that this host has.
 type LocalImage struct {
 	*oci.Image        // nil when it was not read
 	Unread     string // why, unless Err is set: it is elsewhere, or not built yet
-	Err        error  // what a build would refuse
+	Err        error  // the error of a build
 }
 
 // LocalImages resolves those images of the project that lie in a directory or an archive on this host. With tar files it also

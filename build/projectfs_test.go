@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/oci"
 )
 
-// TestPreview compares what would be built with what is built.
+// TestPreview compares the preview with the built archive.
 func TestPreview(t *testing.T) {
 	dir := newProject(t, 64)
 	project, err := build.Load(dir, build.Overrides{})

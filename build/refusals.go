@@ -19,8 +19,8 @@ type Refusal struct {
 	Err  error
 }
 
-// Refusals returns what a build of the project would refuse about its name and its files: those that cannot be read, names that an archive
-// cannot hold, and charts that are not what their files say. It reads the project as [NewPlan] does, without images.
+// Refusals returns the errors of a build about the project's name and files: unreadable files, names that an archive
+// cannot hold, and invalid charts. It reads the project as [NewPlan] does, without images.
 func (p *Project) Refusals(ctx context.Context) []Refusal {
 	sources, _, err := p.files()
 	if err != nil {

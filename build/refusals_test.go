@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/build"
 )
 
-// TestRefusals offers a project what no archive can hold: all of it is found at once, and nothing else.
+// TestRefusals: all files that no archive can hold are found at once, and nothing else.
 func TestRefusals(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems have no files of such names")

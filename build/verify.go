@@ -10,9 +10,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Verify proves that r holds, byte for byte, what this plan writes: it reads every source again, keeps nothing and
-// compares. Used with a second plan, made again, it proves that a project builds reproducibly. An implanted checksum is
-// not compared; it follows from the other bytes.
+// Verify proves that r holds, byte for byte, the archive of this plan: it reads every source again, keeps nothing and
+// compares. With a second plan it proves that a project builds reproducibly. An implanted checksum is not compared; it
+// follows from the other bytes.
 func (p *Plan) Verify(ctx context.Context, r io.ReaderAt, size int64) error {
 	if size != p.image.Size() {
 		return report.Errorf(report.Irreproducible, "the archive has %d bytes, a second build %d", size, p.image.Size())

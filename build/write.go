@@ -43,14 +43,14 @@ type WriteOptions struct {
 
 // Follower reads a file behind the writing, while its pages are still in memory, in order to hash it.
 type Follower interface {
-	// Complete tells that n bytes from offset on have their final value, padding included. It is called by several
-	// goroutines, for overlapping ranges too, and at last for the whole file.
+	// Complete reports that n bytes from offset on have their final value, padding included. It must be safe for
+	// concurrent use, also for overlapping ranges. The last call is for the whole file.
 	Complete(offset, n int64)
 	// Wait returns when the follower does not need the file any more. It is not called when the writing fails.
 	Wait() error
 }
 
-// noFollower is nobody.
+// noFollower follows nothing.
 type noFollower struct{}
 
 func (noFollower) Complete(int64, int64) {}
@@ -62,7 +62,7 @@ type Result struct {
 	Size         int64         `json:"size"`
 	Images       int           `json:"images"`
 	Blobs        int           `json:"blobs"`             // distinct configurations, layers and artifact files
-	BytesSaved   int64         `json:"bytesSaved"`        // what sharing kept from being stored twice
+	BytesSaved   int64         `json:"bytesSaved"`        // bytes that are stored once instead of several times
 	BytesWritten int64         `json:"bytesWritten"`      // 0 to Size; less than Size when an interrupted build was resumed
 	BytesResumed int64         `json:"bytesResumed"`      // bytes that an interrupted build had written already
 	LeftOut      []string      `json:"leftOut,omitempty"` // as in [Plan]
@@ -131,7 +131,7 @@ type writer struct {
 	sink     report.Sink
 	follower Follower
 
-	mu               sync.Mutex // guards what follows
+	mu               sync.Mutex // guards the fields below
 	written, resumed int64
 }
 
@@ -141,7 +141,7 @@ func (w *writer) write(ctx context.Context, o WriteOptions) error {
 	if err != nil {
 		return err
 	}
-	if !o.ImplantMD5 { // which changes what is written first when everything else is
+	if !o.ImplantMD5 { // which changes the first bytes at the very end
 		if err = w.follow(o, size); err != nil {
 			return err
 		}
@@ -318,7 +318,7 @@ func describeWriteError(path string, err error) error {
 // errDifferent ends a comparison at the first difference.
 var errDifferent = errors.New("contents differ")
 
-// comparingWriter accepts only what its reader holds.
+// comparingWriter accepts only the bytes of its reader.
 type comparingWriter struct {
 	r      io.ReaderAt
 	offset int64

@@ -148,8 +148,8 @@ func (d *Deployer) checkImages(ctx context.Context, t *task, imports ...schema.I
 		return err
 	}
 	if registry == nil || len(registry.Endpoints) == 0 {
-		return report.Errorf(report.Refused, "the cluster was not told where nodes find images: pods of %s could not start", imports[0].ID()).
-			WithHint("on the host where '%s' runs, with its address: %s; then, on each node: %s", report.Run("deploy serve"), records.TellRegistry(), report.Run("deploy node config"))
+		return report.Errorf(report.Refused, "the cluster has no record of where nodes find images: pods of %s could not start", imports[0].ID()).
+			WithHint("on the host where '%s' runs, with its address: %s; then, on each node: %s", report.Run("deploy serve"), records.RegistryRemedy(), report.Run("deploy node config"))
 	}
 	answers := records.AskRegistry(ctx, registry, imports, records.Briefly)
 	var wrong, silent []string

@@ -51,7 +51,7 @@ func (o *placement) selection(previous, settings map[string]string) (*components
 	if err != nil {
 		return nil, nil, err
 	}
-	earlier, forgotten := graph.Recall(earlier)
+	earlier, forgotten := graph.Restrict(earlier)
 	choice := earlier.With(o.Choice)
 	selection, err := graph.Select(choice)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestConfirmation(t *testing.T) {
 				Lists: []report.ConfirmationList{
 					{
 						Title: "This is not part of a Solution, and will be deleted without an export",
-						Items: []string{pod.String(), "what there may be of kind Secret in namespace test, which you may not list"},
+						Items: []string{pod.String(), "objects of kind Secret in namespace test, which you do not have permission to list"},
 					},
 					{
 						Title: "These finalizers will be removed, and what they stand for is not cleaned up",

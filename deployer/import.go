@@ -11,7 +11,7 @@ import (
 // first one is in use, unless it is a pre-release: then the notices say what goes on with the first one.
 func (d *Deployer) RecordImport(ctx context.Context, r records.ImportRecord) (notices []string, err error) {
 	err = d.Locked(ctx, func(ctx context.Context) error {
-		catalog, failure := d.Records.LookUp(ctx)
+		catalog, failure := d.Records.CatalogOrDamage(ctx)
 		if failure != nil {
 			return failure
 		}

@@ -102,7 +102,7 @@ func TestBlindPrometheus(t *testing.T) {
 		return "{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {name: " + name + ", namespace: monitoring}, spec: {serviceAccountName: " + account +
 			", serviceMonitorSelector: {}, serviceMonitorNamespaceSelector: {}}}"
 	}
-	const said = "Prometheus monitoring/k8s selects ServiceMonitor " + site + "/shop and finds nothing there: its account monitoring/prometheus-k8s may not list the pods of namespace " + site
+	const said = "Prometheus monitoring/k8s selects ServiceMonitor " + site + "/shop and finds nothing there: its account monitoring/prometheus-k8s has no permission to list the pods of namespace " + site
 	for name, test := range map[string]struct {
 		may   func(user string, a authorization.ResourceAttributes) bool
 		more  string

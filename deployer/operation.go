@@ -232,7 +232,7 @@ func (d *Deployer) lockable(ctx context.Context, environment, namespace string, 
 // imported reads what was imported, for a verb that only takes away. While the record of it is damaged the verb goes on without, and
 // says what nobody can check then.
 func (d *Deployer) imported(ctx context.Context, t *task) (*records.Catalog, error) {
-	catalog, err := d.Records.LookUp(ctx)
+	catalog, err := d.Records.CatalogOrDamage(ctx)
 	switch {
 	case err != nil:
 		return nil, err
@@ -246,7 +246,7 @@ func (d *Deployer) imported(ctx context.Context, t *task) (*records.Catalog, err
 
 // checkDependencies refuses a change of what is deployed that leaves a Solution without another one that it needs.
 func (d *Deployer) checkDependencies(ctx context.Context, catalog *records.Catalog, change func(dependencies.Holdings)) error {
-	if !dependencies.AreThere(catalog) {
+	if !dependencies.AnyDeclared(catalog) {
 		return nil
 	}
 	held, err := dependencies.Read(ctx, d.Records)

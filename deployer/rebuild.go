@@ -87,7 +87,7 @@ func (d *Deployer) Broken(ctx context.Context) ([]Broken, error) {
 		}
 		found = append(found, one)
 	}
-	catalog, err := d.Records.LookUp(ctx)
+	catalog, err := d.Records.CatalogOrDamage(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -109,10 +109,10 @@ type brokenRecord struct {
 	key       engine.Key
 	why       string
 	state     *engine.State
-	lost      *records.Strays    // nil where nothing with our label is off the record
-	namespace metalk8s.Namespace // of the environment; without a name for the whole cluster
-	owner     *engine.State      // of a component: the record of its Solution
-	parts     []string           // of a Solution: its components that are there
+	lost      *records.Unrecorded // nil where nothing with our label is off the record
+	namespace metalk8s.Namespace  // of the environment; without a name for the whole cluster
+	owner     *engine.State       // of a component: the record of its Solution
+	parts     []string            // of a Solution: its components that are there
 }
 
 // brokenRecords finds the records that are lost or cannot be read: components before their Solution, whose record lists them, and
@@ -200,7 +200,7 @@ func (d *Deployer) allRecords(ctx context.Context, o RepairOptions) ([]*brokenRe
 }
 
 // partsThere are the components that Solutions have, by the records that there are and by what is there and on none.
-func partsThere(states map[engine.Key]*engine.State, lost map[engine.Key]*records.Strays) map[engine.Key][]string {
+func partsThere(states map[engine.Key]*engine.State, lost map[engine.Key]*records.Unrecorded) map[engine.Key][]string {
 	parts := map[engine.Key][]string{}
 	add := func(key engine.Key) {
 		owner := engine.Key{Namespace: key.Namespace, Name: key.Name}

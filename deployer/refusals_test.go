@@ -248,7 +248,7 @@ var refusals = []struct {
 			}
 		},
 		add("1.0.0"), report.Refused,
-		[]string{"shop-1.0.0", records.TellRegistry().String(), "deploy node config"},
+		[]string{"shop-1.0.0", records.RegistryRemedy().String(), "deploy node config"},
 	},
 	{
 		"add without what it needs", func(b *deployertest.Bed) { b.Activated(shop, "1.0.0", needing) },

@@ -79,7 +79,7 @@ func (d *Deployer) planRemove(ctx context.Context, o RemoveOptions, namespaces [
 
 // leaving finds what there is of a Solution, and in which of the namespaces, and returns the releases that take it away.
 func (d *Deployer) leaving(ctx context.Context, t *task, o RemoveOptions, namespaces []metalk8s.Namespace) (releases []engine.Release, there []metalk8s.Namespace, err error) {
-	found, err := d.Records.StraysIn(ctx, o.Solution, namespaces)
+	found, err := d.Records.ListUnrecorded(ctx, o.Solution, namespaces)
 	if err != nil {
 		return nil, nil, err
 	}

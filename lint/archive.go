@@ -49,7 +49,7 @@ func checkRequiredFiles(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// checkImagesTree compares the directories with what the images' manifests name.
+// checkImagesTree compares the directories with the names in the images' manifests.
 func checkImagesTree(_ context.Context, t *subject, r *Reporter) {
 	expected := t.imageFiles()
 	_ = fs.WalkDir(t.FS, "images", func(name string, entry fs.DirEntry, err error) error {
@@ -171,7 +171,7 @@ func checkViews(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// checkChartImages compares what Helm pulls with what is deployed.
+// checkChartImages compares the chart that Helm pulls with the deployed one.
 func (t *subject) checkChartImages(r *Reporter) {
 	packages := map[string]bool{} // by digest
 	for _, file := range t.Files() {

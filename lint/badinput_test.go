@@ -85,7 +85,7 @@ func TestNotASolution(t *testing.T) {
 	}
 }
 
-// TestUnknownRule refuses names that are no rules.
+// TestUnknownRule: unknown names of rules are refused.
 func TestUnknownRule(t *testing.T) {
 	_, err := lint.Run(t.Context(), readExample(t, "base.txtar").target(t).Target, lint.Options{Disable: []string{"SOL1"}})
 	if report.CodeOf(err) != report.Usage {
@@ -126,7 +126,7 @@ func FuzzDirectory(f *testing.F) {
 	})
 }
 
-// fitsInto reports whether a file of that name can be added: it is no directory, and lies in no file.
+// fitsInto reports whether a file of that name can be added: no directory has the name, and no file is above it.
 func fitsInto(files fstest.MapFS, name string) bool {
 	for other := range files {
 		if strings.HasPrefix(other, name+"/") || strings.HasPrefix(name, other+"/") {

@@ -47,7 +47,7 @@ func (r *Rule) describe() {
 	r.Bad, r.Good = outdented(bad), outdented(good)
 }
 
-// outdented takes off what makes an example of a text.
+// outdented removes the indentation of an example.
 func outdented(text string) string {
 	const margin = "    "
 	return strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(text, "\n"), margin), "\n"+margin, "\n")
@@ -78,7 +78,7 @@ func choose(o Options) ([]Rule, error) {
 	}), nil
 }
 
-// known tells whether a name is that of a rule or a group.
+// known reports whether a rule or a group has this name.
 func known(name string) bool {
 	return slices.Contains(Groups(), Group(name)) || slices.ContainsFunc(Rules(), func(r Rule) bool { return r.ID == name })
 }

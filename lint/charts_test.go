@@ -8,7 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/iso"
 )
 
-// What Helm pulls out of an archive is what is deployed of it.
+// The files that Helm extracts from an archive are the deployed ones.
 func TestChartOfAnotherFile(t *testing.T) {
 	chart := func(values string) []byte {
 		return packFiles(map[string]string{"web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n", "web/values.yaml": values})

@@ -44,7 +44,7 @@ func checkForeignLayers(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// hostOf returns what of an address may be shown.
+// hostOf returns the part of an address that is safe to show.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -138,7 +138,8 @@ func (t *subject) near(wanted schema.ImageRef) string {
 	return strings.Join(names[:min(few, len(names))], ", ")
 }
 
-// hasVariable reports text that somebody has to fill in before it is a reference; {{ repository }} is filled in.
+// hasVariable reports text with a placeholder that has to be replaced first; {{ repository }} is replaced
+// automatically.
 func hasVariable(image string) bool {
 	if m := repositoryPrefix.FindStringSubmatch(image); m != nil {
 		image = m[1]
@@ -149,7 +150,7 @@ func hasVariable(image string) bool {
 func checkReadable(ctx context.Context, t *subject, r *Reporter) {
 	for _, c := range t.Charts() {
 		if c.Rendering == nil {
-			r.Report(target.InFile(c.File), "", "nobody can tell which images this chart needs: it cannot be rendered")
+			r.Report(target.InFile(c.File), "", "the images of this chart are unknown: it cannot be rendered")
 		}
 	}
 	for _, w := range append(missing(ctx, t, true), missing(ctx, t, false)...) {
@@ -182,7 +183,7 @@ func checkPlatforms(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// platforms are those that the Solution is for, and how grave it is when one is missing.
+// platforms returns the platforms of the Solution, and the severity of a missing one.
 func (t *subject) platforms() ([]schema.Platform, report.Severity) {
 	if t.Build != nil && len(t.Build.Spec.Platforms) > 0 {
 		return t.Build.Spec.Platforms, report.SeverityError
@@ -223,7 +224,7 @@ func checkUnused(ctx context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// operatorStartsWorkloads tells whether the operator may create anything that has containers.
+// operatorStartsWorkloads reports whether the operator has permission to create anything with containers.
 func (t *subject) operatorStartsWorkloads() bool {
 	rules := slices.Concat(t.operatorRules("Role"), t.operatorRules("ClusterRole"))
 	workloads := map[string][]string{
@@ -239,7 +240,7 @@ func (t *subject) operatorStartsWorkloads() bool {
 	return false
 }
 
-// permits tells whether the rules allow a verb on every object of a resource.
+// permits reports whether the rules allow a verb on every object of a resource.
 func permits(rules []rbacv1.PolicyRule, group, resource, verb string) bool {
 	missing, err := rbac.Missing(rules, []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}})
 	return err == nil && len(missing) == 0

@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// checkComponentFiles compares what components name with the files of the archive.
+// checkComponentFiles compares the files that components name with those of the archive.
 func checkComponentFiles(_ context.Context, t *subject, r *Reporter) {
 	if t.Solution == nil {
 		return
@@ -83,7 +83,7 @@ func (t *subject) checkManifestFiles(r *Reporter, at target.Place, component, na
 func (t *subject) reportForeignFile(r *Reporter, component, file string) {
 	documents, err := t.Documents(file)
 	if err != nil || len(documents) == 0 {
-		return // SOL205 reports what cannot be read
+		return // SOL205 reports unreadable files
 	}
 	value, _ := documents[0].Value().(map[string]any)
 	apiVersion, _ := value["apiVersion"].(string)

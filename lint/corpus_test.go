@@ -24,7 +24,7 @@ const (
 	completenessPage = "../docs/reference/lint-completeness.md"
 )
 
-// project is one application of the corpus, and what became of it.
+// project is one application of the corpus, and its result.
 type project struct {
 	name, source string
 	notes        []string // of SOURCE

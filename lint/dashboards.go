@@ -28,7 +28,7 @@ func dashboardRules() []Rule {
 	}
 }
 
-// dashboard is one for Grafana: a file of its own, or what a ConfigMap has under a key.
+// dashboard is one for Grafana: a file of its own, or a key of a ConfigMap.
 type dashboard struct {
 	place   target.Place
 	stem    string // of its name
@@ -158,7 +158,7 @@ func walkDataSources(dashboard any, see func(at, name string)) {
 	})
 }
 
-// What is looked at of a dashboard.
+// Bounds of a dashboard.
 const (
 	maxDashboardDepth = 64
 	maxDashboardPath  = 1000 // bytes; of a longer path the end is left out
@@ -177,7 +177,7 @@ func checkDashboardVariables(ctx context.Context, t *subject, r *Reporter) {
 		}
 		if len(inputs) > 0 {
 			r.Report(d.at("__inputs"), "export it without the option to share it with other instances, with a variable of type datasource",
-				"the dashboard waits for somebody to fill in __inputs: provisioned, it finds no data source")
+				"the dashboard has __inputs to fill in by hand: provisioned, it finds no data source")
 		}
 		variables, _ := lookup(d.content, "templating", "list").([]any)
 		for _, v := range variables {
@@ -207,8 +207,8 @@ func checkDashboardVariables(ctx context.Context, t *subject, r *Reporter) {
 // stringOrRange matches where a variable stands for any text, or for a duration.
 var stringOrRange = lazyregexp.New("\"(?:\\\\.|[^\"\\\\])*\"|'(?:\\\\.|[^'\\\\])*'|`[^`]*`|\\[[^\\]]*\\]")
 
-// checkDashboardExpressions parses what panels ask Prometheus; other data sources have expressions, too. Where a variable stands
-// for a part of the grammar, which part is not known here.
+// checkDashboardExpressions parses the Prometheus queries of panels; queries of other data sources are skipped. A
+// variable may stand for any part of the grammar.
 func checkDashboardExpressions(ctx context.Context, t *subject, r *Reporter) {
 	t.eachDashboard(ctx, func(d *dashboard) {
 		sources := map[string]any{} // their types, by the panel
@@ -235,7 +235,7 @@ func checkDashboardExpressions(ctx context.Context, t *subject, r *Reporter) {
 	})
 }
 
-// sample is a value for a variable, as long as its name: what is wrong after it stays in its place.
+// sample is a value for a variable, as long as its name, so that later faults keep their places.
 func sample(name string) string { return "5m" + strings.Repeat(" ", len(name)-len("5m")) }
 
 // walkFields calls see with every field in a value, those outside first.
@@ -258,7 +258,7 @@ func walkFields(value any, at string, depth int, see func(at, key string, value 
 	}
 }
 
-// dashboardUID is what Grafana takes for a uid.
+// dashboardUID is the form of a uid that Grafana accepts.
 var dashboardUID = lazyregexp.New(`^[A-Za-z0-9_-]{1,40}$`)
 
 func checkDashboardIdentities(ctx context.Context, t *subject, r *Reporter) {

@@ -138,8 +138,8 @@ func checkDefinitionDocuments(_ context.Context, t *subject, r *Reporter) {
 
 var documentSeparator = lazyregexp.New(`(?m)^---(?:[ \t].*)?\r?\n`)
 
-// splitDocuments writes each definition of a file to a file of its own. It gives up where documents cannot be told
-// apart by their separators, or hold anything else.
+// splitDocuments writes each definition of a file to a file of its own. It does nothing if documents cannot be
+// separated by their separators, or have other content.
 func splitDocuments(t *subject, file string) []Edit {
 	data, err := t.Text(file)
 	if err != nil {
@@ -171,7 +171,7 @@ func splitDocuments(t *subject, file string) []Edit {
 	return edits
 }
 
-// checkDefinitionText reports what is wrong with definitions as files.
+// checkDefinitionText reports faults of definitions as files.
 func checkDefinitionText(reason crd.Reason) func(context.Context, *subject, *Reporter) {
 	return func(_ context.Context, t *subject, r *Reporter) {
 		for _, file := range t.DefinitionFiles() {
@@ -192,7 +192,7 @@ func checkDefinitionText(reason crd.Reason) func(context.Context, *subject, *Rep
 	}
 }
 
-// checkDefinition reports what the API server would have against definitions.
+// checkDefinition reports the API server's errors about definitions.
 func checkDefinition(reason crd.Reason) func(context.Context, *subject, *Reporter) {
 	return func(ctx context.Context, t *subject, r *Reporter) {
 		for _, file := range t.DefinitionFiles() { // those that cannot even be decoded
@@ -204,7 +204,7 @@ func checkDefinition(reason crd.Reason) func(context.Context, *subject, *Reporte
 		}
 		for i, d := range t.Definitions() {
 			if d.Converted && reason == crd.Refused {
-				continue // it was written for other rules; SOL323 says so
+				continue // it was written for other rules, which SOL323 reports
 			}
 			for _, problem := range judgements(ctx, t)[i] {
 				if problem.Reason == reason && d.Part.Applied() {

@@ -33,7 +33,7 @@ func documentRules() []Rule {
 	}
 }
 
-// checkBuildable reports what a build of the project refuses, and no other rule has reported.
+// checkBuildable reports refusals of a build that no other rule has reported.
 func checkBuildable(_ context.Context, t *subject, r *Reporter) {
 	for _, refused := range t.Refusals {
 		if t.reportedElsewhere(refused) {
@@ -128,7 +128,7 @@ func checkLayout(_ context.Context, t *subject, r *Reporter) {
 			continue // SOL213
 		}
 		r.Report(target.InFile(dir), fmt.Sprintf("pack it, and keep its files elsewhere: helm package %s", path.Dir(t.SourcePath(dir+"/Chart.yaml"))),
-			"the chart is not packed: nothing uses it, and nobody can tell which images it needs")
+			"the chart is not packed: nothing uses it, and its images are unknown")
 	}
 	for _, file := range t.Files() {
 		if slices.ContainsFunc(unpacked, func(dir string) bool { return strings.HasPrefix(file.Path, dir+"/") }) {
@@ -253,7 +253,7 @@ func unappliedReason(name string) string {
 	}
 }
 
-// definesResource tells whether a file holds a CustomResourceDefinition.
+// definesResource reports whether a file holds a CustomResourceDefinition.
 func (t *subject) definesResource(file string) bool {
 	return slices.ContainsFunc(t.Objects(), func(o *target.Object) bool { return o.File == file && o.Kind == "CustomResourceDefinition" })
 }

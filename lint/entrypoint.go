@@ -58,7 +58,7 @@ func reportComponentImage(r *Reporter, at target.Place, v variant, component str
 	case len(v.layers) == 0:
 		r.Report(at, replacePlaceholder, "%s: the image of component %s has %s", v.platform(), component, noContent)
 	case strings.Join(v.config.Config.Entrypoint, "") == "":
-		r.Report(at, "give it an ENTRYPOINT", "%s: the image of component %s says not what to start: it has no entry point", v.platform(), component)
+		r.Report(at, "give it an ENTRYPOINT", "%s: the image of component %s has no entry point", v.platform(), component)
 	}
 }
 
@@ -81,7 +81,7 @@ func (t *subject) reportOperatorImage(ctx context.Context, r *Reporter, at targe
 	}
 }
 
-// What is wrong with an image that nobody has built yet.
+// Faults of an image that has not been built yet.
 const (
 	noContent          = "no layers, like the placeholder that 'solutionctl init' makes"
 	replacePlaceholder = "build the image, and name it as the source in solution.yaml: docker-archive:FILE, docker-daemon:NAME:TAG or docker://NAME:TAG"
@@ -102,8 +102,8 @@ type imageConfig struct {
 // maxConfig is far above the size of any configuration.
 const maxConfig = 4 << 20
 
-// variants reads the configurations of an image. Manifests that have none (attestations, artifacts) are left out, and so
-// is what cannot be read: the rules on archives report it.
+// variants reads the configurations of an image. Manifests without one (attestations, artifacts) are left out, and so
+// are unreadable ones: the rules on archives report them.
 func variants(ctx context.Context, image *oci.Image) []variant {
 	blobs := map[string]oci.Blob{}
 	for _, blob := range image.Blobs {
@@ -149,10 +149,10 @@ func (v variant) searchPath() []string {
 			return strings.Split(value, ":")
 		}
 	}
-	return strings.Split("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ":") // what runtimes set
+	return strings.Split("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ":") // the default of runtimes
 }
 
-// judgeConfig tells why the executable is probably not found, "" when nothing speaks against it.
+// judgeConfig returns the reason why the executable is probably not found, "" without one.
 func (v variant) judgeConfig(name string) string {
 	command := slices.Concat(v.config.Config.Entrypoint, v.config.Config.Cmd)
 	switch {
@@ -166,8 +166,8 @@ func (v variant) judgeConfig(name string) string {
 	return ""
 }
 
-// mentions tells that a variable holds the path of the executable: in images of the Operator SDK, OPERATOR does, and the
-// entry point is a script.
+// mentions reports whether a variable holds the path of the executable: in images of the Operator SDK, OPERATOR does,
+// and the entry point is a script.
 func (v variant) mentions(name string) bool {
 	return slices.ContainsFunc(v.config.Config.Env, func(variable string) bool {
 		_, value, _ := strings.Cut(variable, "=")

@@ -119,7 +119,7 @@ func compressed(tb testing.TB, how string, layers [][]byte) [][]byte {
 	return all
 }
 
-// An image without layers is reported without --deep as well: it is what a new project has.
+// An image without layers, as in a new project, is reported without --deep as well.
 func TestPlaceholderImage(t *testing.T) {
 	opened := deepTarget(t, [][]byte{})
 	opened.deep = false

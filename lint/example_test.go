@@ -7,7 +7,7 @@ import (
 	"github.com/solutionctl/solutionctl/lint"
 )
 
-// Judge an archive, and what has changed since the version before.
+// Judge an archive, and the changes since the version before.
 func Example() {
 	all, err := lint.Judge(context.Background(), []string{"db-1.4.0.iso"}, lint.Request{Against: "db-1.3.0.iso", Deep: true})
 	if err != nil {

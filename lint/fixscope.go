@@ -8,9 +8,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// fixScope attaches what is mechanical to the findings about a component that lives in environments: Namespaces and the namespace of its
-// objects go, and CustomResourceDefinitions move to where activation applies them from. Objects of several namespaces stay: without
-// them, two objects may have one name.
+// fixScope adds corrections to the findings about a component that is deployed in environments: Namespaces and the
+// namespace of its objects are removed, and CustomResourceDefinitions move to the directory of activation. Objects of
+// several namespaces stay: without them, two objects could have one name.
 func (t *subject) fixScope(c *schema.Component, found []*Found) {
 	if c.Scope == schema.ScopeCluster || len(found) == 0 {
 		return

@@ -32,7 +32,7 @@ type testImage struct {
 	platforms  []string
 	entrypoint string
 	searchPath string   // PATH, where it is not the default
-	file       string   // what the layers have instead of the entry point
+	file       string   // the content of the layers in place of the entry point
 	layers     [][]byte // instead of the one with the entry point
 	diffIDs    string   // "none" or "wrong" ones
 	url        string   // that the layers have
@@ -88,7 +88,7 @@ func (b blobs) image(i testImage) map[string]any {
 	return b.add(oci+"index.v1+json", map[string]any{"schemaVersion": 2, "mediaType": oci + "index.v1+json", "manifests": children})
 }
 
-// diffIDsOf returns what a configuration says of the uncompressed form of a layer.
+// diffIDsOf returns the digest of the uncompressed layer, as a configuration has it.
 func (i testImage) diffIDsOf(tb testing.TB, layer []byte) []any {
 	tb.Helper()
 	plain := layer

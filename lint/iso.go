@@ -22,7 +22,7 @@ var isoIDs = map[string]int{
 	"iso-second-opinion": 152, "iso-second-opinion-gap": 153, "iso-other-format": 154,
 }
 
-// ImageRules returns the identifiers of the rules of package iso, for whoever has examined the image already.
+// ImageRules returns the identifiers of the rules of package iso, for a caller that has checked the image already.
 func ImageRules() []string {
 	var ids []string
 	for _, rule := range isoRules() {
@@ -59,7 +59,7 @@ func isoExplanation(format iso.Rule) string {
 			"Where this does not hold they may see different files, so that what was verified is not what is used. Every command refuses such an image."
 	}
 	return "Programs read an ISO 9660 image in three ways: by its primary names, by Rock Ridge and by Joliet. " +
-		"Where this does not hold, solutionctl can show what is in an image, other programs may not, or may show something else: " +
+		"Where this does not hold, solutionctl can show what is in an image, other programs might not, or might show something else: " +
 		"an error is reason enough not to sign, verify or import it."
 }
 

@@ -12,14 +12,14 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Request says how projects and archives are judged. What it leaves out is taken from the section lint of a project.
+// Request selects how projects and archives are checked. Missing settings are taken from the section lint of a project.
 type Request struct {
 	Enable, Disable   []string        // identifiers or groups of rules
-	FailOn            report.Severity // the lowest that fails: an error, where nobody says
+	FailOn            report.Severity // the lowest severity that fails; by default an error
 	KubernetesVersion string          // "" for those that the manifest allows
 	Against           string          // path of the older version, "" for none
 	Deep              bool            // read every blob
-	Fix               bool            // correct what is mechanical, in projects
+	Fix               bool            // apply automatic corrections, in projects
 	Overrides         build.Overrides // change the solution.yaml of a project, as in a build of it
 }
 
@@ -27,10 +27,10 @@ type Request struct {
 type Report struct {
 	schema.LintReport
 	Lines  [][]string // of each target and each of its findings: the offending line, "" where there is none
-	Failed bool       // something is as grave as the request says
+	Failed bool       // a finding has at least the severity FailOn
 }
 
-// Judge judges what lies at each path: a project, an archive, or a directory with the content of one.
+// Judge checks each path: a project, an archive, or a directory with the content of one.
 func Judge(ctx context.Context, paths []string, r Request) (*Report, error) {
 	older, err := openOlder(ctx, r.Against)
 	if err != nil {
@@ -142,7 +142,7 @@ func (o *opened) judge(ctx context.Context, older *target.Target, r Request) (*j
 	return j, nil
 }
 
-// settings are those of the request, with those of the project where it has none.
+// settings completes the request with the settings of the project.
 func (o *opened) settings(r Request) (Request, error) {
 	if o.Build != nil && o.Build.Lint != nil {
 		own := o.Build.Lint

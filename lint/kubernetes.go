@@ -66,7 +66,7 @@ func checkKinds(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// serves tells whether some release, or the archive itself, knows the kind; the version is judged by other rules.
+// serves reports whether some release, or the archive itself, has the kind; other rules check the version.
 func (t *subject) serves(o *target.Object) bool {
 	if t.definitionFor(o) != nil {
 		return true
@@ -79,7 +79,7 @@ func (t *subject) serves(o *target.Object) bool {
 	return false
 }
 
-// isKubernetesGroup tells whether only Kubernetes itself defines kinds in a group.
+// isKubernetesGroup reports whether only Kubernetes itself defines kinds in a group.
 func isKubernetesGroup(group string) bool {
 	return (!strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")) && !slices.Contains(foreignGroups, group) &&
 		strings.Count(strings.TrimSuffix(group, ".k8s.io"), ".") == 0
@@ -89,7 +89,7 @@ func (t *subject) ownGroup(group string) bool {
 	return slices.ContainsFunc(t.Definitions(), func(d target.Definition) bool { return d.Spec.Group == group })
 }
 
-// expects tells whether the cluster may be counted on to have a kind of a foreign group.
+// expects reports whether the cluster can be expected to have a kind of a foreign group.
 func (t *subject) expects(o *target.Object) bool {
 	group := o.Group()
 	if slices.Contains(foreignGroups, group) {
@@ -106,7 +106,7 @@ func (t *subject) expects(o *target.Object) bool {
 	return false
 }
 
-// checkAvailability reports objects of which the oldest or newest release that matters says the given thing.
+// checkAvailability reports objects with the given availability in the oldest or newest release that matters.
 func checkAvailability(wanted schemas.Availability) func(context.Context, *subject, *Reporter) {
 	return func(_ context.Context, t *subject, r *Reporter) {
 		for _, o := range t.Objects() {
@@ -123,7 +123,7 @@ func checkAvailability(wanted schemas.Availability) func(context.Context, *subje
 	}
 }
 
-// worse tells whether an API that is deprecated in one release is removed in another one.
+// worse reports whether an API that is deprecated in one release is removed in another one.
 func (t *subject) worse(o *target.Object, than schemas.Availability) bool {
 	if than != schemas.Deprecated {
 		return false
@@ -134,7 +134,7 @@ func (t *subject) worse(o *target.Object, than schemas.Availability) bool {
 	})
 }
 
-// checkProblems reports what package kube has against objects.
+// checkProblems reports the findings of package schemas about objects.
 func checkProblems(reason schemas.Reason) func(context.Context, *subject, *Reporter) {
 	return func(ctx context.Context, t *subject, r *Reporter) {
 		problems := validated(ctx, t)
@@ -200,7 +200,8 @@ func checkCharts(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// checkHooks names what Helm passes over in silence. A chart that several components use is judged for each: values decide.
+// checkHooks names annotations that Helm ignores silently. A chart of several components is checked for each: values
+// decide.
 func checkHooks(_ context.Context, t *subject, r *Reporter) {
 	for _, c := range t.Charts() {
 		if c.Rendering == nil {
@@ -214,7 +215,7 @@ func checkHooks(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// checkChartFiles finds what a build refuses, as no registry can have it.
+// checkChartFiles finds charts that a build refuses, because no registry can hold them.
 func checkChartFiles(_ context.Context, t *subject, r *Reporter) {
 	files := map[string]string{} // of each chart in a version
 	for _, c := range t.Charts() {

@@ -21,7 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/oci"
 )
 
-// Bounds of what is read of the layers of one image.
+// Bounds of the layers of one image.
 const (
 	maxLayerFiles = 500_000
 	maxLayerBytes = 8 << 30 // uncompressed, of one layer
@@ -36,7 +36,7 @@ type layerFile struct {
 	head   []byte // the first bytes of a file with the name that is searched for
 }
 
-// search looks for an executable in the layers and tells why it cannot be started, "" when it can.
+// search looks for an executable in the layers and returns the reason why it cannot be started, "" when it can.
 func (v variant) search(ctx context.Context, name string) string {
 	files := map[string]layerFile{}
 	for _, layer := range slices.Backward(v.layers) {
@@ -87,7 +87,7 @@ func addLayer(ctx context.Context, files map[string]layerFile, layer oci.Blob, n
 		file := layerFile{kind: header.Typeflag, mode: header.Mode, target: header.Linkname}
 		if path.Base(header.Name) == name {
 			file.head = make([]byte, 64)
-			n, _ := io.ReadFull(archive, file.head) // short files are judged by what they have
+			n, _ := io.ReadFull(archive, file.head) // short files are checked by their content
 			file.head = file.head[:n]
 		}
 		added[path.Join("/", header.Name)] = file
@@ -116,7 +116,7 @@ func merge(files, added map[string]layerFile) {
 	maps.Copy(files, added)
 }
 
-// deleted tells whether a later layer took the file, or a directory above it, away.
+// deleted reports whether a later layer removed the file, or a directory above it.
 func deleted(files map[string]layerFile, name string) bool {
 	for ; name != "/"; name = path.Dir(name) {
 		dir, base := path.Split(name)
@@ -133,7 +133,7 @@ func deleted(files map[string]layerFile, name string) bool {
 // uncompressed reads a layer whatever its compression; media types are not to be trusted in this.
 func uncompressed(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReader(r)
-	magic, _ := buffered.Peek(4) // a shorter layer is no archive, which the reader of archives tells
+	magic, _ := buffered.Peek(4) // the reader of archives reports a shorter layer
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		return gzip.NewReader(buffered)
@@ -181,7 +181,7 @@ func machines() map[string]elf.Machine {
 	}
 }
 
-// wrongMachine tells that an executable is for another architecture. Scripts run anywhere.
+// wrongMachine returns a message if an executable is for another architecture. Scripts run anywhere.
 func wrongMachine(head []byte, architecture string) string {
 	want, known := machines()[architecture]
 	if !known || len(head) < 20 || !bytes.HasPrefix(head, []byte(elf.ELFMAG)) {

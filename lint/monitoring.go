@@ -43,14 +43,14 @@ func checkScraped(_ context.Context, t *subject, r *Reporter) {
 			return
 		}
 	}
-	r.Report(target.InFile("monitoring"), "add monitoring/servicemonitor.yaml, or set spec.operator.metrics", "nothing tells Prometheus of this Solution: there is no ServiceMonitor and no PodMonitor, and the operator may create none")
+	r.Report(target.InFile("monitoring"), "add monitoring/servicemonitor.yaml, or set spec.operator.metrics", "Prometheus does not scrape this Solution: it has no ServiceMonitor and no PodMonitor, and its operator has no permission to create one")
 }
 
 func checkMonitorTargets(_ context.Context, t *subject, r *Reporter) {
 	operatorCreates := t.hasOperator() && permits(t.grantedRules(true), "", "services", "create")
 	for _, monitor := range t.named(monitoringGroup, "ServiceMonitor") {
 		if lookup(monitor.Value, "spec", "selector", "matchExpressions") != nil {
-			continue // cannot be told by labels alone
+			continue // labels alone do not decide it
 		}
 		labels, _ := lookup(monitor.Value, "spec", "selector", "matchLabels").(map[string]any)
 		var services []*target.Object
@@ -92,7 +92,7 @@ func portNames(service *target.Object) []string {
 	return names
 }
 
-// subset tells whether labels, which may be of any type, hold every wanted one.
+// subset reports whether labels, which may be of any type, hold every wanted one.
 func subset(wanted map[string]any, labels any) bool {
 	have, _ := labels.(map[string]any)
 	for key, value := range wanted {

@@ -32,7 +32,7 @@ func monitoringMutations() map[string]mutation {
 	}
 }
 
-// TestMonitorOfOperator: who has the manifest ask for a monitor need not bring one.
+// TestMonitorOfOperator: an archive whose manifest requests a monitor need not contain one.
 func TestMonitorOfOperator(t *testing.T) {
 	for metrics, want := range map[string]int{"{enabled: true}": 0, "{enabled: false}": 1} {
 		m := mutation{files: func(files fstest.MapFS) {

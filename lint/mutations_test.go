@@ -206,8 +206,7 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// TestExampleReleases makes sure of the same for the later releases. What there is to say about an upgrade is what the
-// releases are made to show.
+// TestExampleReleases checks the same for the later releases. The releases exist to cause the findings about upgrades.
 func TestExampleReleases(t *testing.T) {
 	older := builtExample(t)
 	for _, release := range []struct {

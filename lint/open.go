@@ -31,8 +31,8 @@ func (o *opened) close() {
 	}
 }
 
-// open tells by what lies there: a project, a directory with the content of an archive, an ISO image. Of a project it reads tar
-// files with images when deep is set. The caller closes what it gets.
+// open detects by the content of a path whether it is a project, a directory with the content of an archive, or an ISO
+// image. Of a project it reads tar files with images when deep is set. The caller closes the result.
 func open(ctx context.Context, name string, deep bool, overrides build.Overrides) (*opened, error) {
 	info, err := os.Stat(name)
 	if err != nil {

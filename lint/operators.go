@@ -62,7 +62,7 @@ func (t *subject) operatorRights() []operator {
 	return slices.CompactFunc(list, func(a, b operator) bool { return a.roleFile == b.roleFile })
 }
 
-// rules are those that an operator has on namespaced or on cluster-scoped resources.
+// rules returns the rules of an operator for namespaced or for cluster-scoped resources.
 func (t *subject) rules(o operator, namespaced bool) []rbacv1.PolicyRule {
 	if !namespaced && (o.of != nil || !clusterWide(t)) {
 		return nil
@@ -85,13 +85,13 @@ func checkEdges(_ context.Context, t *subject, r *Reporter) {
 		for j, d := range component.DependsOn {
 			if has, part := there[d.Component]; part && !has {
 				r.Report(t.ManifestPlace("spec", "components", strconv.Itoa(i), "dependsOn", strconv.Itoa(j), "component"),
-					"remove the dependency, or add what is missing", "component %s waits for %s, which the archive does not have", component.Name, d.Component)
+					"remove the dependency, or add the component", "component %s waits for %s, which the archive does not have", component.Name, d.Component)
 			}
 		}
 	}
 }
 
-// hasUI tells whether a user interface would be deployed.
+// hasUI reports whether a user interface would be deployed.
 func (t *subject) hasUI() bool {
 	return slices.ContainsFunc(t.Files(), func(f target.File) bool { return path.Dir(f.Path) == "ui" && path.Ext(f.Path) == ".yaml" })
 }
@@ -116,14 +116,14 @@ func checkUnnamed(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// owner is who may reconcile custom resources: an operator, or a chart that has one.
+// owner can reconcile custom resources: an operator, or a chart with one.
 type owner struct {
 	name  string
-	parts []string                     // the components that it is deployed as; none for what is always there
+	parts []string                     // the components that it is deployed as; none if it always is
 	rules map[bool][]rbacv1.PolicyRule // on namespaced resources, and on others
 }
 
-// owners lists the operators and the charts. What several components use counts once.
+// owners lists the operators and the charts. A chart of several components counts once.
 func (t *subject) owners() []owner {
 	var owners []owner
 	for _, o := range t.operatorRights() {
@@ -156,20 +156,20 @@ func (t *subject) owners() []owner {
 	return owners
 }
 
-// isIn tells whether an owner is part of a deployment.
+// isIn reports whether an owner is part of a deployment.
 func (o owner) isIn(s *components.Selection) bool {
 	return len(o.parts) == 0 || slices.ContainsFunc(o.parts, s.Has)
 }
 
-// deployments are what people choose: nothing at all, a profile, or one component that belongs to no profile. Profiles are
-// alternatives: what only two of them bring together is nowhere at once.
+// deployments returns the selections of users: the default, a profile, or one component that belongs to no profile.
+// Profiles are alternatives: components of different profiles are never deployed together.
 func (t *subject) deployments() []*components.Selection {
 	if t.Solution == nil {
 		return nil
 	}
 	graph, err := components.New(t.Solution, schema.NodeOperator, schema.NodeUI)
 	if err != nil {
-		return nil // the manifest is wrong, which is told
+		return nil // other rules report the manifest
 	}
 	choices := []components.Choice{{}}
 	for _, c := range t.Solution.Spec.Components {
@@ -226,14 +226,15 @@ var workloads = map[string][]string{
 	"batch": {"cronjobs", "jobs"},
 }
 
-// checkUmbrella looks for rights of the Solution's own operator that others have in a deployment where nobody chose anything.
+// checkUmbrella finds permissions of the Solution's own operator that duplicate those of another one in the default
+// deployment.
 func checkUmbrella(_ context.Context, t *subject, r *Reporter) {
 	if t.Solution == nil || !t.hasOperator() {
 		return
 	}
 	graph, err := components.New(t.Solution, schema.NodeOperator, schema.NodeUI)
 	if err != nil {
-		return // the manifest is wrong, which is told
+		return // other rules report the manifest
 	}
 	selection, err := graph.Select(components.Choice{})
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// checkTakeover reports rights with which a Solution can do more than it may unasked, in the words that an administrator reads
-// before approving them. An error is what no approval can allow.
+// checkTakeover reports powers beyond those that every Solution has, in the words that an administrator reads before
+// approving them. An error is a power that cannot be approved.
 func checkTakeover(_ context.Context, t *subject, r *Reporter) {
 	for _, part := range t.parts() {
 		places := map[string]*target.Object{}
@@ -39,7 +39,7 @@ func checkTakeover(_ context.Context, t *subject, r *Reporter) {
 			if !strings.HasPrefix(field, "rules[") {
 				field = ""
 			}
-			r.ReportAs(severity, o.At(field), "use fewer rights, or tell the administrator why: they are approved with --allow "+string(p.Name),
+			r.ReportAs(severity, o.At(field), "use fewer permissions, or explain them to the administrator: they are approved with --allow "+string(p.Name),
 				"it can %s", p.Why)
 		}
 	}
@@ -60,7 +60,7 @@ func (t *subject) reportClaims(r *Reporter) {
 			case p.Need == schema.NeedRefused && isCRD && p.Name == schema.PowerDefinesForeignAPIs:
 				r.ReportAs(report.SeverityError, o.At(p.Field), "use a group of your own", "it can %s, which no approval allows", p.Why)
 			case p.Name == schema.PowerObjectsElsewhere && !isCRD:
-				r.ReportAs(report.SeverityWarning, o.At(p.Field), "use a namespace of the Solution, or tell the administrator why: it is approved with --allow "+string(p.Name),
+				r.ReportAs(report.SeverityWarning, o.At(p.Field), "use a namespace of the Solution, or explain it to the administrator: it is approved with --allow "+string(p.Name),
 					"it can %s", p.Why)
 			}
 		}
@@ -93,7 +93,8 @@ func (p *rightsPart) bindingOf(power schema.Power) *target.Object {
 	return nil
 }
 
-// parts returns what of the archive is about rights, by what is applied together. An operator's roles are bound to its account.
+// parts returns the objects about permissions, grouped by what is applied together. An operator's roles are bound to
+// its account.
 func (t *subject) parts() []*rightsPart {
 	byKey := map[boundRole]*rightsPart{}
 	var parts []*rightsPart
@@ -139,7 +140,7 @@ func judgedObject(o *target.Object) powers.Object {
 	return powers.Object{File: o.File, Unstructured: judged}
 }
 
-// operatorBinding is what binds a role of an operator to its account.
+// operatorBinding returns the binding of an operator's role to its account.
 func (t *subject) operatorBinding(role *target.Object) powers.Object {
 	binding := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": map[string]any{"name": role.Name, "namespace": unknownNamespace},
@@ -167,7 +168,7 @@ func (t *subject) ownerOf(objects []*target.Object) powers.Owner {
 		add(judgedObject(o).GetNamespace())
 		if b, err := rbac.BindingFromObject(o.Value); err == nil {
 			for _, s := range b.Subjects {
-				if s.Namespace == "default" { // what charts are rendered for
+				if s.Namespace == "default" { // the namespace of rendered charts
 					owner.Namespaces = append(owner.Namespaces, s.Namespace)
 				}
 				add(s.Namespace)

@@ -25,7 +25,7 @@ func prometheusRules() []Rule {
 func checkPrometheusRules(_ context.Context, t *subject, r *Reporter) {
 	for _, o := range t.named(monitoringGroup, "PrometheusRule") {
 		if scope := ruleScope(o); scope != schema.ScopeEnvironment && scope != schema.ScopeCluster {
-			r.Report(o.At(`metadata.annotations["`+schema.AnnotationScope+`"]`), "write cluster, or leave the annotation out", "%q is no scope", scope)
+			r.Report(o.At(`metadata.annotations["`+schema.AnnotationScope+`"]`), "write cluster, or leave the annotation out", "%q is not a scope", scope)
 		}
 		groups, ok := lookup(o.Value, "spec", "groups").([]any)
 		if !ok {
@@ -86,7 +86,7 @@ func (t *subject) eachPrometheusRule(see func(o *target.Object, at string, rule 
 	}
 }
 
-// checkAlerts wants what people who are called at night need.
+// checkAlerts requires the labels and annotations that people on call need.
 func checkAlerts(_ context.Context, t *subject, r *Reporter) {
 	t.eachPrometheusRule(func(o *target.Object, at string, rule any) {
 		alert, _ := lookup(rule, "alert").(string)
@@ -94,12 +94,12 @@ func checkAlerts(_ context.Context, t *subject, r *Reporter) {
 			return
 		}
 		if severity, _ := lookup(rule, "labels", "severity").(string); severity == "" {
-			r.Report(o.At(at), "add the label severity, such as warning or critical", "alert %s has no severity: nobody can decide whom to tell", alert)
+			r.Report(o.At(at), "add the label severity, such as warning or critical", "alert %s has no severity: it cannot be routed", alert)
 		}
 		summary, _ := lookup(rule, "annotations", "summary").(string)
-		message, _ := lookup(rule, "annotations", "message").(string) // what older alerts have
+		message, _ := lookup(rule, "annotations", "message").(string) // the form of older alerts
 		if summary == "" && message == "" {
-			r.Report(o.At(at), "add the annotation summary: a sentence that tells what is wrong", "alert %s has no summary", alert)
+			r.Report(o.At(at), "add the annotation summary: a sentence about the fault", "alert %s has no summary", alert)
 		}
 	})
 }
@@ -111,7 +111,7 @@ var (
 	clusters = lazyregexp.New(`^(apiserver|kube_node|kube_persistentvolume|kube_storageclass|machine|node)_[a-z0-9_]+$`)
 )
 
-// checkRuleScope finds rules that judge what does not belong to the Solution, or to the environment.
+// checkRuleScope finds rules about series outside of the Solution, or of the environment.
 func checkRuleScope(_ context.Context, t *subject, r *Reporter) {
 	t.eachPrometheusRule(func(o *target.Object, at string, rule any) {
 		text, _ := lookup(rule, "expr").(string)
@@ -139,7 +139,8 @@ func checkRuleScope(_ context.Context, t *subject, r *Reporter) {
 	})
 }
 
-// metricsFile says which metrics the pods of a Solution serve: what one of them answers, or the lines of it that begin with # TYPE.
+// metricsFile lists the metrics of the pods of a Solution: the answer of one of them, or its lines that begin with #
+// TYPE.
 const metricsFile = "monitoring/metrics.prom"
 
 // checkDeclaredMetrics finds rules that never have a result, because of a name that is written wrongly or has changed.
@@ -167,7 +168,7 @@ func checkDeclaredMetrics(_ context.Context, t *subject, r *Reporter) {
 	})
 }
 
-// series are what the names of those of a kind end in, besides the name of the metric itself.
+// series are the suffixes of the series of a metric, by its kind, besides the name of the metric itself.
 var series = map[string][]string{
 	"counter": {"_total"}, "info": {"_info"}, "summary": {"_sum", "_count"}, "histogram": {"_bucket", "_sum", "_count"},
 }

@@ -53,7 +53,7 @@ func readLocations(text string) (list []location, strays []location) {
 	return list, strays
 }
 
-// templateText matches what Jinja would act upon.
+// templateText matches text that Jinja would interpret.
 var templateText = lazyregexp.New(`\{\{[^}]*\}\}|\{%|\{#`)
 
 func checkRegistryConfig(_ context.Context, t *subject, r *Reporter) {

@@ -7,7 +7,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Reporter collects what one rule finds.
+// Reporter collects the findings of one rule.
 type Reporter struct {
 	rule  Rule
 	found []*Found

@@ -63,7 +63,7 @@ func (t *subject) reportHazards(r *Reporter, chosen func(rbac.Hazard) bool) {
 	for _, o := range t.appliedRoles() {
 		role, err := rbac.FromObject(o.Value)
 		if err != nil {
-			continue // the rules on Kubernetes objects report what is malformed
+			continue // the rules on Kubernetes objects report malformed ones
 		}
 		options.ClusterWide = t.everywhere(o, bound)
 		hazards := slices.DeleteFunc(rbac.Judge(role, options), func(h rbac.Hazard) bool { return !chosen(h) })
@@ -76,7 +76,8 @@ func (t *subject) reportHazards(r *Reporter, chosen func(rbac.Hazard) bool) {
 	}
 }
 
-// everywhere tells whether a ClusterRole is bound in every namespace. One that comes with no binding waits for one of any kind.
+// everywhere reports whether a ClusterRole is bound in every namespace. A role without a binding counts as bound in
+// either way.
 func (t *subject) everywhere(role *target.Object, bound map[boundRole]bool) bool {
 	if role.Part == target.PartRole {
 		return clusterWide(t) && role.File == archive.RoleFile
@@ -100,7 +101,7 @@ func roleOf(o *target.Object, kind, name string) boundRole {
 	return role
 }
 
-// boundRoles tells of each role that is bound whether some binding is a ClusterRoleBinding.
+// boundRoles reports for each bound role whether some binding is a ClusterRoleBinding.
 func (t *subject) boundRoles() map[boundRole]bool {
 	bound := map[boundRole]bool{}
 	for _, b := range t.bindings() {
@@ -200,7 +201,7 @@ func rulesOf(objects []*target.Object, kind string) []rbacv1.PolicyRule {
 	return rules
 }
 
-// grantedRules are those of all operators that have an effect on namespaced or on cluster-scoped resources.
+// grantedRules returns the rules of all operators that apply to namespaced or to cluster-scoped resources.
 func (t *subject) grantedRules(namespaced bool) []rbacv1.PolicyRule {
 	if namespaced {
 		return append(t.operatorRules("ClusterRole"), t.operatorRules("Role")...)
@@ -244,7 +245,7 @@ func needs(have []rbacv1.PolicyRule, group, resource string, verbs ...string) st
 	return strings.Join(lines, "; ")
 }
 
-// ownDefinitions are those that activation applies for the operator.
+// ownDefinitions returns the definitions that activation applies for the operator.
 func (t *subject) ownDefinitions() []target.Definition {
 	return slices.DeleteFunc(slices.Clone(t.Definitions()), func(d target.Definition) bool { return d.Part != target.PartCRD })
 }
@@ -276,7 +277,7 @@ func checkOwnStatus(_ context.Context, t *subject, r *Reporter) {
 			continue // without watch, another program looks after it
 		}
 		if !permits(have, d.Spec.Group, status, "update") && !permits(have, d.Spec.Group, status, "patch") {
-			r.Report(placeOf(d), "add update or patch on it to operator/deploy/role.yaml", "the operator watches %s and may not write %s", d.Spec.Names.Plural, status)
+			r.Report(placeOf(d), "add update or patch on it to operator/deploy/role.yaml", "the operator watches %s and has no permission to write %s", d.Spec.Names.Plural, status)
 		}
 	}
 }
@@ -294,7 +295,7 @@ func checkOwnFinalizers(_ context.Context, t *subject, r *Reporter) {
 	for _, d := range t.ownDefinitions() {
 		have, resource := t.grantedRules(d.Spec.Scope == "Namespaced"), d.Spec.Names.Plural+"/finalizers"
 		if permits(have, d.Spec.Group, d.Spec.Names.Plural, "watch") && !permits(have, d.Spec.Group, resource, "update") {
-			r.Report(placeOf(d), "add it to operator/deploy/role.yaml", "the operator may not update %s", resource)
+			r.Report(placeOf(d), "add it to operator/deploy/role.yaml", "the operator has no permission to update %s", resource)
 		}
 	}
 }

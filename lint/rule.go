@@ -12,8 +12,8 @@ type Rule struct {
 	Name     string // "removed-api"; a few words joined by hyphens
 	Group    Group
 	Severity report.Severity
-	Summary  string // what holds when there is no finding: one sentence
-	// Explanation says why it matters and what to do; paragraphs are separated by empty lines.
+	Summary  string // the requirement, one sentence
+	// Explanation has the reason for the rule and the correction; paragraphs are separated by empty lines.
 	Explanation string
 	Bad, Good   string // a short example of each, as it stands in a file
 	Fixable     bool   // its findings may carry edits

@@ -19,11 +19,11 @@ type Options struct {
 	Against *target.Target // the older version, or nil
 }
 
-// Result has the findings of a run. Paths are those of the archive; [target.Target.SourcePath] translates them.
+// Result has the findings of a run. Paths are relative to the archive; [target.Target.SourcePath] translates them.
 type Result struct {
 	Findings   []report.Finding
 	Suppressed []schema.SuppressedFinding
-	Fixes      []Fix // what would mend some of the findings
+	Fixes      []Fix // corrections for some of the findings
 }
 
 // Run judges the target by every rule that the options choose.
@@ -56,7 +56,7 @@ func Run(ctx context.Context, t *target.Target, o Options) (*Result, error) {
 	return s.suppress(found, rules), nil
 }
 
-// judgeable tells whether there is enough of the target for the rules of a group.
+// judgeable reports whether enough of the target could be read for the rules of a group.
 func (t *subject) judgeable(group Group) bool {
 	switch group {
 	case GroupArchive, GroupDocuments:

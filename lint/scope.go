@@ -11,10 +11,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// releaseNamespace is what charts take for their namespace when they are judged: it stands for that of the component.
+// releaseNamespace is the namespace in which charts are rendered for checks: it stands for that of the component.
 const releaseNamespace = "default"
 
-// checkScope finds what deploying refuses, before it does.
+// checkScope finds refusals of a deployment in advance.
 func checkScope(_ context.Context, t *subject, r *Reporter) {
 	for i := range t.Solution.Spec.Components {
 		c := &t.Solution.Spec.Components[i]
@@ -62,7 +62,7 @@ func (t *subject) objectsOf(c *schema.Component) []*target.Object {
 	})
 }
 
-// clusterScoped tells whether an object lies outside of namespaces, as far as that is known.
+// clusterScoped reports whether an object has no namespace, as far as that is known.
 func (t *subject) clusterScoped(o *target.Object) bool {
 	if d := t.definitionFor(o); d != nil {
 		return d.Spec.Scope == "Cluster"

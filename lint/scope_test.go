@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// SOL419 finds what deploying refuses, and nothing else.
+// SOL419 finds the refusals of a deployment, and nothing else.
 func TestScopeAsDeployed(t *testing.T) {
 	for _, name := range []string{"bad", "good"} {
 		e := readExample(t, "base.txtar", "SOL419/"+name+".txtar")

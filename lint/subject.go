@@ -7,7 +7,7 @@ import (
 	"github.com/solutionctl/solutionctl/lint/target"
 )
 
-// subject is a target that rules judge at the same time, and what they found out about it so far.
+// subject is a target that rules check concurrently, with their shared results.
 type subject struct {
 	*target.Target
 	deep    bool     // read every blob
@@ -28,6 +28,6 @@ func fact[T any](find func(context.Context, *subject) T) func(context.Context, *
 	name := new(byte)
 	return func(ctx context.Context, s *subject) T {
 		value, _ := s.facts.LoadOrStore(name, sync.OnceValue(func() T { return find(ctx, s) }))
-		return value.(func() T)() // nobody else stores under this name
+		return value.(func() T)() // only this function stores under this name
 	}
 }

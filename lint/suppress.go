@@ -23,7 +23,7 @@ func suppressionRules() []Rule {
 	}
 }
 
-// annotationIgnore holds what to suppress for one object: "SOL123: reason; SOL124: reason".
+// annotationIgnore lists the rules to suppress for one object: "SOL123: reason; SOL124: reason".
 const annotationIgnore = "lint.solutionctl.io/ignore"
 
 // suppression silences some rules in a part of a file.
@@ -123,7 +123,7 @@ func identifiers(text string) []string {
 }
 
 // commentsIn finds the comments of a file. One behind a field covers the line; one of its own covers the field below
-// with what is in it, and before any content the file as a whole.
+// and its content, and before any content the file as a whole.
 func (t *subject) commentsIn(file string) []*suppression {
 	data, err := t.Text(file)
 	if err != nil || !bytes.Contains(data, []byte("solutionctl:ignore")) {

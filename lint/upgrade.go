@@ -124,7 +124,7 @@ func checkWidened(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// reportWidened reports what the roles among the objects of a component permit, and those of the older version did not.
+// reportWidened reports permissions of a component's roles that the older version did not have.
 func reportWidened(r *Reporter, component string, before, after []*target.Object) {
 	for i, o := range after {
 		if !isRole(o) || slices.ContainsFunc(after[:i], func(earlier *target.Object) bool { return isRole(earlier) && earlier.Kind == o.Kind }) {
@@ -144,7 +144,8 @@ func reportWidened(r *Reporter, component string, before, after []*target.Object
 	}
 }
 
-// grantedBy returns what the older version has for roles of a kind: a Role asks for nothing new when a ClusterRole had it.
+// grantedBy returns the rules of the older version for roles of a kind: a Role is not wider if a ClusterRole had its
+// rules.
 func grantedBy(before *subject, kind string) []rbacv1.PolicyRule {
 	granted := before.operatorRules("ClusterRole")
 	if kind == "Role" {

@@ -19,11 +19,11 @@ type Use struct {
 	At target.Place
 	// Ref is the image of the archive that is meant; the zero value when the archive does not have it.
 	Ref schema.ImageRef
-	// Elsewhere tells that the image is in the archive of another Solution, on which this one depends.
+	// Elsewhere reports that the image is in the archive of another Solution, on which this one depends.
 	Elsewhere bool
 }
 
-// Found tells whether the archive has the image.
+// Found reports whether the archive has the image.
 func (u Use) Found() bool { return u.Ref != (schema.ImageRef{}) }
 
 // fullName makes references comparable that mean the same image.
@@ -34,7 +34,7 @@ func fullName(text string) string {
 	return text
 }
 
-// uses are those of everything that is applied, and of the samples that people copy.
+// uses finds the images in all objects that are applied, and in the samples that users copy.
 var uses = fact(func(_ context.Context, t *subject) []Use {
 	r := newResolver(t)
 	var uses []Use
@@ -49,7 +49,7 @@ var uses = fact(func(_ context.Context, t *subject) []Use {
 		}
 		for _, use := range images.Find(o.Value) {
 			if o.Kind == "CustomResourceDefinition" && !isDefault(use.Path) {
-				continue // what a schema says about images starts none, except for its defaults
+				continue // a schema starts no images, except by its defaults
 			}
 			use.Certain = use.Certain && o.Part != target.PartSample || o.Part == target.PartChart && use.Pulled() // deploying refuses it
 			use.Certain = use.Certain && !o.Test
@@ -61,12 +61,12 @@ var uses = fact(func(_ context.Context, t *subject) []Use {
 
 const operatorImageField = "spec.operator.image"
 
-// isOperatorImage tells whether a field of the manifest names the image of an operator.
+// isOperatorImage reports whether a field of the manifest names the image of an operator.
 func isOperatorImage(field string) bool {
 	return field == operatorImageField || strings.HasPrefix(field, "spec.components.") && strings.HasSuffix(field, ".image")
 }
 
-// hasOperator tells whether an operator would be deployed.
+// hasOperator reports whether an operator would be deployed.
 func (t *subject) hasOperator() bool {
 	if t.Solution == nil {
 		return false
@@ -184,8 +184,8 @@ type wanted struct {
 	uses  []Use
 }
 
-// missing lists the images that the archive does not have, in the order of their first use. Certain ones are those that
-// at least one certain use asks for.
+// missing lists the images that the archive does not have, in the order of their first use. Certain ones have at least
+// one certain use.
 func missing(ctx context.Context, t *subject, certain bool) []wanted {
 	var all []wanted
 	known := map[string]int{}
@@ -208,7 +208,7 @@ func missing(ctx context.Context, t *subject, certain bool) []wanted {
 // first is the position of the first certain use, negative when there is none.
 func (w wanted) first() int { return slices.IndexFunc(w.uses, func(u Use) bool { return u.Certain }) }
 
-// others tells how many more places ask for the image.
+// others describes how many more places use the image.
 func (w wanted) others() string {
 	switch n := len(w.uses) - 1; n {
 	case 0:

@@ -95,12 +95,12 @@ func digestOf(tb testing.TB, layout fstest.MapFS, ref string) string {
 	return ""
 }
 
-// TestWhy lists what starts an image, under each of its names.
+// TestWhy lists the uses of an image, under each of its names.
 func TestWhy(t *testing.T) {
 	files := readExample(t, "base.txtar").files
 	put("components/web.yaml", strings.ReplaceAll(deployment("ghcr.io/acme/web:1.0.0"), "name: db", "name: web"))(files)
 	put("components/job.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {image: \"ghcr.io/acme/web:1.0.0\"}\n")(files)
-	put("operator/deploy/operator.yaml", deployment("ghcr.io/acme/web:1.0.0"))(files) // nobody applies it
+	put("operator/deploy/operator.yaml", deployment("ghcr.io/acme/web:1.0.0"))(files) // it is not applied
 	edit("manifest.yaml", "spec:\n", "spec:\n  imageOrigins: {\"web:1.0.0\": ghcr.io/acme/web:1.0.0}\n")(files)
 	addImages(t, files, []testImage{{ref: "demo-operator:1.0.0", platforms: []string{"linux/amd64"}}, {ref: "web:1.0.0", platforms: []string{"linux/amd64"}}})
 	opened := openDirectory(t, files)

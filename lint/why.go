@@ -18,10 +18,10 @@ type ImageUse struct {
 	Field   string `json:"field,omitempty"`
 	Image   string `json:"image"`        // as it is written
 	Is      string `json:"is,omitempty"` // the image of the archive that is meant
-	Certain bool   `json:"certain"`      // the place alone says that it is an image
+	Certain bool   `json:"certain"`      // the place alone proves that it is an image
 }
 
-// Why tells what asks for an image in what lies at each path, as [Judge] takes them; it is an error when nothing does.
+// Why returns the uses of an image at each path, as [Judge] takes them; it fails when there are none.
 func Why(ctx context.Context, paths []string, image string) ([]ImageUse, error) {
 	var all []ImageUse
 	for _, path := range paths {

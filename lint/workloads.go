@@ -142,7 +142,7 @@ func checkSecurity(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-// hostAccess lists what a pod takes from its node.
+// hostAccess lists a pod's access to its node.
 func hostAccess(spec map[string]any) []string {
 	var found []string
 	for _, field := range []string{"hostNetwork", "hostPID", "hostIPC"} {
@@ -159,7 +159,7 @@ func hostAccess(spec map[string]any) []string {
 	return found
 }
 
-// unrestricted lists what keeps a container from the restricted Pod Security Standard.
+// unrestricted lists the violations of the restricted Pod Security Standard by a container.
 func unrestricted(podSpec, c map[string]any) []string {
 	field := func(keys ...string) any {
 		if value := lookup(c, append([]string{"securityContext"}, keys...)...); value != nil {

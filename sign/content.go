@@ -20,8 +20,8 @@ func (v *verification) content(accepted []*candidate) (*chunk.List, [sha256.Size
 	return &v.sums.Chunks, v.sums.SHA256
 }
 
-// decisive tells whether something hangs on the digest of the whole beyond what the chunks say. Whoever has signed both may
-// have signed the digest of another archive, one that was not revoked or that was imported before.
+// decisive reports whether the digest of the whole decides more than the chunks do. A signer of both could have signed
+// the digest of another archive, one that was not revoked or that was imported before.
 func (v *verification) decisive() bool {
 	return v.Store.RevokesArchives() || v.State.Knows(*v.verdict.Solution)
 }
@@ -52,7 +52,7 @@ func (v *verification) checkContent(ctx context.Context, list *chunk.List, diges
 	return nil
 }
 
-// altered notes which parts of the archive are not what was signed.
+// altered records which parts of the archive differ from the signed digests.
 func (v *verification) altered(bad []chunk.Range, size int64) error {
 	v.verdict.Tampered = nil
 	for _, place := range bad {
@@ -75,11 +75,11 @@ func (v *verification) differences(ctx context.Context, list *chunk.List) ([]chu
 
 func describe(bad []chunk.Range, size int64) error {
 	if len(bad) == 0 {
-		return report.Errorf(report.Mismatch, "the statement contradicts itself: its chunks are those of the archive, its digest is not").
+		return report.Errorf(report.Mismatch, "the statement contradicts itself: its chunks match the archive, its digest does not").
 			WithHint("sign the archive again")
 	}
 	if len(bad) == 1 && bad[0].Len() == size && size > chunk.DefaultSize {
-		return report.Errorf(report.Mismatch, "no part of the archive is what was signed").
+		return report.Errorf(report.Mismatch, "no part of the archive matches the signed digests").
 			WithHint("the signature belongs to another archive")
 	}
 	more := ""
@@ -109,17 +109,17 @@ func (v *verification) checkIdentity(r *chunk.Reader, accepted []*candidate) err
 	return nil
 }
 
-// Identity is what the manifest of an archive says, and what it is.
+// Identity is the Solution in the manifest of an archive, and the digest of the manifest.
 type Identity struct {
 	bundle.Solution
 	ManifestDigest string // "sha256:…" of manifest.yaml
 }
 
-// compare refuses a statement that says something else of the manifest. One may leave out the digest.
+// compare refuses a statement that differs from the manifest. The digest is optional.
 func (i Identity) compare(st *bundle.Statement) error {
 	hint := "the vendor has to sign the archive with the name and version of its manifest"
 	if signed := st.Predicate.Solution; signed != i.Solution {
-		return report.Errorf(report.Mismatch, "%s was signed, but the manifest in the archive says %s", signed, i.Solution).WithHint("%s", hint)
+		return report.Errorf(report.Mismatch, "%s was signed, but the manifest in the archive is of %s", signed, i.Solution).WithHint("%s", hint)
 	}
 	if signed := st.Predicate.ManifestDigest; signed != "" && signed != i.ManifestDigest {
 		return report.Errorf(report.Mismatch, "manifest.yaml with digest %s was signed, the one in the archive has %s", signed, i.ManifestDigest).

@@ -36,12 +36,12 @@ func Identify(r io.ReaderAt, size int64) (Identity, error) {
 	}, nil
 }
 
-// CheckStructure refuses an archive that its signer should have refused already; see [Options]. Only what lies between files
-// is read from spaces; see [iso.CheckVerified].
+// CheckStructure refuses an archive that its signer should have refused already; see [Options]. Only the bytes between
+// files are read from spaces; see [iso.CheckVerified].
 func CheckStructure(r, spaces io.ReaderAt, size int64) error {
 	if err := iso.Refusal(append(iso.CheckVerified(r, spaces, size), iso.CompareDiskFS(r, size)...)); err != nil {
 		return report.Errorf(report.CodeOf(err), "%w", err).
-			WithHint("do not use this archive: other programs may show other content than what was checked; tell the vendor")
+			WithHint("do not use this archive: other programs may show other content than the checked one; inform the vendor")
 	}
 	return nil
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/solutionctl/solutionctl/sign/bundle"
 )
 
-// Bounds of what is read beside one archive. A file that is no bundle costs no honest signer his place before them.
+// Bounds of the files that are read beside one archive. A file that is not a bundle takes no place from an honest
+// signer.
 const (
 	maxBundles     = 256
 	maxBundleBytes = 16 * bundle.MaxSize
@@ -23,12 +24,13 @@ const (
 type NamedBundle struct {
 	File string
 	Data []byte
-	// Problem is why there are no data: what has this name is not a file, say. Such a bundle is malformed and stops no other one.
+	// Problem is the reason why there are no data, for example because this name is a directory. Such a bundle is
+	// malformed and stops no other one.
 	Problem error `json:"-"`
 }
 
-// FindBundles reads the bundles beside an archive: first the one of the first signer, then the others in the order of their names.
-// Anybody may have put files there, so what is not a bundle does not keep the others from being read.
+// FindBundles reads the bundles beside an archive: first the one of the first signer, then the others in the order of
+// their names. The directory is not trusted, so files that are not bundles are skipped.
 func FindBundles(archive string) ([]NamedBundle, error) {
 	names, err := bundleNames(archive)
 	if err != nil {

@@ -99,7 +99,7 @@ func (f *forged) with(t *testing.T, other *forged, names []string) []byte {
 	return encode(t, document)
 }
 
-// about tells whether a payload says of an archive what is so.
+// about reports whether the payload of a statement is true of an archive.
 func (f *forged) about(t *testing.T, payload []byte) bool {
 	t.Helper()
 	fields := map[string]any{}
@@ -133,9 +133,9 @@ func without(names []string, out ...string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return slices.Contains(out, s) })
 }
 
-// TestOneOfManyIsHostile lets the holder of one trusted key sign every mixture of what is so of one archive and of
-// another one, beside honest signatures of the first. Only signatures that are right about the archive at hand count,
-// whichever name comes first.
+// TestOneOfManyIsHostile lets the holder of one trusted key sign every mixture of true statements about two archives,
+// beside honest signatures of the first. Only signatures that are right about the archive at hand count, for any order
+// of names.
 func TestOneOfManyIsHostile(t *testing.T) {
 	genuine, malicious := contents[:100<<10], contents[1<<20:1<<20+101<<10]
 	honest := sign.Claims{
@@ -246,7 +246,7 @@ func tryHostile(t *testing.T, g, m *forged) {
 	}
 }
 
-// verifyForged verifies, reads everything, and compares the digest of the whole as whoever keeps the archive does.
+// verifyForged verifies, reads everything, and compares the digest of the whole, like the store of a host.
 func verifyForged(t *testing.T, f *forged, bundles [][]byte, o sign.Options) error {
 	t.Helper()
 	w := &world{t: t}

@@ -96,7 +96,7 @@ func (f *foreign) must(program string, args ...string) {
 
 const password = "interop"
 
-// accepted says whether our Verify accepts a bundle over the archive by the key of a file.
+// accepted reports whether our Verify accepts a bundle over the archive by the key of a file.
 func (f *foreign) accepted(publicKey, bundleFile string) error {
 	f.t.Helper()
 	public, err := key.ParsePublic(f.read(publicKey))
@@ -118,7 +118,7 @@ func (f *foreign) statement() *bundle.Statement {
 	return st
 }
 
-// ours signs the archive in both forms as statement.json and plain.json; plain only where the key can.
+// ours signs the archive in both forms as statement.json and plain.json; plain only if the key can.
 func (f *foreign) ours(signer *key.Signer) {
 	f.t.Helper()
 	signed, err := bundle.SignStatement(f.t.Context(), signer, f.statement())
@@ -258,7 +258,7 @@ func TestOursVerifiesCosign(t *testing.T) {
 	}
 }
 
-// TestCosignSignsWithOurKey proves that keygen writes what cosign reads.
+// TestCosignSignsWithOurKey proves that cosign reads the output of keygen.
 func TestCosignSignsWithOurKey(t *testing.T) {
 	t.Parallel()
 	program, f := cosign(t, "v3.1.3"), newForeign(t)

@@ -55,7 +55,7 @@ func TestBeyond4GiB(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // what was written is read below
+	defer f.Close() //nolint:errcheck // the written file is read below
 	const altered = size - 3*chunk.DefaultSize
 	if _, err := f.WriteAt([]byte("x"), altered); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 type File struct {
 	*os.File
 	// Size is the size of a regular file. That of a device is an upper bound: a disc is padded at its end. It is 0
-	// where the system does not tell it.
+	// where the system does not provide it.
 	Size   int64
 	Device bool
 
@@ -65,7 +65,7 @@ func openNoFollow(path string) (*os.File, error) {
 }
 
 func closing(f *os.File, err error) error {
-	_ = f.Close() // the first error is the one to tell
+	_ = f.Close() // the first error is the important one
 	return err
 }
 

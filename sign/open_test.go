@@ -147,7 +147,7 @@ func TestFindBundles(t *testing.T) {
 	}
 }
 
-// TestJunkBesideAnArchive puts what is not a bundle where bundles are looked for.
+// TestJunkBesideAnArchive puts files that are not bundles in the places of bundles.
 func TestJunkBesideAnArchive(t *testing.T) {
 	w := newWorld(t)
 	archive := filepath.Join(t.TempDir(), "x.iso")

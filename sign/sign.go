@@ -23,7 +23,7 @@ type Claims struct {
 	ManifestDigest string    // "sha256:…" of manifest.yaml; may be empty
 }
 
-// NewStatement returns the statement to sign. Check the archive first: a signature tells others that they need not.
+// NewStatement returns the statement to sign. Check the archive first: a signature vouches for it.
 func NewStatement(sums *chunk.Sums, c Claims) (*bundle.Statement, error) {
 	p := bundle.Predicate{Solution: c.Solution, CreatedAt: c.CreatedAt.UTC(), ManifestDigest: c.ManifestDigest}
 	if !c.Expires.IsZero() {

@@ -29,7 +29,7 @@ type Verdict struct {
 type ArchiveInfo struct {
 	Path   string `json:"path"`
 	Size   int64  `json:"size" schema:"minimum=0"`
-	SHA256 string `json:"sha256,omitempty" schema:"sha256"` // the signed digest; empty when no trusted signature says one
+	SHA256 string `json:"sha256,omitempty" schema:"sha256"` // the signed digest; empty without one in a trusted signature
 }
 
 // Signature is the judgement on one bundle.
@@ -107,7 +107,7 @@ func (v *Verdict) check(name string, result Result, detail string) {
 	v.Checks = append(v.Checks, Check{Name: name, Result: result, Detail: detail})
 }
 
-// conclude fills in what follows from the error, nil for a good archive.
+// conclude sets the fields that follow from the error, nil for a good archive.
 func (v *Verdict) conclude(err error) {
 	v.Schema = verdictSchemaID
 	v.Verified = err == nil

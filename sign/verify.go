@@ -28,17 +28,17 @@ type Options struct {
 	Device bool
 	// Unchanged is called after the content was read; see [File.Unchanged].
 	Unchanged func() error
-	// Identify reads the identity of the archive from its own manifest. It is given a reader of verified content, so
-	// nothing of an archive is interpreted before it is known to be what was signed.
+	// Identify reads the identity of the archive from its own manifest. Its reader verifies the content, so that
+	// nothing of an archive is parsed before it was compared with the signed digests.
 	Identify func(r io.ReaderAt, size int64) (Identity, error)
 	// Examine is the last check, of the archive's structure. It is given a reader of verified content.
 	Examine func(r io.ReaderAt, size int64) error
 	// Locate names the file of the archive that lies at a range of bytes, for the report on altered ones.
 	Locate func(chunk.Range) string
 
-	// OnRead leaves the content to the returned reader instead of reading it all now: whoever keeps the archive has to
-	// compare the digest of the whole with the verdict's, too. Signatures without a statement, and signers who contradict
-	// each other, are always checked now.
+	// OnRead leaves the content to the returned reader instead of reading it all now: a store then has to compare the
+	// digest of the whole with the verdict's, too. Signatures without a statement, and signers who contradict each
+	// other, are always checked now.
 	OnRead bool
 	// Full computes the digest of the whole file too, which takes longer. It is computed anyway where it decides anything.
 	Full           bool
@@ -48,12 +48,12 @@ type Options struct {
 	ToolVersion    string
 }
 
-// Verify decides whether an archive may be used. The verdict is never nil and tells what was checked. With a nil
-// error, and only then, the reader gives access to the archive: exactly the signed bytes.
+// Verify decides whether an archive may be used. The verdict is never nil and lists the checks. With a nil error, and
+// only then, the reader gives access to the archive: exactly the signed bytes.
 //
-// The order is fixed: form and signature of the bundles, policy, agreement, versions, content, identity, structure. Nothing
-// is read from the archive for a bundle with a statement before its signer is known to be allowed. The order of the bundles
-// does not matter.
+// The order is fixed: form and signature of the bundles, policy, agreement, versions, content, identity, structure.
+// Nothing is read from the archive for a bundle with a statement before its signer is known to be allowed. The order of
+// the bundles does not matter.
 func Verify(ctx context.Context, r io.ReaderAt, size int64, bundles []NamedBundle, o Options) (*Verdict, *chunk.Reader, error) {
 	if o.Sink == nil {
 		o.Sink = report.Discard
@@ -67,9 +67,9 @@ func Verify(ctx context.Context, r io.ReaderAt, size int64, bundles []NamedBundl
 	return v.verdict, reader, nil
 }
 
-// Judge decides by the bundles alone whether an archive may be used that is not here yet: it does all that [Verify] does before
-// it reads the archive. The list says what the archive has to consist of. The verdict is never nil and never says that the
-// archive was verified.
+// Judge decides by the bundles alone whether an archive may be used, before it is transferred: it makes all checks that
+// [Verify] makes before it reads the archive. The list has the digests that the archive must have. The verdict is never
+// nil and never reports that the archive was verified.
 func Judge(ctx context.Context, bundles []NamedBundle, o Options) (*Verdict, *chunk.List, error) {
 	o.Device = true // nothing is known of the size, and nothing can be read
 	v := &verification{Options: o, absent: true, verdict: o.verdict(0)}
@@ -79,7 +79,7 @@ func Judge(ctx context.Context, bundles []NamedBundle, o Options) (*Verdict, *ch
 	return v.verdict, list, err
 }
 
-// verdict is one that says nothing yet.
+// verdict returns one without any checks.
 func (o *Options) verdict(size int64) *Verdict {
 	return &Verdict{
 		Archive: ArchiveInfo{Path: o.Path, Size: size}, ToolVersion: o.ToolVersion,
@@ -108,7 +108,7 @@ type candidate struct {
 	err      error
 }
 
-// signed finds out what was signed by those whose signatures count. Nothing of a statement is compared with the archive yet.
+// signed collects the statements of the signatures that count. Nothing of a statement is compared with the archive yet.
 func (v *verification) signed(ctx context.Context, bundles []NamedBundle) (accepted []*candidate, list *chunk.List, digest [sha256.Size]byte, err error) {
 	candidates := v.parse(bundles)
 	if err = v.sumForPlain(ctx, candidates); err != nil {
@@ -148,7 +148,7 @@ func (v *verification) run(ctx context.Context, bundles []NamedBundle) (*chunk.R
 	return reader, v.examine(reader)
 }
 
-// good are the candidates that nothing stands against yet.
+// good returns the candidates that have not been rejected.
 func good(candidates []*candidate) []*candidate {
 	return slices.DeleteFunc(slices.Clone(candidates), func(c *candidate) bool { return c.err != nil })
 }
@@ -234,11 +234,11 @@ func (v *verification) authenticate(b *bundle.Bundle) (*trust.Identified, error)
 	st := b.Statement()
 	if st == nil {
 		if v.absent {
-			return nil, report.Errorf(report.NotAllowed, "only a signature with a statement tells what the archive has to be before it is here").
+			return nil, report.Errorf(report.NotAllowed, "only a signature with a statement has the digests of an archive that is not here yet").
 				WithHint("ask for one that was made with solutionctl sign, or import the archive on the host: solutionctl deploy import FILE.iso")
 		}
 		if v.sums == nil {
-			return nil, report.Errorf(report.NotAllowed, "a device can be verified by a signature with a statement only, which tells the size").
+			return nil, report.Errorf(report.NotAllowed, "a device can be verified only by a signature with a statement, which has the size").
 				WithHint("copy the archive to a file, or sign it with solutionctl sign")
 		}
 		h, _ := b.Digest()
@@ -275,7 +275,7 @@ func (v *verification) judge(c *candidate) error {
 	}
 	rule, place, err := v.Store.Rule(c.solution.Name)
 	if err == nil && place >= 0 && c.solution.Name == "" { // a rule for every name is still not one for no name
-		err = report.Errorf(report.NotAllowed, "nothing tells which Solution this is, so no rule of the policy applies")
+		err = report.Errorf(report.NotAllowed, "the Solution is unknown, so no rule of the policy applies")
 	}
 	if v.verdict.Solution == nil && c.solution.Name != "" {
 		v.describe(c.solution, place)
@@ -314,9 +314,9 @@ func (v *verification) inside() (Identity, error) {
 	return *v.identity, nil
 }
 
-// settle leaves the signers who speak of this archive. As long as all say the same of it, and one of them is honest, their
-// chunks are as good as the digest of the whole. Where they do not, one of them has signed something else or lies, and no
-// part of what he says may complete what another one says: the archive is read, and each statement is held against it.
+// settle keeps the signers whose statements are about this archive. As long as all statements agree, and one of the
+// signers is honest, their chunks are as good as the digest of the whole. If they disagree, one of them is wrong or
+// lies, and no part of one statement may complete another: the archive is read, and each statement is compared with it.
 func (v *verification) settle(ctx context.Context, allowed []*candidate) error {
 	first, disagree := (*bundle.Statement)(nil), false
 	for _, c := range allowed {
@@ -349,7 +349,7 @@ func (v *verification) settle(ctx context.Context, allowed []*candidate) error {
 	return nil
 }
 
-// hold compares everything that a statement says of the archive with the archive.
+// hold compares every claim of a statement with the archive.
 func (v *verification) hold(ctx context.Context, st *bundle.Statement) error {
 	if v.absent {
 		return report.Errorf(report.Mismatch, "the signers have signed different things").WithHint("send the signatures of one release")
@@ -396,7 +396,7 @@ func (v *verification) count(candidates []*candidate) ([]*candidate, error) {
 		v.verdict.check("signature", Failed, err.Error())
 		return nil, err
 	}
-	v.verdict.Tampered = nil // of what a signature says that does not count
+	v.verdict.Tampered = nil // from a signature that does not count
 	v.verdict.check("signature", Passed, fmt.Sprintf("%d of %d required signers", len(signers), required))
 	return accepted, nil
 }
@@ -416,16 +416,16 @@ func (c *candidate) note(s *Signature) {
 	}
 }
 
-// telling orders reasons for rejection: the further a signature got, the more its failure tells.
-var telling = []report.Code{
+// precedence orders the reasons for rejection: the more checks a signature has passed, the more informative is its failure.
+var precedence = []report.Code{
 	report.Revoked, report.Expired, report.NotAllowed, report.Corrupt, report.Mismatch, report.WeakKey,
 	report.Untrusted, report.BadBundle,
 }
 
-// judgement tells a verdict on a signature from a failure to reach one.
-func judgement(err error) bool { return slices.Contains(telling, report.CodeOf(err)) }
+// judgement reports whether an error is a verdict on a signature, and not a failure to reach one.
+func judgement(err error) bool { return slices.Contains(precedence, report.CodeOf(err)) }
 
-// explain returns nil when there are enough signers, and otherwise the most telling reason.
+// explain returns nil when there are enough signers, and otherwise the most informative reason.
 func (v *verification) explain(candidates []*candidate, required, signers int) error {
 	if len(v.verdict.Signatures) == 0 {
 		return report.Errorf(report.Unsigned, "there is no signature beside the archive").
@@ -455,7 +455,7 @@ func (v *verification) explain(candidates []*candidate, required, signers int) e
 
 // mostTelling is the rejected signature that got furthest.
 func (v *verification) mostTelling() *Signature {
-	for _, code := range telling {
+	for _, code := range precedence {
 		for i := range v.verdict.Signatures {
 			if s := &v.verdict.Signatures[i]; s.Code == code {
 				return s

@@ -1,12 +1,11 @@
 // Package archive is the only reader of Solution archives.
 //
-// An [Archive] is a file system with a manifest and images: whatever reads a Solution takes one, and does not care
-// whether it lies in an ISO image ([Open]), in a directory or in a test ([FromFS]). [Archive.Describe] says what is in
-// it, [Compare] what changed between two.
+// An [Archive] is a file system with a manifest and images. It can be in an ISO image ([Open]), in a directory or in a
+// test ([FromFS]). [Archive.Describe] describes its content, [Compare] the changes between two.
 //
-// Opening reads directory records and a few small documents, whatever the archive's size. It judges nothing but what it
-// cannot do without: the trees of the image agree, and the manifest names a Solution and its version. An Archive is safe
-// for concurrent use and never modified.
+// Opening reads directory records and a few small documents, whatever the archive's size. It checks only what reading
+// depends on: the trees of the image agree, and the manifest names a Solution and its version. An Archive is safe for
+// concurrent use and never modified.
 package archive
 
 import (
@@ -31,7 +30,7 @@ const maxDocument = 4 << 20
 type Archive struct {
 	fs.FS
 	Solution *schema.Solution
-	Warnings []report.Finding // what the manifest has that this version does not know
+	Warnings []report.Finding // fields of the manifest that are unknown to this version
 	Images   *oci.Store
 
 	volumeID string

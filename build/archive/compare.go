@@ -77,8 +77,8 @@ func Compare(from, to *Archive) (*Difference, error) {
 	return d, unreadable
 }
 
-// changes compares two lists whose elements have a name. Changed says what is different between two of the same name,
-// "" when nothing is.
+// changes compares two lists of named elements. changed describes the difference between two of the same name, ""
+// without one.
 func changes[T any](from, to []T, name func(T) string, changed func(from, to T) string) []Change {
 	before, after := map[string]T{}, map[string]T{}
 	for _, element := range from {
@@ -123,7 +123,7 @@ func changedImage(a, b ImageDescription) string {
 	return detail
 }
 
-// shortDigest keeps what tells digests apart for a person.
+// shortDigest keeps enough of a digest for a person to distinguish it.
 func shortDigest(digest string) string {
 	_, hex, _ := strings.Cut(digest, ":")
 	return hex[:min(12, len(hex))]

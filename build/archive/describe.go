@@ -53,7 +53,7 @@ type FileDescription struct {
 	Size int64  `json:"size"`
 }
 
-// Describe lists what is in the archive. It reads directories, CRDs and roles, and no layer.
+// Describe lists the content of the archive. It reads directories, CRDs and roles, and no layer.
 func (a *Archive) Describe() (*Description, error) {
 	s := a.Solution
 	d := &Description{

@@ -36,7 +36,7 @@ func (a *Archive) Extract(ctx context.Context, name, dir string) error {
 		case entry.IsDir():
 			return root.MkdirAll(target, 0o755)
 		case !entry.Type().IsRegular():
-			return report.Errorf(report.Invalid, "extract %s: it is no regular file", file)
+			return report.Errorf(report.Invalid, "extract %s: it is not a regular file", file)
 		}
 		if err := a.extractFile(ctx, root, target, file); err != nil {
 			return report.Errorf(report.CodeOf(err), "extract %s: %w", file, err)

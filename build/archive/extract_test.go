@@ -142,7 +142,7 @@ func TestExtractRefuses(t *testing.T) {
 		fsys := demo("1.0.0")
 		fsys["ui/link"] = &fstest.MapFile{Data: []byte("/etc/passwd"), Mode: fs.ModeSymlink}
 		err := opened(t, fsys).Extract(t.Context(), "ui", t.TempDir())
-		if report.CodeOf(err) != report.Invalid || !strings.Contains(err.Error(), "no regular file") {
+		if report.CodeOf(err) != report.Invalid || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("error %v", err)
 		}
 	})

@@ -11,7 +11,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// OpenFile opens the archive in a file or directory. The file is opened once: what was checked is what is read.
+// OpenFile opens the archive in a file or directory. The file is opened once, so that the checked file is the one that
+// is read.
 func OpenFile(name string) (*Archive, io.Closer, error) {
 	f, size, err := OpenImage(name)
 	if err != nil {
@@ -38,8 +39,8 @@ func Identify(name string) (*schema.Solution, error) {
 	return a.Solution, f.Close()
 }
 
-// OpenImage opens a file or a disk, and tells its size; that of a directory is negative. Opening anything else may never
-// end.
+// OpenImage opens a file or a disk, and returns its size, which is negative for a directory. It refuses anything else,
+// as opening it may block.
 func OpenImage(name string) (f *os.File, size int64, err error) {
 	info, err := os.Stat(name)
 	if err != nil {

@@ -58,7 +58,7 @@ type RoleDescription struct {
 	Rules []PolicyRule `json:"rules"`
 }
 
-// id is what no two roles of an archive have in common.
+// id identifies a role in an archive.
 func (r RoleDescription) id() string {
 	return strings.TrimPrefix(r.Operator+"/"+r.Kind+"/"+r.Name, "/")
 }

@@ -7,28 +7,28 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Check examines the structure of an image of the given size and returns what is wrong with it, in output order. It
-// looks at everything that any reader of ISO 9660, Rock Ridge or Joliet relies on, and reads no file content. An image
-// without an error finding shows the same files to every reader; see [Rules].
+// Check examines the structure of an image of the given size and returns its faults, in output order. It checks
+// everything that any reader of ISO 9660, Rock Ridge or Joliet relies on, and reads no file content. An image without
+// an error finding shows the same files to every reader; see [Rules].
 //
-// A fault that leaves no ground for further judgements, such as a truncated file, ends the examination.
+// A fault after which nothing else can be judged, such as a truncated file, ends the examination.
 func Check(r io.ReaderAt, size int64) []report.Finding {
 	return CheckVerified(r, r, size)
 }
 
-// CheckVerified is [Check] for a reader r that verifies what it reads, and to do so reads megabytes around it. Only the
-// bytes between the files, which lie all over an image and which no program looks for, are read from spaces.
+// CheckVerified is like [Check] for a reader r that reads megabytes around each byte to verify it. Only the bytes
+// between the files, which are all over an image and which no program reads, are read from spaces.
 func CheckVerified(r, spaces io.ReaderAt, size int64) []report.Finding {
 	s := newScan(r, size, true)
-	if s.check() == nil && s.checkFormats() == nil { // what went wrong is among the findings
+	if s.check() == nil && s.checkFormats() == nil { // errors are among the findings
 		s.src = source{r: spaces, size: size} // with a budget of its own
 		_ = s.checkHidden()
 	}
 	return s.result()
 }
 
-// Refusal makes an error of what [Check] and [CompareDiskFS] have found: the one that tells most, or nil when none of the
-// findings is an error.
+// Refusal makes an error of the findings of [Check] and [CompareDiskFS]: the most informative one, or nil when no
+// finding is an error.
 func Refusal(findings []report.Finding) error {
 	report.SortFindings(findings)
 	errors := slices.DeleteFunc(slices.Clone(findings), func(f report.Finding) bool { return f.Severity != report.SeverityError })

@@ -174,7 +174,7 @@ func rockRidgeFaults() []fault {
 func treeFaults() []fault {
 	only := func(rule string) []string { return []string{rule} }
 	return []fault{
-		// What isoinfo -x shows is not what Rock Ridge shows: signing such an archive would sign two manifests.
+		// isoinfo -x shows another file than Rock Ridge: signing such an archive would sign two manifests.
 		{"primary identifiers swapped", only(ruleTreeDiverges), func(p *patched) {
 			a, b := p.identifier(primaryTree, "PAIR/EVIL.;1"), p.identifier(primaryTree, "PAIR/GOOD.;1")
 			p.swap(a, b, len("EVIL.;1"))
@@ -232,8 +232,8 @@ func TestCheckGoodImages(t *testing.T) {
 	}
 }
 
-// TestFaults damages one thing at a time. Check must notice with exactly the rules that are meant, and Open must
-// refuse exactly when one of them says so.
+// TestFaults damages one thing at a time. Check must report exactly the intended rules, and Open must fail exactly when
+// one of them requires it.
 func TestFaults(t *testing.T) {
 	for _, f := range faults() {
 		t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {

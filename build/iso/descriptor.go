@@ -10,7 +10,7 @@ import (
 // volumeDescriptors is their number: primary, Joliet, terminator.
 const volumeDescriptors = 3
 
-// Types of volume descriptors, ECMA-119 8.1.1, and what all of them share.
+// Types of volume descriptors, ECMA-119 8.1.1, and their common values.
 const (
 	descriptorPrimary       = 1
 	descriptorSupplementary = 2
@@ -79,8 +79,8 @@ func padText(b []byte, text string, size int) []byte {
 	return fmt.Appendf(b, "%s%*s", text, size-len(text), "")
 }
 
-// padUCS2 appends text in UCS-2 in a field of size bytes, filled up with spaces. What does not fit is cut off: fields
-// of the Joliet descriptor have half as many characters as those of the primary one. A last odd byte is zero.
+// padUCS2 appends text in UCS-2 in a field of size bytes, filled up with spaces. A longer text is cut off: fields of
+// the Joliet descriptor have half as many characters as those of the primary one. A last odd byte is zero.
 func padUCS2(b []byte, text string, size int) []byte {
 	characters := jolietCharacters(text)
 	for i := range size / 2 {

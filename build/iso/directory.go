@@ -289,7 +289,7 @@ func joinPath(dir, name string) string {
 	return dir + "/" + name
 }
 
-// problemOfName tells why no reader of Solutions can show a file of this name.
+// problemOfName returns the reason why no reader of Solutions can show a file of this name.
 func problemOfName(name string) string {
 	switch {
 	case name == "" || name == "." || name == "..":

@@ -14,12 +14,12 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// CompareDiskFS reads the image with go-diskfs, which shares no code with this package, and reports every difference
-// in names, sizes, modes and extents. An image that [Open] refuses is reported as such and not compared.
+// CompareDiskFS reads the image with go-diskfs, which shares no code with this package, and reports every difference in
+// names, sizes, modes and extents. An image that [Open] refuses is reported as such and not compared.
 //
-// go-diskfs trusts what it reads: it allocates declared sizes, indexes without looking and follows loops. So it only
-// gets images whose structure, with the sizes of the path tables, was found sound, reads through bounds and a budget, and a panic is
-// taken for a refusal.
+// go-diskfs trusts its input: it allocates declared sizes, indexes without checks and follows loops. So it only gets
+// images whose structure, with the sizes of the path tables, is sound, reads through bounds and a budget, and a panic
+// counts as a refusal.
 func CompareDiskFS(r io.ReaderAt, size int64) []report.Finding {
 	v := verdict{strict: true}
 	ours := newScan(r, size, false)
@@ -92,7 +92,7 @@ func (g *guardedFile) ReadAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// The rest of what go-diskfs asks a file for; it reads by ReadAt only.
+// The other methods of a file for go-diskfs; it reads by ReadAt only.
 func (g *guardedFile) Stat() (fs.FileInfo, error)         { return nil, fs.ErrInvalid }
 func (g *guardedFile) Read([]byte) (int, error)           { return 0, fs.ErrInvalid }
 func (g *guardedFile) Seek(_ int64, _ int) (int64, error) { return 0, fs.ErrInvalid }
@@ -148,7 +148,7 @@ func (c *comparison) read(dir string) ([]theirEntry, error) {
 		}
 		stat, ok := i.Sys().(*iso9660.StatT)
 		if !ok {
-			return nil, errors.New("it does not tell where a file lies")
+			return nil, errors.New("it does not provide the offset of a file")
 		}
 		next := theirEntry{name: i.Name(), dir: i.IsDir(), mode: i.Mode(), location: stat.Location, size: i.Size()}
 		if !next.dir && next.size > 0 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// The kinds of regions that are no directories or tables.
+// The kinds of regions besides directories and tables.
 const (
 	regionFile         = "file"
 	regionContinuation = "continuation area"
@@ -17,7 +17,7 @@ type region struct {
 	kind, path string
 }
 
-// region notes what lies where, for [scan.checkOverlaps] and [scan.checkHidden].
+// region records the owner of a range, for [scan.checkOverlaps] and [scan.checkHidden].
 func (s *scan) region(start, length int64, kind, path string) {
 	if s.strict && length > 0 {
 		s.regions = append(s.regions, region{start, start + length, kind, path})

@@ -15,7 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// foreignWriter is a program that builds images as MetalK8s' documentation tells.
+// foreignWriter is a program that builds images as MetalK8s' documentation describes.
 type foreignWriter struct {
 	name, tool, pack string
 	prefix           []string
@@ -59,7 +59,7 @@ func writeTree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// foreignTree is an archive with all that makes foreign writers mangle names, as far as both accept it.
+// foreignTree is an archive with everything that makes foreign writers mangle names, and that both accept.
 func foreignTree() map[string]string {
 	files := map[string]string{
 		"manifest.yaml": "kind: Solution\n", "operator/deploy/crds/x_crd.yaml": "x", "ui/empty": "",
@@ -219,7 +219,7 @@ func TestTwoTreeAttack(t *testing.T) {
 	p := &patched{t, data}
 	a, b := p.record(primaryTree, "MANIFEST.YAML;1"), p.record(primaryTree, "MANIFOLD.YAML;1")
 	p.swap(a+2, b+2, 8)                                                              // the extents
-	p.swap(p.entry("MANIFEST.YAML;1", "NM"), p.entry("MANIFOLD.YAML;1", "NM"), 5+13) // the names, so that Rock Ridge shows what it did
+	p.swap(p.entry("MANIFEST.YAML;1", "NM"), p.entry("MANIFOLD.YAML;1", "NM"), 5+13) // the names, so that Rock Ridge is unchanged
 	name := filepath.Join(t.TempDir(), "attack.iso")
 	if err := os.WriteFile(name, data, 0o600); err != nil {
 		t.Fatal(err)

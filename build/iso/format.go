@@ -2,7 +2,7 @@ package iso
 
 import "encoding/binary"
 
-// What every part of the format counts in.
+// Units of every part of the format.
 const (
 	sectorSize  = 2048
 	systemArea  = 16         // sectors before the first volume descriptor

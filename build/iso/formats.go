@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A program that is given a file tries one format after the other, each by a few bytes at a place of its own; mount and 7z
-// try UDF before ISO 9660. So an image must have nothing at these places, whether they lie between files or inside one:
-// whoever makes an image decides where its files lie.
+// A program tries one format after the other on a file, each by a few bytes at a place of its own; mount and 7z try UDF
+// before ISO 9660. So an image must have no signature at these places, neither between files nor inside one: the author
+// of an image chooses where its files are.
 
 // mark is a signature of another format and its offset, from the end when that is negative.
 type mark struct {
@@ -16,9 +16,9 @@ type mark struct {
 	magic, format string
 }
 
-// knownMarks are those of file systems, containers and partition tables, as libblkid and the kernel know them.
+// knownMarks are the signatures of file systems, containers and partition tables, as libblkid and the kernel know them.
 var knownMarks = []mark{
-	// In the system area, which must be zero: these only give a name to what is refused there anyway.
+	// In the system area, which must be zero: these only name the format of bytes that are refused there anyway.
 	{0, "XFSB", "XFS"},
 	{0, "hsqs", "squashfs"},
 	{0, "-rom1fs-", "romfs"},
@@ -104,7 +104,7 @@ func (s *scan) checkFormats() error {
 		}
 		if string(b) == m.magic && !found[m] {
 			found[m] = true
-			s.add(ruleOtherFormat, "", "byte %d holds the mark of %s: other programs may not take this for an ISO 9660 image", m.offset, m.format)
+			s.add(ruleOtherFormat, "", "byte %d holds the mark of %s: other programs might not recognise this as an ISO 9660 image", m.offset, m.format)
 		}
 	}
 	if err := s.checkStructures(); err != nil {

@@ -92,7 +92,8 @@ func TestOtherFormats(t *testing.T) {
 	}
 }
 
-// hybrids are images of foreign tools that are something else as well, with what the reason must name.
+// hybrids are images of foreign tools that are valid in another format as well, with the name that the reason must
+// have.
 func hybrids(t *testing.T) []struct {
 	name, tool, want string
 	flags            []string
@@ -137,7 +138,7 @@ func TestHybrids(t *testing.T) {
 	}
 }
 
-// TestVersionSector: some versions of mkisofs write what they are and their options into the sector after the descriptors,
+// TestVersionSector: some versions of mkisofs write their version and options into the sector after the descriptors,
 // which is empty in the images of genisoimage.
 func TestVersionSector(t *testing.T) {
 	dir := writeTree(t, map[string]string{"manifest.yaml": "kind: Solution\n"})

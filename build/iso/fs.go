@@ -38,8 +38,8 @@ var (
 // disagree about any name or content, and reads file content only when a file is read. r must not change while the FS
 // is used and must allow concurrent calls, as *os.File does.
 //
-// An image without Joliet tree is read by its Rock Ridge names; one without Rock Ridge names is refused. The error
-// carries the code Corrupt when the image is not what it must be, and Failure when r returns an error.
+// An image without Joliet tree is read by its Rock Ridge names; one without Rock Ridge names is refused. The error has
+// the code Corrupt for an invalid image, and Failure when r returns an error.
 func Open(r io.ReaderAt, size int64) (*FS, error) {
 	s := newScan(r, size, false)
 	tree, _, err := s.index()

@@ -43,7 +43,7 @@ func TestFS(t *testing.T) {
 	}
 }
 
-// TestContent compares every file of an image with what was put into it, and nothing may be there besides.
+// TestContent compares every file of an image with its source; there must be no other files.
 func TestContent(t *testing.T) {
 	files := stressTree(300)
 	fsys, sums := openBytes(t, imageBytes(t, files)), contentSums(t, files)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A fuzzed image is a good one with edits, so that the fuzzer spends its time on what lies behind the descriptors: each
-// edit is three bytes of offset and one of content, and one that lies outside the image cuts it there.
+// A fuzzed image is a good one with edits, so that the fuzzer spends its time behind the descriptors: each edit is
+// three bytes of offset and one of content, and one that lies outside the image cuts it there.
 const (
 	editBytes = 4
 	cutEdit   = 1 << 23
@@ -28,7 +28,7 @@ func edited(image, edits []byte) []byte {
 	return data
 }
 
-// editsBetween returns the edits that make one image of the other, as far as their lengths agree.
+// editsBetween returns the edits that make one image of the other, up to the shorter length.
 func editsBetween(from, to []byte) []byte {
 	var edits []byte
 	for at := range min(len(from), len(to)) {
@@ -66,7 +66,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// FuzzOpen requires that what Open accepts can be read.
+// FuzzOpen requires that an image that Open accepts can be read.
 func FuzzOpen(f *testing.F) {
 	image := addFaults(f)
 	f.Fuzz(func(t *testing.T, edits []byte) {
@@ -78,7 +78,7 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// FuzzCheck requires that Open refuses exactly what Check finds worth refusing.
+// FuzzCheck requires that Open refuses exactly the images that Check wants refused.
 func FuzzCheck(f *testing.F) {
 	image := addFaults(f)
 	f.Fuzz(func(t *testing.T, edits []byte) {

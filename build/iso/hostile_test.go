@@ -86,7 +86,7 @@ func TestBadMedium(t *testing.T) {
 	}
 }
 
-// TestBounded feeds each fault, and some made to cost much, and limits what reading may cost.
+// TestBounded reads each fault, and some made to be expensive, within bounds.
 func TestBounded(t *testing.T) {
 	cases := append(faults(),
 		fault{name: "continuation cycle of two", patch: func(p *patched) {

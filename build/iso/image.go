@@ -25,8 +25,8 @@ type Options struct {
 	ModTime       time.Time // of everything in the image; from 1900 to 2155
 }
 
-// Image is the layout of an image: where each byte goes, before any content was read. It is immutable, and safe for
-// concurrent use as far as the files' Open functions are.
+// Image is the layout of an image: the place of each byte, before any content was read. It is immutable, and safe for
+// concurrent use if the files' Open functions are.
 type Image struct {
 	files   []File
 	options Options
@@ -69,7 +69,7 @@ type entry struct {
 	dir    *directory // nil for a file
 	file   int32      // index in Image.files
 	extent int32      // index in Image.extents, -1 for an empty file
-	serial [2]int32   // tells equal identifiers of each tree apart
+	serial [2]int32   // separates equal identifiers of each tree
 }
 
 // extent is a run of content and the number of names that share it.

@@ -28,12 +28,12 @@ func (s *scan) index() (primary, joliet *hierarchy, err error) {
 	return primary, joliet, s.compareDirectories(primary.root, joliet.root)
 }
 
-// checkIdentifiers compares the primary identifiers of a directory with the Rock Ridge names: a reader of either must
-// find the same content under what it takes for the same name. A name that the primary tree can express must have
-// exactly that identifier. Writers mangle the others in their own ways, and all of these are accepted as long as the
-// identifier is not the one that belongs to a sibling.
+// checkIdentifiers compares the primary identifiers of a directory with the Rock Ridge names: readers of both must find
+// the same content under the same name. A name that the primary tree can express must have exactly that identifier.
+// Writers mangle the others in their own ways, and all of these are accepted unless the identifier belongs to a
+// sibling.
 func (r *reader) checkIdentifiers(d *node) error {
-	plain := make([]string, len(d.children)) // what the primary tree shows for a name that it can express
+	plain := make([]string, len(d.children)) // the primary tree's form of a name that it can express
 	owners := make(map[string]*node, len(d.children))
 	for i, c := range d.children {
 		bare := bareIdentifier(primaryTree.identifier(sibling{c.name, c.dir}, 0))
@@ -71,7 +71,7 @@ func (r *reader) checkIdentifier(c *node, plain string, owners map[string]*node)
 // bareIdentifier is an identifier as readers compare it: without version, trailing dot and case.
 func bareIdentifier(id string) string { return strings.ToUpper(primaryTree.bare(id)) }
 
-// isLevel1 reports whether bare is an 8.3 form of the longer name want: what mkisofs writes without -l.
+// isLevel1 reports whether bare is an 8.3 form of the longer name want, as mkisofs writes without -l.
 func isLevel1(bare, want string) bool {
 	base, extension, _ := strings.Cut(bare, ".")
 	wantBase, wantExtension, _ := strings.Cut(want, ".")
@@ -140,7 +140,7 @@ func (r *reader) namesOf() string {
 	return "Rock Ridge"
 }
 
-// compareDirectories requires that a Joliet directory shows what the primary one does.
+// compareDirectories requires that a Joliet directory shows the same as the primary one.
 func (s *scan) compareDirectories(p, j *node) error {
 	pairs, err := s.pairEntries(p, j)
 	if err != nil {
@@ -187,8 +187,8 @@ func (n *node) kind() string {
 	return "file"
 }
 
-// pairEntries matches the entries of a directory in both trees. Names that Joliet can express match exactly; those
-// that a writer had to mangle match by what they show.
+// pairEntries matches the entries of a directory in both trees. Names that Joliet can express match exactly; mangled
+// ones match by their content.
 func (s *scan) pairEntries(p, j *node) ([][2]*node, error) {
 	rest := make(map[string]*node, len(j.children))
 	for _, c := range j.children {
@@ -222,7 +222,7 @@ func (s *scan) pairEntries(p, j *node) ([][2]*node, error) {
 	return s.pairMangled(pairs, mangled, rest)
 }
 
-// displacedNames returns a function that tells whether a name, although Joliet can express it, may be recorded as
+// displacedNames returns a function that reports whether a name, although Joliet can express it, may be recorded as
 // another: xorriso numbers all names of a directory whose mangled forms are equal.
 func displacedNames(d *node) func(name string) bool {
 	forms, long := map[string]bool{}, false

@@ -19,9 +19,9 @@ const extentSectors = ExtentAlignment / sectorSize
 // Layout decides where each byte of an image goes. It does no input or output and calls no Open function.
 //
 // Extents lie in the order in which files first name them; everything else depends on the names only. Layout refuses,
-// with [report.Invalid] and a [PathError], what some reader would misread: a name longer than 245 bytes, with a leading dot,
-// a control character or a backslash; two names that differ in case only; a directory deeper than 8 levels.
-// The image keeps files; they must not be changed any more.
+// with [report.Invalid] and a [PathError], names that some reader would misread: longer than 245 bytes, with a leading
+// dot, a control character or a backslash; two names that differ in case only; a directory deeper than 8 levels. The
+// image keeps files; they must not be changed any more.
 func Layout(files []File, o Options) (*Image, error) {
 	if err := o.check(); err != nil {
 		return nil, err

@@ -59,8 +59,8 @@ func ImplantMD5(f interface {
 }
 
 // CheckMD5 compares an image with the checksum that ImplantMD5 or implantisomd5 put into it. It returns an error with
-// [report.Corrupt] when they differ and one with [report.Invalid] when the image has none. It finds bad media; whoever
-// can change the image can change the checksum too.
+// [report.Corrupt] when they differ and one with [report.Invalid] when the image has none. It finds bad media, and
+// does not protect from an attacker, who can change the checksum as well.
 func CheckMD5(r io.ReaderAt, size int64) error {
 	volume, field, err := readApplicationUse(r, size)
 	if err != nil {

@@ -35,7 +35,7 @@ func openWritable(t *testing.T, name string) (*os.File, int64) {
 }
 
 // TestImplantMD5 compares with the tools of isomd5sum. Below 702 KiB not every fragment of an image has a block of its
-// own; what implantisomd5 writes then, checkisomd5 may call broken, so only ours is checked.
+// own; checkisomd5 may then refuse the result of implantisomd5, so only ours is checked.
 func TestImplantMD5(t *testing.T) {
 	implant, check := needTool(t, "implantisomd5", "isomd5sum"), needTool(t, "checkisomd5", "isomd5sum")
 	for _, size := range []int{0, 1000, 100_000, 300_000, 500_000, 640_000, 700_000, 1 << 20, 1<<20 + 12345, 5_000_000, 26_000_000} {

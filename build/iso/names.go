@@ -11,8 +11,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The length of identifiers. ECMA-119 7.5 counts 30 characters and the dot for a file, 7.6.3 31 for a directory; Joliet
-// says 64, and every system reads the common longer form.
+// The length of identifiers. ECMA-119 7.5 counts 30 characters and the dot for a file, 7.6.3 31 for a directory. Joliet
+// allows 64, and every system reads the common longer form.
 const (
 	maxPrimary   = 31
 	maxJoliet    = 103
@@ -29,8 +29,8 @@ const (
 )
 
 // primaryIdentifier returns the identifier that name gets in the primary tree: upper case letters, digits and
-// underscores, ";1" on files. Serial 0 is the plain form; a higher one goes between base and extension to tell
-// siblings apart whose plain forms are equal.
+// underscores, ";1" on files. Serial 0 is the plain form; a higher one goes between base and extension to separate
+// siblings with equal plain forms.
 func primaryIdentifier(name string, dir bool, serial int) string {
 	base, extension := splitExtension(name, dir)
 	if dir {
@@ -61,7 +61,7 @@ func splitExtension(name string, dir bool) (base, extension string) {
 }
 
 // dCharacters maps text to the d-characters of ECMA-119 7.4.1. Only ASCII is raised to upper case: "ı" must not become
-// the I of somebody else's name.
+// the I of another name.
 func dCharacters(text string) []rune {
 	out := make([]rune, 0, len(text))
 	for _, r := range text {
@@ -89,7 +89,7 @@ func jolietCharacters(text string) []rune {
 	return out
 }
 
-// fit joins base, serial number and extension to at most limit characters. What is too long first loses the end of its
+// fit joins base, serial number and extension to at most limit characters. A longer name first loses the end of its
 // extension, then the end of its base.
 func fit(base, extension []rune, serial, limit int) string {
 	number := ""
@@ -140,7 +140,7 @@ func (t tree) identifier(s sibling, serial int) string {
 	return jolietIdentifier(s.name, s.dir, serial)
 }
 
-// bare strips an identifier of what readers hide: the version, and the dot of a file without extension.
+// bare strips the parts of an identifier that readers hide: the version, and the dot of a file without extension.
 func (t tree) bare(identifier string) string {
 	if t == primaryTree {
 		return strings.TrimSuffix(strings.TrimSuffix(identifier, ";1"), ".")
@@ -187,7 +187,7 @@ func (t tree) serials(siblings []sibling) []int {
 	return serials
 }
 
-// nameProblem tells why an image cannot hold a file or directory of this name, and returns "" when it can.
+// nameProblem returns the reason why an image cannot hold a file or directory of this name, and "" when it can.
 func nameProblem(name string) string {
 	switch {
 	case len(name) > maxName:

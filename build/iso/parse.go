@@ -29,7 +29,7 @@ type dirRecord struct {
 	id, systemUse         []byte
 }
 
-// parseRecord parses the record that fills b; problem says why it is malformed.
+// parseRecord parses the record that fills b; problem is the reason why it is malformed.
 func parseRecord(b []byte) (r dirRecord, problem string) {
 	if len(b) < 34 || int(b[0]) != len(b) {
 		return r, "it is too short"
@@ -44,7 +44,7 @@ func parseRecord(b []byte) (r dirRecord, problem string) {
 	r.attributes, r.flags, r.unit, r.gap = b[1], b[25], b[26], b[27]
 	copy(r.date[:], b[18:25])
 	r.id = b[33:idEnd]
-	r.systemUse = b[min(idEnd+idEnd&1, len(b)):] // what follows starts at an even offset
+	r.systemUse = b[min(idEnd+idEnd&1, len(b)):] // the rest starts at an even offset
 	return r, ""
 }
 
@@ -83,7 +83,8 @@ func parseVolumeID(b []byte, joliet bool) string {
 	return strings.TrimRight(id, " \x00")
 }
 
-// parseBoth32 reads a both-endian field; same tells whether its halves are equal. The little-endian half is the value.
+// parseBoth32 reads a both-endian field; same reports whether its halves are equal. The little-endian half is the
+// value.
 func parseBoth32(b []byte) (value uint32, same bool) {
 	value = binary.LittleEndian.Uint32(b)
 	return value, value == binary.BigEndian.Uint32(b[4:])

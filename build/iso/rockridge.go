@@ -23,7 +23,7 @@ type rockRidge struct {
 	links, uid, gid  uint32
 	name             []byte
 	nameParts        int
-	nameOpen         bool // the last NM entry says that another one follows
+	nameOpen         bool // the last NM entry announces another one
 	modTime          time.Time
 	isSUSP           bool // SP was seen
 	extensions       []string
@@ -200,7 +200,7 @@ func (s *scan) parseNM(rr *rockRidge, entry []byte, path string) error {
 	return nil
 }
 
-// parseTF takes the time of modification, the second of the times whose presence the flags tell.
+// parseTF reads the time of modification, the second of the times that the flags announce.
 func (s *scan) parseTF(rr *rockRidge, entry []byte, path string) error {
 	const creation, modify, long = 0x01, 0x02, 0x80
 	if len(entry) < 5 {

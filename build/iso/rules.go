@@ -6,8 +6,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Rule is one property of an image that [Check] judges. Rules with Refused set are the ones on which [Open] refuses
-// the image as well: what they guard is needed to know which bytes a name stands for.
+// Rule is one property of an image that [Check] judges. [Open] refuses an image for rules with Refused set as well:
+// they decide which bytes a name means.
 type Rule struct {
 	ID       string
 	Severity report.Severity
@@ -170,7 +170,7 @@ var rules = []Rule{
 	},
 	{
 		rulePrimaryName, report.SeverityWarning, false,
-		"Primary identifiers are those of interchange level 3: A-Z, 0-9 and _, up to 31 characters, one dot in file names.",
+		"Primary identifiers follow interchange level 3: A-Z, 0-9 and _, up to 31 characters, one dot in file names.",
 	},
 	{
 		ruleDuplicateName, report.SeverityError, true,
@@ -214,15 +214,15 @@ func ruleByID(id string) Rule {
 // maxFindingsPerRule bounds the output for an image with the same fault in each of its thousands of entries.
 const maxFindingsPerRule = 20
 
-// verdict collects what is found. In strict mode ([Check]) everything is collected; otherwise ([Open]) the first fault
-// of a rule that refuses ends the work.
+// verdict collects findings. In strict mode ([Check]) everything is collected; otherwise ([Open]) the first fault of a
+// rule that refuses ends the work.
 type verdict struct {
 	strict   bool
 	findings []report.Finding
 	counts   map[string]int
 }
 
-// flag records a fault after which parsing can go on. It returns an error when it must not.
+// flag records a fault after which parsing can continue. It returns an error when it must not.
 func (v *verdict) flag(rule, path, format string, args ...any) error {
 	if v.strict {
 		v.add(rule, path, format, args...)
@@ -294,7 +294,7 @@ func hintFor(rule string) string {
 	case ruleHiddenData, ruleOtherFormat:
 		return "build the archive with solutionctl, or with mkisofs -r -J -l -iso-level 3 without -udf, -hfs or a boot image"
 	case ruleTreeDiverges, ruleDuplicateName, ruleSecondOpinion:
-		return "do not use this archive: programs disagree about its content; get it again from whoever built it"
+		return "do not use this archive: programs disagree about its content; get it again from its vendor"
 	case ruleOwner:
 		return "build with solutionctl, or with mkisofs -r instead of -R"
 	case ruleSecondGap:

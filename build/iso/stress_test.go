@@ -17,7 +17,7 @@ import (
 // testTime is the time of everything in the images of the tests.
 func testTime() time.Time { return time.Date(2026, time.January, 2, 3, 4, 5, 0, time.UTC) }
 
-// testOptions are those of the images of the tests.
+// testOptions returns the options for the images of the tests.
 func testOptions() Options {
 	return Options{VolumeID: "Example Solution 1.0.0", ApplicationID: "SOLUTIONCTL", ModTime: testTime()}
 }
@@ -29,7 +29,7 @@ func textFile(path, text string) File {
 	}}
 }
 
-// smallTree is what a small archive looks like.
+// smallTree is the tree of a small archive.
 func smallTree() []File {
 	blob := strings.Repeat("layer", 3000)
 	digest := fmt.Sprintf("%x", sha256.Sum256([]byte(blob)))

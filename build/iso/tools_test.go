@@ -34,7 +34,7 @@ func needTool(tb testing.TB, tool, debianPackage string) string {
 	return ""
 }
 
-// run runs a tool and returns what it prints to its standard output.
+// run runs a tool and returns its standard output.
 func run(tb testing.TB, tool string, args ...string) string {
 	tb.Helper()
 	command := exec.CommandContext(tb.Context(), tool, args...)
@@ -60,7 +60,7 @@ func jolietView(e *entry) string {
 
 func primaryView(e *entry) string { return e.identifier(primaryTree) }
 
-// linuxPrimaryView is what Linux makes of the primary tree without Rock Ridge.
+// linuxPrimaryView is the name that Linux shows in the primary tree without Rock Ridge.
 func linuxPrimaryView(e *entry) string { return strings.ToLower(primaryTree.bare(primaryView(e))) }
 
 // view returns the content sum of each file of the image by the path that a reader shows, and "directory" for each
@@ -84,7 +84,7 @@ func view(image *Image, sums map[string]string, name viewName) map[string]string
 	return out
 }
 
-// compareViews reports the first differences between what a reader shows and what the image holds.
+// compareViews reports the first differences between a reader's view and the content of the image.
 func compareViews(t *testing.T, got, want map[string]string) {
 	t.Helper()
 	if maps.Equal(got, want) {
@@ -247,13 +247,13 @@ func testPycdlib(t *testing.T, name string, image *Image, sums map[string]string
 	}
 }
 
-// mounted is what Linux shows of an image in one mount mode.
+// mounted is the content of an image as Linux shows it in one mount mode.
 type mounted struct {
 	sums       map[string]string
 	attributes map[string]string // "mode links uid gid size time" by path
 }
 
-// mountModes runs testdata/mount.sh in a user-mode Linux and returns what it prints for each mount mode.
+// mountModes runs testdata/mount.sh in a user-mode Linux and returns its output for each mount mode.
 func mountModes(t *testing.T, image string) map[string]mounted {
 	t.Helper()
 	script, err := filepath.Abs("testdata/mount.sh")
@@ -270,7 +270,7 @@ func mountModes(t *testing.T, image string) map[string]mounted {
 	command.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	out, err := command.Output()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) { // its exit status says how the machine was switched off
+	if err != nil && !errors.As(err, &exit) { // its exit status shows how the machine was switched off
 		t.Fatal(err)
 	}
 	modes := map[string]mounted{}
@@ -299,7 +299,7 @@ func mountModes(t *testing.T, image string) map[string]mounted {
 	return nil
 }
 
-// checkAttributes compares mode, links, owner, size and time of every entry with what the files imply.
+// checkAttributes compares mode, links, owner, size and time of every entry with those of the files.
 func (m mounted) checkAttributes(t *testing.T, image *Image) {
 	t.Helper()
 	want := map[string]string{}

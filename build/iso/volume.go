@@ -10,14 +10,14 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// What a reader accepts. The numbers are far above what any Solution needs and bound the work for a hostile image.
+// Bounds of a reader. They are far above the needs of any Solution and bound the work for a hostile image.
 const (
 	maxTableBytes    = 64 << 20 // one directory or one path table
 	maxEntries       = 1 << 20  // directory records of one tree
 	maxDepth         = 32       // levels of directories
 	maxDescriptors   = 64       // volume descriptors before the terminator
 	maxContinuations = 16       // continuation areas of one record
-	maxMetadataBytes = 1 << 30  // read in total, both trees; and of what lies between files
+	maxMetadataBytes = 1 << 30  // read in total, both trees; and between files
 	maxMetadataReads = 1 << 21  // calls of ReadAt in total
 )
 

@@ -62,8 +62,8 @@ func (m *Image) writeDirectories(out *sink, t tree) {
 	}
 }
 
-// WriteTo writes the image from its first byte to its last, so w may be a pipe. A source that delivers fewer or more
-// bytes than its File said is an error with [report.Corrupt]. Syncing is up to the caller.
+// WriteTo writes the image from its first byte to its last, so w may be a pipe. A source with fewer or more bytes than
+// its File has is an error with [report.Corrupt]. The caller syncs.
 func (m *Image) WriteTo(w io.Writer) (int64, error) {
 	out := &sink{w: w}
 	if err := m.WriteMetadata(out); err != nil {
@@ -85,7 +85,7 @@ func (m *Image) WriteTo(w io.Writer) (int64, error) {
 	return out.n, nil
 }
 
-// sink counts what it writes and keeps the first error.
+// sink counts written bytes and keeps the first error.
 type sink struct {
 	w   io.Writer
 	n   int64
@@ -122,7 +122,7 @@ func (s *sink) copyFile(f *File, buffer []byte) (err error) {
 			err = fmt.Errorf("write image: close the source of %s: %w", f.Path, closeErr)
 		}
 	}()
-	// Neither side may bypass the buffer: the error of the destination has to be told from that of the source.
+	// Neither side may bypass the buffer: errors of the destination and of the source have to be distinguished.
 	n, err := io.CopyBuffer(struct{ io.Writer }{s}, io.LimitReader(source, f.Size), buffer)
 	switch {
 	case s.err != nil:

@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestGolden pins the bytes: whoever builds the same archive with a later release must get the same file.
+// TestGolden pins the bytes: a later release must build the same file from the same archive.
 func TestGolden(t *testing.T) {
 	got := fmt.Sprintf("%x", sha256.Sum256(imageBytes(t, smallTree())))
 	const want = "5887b78c132c4455bb04c3afe980fb4a0996239e8987efe3787e9cc50063de58"
@@ -277,8 +277,8 @@ type lazyWriter struct{}
 
 func (lazyWriter) Write(b []byte) (int, error) { return len(b) / 2, nil }
 
-// FuzzLayout: whatever the names and sizes are, a layout is refused or its metadata is as long as it says, and no two
-// extents overlap.
+// FuzzLayout: for any names and sizes, a layout is refused or its metadata has the announced length, and no two extents
+// overlap.
 func FuzzLayout(f *testing.F) {
 	f.Add("manifest.yaml\nimages/ui/1.0.0/version\n", uint64(2048), uint16(0))
 	f.Add("a\na/b", uint64(0), uint16(1))
@@ -289,7 +289,7 @@ func FuzzLayout(f *testing.F) {
 	f.Fuzz(func(t *testing.T, names string, size uint64, salt uint16) {
 		var files []File
 		for i, name := range strings.SplitN(names, "\n", 20) {
-			// Long lists of names with one prefix are what fuzzers do not find by themselves.
+			// Fuzzers do not find long lists of names with one prefix by themselves.
 			for n := range int(salt)%3*150 + 1 {
 				files = append(files, File{Path: strings.Repeat(name, 1+n%2) + strings.Repeat("'", n), Size: int64(size) >> (i % 64), Key: name[:len(name)%2]})
 			}

@@ -65,7 +65,8 @@ func (h *hostCertificates) transport(host string) (http.RoundTripper, error) {
 	return h.below, nil
 }
 
-// addCertificates adds what a directory has: authorities in *.crt, client certificates in *.cert with their keys in *.key.
+// addCertificates adds the certificates of a directory: authorities in *.crt, client certificates in *.cert with their
+// keys in *.key.
 func addCertificates(config *tls.Config, dir string) error {
 	fsys := Directory(dir)
 	entries, err := fs.ReadDir(fsys, ".")

@@ -64,7 +64,8 @@ func clientCertificate(t *testing.T) (certificate, key []byte, pool *x509.CertPo
 	return certificate, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), pool
 }
 
-// TestCertsDirs: a registry is trusted by what certs.d has for its host and port, and gets the client certificate there.
+// TestCertsDirs: a registry is trusted by the certs.d directory of its host and port, and gets the client certificate
+// there.
 func TestCertsDirs(t *testing.T) {
 	reg := newRegistry(t)
 	certificate, key, clients := clientCertificate(t)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// bearerFirst answers the Bearer challenge of a registry that offers several: the library answers the first that it reads,
-// although registries that offer Basic as well may not take it from everybody, and never from the anonymous.
+// bearerFirst answers the Bearer challenge of a registry that offers several. The library answers the first one, and a
+// registry may refuse Basic to some users, and always to anonymous ones.
 type bearerFirst struct{ http.RoundTripper }
 
 func (b bearerFirst) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -20,7 +20,7 @@ func (b bearerFirst) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// bearerChallenge returns the first Bearer challenge with a realm, with what follows it in its header; "" when there is none.
+// bearerChallenge returns the first Bearer challenge with a realm, with the rest of its header; "" when there is none.
 // A header may have several challenges, separated by commas as their parameters are.
 func bearerChallenge(headers []string) string {
 	const scheme = "bearer "
@@ -35,7 +35,7 @@ func bearerChallenge(headers []string) string {
 	return ""
 }
 
-// afterComma returns what follows the first comma outside of a quoted string.
+// afterComma returns the text after the first comma outside of a quoted string.
 func afterComma(s string) string {
 	quoted := false
 	for i := 0; i < len(s); i++ {

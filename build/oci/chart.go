@@ -19,8 +19,8 @@ const (
 // chartPrefix begins the names of charts, and of nothing else: those of images have one component.
 const chartPrefix = "charts/"
 
-// artifactName is the annotation that names a chart in index.json. The usual one would do, but earlier programs refuse an
-// archive in which it has a slash, and skip what has none.
+// artifactName is the annotation that names a chart in index.json. The usual annotation would do, but earlier programs
+// refuse an archive in which it has a slash, and skip entries without it.
 const artifactName = "io.solutionctl.artifact"
 
 // Chart is a packaged Helm chart.
@@ -67,7 +67,7 @@ func ChartImage(c Chart) (*Image, error) {
 
 func isChart(image *Image) bool { return strings.HasPrefix(image.Ref.Name, chartPrefix) }
 
-// isArtifact tells the payload and the charts from the images that run.
+// isArtifact reports whether an image is the payload or a chart, which do not run.
 func isArtifact(image *Image) bool { return isPayload(image) || isChart(image) }
 
 // entryName returns the annotation that names an image in index.json, and the name.
@@ -78,7 +78,8 @@ func entryName(image *Image) (annotation, name string) {
 	return refName, image.Ref.String()
 }
 
-// nameOf is the inverse of entryName. The name is empty for what refers to an image, and for artifacts of later versions.
+// nameOf is the inverse of entryName. The name is empty for manifests that refer to an image, and for artifacts of
+// later versions.
 func nameOf(d Descriptor) (schema.ImageRef, error) {
 	if text := d.Annotations[refName]; text != "" {
 		return schema.ParseImageRef(text)

@@ -22,7 +22,7 @@ type content interface {
 	blob(ctx context.Context, d Descriptor) (Blob, error)
 }
 
-// collector gathers what an image consists of, starting from its root.
+// collector gathers the parts of an image, starting from its root.
 type collector struct {
 	from content
 	jobs int // manifests read at a time
@@ -33,7 +33,7 @@ type collector struct {
 	bytes     int64 // of manifests
 }
 
-// collect gathers the image whose root is given: the root, what an index refers to, and all their blobs. Only the given
+// collect gathers the image with a root: the root, the manifests of an index, and all their blobs. Only the given
 // platforms of an index are taken; all when there are none.
 func collect(ctx context.Context, from content, root Manifest, platforms []schema.Platform, jobs int) (*Image, error) {
 	c := &collector{

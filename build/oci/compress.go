@@ -30,8 +30,8 @@ const (
 	maxCompressing = 4 // layers; each takes some 10 MiB
 )
 
-// layerCache holds compressed layers by the digest of their uncompressed form (diff ID): in a directory, or without one in
-// files that nobody else sees and that are gone with the process.
+// layerCache holds compressed layers by the digest of their uncompressed form (diff ID): in a directory, or without one
+// in unlinked files that are gone with the process.
 type layerCache struct {
 	dir     string // "": nothing is kept
 	work    string // of the files without a name
@@ -43,7 +43,7 @@ type layerCache struct {
 	files map[Digest]*scratch // by the digest of the compressed layer
 }
 
-// Close gives back the space of what is not kept.
+// Close frees the space of layers that are not kept.
 func (c *layerCache) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

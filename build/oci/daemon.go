@@ -14,7 +14,7 @@ import (
 
 const defaultDockerHost = "unix:///var/run/docker.sock"
 
-// daemonTarball spools what the daemon saves of an image, as `docker save` does.
+// daemonTarball spools an image from the daemon, like `docker save`.
 func (r *Resolver) daemonTarball(ctx context.Context, ref string) (*place, error) {
 	return r.places.get(kindDockerDaemon+":"+ref, func() (*place, error) {
 		body, err := r.saveImage(ctx, ref)
@@ -81,7 +81,7 @@ func daemonError(host, ref string, resp *http.Response) error {
 	}
 	if resp.StatusCode == http.StatusNotFound {
 		return report.Errorf(report.Invalid, "docker daemon at %s: %s", host, answer.Message).
-			WithHint("pull or build the image first: `docker pull %s`; `docker images` lists what is there", ref)
+			WithHint("pull or build the image first: `docker pull %s`; `docker images` lists the existing ones", ref)
 	}
 	return report.Errorf(report.Unavailable, "docker daemon at %s: %s", host, answer.Message)
 }

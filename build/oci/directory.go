@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Directory is a directory of the host as a file system of which only regular files and directories can be opened: whoever
-// opens a FIFO waits, perhaps for ever, for somebody to write to it.
+// Directory is a directory of the host as a file system in which only regular files and directories can be opened:
+// opening a FIFO waits, perhaps for ever, for a writer.
 func Directory(name string) fs.FS { return directory{os.DirFS(name)} }
 
 type directory struct{ fs.FS }
@@ -23,5 +23,5 @@ func (d directory) Open(name string) (fs.File, error) {
 	return d.FS.Open(name)
 }
 
-// Stat implements [fs.StatFS], which [os.DirFS] has as well: it tells of what cannot be opened.
+// Stat implements [fs.StatFS], which [os.DirFS] has as well: it works for files that cannot be opened.
 func (d directory) Stat(name string) (fs.FileInfo, error) { return fs.Stat(d.FS, name) }

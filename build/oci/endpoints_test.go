@@ -80,7 +80,7 @@ func TestFailingMirror(t *testing.T) {
 	checkError(t, err, report.Invalid, "mirror 127.0.0.1:1 was passed over: ", "check the name of the image")
 }
 
-// A registry that takes connections and says nothing is given up soon, in words that say so.
+// A registry that accepts connections and never answers is given up soon, with an error about that.
 func TestMuteRegistry(t *testing.T) {
 	var requests atomic.Int64
 	release := make(chan struct{})
@@ -171,7 +171,7 @@ func TestTokens(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 		case r.Header.Get("Authorization") == want && tokens.Load() > 0:
 			if isBlob(r) && strings.HasPrefix(r.Header.Get("Range"), "bytes=5000-") {
-				tokens.Add(1) // what was issued before is void from now on
+				tokens.Add(1) // earlier tokens are void from now on
 				cutting(2000)(w, r, next)
 				return
 			}
@@ -204,7 +204,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A registry whose certificate nobody vouches for is not asked again and again.
+// A registry with an untrusted certificate is not asked again and again.
 func TestUntrustedCertificate(t *testing.T) {
 	var requests atomic.Int64
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
@@ -233,7 +233,7 @@ type wires struct {
 }
 
 func (w *wires) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Scheme == "https" { // what a server without TLS makes of it
+	if req.URL.Scheme == "https" { // the error of a server without TLS
 		return nil, &url.Error{Op: "Get", URL: req.URL.String(), Err: http.ErrSchemeMismatch}
 	}
 	w.plain = append(w.plain, req.URL.Host)
@@ -242,7 +242,7 @@ func (w *wires) RoundTrip(req *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(there)
 }
 
-// TestPlainHTTP: a registry at a private address, or of any other name, is asked without TLS only when that was said.
+// TestPlainHTTP: a registry at a private address, or of any other name, is asked without TLS only on request.
 func TestPlainHTTP(t *testing.T) {
 	reg := newRegistry(t)
 	for _, test := range []struct {

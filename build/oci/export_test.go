@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// What tests of this package see beside its interface.
+// Internals for the tests of this package.
 
 // SetWait replaces the pause between attempts.
 func (r *Resolver) SetWait(wait func(context.Context, time.Duration) error) { r.wait = wait }
 
-// SetIdle replaces the time after which a silent registry is given up.
+// SetIdle replaces the time after which a silent connection is closed.
 func (r *Resolver) SetIdle(idle time.Duration) { r.idle = idle }
 
 // IndexTar indexes a tar file in memory.
@@ -44,7 +44,7 @@ func ParseSource(s string) ([3]string, error) {
 // CompressLayer compresses as layers are.
 var CompressLayer = compressLayer
 
-// Codec names what CompressLayer writes.
+// Codec is the codec of CompressLayer.
 const Codec = codec
 
 // Redact hides credentials.

@@ -19,7 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// requestError is a failed request: the status of the answer, or what went wrong before there was one.
+// requestError is a failed request: the status of the answer, or the error before there was one.
 type requestError struct {
 	status     int
 	retryAfter string
@@ -103,7 +103,7 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) && !errors.Is(failed, errMute) {
 		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
-			WithHint("%s speaks plain HTTP, which anybody on the way can read and change; if you trust the network, add --plain-http %[1]s", host)
+			WithHint("%s speaks plain HTTP, which everyone on the network can read and change; if you trust the network, add --plain-http %[1]s", host)
 	}
 	if errors.Is(err, errPlainHTTP) {
 		return report.Errorf(report.Unavailable, "%s: %s: it does not answer with TLS, and plain HTTP was not asked for", e, what).
@@ -121,7 +121,7 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 		WithHint("check that %s can be reached from here, or name a mirror with --mirror %[1]s=HOST", host)
 }
 
-// certificateHint says what to do about a certificate that is not trusted.
+// certificateHint returns the remedy for a certificate that is not trusted.
 func (e *endpoint) certificateHint(err error) string {
 	host := e.registry()
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {

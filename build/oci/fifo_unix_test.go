@@ -22,8 +22,8 @@ func fifo(t *testing.T, name string) string {
 	return name
 }
 
-// TestFIFO: a FIFO may be an archive that somebody writes at this moment. Who waits for it ends with its context, whether
-// nobody writes or somebody has begun to.
+// TestFIFO: a FIFO can be an archive that is being written. Waiting for it ends with the context, before and after the
+// writer has begun.
 func TestFIFO(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, name string){
 		"nobody writes": func(*testing.T, string) {},
@@ -71,7 +71,7 @@ func TestFIFO(t *testing.T) {
 	})
 }
 
-// TestFIFOInDirectory: what is read out of a directory is there; nobody waits for it.
+// TestFIFOInDirectory: a FIFO in a directory is never opened.
 func TestFIFOInDirectory(t *testing.T) {
 	dir := t.TempDir()
 	fifo(t, filepath.Join(dir, "index.json"))

@@ -73,7 +73,7 @@ func (l *layout) entries() ([]Descriptor, error) {
 	return index.Manifests, nil
 }
 
-// image gathers the image of one entry of index.json and what refers to it.
+// image gathers the image of one entry of index.json and the manifests that refer to it.
 func (l *layout) image(ctx context.Context, d Descriptor, platforms []schema.Platform) (*Image, error) {
 	data, err := readManifest(ctx, l, d)
 	if err != nil {
@@ -190,7 +190,7 @@ func fileBlob(fsys fs.FS, name string, d Descriptor) (Blob, error) {
 	case !info.Mode().IsRegular():
 		return Blob{}, report.Errorf(report.Invalid, "%s is not a regular file", name)
 	case info.Size() != d.Size:
-		return Blob{}, report.Errorf(report.Corrupt, "%s has %d bytes, its manifest says %d", name, info.Size(), d.Size)
+		return Blob{}, report.Errorf(report.Corrupt, "%s has %d bytes, in its manifest %d", name, info.Size(), d.Size)
 	}
 	return Blob{Descriptor: d, Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
 		if err := ctx.Err(); err != nil {
@@ -225,7 +225,7 @@ func missing(name string, err error) error {
 	return err
 }
 
-// refNames returns what entries of index.json can be called by, for messages: their names, their digests where they have none.
+// refNames returns the names of entries of index.json, for messages; their digests where they have none.
 func refNames(index []Descriptor) []string {
 	var names []string
 	for _, d := range index {

@@ -148,7 +148,7 @@ func compressed(plain []byte) []byte {
 	return buf.Bytes()
 }
 
-// dockerSave is what docker saved before version 25: layers as plain tars, one of them behind a link.
+// dockerSave has the form of docker before version 25: layers as plain tars, one of them behind a link.
 func dockerSave(texts map[string][]string) map[string][]byte {
 	files := map[string][]byte{}
 	var entries []map[string]any
@@ -249,7 +249,7 @@ func readBlob(t *testing.T, b oci.Blob) []byte {
 	return data
 }
 
-// mapFS is what a layout looks like once it is written.
+// mapFS is a layout in its written form.
 func mapFS(t *testing.T, entries []oci.Entry) fstest.MapFS {
 	t.Helper()
 	files := fstest.MapFS{}

@@ -23,13 +23,13 @@ type Entry struct {
 	Blob *Blob
 }
 
-// Layout returns the files that hold the images, in the order in which they are best stored: what is held in memory
-// first (manifests, indexes), then the blobs in the order of their first use, all names of a blob one after the other.
-// It depends on nothing but the images, whose order does not matter.
+// Layout returns the files that hold the images, in their best order: files from memory first (manifests, indexes),
+// then the blobs in the order of their first use, all names of a blob one after the other. It depends on the images
+// only, and not on their order.
 //
 // Each image has a directory images/NAME/TAG in skopeo's dir: format; each manifest and blob lies in the OCI image
-// layout at the root as well. A payload and a chart are in the OCI image layout only. There, a [standIn] accompanies each
-// image in Docker's format.
+// layout at the root as well. A payload and a chart are in the OCI image layout only. There, a [standIn] accompanies
+// each image in Docker's format.
 func Layout(images []*Image) ([]Entry, error) {
 	images = sorted(images)
 	if err := checkImages(images); err != nil {
@@ -117,8 +117,8 @@ func manifestPath(ref schema.ImageRef, i int, d Digest) string {
 	return path.Join(imageDir(ref), d.Hex+childManifestExt)
 }
 
-// addIndex adds index.json: the roots by name, in the annotation that name tells, each with its stand-in, then what refers to
-// them by digest.
+// addIndex adds index.json: the roots by name, in the annotation that name returns, each with its stand-in, then the
+// manifests that refer to them by digest.
 func (l *arrangement) addIndex(images []*Image, name func(*Image) (annotation, name string)) error {
 	index := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []Descriptor{}}
 	var referrers []Descriptor

@@ -24,7 +24,7 @@ const (
 	attestationSubject   = "vnd.docker.reference.digest" // on an attestation in an index: the child it is about
 )
 
-// document is the union of every kind of manifest: which fields are present decides what it is.
+// document is the union of every kind of manifest: the fields that are present decide its kind.
 type document struct {
 	SchemaVersion int               `json:"schemaVersion"`
 	MediaType     types.MediaType   `json:"mediaType"`
@@ -62,8 +62,8 @@ func parseManifest(data []byte, declared types.MediaType) (*document, error) {
 	return &doc, doc.check()
 }
 
-// mediaType is that of a document without such a field: the declared one when it is that of a manifest, else the OCI
-// type that the shape tells; "" when it tells none.
+// mediaType is the media type of a document without that field: the declared one when it is that of a manifest, else
+// the OCI type that its shape suggests; "" without a suggestion.
 func (doc *document) mediaType(declared types.MediaType) types.MediaType {
 	switch {
 	case isManifest(declared):
@@ -104,7 +104,7 @@ func (doc *document) check() error {
 	return nil
 }
 
-// blobs returns what the manifest refers to, in order, except other manifests.
+// blobs returns the blobs of the manifest, in order.
 func (doc *document) blobs() []Descriptor {
 	var blobs []Descriptor
 	if doc.Config != nil {
@@ -141,12 +141,12 @@ func shorten(d Digest) string {
 	return d.String()
 }
 
-// isForeign tells layers that a registry may refuse to hold: they come from the URLs of their vendor.
+// isForeign reports layers that a registry may refuse to hold: they come from the URLs of their vendor.
 func isForeign(d Descriptor) bool {
 	return !d.MediaType.IsDistributable() || len(d.URLs) > 0
 }
 
-// isUncompressed tells a layer that is stored as a plain tar.
+// isUncompressed reports whether a layer is stored as a plain tar.
 func isUncompressed(d Descriptor) bool {
 	return d.MediaType == types.OCIUncompressedLayer || d.MediaType == types.DockerUncompressedLayer
 }

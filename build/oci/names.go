@@ -67,8 +67,8 @@ func (l *layout) named(ctx context.Context, ref string, platforms []schema.Platf
 	return image, nil
 }
 
-// find returns the entry of index.json that ref names, or the only one when ref is empty, and the origin that the
-// entry tells. Entries that refer to others, such as signatures, are not images.
+// find returns the entry of index.json that ref names, or the only one when ref is empty, and the origin in the entry.
+// Entries that refer to others, such as signatures, are not images.
 func (l *layout) find(ctx context.Context, ref string) (Descriptor, string, error) {
 	index, err := l.index()
 	if err != nil {
@@ -100,8 +100,7 @@ func isNamed(d Descriptor, ref string) bool {
 		d.Annotations[fullName] != "" && sameReference(d.Annotations[fullName], ref)
 }
 
-// originOf returns the reference that an entry of index.json tells of its image. A ref.name is one only when it names
-// a registry.
+// originOf returns the image reference in an entry of index.json. A ref.name is one only when it has a registry.
 func originOf(d Descriptor) string {
 	for _, s := range []string{d.Annotations[fullName], d.Annotations[refName]} {
 		if registry, _, ok := strings.Cut(s, "/"); ok && strings.ContainsAny(registry, ".:") {
@@ -160,7 +159,7 @@ func list(names []string) string {
 	}
 }
 
-// closest orders candidates by their likeness to what was asked for.
+// closest orders candidates by their similarity to want.
 func closest(want string, candidates []string) []string {
 	candidates = slices.Clone(candidates)
 	distance := func(candidate string) int { return report.EditDistance(beginning(want), beginning(candidate)) }

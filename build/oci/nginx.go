@@ -23,10 +23,10 @@ const (
 )
 
 // RegistryConfig returns the content of registry-config.inc.j2: nginx locations that serve images/ as a registry. It is
-// a template with the variables repository and registry_root, which MetalK8s fills in and includes in a server block
+// a template with the variables repository and registry_root, which MetalK8s replaces and includes in a server block
 // that has the constant locations (/v2/ and @404_tag) already.
 //
-// The legacy form leaves out what the generator leaves out: indexes, and manifests without a mediaType field.
+// The legacy form leaves out the same images as the generator: indexes, and manifests without a mediaType field.
 func RegistryConfig(images []*Image, form string) ([]byte, error) {
 	images = withoutArtifacts(sorted(images))
 	if err := checkImages(images); err != nil {
@@ -108,7 +108,8 @@ location %[1]s "/v2/{{ repository }}/%[2]s/referrers/%[3]s" {
 `
 )
 
-// writeLegacy writes what the generator would: it reads only the manifest of each tag, and of that only the media type.
+// writeLegacy writes the same as the generator: it reads only the manifest of each tag, and of that only the media
+// type.
 func writeLegacy(w io.Writer, images []*Image) {
 	images = legacyImages(images)
 	if len(images) == 0 {
@@ -130,7 +131,7 @@ func writeLegacy(w io.Writer, images []*Image) {
 	_, _ = fmt.Fprintf(w, nginxBlobsLegacy, name, blobFiles(images))
 }
 
-// LegacyUnserved returns the images that a configuration in the legacy form leaves out, so that nobody can pull them.
+// LegacyUnserved returns the images that a configuration in the legacy form leaves out, so that they cannot be pulled.
 func LegacyUnserved(images []*Image) []schema.ImageRef {
 	images = withoutArtifacts(images)
 	served := legacyImages(images)

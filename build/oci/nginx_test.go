@@ -23,7 +23,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// common is what MetalK8s has in the server block beside the configuration of each Solution.
+// common is MetalK8s' part of the server block, beside the configuration of each Solution.
 const common = `
 location = /v2 { return 301 /v2/; }
 location = /v2/ { return 200 'ok'; }

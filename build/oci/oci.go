@@ -1,18 +1,18 @@
-// Package oci knows where images come from and how they lie in an archive.
+// Package oci resolves the images of sources, and lays them out in an archive.
 //
 // A [Resolver] turns a source such as "docker://ghcr.io/acme/operator:1.0.0" or "oci:build/images:operator" into an
 // [Image]: its manifests, byte for byte as the source has them, and its blobs, each with a known digest and size and an
 // Open that streams it later. Nothing is ever converted: a digest that is valid at the source is valid in the archive.
-// There are two exceptions, and [Image.Note] tells of both: a layer that docker saved uncompressed is compressed once,
+// There are two exceptions, which [Image.Note] describes: a layer that docker saved uncompressed is compressed once,
 // with a pinned codec, into the cache; and a choice of platforms makes a new, smaller index.
 //
-// [Layout] places images in an archive, pure of any input or output: MetalK8s' images/NAME/TAG/ directories and an OCI
-// image layout at the root. Both views show the same bytes; entries with equal keys are meant to be stored once.
-// [RegistryConfig] writes the nginx locations that serve the first view. [Open] reads either view back.
+// [Layout] places images in an archive, without any I/O: MetalK8s' images/NAME/TAG/ directories and an OCI image layout
+// at the root. Both views show the same bytes; entries with equal keys are meant to be stored once. [RegistryConfig]
+// writes the nginx locations that serve the first view. [Open] reads either view back.
 //
-// Everything read is foreign. Manifests are bounded and checked against their digest before they are parsed. Blobs are
-// not: whoever reads one passes it through [VerifyReader]. Digests are SHA-256; others are refused, since neither view
-// of the archive has a name for them.
+// Nothing that is read is trusted. Manifests are bounded and checked against their digest before they are parsed. Blobs
+// are not: pass them through [VerifyReader]. Digests are SHA-256; others are refused, since neither view of the archive
+// has a name for them.
 package oci
 
 import (
@@ -50,7 +50,7 @@ type Manifest struct {
 // Image is one image as an archive carries it, for one platform or for several.
 type Image struct {
 	Ref    schema.ImageRef
-	Origin string // full reference under which the image is known elsewhere, as its source tells it or a project; may be empty
+	Origin string // full original reference of the image, from its source or the project; may be empty
 
 	// Root describes the manifest or index that the tag points to. Root.Platform is set for a single-platform image.
 	Root Descriptor
@@ -60,7 +60,7 @@ type Image struct {
 	// Blobs holds every blob once, in the order of first use.
 	Blobs []Blob
 
-	// Note is one remark for a person about what was taken from the source, such as a choice of platforms; may be empty.
+	// Note is a remark about a change from the source, such as a choice of platforms; may be empty.
 	Note string
 }
 
@@ -80,8 +80,8 @@ func (i *Image) Platforms() []schema.Platform {
 	return platforms
 }
 
-// Created returns the time at which the image was made, the newest of its platforms; the zero time when it does not
-// tell one. It reads the configurations.
+// Created returns the time at which the image was made, the newest of its platforms; the zero time without one. It
+// reads the configurations.
 func (i *Image) Created(ctx context.Context) (time.Time, error) {
 	var newest time.Time
 	for _, b := range i.Blobs {

@@ -158,7 +158,7 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
-// Whatever index.json says, Open ends, and what it accepts can be laid out again.
+// For any index.json, Open ends, and an accepted one can be laid out again.
 func FuzzOpen(f *testing.F) {
 	l := newLayout()
 	image := l.image("linux/amd64", "a")

@@ -75,7 +75,7 @@ func (c *collector) matching(ctx context.Context, doc *document, platforms []sch
 	return kept, nil
 }
 
-// findPlatform reads the platform of a child from its configuration when the index does not tell.
+// findPlatform reads the platform of a child from its configuration when the index has none.
 func (c *collector) findPlatform(ctx context.Context, d *Descriptor) error {
 	if d.Platform != nil {
 		return nil
@@ -137,7 +137,7 @@ func noPlatform(have string, platforms []schema.Platform) error {
 		WithHint("change spec.platforms or --platform, or build the image for the missing platform")
 }
 
-// smallerIndex is an index with some of the children of another; what it keeps of them is copied, not written again.
+// smallerIndex is an index with some of the children of another; their entries are copied unchanged.
 func smallerIndex(root Manifest, doc *document, kept []int) (Manifest, error) {
 	var source struct {
 		Manifests []json.RawMessage `json:"manifests"`

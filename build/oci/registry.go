@@ -86,7 +86,7 @@ type remoteContent struct {
 	passed []string // mirrors that failed, and why, in the order of their first failure
 }
 
-// passOver notes that a mirror failed.
+// passOver records that a mirror failed.
 func (c *remoteContent) passOver(e *endpoint, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,8 +152,8 @@ func (c *remoteContent) blob(ctx context.Context, d Descriptor) (Blob, error) {
 	return b, nil
 }
 
-// each tries the endpoints until one succeeds, beginning with the one that did so last. The error is that of the registry itself,
-// with what the mirrors said.
+// each tries the endpoints until one succeeds, beginning with the one that did so last. The error is that of the
+// registry itself, with the errors of the mirrors.
 func (c *remoteContent) each(ctx context.Context, try func(*endpoint) error) error {
 	first := int(c.preferred.Load())
 	var failed error
@@ -193,8 +193,8 @@ type endpoint struct {
 	client once[*http.Client]
 }
 
-// tlsOnly refuses requests without TLS that nobody has asked for: the library makes them to private addresses by itself,
-// and what names a manifest by a tag, and the credentials, would go over the network for everybody to see and to change.
+// tlsOnly refuses requests without TLS unless the user allows them: the library makes them to private addresses by
+// itself, and the network could then read and change credentials and the manifests of tags.
 type tlsOnly struct {
 	http.RoundTripper
 	plain []string // hosts
@@ -222,7 +222,8 @@ func (e *endpoint) String() string {
 	return strings.Replace(e.repo.Name(), name.DefaultRegistry+"/", "docker.io/", 1)
 }
 
-// fetchManifest fetches and bounds a manifest. Its digest is that of its bytes, whatever the registry says.
+// fetchManifest fetches and bounds a manifest. Its digest is computed from its bytes; the registry's header is not
+// trusted.
 func (e *endpoint) fetchManifest(ctx context.Context, identifier string) (Manifest, error) {
 	resp, err := e.request(ctx, http.MethodGet, "manifests/"+identifier, http.Header{"Accept": {acceptManifests}})
 	if err != nil {

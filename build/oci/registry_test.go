@@ -368,7 +368,7 @@ func TestBlobErrors(t *testing.T) {
 	}{
 		{"nothing comes", silent, report.Unavailable, "stopped after 0 of"},
 		{"broken before the first byte", cutting(0), report.Unavailable, "stopped after 0 of"},
-		{"shorter", shorter, report.Corrupt, "it has 5 bytes, its manifest says"},
+		{"shorter", shorter, report.Corrupt, "it has 5 bytes, in its manifest"},
 		{"wrong range", wrongRange, report.Corrupt, "answered with the range"},
 		{"wrong bytes", flipped, report.Corrupt, "its bytes have the digest"},
 	} {

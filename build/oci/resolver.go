@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Options say where a Resolver may look and what it takes.
+// Options are the sources and limits of a Resolver.
 type Options struct {
 	BaseDir   string            // directory that relative paths in sources start from
 	CacheDir  string            // keeps compressed layers from run to run; empty: temporary files until Close
@@ -36,15 +36,15 @@ type Options struct {
 	OpenArchive func(path string) (fs.FS, io.Closer, error)
 
 	Jobs int         // parallel compressions and manifest requests; 0: the number of processors
-	Sink report.Sink // told of compressions; nil: report.Discard
+	Sink report.Sink // receives compressions; nil: report.Discard
 }
 
-// Resolver finds images. It is safe for concurrent use: what several images share (a tar file, an archive, a token of
-// a registry) is opened once.
+// Resolver finds images. It is safe for concurrent use: sources of several images (a tar file, an archive, a token of a
+// registry) are opened once.
 type Resolver struct {
 	o    Options
 	wait func(context.Context, time.Duration) error // between attempts
-	idle time.Duration                              // without a byte from a registry before its connection is given up
+	idle time.Duration                              // without a byte from a registry before its connection is closed
 
 	layers once[*layerCache]
 	places onces[string, *place]
@@ -250,7 +250,7 @@ func notFound(err error) error {
 	return err
 }
 
-// open opens what lies at a path, once.
+// open opens the source at a path, once.
 func (r *Resolver) open(kind, path string, open func(path string) (*place, error)) (*place, error) {
 	path = r.path(path)
 	return r.places.get(kind+":"+path, func() (*place, error) { return open(path) })

@@ -270,7 +270,7 @@ func TestDockerArchive(t *testing.T) {
 	if config := readBlob(t, want.Blobs[0]); files[want.Blobs[0].Digest.Hex+".json"] == nil || len(config) == 0 {
 		t.Errorf("the configuration changed: no image ID %s in the archive", want.Blobs[0].Digest)
 	}
-	// The bytes must not depend on the machine: this digest is what nodes and signatures pin.
+	// The bytes must not depend on the machine: nodes and signatures pin this digest.
 	const golden = "sha256:5f6065f8076dd3ef700dc1c7a65b955e40a973992c0eac55478929bc6b38253d"
 	if got := want.Root.Digest.String(); got != golden {
 		t.Errorf("manifest is %s, want %s", got, golden)
@@ -477,7 +477,7 @@ func TestOddImages(t *testing.T) {
 	}{
 		{"foreign-absent", report.Invalid, "not distributed with the image"},
 		{"lost", report.Corrupt, lost.Layers[0].Digest.Hex + " is missing"},
-		{"short", report.Corrupt, "has 5 bytes, its manifest says"},
+		{"short", report.Corrupt, "has 5 bytes, in its manifest"},
 		{"sha512", report.Invalid, "sha512 is not supported"},
 		{"schema1", report.Invalid, "schema 1"},
 		{"both", report.Invalid, "an index and an image at once"},

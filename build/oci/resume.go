@@ -23,7 +23,7 @@ const (
 
 var errShortBody = errors.New("the registry sent less than it should")
 
-// backoff returns how long to wait after an attempt: what the registry asks for, else twice as long each time.
+// backoff returns the pause after an attempt: the one that the registry requests, else twice as long each time.
 func backoff(attempt int, retryAfter string) time.Duration {
 	if seconds, err := strconv.Atoi(retryAfter); err == nil && seconds >= 0 {
 		return min(time.Duration(seconds)*time.Second, maxBackoff)
@@ -40,7 +40,7 @@ func (c *remoteContent) openBlob(ctx context.Context, d Descriptor, offset int64
 	return b, b.connect()
 }
 
-// remoteBlob reads a blob and goes on where it stopped when a connection breaks.
+// remoteBlob reads a blob and continues where it stopped when a connection breaks.
 type remoteBlob struct {
 	ctx     context.Context
 	content *remoteContent
@@ -138,8 +138,8 @@ func (b *remoteBlob) connectTo(e *endpoint) error {
 	return nil
 }
 
-// accept makes sure that the body of the answer starts at the offset and has the size that the manifest says. A server
-// that ignores Range sends the blob from its start: what is known of it is skipped.
+// accept checks that the body of the answer starts at the offset and has the size in the manifest. A server that
+// ignores Range sends the blob from its start: the known part is skipped.
 func (b *remoteBlob) accept(resp *http.Response, body io.Reader) error {
 	if resp.StatusCode == http.StatusPartialContent {
 		start, total, ok := parseContentRange(resp.Header.Get("Content-Range"))
@@ -149,7 +149,7 @@ func (b *remoteBlob) accept(resp *http.Response, body io.Reader) error {
 		return nil
 	}
 	if resp.ContentLength >= 0 && resp.ContentLength != b.d.Size {
-		return report.Errorf(report.Corrupt, "it has %d bytes, its manifest says %d", resp.ContentLength, b.d.Size)
+		return report.Errorf(report.Corrupt, "it has %d bytes, in its manifest %d", resp.ContentLength, b.d.Size)
 	}
 	if _, err := io.CopyN(io.Discard, body, b.offset); err != nil {
 		return fmt.Errorf("%w: it cannot continue, and broke off before byte %d: %w", errShortBody, b.offset, withoutURL(err))
@@ -181,7 +181,7 @@ func parseContentRange(s string) (start, total int64, ok bool) {
 
 func (b *remoteBlob) disconnect() {
 	if b.body != nil {
-		_ = b.body.Close() // what was read is what counts
+		_ = b.body.Close() // the bytes that were read are valid
 		b.body = nil
 	}
 }
@@ -192,7 +192,7 @@ func (b *remoteBlob) Close() error {
 	return nil
 }
 
-// watched is a body that is given up when no byte arrives for a while.
+// watched is a body that is closed when no byte arrives for a while.
 type watched struct {
 	body   io.ReadCloser
 	idle   time.Duration

@@ -123,7 +123,7 @@ func (r rootFS) check() error {
 	return nil
 }
 
-// hashUncompressed returns the digest of the uncompressed form of a layer, whatever its media type says of its compression.
+// hashUncompressed returns the digest of the uncompressed form of a layer, whatever compression its media type claims.
 func (i *Image) hashUncompressed(ctx context.Context, d Descriptor) (Digest, error) {
 	at := i.blob(d.Digest)
 	if at < 0 {

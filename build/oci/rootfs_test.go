@@ -28,13 +28,13 @@ func withConfig(l *layoutBuilder, change func(*v1.ConfigFile)) oci.Descriptor {
 	return d
 }
 
-// What no container runtime unpacks is refused, wherever it comes from.
+// Layers that no container runtime can unpack are refused, from any source.
 func TestNotUnpackable(t *testing.T) {
 	other := v1.Hash{Algorithm: "sha256", Hex: "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"}
 	for name, test := range map[string]struct {
 		change  func(*v1.ConfigFile)
 		message string // of the build
-		deep    string // of what reads the layers
+		deep    string // error of reading the layers
 	}{
 		"none":  {func(c *v1.ConfigFile) { c.RootFS = v1.RootFS{} }, "2 layers, rootfs.diff_ids of its configuration lists 0", ""},
 		"fewer": {func(c *v1.ConfigFile) { c.RootFS.DiffIDs = c.RootFS.DiffIDs[:1] }, "2 layers, rootfs.diff_ids of its configuration lists 1", ""},

@@ -40,7 +40,7 @@ func (s *Store) Find(ctx context.Context, name string, platforms []schema.Platfo
 func Save(ctx context.Context, image *Image, target string) error {
 	to, err := parseSource(target)
 	if err != nil || to.kind != kindLayout && to.kind != kindDockerArchive {
-		return report.Errorf(report.Usage, "%q is no place that images are written to", target).
+		return report.Errorf(report.Usage, "images cannot be written to %q", target).
 			WithHint("write oci:DIR or docker-archive:FILE")
 	}
 	path, ref := filepath.Clean(to.path), cmp.Or(to.ref, image.Ref.String())
@@ -61,7 +61,7 @@ func Save(ctx context.Context, image *Image, target string) error {
 // saveLayout writes the image as an OCI image layout into a new directory.
 func saveLayout(ctx context.Context, image *Image, ref, path string) error {
 	partial := durable.Partial(path)
-	if err := os.RemoveAll(partial); err != nil { // what a process left that was killed
+	if err := os.RemoveAll(partial); err != nil { // of a killed process
 		return err
 	}
 	err := writeLayout(ctx, image, ref, partial)
@@ -155,7 +155,7 @@ func writeDockerArchive(ctx context.Context, f io.Writer, image *Image, doc *doc
 	w := tar.NewWriter(buffered)
 	for _, blob := range image.Blobs {
 		if names[blob.Digest] == "" {
-			continue // of another platform, or of what refers to the image
+			continue // of another platform, or of a manifest that refers to the image
 		}
 		if err := copyBlob(ctx, blob, func(r io.Reader) error { return addMember(ctx, w, names[blob.Digest], blob.Size, r) }); err != nil {
 			return err
@@ -192,7 +192,7 @@ func (i *Image) forDocker() (*document, error) {
 	case 1:
 		return runnable[0], nil
 	case 0:
-		return nil, report.Errorf(report.Usage, "it is no image that Docker runs").WithHint("write it to oci:DIR")
+		return nil, report.Errorf(report.Usage, "it is not an image that Docker runs").WithHint("write it to oci:DIR")
 	}
 	failure := report.Errorf(report.Usage, "it is for %s; an archive of Docker holds one platform", strings.Join(platforms, ", "))
 	if slices.Sort(platforms); len(slices.Compact(slices.Clone(platforms))) < len(platforms) {

@@ -39,7 +39,7 @@ func (r *Resolver) Saved(ctx context.Context, name string) ([]Saved, error) {
 			found = append(found, Saved{origin, kind + ":" + path + ":" + name})
 		}
 	}
-	if kind != kindLayout { // what docker writes has both lists, and its own is the complete one
+	if kind != kindLayout { // docker writes both lists, and its own is the complete one
 		entries, err := (&dockerArchive{layout: opened.layout}).entries()
 		for _, entry := range entries {
 			for _, tag := range entry.RepoTags {
@@ -67,7 +67,7 @@ func (r *Resolver) Saved(ctx context.Context, name string) ([]Saved, error) {
 	return found, nil
 }
 
-// savedKind tells a directory from a file, where the name does not say it.
+// savedKind distinguishes a directory from a file, where the name does not.
 func (r *Resolver) savedKind(name string) (kind, path string, err error) {
 	for _, kind := range []string{kindLayout, kindLayoutArchive, kindDockerArchive} {
 		if path, ok := strings.CutPrefix(name, kind+":"); ok && path != "" {

@@ -28,7 +28,7 @@ func skopeo(t *testing.T, args ...string) {
 	}
 }
 
-// What skopeo writes is read, and an image that it did not convert keeps its digest.
+// The output of skopeo is read, and an image that it did not convert keeps its digest.
 func TestSkopeoWrites(t *testing.T) {
 	l := newLayout()
 	l.tag("one", l.image("linux/amd64", "base", "operator"))
@@ -143,8 +143,8 @@ func everySource(t *testing.T) map[string]*oci.Image {
 	return images
 }
 
-// Whatever an image was made of, skopeo finds it by its name in the OCI view of an archive and in what Save writes, and
-// copies it with the digest that it has.
+// For any source of an image, skopeo finds it by its name in the OCI view of an archive and in the output of Save, and
+// copies it with its digest.
 func TestSkopeoReadsEverySource(t *testing.T) {
 	for name, image := range everySource(t) {
 		t.Run(name, func(t *testing.T) {
@@ -207,15 +207,15 @@ func TestSaveRefuses(t *testing.T) {
 		code     report.Code
 		message  string
 	}{
-		{"registry", "docker://example.com/a", image, report.Usage, "no place that images are written to"},
-		{"nonsense", "out", image, report.Usage, "no place that images are written to"},
+		{"registry", "docker://example.com/a", image, report.Usage, "images cannot be written to"},
+		{"nonsense", "out", image, report.Usage, "images cannot be written to"},
 		{"directory is there", "oci:there", image, report.Usage, "there exists"},
 		{"file is there", "docker-archive:file:a", image, report.Usage, "file exists"},
 		{"dangling link", "oci:dangling", image, report.Usage, "dangling exists"},
 		{"no directory above", "oci:nowhere/out", image, report.NotFound, "write nowhere/out"},
 		{"damaged layer", "oci:out", &damaged, report.Corrupt, "its bytes have the digest"},
 		{"damaged layer in a tar", "docker-archive:out", &damaged, report.Corrupt, "its bytes have the digest"},
-		{"no image", "docker-archive:out", payload(t), report.Usage, "no image that Docker runs"},
+		{"no image", "docker-archive:out", payload(t), report.Usage, "not an image that Docker runs"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

@@ -104,7 +104,7 @@ func splitPath(s string) (path, ref string) {
 	return s, ""
 }
 
-// noSuchForm guesses what was meant by a source without a known kind.
+// noSuchForm guesses the intended kind of a source without a known kind.
 func noSuchForm(s, kind string) error {
 	err := report.Errorf(report.Invalid, "source %q has no known form", redact(s))
 	switch {
@@ -119,7 +119,7 @@ func noSuchForm(s, kind string) error {
 	}
 }
 
-// redact hides the credentials that someone may have written into a source.
+// redact hides the credentials that a source may contain.
 func redact(s string) string {
 	start := strings.Index(s, "//")
 	if start < 0 {

@@ -33,7 +33,7 @@ func isIncomplete(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) && report.CodeOf(err) == report.Corrupt
 }
 
-// sparse returns what a place holds of an image; nil when d is not an index that can be read.
+// sparse returns the present part of an image in a place; nil when d is not a readable index.
 func (l *layout) sparse(ctx context.Context, d Descriptor) *sparseIndex {
 	data, err := readManifest(ctx, l, d)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// savedByDocker is what `docker save` writes with the containerd image store: the index as it was pulled, and the blobs of
-// the platforms that were pulled.
+// savedByDocker has the form of `docker save` with the containerd image store: the index as it was pulled, and the
+// blobs of the platforms that were pulled.
 func savedByDocker(t *testing.T, attested bool, pulled ...string) *layoutBuilder {
 	t.Helper()
 	l := newLayout()

@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// maxSpool bounds what a compressed tar may expand to.
+// maxSpool bounds the expanded size of a compressed tar, in bytes.
 const maxSpool = 256 << 30
 
 // tarball is an opened tar file: the file itself when it is uncompressed and seekable, else a temporary copy.
@@ -62,8 +62,8 @@ func openTarball(ctx context.Context, name, dir string) (*tarball, error) {
 	return spoolTarball(ctx, open, dir)
 }
 
-// stream reads what may keep its reader waiting for ever, even to be opened: a FIFO, or standard input. It ends with its
-// context; who waits is left behind then.
+// stream reads from a source that may block for ever, even when it is opened: a FIFO, or standard input. It ends with
+// its context, and then leaves the blocked goroutine behind.
 func stream(ctx context.Context, open func() (io.ReadCloser, error)) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() {

@@ -8,7 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// standsFor is the annotation that tells a stand-in in index.json; its value is the digest of what it stands for.
+// standsFor is the annotation that marks a stand-in in index.json; its value is the digest of the original.
 const standsFor = "io.solutionctl.stands-for"
 
 func isStandIn(d Descriptor) bool { return d.Annotations[standsFor] != "" }
@@ -20,7 +20,7 @@ func standIn(root Manifest) (_ Manifest, needed bool, _ error) {
 	var children []json.RawMessage
 	switch root.MediaType {
 	case types.DockerManifestSchema2:
-		// Without a platform: whoever asks for the image gets it, on whatever machine.
+		// Without a platform, so that a client on any machine gets the image.
 		child, err := encodeJSON(Descriptor{MediaType: root.MediaType, Digest: root.Digest, Size: root.Size})
 		if err != nil {
 			return Manifest{}, false, err
@@ -45,7 +45,7 @@ func standIn(root Manifest) (_ Manifest, needed bool, _ error) {
 	return Manifest{Descriptor: blobDescriptor(types.OCIImageIndex, data), Data: data}, true, err
 }
 
-// checkStandIns makes sure that whoever reads a stand-in gets the image that it stands for.
+// checkStandIns checks that a client of a stand-in gets the original image.
 func (s *Store) checkStandIns(entries []Descriptor) error {
 	for _, d := range entries {
 		if !isStandIn(d) {

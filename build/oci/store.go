@@ -38,7 +38,8 @@ func Open(fsys fs.FS) (*Store, error) {
 // Images returns the images that run, ordered by name and tag.
 func (s *Store) Images() []*Image { return slices.DeleteFunc(slices.Clone(s.all), isArtifact) }
 
-// Artifacts returns what lies beside them, ordered by name and tag: the payload, and the charts, see [ChartImage].
+// Artifacts returns the artifacts beside the images, ordered by name and tag: the payload, and the charts, see
+// [ChartImage].
 func (s *Store) Artifacts() []*Image {
 	return slices.DeleteFunc(slices.Clone(s.all), func(image *Image) bool { return !isArtifact(image) })
 }
@@ -136,7 +137,7 @@ func (s *Store) named(text string) []*Image {
 	return found
 }
 
-// names are those of the images.
+// names returns the names of the images.
 func (s *Store) names() []string {
 	var names []string
 	for _, image := range s.Images() {

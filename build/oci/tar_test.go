@@ -141,7 +141,7 @@ func (c *countingReader) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Indexing skips what lies between the headers.
+// Indexing skips the content between the headers.
 func TestTarIsReadOnce(t *testing.T) {
 	data := tarOf(map[string][]byte{"a": make([]byte, 10<<20), "b": make([]byte, 10<<20)})
 	r := &countingReader{ReaderAt: bytes.NewReader(data)}

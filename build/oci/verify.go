@@ -12,8 +12,8 @@ import (
 )
 
 // VerifyReader returns a reader of r that fails with [report.Corrupt] unless the bytes have the digest and the size of
-// d. It says so as early as it can: with the last byte when the digest differs, with the first byte too many, at the
-// end of r when bytes are missing.
+// d. It fails as early as it can: with the last byte when the digest differs, with the first byte too many, at the end
+// of r when bytes are missing.
 func VerifyReader(r io.Reader, d Descriptor) io.Reader {
 	h, err := v1.Hasher(d.Digest.Algorithm)
 	v := &verifier{r: r, d: d, hash: h, left: d.Size, err: err}

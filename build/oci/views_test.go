@@ -83,7 +83,7 @@ func payload(t *testing.T) *oci.Image {
 	return image
 }
 
-// artifacts are what an archive has besides images.
+// artifacts are the parts of an archive besides images.
 func artifacts(t *testing.T) []*oci.Image {
 	t.Helper()
 	return []*oci.Image{payload(t), web(t, "1.0.0+x", "signed")}
@@ -199,7 +199,7 @@ func TestStore(t *testing.T) {
 				manifests := len(want.Manifests)
 				if want.Ref.Tag == "1.0.0" && want.Ref.Name == "operator" || want.Ref.Tag == "latest" {
 					if !test.origin {
-						manifests-- // a directory does not tell what refers to its image
+						manifests-- // a directory does not contain the manifests that refer to its image
 					}
 				}
 				if got.Root.Digest != want.Root.Digest || len(got.Manifests) != manifests || !slices.Equal(got.Platforms(), want.Platforms()) {
@@ -245,7 +245,7 @@ func TestFind(t *testing.T) {
 	checkError(t, err, report.Invalid, "the image is for linux/amd64, want linux/arm64", "")
 }
 
-// What is read back and laid out again has the same bytes.
+// Images that are read back and laid out again have the same bytes.
 func TestStoreRoundTrip(t *testing.T) {
 	files := mapFS(t, layoutOf(t, append(solution(t), artifacts(t)...)...))
 	store, err := oci.Open(files)

@@ -24,7 +24,7 @@ import (
 // composeFiles are the names that docker compose reads in a directory, in its order.
 var composeFiles = []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"}
 
-// isCompose reports whether a document is a compose file: it has services and is no Kubernetes object.
+// isCompose reports whether a document is a compose file: it has services and is not a Kubernetes object.
 func isCompose(value map[string]any) bool {
 	services, ok := value["services"].(map[string]any)
 	return ok && len(services) > 0 && value["apiVersion"] == nil && value["kind"] == nil
@@ -112,7 +112,7 @@ func (c *composer) load(ctx context.Context, name string) (*types.Project, error
 	return project, nil
 }
 
-// refuseOtherFiles refuses what the loader would read from elsewhere.
+// refuseOtherFiles refuses references to other files, which the loader would read.
 func (c *composer) refuseOtherFiles(data []byte) error {
 	value, err := manifest.Value(c.source.Name, data)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *composer) add(file string, object map[string]any) error {
 	return nil
 }
 
-// refusePrivileges refuses what would give a container rights over its node: no conversion gives them without being asked.
+// refusePrivileges refuses privileges of a container over its node: a conversion must not grant them silently.
 func (c *composer) refusePrivileges(s types.ServiceConfig) error {
 	var wants []string
 	want := func(asked bool, what string) {
@@ -211,7 +211,7 @@ func labelsOf(service string) map[string]any {
 	return map[string]any{"app.kubernetes.io/name": service}
 }
 
-// image is that of a service; what compose builds is called after the project and the service.
+// image is the image of a service; one that compose builds has the name of the project and the service.
 func (c *composer) image(s types.ServiceConfig) (string, error) {
 	if s.Image != "" {
 		return s.Image, nil

@@ -39,7 +39,7 @@ func (v *podVolumes) volume(target string, readOnly bool, subPath string, source
 	v.volumes, v.mounts = append(v.volumes, source), append(v.mounts, mount)
 }
 
-// volumes makes PersistentVolumeClaims, ConfigMaps and Secrets of what a service mounts.
+// volumes makes PersistentVolumeClaims, ConfigMaps and Secrets of the mounts of a service.
 func (c *composer) volumes(name string, s types.ServiceConfig) (volumes, mounts []any, recreate bool, err error) {
 	v := &podVolumes{service: name}
 	for _, volume := range s.Volumes {

@@ -46,7 +46,7 @@ func (b *builder) images() ([]schema.BuildImage, error) {
 	return list, nil
 }
 
-// source says where an image comes from: out of those on this host, when there are some, else from its registry.
+// source returns the source of an image: among those on this host, if there are any, else its registry.
 func (b *builder) source(r images.Reference) (schema.BuildImage, bool) {
 	if b.options.Images == nil {
 		return schema.BuildImage{Source: "docker://" + r.String()}, true

@@ -18,7 +18,7 @@ import (
 // kustomizationFiles are the names that kustomize reads in a directory.
 var kustomizationFiles = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
 
-// addKustomization makes components of what kustomize makes of a directory.
+// addKustomization makes components of the output of kustomize for a directory.
 func (b *builder) addKustomization(s Source, kind Kind, name string) error {
 	if slices.Contains(kustomizationFiles, path.Base(s.Path)) {
 		s.Path = path.Dir(s.Path)
@@ -54,7 +54,7 @@ func (s Source) errKustomize(err error) error {
 
 func absolute(name string) string { return string(filepath.Separator) + filepath.FromSlash(name) }
 
-// localCheck refuses kustomizations that name something on the network, which kustomize would fetch, and what is not there.
+// localCheck refuses kustomizations that refer to the network, which kustomize would fetch, or to missing files.
 type localCheck struct {
 	source Source
 	seen   map[string]bool
@@ -118,7 +118,7 @@ func (c *localCheck) errRemote(file, text string) error {
 		WithHint("run: kubectl kustomize %s > all.yaml, and name all.yaml", c.source.Name)
 }
 
-// isRemote reports what kustomize would get from the network: URLs and repositories such as github.com/org/repo.
+// isRemote reports references that kustomize would fetch: URLs and repositories such as github.com/org/repo.
 func isRemote(text string) bool {
 	host, _, below := strings.Cut(text, "/")
 	return strings.Contains(text, "://") || strings.Contains(text, "git@") || strings.Contains(text, "::") || strings.Contains(text, "?ref=") ||
@@ -170,7 +170,7 @@ func fileNames(key string, value any) []string {
 	return names
 }
 
-// kustomizeFS lets kustomize read files, and keeps what it writes in memory.
+// kustomizeFS lets kustomize read files, and keeps its writes in memory.
 type kustomizeFS struct {
 	filesys.FileSystem
 	files fs.FS

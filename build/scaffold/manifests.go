@@ -73,7 +73,7 @@ func (b *builder) addManifests(s Source, kind Kind, name string) error {
 	return b.addObjects(s, kind, name, documents)
 }
 
-// read takes a manifest apart. Lists become their items; what is no object is left out.
+// read splits a manifest into documents. Lists become their items; documents that are not objects are left out.
 func (b *builder) read(shown, file string, data []byte) ([]document, error) {
 	var documents []document
 	for _, piece := range manifest.Split(data) {
@@ -230,7 +230,7 @@ func (b *builder) remarkNames(documents []document, space string) {
 	}
 }
 
-// conflictWithout refuses objects that only their namespaces told apart.
+// conflictWithout refuses objects that differ only in their namespaces.
 func conflictWithout(documents []document) error {
 	seen := map[string]document{}
 	for _, d := range documents {
@@ -366,7 +366,7 @@ func (b *builder) namespacesOf(documents []document) []string {
 	return slices.Compact(spaces)
 }
 
-// partition tells objects of the whole cluster from those of namespaces.
+// partition separates cluster-scoped from namespaced objects.
 func (b *builder) partition(documents []document) (wide, inside []document) {
 	for _, d := range documents {
 		if b.isClusterScoped(d.value) {

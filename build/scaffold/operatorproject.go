@@ -12,8 +12,8 @@ import (
 // placeholderImage is the image name in new projects of kubebuilder and the Operator SDK.
 const placeholderImage = "docker.io/library/controller:latest"
 
-// addOperatorProject makes components of what a project of kubebuilder or the Operator SDK installs: what was built of it for
-// distribution, else its kustomization.
+// addOperatorProject makes components of the installed objects of a project of kubebuilder or the Operator SDK: of
+// those built for distribution, else of its kustomization.
 func (b *builder) addOperatorProject(ctx context.Context, s Source) error {
 	below := func(name string) Source {
 		return Source{Name: path.Join(s.Name, name), Files: s.Files, Path: path.Join(s.Path, name)}
@@ -31,7 +31,7 @@ func (b *builder) addOperatorProject(ctx context.Context, s Source) error {
 		WithHint("run in it: make build-installer IMG=REGISTRY/NAME:TAG")
 }
 
-// projectName is what the file PROJECT calls the project, else the name of its directory.
+// projectName is the name of the project in the file PROJECT, else the name of its directory.
 func (s Source) projectName() string {
 	data, err := fs.ReadFile(s.Files, path.Join(s.Path, "PROJECT"))
 	if err == nil {

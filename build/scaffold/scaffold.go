@@ -15,10 +15,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Source is what a component is made of: a file or a directory of Files, or a packed chart.
+// Source is the source of a component: a file or a directory of Files, or a packed chart.
 type Source struct {
 	Name  string // as the user names it
-	Files fs.FS  // holds Path and what that refers to, such as the base of a kustomization
+	Files fs.FS  // holds Path and the files that it refers to, such as the base of a kustomization
 	Path  string // of a file or a directory in Files
 	Chart []byte // a packed chart, instead of Files
 }
@@ -43,7 +43,7 @@ type Project struct {
 	Files      []File // with solution.yaml first
 	Components []Component
 	Images     []string // full references
-	Remarks    []string // what was left out or changed, and why
+	Remarks    []string // omissions and changes, with reasons
 	Version    string
 }
 
@@ -53,7 +53,7 @@ type File struct {
 	Data []byte
 }
 
-// Component is a component and what it was made of.
+// Component is a component and its source.
 type Component struct {
 	Name    string       `json:"name"`
 	Kind    Kind         `json:"kind"`
@@ -137,14 +137,14 @@ func (b *builder) remark(format string, args ...any) {
 	b.project.Remarks = append(b.project.Remarks, fmt.Sprintf(format, args...))
 }
 
-// addComponent enters a component and what it was made of.
+// addComponent enters a component and its source.
 func (b *builder) addComponent(c schema.Component, found Component) {
 	b.components = append(b.components, c)
 	found.Name, found.Scope = c.Name, c.Scope
 	b.project.Components = append(b.project.Components, found)
 }
 
-// general are names of files and directories that say nothing about what is in them.
+// general are names of files and directories that do not describe their content.
 var general = []string{
 	"", "install", "manifests", "manifest", "deploy", "deployment", "config", "default", "dist", "kustomize", "k8s", "kubernetes", "compose",
 	"docker-compose", "base", "bundle", "all", "chart", "yaml", "release", schema.NodeOperator, schema.NodeUI,
@@ -170,13 +170,13 @@ func (b *builder) componentName(wanted string) string {
 	return name
 }
 
-// sourceName is what a source is called, without directories and extensions.
+// sourceName is the name of a source, without directories and extensions.
 func (s Source) sourceName() string {
 	name := path.Base(s.Path)
 	return strings.TrimSuffix(name, path.Ext(name))
 }
 
-// directoryName is what the directory of a source is called.
+// directoryName is the name of the directory of a source.
 func (s Source) directoryName() string {
 	if slices.Contains(kustomizationFiles, path.Base(s.Path)) {
 		return path.Base(path.Dir(s.Path))

@@ -109,7 +109,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestRefused checks what no project is made of.
+// TestRefused: sources from which no project can be made.
 func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string

@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Kind is what a source is.
+// Kind is the kind of a source.
 type Kind string
 
 // The kinds of sources.
@@ -25,14 +25,14 @@ const (
 	KindCompose         Kind = "compose file"
 )
 
-// sourceKinds lists what a source can be, for hints.
+// sourceKinds lists the kinds of sources, for hints.
 const sourceKinds = "name a chart (a directory with Chart.yaml, a .tgz or oci://HOST/CHART:VERSION), Kubernetes manifests (*.yaml), " +
 	"a directory with kustomization.yaml, the project of an operator (with PROJECT), or a compose.yaml"
 
 // maxSource bounds a file of a source.
 const maxSource = 64 << 20
 
-// Detect finds out by its content what a source is.
+// Detect detects the kind of a source by its content.
 func Detect(s Source) (Kind, error) {
 	if s.Chart != nil {
 		return KindChart, nil
@@ -80,7 +80,7 @@ func (s Source) detectDirectory() (Kind, error) {
 	return KindManifests, nil
 }
 
-// isOperatorProject reports whether PROJECT is what kubebuilder and the Operator SDK write.
+// isOperatorProject reports whether PROJECT has the form of kubebuilder and the Operator SDK.
 func (s Source) isOperatorProject() bool {
 	data, err := fs.ReadFile(s.Files, path.Join(s.Path, "PROJECT"))
 	if err != nil {

@@ -20,7 +20,7 @@ func (b *builder) solution(images []schema.BuildImage) []byte {
 	text.WriteString("# What the archive of this Solution is built from. Every field: solutionctl schema SolutionBuild\n")
 	fmt.Fprintf(&text, "apiVersion: solutionctl.io/v1alpha1\nkind: SolutionBuild\nmetadata:\n  name: %s\nspec:\n  version: %s\n",
 		b.options.Solution, b.project.Version)
-	if name := b.options.Solution; len(name)+len(" ")+len(b.project.Version) > maxVolumeID { // what a volume is called by default
+	if name := b.options.Solution; len(name)+len(" ")+len(b.project.Version) > maxVolumeID { // the default name of a volume
 		fmt.Fprintf(&text, "  volumeID: %s\n", strings.Trim(name[:min(len(name), maxVolumeID)], "-"))
 	}
 	text.WriteString("  images:\n")

@@ -53,7 +53,7 @@ func (a *app) compare(ctx context.Context, fromName, toName string) error {
 	return report.Errorf(report.Changes, "%s and %s differ", fromName, toName)
 }
 
-// difference is what changed between two archives, and what the second can do to a cluster that the first cannot.
+// difference has the changes between two archives, and the powers that only the second has.
 type difference struct {
 	*archive.Difference
 	Powers []schema.Power `json:"powers"`

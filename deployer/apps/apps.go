@@ -36,7 +36,7 @@ type Apps struct {
 	Sink        report.Sink
 }
 
-// Options name an instance in an environment. What is empty is found out where there is only one choice.
+// Options identify an instance in an environment. An empty field is derived where there is only one candidate.
 type Options struct {
 	Environment, Namespace string
 	Kind, Name             string
@@ -124,8 +124,8 @@ func (a *Apps) keptIn(ctx context.Context, o Options) (notices []string, err err
 	return notices, nil
 }
 
-// visible looks at the kinds that are asked for, each in its namespaces. What the user may not see is left out where nobody
-// asked for it by its kind, unless nothing is left.
+// visible calls look for the given kinds, each in its namespaces. It skips kinds that the user is not allowed to read,
+// unless the user requested the kind by name or none remains.
 func visible(kinds []*Kind, o Options, look func(kind *Kind, namespace string) error) error {
 	if o.Kind != "" {
 		kinds = slices.DeleteFunc(slices.Clone(kinds), func(k *Kind) bool { return !k.isCalled(o.Kind) })
@@ -217,7 +217,7 @@ func (a *Apps) whole(ctx context.Context, environment string, kind *Kind, object
 	return &whole, nil
 }
 
-// podReasons are what is wrong with a pod, without its name.
+// podReasons removes the name of the pod from the reasons why it is not ready.
 func podReasons(reasons []string) []string {
 	for i, reason := range reasons {
 		if who, why, found := strings.Cut(reason, ": "); found && strings.HasPrefix(who, "pod ") {
@@ -249,8 +249,8 @@ var ownedKinds = []kube.GroupVersionKind{
 	{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"},
 }
 
-// owned returns the objects in the namespace of an instance by the UID of their owner. What the user may not list is left
-// out. ReplicaSets without pods are the past of a Deployment.
+// owned returns the objects in the namespace of an instance by the UID of their owner. Objects that the user is not
+// allowed to list are left out, and so are ReplicaSets without pods, which are former revisions of a Deployment.
 func (a *Apps) owned(ctx context.Context, object *unstructured.Unstructured) (map[types.UID][]*unstructured.Unstructured, error) {
 	owned := map[types.UID][]*unstructured.Unstructured{}
 	for _, kind := range ownedKinds {
@@ -272,7 +272,7 @@ func (a *Apps) owned(ctx context.Context, object *unstructured.Unstructured) (ma
 	return owned, nil
 }
 
-// find returns an instance by its name; of several with the same name the namespace or the kind has to be told.
+// find returns an instance by its name. If the name is ambiguous, o has to specify the namespace or the kind.
 func (a *Apps) find(ctx context.Context, o Options) (*Kind, *unstructured.Unstructured, error) {
 	offered, err := a.kinds(ctx, o)
 	if err != nil {

@@ -68,7 +68,7 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestRefused: what a user may mistake is refused before anything is written, with what would have been right.
+// TestRefused: mistakes of a user are refused before anything is written, with the correct form.
 func TestRefused(t *testing.T) {
 	create := func(values string, set ...string) func(*deployertest.Bed) error {
 		return func(b *deployertest.Bed) error {
@@ -162,7 +162,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRights: who may not do, or not follow, what they ask for learns it before it is done.
+// TestRights: a user without the permission for a request, or for waiting for its result, is refused before anything
+// changes.
 func TestRights(t *testing.T) {
 	for _, test := range []struct {
 		verb string
@@ -212,7 +213,7 @@ func forbid(b *deployertest.Bed, part string) {
 	}
 }
 
-// TestUsersOfOneNamespace: who may see nothing but their namespace learns the kinds from it.
+// TestUsersOfOneNamespace: a user with permissions in one namespace only gets the kinds from it.
 func TestUsersOfOneNamespace(t *testing.T) {
 	b := shopBed(t)
 	forbid(b, "/namespaces/solutionctl-system/")
@@ -230,7 +231,7 @@ func TestUsersOfOneNamespace(t *testing.T) {
 	}
 }
 
-// TestKinds: an environment offers what is deployed in it, in the version that is there.
+// TestKinds: an environment offers the kinds of the Solutions deployed in it, in their deployed versions.
 func TestKinds(t *testing.T) {
 	b := shopBed(t)
 	b.Activated(shop, "1.1.0", deployertest.Content{Fields: "colour: {type: string}, size: {type: integer}", Scale: true})
@@ -256,7 +257,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestTree: an instance is shown with what belongs to it, however deep, and with what is not ready of that.
+// TestTree: an instance is shown with all objects that it owns, directly or indirectly, and with the reasons why some
+// are not ready.
 func TestTree(t *testing.T) {
 	b := shopBed(t)
 	b.Clock(shop, site, "wall", "hands: 2")
@@ -291,7 +293,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestNotReady: an instance that does not get ready says why, and one that is deleted meanwhile, too.
+// TestNotReady: the error about an instance that does not become ready, or that is deleted meanwhile, has the reason.
 func TestNotReady(t *testing.T) {
 	b := shopBed(t)
 	b.Clock(shop, site, "wall", "hands: 2")

@@ -116,7 +116,7 @@ func readSpec(values []byte) (map[string]any, error) {
 	return spec, nil
 }
 
-// fill puts values into a spec, the spec into the object, and judges what is new in it.
+// fill sets values in a spec, puts the spec into the object, and validates the fields that changed.
 func (k *Kind) fill(ctx context.Context, object *unstructured.Unstructured, spec map[string]any, assignments []string, values map[string]any) error {
 	for _, assignment := range assignments {
 		if err := k.Set(spec, assignment); err != nil {
@@ -167,7 +167,7 @@ func (a *Apps) Set(ctx context.Context, o SetOptions) (*schema.App, error) {
 		}
 		changed, err := a.Cluster.Update(ctx, object, cluster.WriteOptions{})
 		if errors.Is(err, cluster.ErrChanged) && ctx.Err() == nil {
-			continue // somebody, most likely the operator, wrote it meanwhile
+			continue // another client, most likely the operator, changed it
 		}
 		if err != nil {
 			return nil, err
@@ -283,14 +283,15 @@ func (a *Apps) follow(ctx context.Context, kind *Kind, object *unstructured.Unst
 	return last, ctx.Err()
 }
 
-// ConfirmDeletion is what to ask before an application is deleted: its name, as nothing brings its data back.
+// ConfirmDeletion is the confirmation for deleting an application: the user types its name, because its data is lost.
 func ConfirmDeletion(one *schema.App) report.Confirmation {
 	return report.Confirmation{Question: fmt.Sprintf("delete %s %s in environment %s with %s that came of it",
 		one.Kind, one.Name, one.Environment, report.Count(len(one.Objects), "object")), Name: one.Name}
 }
 
-// Delete deletes an instance and waits until it is gone; the garbage collector then removes what it owns. A foreground
-// deletion would wait for that, too, but hangs for minutes after a kind is new, until the garbage collector knows it.
+// Delete deletes an instance and waits until it is gone; the garbage collector then removes the objects that it owns. A
+// foreground deletion would wait for these as well, but hangs for minutes for a new kind, until the garbage collector
+// knows it.
 func (a *Apps) Delete(ctx context.Context, o Options) error {
 	kind, object, err := a.find(ctx, o)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Bounds of what is told of events: how many, of how long ago, how much of one, and how many of a namespace are looked through.
+// Bounds of events: their number, age and size, and the number of events of a namespace that are read.
 const (
 	maxEvents   = 50
 	eventAge    = 24 * time.Hour
@@ -23,8 +23,8 @@ const (
 	maxSearched = 5000
 )
 
-// Events tells what Kubernetes has reported lately of an instance that [Apps.Get] returned and of what belongs to it, the newest
-// first. The words in it are those of whoever reports: nothing to rely on.
+// Events returns the recent Kubernetes events of an instance that [Apps.Get] returned and of the objects that it owns,
+// the newest first. Their text comes from the reporting controllers and is not trusted.
 func (a *Apps) Events(ctx context.Context, app *schema.App, now time.Time) ([]schema.AppEvent, error) {
 	type place struct {
 		kube.GroupKind

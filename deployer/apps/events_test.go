@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// TestEvents: the newest first, those of the instance and of what belongs to it, and not more than anybody reads.
+// TestEvents: events of the instance and of its objects are listed newest first, up to a limit.
 func TestEvents(t *testing.T) {
 	b := shopBed(t)
 	now := time.Now().UTC().Truncate(time.Second)
@@ -53,7 +53,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestReasonsOfPods: the tree tells what is wrong with a container, not that a pod is not ready.
+// TestReasonsOfPods: the reason of a pod is that of its container, and not merely that the pod is not ready.
 func TestReasonsOfPods(t *testing.T) {
 	b := shopBed(t)
 	b.Clock(shop, site, "main", "")

@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 )
 
-// Make an instance of the only kind that an environment offers, once it is known what can be filled in.
+// Create an instance of the only kind that an environment offers, after listing its fields.
 func Example() {
 	ctx := context.Background()
 	c, err := cluster.Connect(cluster.Options{Kubeconfig: "/home/user/.kube/config", Now: time.Now})

@@ -32,10 +32,10 @@ type Kind struct {
 	*form.Form
 
 	kind       kube.GroupVersionKind
-	source     apiextensionsv1.CustomResourceDefinitionSpec // what the form was made of
+	source     apiextensionsv1.CustomResourceDefinitionSpec // the source of the form
 	names      []string                                     // by which people call the kind, lower case
 	scales     bool
-	reports    bool                 // its operator tells in conditions how an instance is
+	reports    bool                 // its operator reports health in conditions
 	namespaces []metalk8s.Namespace // where its operator is
 }
 
@@ -55,9 +55,9 @@ func (a *Apps) Kinds(ctx context.Context, o Options) ([]*Kind, error) {
 	return offered.kinds, nil
 }
 
-// kinds returns the kinds of instances that can be made in an environment, or in one namespace of it: those of the versions that
-// are there. Where what was imported may not, or cannot, be read, they are learned from what lies in the namespaces. A Solution of which
-// they cannot be read harms only itself: it is told, and left out.
+// kinds returns the kinds that users can create in an environment, or in one namespace of it, by the deployed versions.
+// Where the imported versions cannot be read, it uses the annotations of the namespaces. A Solution whose kinds cannot
+// be read is left out and reported; the others are not affected.
 func (a *Apps) kinds(ctx context.Context, o Options) (*offer, error) {
 	namespaces, err := a.namespaces(ctx, o.Environment, o.Namespace)
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *Apps) kinds(ctx context.Context, o Options) (*offer, error) {
 		for _, solution := range slices.Sorted(maps.Keys(n.Versions)) {
 			var definitions []*unstructured.Unstructured
 			if told {
-				definitions, err = a.toldApplications(ctx, n.Name, solution)
+				definitions, err = a.annotatedApplications(ctx, n.Name, solution)
 			} else {
 				definitions, err = a.applications(ctx, catalog, n, solution)
 			}
@@ -98,8 +98,8 @@ func (a *Apps) kinds(ctx context.Context, o Options) (*offer, error) {
 	return offered, nil
 }
 
-// namespaces returns namespaces of an environment. Who may not see which ones there are has to name theirs, unless it has the
-// name of the environment.
+// namespaces returns namespaces of an environment. A user without permission to list namespaces has to name one, unless
+// it has the name of the environment.
 func (a *Apps) namespaces(ctx context.Context, environment, namespace string) ([]metalk8s.Namespace, error) {
 	namespaces, err := a.Records.Namespaces(ctx, environment, namespace)
 	if report.CodeOf(err) != report.Forbidden {
@@ -107,8 +107,8 @@ func (a *Apps) namespaces(ctx context.Context, environment, namespace string) ([
 	}
 	one, err := a.Records.Documents.Namespace(ctx, environment, cmp.Or(namespace, environment))
 	if err != nil && namespace == "" {
-		return nil, report.Errorf(report.CodeOf(err), "you may not list the namespaces of environment %s: %w", environment, err).
-			WithHint("say which one is yours with --namespace")
+		return nil, report.Errorf(report.CodeOf(err), "you do not have permission to list the namespaces of environment %s: %w", environment, err).
+			WithHint("name your namespace with --namespace")
 	}
 	return []metalk8s.Namespace{one}, err
 }
@@ -135,8 +135,8 @@ func (a *Apps) applications(ctx context.Context, catalog *records.Catalog, n met
 	return render.Definitions(p)
 }
 
-// toldApplications are the definitions that a namespace tells of, which is nothing to rely on.
-func (a *Apps) toldApplications(ctx context.Context, namespace, solution string) ([]*unstructured.Unstructured, error) {
+// annotatedApplications returns the CRDs that a namespace lists in an annotation. They are not trusted.
+func (a *Apps) annotatedApplications(ctx context.Context, namespace, solution string) ([]*unstructured.Unstructured, error) {
 	name := render.ApplicationsName(solution)
 	configMap, err := a.Cluster.Get(ctx, cluster.ConfigMapKind, namespace, name)
 	if err != nil || configMap == nil {
@@ -145,7 +145,8 @@ func (a *Apps) toldApplications(ctx context.Context, namespace, solution string)
 	return render.Applications(configMap, solution)
 }
 
-// addKinds adds what a Solution in a namespace offers and the cluster serves. Namespaces with the same version share a kind.
+// addKinds adds the kinds that a Solution in a namespace offers and the cluster serves. Namespaces with the same
+// version share a kind.
 func (a *Apps) addKinds(ctx context.Context, offered *offer, solution string, n metalk8s.Namespace, definitions []*unstructured.Unstructured) error {
 	for _, object := range definitions {
 		kind, err := a.newKind(ctx, solution, object)
@@ -213,7 +214,7 @@ func (a *Apps) servedBoth(ctx context.Context, def *crd.Definition) (string, err
 	return "", nil
 }
 
-// health tells how an instance is. One that its operator has not looked at yet is on its way.
+// health returns the health of an instance. One that its operator has not observed yet is progressing.
 func (k *Kind) health(object *unstructured.Unstructured) (schema.AppHealth, string) {
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	if k.reports && len(conditions) == 0 && object.GetDeletionTimestamp() == nil {
@@ -231,7 +232,7 @@ func (a *Apps) Kind(ctx context.Context, o Options) (*Kind, error) {
 	return offered.choose(o.Kind)
 }
 
-// isCalled tells whether people call the kind by this name.
+// isCalled reports whether name is one of the names of the kind.
 func (k *Kind) isCalled(name string) bool { return slices.Contains(k.names, strings.ToLower(name)) }
 
 // choose returns the kind of a name; "" is the only one.
@@ -254,8 +255,8 @@ func (f *offer) choose(name string) (*Kind, error) {
 	case len(found) == 0 && f.unread != nil:
 		return nil, f.unread
 	case len(f.kinds) == 0:
-		return nil, report.Errorf(report.NotFound, "no Solution in environment %s has instances that you may see", f.environment).
-			WithHint("deploy one: %s; adding again what is there tells of its kinds those who may see only its namespace", report.Run("deploy add", f.environment, "SOLUTION"))
+		return nil, report.Errorf(report.NotFound, "no Solution in environment %s has instances that you have permission to list", f.environment).
+			WithHint("deploy one: %s; adding it again records its kinds for users with permissions in one namespace only", report.Run("deploy add", f.environment, "SOLUTION"))
 	case len(found) == 0:
 		return nil, report.Errorf(report.NotFound, "environment %s has no kind %s", f.environment, name).
 			WithHint("it has %s", strings.Join(names, ", "))
@@ -281,7 +282,7 @@ func placesOf(kinds []*Kind) []string {
 // Scales reports whether the number of replicas of an instance can be changed by [Apps.Scale].
 func (k *Kind) Scales() bool { return k.scales }
 
-// Namespaces are those of the environment in which instances can be made.
+// Namespaces returns the namespaces of the environment in which instances can be created.
 func (k *Kind) Namespaces() []string { return metalk8s.NamesOf(k.namespaces) }
 
 // Judge judges an instance that [Apps.New] has returned with values that assignments give, as [Apps.Create] does before it

@@ -279,7 +279,7 @@ func badConfig(from source, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return report.Errorf(report.Usage, "kubeconfig %s does not exist", from.file)
 	case errors.Is(err, fs.ErrPermission):
-		return report.Errorf(report.Usage, "kubeconfig %s may not be read by this user", from.file).
+		return report.Errorf(report.Usage, "this user has no permission to read kubeconfig %s", from.file).
 			WithHint("run as root, or copy the file to where you may read it")
 	default:
 		return report.Errorf(report.Usage, "kubeconfig %s: %w", from.file, err)

@@ -89,7 +89,7 @@ func TestConnect(t *testing.T) {
 	if got := Contexts(Options{Kubeconfig: good}); !slices.Equal(got, []string{"a", "b"}) || Contexts(Options{Kubeconfig: missing}) != nil {
 		t.Errorf("contexts %v", got)
 	}
-	if err := badConfig(source{file: "f"}, fs.ErrPermission); !strings.Contains(err.Error(), "may not be read by this user") {
+	if err := badConfig(source{file: "f"}, fs.ErrPermission); !strings.Contains(err.Error(), "this user has no permission to read kubeconfig f") {
 		t.Error(err)
 	}
 	for want, s := range map[string]source{"the service account of this pod": {}, "f": {file: "f"}} {

@@ -95,7 +95,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// TestWith: what is chosen later goes before, and what is taken back is forgotten.
+// TestWith: a later choice wins, and a reset removes the earlier one.
 func TestWith(t *testing.T) {
 	for _, test := range []struct{ before, later, want string }{
 		{"", "", ""},
@@ -119,7 +119,7 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// TestExampleCloud: the profiles of the example are what its README says.
+// TestExampleCloud: the profiles of the example match its README.
 func TestExampleCloud(t *testing.T) {
 	const file = "../../example-cloud/solution.yaml"
 	data, err := os.ReadFile(file)
@@ -233,8 +233,8 @@ func TestGraphsThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// TestRandomGraphs makes sure that the order does not depend on that of the manifest, and that everything comes after what
-// it needs.
+// TestRandomGraphs: the order does not depend on the order of the manifest, and each node comes after those that it
+// needs.
 func TestRandomGraphs(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 1))

@@ -8,8 +8,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Tree draws a graph as lines of text: below each node stands what it waits for. Nothing is drawn twice: what has
-// something below it is followed by … where it comes up again, and where it would be drawn too far to the right.
+// Tree formats a graph as lines of text: below each node, the nodes that it waits for. A node that is repeated, or too
+// deep, is followed by … instead of its subtree.
 func Tree(g *schema.ComponentGraph) []string {
 	d := &treeDrawing{nodes: map[string]*schema.ComponentNode{}, drawn: map[string]bool{}}
 	needed := map[string]bool{}
@@ -34,10 +34,10 @@ type treeDrawing struct {
 	lines []string
 }
 
-// maxDepth bounds the width of a tree. What is that deep is for a picture.
+// maxDepth bounds the width of a tree; [Dot] shows deeper graphs.
 const maxDepth = 32
 
-// draw draws a node after the branch that leads to it, and what it waits for after another one.
+// draw appends a node after the branch that leads to it, and then those that it waits for.
 func (d *treeDrawing) draw(name, branch, below, until string, depth int) {
 	n := d.nodes[name]
 	line := branch + name + until + "  " + describe(n)
@@ -56,7 +56,7 @@ func (d *treeDrawing) draw(name, branch, below, until string, depth int) {
 	}
 }
 
-// describe says what a node is and, when that is not as everybody expects, when it is selected.
+// describe returns the kind of a node and, unless it is always selected, why it is selected or not.
 func describe(n *schema.ComponentNode) string {
 	text := string(n.Kind)
 	if n.Name != string(n.Kind) {
@@ -74,7 +74,7 @@ func describe(n *schema.ComponentNode) string {
 	return text
 }
 
-// reason says why a node is selected, or why not; "" where nobody chose anything.
+// reason explains why a node is selected or not; "" when this is the default.
 func reason(n *schema.ComponentNode) string {
 	switch n.Reason {
 	case schema.SelectedByProfile:
@@ -95,7 +95,7 @@ func reason(n *schema.ComponentNode) string {
 	}
 }
 
-// Dot draws a graph in the language of Graphviz. Arrows lead to what waits; what is not selected has dashes.
+// Dot formats a graph in the language of Graphviz. Arrows point to the node that waits; unselected nodes are dashed.
 func Dot(g *schema.ComponentGraph) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %q {\n", g.Solution+"-"+g.Version)

@@ -8,7 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// A choice, and what belongs to the deployment because of it.
+// A choice, and the selected components.
 func Example() {
 	solution, _, err := schema.ParseSolution("manifest.yaml", []byte(`
 apiVersion: solutions.metalk8s.scality.com/v1alpha1

@@ -1,7 +1,7 @@
-// Package components knows in which order the parts of a Solution are brought up, and which of them belong to a deployment.
+// Package components orders the parts of a Solution by their dependencies, and selects those of a deployment.
 //
-// [New] makes a [Graph] of a manifest, and [Graph.Select] decides with a [Choice] which of it is deployed; [Tree], [Dot] and [Mermaid]
-// draw both. All of it is pure: what is done in that order is up to those who deploy.
+// [New] makes a [Graph] of a manifest, and [Graph.Select] applies a [Choice] to it; [Tree], [Dot] and [Mermaid] format
+// both. The package has no side effects: the caller deploys the parts in this order.
 package components
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Graph is what a version of a Solution is made of, and what waits for what.
+// Graph has the parts of a version of a Solution, and which of them waits for which.
 type Graph struct {
 	solution *schema.Solution
 	nodes    []*Node // each after those that it needs
@@ -39,7 +39,8 @@ type Need struct {
 	Until schema.Until
 }
 
-// New returns the graph of a Solution. Parts are those of the archive that are no components: its operator, its user interface.
+// New returns the graph of a Solution. parts are the parts of the archive besides components: its operator, its user
+// interface.
 func New(s *schema.Solution, parts ...string) (*Graph, error) {
 	g := &Graph{solution: s, byName: map[string]*Node{}}
 	for _, part := range parts {
@@ -59,7 +60,7 @@ func New(s *schema.Solution, parts ...string) (*Graph, error) {
 	return g, g.sort()
 }
 
-// connect finds what each component needs.
+// connect finds the dependencies of each component.
 func (g *Graph) connect() error {
 	for _, component := range g.solution.Spec.Components {
 		node := g.byName[component.Name]
@@ -80,7 +81,7 @@ func (g *Graph) connect() error {
 
 // sort puts the nodes into their order: by level, then by name, whatever the order in the manifest.
 func (g *Graph) sort() error {
-	done := map[*Node]bool{} // false while what it needs is visited
+	done := map[*Node]bool{} // done is false while the dependencies of a node are visited
 	var visit func(n *Node) error
 	visit = func(n *Node) error {
 		finished, visited := done[n]

@@ -10,11 +10,11 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Choice is what somebody wants of a Solution. The zero value is what it is by default.
+// Choice is a user's selection of components. The zero value selects the defaults.
 type Choice struct {
 	Profiles   []string        `json:"profiles,omitempty"`
 	Components map[string]bool `json:"components,omitempty"` // by name: wanted, or not
-	Default    []string        `json:"default,omitempty"`    // components of which what was chosen before is forgotten
+	Default    []string        `json:"default,omitempty"`    // components whose earlier choice is reset
 }
 
 // ParseChoice reads a choice as it is typed: names of profiles, and of components as NAME, NAME=true, NAME=false or NAME=default.
@@ -38,7 +38,7 @@ func ParseChoice(profiles, components []string) (Choice, error) {
 	return c, nil
 }
 
-// valueDefault is what is typed for a component that is to be as if nobody had chosen it.
+// valueDefault resets a component to its default, as if the user had never chosen it.
 const valueDefault = "default"
 
 // Selection is the part of a graph that belongs to a deployment.
@@ -83,7 +83,7 @@ func (g *Graph) Select(c Choice) (*Selection, error) {
 	return s, nil
 }
 
-// check refuses names that the Solution does not have, and what cannot be chosen.
+// check refuses unknown names, and components that cannot be chosen.
 func (g *Graph) check(c Choice) error {
 	for _, profile := range c.Profiles {
 		if !slices.Contains(g.profiles, profile) {
@@ -143,7 +143,7 @@ func (n *Node) judge(c Choice) verdict {
 	return verdict{reason: schema.NotSelected}
 }
 
-// stillNeeded says who needs a component that is deselected, up to somebody who is not there for the sake of others.
+// stillNeeded names the nodes that need a deselected component, up to one that is selected on its own account.
 func (s *Selection) stillNeeded(by *Node, name string) error {
 	chain := []string{name}
 	for {
@@ -162,13 +162,13 @@ func (s *Selection) stillNeeded(by *Node, name string) error {
 	return err.WithHint("deselect %s, too", by.Name)
 }
 
-// Has tells whether a node is selected.
+// Has reports whether a node is selected.
 func (s *Selection) Has(name string) bool {
 	n, there := s.graph.byName[name]
 	return there && s.verdict[n].selected()
 }
 
-// Nodes returns what is selected, each after those that it needs. What they need is selected, too.
+// Nodes returns the selected nodes, each after those that it needs; these are selected too.
 func (s *Selection) Nodes() []*Node {
 	return slices.DeleteFunc(s.graph.Nodes(), func(n *Node) bool { return !s.verdict[n].selected() })
 }
@@ -196,8 +196,8 @@ func (s *Selection) Document() *schema.ComponentGraph {
 	return d
 }
 
-// With returns the choice after another one was made: what that does not name stays. Profiles are chosen together; the profile ""
-// stands for none.
+// With returns the choice after another one was made: components that the later one does not name keep the earlier
+// choice. Profiles are chosen together; the profile "" means none.
 func (c Choice) With(later Choice) Choice {
 	result := Choice{Profiles: c.Profiles, Components: map[string]bool{}, Default: slices.Clone(later.Default)}
 	if len(later.Profiles) > 0 {
@@ -233,8 +233,9 @@ func (c Choice) Texts() (profiles, components []string) {
 	return slices.Compact(profiles), components
 }
 
-// Recall returns the part of an earlier choice that this version still has, and names what it no longer has.
-func (g *Graph) Recall(c Choice) (known Choice, forgotten []string) {
+// Restrict returns the part of an earlier choice that this version still has, and the names that it does not have any
+// more.
+func (g *Graph) Restrict(c Choice) (known Choice, forgotten []string) {
 	known.Components = map[string]bool{}
 	for _, profile := range c.Profiles {
 		if slices.Contains(g.profiles, profile) {

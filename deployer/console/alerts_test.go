@@ -14,7 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// alarmed is a console in front of a cluster with a Prometheus, which answers what a function says; asked counts.
+// alarmed is a console in front of a cluster with a Prometheus that serves alerts; asked counts its requests.
 func alarmed(t *testing.T, alerts func() string) (b *bench, asked *atomic.Int64) {
 	t.Helper()
 	bed := deployertest.New(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: prometheuses.monitoring.coreos.com}, spec: {
@@ -41,7 +41,8 @@ func alarmed(t *testing.T, alerts func() string) (b *bench, asked *atomic.Int64)
 const slowShop = `{"state":"firing","activeAt":"2026-11-23T10:00:00Z","labels":{"alertname":"ShopIsSlow","severity":"warning","namespace":"site","solution":"shop"},
   "annotations":{"summary":"It takes <b>long</b>.","runbook":"solutionctl deploy status"}}`
 
-// TestAlerts: pages do not wait for a Prometheus, are told when it has answered, and show what it says where it belongs.
+// TestAlerts: pages do not wait for a Prometheus, are updated when it has answered, and show each alert where it
+// belongs.
 func TestAlerts(t *testing.T) {
 	answer := make(chan struct{})
 	b, asked := alarmed(t, func() string { <-answer; return slowShop })
@@ -87,7 +88,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestAlertsUnknown: pages that cannot show alerts say why, and are no errors.
+// TestAlertsUnknown: pages that cannot show alerts show the reason, and are not errors.
 func TestAlertsUnknown(t *testing.T) {
 	t.Run("no right", func(t *testing.T) {
 		b, _ := alarmed(t, func() string { return slowShop })

@@ -25,7 +25,7 @@ import (
 // maxLog is how much of the end of a log is shown.
 const maxLog = 64 << 10
 
-// instance are the options for what the path of a page names.
+// instance returns the options for the path of a page.
 func instance(v *web.Visit) apps.Options {
 	environment := v.PathValue("environment")
 	return apps.Options{
@@ -122,8 +122,8 @@ func (c *Console) app(v *web.Visit) (*web.Answer, error) {
 	return &web.Answer{Document: one, Content: content}, nil
 }
 
-// logLinks adds links to the logs of a pod of the instance, and the log that was asked for. A pod that is not part of the
-// instance is none of this page's business, whatever its address says.
+// logLinks adds links to the logs of a pod of the instance, and the requested log. A pod that is not part of the
+// instance is ignored, even if it is in the address.
 func (c *Console) logLinks(v *web.Visit, content *page.App, o apps.Options, pod string) error {
 	object, err := v.Cluster.Get(v.Context(), cluster.PodKind, content.App.Namespace, pod)
 	if err != nil || object == nil {
@@ -164,8 +164,8 @@ func (c *Console) editApp(v *web.Visit) (*web.Answer, error) {
 	return c.appForm(v, o, one, nil, nil)
 }
 
-// appForm is the form of an instance: of one that exists, or of one to make. What was filled in already comes from the
-// request; problems are by the path of their field.
+// appForm is the form of an instance, an existing or a new one. The request has the values filled in so far; problems
+// are by the path of their field.
 func (c *Console) appForm(v *web.Visit, o apps.Options, exists *schema.App, problems map[string]error, failure error) (*web.Answer, error) {
 	appTrail(v, o)
 	kind, err := v.Deployer(nil).Apps.Kind(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace, Kind: o.Kind})
@@ -203,7 +203,7 @@ func (c *Console) appForm(v *web.Visit, o apps.Options, exists *schema.App, prob
 		set, _ := assignments(content.Form.Fields, nil, v.PostForm)
 		spec := map[string]any{}
 		for _, one := range set {
-			_ = kind.Set(spec, one) // what is wrong is told at its field
+			_ = kind.Set(spec, one) // its error is shown at its field
 		}
 		shown, err := yaml.Marshal(map[string]any{"apiVersion": content.Form.APIVersion, "kind": content.Form.Kind, "metadata": map[string]any{"name": content.Name}, "spec": spec})
 		if err != nil {
@@ -214,7 +214,7 @@ func (c *Console) appForm(v *web.Visit, o apps.Options, exists *schema.App, prob
 	return a, nil
 }
 
-// assignments are what a form changes: all that is filled in, or of an instance that exists all that is different. By path.
+// assignments returns the changes of a form by path: all filled fields, or for an existing instance those that differ.
 func assignments(fields []schema.AppField, before map[string]any, form url.Values) (set, paths []string) {
 	for _, field := range fields {
 		value := strings.TrimSpace(form.Get("spec." + field.Path))
@@ -232,7 +232,7 @@ func assignments(fields []schema.AppField, before map[string]any, form url.Value
 	return set, paths
 }
 
-// createApp makes an instance of what was filled in.
+// createApp creates an instance from a form.
 func (c *Console) createApp(v *web.Visit) (*web.Answer, error) {
 	o := instance(v)
 	o.Kind, o.Namespace, o.Name = v.PostFormValue("kind"), cmp.Or(v.PostFormValue("namespace"), o.Namespace), strings.TrimSpace(v.PostFormValue("name"))
@@ -241,7 +241,7 @@ func (c *Console) createApp(v *web.Visit) (*web.Answer, error) {
 	})
 }
 
-// saveApp changes an instance to what was filled in.
+// saveApp changes an instance by a form.
 func (c *Console) saveApp(v *web.Visit) (*web.Answer, error) {
 	o := instance(v)
 	one, err := v.Deployer(nil).Apps.Get(v.Context(), o)
@@ -253,7 +253,7 @@ func (c *Console) saveApp(v *web.Visit) (*web.Answer, error) {
 	})
 }
 
-// changeApp judges what was filled in field by field, sends it, and follows what becomes of it.
+// changeApp validates a form field by field, sends it, and follows the operation.
 func (c *Console) changeApp(v *web.Visit, o apps.Options, exists *schema.App, verb string, change func(context.Context, *apps.Apps, []string) (*schema.App, error)) (*web.Answer, error) {
 	kind, err := v.Deployer(nil).Apps.Kind(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace, Kind: o.Kind})
 	if err != nil {
@@ -281,7 +281,7 @@ func (c *Console) changeApp(v *web.Visit, o apps.Options, exists *schema.App, ve
 	if len(all) > 0 || v.PostFormValue("show") != "" {
 		return c.appForm(v, o, exists, problems, errors.Join(all...))
 	}
-	if exists == nil { // what is missing, or there already, is told before anything is sent
+	if exists == nil { // a conflict about existence is reported before anything is sent
 		check := o
 		if _, object, err := v.Deployer(nil).Apps.New(v.Context(), check); err != nil {
 			return c.appForm(v, o, exists, nil, err)
@@ -295,7 +295,7 @@ func (c *Console) changeApp(v *web.Visit, o apps.Options, exists *schema.App, ve
 	})
 }
 
-// appOperation says what is done with an instance.
+// appOperation describes an operation on an instance.
 func appOperation(verb string, o apps.Options) *schema.Operation {
 	return &schema.Operation{
 		Operation: verb, Solution: o.Name, Environment: o.Environment, Parts: []schema.OperationPart{}, Notices: []string{},

@@ -12,8 +12,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestAway: while the API server is away, pages show what was seen last, say since when and why, and carry nothing out; they are told
-// when it is back. Who has seen nothing yet, or wants to log in, gets the reason.
+// TestAway: while the API server is away, pages show the last state with its time and the reason, carry nothing out,
+// and are updated when it is back. A user without a last state, or who wants to log in, gets the reason.
 func TestAway(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Activated("shop", "1.0.0", deployertest.Content{})
@@ -56,7 +56,7 @@ func TestAway(t *testing.T) {
 	c.applies(path)
 }
 
-// TestSlow: an API server that takes half a minute for an answer is not waited for any longer, and what was seen before stays.
+// TestSlow: a page waits no longer than its timeout for a slow API server, and shows the last state.
 func TestSlow(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute; TestFrameFirst and TestAway stand for it")
@@ -102,8 +102,8 @@ func (b *browser) followNames(path string) func(name string) {
 	}
 }
 
-// TestTokenExpiresMeanwhile: a token that expires while an operation works ends it with the reason. Nothing is half done for good: what
-// was begun is on record, and whoever logs in again finishes it.
+// TestTokenExpiresMeanwhile: a token that expires during an operation ends it with that reason. The operation is
+// recorded, and the user can resume it after logging in again.
 func TestTokenExpiresMeanwhile(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Activated("shop", "1.0.0", deployertest.Content{})
@@ -135,7 +135,7 @@ func TestTokenExpiresMeanwhile(t *testing.T) {
 	if a := again.get("/operations"); !strings.Contains(a.body, "Resume") || !strings.Contains(a.body, "shop") {
 		t.Errorf("what was begun is not on the page: %d\n%s", a.StatusCode, content(a.body))
 	}
-	for _, lease := range bed.Server.Names("Lease") { // nobody renews it: it runs out
+	for _, lease := range bed.Server.Names("Lease") { // without renewal it expires
 		namespace, name, _ := strings.Cut(lease, "/")
 		bed.Deleted("Lease", namespace, name)
 	}

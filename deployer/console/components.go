@@ -14,7 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// components shows what a Solution in an environment is made of, and how each part is.
+// components shows the components of a Solution in an environment, and their health.
 func (c *Console) components(v *web.Visit) (*web.Answer, error) {
 	s, err := c.watched(v, page.SectionEnvironments, nil)
 	if web.IsVisitor(err) {
@@ -53,7 +53,7 @@ func deploymentIn(environments []schema.EnvironmentStatus, o *order) (namespace 
 	return "", found, false
 }
 
-// addComponentsOfCluster tells of the components that live once in the cluster how they are.
+// addComponentsOfCluster adds the health of cluster components.
 func addComponentsOfCluster(s *live.Snapshot, graph *schema.ComponentGraph) {
 	for _, one := range s.Status.Solutions {
 		if one.Name != graph.Solution || one.Deployment == nil {
@@ -69,7 +69,8 @@ func addComponentsOfCluster(s *live.Snapshot, graph *schema.ComponentGraph) {
 	}
 }
 
-// Names of the parameters that choose parts of a Solution. A box that is not ticked sends nothing: the form tells which ones it shows.
+// Names of the parameters that select parts of a Solution. A browser does not send boxes that are not ticked, so the
+// form also lists the boxes that it shows.
 const (
 	choiceProfile   = "profile"   // one for each that is chosen; an empty one for none at all
 	choiceProfiles  = "profiles"  // boxes for profiles are shown
@@ -78,8 +79,8 @@ const (
 	choiceTicked    = "ticked"    // a component whose box is ticked
 )
 
-// readChoice reads which parts of a Solution are wanted. Before is the choice without the boxes of components: they say something
-// about those alone that were ticked or unticked, others go on to follow profiles and what needs them.
+// readChoice reads the selected parts of a Solution. before is the choice without changed boxes: only a box that was
+// ticked or unticked overrides a component; others continue to follow profiles and dependencies.
 func readChoice(form url.Values) (choice, before components.Choice, err error) {
 	named := slices.DeleteFunc(slices.Clone(form[choiceComponent]), func(text string) bool {
 		back := strings.TrimSuffix(text, "=false") + "=default"
@@ -114,7 +115,7 @@ func (of verb) choose(v *web.Visit, o *order, form *page.Form) {
 		for _, text := range named {
 			form.Action.Fields = append(form.Action.Fields, page.Hidden{Name: choiceComponent, Value: text})
 		}
-		// What lives in the cluster is chosen when the Solution is activated.
+		// Cluster components are selected when the Solution is activated.
 		graph.Components = slices.DeleteFunc(graph.Components, func(n schema.ComponentNode) bool {
 			return (n.Scope == schema.ScopeCluster) != (o.environment == "")
 		})

@@ -111,7 +111,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// TestComponentsOfTheCluster: what lives once in the cluster is chosen when a Solution is activated, and nowhere else.
+// TestComponentsOfTheCluster: cluster components are selected when a Solution is activated, and nowhere else.
 func TestComponentsOfTheCluster(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Activated("shop", "1.0.0", cloud)
@@ -150,8 +150,8 @@ func planned(o schema.Operation) (names []string) {
 	return names
 }
 
-// TestYourComponents: who has rights in one namespace only sees the components of which there is something there, and learns which
-// rights show the rest.
+// TestYourComponents: a user with permissions in one namespace sees the components with objects there, and the
+// permissions for the others.
 func TestYourComponents(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Added("shop", "1.0.0", deployertest.Content{
@@ -177,7 +177,7 @@ spec:
 		t.Errorf("no way to %s in\n%s", link, content(a.body))
 	}
 	a := c.get(link)
-	for _, words := range []string{"<bdi>db</bdi>", "1.0.0", "What you may not see", "in the records", "secrets"} {
+	for _, words := range []string{"<bdi>db</bdi>", "1.0.0", "Parts that you cannot see", "in the records", "secrets"} {
 		if a.StatusCode != http.StatusOK || !strings.Contains(a.body, words) {
 			t.Errorf("%d, there is no %q in\n%s", a.StatusCode, words, content(a.body))
 		}

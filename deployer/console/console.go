@@ -1,16 +1,16 @@
-// Package console is the web console: the verbs of package deployer in a browser, for people who do not know Kubernetes.
+// Package console is the web console: the verbs of package deployer in a browser, for users who do not know Kubernetes.
 //
-// A [Console] is an http.Handler; [Serve] runs one on an address. Every page is a document of package schema: a browser gets it
-// as HTML from package page, and whoever asks for application/json gets the document itself from the same URL. GET shows a
-// plan, POST carries it out and leads to the operation, whose steps come as server-sent events.
+// A [Console] is an http.Handler; [Serve] runs one on an address. Every page is a document of package schema: a browser
+// gets it as HTML from package page, and a request for application/json gets the document itself from the same URL. GET
+// shows a plan, POST carries it out and leads to the operation, whose steps come as server-sent events.
 //
-// The console has no rights of its own. What it asks of the API server it asks as the user who is logged in: with the token
-// that came from the identity provider or was pasted, or, for a link that was printed on the host, as whoever runs the
+// The console has no permissions of its own. It uses the API server as the user who is logged in: with the token of the
+// identity provider, with one that was pasted, or, for a link that was printed on the host, as the user who runs the
 // program. Tokens stay in the memory of this process.
 //
-// A browser keeps a random name of its session and nothing else, or, where several replicas share keys, the session itself,
-// sealed: see ADR 0016. Sessions of one user share an identity: its tokens, its connection, and one feed of what the cluster is
-// like, which is asked for only while somebody looks.
+// A browser stores only the random name of its session or, where several replicas share keys, the sealed session
+// itself: see ADR 0016. Sessions of one user share an identity: its tokens, its connection, and one feed of the state
+// of the cluster, which is read only while a browser shows it.
 package console
 
 import (
@@ -32,43 +32,46 @@ import (
 
 // Options describe a console. Connect, Origin, Version and Now are required, and one way to log in.
 type Options struct {
-	// Connect reaches the cluster with a token, which is asked for before each request; nil stands for whoever runs the
-	// program. Nothing is sent before the first method of what it returns is called.
+	// Connect reaches the cluster with a token, which is requested before each request; nil means the user who runs the
+	// program. It sends nothing before the first method of its result is called.
 	Connect func(token session.Token) (*cluster.Cluster, error)
-	// ConnectAs reaches the cluster with the rights of whoever runs the program to impersonate a user of the provider, who is asked for
-	// before each request. Where it is set, the API server need not know the provider; nil sends the user's tokens to it.
+	// ConnectAs reaches the cluster with the permission of the user who runs the program to impersonate a user of the
+	// provider; admit is called before each request. With it, the API server need not know the provider; nil sends the
+	// user's tokens to it.
 	ConnectAs func(user string, groups []string, admit func(ctx context.Context) error) (*cluster.Cluster, error)
 	// Origin is where browsers find the console: https://solutions.example.com, perhaps with a path.
 	Origin string
-	// Links lets in whoever has a link of [Console.NewLink], with the rights of whoever runs the program.
+	// Links admits a browser with a link of [Console.NewLink], with the permissions of the user who runs the program.
 	Links bool
-	// Tokens lets in whoever pastes a token that the API server knows.
+	// Tokens admits users who paste a token that the API server accepts.
 	Tokens bool
-	// Provider lets in whom an identity provider knows; nil for nobody.
+	// Provider admits the users of an identity provider; nil for none.
 	Provider *session.Provider
-	// Keys give the keys for sessions that every replica with the same keys goes on with; nil keeps sessions in this process.
+	// Keys returns the keys of sessions that every replica with the same keys accepts; nil keeps sessions in this
+	// process.
 	Keys func() session.Keys
 	// Exports is the directory for data that is exported before it is deleted; "" refuses to delete data.
 	Exports string
-	// Examine says what the doctor looks at on this host; nil, for a console whose users are not those of this host, is nothing.
+	// Examine returns the options of the doctor for this host; nil for a console whose users are not users of this
+	// host.
 	Examine func() (doctor.Options, error)
 	Version string // of the program
-	Host    string // for whoever finds a lock taken
-	// LockWait is for how long an operation waits while somebody else is at work.
+	Host    string // shown to users who wait for a lock
+	// LockWait is how long an operation waits for a lock.
 	LockWait time.Duration
-	// Configuration is MetalK8s' file on this host, which is told which versions are active; "" for none.
+	// Configuration is MetalK8s' file on this host, in which active versions are recorded; "" for none.
 	Configuration string
 	// Archives is the host that keeps archives; nil where it is another one.
 	Archives archives.Host
-	// Trusted is whom this host trusts, for whoever comes by a link; nil where another program or host keeps that.
+	// Trusted returns the trust store of this host, for users with a link; nil where another program or host has it.
 	Trusted func() (*trust.Store, error)
-	// Settings are those of this host, which whoever comes by a link may change; nil where it is another one.
+	// Settings are the settings of this host, which users with a link can change; nil where another host has them.
 	Settings *HostSettings
 	// Uploads is the directory for archives on their way, of this user alone; "" takes none.
 	Uploads string
-	// ArchivePaths lets whoever comes by a link name archives by their path on this host.
+	// Uploads is the directory for incomplete archives, which only this user can access; "" disables uploads.
 	ArchivePaths bool
-	Sink         report.Sink // told of what goes wrong and is no user's business; nil for silence
+	Sink         report.Sink // receives errors of the console itself; nil for silence
 	Now          func() time.Time
 }
 
@@ -80,14 +83,14 @@ type Console struct {
 	archives *archives.Pages
 }
 
-// New returns a console. What it does beyond a request ends with ctx; [Console.Wait] waits for that.
+// New returns a console. Its background work ends with ctx; [Console.Wait] waits for that.
 func New(ctx context.Context, o Options) (*Console, error) {
 	origin, err := url.Parse(o.Origin)
 	if err != nil || origin.Host == "" || origin.Scheme != "https" && origin.Scheme != "http" || origin.RawQuery != "" || origin.User != nil {
 		return nil, report.Errorf(report.Usage, "origin %q is not a URL like https://solutions.example.com", o.Origin)
 	}
 	if !o.Links && !o.Tokens && o.Provider == nil {
-		return nil, report.Errorf(report.Usage, "nobody could log in to this console")
+		return nil, report.Errorf(report.Usage, "no way to log in to this console is enabled")
 	}
 	if o.Sink == nil {
 		o.Sink = report.Discard

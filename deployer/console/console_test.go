@@ -141,7 +141,7 @@ func (b *bench) browser(t *testing.T) *browser {
 	return &browser{T: t, Client: c, bench: b, header: http.Header{"Accept": {"text/html"}}}
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	*http.Response
 	body string
@@ -316,7 +316,7 @@ func TestTokenExpires(t *testing.T) {
 	b := start(t, nil)
 	c, other := b.with(t, "mine"), b.with(t, "other")
 	b.deny("mine")
-	b.clock.advance(2 * time.Second) // what was seen before is too old to be shown
+	b.clock.advance(2 * time.Second) // the earlier snapshot is too old to be shown
 	c.leads(c.get("/"), "/login?to=%2F&ended=refused")
 	c.leads(c.get("/history"), "/login?to=%2Fhistory&ended=refused") // the session is over, not only this page
 	if a := other.get("/"); a.StatusCode != http.StatusOK {
@@ -539,7 +539,7 @@ func TestDeleteEnvironment(t *testing.T) {
 	if b.api.Object("Namespace", "", "test") == nil {
 		t.Fatal("it was deleted")
 	}
-	a := c.post(path, "plan", digest) // nothing is in it that anybody could miss
+	a := c.post(path, "plan", digest) // nothing in it needs a confirmation
 	at := a.Header.Get("Location")
 	if a.StatusCode != http.StatusSeeOther || !strings.HasPrefix(at, "/operations/") {
 		t.Fatalf("%d %s\n%s", a.StatusCode, at, a.body)
@@ -633,7 +633,7 @@ func TestFeedIsShared(t *testing.T) {
 	}
 }
 
-// TestFeedFollows: while a tab watches, the cluster tells of a change, and is asked again only then.
+// TestFeedFollows: while a tab is open, the cluster is watched, and read again only after a change.
 func TestFeedFollows(t *testing.T) {
 	bed := deployertest.New(t)
 	var looks, watches atomic.Int64
@@ -668,7 +668,8 @@ func TestFeedFollows(t *testing.T) {
 	}
 }
 
-// TestWatchedPagesDoNotWait: while a tab watches, another one shows what that was told last, however long a look takes.
+// TestWatchedPagesDoNotWait: while a tab is open, another one shows its last state at once, however slow the cluster
+// is.
 func TestWatchedPagesDoNotWait(t *testing.T) {
 	api := clustertest.Start(t)
 	var slow atomic.Bool
@@ -683,7 +684,7 @@ func TestWatchedPagesDoNotWait(t *testing.T) {
 	}
 	c := b.in(t)
 	var status schema.Status
-	first := c.json("/", &status) // a page may tell that it was waited for
+	first := c.json("/", &status) // a page can contain the notice that it waited
 	c.follow("/events")
 	slow.Store(true)
 	b.clock.advance(5 * time.Second)
@@ -750,7 +751,7 @@ func TestNoFrameForStrangers(t *testing.T) {
 	c.leads(c.get("/"), "/login?to=%2F&ended=refused")
 }
 
-// names are those of the events of a stream, as they come, until it ends.
+// names returns the names of the events of a stream, as they arrive, until it ends.
 func (b *browser) names(path string) <-chan string {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.bench.server.URL+path, nil)
@@ -781,7 +782,7 @@ func (b *browser) names(path string) <-chan string {
 	return names
 }
 
-// follow returns a function that waits for the next event of a stream, and tells whether there was one.
+// follow returns a function that waits for the next event of a stream, and reports whether there was one.
 func (b *browser) follow(path string) (next func() bool) {
 	b.Helper()
 	names := b.names(path)
@@ -791,7 +792,7 @@ func (b *browser) follow(path string) (next func() bool) {
 	}
 }
 
-// TestStreamEndsWithSession: also when its time has come, although a page stays open. It is told nothing any more.
+// TestStreamEndsWithSession: a stream ends with its session, also when that expires while a page is open.
 func TestStreamEndsWithSession(t *testing.T) {
 	for name, end := range map[string]func(*browser){
 		"logout": func(c *browser) { c.leads(c.post("/logout"), "/login?ended=logout") },
@@ -814,7 +815,7 @@ func TestStreamEndsWithSession(t *testing.T) {
 	}
 }
 
-// freeAddress is one on which nobody listens.
+// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -846,7 +847,7 @@ func selfSigned(t *testing.T, serial int64) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
 }
 
-// replaceFiles puts files in the place of others at once, as whoever renews certificates does.
+// replaceFiles replaces files atomically, like a program that renews certificates.
 func replaceFiles(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	for file, data := range files {
@@ -856,7 +857,7 @@ func replaceFiles(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// TestServeRenews serves with a certificate and keys that somebody renews, and tells the service manager how it is.
+// TestServeRenews serves with a certificate and keys that are renewed, and notifies the service manager.
 func TestServeRenews(t *testing.T) {
 	dir := t.TempDir()
 	api := clustertest.Start(t)
@@ -903,7 +904,7 @@ func TestServeRenews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// ask comes as somebody does who has never been there before, with the cookies of this browser.
+	// ask sends a request like a new user, with the cookies of this browser.
 	ask := func(method, path string, form url.Values) (status int, serial int64) {
 		t.Helper()
 		client := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Transport: &http.Transport{
@@ -937,9 +938,9 @@ func TestServeRenews(t *testing.T) {
 	if err := os.WriteFile(certificate, []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	check(http.StatusOK, 2) // what was there before stays
+	check(http.StatusOK, 2) // existing sessions stay
 	write(3, ring(3))
-	check(http.StatusSeeOther, 3) // what nobody can open any more is no session
+	check(http.StatusSeeOther, 3) // a session whose key is gone is not valid
 	end()
 	told("STOPPING=1")
 	if err := <-served; err != nil {
@@ -947,7 +948,7 @@ func TestServeRenews(t *testing.T) {
 	}
 }
 
-// TestServe serves a console under a name of its own, and ends it while somebody looks.
+// TestServe serves a console under a path, and stops it while a page is open.
 func TestServe(t *testing.T) {
 	api := clustertest.Start(t)
 	kubeconfig := api.Kubeconfig(t)

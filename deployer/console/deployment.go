@@ -26,12 +26,12 @@ type ProviderFiles struct {
 type Deployment struct {
 	Namespace string
 	Command   []string // of the pods
-	Secrets   []string // commands that make what the pods mount
+	Secrets   []string // commands that create the Secrets of the pods
 	Provider  bool     // they mount files of an identity provider
 }
 
-// Deployment runs a console with these options in a cluster. The arguments are those of the options that name no files; what is in
-// the files the pods get from Secrets.
+// Deployment returns the objects of a console with these options in a cluster. arguments are the options without names
+// of files; pods get the content of the files from Secrets.
 func (o ServeOptions) Deployment(arguments []string, p ProviderFiles) (*Deployment, error) {
 	if err := o.checkUnattended(); err != nil {
 		return nil, err
@@ -60,7 +60,8 @@ func (o ServeOptions) Deployment(arguments []string, p ProviderFiles) (*Deployme
 	return d, nil
 }
 
-// YAML returns the objects, for 'kubectl apply', that run the console from an image. Comments say what else has to be there.
+// YAML returns the objects, for 'kubectl apply', that run the console from an image. Comments list the other
+// requirements.
 func (d *Deployment) YAML(image string) (string, error) {
 	quote := func(s string) (string, error) {
 		data, err := json.Marshal(s)
@@ -78,7 +79,7 @@ func (d *Deployment) YAML(image string) (string, error) {
 	return text.String(), err
 }
 
-// secrets are the commands that make what the pods mount.
+// secrets returns the commands that create the Secrets of the pods.
 func (o ServeOptions) secrets(p ProviderFiles) []string {
 	const create = "kubectl -n " + deploymentNamespace + " create secret "
 	keys := "openssl rand -base64 32 | " + create + "generic console-keys --from-file session-keys=/dev/stdin"

@@ -18,7 +18,7 @@ func inCluster() console.ServeOptions {
 	return console.ServeOptions{Options: console.Options{Tokens: true, Origin: "https://console.example"}}
 }
 
-// TestDeployment: whatever words the arguments have, the objects are the same, and give nobody a right.
+// TestDeployment: the objects have the same shape for any arguments, and grant no user a permission.
 func TestDeployment(t *testing.T) {
 	const image = "registry.example/it's:1\n---\n{}"
 	arguments := []string{"--origin=https://console.example", `--oidc-issuer="}]` + "\n---\n", "{{.Image}}", "yes"}

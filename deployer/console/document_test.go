@@ -51,7 +51,7 @@ func TestEnvironmentDocuments(t *testing.T) {
 	}
 }
 
-// TestSupport: a support bundle comes from the page, with nothing of what is secret.
+// TestSupport: the page returns a support bundle without secrets.
 func TestSupport(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Added("shop", "1.0.0", deployertest.Content{})

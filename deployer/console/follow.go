@@ -6,7 +6,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/web"
 )
 
-// followStatus tells a browser that the cluster is no longer as it shows it.
+// followStatus streams changes of the cluster to a browser.
 func (c *Console) followStatus(v *web.Visit) (live.Follower, func(), error) {
 	f := c.server.Everything(v.Identity)
 	if environment := v.FormValue("environment"); environment != "" {
@@ -19,7 +19,7 @@ func (c *Console) followStatus(v *web.Visit) (live.Follower, func(), error) {
 	return next, leave, nil
 }
 
-// followOperation tells a browser the steps of an operation.
+// followOperation streams the steps of an operation to a browser.
 func (c *Console) followOperation(v *web.Visit) (live.Follower, func(), error) {
 	op := c.server.Operations.Find(v.Identity, v.PathValue("id"))
 	if op == nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 )
 
-// formPage is the page with the form that a request has sent, to which a browser comes back after a login. It has what was filled in where
-// that cannot be a secret: the names of a new environment, and what a plan depends on. What was agreed to is asked again, and so is what
-// else was typed, unless the script of the page has kept it.
+// formPage is the page with the form that a request has sent, to which a browser returns after a login. It has the
+// inputs that cannot be secret: the names of a new environment, and parameters of a plan. Confirmations are requested
+// again, and so are other inputs, unless the script of the page has kept them.
 func formPage(r *http.Request) string {
 	path := r.URL.EscapedPath()
 	parts := strings.Split(strings.Trim(path, "/"), "/")
@@ -40,7 +40,7 @@ func formPage(r *http.Request) string {
 
 // query are some of the fields of a form as the query of an address, and those that the address had.
 func query(r *http.Request, names ...string) string {
-	_ = r.ParseForm() // what cannot be read is not kept
+	_ = r.ParseForm() // an unreadable form is not kept
 	fields := r.URL.Query()
 	for _, name := range names {
 		if values := r.PostForm[name]; len(values) > 0 && values[0] != "" {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxBody     = 2 << 20          // what a form may have: an object of Kubernetes, twice
+	maxBody     = 2 << 20          // bounds a form: an object of Kubernetes, twice
 	bodyTimeout = 30 * time.Second // for sending it
 )
 
@@ -26,7 +26,7 @@ func (c *Console) guard(host string, next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
-		h.Set("Cache-Control", "no-store") // what is no secret says so itself
+		h.Set("Cache-Control", "no-store") // public assets override it
 		if c.server.Login.Secure {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
@@ -34,7 +34,7 @@ func (c *Console) guard(host string, next http.Handler) http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		if !strings.EqualFold(r.Host, host) { // a name of somebody else that leads here: DNS rebinding
+		if !strings.EqualFold(r.Host, host) { // another name for this address: DNS rebinding
 			http.Error(w, "the console is at "+c.Origin, http.StatusMisdirectedRequest)
 			return
 		}
@@ -47,8 +47,8 @@ func (c *Console) guard(host string, next http.Handler) http.Handler {
 	})
 }
 
-// below answers what is below the path of the origin, and nothing beside it. The router would lead a path that is not clean to
-// one without that path.
+// below handles only paths below that of the origin. The router would redirect an unclean path to one without the
+// origin's path.
 func (c *Console) below(next http.Handler) http.Handler {
 	next = http.StripPrefix(c.server.Login.Base, next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

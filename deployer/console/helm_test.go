@@ -27,7 +27,8 @@ func byHelm(bed *deployertest.Bed, component string) {
 	bed.HelmRelease(component, 1, "deployed", text)
 }
 
-// TestAdoptedFromHelm: a plan that is refused because Helm owns what a component brings offers to take it over, and does.
+// TestAdoptedFromHelm: a plan that is refused because Helm owns the objects of a component offers to adopt them, and
+// does.
 func TestAdoptedFromHelm(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Activated("shop", "1.0.0", deployertest.Content{Manifest: "components: [{name: db, chart: charts/db.tgz}]\n", Files: map[string]string{
@@ -48,7 +49,7 @@ func TestAdoptedFromHelm(t *testing.T) {
 			t.Errorf("%s: %d\n%s", wrong, a.StatusCode, a.body)
 		}
 	}
-	c.accepts(bed, path, "adopt-helm", release, "Take over what Helm has installed", "there is no way back to it", "takes over release "+site+"/db of Helm, revision 1")
+	c.accepts(bed, path, "adopt-helm", release, "Adopt a release of Helm", "there is no way back to it", "takes over release "+site+"/db of Helm, revision 1")
 	object := bed.Server.Object("ConfigMap", site, "db")
 	if data, _ := object.Object["data"].(map[string]any); data["size"] != "3" || object.GetAnnotations()["meta.helm.sh/release-name"] != "" {
 		t.Errorf("it is %v", object.Object)

@@ -171,7 +171,8 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// TestUpload loses the console at a third of an upload, goes on, imports, and takes the version away again.
+// TestUpload loses the console at a third of an upload, continues it, imports the archive, and removes the version
+// again.
 func TestUpload(t *testing.T) {
 	s := startSite(t)
 	b := s.in(t)
@@ -218,7 +219,7 @@ func TestUpload(t *testing.T) {
 		t.Fatalf("events end with %q", events.body)
 	}
 	shown := b.get(page)
-	for _, want := range []string{"Import demo 1.0.0?", "Signed by somebody who is trusted", "vendor", "0 images", "What activating it would change", "active version of demo"} {
+	for _, want := range []string{"Import demo 1.0.0?", "With a trusted signature", "vendor", "0 images", "What activating it would change", "active version of demo"} {
 		if !strings.Contains(shown.body, want) {
 			t.Errorf("the examination does not say %q", want)
 		}
@@ -356,7 +357,7 @@ func TestPlainForm(t *testing.T) {
 	}
 }
 
-// TestImportRights is somebody without the right, in a console that asks the host for others.
+// TestImportRights: a user without the permission is refused, also in a console whose host is another process.
 func TestImportRights(t *testing.T) {
 	s := startSite(t)
 	s.api.May = func(a authorization.ResourceAttributes) bool {

@@ -70,7 +70,7 @@ func TestLife(t *testing.T) {
 
 	for path, lead := range map[string]string{
 		site + "/plan/add": "Choose first what it is about", site + "/plan/add?solution=shop": "As things are, this cannot be done", site + "/plan/repair": "There is nothing to do",
-		"/solutions/shop/plan/activate": "This is what would happen",
+		"/solutions/shop/plan/activate": "These are the planned changes",
 	} {
 		if a := c.get(path); !strings.Contains(a.body, lead) || strings.Count(a.body, `class="lead"`) != 1 {
 			t.Errorf("GET %s does not begin with %q:\n%s", path, lead, a.body)
@@ -179,7 +179,8 @@ func TestPlanChanges(t *testing.T) {
 	}
 }
 
-// TestPlanChangesUnderTheLock: the last moment at which somebody can change what a plan was made of is before the lock.
+// TestPlanChangesUnderTheLock: the cluster can change after the plan was shown, up to the moment when the lock is
+// taken.
 func TestPlanChangesUnderTheLock(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Activated("shop", "1.0.0", deployertest.Content{})

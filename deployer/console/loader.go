@@ -8,7 +8,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// loader shows how far the loader is, and what it has loaded. To start it is for a host, which has its configuration.
+// loader shows the progress of the loader and the loaded Solutions. Only its host, with the configuration, can start
+// it.
 func (c *Console) loader(v *web.Visit) (*web.Answer, error) {
 	s, err := c.watched(v, page.SectionOverview, &page.Loader{})
 	var progress *schema.LoadProgress

@@ -28,7 +28,8 @@ func loads(bed *deployertest.Bed, progress *schema.LoadProgress) {
 	bed.Server.Put(bed.TB, fmt.Sprintf(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": %q, "name": "loader"}, "data": {"progress.json": %q}}`, cluster.SystemNamespace, text))
 }
 
-// TestLoader: the console shows how far the loader is, with the rights of whoever looks, and how what it loaded is now.
+// TestLoader: the console shows the progress of the loader, with the permissions of the user, and the present state of
+// its parts.
 func TestLoader(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Added("shop", "1.0.0", deployertest.Content{})
@@ -57,7 +58,7 @@ func TestLoader(t *testing.T) {
 	seen := regexp.MustCompile(`seen=[0-9a-f]+`)
 	before := seen.FindString(c.get("/loader").body)
 	loads(bed, progress)
-	b.clock.advance(2 * time.Second) // what was seen before is too old to be shown
+	b.clock.advance(2 * time.Second) // the earlier snapshot is too old to be shown
 	a := c.get("/loader")
 	for _, text := range []string{"At work", "1 of 2 parts are ready", "Coming up", "Deployment elsewhere/db: &lt;script&gt;", `/events?seen=`} {
 		if a.StatusCode != http.StatusOK || !strings.Contains(a.body, text) {

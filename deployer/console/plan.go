@@ -15,7 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// plan shows what a verb would change.
+// plan shows the changes of a verb.
 func (c *Console) plan(of verb) web.Handler {
 	return func(v *web.Visit) (*web.Answer, error) {
 		o, s, err := c.readOrder(of, v)
@@ -65,7 +65,7 @@ func (c *Console) perform(of verb) web.Handler {
 		if name := of.asks(p.order).Name; name != "" && v.PostFormValue("confirm") != name {
 			return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", name)
 		}
-		p.order.Expect = p.planned.Digest // again under the lock: until then others may change what the plan was made of
+		p.order.Expect = p.planned.Digest // checked again under the lock: others may change the cluster until then
 		op, err := c.server.Operations.Begin(v.Identity, p.planned, v.URL.EscapedPath()+"?"+o.kept(v).Encode(), func(op *live.Operation) live.Work {
 			return func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 				p.order.export = c.exportTo(op, o.subject())
@@ -79,7 +79,7 @@ func (c *Console) perform(of verb) web.Handler {
 	}
 }
 
-// prospect is what an order comes to once everything is accepted that it takes.
+// prospect is the plan of an order once all its confirmations are given.
 type prospect struct {
 	order   *order
 	planned *schema.Operation // nil where it is refused all the same
@@ -93,8 +93,8 @@ type need struct {
 	refusal error
 }
 
-// foresee plans an order with everything accepted that it takes, so that people see at once to what they agree. What is accepted
-// and not needed is left out.
+// foresee plans an order with all needed options accepted, so that users see at once what they have to accept. Accepted
+// options that are not needed are left out.
 func (c *Console) foresee(v *web.Visit, of verb, o *order) *prospect {
 	p := &prospect{order: o.accepting()}
 	if o.accepted.Has(forceFinalizers) {
@@ -114,7 +114,7 @@ func (c *Console) foresee(v *web.Visit, of verb, o *order) *prospect {
 		if len(p.needs) > known {
 			continue
 		}
-		if p.refusal = err; report.CodeOf(err) == report.Usage && known > 0 { // what was accepted is not this verb's to accept
+		if p.refusal = err; report.CodeOf(err) == report.Usage && known > 0 { // the verb does not have an accepted option
 			p.refusal = p.needs[0].refusal
 		}
 		p.needs = nil
@@ -132,7 +132,7 @@ func (p *prospect) missing(o *order) error {
 	return nil
 }
 
-// acceptable are the options with which somebody accepts what was refused; none where the verb has no boxes for it.
+// acceptable returns the options that accept a refusal; none where the verb has no boxes for it.
 func (of verb) acceptable(refusal error, o *order) []report.Option {
 	for _, r := range report.RemediesOf(refusal) {
 		boxes, ours := []report.Option{}, r.Verb == "" || r.Verb == of.command()
@@ -150,18 +150,18 @@ func (of verb) acceptable(refusal error, o *order) []report.Option {
 	return nil
 }
 
-// isBlank tells that an option says where something is to be filled in: COMPONENT=NAMESPACE/RELEASE.
+// isBlank reports whether an option has a placeholder to fill in: COMPONENT=NAMESPACE/RELEASE.
 func isBlank(option report.Option) bool {
 	_, _, err := deployer.ParseHelmRelease(option.Value)
 	return option.Name == adoptHelm && err != nil
 }
 
-// gave tells whether an order says with a parameter of its own what an option says.
+// gave reports whether an order has its own parameter for an option.
 func (o *order) gave(option string) bool {
 	return option == "namespace" && o.namespace != "" || option == "delete-data" && o.data == deployer.DeleteData
 }
 
-// asks is what has to be confirmed before a verb.
+// asks returns the confirmation of a verb.
 func (of verb) asks(o *order) report.Confirmation {
 	if of.confirmation == nil {
 		return report.Confirmation{}
@@ -169,7 +169,7 @@ func (of verb) asks(o *order) report.Confirmation {
 	return of.confirmation(o)
 }
 
-// readOrder reads what a page asks for, with the version that is proposed where it names none.
+// readOrder reads the order of a page, with the proposed version where it names none.
 func (c *Console) readOrder(of verb, v *web.Visit) (*order, *live.Snapshot, error) {
 	o, err := of.orderOf(v)
 	if err != nil {
@@ -220,11 +220,12 @@ func (c *Console) dryRun(v *web.Visit, of verb, o *order) (*schema.Operation, er
 		}
 	}
 	dry := *o
-	dry.DryRun, dry.Refuse = true, true // what nobody has approved of becomes boxes
+	dry.DryRun, dry.Refuse = true, true // refused parts become boxes
 	return of.run(v.Context(), d, &dry)
 }
 
-// planDigest tells one plan from another. Creating an environment has no digest of its own: it is all that is shown.
+// planDigest identifies a plan. The creation of an environment has no digest of its own, so it is computed from the
+// plan.
 func planDigest(o *schema.Operation) string { return cmp.Or(o.Digest, live.Digest(o)) }
 
 // planPage is the page of a plan, or of why there is none.
@@ -296,8 +297,8 @@ func (c *Console) box(o report.Option, ticked bool) page.Checkbox {
 	}
 }
 
-// choices is the form for what the plan of an order depends on, once all is accepted that it takes; nil where there is nothing to
-// choose. What was accepted so far stays.
+// choices returns the form with the parameters of a plan; nil where there is nothing to choose. Options accepted so far
+// stay.
 func (of verb) choices(v *web.Visit, asked, o *order, s *live.Snapshot) *page.Form {
 	form := &page.Form{Action: page.Action{Label: page.Text("plan.show"), URL: v.URL.EscapedPath()}}
 	if of.needsSolution(o) {

@@ -71,10 +71,10 @@ func TestAcceptedLoss(t *testing.T) {
 	}
 }
 
-// changesRights is what an operator asks for that may escalate.
+// changesRights is the power of an operator that can grant itself permissions.
 const changesRights = "change-rights:Role/site/shop-operator"
 
-// TestAcceptedPower: the box says what an operator is trusted with, and allowing something else allows nothing.
+// TestAcceptedPower: the box names the power of the operator, and accepting another power accepts nothing.
 func TestAcceptedPower(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Activated("shop", "1.0.0", deployertest.Content{Role: "- {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}"})
@@ -87,7 +87,8 @@ func TestAcceptedPower(t *testing.T) {
 	c.accepts(bed, path, "allow", changesRights, "Role site/shop-operator", "account site/shop-operator")
 }
 
-// TestAcceptedOthers: what is not part of a Solution is listed before an environment goes with it, and so is a name to be typed.
+// TestAcceptedOthers: objects that are not part of a Solution are listed before their environment is deleted, and its
+// name has to be typed.
 func TestAcceptedOthers(t *testing.T) {
 	bed := deployertest.New(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: notes, namespace: `+deployertest.Environment+`}}`)
 	c := startOn(t, bed.Server, nil).in(t)
@@ -110,7 +111,8 @@ func TestAcceptedOthers(t *testing.T) {
 	}
 }
 
-// TestFinalizers: what keeps objects that were deleted is offered where there is any, and is part of the plan.
+// TestFinalizers: finalizers that hold deleted objects are offered where there are any, and their removal is part of
+// the plan.
 func TestFinalizers(t *testing.T) {
 	bed := deployertest.New(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: stuck, namespace: `+deployertest.Environment+`, finalizers: [acme.example/tape]}}`)
 	bed.Deleted("ConfigMap", deployertest.Environment, "stuck")
@@ -129,7 +131,7 @@ func TestFinalizers(t *testing.T) {
 	}
 }
 
-// fields are those of the form inside the element of a class, as a browser sends them.
+// fields returns the fields of the form in the element of a class, as a browser sends them.
 func (b *browser) fields(a answer, class string) url.Values {
 	b.Helper()
 	_, after, found := strings.Cut(a.body, `class="`+class+`"`)
@@ -146,7 +148,7 @@ func (b *browser) fields(a answer, class string) url.Values {
 	return form
 }
 
-// TestAcceptedStays: what was accepted is when the plan is shown again with something else chosen, and nothing else is.
+// TestAcceptedStays: accepted options stay when the plan is shown again with another choice, and nothing else does.
 func TestAcceptedStays(t *testing.T) {
 	bed := deployertest.New(t)
 	hazardous := cloud
@@ -200,8 +202,8 @@ func TestNothingIsAccepted(t *testing.T) {
 	}
 }
 
-// TestFailureLeadsToPlan: an operation that failed leads to its plan, where what was accepted is, and which asks for what else has
-// to be by now.
+// TestFailureLeadsToPlan: a failed operation leads to its plan with the accepted options, which asks for those that are
+// needed now.
 func TestFailureLeadsToPlan(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Activated("shop", "1.0.0", deployertest.Content{Role: "- {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}"})

@@ -85,7 +85,7 @@ func (p *provider) write(w http.ResponseWriter, document any) {
 	}
 }
 
-// visit is what a browser gets at the provider: the way back.
+// visit logs in at the provider and returns the path back.
 func (p *provider) visit(start answer) string {
 	p.Helper()
 	at, err := url.Parse(start.Header.Get("Location"))
@@ -251,7 +251,8 @@ func TestProviderRefuses(t *testing.T) {
 	}
 }
 
-// TestProviderAlone is a provider that the API server does not believe: that is told, and does not go round in circles.
+// TestProviderAlone: the API server rejects the tokens of the provider. This is reported, and does not cause a redirect
+// loop.
 func TestProviderAlone(t *testing.T) {
 	b, p := withProvider(t)
 	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
@@ -285,8 +286,8 @@ func TestProviderShares(t *testing.T) {
 	}
 }
 
-// TestImpersonated: where the API server does not know the provider, each request goes in the name of the user, for as long as the provider says
-// that this is who they are. Nobody becomes somebody of Kubernetes itself, and only groups count that were named.
+// TestImpersonated: where the API server does not know the provider, each request impersonates the user, as long as the
+// provider confirms them. A user cannot become a user of Kubernetes itself, and only configured groups count.
 func TestImpersonated(t *testing.T) {
 	clock := &clock{}
 	p := startProvider(t, clock.now)
@@ -336,7 +337,7 @@ func TestImpersonated(t *testing.T) {
 	c.get("/")
 	asked("oidc:jane@example.com  ")
 	p.mu.Lock()
-	p.broken = true // nobody vouches for her any more
+	p.broken = true // the provider does not confirm her any more
 	p.mu.Unlock()
 	b.clock.advance(10 * time.Minute)
 	c.leads(c.get("/"), "/login?to=%2F&ended=expired")

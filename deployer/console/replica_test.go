@@ -26,7 +26,7 @@ type fleet struct {
 	at       atomic.Int64 // which one answers
 }
 
-// keys are those whose files have these bytes, again and again.
+// keys returns keys from files that have these bytes, repeated.
 func keys(t *testing.T, of ...byte) session.Keys {
 	t.Helper()
 	var file strings.Builder
@@ -55,7 +55,7 @@ func fleetOf(t *testing.T, change func(*console.Options), rings ...session.Keys)
 	f.replicas = []*console.Console{f.Console}
 	for _, ring := range rings[1:] {
 		o.Keys = func() session.Keys { return ring }
-		if o.Provider != nil { // what one has found out another does not know
+		if o.Provider != nil { // replicas do not share this knowledge
 			o.Provider = &session.Provider{Issuer: o.Provider.Issuer, ClientID: o.Provider.ClientID, ClientSecret: o.Provider.ClientSecret, CA: o.Provider.CA}
 		}
 		c, err := console.New(t.Context(), o)
@@ -68,7 +68,7 @@ func fleetOf(t *testing.T, change func(*console.Options), rings ...session.Keys)
 	return f
 }
 
-// from is a browser with a cookie that somebody has got hold of.
+// from is a browser with a stolen cookie.
 func (f *fleet) from(t *testing.T, session string) *browser {
 	t.Helper()
 	c := f.browser(t)
@@ -108,7 +108,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// TestSealed comes with what somebody has made of a session.
+// TestSealed: modified sessions are refused.
 func TestSealed(t *testing.T) {
 	f := fleetOf(t, nil, keys(t, 1), keys(t, 1))
 	elsewhere := fleetOf(t, nil, keys(t, 1))
@@ -132,12 +132,12 @@ func TestSealed(t *testing.T) {
 	f.from(t, cookie).logged(true)
 }
 
-// TestSealedEnds: what a browser keeps is worth as much as a session that it would have without keys.
+// TestSealedEnds: a sealed session ends like one without keys.
 func TestSealedEnds(t *testing.T) {
 	f := fleetOf(t, nil, keys(t, 1), keys(t, 1))
 	c := f.with(t, "mine")
 	old := c.sessionCookie()
-	for i := range 3 { // it goes on wherever it is used
+	for i := range 3 { // it continues wherever it is used
 		f.clock.advance(7 * time.Hour)
 		f.at.Store(int64((i + 1) % 2))
 		c.logged(true)
@@ -155,7 +155,7 @@ func TestSealedEnds(t *testing.T) {
 	c.logged(false)
 }
 
-// TestSealedLogout: a copy of what the browser had is worth nothing to the replica that was told, however it is renewed.
+// TestSealedLogout: after a logout at one replica, a copy of the session is refused there, however it is renewed.
 func TestSealedLogout(t *testing.T) {
 	f := fleetOf(t, nil, keys(t, 1), keys(t, 1))
 	c, same := f.with(t, "mine"), f.with(t, "mine")
@@ -186,7 +186,7 @@ func TestSealedFixation(t *testing.T) {
 	if c.sessionCookie() == planted {
 		t.Error("the login keeps a session that was there before")
 	}
-	f.from(t, planted).logged(false) // it has ended, and nobody shares a browser with its owner
+	f.from(t, planted).logged(false) // it has ended, and its owner is in another browser
 }
 
 // TestSealedIsTooLarge: a token that no cookie takes works where it was given.
@@ -251,7 +251,7 @@ func TestProviderLeadsElsewhere(t *testing.T) {
 		t.Fatalf("the browser keeps %v", begun)
 	}
 	f.at.Store(1)
-	f.browser(t).get(back) // somebody else has got hold of the link
+	f.browser(t).get(back) // another browser uses the stolen link
 	f.from(t, begun[0].Value).logged(false)
 	c.leads(c.get(back), "/history")
 	c.logged(true)
@@ -268,7 +268,8 @@ func TestProviderLeadsElsewhere(t *testing.T) {
 	}
 }
 
-// TestProviderRenewsAnywhere: what the provider renews once is renewed by one replica and known to the others.
+// TestProviderRenewsAnywhere: tokens that can be renewed only once are renewed by one replica, and the others get the
+// new ones.
 func TestProviderRenewsAnywhere(t *testing.T) {
 	f, p := fleetWithProvider(t)
 	c := f.browser(t)
@@ -285,7 +286,7 @@ func TestProviderRenewsAnywhere(t *testing.T) {
 	}
 }
 
-// TestProviderIsTold logs out: what somebody keeps cannot be renewed any more.
+// TestProviderIsTold: after a logout, copied tokens cannot be renewed any more.
 func TestProviderIsTold(t *testing.T) {
 	f, p := fleetWithProvider(t)
 	c, other := f.browser(t), f.browser(t)

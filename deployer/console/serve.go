@@ -18,7 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// ServeOptions say where a console is served. What is in Options is as there; Origin may be empty.
+// ServeOptions are the address of a console and its Options, whose Origin may be empty.
 type ServeOptions struct {
 	Options
 	Listen           string // HOST:PORT
@@ -41,7 +41,7 @@ func (o ServeOptions) Check() error {
 	case (o.Certificate == "") != (o.Key == ""):
 		return report.Errorf(report.Usage, "--tls-cert and --tls-key go together")
 	case o.Links && !loopback:
-		return report.Errorf(report.Usage, "%s can be reached from elsewhere, where a link would let anybody act with your rights", o.Listen).
+		return report.Errorf(report.Usage, "%s can be reached from other hosts, so that everyone with a link could act with your permissions", o.Listen).
 			WithHint("listen on 127.0.0.1:0, or let people log in by themselves: --login token")
 	case o.Links && o.Origin != "":
 		return report.Errorf(report.Usage, "with a link the console has a name of its own on this host, and no other origin")
@@ -64,7 +64,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// files are those that somebody else renews.
+// files are the files that another program renews.
 type files struct {
 	pair *service.Renewed[*tls.Certificate] // nil without TLS
 	keys *service.Renewed[session.Keys]     // nil without keys
@@ -96,7 +96,7 @@ func (o *ServeOptions) readKeys() (session.Keys, error) {
 	return keys, nil
 }
 
-// follow reads the files again whenever somebody asks for it. It returns what ends that.
+// follow reads the files again on each hangup signal. stop ends that.
 func (f files) follow(ctx context.Context, hangup <-chan os.Signal) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -138,7 +138,8 @@ func Serve(ctx context.Context, o ServeOptions) (interrupted int, err error) {
 		return 0, report.Errorf(report.Unavailable, "%w", err).WithHint("choose another address with --listen")
 	}
 	if o.Links {
-		// Cookies know no ports: what another program of this host serves under the same name would get those of this console.
+		// Cookies are shared between ports: another program of this host with the same name would get those of this
+		// console.
 		_, port, _ := net.SplitHostPort(listener.Addr().String())
 		o.Origin = "http://solutionctl-" + strings.ToLower(rand.Text()[:8]) + ".localhost:" + port
 	}

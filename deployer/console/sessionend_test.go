@@ -16,8 +16,8 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 )
 
-// TestFormAfterEnd: a form that is sent after the end of the session leads to the login, and from there back to the form as it was filled in,
-// without what was agreed to, confirmed or may be a secret.
+// TestFormAfterEnd: a form that is sent after the end of the session leads to the login, and from there back to the
+// form with its inputs, except confirmations and possible secrets.
 func TestFormAfterEnd(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Added("shop", "1.0.0", deployertest.Content{})
@@ -51,7 +51,7 @@ func TestFormAfterEnd(t *testing.T) {
 	}
 }
 
-// TestTokenHasExpired: a token that says when it ends is told from one that was revoked.
+// TestTokenHasExpired: an expired token is distinguished from a revoked one.
 func TestTokenHasExpired(t *testing.T) {
 	b := start(t, nil)
 	for end, want := range map[time.Duration]string{time.Minute: "expired", 48 * time.Hour: "refused"} {
@@ -63,7 +63,7 @@ func TestTokenHasExpired(t *testing.T) {
 	}
 }
 
-// TestRevokedMeanwhile: pages that are open are told at once that the session has ended.
+// TestRevokedMeanwhile: open pages show at once that the session has ended.
 func TestRevokedMeanwhile(t *testing.T) {
 	b := start(t, nil)
 	c := b.with(t, "mine")
@@ -79,8 +79,8 @@ func TestRevokedMeanwhile(t *testing.T) {
 	c.leads(c.get("/"), "/login?to=%2F&ended=refused")
 }
 
-// TestHangingServer: an API server that does not answer any more is told while a page is open, with the time of what it shows, whether
-// it hangs, fails or is gone.
+// TestHangingServer: open pages report an API server that hangs, fails or is gone, with the time of the state that they
+// show.
 func TestHangingServer(t *testing.T) {
 	for name, broken := range map[string]func(w http.ResponseWriter, r *http.Request){
 		"hangs":   func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
@@ -117,8 +117,8 @@ func TestHangingServer(t *testing.T) {
 	}
 }
 
-// TestManyPages: by HTTP/1.1 some pages keep a connection, and all others are told to ask now and then: a browser has six connections for
-// a host, and people want to click.
+// TestManyPages: with HTTP/1.1 only some pages keep a connection, and the others poll: a browser has six connections
+// for a host, and users also need some for their clicks.
 func TestManyPages(t *testing.T) {
 	b := start(t, nil)
 	c := b.in(t)

@@ -17,13 +17,13 @@ import (
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
-// HostSettings are those of this host.
+// HostSettings are the settings of this host.
 type HostSettings struct {
 	Open     func() (*host.Host, error) // whose registry serves images
-	TrustDir string                     // says who may sign
+	TrustDir string                     // has the keys of signers
 }
 
-// settings shows what the console works with, and where the user is logged in.
+// settings shows the settings of the console, and the sessions of the user.
 func (c *Console) settings(v *web.Visit) (*web.Answer, error) { return c.showSettings(v, nil) }
 
 // showSettings shows the settings, and the problem with a change that was asked for.
@@ -63,7 +63,7 @@ func (c *Console) showSettings(v *web.Visit, problem error) (*web.Answer, error)
 	return a, nil
 }
 
-// showTrust shows whom this host trusts, to whoever has its files in front of them anyway.
+// showTrust shows the keys that this host trusts to users with a link, who can read its files anyway.
 func (c *Console) showTrust(v *web.Visit, content *page.Settings) {
 	if c.Trusted == nil || v.Way != session.ByLink {
 		content.TrustElsewhere = page.Text("settings.trustelsewhere")
@@ -84,7 +84,7 @@ func (c *Console) showTrust(v *web.Visit, content *page.Settings) {
 // write its files anyway.
 func (h *HostSettings) mayChange(v *web.Visit) error {
 	if h == nil || v.Way != session.ByLink {
-		return report.Errorf(report.Forbidden, "settings are changed on the host that keeps the archives, by whoever runs the console there")
+		return report.Errorf(report.Forbidden, "settings are changed on the host that keeps the archives, by the user who runs the console there")
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func removal(kind, name string) page.Action {
 	return page.Action{Label: page.Text("action.remove"), URL: page.Query("/settings/remove", kind, name)}
 }
 
-// addChanges adds what can be changed here. What was typed, and was refused, stays in its field.
+// addChanges adds the possible changes. A refused input stays in its field.
 func addChanges(v *web.Visit, content *page.Settings, keys bool, problem error) {
 	if content.Registry != nil {
 		content.RemoveEndpoint = map[string]page.Action{}

@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
-// TestSettings: whoever runs the console on the host that keeps archives says there where images are and who may sign; others may not.
+// TestSettings: a user with a link changes endpoints and signers on the host that keeps archives; other users cannot.
 func TestSettings(t *testing.T) {
 	dir := t.TempDir()
 	vendor := deployertest.NewVendor(t)
@@ -69,7 +69,7 @@ func TestSettings(t *testing.T) {
 	if a := joe.get("/settings"); strings.Contains(a.body, "/settings/") {
 		t.Errorf("somebody else may change something:\n%s", content(a.body))
 	}
-	for _, who := range []*browser{joe, c} { // who may not, and who has not confirmed
+	for _, who := range []*browser{joe, c} { // without permission, and without confirmation
 		who.post("/settings/endpoints", "url", "")
 		who.post("/settings/keys", "name", "", "file", key)
 		for _, kind := range []string{"endpoint", "key"} {
@@ -89,8 +89,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestTrust: the settings tell whom the host trusts to whoever runs the console there, and to others that they do not know: no page
-// says that nobody is trusted when that is not so.
+// TestTrust: the settings show the trusted keys to a user with a link, and to others that they are not shown: no page
+// reports an empty trust store when it is not empty.
 func TestTrust(t *testing.T) {
 	vendor := deployertest.NewVendor(t)
 	store, err := vendor.Trusted()

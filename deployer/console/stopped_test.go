@@ -11,7 +11,8 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 )
 
-// TestStopWaiting: who stops an operation is told just that, what goes on, and how to finish it or to go back.
+// TestStopWaiting: a user who stops an operation sees that it was stopped, what continues, and how to finish it or go
+// back.
 func TestStopWaiting(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Added("shop", "1.0.0", deployertest.Content{})
@@ -36,12 +37,12 @@ func TestStopWaiting(t *testing.T) {
 	c.leads(c.post(at+"/stop"), at)
 	c.get(at + "/events") // until its end
 	a := c.get(at)
-	for _, text := range []string{"You stopped waiting at", "goes on by itself", "Resume", "/plan/rollback?solution=shop", "Not finished", "Stopped"} {
+	for _, text := range []string{"You stopped waiting at", "The cluster continues", "Resume", "/plan/rollback?solution=shop", "Not finished", "Stopped"} {
 		if !strings.Contains(a.body, text) {
 			t.Errorf("there is no %q in\n%s", text, content(a.body))
 		}
 	}
-	for _, text := range []string{"context canceled", "console was ended", "run the same command again"} {
+	for _, text := range []string{"context canceled", "console was stopped", "run the same command again"} {
 		if strings.Contains(content(a.body), text) {
 			t.Errorf("there is %q in\n%s", text, content(a.body))
 		}
@@ -51,7 +52,7 @@ func TestStopWaiting(t *testing.T) {
 	}
 }
 
-// TestLockOfTheDead: the lock of a program that has died is not said to be held once its time is over.
+// TestLockOfTheDead: the lock of a killed program is not shown as held once it has expired.
 func TestLockOfTheDead(t *testing.T) {
 	bed := deployertest.New(t, `{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}`, `{apiVersion: coordination.k8s.io/v1, kind: Lease,
 metadata: {name: env-shopfloor, namespace: solutionctl-system, annotations: {}},
@@ -70,7 +71,7 @@ spec: {holderIdentity: "someone/x", leaseDurationSeconds: 15, acquireTime: "`+ti
 	}
 }
 
-// TestDifference: where the plan is not the one that was seen, the page says what differs.
+// TestDifference: when the plan is not the one that the user has seen, the page shows the differences.
 func TestDifference(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Added("shop", "1.0.0", deployertest.Content{})
@@ -89,7 +90,7 @@ func TestDifference(t *testing.T) {
 	c.ends(c.post(path, "plan", a.Header.Get("Solutionctl-Plan")))
 }
 
-// TestResumeWithoutRights: who is not allowed to change anything is refused before an operation begins.
+// TestResumeWithoutRights: a user without permission for the changes is refused before an operation begins.
 func TestResumeWithoutRights(t *testing.T) {
 	bed := deployertest.New(t)
 	b := startOn(t, bed.Server, nil)

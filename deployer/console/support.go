@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// examination is what the doctor looks at for a user.
+// examination runs the checks of the doctor for a user.
 func (c *Console) examination(v *web.Visit) (*schema.Diagnosis, doctor.Options, error) {
 	o := doctor.Options{} // nothing of the host, for those who come over the network
 	if c.Examine != nil {
@@ -26,7 +26,7 @@ func (c *Console) examination(v *web.Visit) (*schema.Diagnosis, doctor.Options, 
 	return doctor.Examine(v.Context(), o), o, v.Context().Err()
 }
 
-// doctor looks for what stands against working.
+// doctor shows the problems of the host and the cluster.
 func (c *Console) doctor(v *web.Visit) (*web.Answer, error) {
 	v.Frame.Section = page.SectionDoctor
 	found, _, err := c.examination(v)
@@ -38,7 +38,7 @@ func (c *Console) doctor(v *web.Visit) (*web.Answer, error) {
 	}}, nil
 }
 
-// support asks what goes into a support bundle.
+// support asks for the content of a support bundle.
 func (c *Console) support(v *web.Visit) (*web.Answer, error) {
 	v.Frame.Section = page.SectionDoctor
 	v.Frame.Trail = []page.Link{{Label: page.Text("doctor.title"), URL: "/doctor"}}
@@ -59,7 +59,7 @@ func (c *Console) sendSupport(w http.ResponseWriter, v *web.Visit) {
 	if err == nil {
 		var archives []store.Entry
 		if o.Store != nil {
-			archives, _ = o.Store.Entries() // what is wrong with the store is in the diagnosis
+			archives, _ = o.Store.Entries() // the diagnosis has problems of the store
 		}
 		var b *bundle.Bundle
 		now := c.Now()

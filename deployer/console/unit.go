@@ -8,11 +8,11 @@ import (
 // serviceUser runs the console as a service, and has nothing else. It is the name of its directory below /var/lib, too.
 const serviceUser = "solutionctl-console"
 
-// StateDir is what the console as a service may write to.
+// StateDir is the directory that the console can write as a service.
 const StateDir = "/var/lib/" + serviceUser
 
-// Unit returns a systemd unit that runs program with these arguments, which are those of the options, as a user of its own. It
-// gives no right but to listen, to read what everybody may, and to write to [StateDir].
+// Unit returns a systemd unit that runs program with these arguments as a user of its own. It can only listen, read
+// files that every user can read, and write to [StateDir].
 func (o ServeOptions) Unit(program string, arguments []string, secrets ...string) (string, error) {
 	if err := o.checkUnattended(); err != nil {
 		return "", err
@@ -29,10 +29,10 @@ func (o ServeOptions) Unit(program string, arguments []string, secrets ...string
 	return u.Text()
 }
 
-// checkUnattended refuses what a console cannot do that nobody runs for themselves.
+// checkUnattended refuses options that need a user who runs the console.
 func (o ServeOptions) checkUnattended() error {
 	if o.Links {
-		return report.Errorf(report.Usage, "a link lets people act with the rights of whoever runs the console, and a service has none").
+		return report.Errorf(report.Usage, "a link grants the permissions of the user who runs the console, and the user of a service has none").
 			WithHint("let people log in by themselves: --login token or --login provider")
 	}
 	return nil

@@ -27,28 +27,28 @@ import (
 // verb is a verb of package deployer as a page: GET shows its plan, POST carries out the plan that was shown.
 type verb struct {
 	name string
-	// data tells that it may take data with it, so that the user has to say what becomes of it: the policies there are.
+	// data has the possible policies for data, if the verb can delete some: the user has to select one.
 	data []deployer.DataPolicy
-	// accepts are the options of the command with which somebody accepts what is refused: each is a box, and a parameter.
+	// accepts are the options of the command that accept a refusal: each is a box, and a parameter.
 	accepts []string
-	// parts tells that it may deploy some components of a Solution and not others.
+	// parts reports that it can deploy a selection of components.
 	parts bool
-	// versions are those that can be chosen; nil where there is nothing to choose.
+	// versions returns the versions to select from; nil where there is no choice.
 	versions func(s *live.Snapshot, o *order) []string
-	// look finds out what a box is about that the order has; nil where no box needs that.
+	// look reads the data that an accepted box needs; nil where no box needs any.
 	look func(ctx context.Context, d *deployer.Deployer, o *order) error
-	// confirmation is what to ask before; nil where the plan is all there is to say.
+	// confirmation returns what the user has to confirm; nil where the plan is sufficient.
 	confirmation func(o *order) report.Confirmation
 	run          func(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error)
 }
 
-// The options that accept something, by what they are about.
+// Options that accept a refusal, by subject.
 var (
 	acceptObjects     = []string{"adopt", "force-conflicts"}
 	acceptReplacing   = slices.Concat(acceptObjects, []string{"replace"})
 	acceptDefinitions = slices.Concat(acceptReplacing, []string{"accept-data-loss", "accept-invalid"})
 	acceptRights      = []string{"allow", "cluster-wide", "accept-hazard"}
-	acceptParts       = []string{adoptHelm, "accept-restart", "rotate"} // what becomes of components that Helm has installed
+	acceptParts       = []string{adoptHelm, "accept-restart", "rotate"} // for components that Helm has installed
 )
 
 // verbs are by the pattern of their path.
@@ -75,7 +75,7 @@ var verbs = map[string]verb{
 	},
 }
 
-// adoptHelm takes over what Helm has installed, as COMPONENT=NAMESPACE/RELEASE.
+// adoptHelm adopts the objects of a release of Helm: COMPONENT=NAMESPACE/RELEASE.
 const adoptHelm = "adopt-helm"
 
 // forceFinalizers is an option that nothing asks for before it is too late: it is offered where there are any.
@@ -89,7 +89,7 @@ func (v verb) command() string {
 	return "deploy " + v.name
 }
 
-// order is what a user asks of a verb: the parameters of its page.
+// order is a user's request for a verb: the parameters of its page.
 type order struct {
 	deployer.Options
 	verb          string
@@ -100,15 +100,15 @@ type order struct {
 	revision      int64
 	data          deployer.DataPolicy
 	choice        components.Choice // of components
-	before        components.Choice // without what boxes on the page say of them
-	accepted      url.Values        // by option, for what it was given; what takes no value is "true"
+	before        components.Choice // without the boxes of the page
+	accepted      url.Values        // by option, its value; "true" for an option without one
 	others        []schema.ObjectRef
 	held, release []deployer.Held
 	export        definitions.Export
 	configuration string
 }
 
-// policies are the words for what becomes of data.
+// policies are the words for the policies on data.
 var policies = map[deployer.DataPolicy]string{deployer.RefuseData: "", deployer.KeepData: "keep", deployer.DeleteData: "delete"}
 
 // orderOf reads the parameters of a page.
@@ -147,7 +147,7 @@ func (v verb) orderOf(r *web.Visit) (*order, error) {
 	return o, nil
 }
 
-// parameters are those of the page, without what is in its path and what is accepted.
+// parameters returns the parameters of the page, without those in its path and accepted options.
 func (o *order) parameters(r *web.Visit) url.Values {
 	p := url.Values{}
 	for name, value := range map[string]string{"namespace": o.namespace, "version": o.version, "data": policies[o.data]} {
@@ -170,7 +170,7 @@ func (o *order) parameters(r *web.Visit) url.Values {
 	return p
 }
 
-// kept are the parameters of the page with what is accepted there.
+// kept are the parameters of the page, with accepted options.
 func (o *order) kept(r *web.Visit) url.Values {
 	p := o.parameters(r)
 	maps.Copy(p, o.accepted)
@@ -181,7 +181,7 @@ func (o *order) accepts(option report.Option) bool {
 	return slices.Contains(o.accepted[option.Name], cmp.Or(option.Value, "true"))
 }
 
-// accept gives the order an option, and tells whether it is new.
+// accept adds an option to the order, and reports whether it is new.
 func (o *order) accept(option report.Option) bool {
 	if o.accepts(option) {
 		return false
@@ -205,7 +205,7 @@ func (o *order) clusterWide() *bool {
 	return nil
 }
 
-// subject is what a verb is about: the name that has to be typed before it goes.
+// subject is the object of a verb: the name that the user has to type before it is deleted.
 func (o *order) subject() string {
 	if o.environment != "" {
 		return o.environment
@@ -213,7 +213,7 @@ func (o *order) subject() string {
 	return o.solution
 }
 
-// chosen are the components that are wanted, and what was accepted of them.
+// chosen returns the selected components, with their accepted options.
 func (o *order) chosen() (deployer.Parts, error) {
 	parts := deployer.Parts{Choice: o.choice, Helm: map[string]deployer.HelmRelease{}, Restart: o.accepted.Has("accept-restart"), Rotate: o.accepted["rotate"]}
 	for _, text := range o.accepted[adoptHelm] {
@@ -310,7 +310,7 @@ func (o *order) deletion() deployer.DeleteEnvironmentOptions {
 	}
 }
 
-// lookAround finds what is in an environment beside Solutions, and what finalizers keep there, as far as it may go.
+// lookAround finds objects in an environment that are not part of a Solution, and those that finalizers hold.
 func lookAround(ctx context.Context, d *deployer.Deployer, o *order) (err error) {
 	if o.held, err = d.Held(ctx, deployer.HeldOptions{Environment: o.environment, Namespace: o.namespace}); err != nil {
 		return err

@@ -51,7 +51,7 @@ func (c *Console) overview(v *web.Visit) (*web.Answer, error) {
 	}
 	for _, held := range s.Locks {
 		if !live.IsHeld(held, c.Now()) {
-			continue // its program has ended; what it has begun is among what is pending
+			continue // its program has ended; its operation is among the pending ones
 		}
 		content.Waiting = append(content.Waiting, page.Notice{Tone: page.ToneInfo, Text: page.Text("overview.lock", held.Person, lockName(held.Name))})
 	}
@@ -68,7 +68,7 @@ func createAction() page.Action {
 	return page.Action{Label: page.Text("action.createEnvironment"), URL: "/environments/new"}
 }
 
-// offerNamespace is an action that makes a namespace, or tells that the user is not allowed to.
+// offerNamespace is an action that creates a namespace, or shows that the user is not allowed to.
 func offerNamespace(v *web.Visit, a page.Action) page.Action {
 	missing, err := v.Cluster.Missing(v.Context(), cluster.Permission{Resource: "namespaces"}.Each("create")...)
 	if err == nil && len(missing) > 0 {
@@ -173,7 +173,7 @@ func (c *Console) environments(v *web.Visit) (*web.Answer, error) {
 	}{content.Environments}, Content: content}, nil
 }
 
-// environment shows what is deployed in one.
+// environment shows the deployments of one.
 func (c *Console) environment(v *web.Visit) (*web.Answer, error) {
 	s, err := c.watched(v, page.SectionEnvironments, nil)
 	if web.IsVisitor(err) {
@@ -224,7 +224,7 @@ func (c *Console) environment(v *web.Visit) (*web.Answer, error) {
 	return &web.Answer{Document: content.Status, Content: content}, nil
 }
 
-// members tells who may do what in an environment.
+// members adds the members of an environment and their permissions.
 func members(v *web.Visit, status *schema.EnvironmentStatus) error {
 	var names []string
 	for _, n := range status.Namespaces {
@@ -247,7 +247,7 @@ func compare(v *web.Visit, status *schema.EnvironmentStatus) error {
 	switch {
 	case report.CodeOf(err) == report.Unauthenticated:
 		return err
-	case err != nil: // what was seen stays
+	case err != nil: // the last state stays
 		v.Frame.Problem = page.ProblemOf(err)
 		return nil
 	}
@@ -259,7 +259,7 @@ func compare(v *web.Visit, status *schema.EnvironmentStatus) error {
 	return nil
 }
 
-// changes are what can be done with a deployment.
+// changes returns the actions on a deployment.
 func changes(v *web.Visit, s *live.Snapshot, environment, namespace string, d schema.DeploymentStatus) []page.Action {
 	o := &order{environment: environment, namespace: namespace, solution: d.Solution}
 	var verbs []string
@@ -349,7 +349,7 @@ func (c *Console) createEnvironment(v *web.Visit) (*web.Answer, error) {
 	return &web.Answer{To: page.URL("environments", o.Name)}, nil
 }
 
-// history shows what was done.
+// history shows the recorded operations.
 func (c *Console) history(v *web.Visit) (*web.Answer, error) {
 	v.Frame.Section = page.SectionHistory
 	o := records.HistoryOptions{Environment: v.FormValue("environment"), Solution: v.FormValue("solution")}

@@ -19,10 +19,11 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// A visitor is a user who may not see which environments there are. They name theirs, and see what they may of it.
+// A visitor is a user who is not allowed to list environments. They name one, and see the parts that they are allowed
+// to read.
 
-// yours is the page from which a visitor goes to the environment that is theirs. What was refused to them, and the problem with the
-// name that they gave, are said. A program gets what was refused: there is nothing else to show.
+// yours is the page on which a visitor opens an environment. It shows the refusal, and the problem with the name that
+// they entered. A program gets the refusal: there is nothing else to show.
 func (c *Console) yours(v *web.Visit, section page.Section, refused, problem error) *web.Answer {
 	v.Frame.Section = section
 	a := v.Failed(refused)
@@ -53,15 +54,15 @@ func (c *Console) openEnvironment(v *web.Visit, refused error) (*web.Answer, err
 		v.Opened.Remember(environment, name)
 		return &web.Answer{To: page.URL("environments", environment)}, nil
 	case report.Forbidden, report.NotFound:
-		// Which of both it is tells nobody what there is.
+		// The answer does not reveal which of both it is.
 		return c.yours(v, page.SectionEnvironments, refused, report.Errorf(report.NotFound, "%s", page.Text("yours.nothing", name))), nil
 	default:
 		return nil, err
 	}
 }
 
-// visible is what a visitor to whom the whole was refused may see of an environment, by the name of one of its namespaces if they
-// give that. Where that is nothing, so is the status, and the answer says so.
+// visible returns the part of an environment that a visitor is allowed to read, by its name and perhaps that of a
+// namespace. If they are allowed nothing, the status is nil and the answer shows that.
 func (c *Console) visible(v *web.Visit, refused error) (*schema.EnvironmentStatus, *web.Answer, error) {
 	v.Frame.Section, v.Frame.Reload = page.SectionEnvironments, 30
 	v.Frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}}
@@ -81,8 +82,8 @@ func (c *Console) visible(v *web.Visit, refused error) (*schema.EnvironmentStatu
 	return s.Environment, nil, nil
 }
 
-// visibleComponents shows a visitor the components of which there is something that they may see. What waits for what is in the
-// records: the document is that of the environment.
+// visibleComponents shows a visitor the components with objects that they can see. Dependencies are in the records,
+// which they cannot: the document is that of the environment.
 func (c *Console) visibleComponents(v *web.Visit, refused error) (*web.Answer, error) {
 	status, nothing, err := c.visible(v, refused)
 	if status == nil {
@@ -104,7 +105,7 @@ func (c *Console) visibleComponents(v *web.Visit, refused error) (*web.Answer, e
 	}}, nil
 }
 
-// visibleEnvironment shows a visitor what they may see of an environment.
+// visibleEnvironment shows a visitor the visible part of an environment.
 func (c *Console) visibleEnvironment(v *web.Visit, refused error) (*web.Answer, error) {
 	status, nothing, err := c.visible(v, refused)
 	if status == nil {
@@ -123,7 +124,7 @@ func (c *Console) visibleEnvironment(v *web.Visit, refused error) (*web.Answer, 
 	return &web.Answer{Document: status, Content: content}, offerChanges(v, content)
 }
 
-// offerChanges offers a visitor what they can change in the namespaces that they see, or says all that is missing for it.
+// offerChanges adds the actions that a visitor can take in their namespaces, or the permissions that they lack.
 func offerChanges(v *web.Visit, content *page.Environment) error {
 	status, d := content.Status, v.Deployer(nil)
 	for _, n := range status.Namespaces {
@@ -155,7 +156,7 @@ func offerChanges(v *web.Visit, content *page.Environment) error {
 	return nil
 }
 
-// lookAtOne is what a plan in one environment is made of, for a user who is not allowed to list all of them.
+// lookAtOne returns a snapshot for a plan in one environment, for a user who is not allowed to list all of them.
 func (c *Console) lookAtOne(v *web.Visit, environment, namespace string) (*live.Snapshot, error) {
 	s, err := c.server.EnvironmentFeed(v.Identity, environment, namespace).Read(v.Context(), nil)
 	if err != nil {
@@ -167,11 +168,11 @@ func (c *Console) lookAtOne(v *web.Visit, environment, namespace string) (*live.
 	return &one, err
 }
 
-// offerOn is an action on objects of a kind, or tells which rights are missing for it.
+// offerOn is an action on objects of a kind, or shows which permissions are missing for it.
 func offerOn(v *web.Visit, a page.Action, apiVersion, kind, namespace string, verbs ...string) page.Action {
 	wanted, err := v.Cluster.PermissionsOn(v.Context(), kube.FromAPIVersionAndKind(apiVersion, kind), namespace, verbs...)
 	if err != nil {
-		return a // whoever does it is told
+		return a // the operation reports it
 	}
 	if missing, err := v.Cluster.Missing(v.Context(), wanted...); err == nil && len(missing) > 0 {
 		a.Denied = &page.Denial{Reason: page.Text("denial.kind", kind), Rule: cluster.RulesByPlace(missing...)}

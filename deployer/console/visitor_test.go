@@ -24,7 +24,8 @@ func content(body string) string {
 	return inside
 }
 
-// TestVisitor: who has rights in one namespace only opens their environment by its name, and meets no page that is refused.
+// TestVisitor: a user with permissions in one namespace opens their environment by its name, and no link leads to a
+// refusal.
 func TestVisitor(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Added("shop", "1.0.0", deployertest.Content{Fields: "title: {type: string}", Scale: true})
@@ -46,7 +47,7 @@ func TestVisitor(t *testing.T) {
 		return a
 	}
 	for _, path := range []string{"/", "/environments"} {
-		has(path, "Your environments", "What you may not see", "namespaces")
+		has(path, "Your environments", "Parts that you cannot see", "namespaces")
 	}
 	for _, path := range []string{"/", "/solutions", "/solutions/shop", "/environments", "/history", "/alerts"} {
 		var failure refused
@@ -96,8 +97,9 @@ func TestVisitor(t *testing.T) {
 	}
 }
 
-// TestProgramOfVisitor: who has rights in one namespace only names it, and gets the document of what they may see, with what they
-// may not. Where there is nothing to see a program is told so, and which rights are missing.
+// TestProgramOfVisitor: a program with permissions in one namespace names it, and gets the document of the parts that
+// it is allowed to read, and the missing permissions. If there are none, the answer is a refusal with the missing
+// permissions.
 func TestProgramOfVisitor(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Added("shop", "1.0.0", cloud)
@@ -119,7 +121,7 @@ func TestProgramOfVisitor(t *testing.T) {
 		{site + "/components/shop?namespace=production-1", nil},
 		{"/environments/production/components/shop", nil},
 	} {
-		c := b.with(t, "joe") // who has seen nothing before
+		c := b.with(t, "joe") // a user without an earlier state
 		if test.solutions == nil {
 			var failure refused
 			if a := c.json(test.path, &failure); a.StatusCode != http.StatusForbidden || failure.Code != report.Forbidden {
@@ -151,7 +153,7 @@ func TestProgramOfVisitor(t *testing.T) {
 	}
 }
 
-// TestEnvironmentPage: what was changed is told field by field, with its repair, and who may do what.
+// TestEnvironmentPage: changed fields are listed with their repair, and members with their permissions.
 func TestEnvironmentPage(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Added("shop", "1.0.0", deployertest.Content{})
@@ -166,7 +168,7 @@ func TestEnvironmentPage(t *testing.T) {
 	bed.Put(config)
 	b.clock.advance(10 * time.Second)
 	a := c.get(site)
-	for _, words := range []string{"Drifted", "changed by others", "operator.yaml", "&lt;b&gt;changed&lt;/b&gt;", "Who may do what", "shop-operator", `class="button primary" href="` + site + `/plan/repair`} {
+	for _, words := range []string{"Drifted", "changed by others", "operator.yaml", "&lt;b&gt;changed&lt;/b&gt;", "Members and their permissions", "shop-operator", `class="button primary" href="` + site + `/plan/repair`} {
 		if !strings.Contains(a.body, words) {
 			t.Errorf("there is no %s in\n%s", words, content(a.body))
 		}
@@ -182,7 +184,7 @@ func TestEnvironmentPage(t *testing.T) {
 	}
 }
 
-// TestVisitorFollows: the page of a visitor is told when something changes, and when it is no longer for their eyes.
+// TestVisitorFollows: the page of a visitor is updated after a change, and when the user loses the permission for it.
 func TestVisitorFollows(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Added("shop", "1.0.0", deployertest.Content{})

@@ -57,7 +57,7 @@ func (c *Console) showOperation(v *web.Visit) (*web.Answer, error) {
 	v.Frame.Trail = []page.Link{{Label: page.Text("operations.title"), URL: "/operations"}}
 	content := &page.Progress{Running: m.Running(), Steps: m.Steps, Problem: page.ProblemOf(m.Err)}
 	switch {
-	case m.Finished != nil && m.Stopped != nil && m.Err != nil: // the error only says that the user has stopped it
+	case m.Finished != nil && m.Stopped != nil && m.Err != nil: // the error only means that the user has stopped it
 		content.Stopped, content.Problem = m.Stopped, nil
 		content.Actions = append([]page.Action{v.Offer(resumeAction())}, wayBack(v, m.Planned)...)
 	case m.Finished == nil:
@@ -71,7 +71,7 @@ func (c *Console) showOperation(v *web.Visit) (*web.Answer, error) {
 		content.Actions = append([]page.Action{v.Offer(resumeAction())}, wayBack(v, m.Planned)...)
 	case m.Err == nil:
 		content.Actions = results(m.Planned)
-	case m.Err != nil && op.Plan != "": // what has to be accepted is accepted there
+	case m.Err != nil && op.Plan != "": // the plan has the boxes
 		content.Actions = []page.Action{{Label: page.Text("operation.plan"), URL: op.Plan}}
 	}
 	if m.Export != "" {
@@ -80,7 +80,7 @@ func (c *Console) showOperation(v *web.Visit) (*web.Answer, error) {
 	return &web.Answer{Document: progressOf(m), Content: content}, nil
 }
 
-// wayBack offers to go back to what was deployed before an operation that has not come to its end.
+// wayBack offers to restore the state before an incomplete operation.
 func wayBack(v *web.Visit, o *schema.Operation) []page.Action {
 	if o.Environment == "" || o.Solution == "" || o.Operation != "upgrade" && o.Operation != "downgrade" {
 		return nil
@@ -90,7 +90,7 @@ func wayBack(v *web.Visit, o *schema.Operation) []page.Action {
 	})}
 }
 
-// results lead to what an operation was about, where it is still there.
+// results lead to the pages of an operation's objects that still exist.
 func results(o *schema.Operation) []page.Action {
 	name, of := o.Environment, "environments"
 	if name == "" {
@@ -102,7 +102,7 @@ func results(o *schema.Operation) []page.Action {
 	return []page.Action{{Label: page.Text("operation.open", name), URL: page.URL(of, name), Weight: page.WeightPrimary}}
 }
 
-// stopOperation ends an operation before it is done. What it has done stays, and can be resumed.
+// stopOperation interrupts an operation. Its changes stay, and it can be resumed.
 func (c *Console) stopOperation(v *web.Visit) (*web.Answer, error) {
 	op := c.server.Operations.Find(v.Identity, v.PathValue("id"))
 	if op == nil {
@@ -130,10 +130,10 @@ func noOperation() error {
 		WithHint("what was done is in the history; what was interrupted can be resumed from the page of operations")
 }
 
-// showOperations shows what is at work, here and elsewhere, and what was interrupted.
+// showOperations shows the operations in progress, here and elsewhere, and the interrupted ones.
 func (c *Console) showOperations(v *web.Visit) (*web.Answer, error) {
 	s, err := c.watched(v, page.SectionOperations, nil)
-	if web.IsVisitor(err) { // they see what they have begun
+	if web.IsVisitor(err) { // they see their own operations
 		v.Frame.Section, s, err = page.SectionOperations, &live.Snapshot{}, nil
 	}
 	if err != nil {
@@ -164,7 +164,7 @@ func (c *Console) showOperations(v *web.Visit) (*web.Answer, error) {
 	}{documents, content.Pending}, Content: content}, nil
 }
 
-// lockName says in words what a lock is for.
+// lockName describes the object of a lock.
 func lockName(name string) string {
 	if namespace, ok := strings.CutPrefix(name, "env-"); ok {
 		return page.Text("lock.namespace", namespace)
@@ -179,7 +179,7 @@ func resumeAction() page.Action {
 	return page.Action{Label: page.Text("action.resume"), URL: "/operations/resume", Post: true, Weight: page.WeightPrimary}
 }
 
-// resume finishes what was interrupted, by whomever.
+// resume finishes interrupted operations of any user.
 func (c *Console) resume(v *web.Visit) (*web.Answer, error) {
 	if d := v.Denial(v.Context()); d != nil {
 		return nil, report.Errorf(report.Forbidden, "%s", d.Reason).WithHint("missing %s", d.Rule)

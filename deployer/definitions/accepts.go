@@ -62,10 +62,10 @@ func (g *Guard) JudgeInstances(ctx context.Context, p *render.Payload, namespace
 	switch {
 	case len(lost) > 0:
 		return nil, nil, report.Errorf(report.DataLoss, "version %s would lose data:\n  %s", p.Solution.Spec.Version, report.Some(lost)).
-			WithHint("change these fields first, or choose a version that knows them; to export all objects and go on: %s", accepts.remedy())
+			WithHint("change these fields first, or choose a version that has them; to export all objects and continue: %s", accepts.remedy())
 	case len(rejected) > 0:
-		return nil, nil, report.Errorf(report.Refused, "version %s does not accept what is there:\n  %s", p.Solution.Spec.Version, report.Some(rejected)).
-			WithHint("change these values first, or choose a version that accepts them; to go on all the same: %s", accepts.remedy())
+		return nil, nil, report.Errorf(report.Refused, "version %s does not accept existing objects:\n  %s", p.Solution.Spec.Version, report.Some(rejected)).
+			WithHint("change these values first, or choose a version that accepts them; to continue nevertheless: %s", accepts.remedy())
 	}
 	return notices, exported, nil
 }

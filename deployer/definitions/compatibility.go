@@ -11,8 +11,8 @@ import (
 // CompatibilityOptions name the Solution whose versions are compared.
 type CompatibilityOptions struct{ Solution string }
 
-// Compatibility tells which imported versions of a Solution can be active beside what is deployed, and what would become of
-// the objects that are stored. It changes nothing.
+// Compatibility reports which imported versions of a Solution can be active beside the deployed ones, and what each
+// would do to the stored objects. It changes nothing.
 func (g *Guard) Compatibility(ctx context.Context, o CompatibilityOptions) (*schema.Compatibility, error) {
 	catalog, err := g.Records.Catalog(ctx)
 	if err != nil {
@@ -33,7 +33,7 @@ func (g *Guard) Compatibility(ctx context.Context, o CompatibilityOptions) (*sch
 	return g.compare(ctx, o.Solution, payloads, operators)
 }
 
-// compare tells what each of some versions of a Solution would mean.
+// compare reports the effect of each of some versions of a Solution.
 func (g *Guard) compare(ctx context.Context, solution string, payloads []*render.Payload, operators []operator) (c *schema.Compatibility, err error) {
 	c = &schema.Compatibility{Solution: solution}
 	if c.Active, err = g.Records.Active(ctx, solution); err != nil {
@@ -49,9 +49,10 @@ func (g *Guard) compare(ctx context.Context, solution string, payloads []*render
 	return c, nil
 }
 
-// IncompatibleError refuses to make a version active beside what environments run.
+// IncompatibleError refuses to activate a version with which the operators of environments do not work.
 type IncompatibleError struct {
-	// Compatibility is what [Guard.Compatibility] returns, with the version that was refused; nil when it could not be told.
+	// Compatibility is the result of [Guard.Compatibility], with the refused version; nil when it could not be
+	// computed.
 	Compatibility *schema.Compatibility
 
 	refusal error
@@ -67,7 +68,7 @@ func (g *Guard) incompatible(ctx context.Context, catalog *records.Catalog, p *r
 	e := &IncompatibleError{refusal: refusal}
 	payloads, err := g.Records.Payloads(ctx, catalog, p.Solution.Metadata.Name)
 	if err != nil {
-		return e // what is refused matters more
+		return e // the refusal is the more important error
 	}
 	if _, known := catalog.Get(p.Solution.ID()); !known {
 		payloads = append(payloads, p)
@@ -135,7 +136,7 @@ func overall(v *schema.VersionCompatibility) schema.CompatibilityVerdict {
 	return schema.CompatibilityYes
 }
 
-// orNone makes nothing an empty list: that is what JSON shows.
+// orNone replaces nil by an empty list, so that JSON shows [].
 func orNone[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -23,8 +23,8 @@ import (
 // batch is how many objects a webhook converts at once.
 const batch = 100
 
-// tryConversion lets the webhook convert every object to the version that it is going to be stored in, and back: what does
-// not come back would be lost. That it cannot be asked is no failure, but then all of them count as losing something.
+// tryConversion lets the webhook convert every object to its future storage version and back: a field that does not
+// come back would be lost. If the webhook cannot be called, this is not an error, but all objects count as losing data.
 func (g *Guard) tryConversion(ctx context.Context, live *unstructured.Unstructured, j *lossJudge) error {
 	if !serves(j.before, j.before.StorageVersion()) {
 		j.untried = fmt.Sprintf("version %s is not served", j.before.StorageVersion())
@@ -32,7 +32,7 @@ func (g *Guard) tryConversion(ctx context.Context, live *unstructured.Unstructur
 	}
 	var some []*unstructured.Unstructured
 	try := func() error {
-		lost, err := g.lostOnTheWay(ctx, j, some)
+		lost, err := g.lostInConversion(ctx, j, some)
 		if err != nil {
 			return err
 		}
@@ -82,15 +82,16 @@ func (g *Guard) tryAgain(ctx context.Context, j *lossJudge, object *unstructured
 	if err != nil || now == nil {
 		return err
 	}
-	lost, err := g.lostOnTheWay(ctx, j, []*unstructured.Unstructured{now})
+	lost, err := g.lostInConversion(ctx, j, []*unstructured.Unstructured{now})
 	if err == nil && len(lost[0]) > 0 {
 		err = report.Errorf(report.DataLoss, "%s would lose data: %s", cluster.NameOf(now), strings.Join(lost[0], ", "))
 	}
 	return err
 }
 
-// lostOnTheWay tells of each object what does not come back from the version that it is going to be stored in.
-func (g *Guard) lostOnTheWay(ctx context.Context, j *lossJudge, objects []*unstructured.Unstructured) ([][]string, error) {
+// lostInConversion returns, for each object, the fields that are lost by a conversion to the future storage version and
+// back.
+func (g *Guard) lostInConversion(ctx context.Context, j *lossJudge, objects []*unstructured.Unstructured) ([][]string, error) {
 	there, err := g.convert(ctx, j.before, objects, j.moves)
 	if err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (g *Guard) convert(ctx context.Context, def *crd.Definition, objects []*uns
 	case review.Response == nil:
 		return nil, errors.New("its answer has no response")
 	case review.Response.Result.Status != metav1.StatusSuccess:
-		return nil, fmt.Errorf("it says: %s", review.Response.Result.Message)
+		return nil, fmt.Errorf("it answers: %s", review.Response.Result.Message)
 	case len(review.Response.ConvertedObjects) != len(objects):
 		return nil, fmt.Errorf("it returned %d objects instead of %d", len(review.Response.ConvertedObjects), len(objects))
 	}

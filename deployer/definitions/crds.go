@@ -39,17 +39,17 @@ type Judgement struct {
 	losses     []string // one line for each object or definition
 	invalid    []string // one line for each object that is not valid any more
 	acceptable acceptable
-	impossible []string // what the API server never does, one line for each definition
+	impossible []string // changes that the API server never makes, one line for each definition
 	Migrations []Migration
-	// exported are definitions whose objects lose something that somebody accepted: they are written down before.
+	// Exported are CRDs whose objects lose data with the user's consent: the objects are exported before.
 	Exported []Scope
 }
 
-// Accepted are the names of definitions of whose objects somebody accepts that they lose data, or are not valid any more.
+// Accepted names the CRDs whose objects are allowed to lose data, or to become invalid.
 type Accepted struct{ Loss, Invalid []string }
 
-// Judge judges replacing definitions in the cluster by these. The error says what would be lost and what would not be
-// valid any more, unless that is accepted for the definition, and what cannot be.
+// Judge compares CRDs of the cluster with their replacements. The error lists data that would be lost and objects that
+// would become invalid, unless accepted for the CRD, and replacements that the API server would reject.
 func (g *Guard) Judge(ctx context.Context, objects []*unstructured.Unstructured, a Accepted) (*Judgement, error) {
 	j, err := g.judgeAll(ctx, ByName(objects), a)
 	if err == nil {
@@ -71,13 +71,13 @@ func (j *Judgement) refusal() error {
 		texts = append(texts, "stored objects would lose data:\n  "+strings.Join(j.losses, "\n  "))
 	}
 	if len(j.invalid) > 0 {
-		texts = append(texts, "stored objects would not be valid any more, so that nobody could change them:\n  "+strings.Join(j.invalid, "\n  "))
+		texts = append(texts, "stored objects would become invalid, so that every change of them would be rejected:\n  "+strings.Join(j.invalid, "\n  "))
 	}
 	if len(texts) == 0 {
 		return nil
 	}
 	return report.Errorf(code, "%s", strings.Join(texts, "\n")).
-		WithHint("change or delete these objects first, or choose a version that takes them as they are; to go on all the same: %s",
+		WithHint("change or delete these objects first, or choose a version that accepts them unchanged; to continue nevertheless: %s",
 			j.acceptable.remedy())
 }
 
@@ -103,18 +103,18 @@ func (g *Guard) judgeAll(ctx context.Context, definitions map[string]*unstructur
 	return j, nil
 }
 
-// Check refuses names that no definition has: what is accepted should be what is meant.
+// Check refuses names without a CRD, which are probably misspelt.
 func (a Accepted) Check(definitions map[string]*unstructured.Unstructured) error {
 	for _, name := range slices.Concat(a.Loss, a.Invalid) {
 		if definitions[name] == nil {
-			return report.Errorf(report.Usage, "something is accepted for %s, which is no custom resource definition of this version", name).
+			return report.Errorf(report.Usage, "a loss is accepted for %s, which is not a CustomResourceDefinition of this version", name).
 				WithHint("it has %s", strings.Join(slices.Sorted(maps.Keys(definitions)), ", "))
 		}
 	}
 	return nil
 }
 
-// acceptable is what somebody may accept of definitions: that data is lost, and that objects are not valid any more.
+// acceptable collects the flags with which a user accepts loss of data and invalid objects.
 type acceptable struct{ loss, invalid report.Remedy }
 
 func (a *acceptable) loses(definition string, lines []string) {
@@ -162,7 +162,7 @@ func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstr
 	if m := judge.migration(live, desired); m != nil {
 		m.accepted = lossAccepted
 		j.Migrations = append(j.Migrations, *m)
-		// What the versions in which nothing is stored any more would have lost does not count.
+		// Losses in versions without stored objects do not count.
 		before.CustomResourceDefinition = before.DeepCopy()
 		before.Status.StoredVersions = []string{m.version}
 		grave = graveChanges(before, after)
@@ -229,8 +229,8 @@ func graveChanges(before, after *crd.Definition) []crd.Change {
 // lister is [cluster.Cluster.List] or [cluster.Cluster.ListMetadata].
 type lister func(context.Context, kube.GroupVersionKind, string, metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error]
 
-// objectsOf lists the objects of a definition in a namespace, for "" in all of them. That the API server does not serve
-// them is no proof that there are none; a definition that somebody deletes meanwhile takes them with it.
+// objectsOf lists the objects of a CRD in a namespace, or in all of them for "". A CRD that the API server does not
+// serve may still have stored objects. A CRD that is deleted meanwhile has none: its objects go with it.
 func (g *Guard) objectsOf(ctx context.Context, live *unstructured.Unstructured, kind kube.GroupVersionKind, namespace string, list lister) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		there, err := g.mayHaveObjects(ctx, live, kind)
@@ -249,7 +249,7 @@ func (g *Guard) objectsOf(ctx context.Context, live *unstructured.Unstructured, 
 	}
 }
 
-// isGone tells whether a definition was deleted since it was read.
+// isGone reports whether a CRD was deleted since it was read.
 func (g *Guard) isGone(ctx context.Context, definition *unstructured.Unstructured) bool {
 	live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", definition.GetName())
 	return err == nil && (live == nil || live.GetUID() != definition.GetUID())
@@ -261,7 +261,7 @@ func (g *Guard) mayHaveObjects(ctx context.Context, live *unstructured.Unstructu
 		return false, nil // it never was: once it is, it stays so
 	}
 	if kind.Version == "" {
-		return false, report.Errorf(report.Refused, "no version of custom resource definition %s is served, so nobody can tell which objects it has", live.GetName()).
+		return false, report.Errorf(report.Refused, "no version of CustomResourceDefinition %s is served, so its objects cannot be listed", live.GetName()).
 			WithHint("make it serve the version that is stored: kubectl edit crd %s", live.GetName())
 	}
 	_, err := g.Cluster.Mapping(ctx, kind)
@@ -273,8 +273,8 @@ func (g *Guard) mayHaveObjects(ctx context.Context, live *unstructured.Unstructu
 		if g.isGone(ctx, live) {
 			return false, nil
 		}
-		return false, report.Errorf(report.Unavailable, "the API server does not serve custom resource definition %s: %w", live.GetName(), err).
-			WithHint("run the command again; if that does not help, 'kubectl get crd %s -o yaml' says why", live.GetName())
+		return false, report.Errorf(report.Unavailable, "the API server does not serve CustomResourceDefinition %s: %w", live.GetName(), err).
+			WithHint("run the command again; if that does not help, 'kubectl get crd %s -o yaml' shows the reason", live.GetName())
 	}
 	return err == nil, err
 }
@@ -318,7 +318,7 @@ func Ref(name string) schema.ObjectRef {
 	return schema.ObjectRef{APIVersion: kube.GroupVersion{Group: cluster.DefinitionKind.Group, Version: cluster.DefinitionKind.Version}.String(), Kind: cluster.DefinitionKind.Kind, Name: name}
 }
 
-// Scales tells whether instances can be scaled.
+// Scales reports whether instances have the scale subresource.
 func Scales(d *crd.Definition, version string) bool {
 	for _, v := range d.Spec.Versions {
 		if v.Name == version {
@@ -328,7 +328,7 @@ func Scales(d *crd.Definition, version string) bool {
 	return false
 }
 
-// ReportsHealth tells whether operators report in conditions how an instance is.
+// ReportsHealth reports whether the status of instances has conditions.
 func ReportsHealth(d *crd.Definition, version string) bool {
 	for _, v := range d.Spec.Versions {
 		if v.Name == version && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {

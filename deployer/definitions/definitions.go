@@ -1,12 +1,12 @@
-// Package definitions keeps what is stored under CustomResourceDefinitions safe when definitions change.
+// Package definitions protects stored custom resources when their CustomResourceDefinitions (CRDs) change.
 //
-// A [Guard] judges before anything is changed: [Guard.Judge] says what replacing definitions would do to the instances that are
-// stored, [Guard.KeepServed] makes them serve what operators elsewhere still work with, [Guard.JudgeInstances] tells whether
-// another version accepts the instances that it would find, and [Guard.Compatibility] shows all of that for every imported
-// version. What was accepted to be lost is written out by [Guard.ExportAll] before, and what has to be stored in another version
-// is moved there by [Guard.Migrate].
+// A [Guard] checks before anything changes. [Guard.Judge] reports the effect of new CRDs on the stored instances.
+// [Guard.KeepServed] makes new CRDs serve the versions that other operators still use. [Guard.JudgeInstances] reports
+// whether another version accepts the instances of a namespace. [Guard.Compatibility] combines this for every imported
+// version. [Guard.ExportAll] exports objects that lose data with the user's consent, and [Guard.Migrate] stores objects
+// in another version.
 //
-// It never deletes a definition and never applies one: that is the engine's.
+// It never applies or deletes a CRD: the engine does.
 package definitions
 
 import (

@@ -19,7 +19,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// clock is a definition whose versions are given as "NAME [served] [stored] PROPERTIES", such as "v1 served stored {hands: {type: integer}}".
+// clock is a CRD. Each of its versions is "NAME [served] [stored] PROPERTIES", such as "v1 served stored {hands: {type:
+// integer}}".
 func clock(t *testing.T, conversion string, versions ...string) *unstructured.Unstructured {
 	t.Helper()
 	var text strings.Builder
@@ -118,7 +119,7 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// TestManyLosses are counted, and not all told.
+// TestManyLosses: many losses are counted, and only the first are listed.
 func TestManyLosses(t *testing.T) {
 	before := parsed(t, clock(t, "", "v1 served stored {hands: {type: integer}, colour: {type: string}}"))
 	j, err := newLossJudge(before, parsed(t, clock(t, "", "v1 served stored {hands: {type: string}}")))
@@ -138,7 +139,7 @@ func TestManyLosses(t *testing.T) {
 	}
 }
 
-// TestKeepVersion lets a definition go on serving a version for an operator that works with it.
+// TestKeepVersion: a CRD continues to serve a version that an operator uses.
 func TestKeepVersion(t *testing.T) {
 	const hands = "{hands: {type: integer}}"
 	old := clock(t, "", "v1 served stored "+hands)
@@ -263,7 +264,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestRefusals have the code that tells data loss from the rest, and the flags that accept them.
+// TestRefusals: loss of data has its own error code, and hints name the flags that accept it.
 func TestRefusals(t *testing.T) {
 	accept := func(lossy, rejecting []string) (a acceptable) {
 		for _, name := range rejecting {
@@ -308,7 +309,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestProtect: the policy is about the definitions of this Solution only, and each says how it is lifted.
+// TestProtect: the policy covers the CRDs of this Solution only, and each CRD has an annotation with the way to lift
+// it.
 func TestProtect(t *testing.T) {
 	key := engine.Key{Name: "demo"}
 	definition := clock(t, "", "v1 served stored {}")
@@ -385,7 +387,7 @@ func TestGroupsAndCounts(t *testing.T) {
 	}
 }
 
-// TestRights: who migrates instances needs what it takes, and no more.
+// TestRights: the permissions for a migration are sufficient, and not more than needed.
 func TestRights(t *testing.T) {
 	definition := clock(t, "", "v1 served stored {}")
 	for _, p := range MayMigrate(definition) {

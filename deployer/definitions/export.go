@@ -17,8 +17,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Export is where custom resources are written before anything that they may not survive. It hands the place to a
-// function, once, and makes what was written durable: unless both succeed, nothing is deleted or changed.
+// Export writes custom resources to a durable place before an operation that could lose them. It calls the function
+// once with a writer. Unless both succeed, nothing is deleted or changed.
 type Export func(write func(io.Writer) error) error
 
 // Scope are the objects of a definition in a namespace, or with "" all of them.
@@ -44,8 +44,8 @@ func (g *Guard) ExportAll(ctx context.Context, scopes []Scope, export Export) er
 	return err
 }
 
-// Export writes complete objects, without what only the API server may set, as one List that kubectl can create again. It
-// returns what it has written, as it was then.
+// Export writes complete objects, without the fields that only the API server sets, as one List that kubectl can create
+// again. It returns the objects that it has written.
 func (g *Guard) Export(ctx context.Context, list []Instance, export Export) ([]Instance, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -157,8 +157,8 @@ func identity(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return id
 }
 
-// exportable is an object as it can be made again. Owners are left out: they would be other objects by then, and the
-// cluster deletes what belongs to an object that is not there.
+// exportable is an object in a form that can be created again. Owners are left out: they would be other objects by
+// then, and the cluster deletes objects whose owner does not exist.
 func exportable(object *unstructured.Unstructured) *unstructured.Unstructured {
 	object = object.DeepCopy()
 	for _, field := range []string{
@@ -170,7 +170,7 @@ func exportable(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return object
 }
 
-// digestOf tells whether what people wrote into an object has changed: all but what operators keep there for themselves.
+// digestOf is a digest of the fields that users write: all except those that operators maintain for themselves.
 func digestOf(object *unstructured.Unstructured) ([sha256.Size]byte, error) {
 	object = exportable(object)
 	unstructured.RemoveNestedField(object.Object, "status")

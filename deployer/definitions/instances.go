@@ -70,7 +70,7 @@ func (g *Guard) Of(ctx context.Context, catalog *records.Catalog, solution strin
 type Instance struct {
 	Kind   kube.GroupVersionKind
 	Object *unstructured.Unstructured // its metadata
-	digest [sha256.Size]byte          // of what it said when it was exported
+	digest [sha256.Size]byte          // of its content at the export
 }
 
 // Instances lists the objects of these definitions in a namespace, in the whole cluster for "".
@@ -164,14 +164,14 @@ func (g *Guard) deleteExported(ctx context.Context, one Instance) error {
 		}
 		if digest != one.digest {
 			return report.Errorf(report.Conflict, "%s was changed after it was exported, and was not deleted", cluster.NameOf(now)).
-				WithHint("run the same command again: it exports what is left")
+				WithHint("run the same command again: it exports the remaining objects")
 		}
 		object = now
 	}
 }
 
-// AwaitGone follows the objects until none is left. What stays is named with what holds it, from time to time and in the
-// end.
+// AwaitGone follows the objects until none remains. Remaining objects are named with the reason, from time to time and
+// in the end.
 func (g *Guard) AwaitGone(ctx context.Context, list []Instance, timeout time.Duration, left func(count int, reason string)) error {
 	waiting, cancel := context.WithTimeout(ctx, cmp.Or(timeout, records.DefaultTimeout))
 	defer cancel()
@@ -200,7 +200,7 @@ func (g *Guard) AwaitGone(ctx context.Context, list []Instance, timeout time.Dur
 				}
 			}
 			reason := ""
-			if round%patientRounds == 0 {
+			if round%quietRounds == 0 {
 				reason = g.holder(waiting, objects)
 			}
 			left(count, reason)
@@ -233,10 +233,10 @@ func (g *Guard) awaitChange(ctx context.Context, group Group, objects map[string
 // relist bounds how long an object that went between a list and the watch behind it is waited for.
 const relist = 2 * time.Second
 
-// patientRounds is after how many lists somebody who waits is told why.
-const patientRounds = 5
+// quietRounds is the number of polls before a waiting user is shown the reason.
+const quietRounds = 5
 
-// holder tells what holds one of the objects.
+// holder returns the reason why one of the objects is still there.
 func (g *Guard) holder(ctx context.Context, objects map[string]*unstructured.Unstructured) string {
 	for _, uid := range slices.Sorted(maps.Keys(objects)) {
 		if reasons := health.Explain(ctx, g.Cluster, objects[uid]); len(reasons) > 0 {
@@ -246,7 +246,7 @@ func (g *Guard) holder(ctx context.Context, objects map[string]*unstructured.Uns
 	return ""
 }
 
-// stuck says what keeps objects that were deleted from going away.
+// stuck returns an error with the reasons why deleted objects still exist.
 func (g *Guard) stuck(ctx, waiting context.Context, objects map[string]*unstructured.Unstructured, err error) error {
 	if ctx.Err() != nil {
 		return report.Errorf(report.Interrupted, "interrupted while custom resources were deleted: %w", ctx.Err()).
@@ -268,10 +268,10 @@ func (g *Guard) stuck(ctx, waiting context.Context, objects map[string]*unstruct
 		text += ":\n  " + strings.Join(lines, "\n  ")
 	}
 	return report.Errorf(report.Timeout, "%s", text).
-		WithHint("remove what is in the way, and run the same command again")
+		WithHint("remove the named obstacle, then run the same command again")
 }
 
-// stays tells which object is still there, and why as far as anybody knows; nothing when it has gone meanwhile.
+// stays describes an object that still exists and the known reasons for it; nothing once it is deleted.
 func (g *Guard) stays(ctx context.Context, object *unstructured.Unstructured) []string {
 	if object.GetDeletionTimestamp() == nil { // it was read before it was deleted
 		now, err := g.Cluster.GetMetadata(ctx, object.GroupVersionKind(), object.GetNamespace(), object.GetName())

@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// lossJudge tells what stored objects lose when one definition replaces another.
+// lossJudge finds the data that stored objects lose when one CRD replaces another.
 type lossJudge struct {
 	before, after *crd.Definition
 	old, new      *crd.Checker
@@ -25,8 +25,8 @@ type lossJudge struct {
 	// moves is the version in which objects have to be stored because the one that they are stored in now is one of
 	// those that go away; "" when it stays.
 	moves string
-	// hooked is true when a webhook makes the objects of that version: what gets lost only shows when it is tried, and untried
-	// says why that was not possible. Tried are the objects, by their UID, as they were then.
+	// hooked is true when a webhook defaults or changes objects of that version: losses only show when a request is
+	// tried, and untried is the reason why that was not possible. tried has the objects, by UID, as they were then.
 	hooked  bool
 	untried string
 	tried   map[types.UID]string
@@ -59,8 +59,8 @@ func newLossJudge(before, after *crd.Definition) (*lossJudge, error) {
 	return j, nil
 }
 
-// readIn is the version to read objects in. Without a webhook that is one that goes away: it shows what is going to be
-// lost, also after a run that was interrupted when objects were already written in another one.
+// readIn is the version in which to read objects. Without a webhook this is a version that will be removed: it shows
+// the data that will be lost, even after an interrupted run has already stored some objects in another version.
 func (j *lossJudge) readIn() string {
 	if converts(j.before) {
 		if j.hooked = serves(j.before, j.moves); j.hooked {
@@ -91,7 +91,7 @@ func hasVersion(d *crd.Definition, name string) bool {
 	return slices.ContainsFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
 }
 
-// converts tells whether a webhook converts between the versions of a definition.
+// converts reports whether a webhook converts between the versions of a CRD.
 func converts(d *crd.Definition) bool {
 	return d.Spec.Conversion != nil && d.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
 }
@@ -144,15 +144,15 @@ func (j *lossJudge) converted(changes []crd.Change) []string {
 	return versions
 }
 
-// lookConverted judges what a webhook makes of an object in a version.
+// lookConverted checks the result of a webhook for an object in a version.
 func (j *lossJudge) lookConverted(ctx context.Context, object *unstructured.Unstructured, version string) error {
 	problems, err := j.problems(ctx, object, version)
 	j.reject(cluster.NameOf(object)+" as "+version, problems)
 	return err
 }
 
-// problems tells why an object would not be valid any more in a version. What was wrong with it before is no matter of the
-// change.
+// problems returns the reasons why an object would be invalid in a version, except those for which it is invalid
+// already.
 func (j *lossJudge) problems(ctx context.Context, object *unstructured.Unstructured, version string) ([]string, error) {
 	invalid, _, err := j.new.Check(ctx, version, object.Object)
 	if err != nil || len(invalid) == 0 {
@@ -175,8 +175,8 @@ func (j *lossJudge) problems(ctx context.Context, object *unstructured.Unstructu
 	return problems, nil
 }
 
-// judge tells which fields of an object are lost, and why it is not valid, in each version in which it can be read
-// afterwards. What a webhook makes of it is not known here, so only the version it is stored in counts where there is one.
+// judge returns the lost fields of an object, and the reasons why it is invalid, in each version in which it can be
+// read afterwards. The result of a conversion webhook is unknown here, so with one only the storage version counts.
 func (j *lossJudge) judge(ctx context.Context, object *unstructured.Unstructured) (fields, problems []string, err error) {
 	stored := j.moves
 	if stored == "" {

@@ -30,12 +30,12 @@ type Migration struct {
 	accepted   bool // objects may lose data
 }
 
-// Migrate stores every object of these definitions again in one version, and then says in the status of the
-// definitions that no other version is in the store. Only then does the API server let a version go. As the status comes
-// last, a run that was interrupted is done again from the start, which does no harm.
+// Migrate stores every object of these CRDs again in one version, then sets status.storedVersions to that version only.
+// The API server allows a version to be removed only after that. Since the status is written last, an interrupted run
+// starts again from the beginning, which is harmless.
 func (g *Guard) Migrate(ctx context.Context, migrations []Migration) error {
 	for _, m := range migrations {
-		// It was read when the work was planned; only what it is now may be changed.
+		// The CRD was read during planning; only its present state must be changed.
 		live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", m.Definition.GetName())
 		if err != nil {
 			return err
@@ -79,8 +79,8 @@ func (g *Guard) migrateObjects(ctx context.Context, live *unstructured.Unstructu
 	return stored, g.onlyStored(ctx, live, m.version)
 }
 
-// onlyStored says in the status of a definition that objects are stored in one version only. Whoever has changed the
-// definition meanwhile may have made the API server store in another one.
+// onlyStored sets status.storedVersions to one version. It fails on a conflict: if the CRD was changed meanwhile, the
+// API server may store objects in another version.
 func (g *Guard) onlyStored(ctx context.Context, migrated *unstructured.Unstructured, version string) error {
 	live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", migrated.GetName())
 	if err != nil {
@@ -112,7 +112,7 @@ func (g *Guard) storeAll(ctx context.Context, live *unstructured.Unstructured, m
 			break
 		}
 		stored++
-		group.Go(func() error { return g.storeAnew(within, object, m) })
+		group.Go(func() error { return g.storeAgain(within, object, m) })
 	}
 	if failure := group.Wait(); failure != nil {
 		err = failure // the list ends with it
@@ -120,8 +120,8 @@ func (g *Guard) storeAll(ctx context.Context, live *unstructured.Unstructured, m
 	return live, stored, err
 }
 
-// settle is how long API servers may take to learn that a definition has changed. Nothing tells when they have, and what
-// they store before is stored in the version before.
+// settle is the time that API servers need to notice a changed CRD. They do not report when they have, and until then
+// they store objects in the former version.
 const settle = 2 * time.Second
 
 // storeIn makes a definition store a version.
@@ -135,7 +135,7 @@ func (g *Guard) storeIn(ctx context.Context, live *unstructured.Unstructured, m 
 			return nil, err
 		}
 	}
-	if live, err = g.disown(ctx, live); err != nil {
+	if live, err = g.dropUpdateEntry(ctx, live); err != nil {
 		return nil, err
 	}
 	if !changed {
@@ -149,9 +149,9 @@ func (g *Guard) storeIn(ctx context.Context, live *unstructured.Unstructured, m 
 	}
 }
 
-// disown takes the statement back that a definition was updated from here: the next apply would take what was written for
-// somebody else's, as the API server keeps updates and applies apart.
-func (g *Guard) disown(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// dropUpdateEntry removes our entry for the operation Update from managedFields. The API server keeps updates and
+// applies apart, so the next apply would take these fields for those of another field manager.
+func (g *Guard) dropUpdateEntry(ctx context.Context, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	kept := slices.DeleteFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		return f.Manager == cluster.FieldManager && f.Operation == metav1.ManagedFieldsOperationUpdate && f.Subresource == ""
 	})
@@ -186,9 +186,9 @@ func setStorage(definition *unstructured.Unstructured, m Migration) (changed boo
 	return true, unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions")
 }
 
-// storeAnew writes an object as it is: the API server then stores it in the present version. Who manages what is said of that
-// version from then on, because nobody can read a statement about a version that has gone.
-func (g *Guard) storeAnew(ctx context.Context, object *unstructured.Unstructured, m Migration) error {
+// storeAgain writes an object unchanged, so that the API server stores it in the present version. All entries of
+// managedFields are moved to that version, because entries for a version that is not served any more cannot be read.
+func (g *Guard) storeAgain(ctx context.Context, object *unstructured.Unstructured, m Migration) error {
 	apiVersion := kube.GroupVersion{Group: object.GroupVersionKind().Group, Version: m.version}.String()
 	for {
 		if lost, _, err := m.judge.judge(ctx, object); err != nil || len(lost) > 0 && !m.accepted {
@@ -218,8 +218,8 @@ func (g *Guard) storeAnew(ctx context.Context, object *unstructured.Unstructured
 	}
 }
 
-// ownersIn says of one version what managers own. What one of them wrote in several versions becomes one entry: the API server
-// tells entries apart by the version, and would keep the last one only.
+// ownersIn moves entries of managedFields to one version. Entries of one manager for several versions are merged: the
+// API server distinguishes entries by version, and would keep only the last one.
 func ownersIn(apiVersion string, entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
 	var owners []metav1.ManagedFieldsEntry
 	for _, entry := range entries {
@@ -305,6 +305,6 @@ func (g *Guard) serveOnly(ctx context.Context, object *unstructured.Unstructured
 	if live, err = g.Cluster.Update(ctx, live, cluster.WriteOptions{}); err != nil {
 		return err
 	}
-	_, err = g.disown(ctx, live)
+	_, err = g.dropUpdateEntry(ctx, live)
 	return err
 }

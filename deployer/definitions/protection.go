@@ -22,11 +22,11 @@ import (
 // SettingProtect is the setting of a revision whose definitions are protected.
 const SettingProtect = "protectCRDs"
 
-// ProtectionName is that of the policy and of what binds it.
+// ProtectionName is the name of the policy and of its binding.
 func ProtectionName(key engine.Key) string { return key.Name + ".crds.solutionctl.io" }
 
-// Protect makes the API server refuse, whoever asks, to delete the definitions of a Solution: it returns the policy and
-// makes the definitions say how to lift it.
+// Protect returns an admission policy with which the API server rejects any deletion of the CRDs of a Solution, and
+// annotates the CRDs with the way to lift it.
 func Protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	for _, definition := range ByName(objects) {
 		annotations := definition.GetAnnotations()
@@ -70,7 +70,7 @@ func Protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructur
 	return made
 }
 
-// IsProtected tells whether the definitions that a record is about are protected.
+// IsProtected reports whether the CRDs on a record are protected.
 func IsProtected(s *engine.State) bool {
 	return slices.ContainsFunc(s.Recent(), func(r *schema.DeploymentRevision) bool { return r.Settings[SettingProtect] == "true" })
 }
@@ -127,16 +127,17 @@ func (g *Guard) AwaitProtection(ctx context.Context, definitions map[string]*uns
 	return nil
 }
 
-// protectionPoll is how often the API server is asked whether a policy is in force; nothing else tells.
+// protectionPoll is the interval between checks whether the policy is in force; the API server does not report it.
 const protectionPoll = 200 * time.Millisecond
 
-// refusesDeletion tries to delete a definition. Who may not do so anyway cannot find out.
+// refusesDeletion tries to delete a CRD with a dry run. It returns true as well when the user lacks the permission to
+// delete.
 func (g *Guard) refusesDeletion(ctx context.Context, name string) (bool, error) {
 	live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
 	if err != nil {
 		return false, err
 	}
-	if live == nil { // somebody else has deleted it
+	if live == nil { // another client has deleted it
 		return true, nil
 	}
 	live.SetResourceVersion("") // the API server writes its status

@@ -45,8 +45,8 @@ func next(t *testing.T, c deployertest.Content) []*unstructured.Unstructured {
 	return objects
 }
 
-// TestJudge: what another definition would do to the instances that are stored: a field of them goes, a value is not valid any
-// more, they are to be stored again. What nobody uses may go.
+// TestJudge: the effects of another CRD on stored instances: a field is removed, a value becomes invalid, objects are
+// stored again. Versions that nothing uses can be removed.
 func TestJudge(t *testing.T) {
 	for _, test := range []struct {
 		name     string
@@ -171,7 +171,7 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// TestTwoVersionsInUse: what an environment works with stays served, until nothing works with it any more.
+// TestTwoVersionsInUse: a version that an environment uses stays served, until nothing uses it any more.
 func TestTwoVersionsInUse(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", deployertest.Content{})
@@ -231,8 +231,8 @@ func TestTwoVersionsInUse(t *testing.T) {
 	}
 }
 
-// TestVersionBetween: where a version lies between what is deployed and what is to be active, with which both get along, it is named,
-// also when its own definitions are not those that are to be active: they are served beside them.
+// TestVersionBetween: a version between the deployed and the requested one that works with both is named in the hint,
+// even when its own CRDs are not those of the requested version: they are served in addition.
 func TestVersionBetween(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", deployertest.Content{})
@@ -264,7 +264,7 @@ spec:
 	}
 }
 
-// verdicts are what compatibility tells of each version, the active one in front.
+// verdicts formats the compatibility of each version, the active one first.
 func verdicts(c *schema.Compatibility) []string {
 	text := c.Active + " active:"
 	for i, v := range c.Versions {
@@ -276,7 +276,7 @@ func verdicts(c *schema.Compatibility) []string {
 	return []string{text}
 }
 
-// TestRemovedInstances: what was exported is deleted, waited for, and not deleted in another state than it was exported in.
+// TestRemovedInstances: exported objects are deleted and awaited, but not if they changed after the export.
 func TestRemovedInstances(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", coloured)
@@ -300,7 +300,7 @@ func TestRemovedInstances(t *testing.T) {
 	if err = b.Definitions.AwaitGone(t.Context(), left, time.Minute, func(count int, _ string) { counts = append(counts, count) }); err != nil || !slices.Equal(counts, []int{0}) {
 		t.Errorf("%v, counts %d", err, counts)
 	}
-	// Somebody changes an object after it was exported: it is not deleted unseen.
+	// An object that was changed after the export is not deleted.
 	b.Clock(shop, site, "late", "hands: 2")
 	if exported, err = b.Definitions.Export(t.Context(), instances(t, b), func(write func(io.Writer) error) error { return write(&out) }); err != nil {
 		t.Fatal(err)

@@ -77,13 +77,13 @@ func ByName(objects []*unstructured.Unstructured) map[string]*unstructured.Unstr
 // fit is the fate of an operator when other definitions replace those it works with.
 type fit struct {
 	operator
-	kept    []schema.CRDRequirement // what has to stay served for it, and can
-	missing []schema.CRDRequirement // what cannot
+	kept    []schema.CRDRequirement // versions that must and can stay served for it
+	missing []schema.CRDRequirement // versions that cannot
 	reasons []string                // for each CRD that is missing something
 }
 
-// unite makes definitions serve what operators in environments still work with, as far as objects can be read in these
-// versions, too. What the definitions do not have stays in the cluster as it is.
+// unite makes definitions serve the versions that operators in environments still use, if objects can be read in them,
+// too. Definitions that are not among them stay in the cluster unchanged.
 func (g *Guard) unite(ctx context.Context, definitions map[string]*unstructured.Unstructured, operators []operator) ([]fit, error) {
 	alone := map[string]*unstructured.Unstructured{}
 	for name, definition := range definitions {
@@ -105,7 +105,7 @@ func (g *Guard) unite(ctx context.Context, definitions map[string]*unstructured.
 	return fits, nil
 }
 
-// lacking are the requirements that definitions do not meet. What they do not have at all stays in the cluster as it is.
+// lacking returns the requirements that CRDs do not meet. A CRD that is not among them stays in the cluster unchanged.
 func lacking(required []schema.CRDRequirement, definitions map[string]*unstructured.Unstructured) []schema.CRDRequirement {
 	missing := render.MissingCRDs(required, func(name string) *unstructured.Unstructured { return definitions[name] })
 	return slices.DeleteFunc(missing, func(r schema.CRDRequirement) bool { return definitions[r.Name] == nil })
@@ -135,8 +135,8 @@ func (f *fit) keep(ctx context.Context, definition *unstructured.Unstructured, w
 	return nil
 }
 
-// keepVersion makes a definition serve a version that it has not, as one of the sources describes it. If nothing could
-// convert objects to and from it, the definition stays as it is and the answer says why.
+// keepVersion adds a version to a CRD, with the schema from one of the sources. If nothing could convert objects to and
+// from it, the CRD stays unchanged and why is the reason.
 func keepVersion(ctx context.Context, object *unstructured.Unstructured, name string, sources ...*unstructured.Unstructured) (why string, err error) {
 	united := object.DeepCopy()
 	versions, _, err := unstructured.NestedSlice(united.Object, "spec", "versions")
@@ -173,7 +173,7 @@ func keepVersion(ctx context.Context, object *unstructured.Unstructured, name st
 	return "", nil
 }
 
-// versionEntry returns a copy of what the first of these definitions that has a version says about it, nil when none has.
+// versionEntry returns a copy of the entry for a version from the first of these CRDs that has it; nil when none has.
 func versionEntry(name string, definitions ...*unstructured.Unstructured) map[string]any {
 	for _, definition := range definitions {
 		if definition == nil {
@@ -195,8 +195,8 @@ func versionIndex(versions []any, name string) int {
 	})
 }
 
-// KeepServed makes the definitions of a version serve what operators in environments work with besides, and tells which
-// versions stay for whom. It refuses what would leave one of them without.
+// KeepServed makes the CRDs of a version serve the versions that operators in environments use in addition. It returns
+// which versions stay for which operator, and refuses if an operator would lose its version.
 func (g *Guard) KeepServed(ctx context.Context, catalog *records.Catalog, p *render.Payload, objects []*unstructured.Unstructured) ([]string, error) {
 	name, version := p.Solution.Metadata.Name, p.Solution.Spec.Version
 	operators, err := g.operators(ctx, catalog, name)
@@ -219,7 +219,7 @@ func (g *Guard) KeepServed(ctx context.Context, catalog *records.Catalog, p *ren
 			continue
 		}
 		refusals = append(refusals, fmt.Sprintf("%s has version %s, which needs %s: %s", f.Deployment, f.Version, Requirements(f.missing), strings.Join(f.reasons, "; ")))
-		way, err := g.wayOut(ctx, catalog, name, f.Deployment, definitions)
+		way, err := g.remedyFor(ctx, catalog, name, f.Deployment, definitions)
 		if err != nil {
 			return nil, err
 		}
@@ -249,8 +249,9 @@ func (g *Guard) KeepServed(ctx context.Context, catalog *records.Catalog, p *ren
 	return nil, g.incompatible(ctx, catalog, p, operators, refusal)
 }
 
-// between is a version with which all operators get along as they are, and whose own operator gets along with these definitions, or with
-// what they can serve besides: once it is active, and they have it, the definitions can follow. It is "" when there is none.
+// between returns an intermediate version: all present operators work with its CRDs, and its own operator works with
+// the CRDs in then, or with versions that these can serve in addition. Once it is active and deployed, the CRDs can be
+// replaced. It is "" when there is none.
 func (g *Guard) between(ctx context.Context, catalog *records.Catalog, target *render.Payload, operators []operator, then map[string]*unstructured.Unstructured) (string, error) {
 	steps := catalog.Of(target.Solution.Metadata.Name)
 	slices.Reverse(steps)
@@ -287,7 +288,7 @@ func (g *Guard) between(ctx context.Context, catalog *records.Catalog, target *r
 	return "", nil
 }
 
-// fitting tells whether definitions can serve what operators work with, and returns them as they do.
+// fitting reports whether CRDs can serve the versions that operators use, and returns them with these versions added.
 func (g *Guard) fitting(ctx context.Context, definitions map[string]*unstructured.Unstructured, operators []operator) (bool, map[string]*unstructured.Unstructured, error) {
 	united := map[string]*unstructured.Unstructured{}
 	for name, definition := range definitions {
@@ -297,9 +298,9 @@ func (g *Guard) fitting(ctx context.Context, definitions map[string]*unstructure
 	return !slices.ContainsFunc(fits, func(f fit) bool { return len(f.missing) > 0 }), united, err
 }
 
-// wayOut is what to do next about an operator that stands against definitions: to change it to a version that works with
-// what is served now and with them, best the active one; nothing when there is none.
-func (g *Guard) wayOut(ctx context.Context, catalog *records.Catalog, solution string, there records.Deployment, then map[string]*unstructured.Unstructured) (report.Remedy, error) {
+// remedyFor returns the next step for an operator that does not work with CRDs: a change to a version that works with
+// both the served CRDs and the new ones, preferably the active version; nothing when there is none.
+func (g *Guard) remedyFor(ctx context.Context, catalog *records.Catalog, solution string, there records.Deployment, then map[string]*unstructured.Unstructured) (report.Remedy, error) {
 	none := report.Remedy{}
 	active, err := g.Records.Active(ctx, solution)
 	if err != nil {
@@ -330,8 +331,8 @@ func (g *Guard) wayOut(ctx context.Context, catalog *records.Catalog, solution s
 	return none, nil
 }
 
-// Unneeded tells which versions the active one does not serve by itself and no operator works with any more, once
-// these namespaces have another version: activating again lets them go.
+// Unneeded reports versions of CRDs that the active version does not serve by itself and that no operator uses any more
+// once these namespaces have another version: the next activation removes them.
 func (g *Guard) Unneeded(ctx context.Context, catalog *records.Catalog, next *render.Payload, namespaces []metalk8s.Namespace) (notices []string, err error) {
 	active, err := g.Records.Active(ctx, next.Solution.Metadata.Name)
 	if err != nil {

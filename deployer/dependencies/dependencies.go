@@ -1,8 +1,10 @@
-// Package dependencies judges who needs whom: what a change of what is deployed would leave without a Solution that it needs.
+// Package dependencies checks which Solutions need which, and refuses changes that would leave a Solution without
+// another one that it needs.
 //
-// [Read] tells what is held in a cluster, [Check] refuses a change of that, such as [Put], [Activate] or [Empty], and says with
-// which command the way is free, and [InOrder] puts versions that become active into an order in which none has to wait for
-// another one; [First] tells which of them one waits for. But for Read, all of it is decided with values: a catalogue and holdings.
+// [Read] reads the present holdings of a cluster. [Check] refuses a change of them, such as [Put], [Activate] or
+// [Empty], and names the command to run first. [InOrder] sorts versions to activate so that none waits for a later one,
+// and [First] returns the versions that have to be ready before another one. Except for Read, all of it works on
+// values: a catalogue and holdings.
 package dependencies
 
 import (
@@ -35,16 +37,16 @@ type need struct {
 type unmet struct {
 	need
 	version string
-	have    []string // versions of what is needed that do not do
+	have    []string // deployed versions that do not satisfy the need
 }
 
-// AreThere tells whether anything that was imported needs anything.
-func AreThere(catalog *records.Catalog) bool {
+// AnyDeclared reports whether an imported version needs another Solution.
+func AnyDeclared(catalog *records.Catalog) bool {
 	return slices.ContainsFunc(catalog.Imports(), func(i schema.Import) bool { return len(i.DependsOn) > 0 })
 }
 
-// Check refuses a change of what is held that leaves a Solution without another one that it needs. What was missing before is no
-// reason to refuse anything.
+// Check refuses a change of holdings that leaves a Solution without another one that it needs. A need that was unmet
+// before is not a reason.
 func Check(catalog *records.Catalog, held Holdings, change func(Holdings)) error {
 	before, err := held.unmet(catalog)
 	if err != nil {
@@ -70,17 +72,17 @@ func Check(catalog *records.Catalog, held Holdings, change func(Holdings)) error
 type refusal struct {
 	catalog      *records.Catalog
 	held, wanted Holdings
-	before       map[need]*unmet // what was missing already
+	before       map[need]*unmet // the unmet needs before the change
 }
 
-// missingIn returns what would be missing and was not before.
+// missingIn returns the needs that are unmet and were met before.
 func (r *refusal) missingIn(h Holdings) (map[need]*unmet, error) {
 	after, err := h.unmet(r.catalog)
 	maps.DeleteFunc(after, func(n need, u *unmet) bool { return r.before[n] != nil && r.before[n].version == u.version })
 	return after, err
 }
 
-// breaks tells whether something would be missing that was not before.
+// breaks reports whether a need that was met before would be unmet.
 func (r *refusal) breaks(h Holdings) bool {
 	after, err := r.missingIn(h)
 	return err != nil || len(after) > 0
@@ -127,7 +129,8 @@ func (h Holdings) with(environment, solution, version string) Holdings {
 	return changed
 }
 
-// Read returns what is held: what our records say, and operators that are on none of them. What is only asked for is not held.
+// Read returns the present holdings: from our records, and operators that are on no record. A requested version is not
+// held.
 func Read(ctx context.Context, r *records.Records) (Holdings, error) {
 	environments, err := r.Documents.Environments(ctx)
 	if err != nil {
@@ -211,7 +214,7 @@ func anyIn(versions []string, text string) (bool, error) {
 	}), nil
 }
 
-// isNew tells whether it is the one that needs something that changes, and not what it needs.
+// isNew reports whether the change concerns the Solution with the need, and not the one that it needs.
 func (u *unmet) isNew(before, after Holdings) bool {
 	for there, version := range after {
 		if there.Environment == u.environment && there.Solution == u.solution && before[there] != version {
@@ -272,7 +275,7 @@ func (r *refusal) missing(u *unmet) error {
 	}
 }
 
-// needed refuses to take away, or to change, what others need.
+// needed refuses to remove or change Solutions that others need.
 func (r *refusal) needed(list []*unmet) error {
 	var lines []string
 	for _, u := range list {
@@ -350,8 +353,8 @@ func InOrder(c *records.Catalog, list []schema.SolutionAt, scope schema.Scope) [
 	return ordered
 }
 
-// First returns those of a list of versions that one of them needs, in a scope, and that do not need it in turn, even through others:
-// what can be ready before it.
+// First returns those of a list of versions that one of them needs, in a scope, and that do not need it in turn, even
+// through others: they can be ready before it.
 func First(c *records.Catalog, list []schema.SolutionAt, at schema.SolutionAt, scope schema.Scope) []schema.SolutionAt {
 	return slices.DeleteFunc(among(c, list, at, scope), func(needed schema.SolutionAt) bool {
 		seen := map[schema.SolutionAt]bool{}
@@ -379,7 +382,7 @@ func among(c *records.Catalog, list []schema.SolutionAt, at schema.SolutionAt, s
 	return needed
 }
 
-// Put is a change that puts a version into namespaces, or takes what is there away with "".
+// Put is a change that deploys a version in namespaces, or with "" removes the Solution from them.
 func Put(solution, version string, namespaces ...metalk8s.Namespace) func(Holdings) {
 	return func(h Holdings) {
 		for _, n := range namespaces {

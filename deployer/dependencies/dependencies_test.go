@@ -35,7 +35,7 @@ func dependent(lines ...string) *records.Catalog {
 	return c
 }
 
-// TestFirst: what is needed in turn, directly or through others, does not come first.
+// TestFirst: a needed Solution comes first, unless it needs the other one in turn, directly or indirectly.
 func TestFirst(t *testing.T) {
 	c := dependent("shop 1: base, dns in cluster", "base 1: disk", "disk 1", "dns 1", "a 1: b, base", "b 1: c", "c 1: a")
 	list := func(names string) (all []schema.SolutionAt) {
@@ -55,7 +55,7 @@ func TestFirst(t *testing.T) {
 		{"base", "shop base", schema.ScopeEnvironment, ""},
 		{"a", "a b c base", schema.ScopeEnvironment, "base"},
 		{"b", "a b c", schema.ScopeEnvironment, ""},
-		{"a", "a b", schema.ScopeEnvironment, "b"}, // what closes the circle is not in the list
+		{"a", "a b", schema.ScopeEnvironment, "b"}, // the rest of the circle is not in the list
 	} {
 		t.Run(test.of+" among "+test.among, func(t *testing.T) {
 			if got := First(c, list(test.among), list(test.of)[0], test.scope); !slices.Equal(got, list(test.want)) {

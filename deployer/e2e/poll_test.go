@@ -104,7 +104,7 @@ func describePod(pod *corev1.Pod) string {
 		if pod.DeletionGracePeriodSeconds != nil {
 			grace = time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
 		}
-		text += ", told to end at " + at.Add(-grace).UTC().Format(time.TimeOnly)
+		text += ", asked to stop at " + at.Add(-grace).UTC().Format(time.TimeOnly)
 	}
 	return text + ")"
 }

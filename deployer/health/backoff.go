@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// BackingOff returns the pods of a Deployment, StatefulSet or DaemonSet whose node waits, up to five minutes, before it tries
-// to pull an image again, and in which nothing runs: a pod in their place pulls at once. What cannot be read is left out.
+// BackingOff returns the pods of a Deployment, StatefulSet or DaemonSet in which nothing runs, and whose node waits, up
+// to five minutes, before it pulls an image again: a new pod pulls at once. Unreadable pods are left out.
 func BackingOff(ctx context.Context, r Reader, owner *unstructured.Unstructured) []*unstructured.Unstructured {
 	e := explainer{ctx: ctx, reader: r}
 	switch owner.GroupVersionKind().GroupKind() {

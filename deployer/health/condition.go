@@ -12,8 +12,8 @@ import (
 // needs, and over in well under a second.
 const maxCost = 1_000_000
 
-// Condition is what somebody asks of an object, beside [Of], before it counts as ready: an expression in the Common
-// Expression Language over the variable object. It may be used by several goroutines.
+// Condition is an additional requirement, beside [Of], before an object counts as ready: an expression in the Common
+// Expression Language over the variable object. It is safe for concurrent use.
 type Condition struct {
 	text    string
 	program cel.Program
@@ -39,8 +39,8 @@ func NewCondition(expression string) (*Condition, error) {
 	return &Condition{expression, program}, nil
 }
 
-// Of judges an object by the condition alone. What cannot be evaluated is not ready yet: a field may be missing because
-// nobody has written the status so far.
+// Of evaluates the condition alone. An object for which it cannot be evaluated is not ready yet: its status may lack a
+// field because its controller has not written one so far.
 func (c *Condition) Of(ctx context.Context, object *unstructured.Unstructured) Status {
 	result, _, err := c.program.ContextEval(ctx, map[string]any{"object": object.Object})
 	if err != nil {

@@ -25,7 +25,7 @@ type Reader interface {
 }
 
 const (
-	// maxReasons bounds what Explain returns, maxLength one line of it: nobody reads more while waiting.
+	// maxReasons bounds the result of Explain, maxLength one line of it, in bytes.
 	maxReasons, maxLength = 10, 600
 	// maxPods bounds the pods that are looked at, and maxEvents the events of each.
 	maxPods, maxEvents = 20, 100
@@ -37,8 +37,8 @@ var (
 	replicaSetKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
 )
 
-// Explain tells why an object is not ready: one sentence for each thing that is in the way, the gravest first, at most
-// ten. It reads what belongs to the object; what cannot be read, because the user may not, is left out.
+// Explain returns the reasons why an object is not ready: a sentence for each, the gravest first, at most ten. It reads
+// the objects that belong to it, except those that the user is not allowed to read.
 func Explain(ctx context.Context, r Reader, object *unstructured.Unstructured) []string {
 	e := explainer{ctx: ctx, reader: r}
 	now := Of(object)

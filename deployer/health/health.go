@@ -1,10 +1,10 @@
-// Package health judges whether an object in a cluster is ready, and tells why it is not in words that a person
-// understands, down to the container that does not start.
+// Package health decides whether an object in a cluster is ready, and explains in plain words why it is not, down to
+// the container that does not start.
 //
-// [Of] looks at one object and nothing else. [Explain] follows an object to its pods and their events, through a [Reader];
-// it needs to get and list, no logs and no other right. Both know the kinds of Kubernetes; an object of any other kind is
-// judged by the conditions in its status, and one without conditions is ready as soon as it is there. A
-// [Condition] is what the author of an object asks of it beside that.
+// [Of] needs the object alone. [Explain] follows it to its pods and their events through a [Reader]; it needs
+// permission to get and list, and reads no logs. Both know the kinds of Kubernetes. An object of any other kind is
+// judged by the conditions in its status; without conditions it is ready as soon as it exists. A [Condition] adds a
+// requirement of the object's author.
 package health
 
 import (
@@ -25,7 +25,7 @@ type Status struct {
 	Ready   bool
 	Failed  bool   // waiting will not help
 	Reason  string // one word, for programs
-	Message string // what is missing, as the end of a sentence that begins with the object; "" when ready
+	Message string // what it lacks, as the end of a sentence that begins with the object; "" when ready
 }
 
 var ready = Status{Ready: true, Reason: "Ready"}
@@ -71,7 +71,7 @@ func Of(object *unstructured.Unstructured) Status {
 	return s
 }
 
-// notReady counts the pods of a workload that are not ready: with the strategy OnDelete nothing else is said about them.
+// notReady counts the pods of a workload that are not ready. With the strategy OnDelete the status has nothing else.
 func notReady(object *unstructured.Unstructured) string {
 	count := func(path ...string) int64 {
 		n, _, _ := unstructured.NestedInt64(object.Object, path...)
@@ -105,13 +105,13 @@ func available(object *unstructured.Unstructured) Status {
 func deleting(object *unstructured.Unstructured) Status {
 	s := Status{Reason: "Terminating", Message: "is being deleted"}
 	if finalizers := object.GetFinalizers(); len(finalizers) > 0 {
-		s.Message += "; it waits for whoever serves its finalizer " + strings.Join(finalizers, ", ")
+		s.Message += "; it waits for its finalizer " + strings.Join(finalizers, ", ")
 	}
 	return s
 }
 
 func pod(object *unstructured.Unstructured) Status {
-	now, _, _ := unstructured.NestedString(object.Object, "status", "phase") // one of another type is no phase
+	now, _, _ := unstructured.NestedString(object.Object, "status", "phase") // ignores a value that is not a string
 	switch now {
 	case "Succeeded":
 		return ready
@@ -127,7 +127,7 @@ func pod(object *unstructured.Unstructured) Status {
 	}
 }
 
-// job waits for the end of a Job: what it does, others may need.
+// job is ready when the Job is complete, because others may need its result.
 func job(object *unstructured.Unstructured) Status {
 	c := conditions(object)
 	suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend")
@@ -190,7 +190,7 @@ func phase(good ...string) func(*unstructured.Unstructured) Status {
 	}
 }
 
-// byCondition returns the judgement of a kind that always has a condition once somebody has looked at the object.
+// byCondition judges a kind whose controller always writes a condition.
 func byCondition(name string) func(*unstructured.Unstructured) Status {
 	return func(object *unstructured.Unstructured) Status {
 		c := conditions(object)[name]
@@ -203,7 +203,7 @@ func byCondition(name string) func(*unstructured.Unstructured) Status {
 
 type condition struct{ status, reason, message string }
 
-// conditions returns the conditions in an object's status by their type; what is not one is left out.
+// conditions returns the conditions in an object's status by type, without invalid ones.
 func conditions(object *unstructured.Unstructured) map[string]condition {
 	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	found := map[string]condition{}

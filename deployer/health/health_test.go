@@ -26,11 +26,11 @@ import (
 
 var update = flag.Bool("update", false, "write the expected output")
 
-// objects is a cluster that holds what a file of testdata says. What is not real here is only the transport: the tests
-// in deployer/e2e/health read from an API server.
+// objects is a cluster with the objects of a file of testdata. Only the transport is a fake: the tests in
+// deployer/e2e/health read from an API server.
 type objects struct {
 	list      []*unstructured.Unstructured
-	forbidden string // kind that may not be read
+	forbidden string // kind that the user is not allowed to read
 }
 
 var errForbidden = errors.New("forbidden")
@@ -89,8 +89,8 @@ func parse(t *testing.T, data []byte) []*unstructured.Unstructured {
 	return parsed
 }
 
-// TestObjects judges and explains the first object of each file object.yaml in testdata; cluster.yaml is what else there
-// is. "forbidden: KIND" in the comment at the top takes the right away to read a kind.
+// TestObjects judges and explains the first object of each object.yaml in testdata; cluster.yaml has the other objects.
+// "forbidden: KIND" in the comment at the top removes the permission to read a kind.
 func TestObjects(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {

@@ -17,7 +17,7 @@ import (
 type Obstacle struct {
 	Object  string // "APIService v1beta1.metrics.k8s.io"
 	Problem string // the end of a sentence that begins with the object
-	Remedy  string // what to do, with the command
+	Remedy  string // the remedy, with the command
 }
 
 func (o Obstacle) String() string { return o.Object + " " + o.Problem + ": " + o.Remedy }
@@ -34,8 +34,8 @@ var (
 	}
 )
 
-// DeadAPIs are the APIs whose server does not answer. While there is one, no namespace is ever deleted completely, as the
-// cluster cannot know what is in it.
+// DeadAPIs are the aggregated APIs whose server does not answer. While there is one, no namespace is ever deleted
+// completely, as the cluster cannot list its contents.
 func DeadAPIs(ctx context.Context, r Reader) ([]Obstacle, error) {
 	var found []Obstacle
 	for object, err := range r.List(ctx, apiServiceKind, "", metav1.ListOptions{}) {
@@ -49,14 +49,14 @@ func DeadAPIs(ctx context.Context, r Reader) ([]Obstacle, error) {
 		found = append(found, Obstacle{
 			Object:  "APIService " + object.GetName(),
 			Problem: "does not work: " + report.OneLine(status.Message, maxLength),
-			Remedy:  "repair what serves it; if nobody needs it any more, kubectl delete apiservice " + object.GetName(),
+			Remedy:  "repair the server behind it; if it is not needed any more, kubectl delete apiservice " + object.GetName(),
 		})
 	}
 	return found, nil
 }
 
-// DeadWebhooks are the admission webhooks that must be asked, and whose Service is gone or has no pod that is ready. What
-// they are to judge can be neither made nor changed nor deleted. A webhook outside of the cluster is not judged.
+// DeadWebhooks are the required admission webhooks whose Service is missing or has no ready pod. Objects that match
+// them cannot be created, changed or deleted. A webhook outside of the cluster is not checked.
 func DeadWebhooks(ctx context.Context, r Reader) ([]Obstacle, error) {
 	hooks, err := deadWebhooks(ctx, r)
 	var found []Obstacle
@@ -66,7 +66,7 @@ func DeadWebhooks(ctx context.Context, r Reader) ([]Obstacle, error) {
 	return found, err
 }
 
-// deadWebhook is a webhook that does not answer, and what it is asked about.
+// deadWebhook is a webhook that does not answer, with its rules.
 type deadWebhook struct {
 	Obstacle
 	name  string
@@ -106,14 +106,14 @@ func (w *Webhooks) deadAdmission(ctx context.Context, object *unstructured.Unstr
 		found = append(found, deadWebhook{name: name, rules: rules, Obstacle: Obstacle{
 			Object:  object.GetKind() + " " + object.GetName(),
 			Problem: fmt.Sprintf("asks webhook %s, which does not answer: %s", name, problem),
-			Remedy: fmt.Sprintf("repair what serves it; if nobody needs it any more, kubectl delete %s %s",
+			Remedy: fmt.Sprintf("repair the server behind it; if it is not needed any more, kubectl delete %s %s",
 				strings.ToLower(object.GetKind()), object.GetName()),
 		}})
 	}
 	return found
 }
 
-// concerns tells whether the webhook is asked before an object is changed or deleted.
+// concerns reports whether the API server calls the webhook when an object of the resource is changed or deleted.
 func (w deadWebhook) concerns(resource schema.GroupResource) bool {
 	return slices.ContainsFunc(w.rules, func(rule any) bool {
 		fields, _ := rule.(map[string]any)
@@ -157,8 +157,8 @@ type Webhooks struct {
 	known  map[string]string
 }
 
-// Dead are the webhooks that an object makes the API server ask, a definition to convert or a configuration to admit, and that do not
-// answer. Of what the user may not see, and of a webhook outside of the cluster, nothing is claimed.
+// Dead returns the webhooks that do not answer and that an object makes the API server call: for conversion by a CRD,
+// or for admission. It ignores webhooks outside of the cluster, and those that the user is not allowed to check.
 func (w *Webhooks) Dead(ctx context.Context, object *unstructured.Unstructured) []Obstacle {
 	kind := object.GroupVersionKind().GroupKind()
 	if kind == definitionKind.GroupKind() {
@@ -177,8 +177,8 @@ func (w *Webhooks) Dead(ctx context.Context, object *unstructured.Unstructured) 
 	return found
 }
 
-// problem tells why the Service that is named at a place of an object does not serve; "" when it does, when none is named,
-// and when that cannot be found out.
+// problem explains why the Service at a path of an object does not serve. It is "" when it does, when the path names
+// none, and when this cannot be checked.
 func (w *Webhooks) problem(ctx context.Context, object map[string]any, path ...string) string {
 	service, _, _ := unstructured.NestedMap(object, path...)
 	namespace, _ := service["namespace"].(string)
@@ -216,7 +216,7 @@ func (w *Webhooks) judge(ctx context.Context, namespace, name string) string {
 	return fmt.Sprintf("no pod behind Service %s/%s is ready", namespace, name)
 }
 
-// hasReady tells whether an EndpointSlice has an endpoint that takes connections.
+// hasReady reports whether an EndpointSlice has an endpoint that accepts connections.
 func hasReady(slice *unstructured.Unstructured) bool {
 	endpoints, _, _ := unstructured.NestedSlice(slice.Object, "endpoints")
 	return slices.ContainsFunc(endpoints, func(endpoint any) bool {

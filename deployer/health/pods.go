@@ -21,8 +21,7 @@ type problem struct {
 	grave bool // it does not pass by itself
 }
 
-// explainPods adds what is wrong with pods: problems that do not pass by themselves first, each once, with the pods that
-// have it.
+// explainPods adds the problems of pods: those that do not pass by themselves first, each once, with its pods.
 func (e *explainer) explainPods(pods []*unstructured.Unstructured) {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *unstructured.Unstructured) bool { return Of(pod).Ready && !restarted(pod) })
 	slices.SortFunc(pods, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
@@ -100,7 +99,7 @@ func (e *explainer) problems(object *unstructured.Unstructured) []problem {
 	return found
 }
 
-// unscheduled tells why no node runs the pod.
+// unscheduled explains why no node runs the pod.
 func unscheduled(pod *corev1.Pod) (problem, bool) {
 	if pod.Spec.NodeName != "" {
 		return problem{}, false
@@ -110,7 +109,7 @@ func unscheduled(pod *corev1.Pod) (problem, bool) {
 			if c.Reason == corev1.PodReasonSchedulingGated {
 				return problem{text: "must not be scheduled yet: a scheduling gate holds it", grave: true}, true
 			}
-			message, _, _ := strings.Cut(c.Message, ". ") // what follows is about how other pods could make room
+			message, _, _ := strings.Cut(c.Message, ". ") // the rest is about how other pods could make room
 			return problem{text: "no node can take it: " + strings.TrimSuffix(message, "."), grave: true}, true
 		}
 	}
@@ -179,7 +178,7 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	case t.ExitCode == 139:
 		text += ", segmentation fault"
 	case t.ExitCode == 143:
-		text += ", told to end"
+		text += ", asked to stop"
 	}
 	if t.Message != "" {
 		text += ": " + runtimeWords(lastWords(t.Message))
@@ -199,8 +198,8 @@ func lastWords(message string) string {
 	return strings.Join(lines[max(0, len(lines)-few):], "\n")
 }
 
-// wrapping matches what the kubelet and containerd put around the words of the registry and of the container runtime. It
-// is large, and few commands need it.
+// wrapping matches the text that the kubelet and containerd add around errors of the registry and of the container
+// runtime. The expression is large, and few commands need it.
 var wrapping = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(strings.Join([]string{
 		`^Back-off pulling image "[^"]*"(: )?`,
@@ -221,10 +220,10 @@ var wrapping = sync.OnceValue(func() *regexp.Regexp {
 	}, "|"))
 })
 
-// quotedReference matches the name of the image before what is said about it.
+// quotedReference matches the name of the image before the message about it.
 var quotedReference = lazyregexp.New(`^(?:\S+/)+\S+?(?::\S+)?(?:@sha256:[0-9a-f]+)?: `)
 
-// runtimeWords strips what layers of software have put around the words of whoever knows what is wrong.
+// runtimeWords strips the text that each layer of software has put around the original error.
 func runtimeWords(text string) string {
 	for {
 		stripped := wrapping().ReplaceAllString(text, "")
@@ -235,10 +234,10 @@ func runtimeWords(text string) string {
 	}
 }
 
-// imageProblem tells why an image does not come, in the words of the registry if they are known.
+// imageProblem explains why an image is not pulled, in the words of the registry if they are known.
 func imageProblem(c corev1.ContainerStatus, waiting *corev1.ContainerStateWaiting, events []event) string {
 	if waiting.Reason == "InvalidImageName" {
-		return fmt.Sprintf("%q is no name of an image", c.Image)
+		return fmt.Sprintf("%q is not a valid image reference", c.Image)
 	}
 	if waiting.Reason == "ErrImageNeverPull" {
 		return fmt.Sprintf("image %s is not on the node, and its imagePullPolicy is Never", c.Image)
@@ -256,7 +255,7 @@ func imageProblem(c corev1.ContainerStatus, waiting *corev1.ContainerStateWaitin
 	return fmt.Sprintf("image %s cannot be pulled: %s", c.Image, cmp.Or(said, "the node does not say why"))
 }
 
-// probeProblem tells why a running container is not ready.
+// probeProblem explains why a running container is not ready.
 func probeProblem(c corev1.ContainerStatus, events []event) string {
 	which := "Readiness probe"
 	if c.Started != nil && !*c.Started {

@@ -32,11 +32,11 @@ type Age func(time.Time) time.Duration
 type Unsteady struct {
 	Wait    time.Duration // how much longer they have to run; 0 when all are steady
 	Which   string        // the same for as long as it is about the same starts of the same containers
-	Reasons []string      // what has ended before, one sentence for each
+	Reasons []string      // earlier terminations, one sentence for each
 }
 
-// LooksUnsteady looks at the containers of a Deployment, StatefulSet, DaemonSet or ReplicaSet. Of any other object, and where
-// the user may not see pods, it finds nothing.
+// LooksUnsteady reports containers that restart, of a Deployment, StatefulSet, DaemonSet or ReplicaSet. For any other
+// object, or without permission to list pods, it reports nothing.
 func LooksUnsteady(ctx context.Context, r Reader, workload *unstructured.Unstructured, age Age) Unsteady {
 	var found Unsteady
 	e := explainer{ctx: ctx, reader: r}
@@ -80,7 +80,8 @@ func Crashes(object *unstructured.Unstructured, age Age) string {
 	return ""
 }
 
-// hasEnded tells whether a container of a pod does not run, or has ended before. Of most pods that is all there is to know.
+// hasEnded reports whether a container of a pod is not running, or has terminated before. Most pods need no further
+// check.
 func hasEnded(pod *unstructured.Unstructured) bool {
 	status, _ := pod.Object["status"].(map[string]any)
 	for _, list := range []string{"initContainerStatuses", "containerStatuses"} {
@@ -117,15 +118,15 @@ func unsteady(pod *corev1.Pod, c corev1.ContainerStatus, age Age) (wait time.Dur
 	}
 }
 
-// isProbed tells whether a container is ready only when it has answered somebody.
+// isProbed reports whether a container has a readiness probe.
 func isProbed(pod *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool {
 		return c.Name == name && (c.ReadinessProbe != nil || c.StartupProbe != nil)
 	})
 }
 
-// left is how much longer a container has to run of a time. One that has started long from now has started before a clock was set,
-// and nobody knows when that was: to wait until then may take hours.
+// left returns how much longer a container has to run to reach an age. A start in the distant future means that the
+// clock was set since, so the true start is unknown, and waiting until then could take hours: left is then 0.
 func left(of, age time.Duration) time.Duration {
 	const apart = 2 * time.Minute
 	if age < -apart {

@@ -89,7 +89,7 @@ func TestWorkloadOf(t *testing.T) {
 	}
 }
 
-// TestOnDelete has workloads whose pods change only when somebody deletes them: they have to run all the same.
+// TestOnDelete: workloads whose pods are replaced only after a manual deletion still need running pods.
 func TestOnDelete(t *testing.T) {
 	const head = "apiVersion: apps/v1\nmetadata: {name: web, generation: 1}\n"
 	for text, ready := range map[string]bool{

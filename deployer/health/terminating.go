@@ -53,7 +53,7 @@ func (e *explainer) explainEnding(pods []*unstructured.Unstructured) {
 func (e *explainer) explainNamespace(namespace *unstructured.Unstructured) {
 	now := conditions(namespace)
 	if now["NamespaceDeletionDiscoveryFailure"].status == "True" {
-		dead, _ := DeadAPIs(e.ctx, e.reader) // who may not read them reads the condition
+		dead, _ := DeadAPIs(e.ctx, e.reader) // without permission, the condition has to suffice
 		for _, api := range dead {
 			e.add(api.String())
 		}
@@ -68,11 +68,11 @@ func (e *explainer) explainNamespace(namespace *unstructured.Unstructured) {
 	e.addConditions(namespace, "NamespaceContentRemaining", "NamespaceFinalizersRemaining")
 }
 
-// explainFailure tells why the cluster cannot delete, or even list, what is in a namespace: it says which webhook it has
-// asked in vain.
+// explainFailure explains why the cluster cannot delete, or even list, the contents of a namespace: it names the
+// webhook that does not answer.
 func (e *explainer) explainFailure(message string) {
 	if strings.Contains(message, "conversion webhook") {
-		dead, _ := DeadConversions(e.ctx, e.reader) // who may not read them reads the message
+		dead, _ := DeadConversions(e.ctx, e.reader) // without permission, the message has to suffice
 		for _, conversion := range dead {
 			e.add(conversion.String())
 		}
@@ -85,11 +85,11 @@ func (e *explainer) explainFailure(message string) {
 	}
 }
 
-// remainder matches what the cluster says is left of one resource: "clocks.example.com has 2 resource instances", and
-// "pods. has 1 resource instances" for one of the core group.
+// remainder matches the remaining objects of a resource in a condition: "clocks.example.com has 2 resource instances",
+// and "pods. has 1 resource instances" for one of the core group.
 var remainder = lazyregexp.New(`([a-z0-9-]+)\.([a-z0-9.-]*) has \d+ resource instances`)
 
-// remainingIn reads which resources the cluster says are left in a namespace.
+// remainingIn parses the resources that a condition of a namespace lists as remaining.
 func remainingIn(c condition) []schema.GroupResource {
 	var remaining []schema.GroupResource
 	if c.status == "True" {
@@ -100,7 +100,7 @@ func remainingIn(c condition) []schema.GroupResource {
 	return remaining
 }
 
-// ordinaryKinds are those of Kubernetes on which finalizers are found.
+// ordinaryKinds are the kinds of Kubernetes that often have finalizers.
 var ordinaryKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "ConfigMap"},
 	{Version: "v1", Kind: "PersistentVolumeClaim"},
@@ -187,7 +187,7 @@ func (e *explainer) explainHeld(kind schema.GroupVersionKind, namespace string) 
 	}
 }
 
-// explainNode tells on which node a pod has to end that nothing else holds.
+// explainNode names the node on which a pod without finalizers has to terminate.
 func (e *explainer) explainNode(object *unstructured.Unstructured) {
 	node, _, _ := unstructured.NestedString(object.Object, "spec", "nodeName")
 	if object.GroupVersionKind() == podKind && node != "" && len(object.GetFinalizers()) == 0 {
@@ -195,12 +195,12 @@ func (e *explainer) explainNode(object *unstructured.Unstructured) {
 	}
 }
 
-// explainWebhooks names the webhooks that keep an object from being changed, and so from being given up by whoever holds it.
+// explainWebhooks names the webhooks that block every change of an object, and so the removal of its finalizers.
 func (e *explainer) explainWebhooks(object *unstructured.Unstructured) {
 	if len(object.GetFinalizers()) == 0 {
 		return
 	}
-	dead, _ := deadWebhooks(e.ctx, e.reader) // who may not read them cannot be told
+	dead, _ := deadWebhooks(e.ctx, e.reader) // without permission, they remain unknown
 	for _, webhook := range dead {
 		if webhook.concerns(resourceOf(object.GroupVersionKind())) {
 			e.add(webhook.String())
@@ -233,7 +233,7 @@ func IsOfKubernetes(finalizer string) bool {
 	}
 }
 
-// holder describes the condition under which a finalizer is removed; "" when that is said elsewhere.
+// holder describes the condition under which a finalizer is removed; "" when another reason covers it.
 func (e *explainer) holder(object *unstructured.Unstructured, finalizer string) string {
 	switch {
 	case finalizer == "kubernetes.io/pvc-protection":
@@ -249,9 +249,9 @@ func (e *explainer) holder(object *unstructured.Unstructured, finalizer string) 
 		return operator
 	}
 	if manager := e.manager(object, finalizer); manager != "" {
-		return fmt.Sprintf("%q has set it, and whoever did so has to remove it; does it still run?", manager)
+		return fmt.Sprintf("field manager %q has set it and has to remove it; is it still running?", manager)
 	}
-	return "whoever has set it has to remove it; does it still run?"
+	return "the controller that has set it has to remove it; is it still running?"
 }
 
 // users names the pods that use a volume claim.

@@ -1,7 +1,8 @@
-// Package helm reads what Helm has written into a cluster about its releases: the Secrets in which it keeps them by default.
+// Package helm reads the releases of Helm in a cluster from the Secrets in which Helm stores them by default.
 //
-// Start with [List], which tells from the metadata of Secrets which revisions of a release there are, and give the Secret of one of them
-// to [Read]. Whoever may write Secrets in the namespace may have written these: what they say is bounded, and nothing but a claim.
+// Start with [List], which reads the revisions of a release from the metadata of Secrets, and pass the Secret of a
+// revision to [Read]. Any user with permission to write Secrets in the namespace can forge them: the content is
+// bounded, and not trusted.
 //
 // Package helm reads no cluster and changes nothing. The format is that of Helm 3 and 4:
 // https://helm.sh/docs/topics/advanced/#storage-backends.
@@ -31,7 +32,8 @@ import (
 // FieldManager is the name under which Helm writes objects.
 const FieldManager = "helm"
 
-// StatusDeployed is the status of the revision that is in the cluster. What is under way has one that begins with StatusPending.
+// StatusDeployed is the status of the revision in the cluster. That of an operation in progress begins with
+// StatusPending.
 const (
 	StatusDeployed = "deployed"
 	StatusPending  = "pending-"
@@ -46,7 +48,7 @@ const (
 
 var releaseName = lazyregexp.New(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
-// CheckName refuses what is no name of a release.
+// CheckName refuses an invalid name of a release.
 func CheckName(name string) error {
 	if len(name) > 53 || !releaseName.MatchString(name) {
 		return report.Errorf(report.Usage, "%q is not the name of a Helm release", name)
@@ -57,7 +59,7 @@ func CheckName(name string) error {
 // Selector finds the Secrets of a release by their labels.
 func Selector(name string) string { return "owner=helm,name=" + name }
 
-// Revision is what the metadata of a Secret tells.
+// Revision is the metadata of a Secret of a release.
 type Revision struct {
 	Number int
 	Status string // as "deployed", "superseded", "failed", "pending-upgrade"
@@ -119,7 +121,7 @@ func read(secret *unstructured.Unstructured) (*Release, error) {
 	return r, err
 }
 
-// unpack undoes what Kubernetes and Helm do to the JSON of a release: base64, base64 again, and gzip, without which Helm 2 wrote it.
+// unpack decodes the JSON of a release: base64 of Kubernetes, base64 of Helm, and gzip, which Helm 2 did not use.
 func unpack(text string) ([]byte, error) {
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err == nil {
@@ -174,14 +176,15 @@ func parse(data []byte) (*Release, error) {
 	return r, nil
 }
 
-// head is what names an object, or the objects of a list.
+// head has the fields that identify an object, or the objects of a list.
 type head struct {
 	APIVersion, Kind string
 	Metadata         struct{ Name, Namespace string }
 	Items            []head
 }
 
-// objects are those of a manifest. What has no namespace is in that of the release, or in none.
+// objects lists the objects of a manifest. An object without a namespace is in that of the release, or is
+// cluster-scoped.
 func (r *Release) objects(what, manifest string) (refs []schema.ObjectRef, err error) {
 	if err := schema.CheckYAML(what, []byte(manifest)); err != nil {
 		return nil, err
@@ -210,8 +213,8 @@ func (r *Release) objects(what, manifest string) (refs []schema.ObjectRef, err e
 	return refs, nil
 }
 
-// Same tells whether an object of a release is one that is wanted, in whatever version of its API: of what has no namespace the manifest
-// does not tell.
+// Same reports whether an object of a release is the wanted one, in any version of its API. The manifest does not show
+// whether an object without a namespace is cluster-scoped.
 func Same(listed, wanted schema.ObjectRef) bool {
 	return group(listed) == group(wanted) && listed.Kind == wanted.Kind && listed.Name == wanted.Name &&
 		(wanted.Namespace == "" || listed.Namespace == wanted.Namespace)

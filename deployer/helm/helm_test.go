@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// pack is what Helm makes of a release.
+// pack encodes a release as Helm does.
 func pack(release []byte) string {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -30,7 +30,7 @@ func pack(release []byte) string {
 	return base64.StdEncoding.EncodeToString(packed.Bytes())
 }
 
-// secret is a Secret as Helm writes it, with what is given in place of the release.
+// secret is a Secret as Helm writes it, with packed as its release.
 func secret(name, packed string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
@@ -105,7 +105,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestRefused: what is no release, or another one than it is called, is refused and does not take much.
+// TestRefused: data that is not a release, or has another name, is refused with bounded memory.
 func TestRefused(t *testing.T) {
 	good := pack(fmt.Appendf(nil, release, ""))
 	other := secret("sh.helm.release.v1.db.v3", good)

@@ -25,7 +25,7 @@ type ActiveVerbs interface {
 	Deactivate(ctx context.Context, o deployer.DeactivateOptions) (*schema.Operation, error)
 }
 
-// Activate makes an imported version the active one. Who asks for the latest has the configuration say so.
+// Activate makes an imported version the active one. With "latest", the configuration requests it as well.
 func (a Active) Activate(ctx context.Context, o deployer.ActivateOptions) (*schema.Operation, error) {
 	work := func() (*schema.Operation, error) { return a.Verbs.Activate(ctx, o) }
 	return a.around(ctx, o.DryRun, work, func(active map[string]string, done *schema.Operation) {

@@ -29,7 +29,7 @@ func (f *fakeActive) Deactivate(_ context.Context, o deployer.DeactivateOptions)
 	return &schema.Operation{Solution: o.Solution}, f.err
 }
 
-// TestActive: the configuration says what the cluster has made active, and nothing else is ever done to it.
+// TestActive: the configuration records the active version of the cluster, and nothing else in it changes.
 func TestActive(t *testing.T) {
 	const head = "apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: SolutionsConfiguration\narchives: []\n"
 	activate := func(version string, dry bool) func(Active) (*schema.Operation, error) {
@@ -44,7 +44,7 @@ func TestActive(t *testing.T) {
 	}
 	refused := report.Errorf(report.Refused, "no")
 	for _, test := range []struct {
-		name, file string // "" is no file
+		name, file string // "" means no file
 		verb       func(Active) (*schema.Operation, error)
 		cluster    error
 		active     string // of demo afterwards
@@ -90,7 +90,7 @@ func TestActive(t *testing.T) {
 	}
 }
 
-// TestStoredArchives: what cannot be read is told and left out.
+// TestStoredArchives: unreadable archives are reported and left out.
 func TestStoredArchives(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.do(w.archive("1.0.0"), w.archive("2.0.0")); err != nil {

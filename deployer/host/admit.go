@@ -28,7 +28,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
-// admission decides which archives may be imported, and remembers what was.
+// admission decides which archives may be imported, and records the imported ones.
 type admission struct {
 	*Host
 	options ImportOptions
@@ -55,10 +55,10 @@ type admitted struct {
 	file     *sign.File
 	theirs   bool // it is not to be closed
 	source   store.Source
-	verdict  *sign.Verdict // nil where nobody was asked
+	verdict  *sign.Verdict // nil where no signature was checked
 	findings []report.Finding
 	payload  *render.Payload
-	powers   *schema.Powers // what it can do to a cluster
+	powers   *schema.Powers // its powers in a cluster
 	nginx    []byte         // nil: the archive has no such file
 	names    []string
 }
@@ -132,7 +132,7 @@ func (c *admitted) take(f *sign.File, err error) error {
 	return err
 }
 
-// admit fails for an archive that may not be imported. What was found out until then is in c.
+// admit fails for an archive that must not be imported. c keeps the results up to the failure.
 func (d *admission) admit(ctx context.Context, c *admitted) error {
 	reader, err := d.verify(ctx, c)
 	if err == nil {
@@ -145,7 +145,7 @@ func (d *admission) admit(ctx context.Context, c *admitted) error {
 		err = d.judgePowers(ctx, c)
 	}
 	if reader != nil && err != nil {
-		// What was not there to be read looks like a fault of the vendor.
+		// An unreadable file would otherwise look like a fault of the vendor.
 		err = cmp.Or(unreadable(reader, c.name), err)
 	}
 	return err
@@ -188,7 +188,7 @@ func (d *admission) judge(ctx context.Context, c *admitted) (*chunk.Reader, erro
 	verdict, reader, err := sign.Verify(ctx, c.file, c.file.Size, bundles, o)
 	c.verdict = verdict
 	if report.CodeOf(err) == report.Downgrade && d.has(*verdict.Solution, verdict.Archive.SHA256) {
-		o.AllowDowngrade = true // nothing becomes older by what is there already
+		o.AllowDowngrade = true // archives of the store do not make anything older
 		verdict, reader, err = sign.Verify(ctx, c.file, c.file.Size, bundles, o)
 		c.verdict = verdict
 	}
@@ -217,7 +217,7 @@ func signersOf(v *sign.Verdict) []string {
 	return names
 }
 
-// checkVerified reads every byte through the verified reader: what is stored is what was examined.
+// checkVerified reads every byte through the verified reader, so that the stored bytes are the examined ones.
 func checkVerified(r io.ReaderAt, size int64) error { return sign.CheckStructure(r, r, size) }
 
 // bundles are found beside the name that was given or beside the file that it leads to.
@@ -232,8 +232,8 @@ func (d *admission) bundles(c *admitted) ([]sign.NamedBundle, error) {
 	return sign.FindBundles(c.source.Path)
 }
 
-// sum takes the digests from the archive itself, which nobody vouches for. What was revoked stays refused, and so is
-// what pretends to be another archive that was imported before.
+// sum computes the digests of an unsigned archive. A revoked archive is still refused, and so is one with the name of
+// another imported archive.
 func (d *admission) sum(ctx context.Context, c *admitted) (*chunk.Reader, error) {
 	sums, err := chunk.Sum(ctx, c.file, c.file.Size, report.Discard)
 	if err != nil {
@@ -256,7 +256,7 @@ func (d *admission) sum(ctx context.Context, c *admitted) (*chunk.Reader, error)
 	return reader, d.checkHistory(c)
 }
 
-// has tells whether exactly this archive is in the store.
+// has reports whether exactly this archive is in the store.
 func (d *admission) has(solution bundle.Solution, digest string) bool {
 	e, err := d.Store.Find(solution.Name, solution.Version)
 	return err == nil && e.SHA256 == digest
@@ -282,7 +282,7 @@ func notAtImport() []string {
 // neverDeployed are rules for the developer whose errors end each deployment of the archive.
 var neverDeployed = []string{"SOL311", "SOL411", "SOL419"}
 
-// lint judges the archive by the rules that matter to whoever imports it.
+// lint checks the archive by the rules that matter for an import.
 func (d *admission) lint(ctx context.Context, c *admitted, r *chunk.Reader) error {
 	opened, err := target.OpenISO(r, r.Size())
 	if err != nil {
@@ -349,7 +349,7 @@ func (d *admission) checkMaximum(c *admitted) error {
 		WithHint("if the Solution may have it, add to maximum of the rule: %s", strings.Join(names, ", "))
 }
 
-// read takes out of the archive what the cluster has to know, and what nginx has to.
+// read reads the parts of the archive for the cluster's records and for nginx.
 func (c *admitted) read(r *chunk.Reader) error {
 	a, err := archive.Open(r, r.Size())
 	if err != nil {
@@ -371,7 +371,7 @@ func (c *admitted) read(r *chunk.Reader) error {
 	return err
 }
 
-// again compares with what others have imported since the archives were admitted. The store is locked.
+// again checks for imports by other processes since the archives were admitted. The store is locked.
 func (d *admission) again(list []*admitted) (err error) {
 	if d.state, err = trust.LoadState(d.options.State); err != nil {
 		return err
@@ -384,7 +384,7 @@ func (d *admission) again(list []*admitted) (err error) {
 	return nil
 }
 
-// checkHistory refuses what is older than what was imported before, or something else under the same version.
+// checkHistory refuses a version that is older than an imported one, and other content under an imported version.
 func (d *admission) checkHistory(c *admitted) error {
 	err := d.state.Check(c.solution(), c.source.SHA256, d.trusted.RevokedKeys())
 	if report.CodeOf(err) != report.Downgrade {
@@ -399,7 +399,7 @@ func (d *admission) checkHistory(c *admitted) error {
 	return err
 }
 
-// remember notes that archives were imported, so that older and other ones are recognized later.
+// remember records imported archives, so that older and replaced ones are recognised later.
 func (d *admission) remember(list []*admitted) error {
 	return trust.UpdateState(d.options.State, func(state *trust.State) error {
 		for _, c := range list {

@@ -23,8 +23,9 @@ func (w *world) limit(maximum string) {
 	w.options.Trusted = func() (*trust.Store, error) { return trust.Load([]string{w.path("trust")}, &trust.State{}) }
 }
 
-// TestImportJudgesPowers: an archive that no vendor's tool builds, with a CRD of the API server, is refused, whoever vouches for it; one
-// that can do more than the policy lets its Solution do, too. Nothing of it is stored or recorded.
+// TestImportJudgesPowers: an archive with a CRD of the API server's own groups, which no build produces, is refused
+// even when signed. So is one with more powers than the policy grants its Solution. Nothing of either is stored or
+// recorded.
 func TestImportJudgesPowers(t *testing.T) {
 	crd := func(group string) string {
 		return "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets." + group + "}, spec: {group: " + group +

@@ -13,13 +13,13 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Verbs make a cluster have what a configuration says. [deployer.Deployer] is the one of a real cluster.
+// Verbs are the operations with which [Host.Converge] changes a cluster; [deployer.Deployer] implements them.
 type Verbs interface {
 	PlanConvergence(ctx context.Context, o deployer.PlanConvergenceOptions) (*schema.Convergence, error)
 	Converge(ctx context.Context, o deployer.ConvergeOptions) error
 }
 
-// ConvergeOptions say what a host and its cluster are to have.
+// ConvergeOptions have the configuration for a host and its cluster.
 type ConvergeOptions struct {
 	Configuration *schema.SolutionsConfiguration
 	Verbs         Verbs
@@ -29,7 +29,7 @@ type ConvergeOptions struct {
 	Export func(solution string, of int) definitions.Export
 }
 
-// Converge makes this host and its cluster have what a configuration says. A dry run tells what would be done.
+// Converge applies a configuration to this host and its cluster. A dry run only reports the changes.
 func (h *Host) Converge(ctx context.Context, o ConvergeOptions) (*schema.Convergence, error) {
 	if !o.Deploy.DryRun {
 		if err := errors.Join(h.Configuration.Check(), h.Store.Tidy(ctx, h.LockWait, h.Sink)); err != nil {
@@ -71,8 +71,8 @@ type converging struct {
 	notices []string
 }
 
-// Identify returns the manifest of what was imported from a path, even when nothing is there any more, or of what is there
-// now.
+// Identify returns the manifest of the archive imported from a path, even if the file is gone, or else that of the
+// file.
 func (c *converging) Identify(path string) (*schema.Solution, error) {
 	path, err := c.find(path)
 	if err != nil {

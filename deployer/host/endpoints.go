@@ -17,7 +17,7 @@ import (
 // Where the certificate authority of a host's registry lies, below its store.
 const (
 	authorityDir  = "tls"
-	authorityFile = "ca.crt" // in it: what nodes have to know
+	authorityFile = "ca.crt" // the certificates that nodes need
 )
 
 // AuthorityFile is the certificate by which nodes trust the registry of the host with a store in dir.
@@ -30,8 +30,8 @@ type EndpointOptions struct {
 	CA   string // the file by which nodes trust them; "" is the authority of this host
 }
 
-// CheckEndpoints tells what is wrong with endpoints before any cluster is asked: their form, or that their authority would be
-// that of a host on which nothing was imported.
+// CheckEndpoints checks endpoints without a cluster: their form, and that this host has archives if they need its
+// authority.
 func (h *Host) CheckEndpoints(o EndpointOptions) error {
 	needed, err := needAuthority(o.URLs)
 	if err != nil || !needed || o.CA != "" {
@@ -45,8 +45,8 @@ func (h *Host) CheckEndpoints(o EndpointOptions) error {
 	return err
 }
 
-// AddEndpoints tells the cluster at which addresses nodes find images. Without a file of certificates they are those of this
-// host.
+// AddEndpoints records in the cluster the addresses at which nodes find images. Without a file of certificates, their
+// authority is that of this host.
 func (h *Host) AddEndpoints(ctx context.Context, o EndpointOptions) (*schema.ClusterRegistry, error) {
 	if err := h.CheckEndpoints(o); err != nil {
 		return nil, err
@@ -75,14 +75,14 @@ func (h *Host) authorityFor(endpoints []string, file string) (string, error) {
 	case !needed:
 		return "", nil
 	}
-	own, err := openAuthority(h.Dir, h.Now) // 'deploy serve' may not have been started yet
+	own, err := openAuthority(h.Dir, h.Now) // 'deploy serve' might not have run yet
 	if err != nil {
 		return "", err
 	}
 	return string(own.CA()), nil
 }
 
-// needAuthority tells whether one of the endpoints is encrypted.
+// needAuthority reports whether one of the endpoints is encrypted.
 func needAuthority(endpoints []string) (needed bool, err error) {
 	for _, text := range endpoints {
 		endpoint, err := schema.ParseEndpoint(text)

@@ -13,37 +13,37 @@ import (
 
 // Examination is the judgement on an archive before it is imported.
 type Examination struct {
-	Solution string        `json:"solution,omitempty"` // "" where nobody who is trusted says it
+	Solution string        `json:"solution,omitempty"` // "" without a trusted signature
 	Version  string        `json:"version,omitempty"`
 	SHA256   string        `json:"sha256,omitempty"` // "" where the archive was not read
 	Size     int64         `json:"size"`
 	Verdict  *sign.Verdict `json:"verdict,omitempty"` // nil where it did not come to that
 	Signers  []string      `json:"signers"`           // names of those whose signatures count
-	// Chunks are what the archive has to consist of, as it was signed; nil where that was not asked.
+	// Chunks are the signed digests of the archive's chunks; nil where they were not requested.
 	Chunks *chunk.List `json:"chunks,omitempty"`
-	// Findings are those of lint that matter to whoever imports.
+	// Findings are the findings of lint that matter for an import.
 	Findings []report.Finding `json:"findings"`
 	// Brings is nil where the archive was not read.
 	Brings *Contents `json:"brings,omitempty"`
-	// Powers is what the archive can do to a cluster beyond what a Solution may do unasked; nil where the archive was not read.
+	// Powers are the powers of the archive in a cluster; nil where the archive was not read.
 	Powers *schema.Powers `json:"powers,omitempty"`
-	// Known tells that exactly this archive is in the store already.
+	// Known reports that exactly this archive is in the store already.
 	Known bool `json:"known"`
-	// Activation is the plan of activating it after the import, without what has to be accepted for it; nil where there is none,
-	// for the reason in NoActivation.
+	// Activation is the plan of activating it after the import, without any accepted refusals; nil without a plan, for
+	// the reason in NoActivation.
 	Activation   *schema.Operation `json:"activation,omitempty"`
 	NoActivation string            `json:"noActivation,omitempty"`
 }
 
-// Contents are what an archive would bring.
+// Contents summarises the content of an archive.
 type Contents struct {
 	Images      []schema.PayloadImage `json:"images"`
 	Definitions []string              `json:"definitions"`
 	DependsOn   []schema.Dependency   `json:"dependsOn,omitempty"`
 }
 
-// Examine judges one archive as [Host.Import] would, and changes nothing. What was found out is in the examination, which is
-// never nil, also when there is an error: the reason why the archive would be refused.
+// Examine checks one archive as [Host.Import] would, and changes nothing. The error is the reason why the archive would
+// be refused. The examination is never nil, and has the results up to the error.
 func (h *Host) Examine(ctx context.Context, o ImportOptions) (*Examination, error) {
 	e := &Examination{Signers: []string{}, Findings: []report.Finding{}}
 	i := &importing{Host: h, o: o}
@@ -77,7 +77,7 @@ func (h *Host) Examine(ctx context.Context, o ImportOptions) (*Examination, erro
 	return e, ctx.Err()
 }
 
-// Expect judges an archive that is not here yet by its signatures alone, and says in Chunks what it has to consist of.
+// Expect judges an archive by its signatures alone, before it is transferred. Chunks has the digests that it must have.
 func (h *Host) Expect(ctx context.Context, o ImportOptions, bundles []sign.NamedBundle) (*Examination, error) {
 	e := &Examination{Signers: []string{}, Findings: []report.Finding{}}
 	d, err := h.newAdmission(o)
@@ -87,7 +87,7 @@ func (h *Host) Expect(ctx context.Context, o ImportOptions, bundles []sign.Named
 	options := d.signOptions("")
 	verdict, list, err := sign.Judge(ctx, bundles, options)
 	if report.CodeOf(err) == report.Downgrade && d.has(*verdict.Solution, verdict.Archive.SHA256) {
-		options.AllowDowngrade = true // nothing becomes older by what is there already
+		options.AllowDowngrade = true // archives of the store do not make anything older
 		verdict, list, err = sign.Judge(ctx, bundles, options)
 	}
 	e.describe(verdict)

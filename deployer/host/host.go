@@ -1,21 +1,20 @@
-// Package host has the use cases of a host that keeps imported archives: one method of [Host] for each thing that people do
-// there, from the command line or from elsewhere.
+// Package host has the use cases of a host that keeps imported archives, one method of [Host] for each:
 //
-//   - [Host.Import] verifies archives, judges them, brings them into the store, and tells the cluster.
-//   - [Host.Unimport] takes one away, from the cluster first.
-//   - [Host.Converge] makes the host and the cluster have what a file says.
-//   - [Active] decides which versions are active, in the cluster and in MetalK8s' configuration.
-//   - [StoredArchives] reads what the store has, for a search.
-//   - [Host.AddEndpoints] tells the cluster where nodes find the images of this host, and [Serve] serves them;
+//   - [Host.Import] verifies and checks archives, stores them, and records them in the cluster.
+//   - [Host.Unimport] removes one, from the cluster first.
+//   - [Host.Converge] applies a configuration file to the host and the cluster.
+//   - [Active] sets the active versions in the cluster and in MetalK8s' configuration.
+//   - [StoredArchives] reads the manifests in the store, for a search.
+//   - [Host.AddEndpoints] records in the cluster where nodes find the images of this host, and [Serve] serves them;
 //     [ServeOptions.Unit] makes systemd run that.
 //
-// An import is an admission, then a change. The admission opens each archive once, and everything that is read of it later
-// goes through the digests that its signers vouched for: what is stored is what was judged, whatever became of the file. All
-// archives are admitted before the first one is stored, all are stored before the first one counts, and each step can be
-// done again: an import that was interrupted anywhere is finished by the same import.
+// An import is an admission, then a change. The admission opens each archive once, and everything that is read later is
+// checked against the signed digests: the stored bytes are the judged ones, even if the file changes. All archives are
+// admitted before the first one is stored, and all are stored before the first one counts. Each step can be repeated:
+// the same import finishes one that was interrupted anywhere.
 //
-// The parts lie below: store keeps the archives, serve and registry serve them, authority signs, node configures. The
-// package prints nothing and asks nobody; it reports progress to a sink.
+// The packages below have the parts: store keeps the archives, serve and registry serve them, authority signs, node
+// configures. The package prints nothing and asks no questions; it reports progress to a sink.
 package host
 
 import (
@@ -50,7 +49,7 @@ type Host struct {
 // Cluster keeps the records of imported archives. [ClusterOf] is a real one.
 type Cluster interface {
 	Registry(ctx context.Context) (*schema.ClusterRegistry, error)
-	// Imports lists the imported versions. When nobody answers it fails with [report.Unavailable].
+	// Imports lists the imported versions. It fails with [report.Unavailable] when the cluster does not answer.
 	Imports(ctx context.Context) ([]schema.Import, error)
 	AddEndpoints(ctx context.Context, o deployer.EndpointOptions) (*schema.ClusterRegistry, error)
 	RecordImport(ctx context.Context, r records.ImportRecord) (notices []string, err error)
@@ -67,16 +66,16 @@ func ClusterOf(d *deployer.Deployer) Cluster {
 	}{d, d.Records}
 }
 
-// Mounts are the mounts of archives on a host. [store.Mounts] are those of this one.
+// Mounts mounts archives on a host. [store.Mounts] is the one of this host.
 type Mounts interface {
-	// Possible tells why archives cannot be mounted.
+	// Possible returns the reason why archives cannot be mounted.
 	Possible() error
 	Mounted(e store.Entry) (bool, error)
 	Mount(ctx context.Context, e store.Entry) (changed bool, err error)
 	Unmount(ctx context.Context, e store.Entry) (changed bool, err error)
 }
 
-// Places say where a host keeps archives, and what else names them.
+// Places are the places on a host that keep or name archives.
 type Places struct {
 	Store         string // a directory, such as [store.DefaultDir]
 	Configuration string // MetalK8s' file, such as [store.DefaultConfiguration]
@@ -118,7 +117,7 @@ func (h *Host) find(path string) (string, error) {
 	return path, nil
 }
 
-// unfinished is the error of what has changed something and can be run again.
+// unfinished marks the error of an operation that has changed something and can be repeated.
 func unfinished(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again, which finishes the work")

@@ -33,12 +33,12 @@ import (
 
 var today = time.Date(2027, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// fakeCluster remembers what it is told. It is what a cluster does that answers at once.
+// fakeCluster records its calls. It is a cluster that answers at once.
 type fakeCluster struct {
 	imports  map[string]schema.Import
 	registry *schema.ClusterRegistry
 	absent   error // nothing can be read
-	damaged  error // nor what was imported
+	damaged  error // the imported versions are damaged
 	failing  error // nothing can be recorded
 	inUse    string
 }
@@ -84,7 +84,7 @@ func (c *fakeCluster) PreviewActivation(_ context.Context, r records.ImportRecor
 	return &schema.Operation{Operation: "activate", Solution: r.Payload.Solution.Metadata.Name, Version: r.Payload.Solution.Spec.Version}, nil
 }
 
-// fakeMounts remembers what would be mounted: real mounts need root and are tested beside the store.
+// fakeMounts records mounts: real ones need root, and are tested in package store.
 type fakeMounts struct {
 	impossible error
 	mounted    map[string]bool
@@ -198,7 +198,7 @@ func (w *world) remove(path string) {
 	}
 }
 
-// sign signs what is in a file as a version of demo.
+// sign signs the content of a file as a version of demo.
 func (w *world) sign(path, version string, signer *key.Signer, as string) {
 	w.t.Helper()
 	data := w.read(path)
@@ -221,7 +221,7 @@ func (w *world) sign(path, version string, signer *key.Signer, as string) {
 	}
 }
 
-// policy makes the trust store one with a policy, and nobody in it.
+// policy adds a policy without signers to the trust store.
 func (w *world) policy(line string) {
 	w.t.Helper()
 	if err := os.Mkdir(w.path("trust"), 0o700); err != nil {
@@ -236,7 +236,7 @@ func (w *world) do(archives ...string) (*schema.ImportReport, error) {
 	return w.Import(w.t.Context(), w.options)
 }
 
-// stored lists what is in the store, and fails when something else is left there.
+// stored lists the archives in the store, and fails when other files are left there.
 func (w *world) stored() []string {
 	w.t.Helper()
 	entries, err := w.Store.Entries()
@@ -560,7 +560,7 @@ func (w *world) activate(version string) {
 	}
 }
 
-// fakeVerbs carry out what a plan says about this host.
+// fakeVerbs carries out the part of a plan that concerns this host.
 type fakeVerbs struct {
 	plan   *schema.Convergence
 	export definitions.Export

@@ -16,35 +16,34 @@ import (
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
-// ImportOptions say what is imported, whom to believe, and how.
+// ImportOptions select the archives to import, the trust store, and the way of the import.
 type ImportOptions struct {
 	Archives []string      // files
 	Opened   []OpenArchive // and these, which are open already
 
 	// Trusted returns whose signatures count. It is asked once for each import.
 	Trusted        func() (*trust.Store, error)
-	State          string   // the file that remembers what was imported before
+	State          string   // the file with the history of imports
 	Bundles        []string // files with the signatures; nil: those beside the archives
 	AllowDowngrade bool
-	SkipVerify     bool // import what nobody vouches for, if the policy allows it
+	SkipVerify     bool // import without a trusted signature, if the policy allows it
 
 	InPlace      bool                // do not copy archives, which are on read-only media of root
 	Mount        Mounting            // "" is MountAuto
-	RegistryMode schema.RegistryMode // who serves images; "" is who did before, or whom the host looks made for
-	Environment  string              // in which the archives will be deployed, for what their powers are called; "" where it is not known
+	RegistryMode schema.RegistryMode // which registry serves images; "" keeps the recorded one, or is derived from the host
+	Environment  string              // in which the archives will be deployed, for the names of their powers; "" where it is unknown
 	Endpoints    []string            // at which nodes reach the registry of this host
 	CA           string              // the file by which nodes trust them; "" is the authority of this host
 }
 
-// OpenArchive is an archive that somebody else has opened, with all the signatures that came with it. The file stays the
-// caller's.
+// OpenArchive is an archive that the caller has opened, with all its signatures. The caller closes the file.
 type OpenArchive struct {
 	Name    string // by which messages call it; nothing is opened by it
 	File    *os.File
 	Bundles []sign.NamedBundle
 }
 
-// Mounting says whether archives are mounted.
+// Mounting selects whether archives are mounted.
 type Mounting string
 
 // The ways to mount.
@@ -63,12 +62,12 @@ type importing struct {
 	recorded  schema.RegistryMode     // on this host; "" before its first import
 	registry  *schema.ClusterRegistry // to be recorded in the cluster; nil: it is
 	mounting  bool
-	absent    error // why the cluster cannot be told
+	absent    error // why the cluster cannot be reached
 	report    schema.ImportReport
 }
 
-// Import imports archives: all of them are judged before the first one is stored, and all are stored before the
-// first one counts. What the report says was done even when there is an error.
+// Import imports archives: all are judged before the first one is stored, and all are stored before the first one
+// counts. The report lists the completed steps even when there is an error.
 func (h *Host) Import(ctx context.Context, o ImportOptions) (*schema.ImportReport, error) {
 	o.Mount = cmp.Or(o.Mount, MountAuto)
 	i := &importing{Host: h, o: o, report: schema.ImportReport{Archives: []schema.ArchiveReport{}, Notices: []string{}}}
@@ -123,7 +122,8 @@ func (h *Host) JudgeImport(ctx context.Context, o ImportOptions) error {
 	return i.judge(ctx, list)
 }
 
-// RegistryMode says who will serve the images of an import: whom the cluster knows, who did before, or whom the host looks made for.
+// RegistryMode returns which registry will serve the images of an import: that of the cluster's record, that of the
+// host's, or the one that the host is prepared for.
 func (h *Host) RegistryMode(ctx context.Context, o ImportOptions) (schema.RegistryMode, error) {
 	i := &importing{Host: h, o: o}
 	if err := i.askCluster(ctx, nil); err != nil {
@@ -133,7 +133,7 @@ func (h *Host) RegistryMode(ctx context.Context, o ImportOptions) (schema.Regist
 	return i.mode, err
 }
 
-// judge finds out what the cluster and this host have against the import. Nothing is changed.
+// judge checks the import against the cluster and this host. Nothing is changed.
 func (i *importing) judge(ctx context.Context, list []*admitted) error {
 	if err := i.askCluster(ctx, list); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (i *importing) judge(ctx context.Context, list []*admitted) error {
 	return i.chooseMode()
 }
 
-// prepare finds out whether anything stands against the import, while nothing is changed yet.
+// prepare checks, before any change, whether the import is possible.
 func (i *importing) prepare(ctx context.Context, list []*admitted) error {
 	if err := i.Configuration.Check(); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (i *importing) prepare(ctx context.Context, list []*admitted) error {
 	return i.chooseMount()
 }
 
-// chooseMode says who serves the images.
+// chooseMode sets which registry serves the images.
 func (i *importing) chooseMode() (err error) {
 	if i.recorded, err = i.Store.RegistryMode(); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (i *importing) chooseMode() (err error) {
 	return nil
 }
 
-// describeRegistry says where nodes find images, if the cluster is to learn that now.
+// describeRegistry sets the endpoints for images, if this import is to record them in the cluster.
 func (i *importing) describeRegistry(ctx context.Context) error {
 	switch {
 	case len(i.o.Endpoints) > 0 && i.mode == schema.RegistryMetalK8s:
@@ -200,7 +200,7 @@ func (i *importing) describeRegistry(ctx context.Context) error {
 	return err
 }
 
-// askCluster reads what the cluster knows. That it does not answer is no reason not to store the archives.
+// askCluster reads the records of the cluster. Archives are stored even if it does not answer.
 func (i *importing) askCluster(ctx context.Context, list []*admitted) error {
 	if i.Cluster == nil {
 		return nil
@@ -212,7 +212,7 @@ func (i *importing) askCluster(ctx context.Context, list []*admitted) error {
 	var imports []schema.Import
 	if err == nil {
 		if imports, err = i.Cluster.Imports(ctx); report.CodeOf(err) == report.Corrupt {
-			err = nil // the import writes the record again, and says so
+			err = nil // the import writes the record again, and reports it
 		}
 	}
 	if report.CodeOf(err) == report.Unavailable && ctx.Err() == nil {

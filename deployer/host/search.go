@@ -7,8 +7,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// StoredArchives reads the manifests of the archives in the store at dir. What cannot be read is told and left out: searching
-// is for everybody, the store is not.
+// StoredArchives reads the manifests of the archives in the store at dir. Unreadable ones are reported and left out:
+// any user can search, but not every user can read the store.
 func StoredArchives(dir string, sink report.Sink) []records.StoredArchive {
 	skip := func(name string, err error) {
 		sink.Emit(report.Event{Step: "read", Name: name, State: report.Skipped, Note: err.Error()})

@@ -28,7 +28,7 @@ const DefaultTransfers = 256
 // AccessLogOutput stands for [ServeOptions.Output] where a file is named.
 const AccessLogOutput = "-"
 
-// ServeOptions say what is served, where and how.
+// ServeOptions are the archives to serve, the address, and how.
 type ServeOptions struct {
 	Store                 string   // a directory; "" for none
 	Archives              []string // files that are served as well, without verifying them
@@ -41,7 +41,7 @@ type ServeOptions struct {
 	Names                 []string // by which nodes know this host, besides those that it knows itself
 	MonitoringLabels      []string // KEY=VALUE, of what [ServeOptions.Monitoring] lets Prometheus select
 
-	Output, Errors io.Writer        // for the access log and for what goes wrong in a connection
+	Output, Errors io.Writer        // for the access log and for errors of a connection
 	Hangup         <-chan os.Signal // asks to look at everything again
 	NotifySocket   string           // of the service manager; "": there is none
 	Sink           report.Sink
@@ -69,8 +69,8 @@ func (o ServeOptions) Check() error {
 	return nil
 }
 
-// Serve serves the images of this host's archives until ctx ends. It tells the service manager when it is ready, and loads
-// everything again when asked to.
+// Serve serves the images of this host's archives until ctx ends. It notifies the service manager when it is ready, and
+// reloads on request.
 func Serve(ctx context.Context, o ServeOptions) (err error) {
 	manager := service.Notifier{Socket: o.NotifySocket, Sink: o.Sink}
 	options := serve.Options{
@@ -95,7 +95,7 @@ func Serve(ctx context.Context, o ServeOptions) (err error) {
 		}
 		defer func() { err = errors.Join(err, options.AccessLog.Close()) }()
 	}
-	var pair *service.Renewed[*tls.Certificate] // of somebody else
+	var pair *service.Renewed[*tls.Certificate] // an externally provided certificate
 	if o.Certificate != "" {
 		if pair, err = service.KeyPair(o.Sink, o.Certificate, o.Key); err != nil {
 			return err
@@ -117,7 +117,7 @@ func Serve(ctx context.Context, o ServeOptions) (err error) {
 	return serve.Run(ctx, options)
 }
 
-// withoutProbes leaves out what supervisors cause that only open a connection to see whether somebody listens.
+// withoutProbes drops log lines about connections that supervisors open and close without a request.
 type withoutProbes struct{ io.Writer }
 
 func (w withoutProbes) Write(line []byte) (int, error) {
@@ -177,7 +177,7 @@ func serverTLS(o ServeOptions, pair *service.Renewed[*tls.Certificate]) (*tls.Co
 	return own.Server(names...), nil
 }
 
-// isLoopback reports whether nobody but this host can reach an address.
+// isLoopback reports whether an address is reachable from this host only.
 func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -187,7 +187,8 @@ func isLoopback(address string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// onHangup makes a hangup load the certificate again and then ask for everything else on reload. It returns what ends that.
+// onHangup loads the certificate again on a hangup signal, and then sends on reload for everything else. stop ends
+// that.
 func (o *ServeOptions) onHangup(ctx context.Context, pair *service.Renewed[*tls.Certificate], reload chan<- struct{}) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})

@@ -61,8 +61,8 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestServe serves an import on the loopback interface, tells the service manager, looks at everything again when asked,
-// and ends in order.
+// TestServe serves an import on the loopback interface, notifies the service manager, reloads on request, and stops in
+// order.
 func TestServe(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.do(w.archive("1.0.0")); err != nil {

@@ -19,7 +19,7 @@ type UnimportOptions struct {
 	Version string
 }
 
-// Unimport takes an archive away, from the cluster first: what it still uses stays.
+// Unimport removes an archive, from the cluster first. It refuses an archive in use.
 func (h *Host) Unimport(ctx context.Context, o UnimportOptions) (*schema.UnimportReport, error) {
 	locked, err := h.lock(ctx)
 	if err != nil {
@@ -49,11 +49,11 @@ func (h *Host) Unimport(ctx context.Context, o UnimportOptions) (*schema.Unimpor
 	return done, unfinished(err)
 }
 
-// errElsewhere is in the error for what was imported on another host.
+// errElsewhere marks the error for an archive that was imported on another host.
 var errElsewhere = errors.New("imported on another host")
 
-// unimported tells that there is nothing to take away of a version that was named in full, or of what a path led to: the command
-// was run before, perhaps by somebody who was interrupted. Anything else that is not there is an error.
+// unimported returns an empty report if a fully named version, or the archive of a path, is gone already: an earlier
+// run removed it, perhaps an interrupted one. Any other missing version is an error.
 func (h *Host) unimported(err error, o UnimportOptions) (*schema.UnimportReport, error) {
 	at, full := o.at()
 	isPath := o.Version == "" && (strings.ContainsRune(o.Archive, filepath.Separator) || strings.HasSuffix(o.Archive, ".iso"))
@@ -88,7 +88,7 @@ func (h *Host) elsewhere(ctx context.Context, err error, o UnimportOptions) erro
 	}
 	imports, failure := h.Cluster.Imports(ctx)
 	if failure != nil {
-		return err // what the store said is what was asked
+		return err // the error of the store matters more
 	}
 	for _, i := range imports {
 		if o.Version == "" && (o.Archive == i.ID() || o.Archive == i.Archive.Path) || o.Archive == i.Name && o.Version == i.Version {
@@ -120,7 +120,7 @@ func (h *Host) checkInactive(e store.Entry) error {
 	if active != e.Version {
 		return nil
 	}
-	return report.Errorf(report.InUse, "%s is active, says %s", e.ID(), h.Configuration.Path).
+	return report.Errorf(report.InUse, "%s is active in %s", e.ID(), h.Configuration.Path).
 		WithHint("deactivate it first: %s", report.Run("deploy deactivate", e.Name))
 }
 

@@ -20,7 +20,7 @@ const DefaultSocket = "/run/solutionctl/host.sock"
 // maxLine bounds an answer: an examination with the digests of a large archive.
 const maxLine = 16 << 20
 
-// Client asks a server on a socket. Its methods are those of [Desk].
+// Client sends requests to a server on a socket. It has the methods of [Desk].
 type Client struct {
 	Socket string
 }
@@ -49,7 +49,7 @@ func (c *Client) Unimport(ctx context.Context, token string, v Version, sink rep
 // errLost is in the error of an answer that has no end.
 var errLost = errors.New("the connection was lost")
 
-// do sends a request and follows what it begins, once more when the connection is lost.
+// do sends a request and follows its work, once more when the connection is lost.
 func (c *Client) do(ctx context.Context, r request, file *os.File, sink report.Sink) (*answer, error) {
 	r.ID, r.File = rand.Text(), file != nil
 	a, err := c.ask(ctx, r, file, sink)
@@ -80,7 +80,7 @@ func (c *Client) ask(ctx context.Context, r request, file *os.File, sink report.
 	if err != nil {
 		return none, err
 	}
-	// A server that turns somebody away does not read all of the request: what it says counts.
+	// A server that refuses a client does not read the whole request: its answer matters.
 	sent := sendAll(connection, data, file)
 	lines := bufio.NewScanner(connection)
 	lines.Buffer(nil, maxLine)

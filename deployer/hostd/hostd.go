@@ -1,13 +1,14 @@
-// Package hostd is the privileged half of the console: it takes archives into the store of this host for people who have
-// no rights on the host itself.
+// Package hostd is the privileged half of the console: it imports archives into the store of this host for users
+// without permissions on the host itself.
 //
-// A [Desk] does what is asked, with the whole admission of package host, and writes the cluster's records with the token of
-// whoever asks. What that person may do the cluster says: the verbs import and unimport on archives.archives.solutionctl.io.
-// A [Server] is a desk on a Unix socket, for a program that runs as another user; a [Client] is that program's end of it.
+// A [Desk] carries out requests, with the whole admission of package host, and writes the cluster's records with the
+// token of the user. The cluster decides what that user can do, by the verbs import and unimport on
+// archives.archives.solutionctl.io. A [Server] is a desk on a Unix socket, for a program that runs as another user; a
+// [Client] is that program's end of it.
 //
-// The server believes nothing of what its clients say. There is no way to say whom to trust, to accept what is not signed or
-// older, or to name a file: an archive comes as an open descriptor, and its signatures as bytes. A console that was taken over
-// can import what the trust policy of the host accepts, for somebody whose token it has, and nothing else.
+// The server does not trust its clients. A request cannot select the trust store, accept unsigned or older archives, or
+// name a file: an archive comes as an open descriptor, and its signatures as bytes. A compromised console can import
+// archives that the trust policy of the host accepts, for a user whose token it has, and nothing else.
 package hostd
 
 import (
@@ -37,21 +38,21 @@ type Version struct {
 	Version  string `json:"version"`
 }
 
-// Desk does what people ask of this host. All but Sink is required.
+// Desk carries out requests of users on this host. All fields except Sink are required.
 type Desk struct {
-	// Open returns this host, for one request. The desk says which cluster it serves.
+	// Open returns this host, for one request. The desk sets the cluster that it serves.
 	Open func() (*host.Host, error)
-	// Connect reaches the cluster with a token; "" stands for whoever runs the program.
+	// Connect reaches the cluster with a token; "" means the user who runs the program.
 	Connect func(token string) (*cluster.Cluster, error)
-	// Options say whom to believe and how to import. What is imported is the desk's to say.
+	// Options have the trust store and the way of the import. The desk sets the archives.
 	Options  host.ImportOptions
 	Version  string // of the program
-	Host     string // for whoever finds a lock taken
+	Host     string // shown to a user who waits for the lock
 	LockWait time.Duration
 	Now      func() time.Time
 }
 
-// at returns this host for somebody who has a right.
+// at returns this host for a user with permission for a verb.
 func (d *Desk) at(ctx context.Context, token, verb string, sink report.Sink) (*host.Host, error) {
 	if sink == nil {
 		sink = report.Discard
@@ -60,7 +61,7 @@ func (d *Desk) at(ctx context.Context, token, verb string, sink report.Sink) (*h
 	if err != nil {
 		return nil, err
 	}
-	if token != "" { // whoever runs the program has the rights of its user on this host
+	if token != "" { // without a token, permissions on this host suffice
 		if err = c.Require(ctx, []cluster.Permission{rights.OnArchives(verb)}); err != nil {
 			return nil, err
 		}
@@ -98,7 +99,7 @@ func (d *Desk) Examine(ctx context.Context, token string, a Archive, sink report
 	return h.Examine(ctx, d.options(a))
 }
 
-// Import takes an archive into the store and tells the cluster. Done again it finishes what was interrupted.
+// Import stores an archive and records it in the cluster. Repeated, it finishes an interrupted import.
 func (d *Desk) Import(ctx context.Context, token string, a Archive, sink report.Sink) (*schema.ImportReport, error) {
 	h, err := d.at(ctx, token, rights.VerbImport, sink)
 	if err != nil {
@@ -122,7 +123,7 @@ func (d *Desk) Unimport(ctx context.Context, token string, v Version, sink repor
 	return h.Unimport(ctx, host.UnimportOptions{Archive: v.Solution, Version: v.Version})
 }
 
-// checkFile refuses what is no regular file: reading from a device or a pipe could wait for whoever fills it.
+// checkFile refuses all but regular files: reading a device or a pipe could block.
 func checkFile(f *os.File) error {
 	if f == nil {
 		return report.Errorf(report.Usage, "there is no archive")

@@ -180,7 +180,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// TestRefused are archives that a console which was taken over would like to see in the store.
+// TestRefused: archives that a compromised console could try to import.
 func TestRefused(t *testing.T) {
 	b := start(t, me())
 	mallory := deployertest.NewVendor(t)
@@ -240,7 +240,7 @@ func (b *bench) say(t *testing.T, data string, files ...*os.File) answer {
 		}
 		data = data[1:]
 	}
-	_, _ = io.WriteString(c, data) // who is turned away cannot send it all
+	_, _ = io.WriteString(c, data) // a refused client cannot send it all
 	_ = c.CloseWrite()
 	var last answer
 	for lines := bufio.NewScanner(c); lines.Scan(); {
@@ -251,7 +251,7 @@ func (b *bench) say(t *testing.T, data string, files ...*os.File) answer {
 	return last
 }
 
-// TestHostile speaks the protocol as a program does that was taken over.
+// TestHostile speaks the protocol like a compromised console.
 func TestHostile(t *testing.T) {
 	b := start(t, me())
 	unsigned := b.archive(b.vendor.Archive(t, "1.0.0", 0))
@@ -339,7 +339,7 @@ func TestPeers(t *testing.T) {
 	code(t, err, report.Unavailable)
 }
 
-// TestGoesOn closes the connection of an import, and asks what has become of it.
+// TestGoesOn closes the connection of an import, and asks for its result.
 func TestGoesOn(t *testing.T) {
 	b := start(t, me())
 	a := b.archive(b.vendor.Archive(t, "1.0.0", 0))

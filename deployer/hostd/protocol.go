@@ -12,9 +12,9 @@ import (
 	"github.com/solutionctl/solutionctl/sign"
 )
 
-// The protocol: a client connects, sends one request with the descriptor of a file, and ends its side of the connection. The
-// server answers with a line for each event and one for the result. What was begun goes on when the connection is lost;
-// "events" follows it again.
+// The protocol: a client connects, sends one request with the descriptor of a file, and closes its side of the
+// connection. The server answers with a line for each event and one for the result. Work continues when the connection
+// is lost; "events" follows it again.
 const (
 	verbExamine  = "examine"
 	verbImport   = rights.VerbImport
@@ -25,11 +25,11 @@ const (
 // maxRequest bounds a request: signatures of many signers.
 const maxRequest = 8 << 20
 
-// request is what a client asks. These are all the fields there are: a request with another one is refused.
+// request is a client's request. One with any other field is refused.
 type request struct {
 	Verb  string `json:"verb"`
 	Token string `json:"token"` // of the person, for the API server
-	// ID names what is begun, and for "events" what was. The client chooses it at random.
+	// ID names the work, chosen by the client at random; "events" follows the work of that ID.
 	ID      string             `json:"id"`
 	Name    string             `json:"name,omitempty"`
 	File    bool               `json:"file,omitempty"` // a descriptor came with it
@@ -73,28 +73,28 @@ func (f *failure) error() error {
 	return err
 }
 
-// parseRequest is strict: what it does not know might be meant to loosen something.
+// parseRequest is strict: an unknown field could be meant to loosen a check.
 func parseRequest(data []byte) (*request, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	var r request
 	if err := decoder.Decode(&r); err != nil {
-		return nil, report.Errorf(report.Usage, "this is no request: %s", sansToken(err))
+		return nil, report.Errorf(report.Usage, "invalid request: %s", withoutContent(err))
 	}
 	if _, err := decoder.Token(); err != io.EOF {
 		return nil, report.Errorf(report.Usage, "something follows the request")
 	}
 	switch {
 	case r.Token == "" || len(r.Token) > 64<<10:
-		return nil, report.Errorf(report.Unauthenticated, "nobody asks: the token is missing")
+		return nil, report.Errorf(report.Unauthenticated, "the token of the user is missing")
 	case len(r.ID) < 16 || len(r.ID) > 64:
 		return nil, report.Errorf(report.Usage, "the request has no name by which it could be followed")
 	}
 	return &r, nil
 }
 
-// sansToken says what is wrong with a request in words that have nothing of its content.
-func sansToken(err error) string {
+// withoutContent describes the fault of a request without quoting its content.
+func withoutContent(err error) string {
 	if unknown, ok := bytes.CutPrefix([]byte(err.Error()), []byte("json: unknown field ")); ok && len(unknown) < 64 {
 		return "unknown field " + string(unknown)
 	}

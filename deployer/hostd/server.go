@@ -25,13 +25,13 @@ const (
 // Server is a desk on a Unix socket.
 type Server struct {
 	Desk *Desk
-	// Peers are the ids of the users whose programs may ask; others are turned away. Without one nobody may.
+	// Peers are the ids of the users whose programs can connect; others are refused. Without any, all are.
 	Peers []uint32
-	Sink  report.Sink // told who was turned away, and what was done for whom
+	Sink  report.Sink // receives refusals, and what was done for which user
 	Now   func() time.Time
 }
 
-// Serve answers until ctx ends, and then waits for what is at work, which is interrupted. It closes the listener.
+// Serve answers until ctx ends, and then waits for the work in progress, which is interrupted. It closes the listener.
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 	all := &works{ctx: ctx, now: s.Now}
 	defer all.done.Wait()
@@ -71,7 +71,7 @@ func (s *Server) serve(ctx context.Context, c *net.UnixConn, all *works, reading
 	defer cancel()
 	uid, err := peer(c)
 	if err == nil && !slices.Contains(s.Peers, uid) {
-		err = report.Errorf(report.Forbidden, "user %d may not ask this program", uid)
+		err = report.Errorf(report.Forbidden, "user %d is not allowed to use this program", uid)
 	}
 	if err != nil {
 		s.Sink.Emit(report.Event{Step: "turn away", State: report.Warning, Note: err.Error()})
@@ -110,7 +110,7 @@ func receive(c *net.UnixConn) (_ *request, file *os.File, err error) {
 	return r, file, err
 }
 
-// begin starts what is asked for, or finds what was begun. The file is closed when that is done.
+// begin starts the requested work, or finds the same work in progress. The file is closed at the end.
 func (s *Server) begin(ctx context.Context, all *works, r *request, file *os.File) (w *work, err error) {
 	defer func() {
 		if err != nil && file != nil {
@@ -154,7 +154,7 @@ func (s *Server) begin(ctx context.Context, all *works, r *request, file *os.Fil
 	})
 }
 
-// verb is what a request asks for; nil for a verb that there is not.
+// verb returns the function for a request; nil for an unknown verb.
 func (s *Server) verb(r *request, file *os.File) func(context.Context, report.Sink) (*answer, error) {
 	a := Archive{Name: r.Name, File: file, Bundles: r.Bundles}
 	switch {
@@ -177,7 +177,7 @@ func (s *Server) verb(r *request, file *os.File) func(context.Context, report.Si
 	return nil
 }
 
-// subject is what an answer is about, for the log.
+// subject is the archive of an answer, for the log.
 func (a *answer) subject(r *request) string {
 	name := func(e *host.Examination, i *schema.ImportReport) string {
 		switch {
@@ -215,7 +215,7 @@ func follow(ctx context.Context, c *net.UnixConn, w *work) {
 				return
 			}
 		case <-ctx.Done():
-			// What is at work ends now, too; its end is worth a moment.
+			// Work in progress ends now, too; its result is worth a moment.
 			if _, _, result, _ = w.after(seen); result == nil {
 				<-news
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// peer is the user whose program is at the other end, as the kernel says.
+// peer returns the user of the program at the other end, from the kernel.
 func peer(c *net.UnixConn) (uid uint32, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -114,19 +114,19 @@ func checkMedium(f *os.File) error {
 	return err
 }
 
-// Listen makes the socket: for its owner and the group, which is -1 for that of the process. What is left of another run is
-// replaced; a socket that somebody answers at is not.
+// Listen creates the socket, for its owner and the group, which is -1 for that of the process. An unused socket of an
+// earlier run is replaced; one with a listener is not.
 func Listen(path string, group int) (*net.UnixListener, error) {
 	if c, err := net.Dial("unix", path); err == nil { //nolint:noctx // answered at once or not at all
 		_ = c.Close()
-		return nil, report.Errorf(report.Conflict, "somebody listens at %s already", path).WithHint("end that program first")
+		return nil, report.Errorf(report.Conflict, "another program listens at %s already", path).WithHint("stop that program first")
 	}
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket {
 		if err = os.Remove(path); err != nil {
 			return nil, err
 		}
 	}
-	mask := syscall.Umask(0o177) // nobody else connects before the group is right
+	mask := syscall.Umask(0o177) // no other user can connect before the group is set
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	syscall.Umask(mask)
 	if err != nil {
@@ -138,7 +138,7 @@ func Listen(path string, group int) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// Activated is the socket that systemd has opened for this process, as its environment says; nil where there is none.
+// Activated returns the socket that systemd has opened for this process, by its environment; nil where there is none.
 func Activated(getenv func(string) string) (*net.UnixListener, error) {
 	if getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
 		return nil, nil

@@ -22,11 +22,11 @@ DirectoryMode=0755
 WantedBy=sockets.target
 `
 
-// serviceTemplate is the service. It runs as root, because only root changes the store, MetalK8s' configuration and their owners;
-// of root's capabilities it has those that this takes. The network stays open: the API server is asked what the person may do,
-// and is told what was imported. Memory is bounded, because what is read is foreign. Directories are protected, so that
-// those it writes have to be there before it starts. A mount that a service makes behind that protection is its own, and nobody
-// else sees it: where archives are to be mounted the protection is left out.
+// serviceTemplate is the service. It runs as root, because only root can change the store, MetalK8s' configuration and
+// their owners; it keeps only the capabilities for that. The network stays open: the API server decides what the user
+// can do, and gets the record of imports. Memory is bounded, because archives are not trusted. Directories are
+// protected, so the writable ones have to exist before it starts. Mounts of a protected service are invisible to other
+// processes: where archives are to be mounted, the protection is left out.
 const serviceTemplate = `[Unit]
 Description=Import of Solutions for the console
 Requires={{.Name}}.socket
@@ -80,7 +80,7 @@ const UnitName = "solutionctl-host"
 // Units describe the service for systemd.
 type Units struct {
 	Socket    string   // path
-	Group     string   // who may connect
+	Group     string   // the group that can connect
 	Command   []string // the program with its arguments
 	ReadWrite []string // directories that it changes, and that are made where they are missing
 	Optional  []string // directories that it changes where there are any

@@ -18,7 +18,7 @@ const (
 	maxKept  = 64
 )
 
-// work is what somebody has asked for. It goes on when nobody looks.
+// work is a request in progress. It continues when no client follows it.
 type work struct {
 	user, id string
 
@@ -43,7 +43,7 @@ func (w *work) Emit(e report.Event) {
 	}
 	w.events = append(w.events, e)
 	w.count++
-	w.tell()
+	w.notify()
 }
 
 func (w *work) end(result *answer, now time.Time) {
@@ -51,16 +51,16 @@ func (w *work) end(result *answer, now time.Time) {
 	defer w.mu.Unlock()
 	result.Done = true
 	w.result, w.ended = result, now
-	w.tell()
+	w.notify()
 }
 
-// tell wakes who waits for news. The caller holds w.mu.
-func (w *work) tell() {
+// notify wakes the waiting clients. The caller holds w.mu.
+func (w *work) notify() {
 	close(w.news)
 	w.news = make(chan struct{})
 }
 
-// after returns what came after the first events, and what is closed when there is more; nil at the end.
+// after returns the events after the first ones, and a channel that is closed when there are more; nil at the end.
 func (w *work) after(seen int) (events []report.Event, count int, result *answer, news <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +77,7 @@ func (w *work) finished() (time.Time, bool) {
 	return w.ended, w.result != nil
 }
 
-// works are those of a server.
+// works has the work of a server.
 type works struct {
 	ctx  context.Context
 	now  func() time.Time
@@ -117,7 +117,7 @@ func (l *works) begin(user, id string, do func(ctx context.Context, sink report.
 	return w, nil
 }
 
-// forget leaves out what has ended long ago. The caller holds l.mu.
+// forget removes work that has ended long ago. The caller holds l.mu.
 func (l *works) forget() {
 	now, ended := l.now(), 0
 	for _, w := range slices.Backward(l.list) { // the newest first

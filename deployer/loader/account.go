@@ -34,10 +34,10 @@ func account(name string, permissions []cluster.Permission) []*unstructured.Unst
 	return objects
 }
 
-// LabelPart is on everything that the launcher makes beside a Job, with the name of what it belongs to.
+// LabelPart is a label with the name of its part, on all objects that the launcher creates beside a Job.
 const LabelPart = "solutionctl.io/loader-part"
 
-// keptKinds are those of objects that belong to an account or to repairs.
+// keptKinds are the kinds of objects that belong to an account or to repairs.
 var keptKinds = []kube.GroupVersionKind{
 	cronJobKind,
 	{Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRoleBinding"},
@@ -67,9 +67,8 @@ func (l *Launcher) kept(ctx context.Context, selector string) ([]*unstructured.U
 	return slices.Concat(found...), err
 }
 
-// keep makes the cluster have the objects of a part, and none that an earlier launcher left behind, of this part or of those that
-// are to be gone. It is no release of the engine:
-// whatever the records show is a Solution.
+// keep applies the objects of a part and deletes other objects that an earlier launcher created for this part, or for
+// the parts in gone. They are not a release of the engine, because each record of a release is a Solution.
 func (l *Launcher) keep(ctx context.Context, part string, objects []*unstructured.Unstructured, gone ...string) error {
 	type place struct{ kind, namespace, name string }
 	at := func(o *unstructured.Unstructured) place { return place{o.GetKind(), o.GetNamespace(), o.GetName()} }
@@ -102,7 +101,7 @@ func (l *Launcher) keep(ctx context.Context, part string, objects []*unstructure
 	return nil
 }
 
-// annotationContent is the digest of what the launcher wrote.
+// annotationContent is the digest of the content that the launcher wrote.
 const annotationContent = "solutionctl.io/content"
 
 // ofPart marks objects as those of a part.

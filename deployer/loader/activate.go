@@ -13,8 +13,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// activate makes versions active, or plans it: of a Solution in several environments the highest one. What would be refused for its
-// powers, then or when environments are planned, is refused before.
+// activate makes versions active, or plans it: for a Solution in several environments, the highest version. A refusal
+// of powers, then or when environments are planned, comes first.
 func (l *Launcher) activate(ctx context.Context, p *prepared, dry bool) error {
 	list, err := l.toActivate(ctx, p)
 	if err != nil {
@@ -56,8 +56,9 @@ func (l *Launcher) toActivate(ctx context.Context, p *prepared) (list []deployer
 	return list, nil
 }
 
-// checkPowers refuses environments for their powers before anything is changed: those that do not exist, and all of them where versions
-// are not active. Others can be planned, which judges them. What cannot be rendered yet is judged when its turn comes.
+// checkPowers refuses environments for their powers before anything changes. It checks those that do not exist yet, and
+// all of them where versions are not active: the plans of the others check their powers. What cannot be rendered yet is
+// checked at its turn.
 func (l *Launcher) checkPowers(ctx context.Context, p *prepared, all bool) error {
 	for _, e := range p.parameters.Environments {
 		names, err := l.Deployer.Records.Documents.Outline(ctx, e.Name)
@@ -79,13 +80,13 @@ func (l *Launcher) checkPowers(ctx context.Context, p *prepared, all bool) error
 	return ctx.Err()
 }
 
-// isUnapproved tells whether something is refused for powers that are not approved.
+// isUnapproved reports whether an error refuses powers that are not approved.
 func isUnapproved(err error) bool {
 	_, unapproved := errors.AsType[*deployer.PowersError](err)
 	return unapproved
 }
 
-// configurable is a refusal of powers with a hint at the configuration, which is the only place where the loader can be told to accept them.
+// configurable adds to a refusal of powers that only the configuration of the loader can accept them.
 func configurable(err error) error {
 	refused, ok := errors.AsType[*deployer.PowersError](err)
 	if !ok || !refused.Askable() {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// bootWait is for how long a start waits for what is there to become ready, before it takes for missing what it does not find.
+	// bootWait is the time for existing objects to become ready before a start creates missing ones.
 	bootWait = time.Minute
 	// repairWait is for how long it waits for a repair that is at work, and for the locks of one that was killed.
 	repairWait = time.Minute
@@ -40,9 +40,9 @@ func (p *prepared) wasReady() bool {
 	return p.progress != nil && p.progress.Digest == p.digest && p.progress.Phase == schema.LoadReady
 }
 
-// finishRepairs records the end of repairs that were interrupted, in the environments of the configuration. They have no need of a Job:
-// what they were to bring back comes back here, and what another manager applies is left to it. One that cannot be finished so is
-// planned like all else.
+// finishRepairs completes the records of interrupted repairs, in the environments of the configuration. They need no
+// Job: the objects are restored here, except fields that another manager applies. A repair that cannot be finished this
+// way is planned like all else.
 func (l *Launcher) finishRepairs(ctx context.Context) error {
 	begun, err := l.begunRepairs(ctx)
 	if err != nil {
@@ -71,8 +71,8 @@ func (l *Launcher) begunRepairs(ctx context.Context) ([]schema.LoadedContent, er
 	}), nil
 }
 
-// leaveRepairs takes out of a plan what a start does without a Job: it finishes interrupted repairs first. Where the configuration has
-// changed since, there is other work for the same Solutions, and all of it stays in the plan.
+// leaveRepairs removes from a plan the interrupted repairs, which a start finishes first without a Job. If the
+// configuration has changed since, the same Solutions have other changes, and all of them stay in the plan.
 func (l *Launcher) leaveRepairs(ctx context.Context, p *prepared) error {
 	begun, err := l.begunRepairs(ctx)
 	if err != nil {

@@ -37,7 +37,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: reg
 	return content
 }
 
-// booted has a device with all of it, and what says how often a pod of the loader ran.
+// booted returns a device on which everything is deployed, and a function that counts the pods that the loader ran.
 func booted(t *testing.T) (b bed, l *loader.Launcher, pods func() int) {
 	t.Helper()
 	b = bed{deployertest.New(t)}
@@ -65,8 +65,8 @@ func (b bed) finds(t *testing.T, l *loader.Launcher, pods func() int, hook strin
 	}
 }
 
-// TestBootAfterRepair: a reboot kills a repair after it has brought back what was gone, and before it has recorded that. The boot finds
-// everything as it should be: it starts no Job, and runs no hook again.
+// TestBootAfterRepair: a reboot kills a repair after it has restored objects and before it has recorded that. The boot
+// finds everything in order: it starts no Job, and runs no hook again.
 func TestBootAfterRepair(t *testing.T) {
 	b, l, pods := booted(t)
 	hook := string(b.Server.Object("Job", "infra", "db-sync").GetUID())
@@ -77,7 +77,7 @@ func TestBootAfterRepair(t *testing.T) {
 		if ctx.Err() == nil && b.Server.Object("ConfigMap", "infra", "api") != nil {
 			kill()
 		}
-		if ctx.Err() == nil || strings.Contains(r.URL.Path, "/leases/") { // nobody has to wait for its locks
+		if ctx.Err() == nil || strings.Contains(r.URL.Path, "/leases/") { // all locks are released
 			return false
 		}
 		clustertest.Fail(w, apierrors.NewInternalError(errors.New("killed")))
@@ -106,8 +106,8 @@ func TestBootAfterRepair(t *testing.T) {
 	}
 }
 
-// TestBootWaits: nothing is ready after a boot, and what is missing then may come with what is there. A start waits for that before it
-// takes it for gone.
+// TestBootWaits: nothing is ready after a boot, and running controllers may create the missing objects. A start waits
+// for that before it treats them as missing.
 func TestBootWaits(t *testing.T) {
 	b, l, pods := booted(t)
 	hook := string(b.Server.Object("Job", "infra", "db-sync").GetUID())
@@ -124,7 +124,7 @@ func TestBootWaits(t *testing.T) {
 		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/deployments") {
 			return false
 		}
-		if asked.Add(1) == 10 { // whoever brings it back is ready
+		if asked.Add(1) == 10 { // the controller that creates it is ready
 			go func() {
 				b.Put(api)
 				web.Object["status"] = ready

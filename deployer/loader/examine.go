@@ -17,10 +17,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// State is what lies of the loader in a cluster.
+// State has the objects of the loader in a cluster.
 type State struct {
-	Progress *schema.LoadProgress         // nil where it never ran, or where nobody can read what it says
-	Damage   error                        // why nobody can
+	Progress *schema.LoadProgress         // nil where it never ran, or with Damage
+	Damage   error                        // why Progress cannot be read
 	Runs     []*unstructured.Unstructured // Jobs of runs, the newest last
 	CronJob  *unstructured.Unstructured   // of repairs; nil where there is none
 	Repairs  []*unstructured.Unstructured // Jobs that the CronJob has made, the newest last
@@ -32,8 +32,8 @@ type State struct {
 // repairsName is that of the CronJob.
 const repairsName = "loader-repair"
 
-// Look reads what lies of the loader in a cluster. Now is what the clock of the cluster says.
-func Look(ctx context.Context, c *cluster.Cluster, now time.Time) (*State, error) {
+// ReadState reads the objects of the loader in a cluster. now is the time on the clock of the cluster.
+func ReadState(ctx context.Context, c *cluster.Cluster, now time.Time) (*State, error) {
 	s := &State{}
 	var err error
 	if s.Progress, _, err = readProgress(ctx, c); report.CodeOf(err) == report.Corrupt {
@@ -71,7 +71,7 @@ func Look(ctx context.Context, c *cluster.Cluster, now time.Time) (*State, error
 	return s, err
 }
 
-// launcherAtWork tells whether one begins a run, or does one in its own process.
+// launcherAtWork reports whether a launcher is about to start a run, or runs one in its own process.
 func launcherAtWork(ctx context.Context, c *cluster.Cluster, now time.Time) (bool, error) {
 	held, err := c.Locks(ctx)
 	return slices.ContainsFunc(held, func(lock cluster.Held) bool { return lock.Name == lockName && lock.Promised.After(now.Add(-grace)) }), err
@@ -80,20 +80,20 @@ func launcherAtWork(ctx context.Context, c *cluster.Cluster, now time.Time) (boo
 // grace is by how much clocks may differ.
 const grace = time.Minute
 
-// IsUnused tells whether the loader never ran here.
+// IsUnused reports whether the loader never ran here.
 func (s *State) IsUnused() bool {
 	return s.Progress == nil && s.Damage == nil && len(s.Runs) == 0 && s.CronJob == nil && !s.account && !s.repairAccount
 }
 
-// Finding is something about the loader that somebody may have to do something about. It quotes no object and no program.
+// Finding is a fact about the loader that may need an action. It quotes no object and no output of a program.
 type Finding struct {
-	About   string // what it is about: "run", "repairs", "account", "image"
+	About   string // the subject: "run", "repairs", "account", "image"
 	Problem bool   // else it is a warning
 	What    string
 	Cure    string // the next command
 }
 
-// Examine judges what lies of the loader in a cluster. Now is what the clock of the cluster says.
+// Examine checks the objects of the loader in a cluster. now is the time on the clock of the cluster.
 func (s *State) Examine(ctx context.Context, d *deployer.Deployer, now time.Time) ([]Finding, error) {
 	found := append(s.run(), s.repairs(now)...)
 	if s.account && !s.atWork && s.active() == nil {
@@ -154,7 +154,7 @@ func ImageOf(object *unstructured.Unstructured) string {
 func (s *State) run() []Finding {
 	start, status := report.Run("deploy loader start").String(), report.Run("deploy loader status").String()
 	if s.Damage != nil {
-		return []Finding{{"run", true, "nobody can read how far the loader is: ConfigMap " + cluster.SystemNamespace + "/" + ProgressName + " is damaged", start}}
+		return []Finding{{"run", true, "the progress of the loader cannot be read: ConfigMap " + cluster.SystemNamespace + "/" + ProgressName + " is damaged", start}}
 	}
 	p := s.Progress
 	if p == nil {
@@ -169,7 +169,7 @@ func (s *State) run() []Finding {
 		if p.Error != nil {
 			code = p.Error.Code
 		}
-		return []Finding{{"run", true, fmt.Sprintf("%sfailed (%s): %d of %d parts are ready", name, code, p.Ready, len(p.Parts)), fmt.Sprintf("'%s' tells why; then %s", status, start)}}
+		return []Finding{{"run", true, fmt.Sprintf("%sfailed (%s): %d of %d parts are ready", name, code, p.Ready, len(p.Parts)), fmt.Sprintf("'%s' shows why; then %s", status, start)}}
 	case stopped(p):
 		return []Finding{{"run", false, name + "was stopped before it was done", start}}
 	}
@@ -178,7 +178,7 @@ func (s *State) run() []Finding {
 	case s.atWork:
 		return nil
 	case job == nil && p.Phase == schema.LoadInterrupted:
-		return []Finding{{"run", false, name + "was interrupted, and nobody goes on with it", start}}
+		return []Finding{{"run", false, name + "was interrupted, and no process continues it", start}}
 	case job == nil && len(s.Runs) > 0 && s.Runs[len(s.Runs)-1].GetLabels()[LabelRun] == p.Run:
 		return []Finding{{"run", true, name + "has ended without a word: its pod was killed", fmt.Sprintf("'%s' shows what it has written; then %s", report.Run("deploy loader logs"), start)}}
 	case job == nil:
@@ -186,12 +186,12 @@ func (s *State) run() []Finding {
 	case isSuspended(job):
 		return []Finding{{"run", true, name + "was never begun: its launcher was killed", start}}
 	case p.Phase == schema.LoadPending:
-		return []Finding{{"run", false, name + "has not begun yet: its pod has to start, with image " + ImageOf(job), fmt.Sprintf("'%s' tells what is in its way", status)}}
+		return []Finding{{"run", false, name + "has not begun yet: its pod has to start, with image " + ImageOf(job), fmt.Sprintf("'%s' shows why it does not", status)}}
 	}
 	return nil
 }
 
-// repairs judges the CronJob and what it does.
+// repairs checks the CronJob and its last runs.
 func (s *State) repairs(now time.Time) []Finding {
 	var found []Finding
 	start := report.Run("deploy loader start").String()
@@ -203,16 +203,16 @@ func (s *State) repairs(now time.Time) []Finding {
 	}
 	if s.CronJob == nil {
 		if s.repairAccount {
-			found = append(found, Finding{"repairs", true, "the CronJob of repairs is gone: nobody repairs", start})
+			found = append(found, Finding{"repairs", true, "the CronJob of repairs is gone: drift is not repaired", start})
 		}
 		return found
 	}
 	if !s.repairAccount {
-		found = append(found, Finding{"repairs", true, "the account of repairs is gone: nobody repairs", start})
+		found = append(found, Finding{"repairs", true, "the account of repairs is gone: drift is not repaired", start})
 	}
 	cron := "cronjob --namespace " + cluster.SystemNamespace + " " + repairsName
 	if isSuspended(s.CronJob) {
-		found = append(found, Finding{"repairs", false, "CronJob " + repairsName + " is suspended: nobody repairs", `kubectl patch ` + cron + ` --patch '{"spec":{"suspend":false}}'`})
+		found = append(found, Finding{"repairs", false, "CronJob " + repairsName + " is suspended: drift is not repaired", `kubectl patch ` + cron + ` --patch '{"spec":{"suspend":false}}'`})
 	}
 	text, _, _ := unstructured.NestedString(s.CronJob.Object, "status", "lastScheduleTime")
 	last, err := time.Parse(time.RFC3339, text)

@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// A platform written in Go brings up what it has when its cluster answers.
+// A platform written in Go starts its Solutions when its cluster answers.
 func Example() {
 	ctx := context.Background()
 	configuration, err := schema.ParseLoaderConfiguration("loader.yaml", []byte(`

@@ -19,8 +19,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Status tells how the loader is. Of a run that has ended well it tells of each part how it is now, which may be no longer ready, as
-// after a boot; the phase is that of the run. The error has the code NotFound where the loader never ran.
+// Status returns the progress of the last run. For a successful run it has the present state of each part, which is
+// possibly not ready any more, as after a boot; the phase is that of the run. The error has the code NotFound where the
+// loader never ran.
 func (l *Launcher) Status(ctx context.Context) (*schema.LoadProgress, error) {
 	progress, _, err := readProgress(ctx, l.Deployer.Cluster)
 	if err == nil && progress == nil {
@@ -39,18 +40,19 @@ func (l *Launcher) Status(ctx context.Context) (*schema.LoadProgress, error) {
 	if err != nil {
 		return nil, err
 	}
-	tell(progress, seen)
+	markUnready(progress, seen)
 	return progress, nil
 }
 
-// Read returns what is known of the last run: of one that has ended well how it ended, and not how it is now, which [Compare] tells. It is
-// nil where the loader never ran.
+// Read returns the last run as it was recorded, and for a successful run not the present state, which [Compare] adds.
+// It is nil where the loader never ran.
 func Read(ctx context.Context, c *cluster.Cluster) (*schema.LoadProgress, error) {
 	progress, _, err := readProgress(ctx, c)
 	return progress, err
 }
 
-// Compare tells of a run what [Launcher.Status] does, to whoever has looked at all environments already.
+// Compare adds the present state to a run, as [Launcher.Status] does, for a caller that has read all environments
+// already.
 func Compare(progress *schema.LoadProgress, environments []schema.EnvironmentStatus) {
 	if progress.Phase != schema.LoadReady {
 		return
@@ -59,11 +61,11 @@ func Compare(progress *schema.LoadProgress, environments []schema.EnvironmentSta
 	for i := range environments {
 		see(seen, &environments[i])
 	}
-	tell(progress, seen)
+	markUnready(progress, seen)
 }
 
-// tell notes of each part that it is not ready any more, and why.
-func tell(progress *schema.LoadProgress, seen map[string]partSeen) {
+// markUnready marks each part that is not ready any more, with the reason.
+func markUnready(progress *schema.LoadProgress, seen map[string]partSeen) {
 	for i := range progress.Parts {
 		part := &progress.Parts[i]
 		if is := seen[partName(part)]; !is.ready {
@@ -81,7 +83,7 @@ func NeverRan() error {
 	return report.Errorf(report.NotFound, "the loader has never run on this cluster").WithHint("%s", report.Run("deploy loader start"))
 }
 
-// explain notes of a run that is under way what keeps its pod from working, and whether anybody does anything at all.
+// explain adds to a run in progress why its pod is not working, and whether any process works on it.
 func (l *Launcher) explain(ctx context.Context, p *schema.LoadProgress) error {
 	job, err := l.Deployer.Cluster.Get(ctx, jobKind, cluster.SystemNamespace, jobName(p.Run))
 	if err != nil {
@@ -89,7 +91,7 @@ func (l *Launcher) explain(ctx context.Context, p *schema.LoadProgress) error {
 	}
 	if job != nil {
 		if p.Phase == schema.LoadPending {
-			for _, reason := range l.hindrances(ctx, job) {
+			for _, reason := range l.obstacles(ctx, job) {
 				p.Notices = append(p.Notices, short(reason))
 			}
 		}
@@ -97,26 +99,26 @@ func (l *Launcher) explain(ctx context.Context, p *schema.LoadProgress) error {
 	}
 	atWork, err := launcherAtWork(ctx, l.Deployer.Cluster, l.Deployer.Now())
 	if err == nil && !atWork {
-		p.Notices = append(p.Notices, fmt.Sprintf("nobody seems to work on this run any more: its Job is gone; to finish it: %s", report.Run("deploy loader start")))
+		p.Notices = append(p.Notices, fmt.Sprintf("no process works on this run any more: its Job is gone; to finish it: %s", report.Run("deploy loader start")))
 	}
 	return err
 }
 
-// hindrances are why the pod of a Job does not start.
-func (l *Launcher) hindrances(ctx context.Context, job *unstructured.Unstructured) []string {
+// obstacles are why the pod of a Job does not start.
+func (l *Launcher) obstacles(ctx context.Context, job *unstructured.Unstructured) []string {
 	if isSuspended(job) {
-		return []string{fmt.Sprintf(`the Job is suspended; to let it go on: kubectl patch job --namespace %s %s --patch '{"spec":{"suspend":false}}'`, job.GetNamespace(), job.GetName())}
+		return []string{fmt.Sprintf(`the Job is suspended; to continue it: kubectl patch job --namespace %s %s --patch '{"spec":{"suspend":false}}'`, job.GetNamespace(), job.GetName())}
 	}
 	return health.Explain(ctx, l.Deployer.Cluster, job)
 }
 
-// isSuspended tells of a Job or a CronJob whether it makes no pods.
+// isSuspended reports whether a Job or a CronJob is suspended.
 func isSuspended(object *unstructured.Unstructured) bool {
 	suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend")
 	return suspended
 }
 
-// environmentsOf are those of the parts of a run.
+// environmentsOf returns the environments of the parts of a run.
 func environmentsOf(p *schema.LoadProgress) []schema.EnvironmentContents {
 	var list []schema.EnvironmentContents
 	for i := range p.Parts {
@@ -128,7 +130,7 @@ func environmentsOf(p *schema.LoadProgress) []schema.EnvironmentContents {
 	return list
 }
 
-// compareKept notes of parts of which a run changes nothing, and so tells nothing, that they are ready.
+// compareKept marks unchanged parts as ready: a run reports only parts that it changes.
 func (l *Launcher) compareKept(ctx context.Context, progress *schema.LoadProgress) error {
 	seen, err := look(ctx, l.Deployer, environmentsOf(progress))
 	if err != nil {
@@ -143,9 +145,9 @@ func (l *Launcher) compareKept(ctx context.Context, progress *schema.LoadProgres
 	return nil
 }
 
-// Wait waits until a run is over and what it loaded is ready, or the run goes on only for what nobody has to have, and tells how it is.
-// One that was interrupted is not over, another pod or the next start ends it, unless somebody has stopped it. The error is that of the
-// run; it has the code Timeout when the time is up before, or when the loader never ran.
+// Wait waits until a run is complete and its parts are ready, or only optional parts remain, and returns its state. An
+// interrupted run is not complete, since another pod or the next start finishes it, unless a user has stopped it. The
+// error is that of the run; it has the code Timeout when the time is up before, or when the loader never ran.
 func (l *Launcher) Wait(ctx context.Context, timeout time.Duration) (*schema.LoadProgress, error) {
 	brief, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -172,7 +174,7 @@ func (l *Launcher) Wait(ctx context.Context, timeout time.Duration) (*schema.Loa
 			if ctx.Err() != nil {
 				return progress, ctx.Err()
 			}
-			return progress, report.Errorf(report.Timeout, "not everything is ready after %s", timeout).WithHint("'%s' tells why", report.Run("deploy loader status"))
+			return progress, report.Errorf(report.Timeout, "not everything is ready after %s", timeout).WithHint("'%s' shows why", report.Run("deploy loader status"))
 		case <-ticker.C:
 		}
 	}
@@ -197,7 +199,7 @@ func failureOf(p *schema.LoadProgress) error {
 func (l *Launcher) follow(ctx context.Context, run string) (*schema.LoadProgress, error) {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	f := &follower{Launcher: l, run: run, news: make(chan struct{}, 1), told: map[string]schema.LoadState{}}
+	f := &follower{Launcher: l, run: run, news: make(chan struct{}, 1), shown: map[string]schema.LoadState{}}
 	var watches sync.WaitGroup
 	defer watches.Wait()
 	defer stop()
@@ -215,7 +217,7 @@ func (l *Launcher) follow(ctx context.Context, run string) (*schema.LoadProgress
 		}
 		select {
 		case <-ctx.Done():
-			return progress, report.Errorf(report.Interrupted, "nobody waits for run %s of the loader any more, which goes on: %w", run, ctx.Err()).
+			return progress, report.Errorf(report.Interrupted, "stopped waiting for run %s of the loader, which continues: %w", run, ctx.Err()).
 				WithHint("%s", report.Run("deploy loader status").With("wait", ""))
 		case <-f.news:
 		case <-ticker.C:
@@ -224,10 +226,10 @@ func (l *Launcher) follow(ctx context.Context, run string) (*schema.LoadProgress
 	}
 }
 
-// pollPods is how often somebody looks why the pod of a run has not started.
+// pollPods is the interval of checks why the pod of a run has not started.
 const pollPods = 2 * time.Second
 
-// follower knows of a run what its ConfigMap and its Job say.
+// follower follows a run by its ConfigMap and its Job.
 type follower struct {
 	*Launcher
 	run  string
@@ -238,7 +240,7 @@ type follower struct {
 	job      *unstructured.Unstructured
 	gone     bool
 	err      error
-	told     map[string]schema.LoadState
+	shown    map[string]schema.LoadState
 	why      []string // the pod has not started
 }
 
@@ -285,7 +287,7 @@ func (f *follower) watchJob(ctx context.Context) {
 	}
 }
 
-// show passes on what is new of the parts. The lock is held.
+// show passes on changes of the parts. The caller holds the lock.
 func (f *follower) show(p *schema.LoadProgress) {
 	if p.Run != f.run {
 		return
@@ -293,10 +295,10 @@ func (f *follower) show(p *schema.LoadProgress) {
 	for i := range p.Parts {
 		part := &p.Parts[i]
 		name := partName(part)
-		if f.told[name] == part.State || part.State == schema.PartPending {
+		if f.shown[name] == part.State || part.State == schema.PartPending {
 			continue
 		}
-		f.told[name] = part.State
+		f.shown[name] = part.State
 		event := report.Event{Step: "load", Name: name, State: report.Running, Note: strings.ToLower(string(part.State))}
 		switch part.State {
 		case schema.PartReady:
@@ -308,7 +310,7 @@ func (f *follower) show(p *schema.LoadProgress) {
 	}
 }
 
-// now is what is known: progress of the run, and whether its Job has ended.
+// now returns the present progress of the run, and whether its Job has ended.
 func (f *follower) now() (progress *schema.LoadProgress, ended bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -344,12 +346,12 @@ func (f *follower) end(ctx context.Context, progress *schema.LoadProgress) (*sch
 			return last, err
 		}
 	}
-	return last, cmp.Or(failureOf(last), f.keepOn(ctx))
+	return last, cmp.Or(failureOf(last), f.scheduleRepairs(ctx))
 }
 
-// keepOn makes the cluster have the repairs that the configuration wants, unless somebody has stopped them meanwhile, or does
-// something of the kind themselves.
-func (f *follower) keepOn(ctx context.Context) error {
+// scheduleRepairs creates the CronJob of repairs, unless a user has stopped the loader in the meantime or schedules
+// repairs in another way.
+func (f *follower) scheduleRepairs(ctx context.Context) error {
 	err := f.Deployer.Locked(ctx, func(ctx context.Context) error {
 		last, _, err := readProgress(ctx, f.Deployer.Cluster)
 		if err == nil && last != nil && stopped(last) {
@@ -375,7 +377,7 @@ func (f *follower) keepOn(ctx context.Context) error {
 func (f *follower) lastWords(ctx context.Context, phase schema.LoadPhase) *schema.LoadError {
 	if f.gone {
 		return &schema.LoadError{
-			Code: report.Failure, Message: "the Job of the loader is gone: somebody deleted it", Hint: report.Run("deploy loader start").String(),
+			Code: report.Failure, Message: "the Job of the loader was deleted", Hint: report.Run("deploy loader start").String(),
 		}
 	}
 	last := &schema.LoadError{Code: report.Failure, Message: "the loader crashed", Hint: report.Run("deploy loader logs").String()}
@@ -399,7 +401,7 @@ func (f *follower) lastWords(ctx context.Context, phase schema.LoadPhase) *schem
 	return last
 }
 
-// pods are those of the run, the newest last.
+// pods returns the pods of the run, the newest last.
 func (f *follower) pods(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var pods []*unstructured.Unstructured
 	for pod, err := range f.Deployer.Cluster.List(ctx, cluster.PodKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: LabelRun + "=" + f.run}) {
@@ -432,7 +434,7 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// explain tells why the pod has not begun its work, as long as that is so.
+// explain reports why the pod has not started to work, as long as it has not.
 func (f *follower) explain(ctx context.Context) {
 	f.mu.Lock()
 	job, waits := f.job, f.progress != nil && f.progress.Phase == schema.LoadPending
@@ -440,19 +442,19 @@ func (f *follower) explain(ctx context.Context) {
 	if job == nil {
 		return
 	}
-	told := report.Event{Step: "start", Name: fmt.Sprintf("Job %s/%s", cluster.SystemNamespace, job.GetName()), State: report.Done}
+	event := report.Event{Step: "start", Name: fmt.Sprintf("Job %s/%s", cluster.SystemNamespace, job.GetName()), State: report.Done}
 	if !waits {
 		if f.why != nil {
 			f.why = nil
-			f.Deployer.Sink.Emit(told)
+			f.Deployer.Sink.Emit(event)
 		}
 		return
 	}
-	why := f.hindrances(ctx, job)
+	why := f.obstacles(ctx, job)
 	if len(why) == 0 || slices.Equal(why, f.why) {
 		return
 	}
 	f.why = why
-	told.State, told.Note = report.Started, why[0] // in a log it is told at once, other than what merely goes on
-	f.Deployer.Sink.Emit(told)
+	event.State, event.Note = report.Started, why[0] // a log gets it at once, unlike the state of a step that continues
+	f.Deployer.Sink.Emit(event)
 }

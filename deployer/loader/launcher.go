@@ -20,16 +20,16 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Launcher starts runs of the loader, follows them and tells how they are. Both fields are required.
+// Launcher starts runs of the loader, follows them and returns their state. Both fields are required.
 type Launcher struct {
 	Deployer      *deployer.Deployer // with the rights of an administrator
 	Configuration *schema.LoaderConfiguration
 }
 
-// spec is what the configuration says, and what holds where it says nothing.
+// spec returns the configuration with its defaults.
 func (l *Launcher) spec() schema.LoaderSpec { return l.Configuration.Spec.Filled() }
 
-// prepared is what the loader is to do now.
+// prepared is the pending work of the loader.
 type prepared struct {
 	schema.LoaderPlan
 	digest     string // of the configuration, with versions in place of words
@@ -40,7 +40,7 @@ type prepared struct {
 	progress   *schema.LoadProgress
 }
 
-// Plan tells what [Launcher.Start] would do. Nothing is changed.
+// Plan returns the changes of [Launcher.Start], and changes nothing.
 func (l *Launcher) Plan(ctx context.Context) (*schema.LoaderPlan, error) {
 	p, err := l.prepare(ctx, preparation{dry: true})
 	if err != nil {
@@ -49,7 +49,7 @@ func (l *Launcher) Plan(ctx context.Context) (*schema.LoaderPlan, error) {
 	if err = l.leaveRepairs(ctx, p); err != nil {
 		return nil, err
 	}
-	p.Notices = append(p.Notices, toldOf(p.Unlisted)...)
+	p.Notices = append(p.Notices, unlistedTexts(p.Unlisted)...)
 	return &p.LoaderPlan, nil
 }
 
@@ -59,14 +59,14 @@ func newPlan() schema.LoaderPlan {
 	}
 }
 
-// preparation says what is prepared.
+// preparation has the options of prepare.
 type preparation struct {
 	dry   bool // only the plan
 	local bool // the work is done in this process: no image is needed
 }
 
-// prepare finds out what is to be done, and does what is no matter of a pod: environments are created and versions activated, unless
-// this is only about the plan.
+// prepare plans the work of a run. Unless only the plan is wanted, it creates environments and activates versions, for
+// which a pod has no permission.
 func (l *Launcher) prepare(ctx context.Context, o preparation) (*prepared, error) {
 	spec := l.spec()
 	p := &prepared{LoaderPlan: newPlan()}
@@ -107,8 +107,8 @@ func (l *Launcher) prepare(ctx context.Context, o preparation) (*prepared, error
 	return p, nil
 }
 
-// mayRun asks the API server, before anything is changed, whether it takes what the configuration says of the Job and of repairs: it
-// alone knows all of it.
+// mayRun checks with dry runs, before anything changes, that the API server accepts the Job and the CronJob: only the
+// server knows all its rules.
 func (l *Launcher) mayRun(ctx context.Context, spec schema.LoaderSpec, local bool) error {
 	job, err := newJob(spec, spec.Image, "check", false)
 	if err != nil {
@@ -134,7 +134,7 @@ func (l *Launcher) mayRun(ctx context.Context, spec schema.LoaderSpec, local boo
 	return nil
 }
 
-// resolve puts versions in the place of what stands for them.
+// resolve replaces "latest" and other placeholders by versions.
 func (l *Launcher) resolve(ctx context.Context, spec schema.LoaderSpec) (*schema.LoadParameters, error) {
 	catalog, err := l.Deployer.Records.Catalog(ctx)
 	if err != nil {
@@ -167,7 +167,7 @@ func (l *Launcher) resolve(ctx context.Context, spec schema.LoaderSpec) (*schema
 	return p, nil
 }
 
-// environment plans what an environment is to have, and creates it.
+// environment plans the contents of an environment, and creates it.
 func (l *Launcher) environment(ctx context.Context, p *prepared, e schema.EnvironmentContents, dry bool) error {
 	names, err := l.Deployer.Records.Documents.Outline(ctx, e.Name)
 	if err != nil {
@@ -203,7 +203,7 @@ func (l *Launcher) environment(ctx context.Context, p *prepared, e schema.Enviro
 	}
 	for _, part := range plan.Parts {
 		if part.Solution == "" || part.Version == "" {
-			continue // shared documents, and what goes
+			continue // shared documents, and deletions
 		}
 		is := schema.LoadPart{
 			Environment: e.Name, Namespace: part.Namespace, Solution: part.Solution, Component: part.Component, Version: part.Version, State: schema.PartPending,
@@ -214,7 +214,7 @@ func (l *Launcher) environment(ctx context.Context, p *prepared, e schema.Enviro
 	return nil
 }
 
-// preview lists what an environment gets that cannot be planned yet.
+// preview lists the contents of an environment that cannot be planned yet.
 func (l *Launcher) preview(ctx context.Context, p *prepared, e schema.EnvironmentContents) error {
 	list, err := l.Deployer.Wanted(ctx, e)
 	if err != nil {
@@ -235,7 +235,7 @@ func (l *Launcher) preview(ctx context.Context, p *prepared, e schema.Environmen
 	return nil
 }
 
-// optional are the components without which a run succeeds: those that nobody has to have, and those whose failure others survive.
+// optional returns the components without which a run succeeds: optional ones, and those whose failure others tolerate.
 func (l *Launcher) optional(ctx context.Context, e schema.EnvironmentContents) (map[string]bool, error) {
 	catalog, err := l.Deployer.Records.Catalog(ctx)
 	if err != nil {
@@ -298,7 +298,7 @@ func served(ctx context.Context, d *deployer.Deployer, reference string) error {
 			report.Run("deploy import", "solutionctl-VERSION.iso"), report.Run("deploy loader start").With("local", ""))
 }
 
-// digestOf is that of what is to be loaded.
+// digestOf is the digest of the parameters.
 func digestOf(p *schema.LoadParameters) string {
 	text, _ := json.Marshal(p.Environments) // it was read from JSON
 	return fmt.Sprintf("sha256:%x", sha256.Sum256(text))

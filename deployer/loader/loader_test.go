@@ -30,7 +30,7 @@ import (
 
 const image = "registry.example/solutionctl@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// edge is a Solution with components, one of which takes values and one of which nobody has to have.
+// edge is a Solution with components: one has values and one is optional.
 func edge(t *testing.T) deployertest.Content {
 	t.Helper()
 	return deployertest.Content{
@@ -79,7 +79,7 @@ func isSuspended(job *unstructured.Unstructured) bool {
 	return suspended
 }
 
-// kubelet does what a cluster does with the Jobs of the loader: it runs their pods, as often as they may be run, until the test ends.
+// kubelet runs the pods of the loader's Jobs like a cluster, as often as allowed, until the test ends.
 func (b bed) kubelet(t *testing.T, run func(context.Context, deployer.Config, *schema.LoadParameters) error) (pods func() int) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -209,7 +209,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestParts: progress tells of each part when it began and when it was ready, and none began before what it needs was ready.
+// TestParts: progress has for each part its start and when it was ready; none started before its dependencies were
+// ready.
 func TestParts(t *testing.T) {
 	b := newBed(t)
 	b.kubelet(t, loader.Run)
@@ -238,7 +239,7 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestOptional: a run succeeds without what nobody has to have, and says so; everything else goes on.
+// TestOptional: a run succeeds without its optional parts, and reports them; everything else continues.
 func TestOptional(t *testing.T) {
 	for kind, want := range map[string]struct {
 		code   report.Code
@@ -280,7 +281,8 @@ func TestOptional(t *testing.T) {
 	}
 }
 
-// TestOptionalTakesLong: who waits for what has to be there does not wait for what has not, such as whoever judges a boot.
+// TestOptionalTakesLong: a caller that waits for the required parts, such as a check of a boot, does not wait for
+// optional ones.
 func TestOptionalTakesLong(t *testing.T) {
 	b := bed{deployertest.New(t)}
 	content := edge(t)
@@ -328,7 +330,7 @@ func TestUnderWay(t *testing.T) {
 	}
 }
 
-// TestCrashed: a Job that ends without a word, and one that is deleted, are told as such.
+// TestCrashed: a Job that ends without a result is reported, and so is a deleted Job.
 func TestCrashed(t *testing.T) {
 	b := newBed(t)
 	b.kubelet(t, func(context.Context, deployer.Config, *schema.LoadParameters) error { return context.Canceled })
@@ -339,8 +341,8 @@ func TestCrashed(t *testing.T) {
 	}
 }
 
-// TestDrift: edits stay where the configuration does not say otherwise, what is gone comes back with the next start, and a repair
-// brings back both, a few times.
+// TestDrift: edits stay unless the configuration requests repairs, the next start restores missing objects, and a
+// repair restores both, up to a limit.
 func TestDrift(t *testing.T) {
 	b := newBed(t)
 	b.kubelet(t, loader.Run)
@@ -415,7 +417,8 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestObserved: what is only told, however often, was never brought back, and is not given up when it is to be.
+// TestObserved: drift that was only reported, however often, does not count as repaired, and is still repaired on
+// request.
 func TestObserved(t *testing.T) {
 	b := newBed(t)
 	l := b.launcher(t, justEdge)
@@ -444,7 +447,8 @@ func TestObserved(t *testing.T) {
 	}
 }
 
-// TestDriftOfSeveral: what is changed again and again is left alone in all Solutions, not only in the last one.
+// TestDriftOfSeveral: fields that are changed again and again are left alone in all Solutions, not only in the last
+// one.
 func TestDriftOfSeveral(t *testing.T) {
 	b := newBed(t)
 	l := b.launcher(t, "  environments: [{name: infra, solutions: [{name: edge}]}, {name: site, solutions: [{name: edge}]}]\n")
@@ -474,7 +478,8 @@ func TestDriftOfSeveral(t *testing.T) {
 	}
 }
 
-// TestRepairYields: what another manager applies is left to it and named, and so is what cannot be repaired; all else comes back.
+// TestRepairYields: fields of another manager and objects that cannot be repaired are named and left; all others are
+// restored.
 func TestRepairYields(t *testing.T) {
 	b := newBed(t)
 	const loaded = "  environments: [{name: infra, solutions: [{name: edge}]}, {name: site, solutions: [{name: edge}]}]\n"
@@ -547,7 +552,7 @@ func TestWaitInterrupted(t *testing.T) {
 	}
 }
 
-// TestWaitKept: what is ready before a run has changed it does not count, what it does not change does.
+// TestWaitKept: the readiness of a changed part before the run does not count, that of an unchanged part does.
 func TestWaitKept(t *testing.T) {
 	for state, want := range map[string]report.Code{`"state":"Pending"`: report.Timeout, `"state":"Pending","kept":true`: ""} {
 		b := newBed(t)
@@ -570,7 +575,7 @@ func TestWaitKept(t *testing.T) {
 	}
 }
 
-// TestUnlisted: what is no longer listed stays and is told, until somebody wants it gone.
+// TestUnlisted: a Solution that left the configuration stays and is reported until a user removes it.
 func TestUnlisted(t *testing.T) {
 	b := newBed(t)
 	b.Imported("base", "1.0.0", deployertest.Content{})
@@ -592,7 +597,8 @@ func TestUnlisted(t *testing.T) {
 	}
 }
 
-// TestStopPrune: what is no longer listed goes with the loader, all of an environment in one plan, and is no longer known afterwards.
+// TestStopPrune: Solutions that left the configuration are removed with the loader, all of an environment in one plan,
+// and are not known afterwards.
 func TestStopPrune(t *testing.T) {
 	b := newBed(t)
 	b.Imported("base", "1.0.0", deployertest.Content{})
@@ -628,7 +634,7 @@ func TestStopPrune(t *testing.T) {
 		t.Errorf("asked is %+v", asked)
 	}
 
-	// What cannot be removed stops nothing.
+	// A failed removal stops nothing.
 	_, err = b.launcher(t, strings.Replace(all, "{name: base}, {name: edge}", "{name: edge}", 1)).Stop(t.Context(), prune)
 	deployertest.Refused(t, err, report.InUse, "shop 1.0.0 in environment infra needs base")
 	if !strings.Contains(b.names("CronJob"), "loader-repair") {
@@ -650,7 +656,7 @@ func TestStopPrune(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be is said before anything is changed.
+// TestRefused: an impossible request is refused before anything changes.
 func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
@@ -675,7 +681,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a pod that is told to end says that the run is not over, and of no part that it failed; the next one ends it.
+// TestInterrupted: a pod that gets SIGTERM records that the run is not complete, and no failure of a part; the next one
+// ends it.
 func TestInterrupted(t *testing.T) {
 	b := newBed(t)
 	b.Server.Stall("Job", "Deployment")
@@ -702,7 +709,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestKilled: a pod that follows one which its kubelet has seen end does not wait for the locks of that, but for those of every other.
+// TestKilled: a pod waits for all locks except those of a predecessor whose end the kubelet has seen.
 func TestKilled(t *testing.T) {
 	const ended, running = `[{name: loader, state: {terminated: {exitCode: 137}}}]`, `[{name: loader, state: {running: {}}}]`
 	for _, test := range []struct {
@@ -789,7 +796,7 @@ func TestTakenOver(t *testing.T) {
 	}
 }
 
-// TestDeselected: a component that the configuration no longer wants goes, and nobody waits for it.
+// TestDeselected: a component that the configuration deselects is removed, and no one waits for it.
 func TestDeselected(t *testing.T) {
 	b := newBed(t)
 	b.kubelet(t, loader.Run)

@@ -53,7 +53,7 @@ func jobName(run string) string        { return "loader-" + run }
 func parametersName(run string) string { return "loader-" + run + "-parameters" }
 func valuesName(run string) string     { return "loader-" + run + "-values" }
 
-// Where the pod finds what it is to do.
+// Where the pod finds its parameters.
 const (
 	parametersKey  = "parameters.json"
 	parametersPath = "/etc/loader/parameters"
@@ -64,7 +64,7 @@ const (
 // Exit statuses after which another pod would fare no better.
 var finalStatuses = []any{int64(2), int64(3), int64(4), int64(5), int64(6), int64(7), int64(8)}
 
-// podUser is who a pod of the loader is for those who find its locks; the host is the pod.
+// podUser is the user of a pod of the loader in its locks; the host is the pod.
 const podUser = "loader"
 
 // podSpec is that of the loader, under the restricted standard of pod security.
@@ -155,10 +155,10 @@ func jobSpec(s schema.LoaderSpec, pod map[string]any, labels map[string]any) (ma
 	}, nil
 }
 
-// timeToStart is what a run may take beside its work: to pull the image, and to wait for the lock of one that was killed.
+// timeToStart is the allowance for pulling the image, and for the lock of a killed run.
 const timeToStart = 2 * time.Minute
 
-// newJob is the Job of a run. It is suspended: what it needs belongs to it, and cannot be made before.
+// newJob returns the suspended Job of a run. The objects that it needs have it as owner, and so cannot exist before it.
 func newJob(s schema.LoaderSpec, image, run string, values bool) (*unstructured.Unstructured, error) {
 	spec, err := jobSpec(s, podSpec(s, image, accountName, run, values), map[string]any{LabelRun: run, "app.kubernetes.io/name": "solutionctl-loader"})
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// ParseParameters reads what the pod of a run was given: the parameters, and the values of charts, nil where there are none.
+// ParseParameters parses the files of the pod of a run: the parameters, and the values of charts, nil where there are
+// none.
 func ParseParameters(parameters, values []byte) (*schema.LoadParameters, error) {
 	p, err := schema.ParseStored[schema.LoadParameters]("load", parametersKey, parameters)
 	if err != nil || values == nil {
@@ -15,7 +16,7 @@ func ParseParameters(parameters, values []byte) (*schema.LoadParameters, error) 
 	}
 	var hidden hiddenValues
 	if err := json.Unmarshal(values, &hidden); err != nil {
-		return nil, report.Errorf(report.Corrupt, "%s is not what the launcher wrote", valuesKey) // nobody is told what is in it
+		return nil, report.Errorf(report.Corrupt, "%s is not what the launcher wrote", valuesKey) // its content is secret
 	}
 	for i, e := range p.Environments {
 		for j, s := range e.Solutions {

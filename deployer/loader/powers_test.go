@@ -11,8 +11,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestPowersAreAccepted: the loader has nobody to ask. What its configuration does not accept is refused when it starts, before a Job does;
-// what it accepts is deployed, in the cluster and in the environment.
+// TestPowersAreAccepted: the loader cannot ask a user. Powers that its configuration does not accept are refused at the
+// start, before a Job; accepted ones are deployed, in the cluster and in the environment.
 func TestPowersAreAccepted(t *testing.T) {
 	const configuration = "  environments: [{name: infra, solutions: [{name: edge, accept: {powers: [%POWERS%]}}]}]\n"
 	b := bed{deployertest.New(t)}

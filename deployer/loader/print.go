@@ -13,9 +13,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// JobManifest is what starts a run, for a platform that applies it itself: the account with exactly its rights, the parameters, the
-// ConfigMap for its progress, and the Job. The environments exist and the versions are active, or it is refused. Whoever applies
-// it takes the account away afterwards.
+// JobManifest returns the objects of a run, for a platform that applies them itself: the account with exactly its
+// permissions, the parameters, the ConfigMap for its progress, and the Job. It is refused unless the environments exist
+// and the versions are active. The platform deletes the account afterwards.
 func (l *Launcher) JobManifest(ctx context.Context) ([]byte, error) {
 	p, err := l.prepare(ctx, preparation{dry: true})
 	if err != nil {
@@ -48,7 +48,7 @@ func (l *Launcher) JobManifest(ctx context.Context) ([]byte, error) {
 	return manifest(append(objects, job))
 }
 
-// CronJobManifest is what repairs, for a platform that applies it itself.
+// CronJobManifest returns the objects of repairs, for a platform that applies them itself.
 func (l *Launcher) CronJobManifest(ctx context.Context) ([]byte, error) {
 	p, err := l.resolve(ctx, l.spec())
 	if err != nil {
@@ -77,7 +77,7 @@ func manifest(objects []*unstructured.Unstructured) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// Logs is the end of what the pods of the last run have written, the oldest first.
+// Logs returns the end of the logs of the last run's pods, the oldest first.
 func (l *Launcher) Logs(ctx context.Context) ([]byte, error) {
 	progress, _, err := readProgress(ctx, l.Deployer.Cluster)
 	if err != nil {

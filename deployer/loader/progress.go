@@ -20,14 +20,14 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// ProgressName is the ConfigMap in namespace [cluster.SystemNamespace] that says how far the loader is. Beside the document it has
-// the keys phase, run and ready ("9/10"), for 'kubectl wait --for=jsonpath={.data.phase}=Ready'.
+// ProgressName is the ConfigMap in namespace [cluster.SystemNamespace] with the progress of the loader. Beside the
+// document it has the keys phase, run and ready ("9/10"), for 'kubectl wait --for=jsonpath={.data.phase}=Ready'.
 const (
 	ProgressName = records.LoaderName
 	progressKey  = "progress.json"
 )
 
-// readProgress returns what the ConfigMap says, nil when there is none, and the ConfigMap.
+// readProgress returns the progress in the ConfigMap, nil when there is none, and the ConfigMap.
 func readProgress(ctx context.Context, c *cluster.Cluster) (*schema.LoadProgress, *unstructured.Unstructured, error) {
 	object, err := c.Get(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, ProgressName)
 	if err != nil || object == nil {
@@ -42,7 +42,7 @@ func parseProgress(object *unstructured.Unstructured) (*schema.LoadProgress, err
 	return schema.ParseStored[schema.LoadProgress]("loadprogress", "ConfigMap "+cluster.SystemNamespace+"/"+ProgressName, []byte(text))
 }
 
-// progressObject is the ConfigMap that says what is known of a run.
+// progressObject returns the ConfigMap with the progress of a run.
 func progressObject(p *schema.LoadProgress) (*unstructured.Unstructured, error) {
 	text, err := json.Marshal(p) // compact: it may have hundreds of parts
 	if err != nil {
@@ -53,8 +53,8 @@ func progressObject(p *schema.LoadProgress) (*unstructured.Unstructured, error) 
 	}}), nil
 }
 
-// writeProgress stores what is known of a run: over object, unless that is nil. The error is [cluster.ErrChanged], or
-// [cluster.ErrExists], when somebody else has written meanwhile.
+// writeProgress stores the progress of a run: over object, unless that is nil. The error is [cluster.ErrChanged], or
+// [cluster.ErrExists], when another process has written in the meantime.
 func writeProgress(ctx context.Context, c *cluster.Cluster, object *unstructured.Unstructured, p *schema.LoadProgress) (*unstructured.Unstructured, error) {
 	wanted, err := progressObject(p)
 	if err != nil {
@@ -68,7 +68,7 @@ func writeProgress(ctx context.Context, c *cluster.Cluster, object *unstructured
 	return c.Update(ctx, object, cluster.WriteOptions{})
 }
 
-// rewrite changes what is known of a run that may go on, unless change says that there is nothing to change.
+// rewrite changes the progress of a run that may still be active, unless change returns false.
 func rewrite(ctx context.Context, c *cluster.Cluster, change func(*schema.LoadProgress) bool) error {
 	const tries = 10 // a run writes twice a second
 	for n := 1; ; n++ {
@@ -82,8 +82,8 @@ func rewrite(ctx context.Context, c *cluster.Cluster, change func(*schema.LoadPr
 	}
 }
 
-// At most so many objects that a part waits for are named, with so many bytes, and so many bytes said of an error, and so many
-// notices.
+// Bounds of the progress: how many objects that a part waits for are named, how long, how long an error is, and how
+// many notices there are.
 const (
 	maxWaiting = 3
 	maxReason  = 160
@@ -91,7 +91,7 @@ const (
 	maxNotices = 50
 )
 
-// publisher is a sink that keeps the ConfigMap up to date while a run goes on.
+// publisher is a sink that keeps the ConfigMap up to date during a run.
 type publisher struct {
 	cluster *cluster.Cluster
 	next    report.Sink
@@ -101,7 +101,7 @@ type publisher struct {
 	progress *schema.LoadProgress
 	object   *unstructured.Unstructured
 	parts    map[string]int            // by the name that events give
-	waiting  map[int]map[string]string // what is not ready yet, and why
+	waiting  map[int]map[string]string // objects that are not ready yet, and why
 	dirty    chan struct{}
 	frozen   bool
 }
@@ -126,7 +126,7 @@ func partName(p *schema.LoadPart) string {
 	return name
 }
 
-// Emit passes an event on and notes what it says of a part.
+// Emit passes an event on and updates the part that it is about.
 func (p *publisher) Emit(e report.Event) {
 	p.next.Emit(e)
 	p.mu.Lock()
@@ -170,7 +170,7 @@ func (p *publisher) note(part *schema.LoadPart, i int, e report.Event) {
 	part.WaitingFor = waitingFor(p.waiting[i])
 }
 
-// freeze makes events say nothing of parts any more: the run was told to end, and what fails now fails for that reason.
+// freeze stops updates of the parts: the run got SIGTERM, and later failures are only a consequence of that.
 func (p *publisher) freeze() {
 	p.mu.Lock()
 	p.frozen = true
@@ -191,7 +191,7 @@ func waitingFor(objects map[string]string) []string {
 
 func short(text string) string { return report.OneLine(text, maxText) }
 
-// addNotices adds what is not said yet, as far as there is room.
+// addNotices adds new notices, up to the limit.
 func addNotices(p *schema.LoadProgress, texts ...string) {
 	for _, text := range texts {
 		if text = short(text); !slices.Contains(p.Notices, text) && len(p.Notices) < maxNotices {
@@ -209,7 +209,7 @@ func (p *publisher) touch() {
 	}
 }
 
-// change changes what is published, and publishes it soon.
+// change changes the progress, and publishes it soon.
 func (p *publisher) change(f func(*schema.LoadProgress)) {
 	p.mu.Lock()
 	f(p.progress)
@@ -220,13 +220,13 @@ func (p *publisher) change(f func(*schema.LoadProgress)) {
 // pause is the least time between two writes.
 const pause = 500 * time.Millisecond
 
-// lookAgain is how often a run of which there is nothing to tell looks whether it still is the one.
-const lookAgain = 3 * time.Second
+// checkInterval is the interval at which a run without progress checks that it is still the present one.
+const checkInterval = 3 * time.Second
 
-// follow publishes until ctx ends. It returns an error when the ConfigMap is that of another run, and whoever began that one goes on;
-// or when somebody has stopped this one.
+// follow publishes until ctx ends. It returns an error when the ConfigMap belongs to another run that is in progress,
+// or when a user has stopped this one.
 func (p *publisher) follow(ctx context.Context) error {
-	ticker, idle := time.NewTicker(pause), time.NewTicker(lookAgain)
+	ticker, idle := time.NewTicker(pause), time.NewTicker(checkInterval)
 	defer ticker.Stop()
 	defer idle.Stop()
 	for {
@@ -252,7 +252,7 @@ func (p *publisher) follow(ctx context.Context) error {
 	}
 }
 
-// publish writes what is known now. That the API server does not answer is no reason to stop the run.
+// publish writes the present progress. If the API server does not answer, the run continues.
 func (p *publisher) publish(ctx context.Context) error {
 	p.mu.Lock()
 	p.progress.UpdatedAt = p.second()
@@ -280,10 +280,10 @@ func (p *publisher) publish(ctx context.Context) error {
 	return nil
 }
 
-// errOver passes when nobody wants the run any more.
-var errOver = errors.New("the run goes on no longer")
+// errOver ends a run that another one has replaced, or that a user has stopped.
+var errOver = errors.New("the run was replaced or stopped")
 
-// reread gets the ConfigMap that somebody has changed, unless it belongs to another run now, or says that this one was stopped.
+// reread gets the changed ConfigMap, unless it belongs to another run now, or this one was stopped.
 func (p *publisher) reread(ctx context.Context) (*unstructured.Unstructured, error) {
 	object, err := p.cluster.Get(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, ProgressName)
 	if err != nil || object == nil {

@@ -40,7 +40,7 @@ func published(t *testing.T, parts ...string) (*publisher, *clustertest.Server) 
 	return newPublisher(c, report.Discard, time.Now, progress, object), s
 }
 
-// TestEvents: what events say of a part is published.
+// TestEvents: events update the published parts.
 func TestEvents(t *testing.T) {
 	p, _ := published(t, "db", "api", "web")
 	for _, e := range []report.Event{
@@ -98,7 +98,7 @@ func TestOutrun(t *testing.T) {
 	}
 }
 
-// TestPause: however much there is to tell, two writes are apart.
+// TestPause: two writes are a pause apart, however much progress there is.
 func TestPause(t *testing.T) {
 	p, s := published(t, "db")
 	var at []time.Time

@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// unlisted is what was loaded and is not in the configuration any more. Progress is nil where nothing is known of it.
+// unlisted returns the loaded Solutions that left the configuration. progress is nil where nothing is known of it.
 func unlisted(progress *schema.LoadProgress, p *schema.LoadParameters) []schema.LoadedContent {
 	list := []schema.LoadedContent{}
 	if progress == nil {
@@ -25,8 +25,8 @@ func unlisted(progress *schema.LoadProgress, p *schema.LoadParameters) []schema.
 	return list
 }
 
-// toldOf are lines about what is not in the configuration any more.
-func toldOf(unlisted []schema.LoadedContent) []string {
+// unlistedTexts describes the Solutions that left the configuration, a line for each.
+func unlistedTexts(unlisted []schema.LoadedContent) []string {
 	lines := make([]string, len(unlisted))
 	for i, at := range unlisted {
 		lines[i] = fmt.Sprintf("Solution %s in environment %s is not in the configuration any more and stays; to remove it: %s",
@@ -46,8 +46,9 @@ func contents(p *schema.LoadParameters) []schema.LoadedContent {
 	return list
 }
 
-// prune removes what was loaded and is not in the configuration any more, or plans it: what was loaded last first, and of an environment
-// all in one plan. What others need stays, and so does what has custom resources: that is an error. What somebody else has added stays.
+// prune removes the loaded Solutions that left the configuration, or plans it: the last loaded first, and all of an
+// environment in one plan. Solutions that others need stay, and those with custom resources are an error. Solutions
+// that a user added stay.
 func (l *Launcher) prune(ctx context.Context, progress *schema.LoadProgress, p *schema.LoadParameters, dry bool) ([]*schema.Operation, error) {
 	gone := unlisted(progress, p)
 	var environments []string
@@ -67,7 +68,7 @@ func (l *Launcher) prune(ctx context.Context, progress *schema.LoadProgress, p *
 		switch {
 		case report.CodeOf(err) == report.NotFound: // with the environment all of it is gone
 		case err != nil:
-			return done, fmt.Errorf("remove what is not in the configuration any more: environment %s: %w", environment, err)
+			return done, fmt.Errorf("remove Solutions that left the configuration: environment %s: %w", environment, err)
 		case !operation.Empty():
 			done = append(done, operation)
 		}
@@ -79,13 +80,13 @@ func (l *Launcher) prune(ctx context.Context, progress *schema.LoadProgress, p *
 	return done, l.announce(ctx, progress)
 }
 
-// forget takes what was removed out of what is known of the last run.
+// forget removes deleted Solutions from the record of the last run.
 func forget(progress *schema.LoadProgress, gone []schema.LoadedContent) {
 	progress.Loaded = slices.DeleteFunc(progress.Loaded, func(at schema.LoadedContent) bool { return slices.Contains(gone, at) })
 	progress.Parts = slices.DeleteFunc(progress.Parts, func(part schema.LoadPart) bool {
 		return slices.Contains(gone, schema.LoadedContent{Environment: part.Environment, Solution: part.Solution})
 	})
-	told := toldOf(gone)
-	progress.Notices = slices.DeleteFunc(progress.Notices, func(text string) bool { return slices.Contains(told, text) })
+	texts := unlistedTexts(gone)
+	progress.Notices = slices.DeleteFunc(progress.Notices, func(text string) bool { return slices.Contains(texts, text) })
 	progress.Ready = readyParts(progress)
 }

@@ -18,13 +18,14 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// repairRun is what the CronJob's work is called in the place of a run.
+// repairRun is the name of the CronJob's work in place of a run.
 const repairRun = "repair"
 
-// Repair brings back, or with observe tells, what has changed of all that the parameters name, and nothing else: it is what the CronJob
-// does. Where nothing has changed, nothing is written. What another manager applies is left to it, what somebody changes again and
-// again is after a few repairs, and both are told with their name; so is what cannot be repaired, and the rest is all the same. The
-// parameters are those of [Launcher.Start], which is not needed for it.
+// Repair repairs the drift of the Solutions in the parameters, or with observe only reports it: this is the work of the
+// CronJob. Without drift it writes nothing. Fields that another manager applies are left to it, and fields that are
+// changed again and again are left after a few repairs; both are reported with the name of the manager. Objects that
+// cannot be repaired do not stop the others. [Launcher.Start] has the same parameters,
+// but does not need to have run.
 func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error {
 	c.Ended = podEnded(c.Cluster)
 	d := deployer.New(c)
@@ -51,10 +52,10 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 		}
 	}
 	if p.Repair == schema.RepairObserve || before != nil && before.Times >= schema.MaxLoaderRepairs && sameAs(before, now.Changed) {
-		drifted = nil // it is only told
+		drifted = nil // it is only reported
 	}
 	for _, at := range drifted {
-		failure = errors.Join(failure, bringBack(ctx, d, at, time.Duration(p.Timeout)*time.Second))
+		failure = errors.Join(failure, repairOne(ctx, d, at, time.Duration(p.Timeout)*time.Second))
 	}
 	if len(now.Changed) == 0 && before == nil {
 		return failure
@@ -71,8 +72,8 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 	return errors.Join(failure, record(ctx, c.Cluster, now))
 }
 
-// bringBack repairs one Solution. The error names what is left to others, too.
-func bringBack(ctx context.Context, d *deployer.Deployer, at schema.LoadedContent, timeout time.Duration) error {
+// repairOne repairs one Solution. The error includes the fields that were left to other managers.
+func repairOne(ctx context.Context, d *deployer.Deployer, at schema.LoadedContent, timeout time.Duration) error {
 	done, err := d.Repair(ctx, deployer.RepairOptions{Options: deployer.Options{Timeout: timeout}, Selection: survey.Selection{Environment: at.Environment, Solution: at.Solution}, Yield: true})
 	if err != nil {
 		return err
@@ -89,14 +90,14 @@ func bringBack(ctx context.Context, d *deployer.Deployer, at schema.LoadedConten
 		return nil
 	}
 	return report.Errorf(report.Conflict, "left alone: %s", strings.Join(left, "; ")).
-		WithHint("let the other manager give it up, or take it over as '%s' says", report.Run("deploy repair", at.Environment, at.Solution))
+		WithHint("let the other manager give it up, or adopt it: '%s' shows how", report.Run("deploy repair", at.Environment, at.Solution))
 }
 
 func sameAs(before *schema.LoadRepair, changed []string) bool {
 	return slices.Equal(before.Changed, changed)
 }
 
-// changedBy are lines about what was changed, and by whom.
+// changedBy describes the changed fields and their managers, a line each.
 func changedBy(o *schema.Operation) []string {
 	const most = 20
 	var lines []string
@@ -124,7 +125,7 @@ func changedBy(o *schema.Operation) []string {
 	return lines
 }
 
-// record writes what a repair has found, while a run may write, too.
+// record writes the result of a repair, which may happen while a run writes too.
 func record(ctx context.Context, c *cluster.Cluster, now schema.LoadRepair) error {
 	return rewrite(ctx, c, func(progress *schema.LoadProgress) bool {
 		if progress.Repair = nil; len(now.Changed) > 0 {
@@ -135,7 +136,7 @@ func record(ctx context.Context, c *cluster.Cluster, now schema.LoadRepair) erro
 	})
 }
 
-// Repair brings back what has changed of all that the configuration names, once, with the rights of the launcher.
+// Repair repairs the drift of all Solutions in the configuration, once, with the permissions of the launcher.
 func (l *Launcher) Repair(ctx context.Context) error {
 	p, err := l.resolve(ctx, l.spec())
 	if err != nil {
@@ -184,7 +185,7 @@ func (l *Launcher) repairs(ctx context.Context, p *schema.LoadParameters) ([]*un
 	return append(account(repairName, permissions), visible, cron), err
 }
 
-// newCronJob is what repairs.
+// newCronJob returns the CronJob of repairs.
 func newCronJob(s schema.LoaderSpec, image string) (*unstructured.Unstructured, error) {
 	job, err := jobSpec(s, podSpec(s, image, repairName, repairRun, false), map[string]any{"app.kubernetes.io/name": "solutionctl-loader"})
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Run does what the parameters say, and writes into the ConfigMap how far it is: it is what the Job does. The ConfigMap must be that
-// of the run, which a [Launcher] has begun. Run may be called again after it was interrupted, by another pod.
+// Run deploys the parameters and writes its progress into the ConfigMap: this is the work of the Job. The ConfigMap
+// must be that of the run, as a [Launcher] has created it. After an interruption, another pod can call Run again.
 func Run(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error {
 	if c.Sink == nil {
 		c.Sink = report.Discard
@@ -33,7 +33,7 @@ func Run(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error
 		return report.Errorf(report.Conflict, "ConfigMap %s/%s is not that of run %s", cluster.SystemNamespace, ProgressName, p.Run).
 			WithHint("start the loader again: %s", report.Run("deploy loader start"))
 	}
-	beginAnew(progress)
+	resetParts(progress)
 	pub := newPublisher(c.Cluster, c.Sink, c.Now, progress, object)
 	c.Sink = pub
 	c.Ended = podEnded(c.Cluster)
@@ -41,11 +41,11 @@ func Run(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error
 	return r.all(ctx)
 }
 
-// podEnded tells of the locks of a pod that was killed that nobody will ever release them. It asks for a container that its kubelet has
-// seen end: a pod is also called failed when its node is lost, where it may go on.
+// podEnded reports whether a lock belongs to a killed pod that will never release it. It requires a container that the
+// kubelet has seen end: a pod is also called failed when its node is lost, where its containers possibly still run.
 func podEnded(c *cluster.Cluster) func(ctx context.Context, identity string) bool {
 	return func(ctx context.Context, identity string) bool {
-		name, ofLoader := strings.CutPrefix(identity, podUser+"@") // a host that is no pod is not found
+		name, ofLoader := strings.CutPrefix(identity, podUser+"@") // a host that is not a pod is not found
 		if !ofLoader {
 			return false
 		}
@@ -62,8 +62,8 @@ func podEnded(c *cluster.Cluster) func(ctx context.Context, identity string) boo
 	}
 }
 
-// beginAnew forgets of parts that are not ready what a pod before has met.
-func beginAnew(p *schema.LoadProgress) {
+// resetParts removes from parts that are not ready the findings of an earlier pod.
+func resetParts(p *schema.LoadProgress) {
 	for i := range p.Parts {
 		if part := &p.Parts[i]; part.State != schema.PartReady {
 			part.State, part.StartedAt, part.WaitingFor, part.Error = schema.PartPending, time.Time{}, nil, nil
@@ -90,21 +90,21 @@ func (r *run) all(ctx context.Context) error {
 	})
 	defer context.AfterFunc(ctx, r.publisher.freeze)()
 	r.publisher.change(func(p *schema.LoadProgress) { p.Phase, p.Error = schema.LoadRunning, nil })
-	r.tell(ctx, "LoadStarted", "Normal", "run "+r.parameters.Run+" has started")
+	r.record(ctx, "LoadStarted", "Normal", "run "+r.parameters.Run+" has started")
 	err := r.work(work)
 	enough()
 	publisher.Wait()
 	if cause := context.Cause(work); ctx.Err() == nil && cause != nil {
-		return cause // another run has taken over
+		return cause // another run has replaced this one
 	}
 	return r.end(ctx, err)
 }
 
-// work is what the run is for.
+// work is the task of the run.
 func (r *run) work(ctx context.Context) error {
 	deadline := r.Now().Add(time.Duration(r.parameters.Timeout) * time.Second)
 	var failures []error
-	for _, environment := range r.parameters.Environments { // what fails in one is no matter of others
+	for _, environment := range r.parameters.Environments { // a failure in one does not affect the others
 		o := deployer.Options{KeepEdits: true, Timeout: max(deadline.Sub(r.Now()), time.Second)}
 		if err := r.ensure(ctx, environment, o); err != nil {
 			failures = append(failures, err)
@@ -132,10 +132,10 @@ func (r *run) notice(texts ...string) {
 	r.publisher.change(func(p *schema.LoadProgress) { addNotices(p, texts...) })
 }
 
-// timeToEnd is for how long a run that was told to end writes its last words.
+// timeToEnd bounds the last write of a run after SIGTERM.
 const timeToEnd = 5 * time.Second
 
-// end writes what became of the run and returns its error. That parts failed which may is none.
+// end writes the result of the run and returns its error. A failure of optional parts only is not an error.
 func (r *run) end(ctx context.Context, failure error) error {
 	if ctx.Err() != nil {
 		return errors.Join(failure, r.interrupted(ctx))
@@ -146,9 +146,9 @@ func (r *run) end(ctx context.Context, failure error) error {
 	}
 	r.publisher.change(func(p *schema.LoadProgress) { failure = conclude(p, seen, failure) })
 	for _, text := range failures(r.publisher.progress) {
-		r.tell(ctx, "LoadFailed", "Warning", text)
+		r.record(ctx, "LoadFailed", "Warning", text)
 	}
-	r.tell(ctx, "LoadEnded", "Normal", fmt.Sprintf("run %s has ended: %s, %d of %d parts are ready",
+	r.record(ctx, "LoadEnded", "Normal", fmt.Sprintf("run %s has ended: %s, %d of %d parts are ready",
 		r.parameters.Run, r.publisher.progress.Phase, readyParts(r.publisher.progress), len(r.publisher.progress.Parts)))
 	if err := r.publisher.publish(ctx); err != nil && failure == nil {
 		return err
@@ -192,7 +192,7 @@ func see(seen map[string]partSeen, e *schema.EnvironmentStatus) {
 	}
 }
 
-// seeParts takes a deployment apart: its own objects are those that no component has.
+// seeParts adds the state of a deployment and of its components. Its own objects have no component.
 func seeParts(seen map[string]partSeen, namespace string, s schema.DeploymentStatus) {
 	own := partSeen{version: s.Version, reasons: s.Reasons}
 	objects, ready := s.Objects-s.Completed, s.Ready
@@ -201,11 +201,11 @@ func seeParts(seen map[string]partSeen, namespace string, s schema.DeploymentSta
 		seen[engine.Key{Namespace: namespace, Name: s.Solution, Component: c.Name}.String()] = is
 		objects, ready = objects-c.Objects, ready-c.Ready
 	}
-	own.ready = (s.Version != "" || s.Pending != nil) && ready >= objects // all of it may be there, and what nobody has to have not
+	own.ready = (s.Version != "" || s.Pending != nil) && ready >= objects // all may exist, while optional parts do not
 	seen[engine.Key{Namespace: namespace, Name: s.Solution}.String()] = own
 }
 
-// conclude puts into the progress what was found of the parts and of the run, and returns the error of the run.
+// conclude adds the results of the parts and of the run to the progress, and returns the error of the run.
 func conclude(p *schema.LoadProgress, seen map[string]partSeen, failure error) error {
 	required := 0
 	for i := range p.Parts {
@@ -236,7 +236,7 @@ func conclude(p *schema.LoadProgress, seen map[string]partSeen, failure error) e
 		return nil
 	}
 	if failure == nil {
-		failure = report.Errorf(report.Timeout, "%d of %d parts are not ready", required, len(p.Parts)).WithHint("'%s' tells why", report.Run("deploy loader status"))
+		failure = report.Errorf(report.Timeout, "%d of %d parts are not ready", required, len(p.Parts)).WithHint("'%s' shows why", report.Run("deploy loader status"))
 	}
 	p.Phase, p.Error = schema.LoadFailed, &schema.LoadError{Code: report.CodeOf(failure), Message: short(failure.Error()), Hint: short(strings.Join(report.Hints(failure), "; "))}
 	return failure
@@ -276,8 +276,8 @@ func readyParts(p *schema.LoadProgress) int {
 	return n
 }
 
-// tell writes an Event about the ConfigMap. Who may not is not kept from working.
-func (r *run) tell(ctx context.Context, reason, kind, message string) {
+// record creates an Event about the ConfigMap. Without permission for it, the work continues.
+func (r *run) record(ctx context.Context, reason, kind, message string) {
 	now := r.Now().UTC().Format(time.RFC3339)
 	name := fmt.Sprintf("%s.%x", ProgressName, r.Now().UnixNano()) // as kubelets name theirs
 	event := newObject(cluster.EventKind, name, map[string]any{

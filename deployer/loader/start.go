@@ -19,16 +19,16 @@ import (
 // StartOptions say how to start.
 type StartOptions struct {
 	Local  bool // do it in this process and start no Job: before there is a network of pods, or an image
-	Prune  bool // remove what was loaded and is not in the configuration any more
+	Prune  bool // remove loaded Solutions that left the configuration
 	NoWait bool // return when the Job runs
 }
 
 // lockName is that of the lock under which runs begin.
 const lockName = "loader"
 
-// Start makes the cluster have what the configuration says, and returns how that ended. Where everything is so already, no Job is
-// started and nothing written. A run of the same configuration that is under way is followed; one of another configuration is a
-// conflict. The error is that of the run, as if it had been done here.
+// Start deploys the configuration and returns the result. Without any changes, it starts no Job and writes nothing. A
+// run of the same configuration that is in progress is followed; one of another configuration is a conflict. The error
+// is that of the run, as if it had happened here.
 func (l *Launcher) Start(ctx context.Context, o StartOptions) (*schema.LoadProgress, error) {
 	var begun begun
 	err := l.Deployer.Locked(ctx, func(ctx context.Context) (err error) {
@@ -89,7 +89,7 @@ func (l *Launcher) begin(ctx context.Context, o StartOptions) (begun, error) {
 		if progress, _, err = readProgress(ctx, l.Deployer.Cluster); err == nil && progress != nil && !stopped(progress) {
 			err = l.keepRepairs(ctx, p.parameters)
 		}
-		if report.CodeOf(err) == report.NotImported { // the next start has an image, or tells that there is none
+		if report.CodeOf(err) == report.NotImported { // the next start has an image, or reports that there is none
 			err = nil
 		}
 		return begun{p.Run, progress}, err
@@ -97,7 +97,8 @@ func (l *Launcher) begin(ctx context.Context, o StartOptions) (begun, error) {
 	return begun{p.Run, progress}, l.launch(ctx, p)
 }
 
-// underWay finds a run that has not ended: one of this configuration goes on. One whose Job was never set free is begun again.
+// underWay finds a run in progress: one of this configuration continues. One whose Job was still suspended is started
+// again.
 func (l *Launcher) underWay(ctx context.Context) (begun, error) {
 	jobs, err := l.jobs(ctx)
 	if err != nil {
@@ -131,7 +132,7 @@ func (l *Launcher) underWay(ctx context.Context) (begun, error) {
 	return begun{}, nil
 }
 
-// jobs are those of the loader.
+// jobs returns the Jobs of the loader.
 func (l *Launcher) jobs(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var jobs []*unstructured.Unstructured
 	for job, err := range l.Deployer.Cluster.List(ctx, jobKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: LabelRun}) {
@@ -168,7 +169,7 @@ func (l *Launcher) newProgress(p *prepared) *schema.LoadProgress {
 		Parts: append([]schema.LoadPart{}, p.parts...), Notices: []string{}, Loaded: []schema.LoadedContent{},
 	}
 	addNotices(progress, p.Notices...)
-	addNotices(progress, toldOf(p.Unlisted)...)
+	addNotices(progress, unlistedTexts(p.Unlisted)...)
 	if p.progress != nil {
 		progress.Loaded = append(progress.Loaded, p.progress.Loaded...)
 	}
@@ -189,7 +190,7 @@ func (l *Launcher) announce(ctx context.Context, progress *schema.LoadProgress) 
 	return err
 }
 
-// settled is for a configuration of which nothing is to be done: what is there may have to become ready, as after a boot.
+// settled completes a start without changes, once all objects are ready, which can take time after a boot.
 func (l *Launcher) settled(ctx context.Context, p *prepared) (begun, error) {
 	progress := l.newProgress(p)
 	progress.Run = runName(p.digest, "", p.plans)
@@ -235,7 +236,7 @@ func (l *Launcher) launch(ctx context.Context, p *prepared) error {
 		return err
 	}
 	job, err := c.Create(ctx, wanted, cluster.WriteOptions{})
-	if errors.Is(err, cluster.ErrExists) { // an earlier run did the same, and somebody undid it
+	if errors.Is(err, cluster.ErrExists) { // an earlier run did the same, and it was undone
 		var old *unstructured.Unstructured
 		if old, err = c.Get(ctx, jobKind, cluster.SystemNamespace, wanted.GetName()); err == nil && old != nil {
 			err = l.remove(ctx, old)
@@ -262,7 +263,7 @@ func (l *Launcher) launch(ctx context.Context, p *prepared) error {
 	return err
 }
 
-// replace creates an object in the place of what an earlier Job of the same name has left.
+// replace creates an object in the place of one that an earlier Job of the same name has left.
 func (l *Launcher) replace(ctx context.Context, object *unstructured.Unstructured) error {
 	c := l.Deployer.Cluster
 	_, err := c.Create(ctx, object, cluster.WriteOptions{})

@@ -10,17 +10,17 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// timeToStop is for how long at least a launcher is waited for that begins a run, or does one in its own process: it looks for
-// somebody who has stopped it every few seconds.
+// timeToStop is the least wait for a launcher that is about to start a run, or runs one in its own process: it checks
+// every few seconds whether it was stopped.
 const timeToStop = 30 * time.Second
 
-// StopOptions say what becomes of what was loaded.
+// StopOptions select what happens to the loaded Solutions.
 type StopOptions struct {
-	Prune  bool // remove what is not in the configuration any more
-	DryRun bool // stop nothing, and only plan what would be removed
+	Prune  bool // remove the Solutions that left the configuration
+	DryRun bool // stop nothing, and only plan the removals
 }
 
-// Confirmation is what to ask before what a plan names is removed.
+// Confirmation returns the question before the removals of a plan.
 func (o StopOptions) Confirmation(plan *schema.LoaderPlan) report.Confirmation {
 	if o.DryRun || len(plan.Remove) == 0 {
 		return report.Confirmation{}
@@ -32,10 +32,10 @@ func (o StopOptions) Confirmation(plan *schema.LoaderPlan) report.Confirmation {
 	return report.Confirmation{Question: "remove it", Lists: []report.ConfirmationList{list}}
 }
 
-// Stop ends a run that is under way, wherever it is, and repairs. With all of it going well nothing of the loader is left but the
-// ConfigMap that tells what was loaded. A launcher that is about to begin a run is waited for, so that it does not begin it
-// afterwards; where that takes too long the error has the code Locked. What was loaded stays, but what o.Prune removes: the plan of
-// that comes back. Where it cannot be removed, nothing is stopped either.
+// Stop ends a run in progress, wherever it runs, and repairs. After that only the ConfigMap with the loaded Solutions
+// is left of the loader. It waits for a launcher that is about to start a run, so that it does not start it afterwards;
+// where that takes too long, the error has the code Locked. Loaded Solutions stay, except those that o.Prune removes,
+// which the returned plan lists. If they cannot be removed, nothing is stopped either.
 func (l *Launcher) Stop(ctx context.Context, o StopOptions) (*schema.LoaderPlan, error) {
 	plan := newPlan()
 	if o.Prune {
@@ -43,7 +43,7 @@ func (l *Launcher) Stop(ctx context.Context, o StopOptions) (*schema.LoaderPlan,
 			return &plan, err
 		}
 	}
-	if err := l.interrupt(ctx); err != nil { // whoever does the run in their own process has the lock, and looks for this
+	if err := l.interrupt(ctx); err != nil { // a launcher that runs in its own process has the lock, and checks for this
 		return nil, err
 	}
 	config := l.Deployer.Config
@@ -61,7 +61,7 @@ func (l *Launcher) Stop(ctx context.Context, o StopOptions) (*schema.LoaderPlan,
 	}, lockName)
 }
 
-// leave removes what is not in the configuration any more, or plans it.
+// leave removes the Solutions that left the configuration, or plans it.
 func (l *Launcher) leave(ctx context.Context, plan *schema.LoaderPlan, dry bool) error {
 	parameters, err := l.resolve(ctx, l.spec())
 	if err != nil {
@@ -76,9 +76,9 @@ func (l *Launcher) leave(ctx context.Context, plan *schema.LoaderPlan, dry bool)
 	return err
 }
 
-// stop removes what a run and repairs need, under the lock.
+// stop removes the objects of runs and repairs, under the lock.
 func (l *Launcher) stop(ctx context.Context) error {
-	if err := l.interrupt(ctx); err != nil { // first, so that whoever follows the run knows that nothing has failed
+	if err := l.interrupt(ctx); err != nil { // first, so that followers of the run know that it has not failed
 		return err
 	}
 	jobs, err := l.jobs(ctx)
@@ -98,7 +98,7 @@ func (l *Launcher) stop(ctx context.Context) error {
 	return nil
 }
 
-// interrupt writes of a run that is under way that somebody has stopped it.
+// interrupt records that a user has stopped the run in progress.
 func (l *Launcher) interrupt(ctx context.Context) error {
 	return rewrite(ctx, l.Deployer.Cluster, func(progress *schema.LoadProgress) bool {
 		if stopped(progress) || progress.Phase.Ended() && progress.Phase != schema.LoadInterrupted {
@@ -112,6 +112,6 @@ func (l *Launcher) interrupt(ctx context.Context) error {
 	})
 }
 
-// stopped tells whether somebody has stopped a run: it is over until the next start. One that was interrupted is not, another pod
-// may go on with it.
+// stopped reports whether a user has stopped a run: it is over until the next start. A run that was only interrupted is
+// not, since another pod can continue it.
 func stopped(p *schema.LoadProgress) bool { return p.Phase == schema.LoadInterrupted && p.Error != nil }

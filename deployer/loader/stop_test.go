@@ -48,7 +48,7 @@ func reached(l *loader.Launcher, step string) <-chan struct{} {
 	return at
 }
 
-// isStopped expects that a run ended because somebody has stopped it, and that nothing of the loader is left but what tells that.
+// isStopped expects that a run was stopped by a user, and that only its record is left of the loader.
 func (b bed) isStopped(t *testing.T, end ended) {
 	t.Helper()
 	deployertest.Refused(t, end.err, report.Interrupted, "tester@here has stopped it", "deploy loader start")
@@ -65,7 +65,8 @@ func (b bed) isStopped(t *testing.T, end ended) {
 
 const withRepairs = justEdge + "  repair: {mode: repair}\n"
 
-// TestStopFollowed: a launcher on another host follows a run that is stopped. It tells who did it, and begins no repairs.
+// TestStopFollowed: a launcher on another host follows a run that is stopped. It reports which user did it, and
+// schedules no repairs.
 func TestStopFollowed(t *testing.T) {
 	b := newBed(t)
 	begun := make(chan struct{})
@@ -104,14 +105,14 @@ func TestStopLocal(t *testing.T) {
 	}
 	b.isStopped(t, <-end)
 
-	// The next start finishes what was interrupted.
+	// The next start finishes the interrupted one.
 	b.Server.Stall("Job")
 	if progress, err := b.launcher(t, justEdge).Start(t.Context(), loader.StartOptions{Local: true}); err != nil || progress.Phase != schema.LoadReady {
 		t.Errorf("%+v, %v", progress, err)
 	}
 }
 
-// TestStopBeginning: a launcher that is about to begin a run does not begin it after somebody has stopped it.
+// TestStopBeginning: a launcher that is about to start a run does not start it after it was stopped.
 func TestStopBeginning(t *testing.T) {
 	b := newBed(t)
 	l, other := b.launcher(t, withRepairs), b.launcher(t, justEdge)

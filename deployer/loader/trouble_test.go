@@ -17,8 +17,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestPullFails: the registry has trouble of its own, such as a full disk. Whoever waits and whoever asks hears what it says, and the end
-// of the run tells where to look.
+// TestPullFails: the registry has a fault of its own, such as a full disk. Both wait and status show its message, and
+// the end of the run names the next command.
 func TestPullFails(t *testing.T) {
 	const said = "unexpected status from HEAD request to https://10.0.0.1:5000/v2/solutionctl/manifests/sha256:0123: 500 Internal Server Error"
 	b := newBed(t)
@@ -45,7 +45,7 @@ func TestPullFails(t *testing.T) {
 	spec["selector"] = map[string]any{"matchLabels": map[string]any{"job-name": job.GetName()}} // as its controller does
 	spec["suspend"] = true
 	b.Put(job)
-	if e := <-told; e.State != report.Started || !strings.Contains(e.Note, "suspended; to let it go on: kubectl patch job --namespace solutionctl-system "+job.GetName()) {
+	if e := <-told; e.State != report.Started || !strings.Contains(e.Note, "suspended; to continue it: kubectl patch job --namespace solutionctl-system "+job.GetName()) {
 		t.Errorf("told was %+v, where somebody holds the Job up", e)
 	}
 	spec["suspend"] = false
@@ -68,7 +68,7 @@ func TestPullFails(t *testing.T) {
 	}
 }
 
-// TestVanished: the Job is gone, and no launcher is there to tell: whoever asks hears that nobody works any more.
+// TestVanished: the Job is gone and no launcher follows it: status reports that no process works on the run.
 func TestVanished(t *testing.T) {
 	b := newBed(t)
 	l := b.launcher(t, justEdge)
@@ -171,7 +171,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// TestNeverRan: repairs that have not run for as long as their schedule allows are told, and not before.
+// TestNeverRan: repairs are reported as missing only when they have not run for as long as their schedule allows.
 func TestNeverRan(t *testing.T) {
 	for schedule, after := range map[string]time.Duration{"*/30 * * * *": 25 * time.Hour, "0 3 1 * *": 366 * 24 * time.Hour, "0 3 * * 0": 366 * 24 * time.Hour} {
 		b := newBed(t)
@@ -181,7 +181,7 @@ func TestNeverRan(t *testing.T) {
 		}
 		for _, is := range []time.Duration{-time.Minute, time.Minute} {
 			now := time.Now().Add(after + is)
-			state, err := loader.Look(t.Context(), l.Deployer.Cluster, now)
+			state, err := loader.ReadState(t.Context(), l.Deployer.Cluster, now)
 			if err != nil {
 				t.Fatal(err)
 			}

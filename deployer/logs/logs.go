@@ -69,7 +69,7 @@ func (r *Reader) Run(ctx context.Context, o Options) error {
 	return run.read(ctx)
 }
 
-// dnsName is what names of pods and containers are made of.
+// dnsName matches names of pods and containers.
 var dnsName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
 
 func (o Options) check() error {
@@ -101,7 +101,7 @@ type run struct {
 	full   bool
 }
 
-// source is what one container writes between its start and its end.
+// source is the output of one container between its start and its end.
 type source struct {
 	namespace, pod, uid, container string
 	restarts                       int32
@@ -329,7 +329,7 @@ func (r *run) note(ctx context.Context, pod *corev1.Pod, c state) {
 	}
 }
 
-// waitingReason is what the kubelet reports of a container that has not started.
+// waitingReason returns the reason that the kubelet reports for a container that has not started.
 func waitingReason(pod *corev1.Pod, container string) string {
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if w := s.State.Waiting; s.Name == container && w != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// attempts bounds how often a change is tried while others keep changing the same object. Each failure means that somebody
-// else succeeded, so only a writer gone mad comes to the end.
+// attempts bounds the retries of a change after conflicts. Each conflict means that another client succeeded, so only a
+// client in an endless loop exhausts them.
 const attempts = 100
 
 // editData changes the data of a ConfigMap that others write as well. A ConfigMap that is not there is made, unless
@@ -41,11 +41,11 @@ func (d *Documents) editData(ctx context.Context, namespace, name string, edit f
 			return d.explainTerminating(ctx, err, namespace)
 		}
 	}
-	return report.Errorf(report.Conflict, "ConfigMap %s/%s: somebody else changes it again and again", namespace, name).
+	return report.Errorf(report.Conflict, "ConfigMap %s/%s: another client changes it again and again", namespace, name).
 		WithHint("find out who: kubectl get configmap -n %s %s -o yaml --show-managed-fields", namespace, name)
 }
 
-// writeData replaces the data of what was read, or creates the ConfigMap when object is nil.
+// writeData replaces the data of the object that was read, or creates the ConfigMap when object is nil.
 func (d *Documents) writeData(ctx context.Context, object *unstructured.Unstructured, namespace, name string, data map[string]string) error {
 	exists := object != nil
 	if !exists {
@@ -98,7 +98,7 @@ func (d *Documents) explainTerminating(ctx context.Context, err error, namespace
 	return err
 }
 
-// Terminating is the error that tells that nothing can be put into a namespace any more, and what holds it.
+// Terminating returns the error for a namespace that is being deleted, with the objects that hold it.
 func (d *Documents) Terminating(ctx context.Context, namespace string) error {
 	reasons := ""
 	if live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", namespace); err == nil && live != nil {

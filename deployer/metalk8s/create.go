@@ -16,7 +16,7 @@ type CreateOptions struct {
 	Name string
 	// Namespace is the namespace of the environment to create; "" is one with the environment's name.
 	Namespace string
-	// Description is for all namespaces of the environment; nil leaves what is there.
+	// Description applies to all namespaces of the environment; nil leaves it unchanged.
 	Description *string
 	// Adopt takes a namespace that exists and is not part of the environment.
 	Adopt bool
@@ -25,7 +25,7 @@ type CreateOptions struct {
 // Creation is the result of creating an environment.
 type Creation string
 
-// What creating an environment can come to.
+// Results of creating an environment.
 const (
 	Created   Creation = "created"
 	Adopted   Creation = "adopted"
@@ -39,13 +39,13 @@ var (
 	dnsLabel   = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 )
 
-// reserved are the namespaces that never become part of an environment, because whoever deletes it would delete them.
+// reserved are the namespaces that never become part of an environment, because deleting it would delete them.
 var reserved = []string{
 	"default", "kube-node-lease", "kube-public", "kube-system", SolutionsNamespace, cluster.SystemNamespace,
 }
 
-// CreateEnvironment creates an environment, or adds a namespace to it. What is there already, under this name, is left as
-// it is. A namespace that exists and is not part of the environment is a conflict, unless it is to be adopted.
+// CreateEnvironment creates an environment, or adds a namespace to it. An existing namespace of the environment stays
+// as it is. A namespace that exists and is not part of the environment is a conflict, unless it is to be adopted.
 func (d *Documents) CreateEnvironment(ctx context.Context, o CreateOptions) (Creation, error) {
 	o, err := o.Check()
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *Documents) CreateEnvironment(ctx context.Context, o CreateOptions) (Cre
 	return result, nil
 }
 
-// Check returns the options with the name of the namespace, or what is wrong with the names.
+// Check returns the options with the name of the namespace, or an error about invalid names.
 func (o CreateOptions) Check() (CreateOptions, error) {
 	if o.Namespace == "" {
 		o.Namespace = o.Name
@@ -179,7 +179,7 @@ func adopt(live *unstructured.Unstructured, o CreateOptions, description string)
 	return result, nil
 }
 
-// editNamespace changes a namespace that others may be changing as well; edit tells whether it changed something.
+// editNamespace changes a namespace and retries after conflicts; edit reports whether it changed anything.
 func (d *Documents) editNamespace(ctx context.Context, name string, edit func(*unstructured.Unstructured) bool) error {
 	for range attempts {
 		live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", name)
@@ -194,7 +194,7 @@ func (d *Documents) editNamespace(ctx context.Context, name string, edit func(*u
 }
 
 func busyNamespace(name string) error {
-	return report.Errorf(report.Conflict, "namespace %s: somebody else changes it again and again", name).
+	return report.Errorf(report.Conflict, "namespace %s: another client changes it again and again", name).
 		WithHint("find out who: kubectl get namespace %s -o yaml --show-managed-fields", name)
 }
 

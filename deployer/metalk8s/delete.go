@@ -59,9 +59,9 @@ func Deletable(namespaces []Namespace) error {
 	return nil
 }
 
-// DeleteNamespaces deletes the very namespaces that were read and everything in them, and waits until they are gone. It does
-// not ask what is used there, see [Documents.Usage]. The error has the code Timeout when something holds a namespace; it
-// names the finalizers and what remains.
+// DeleteNamespaces deletes the namespaces that were read, with everything in them, and waits until they are gone. It
+// does not check for uses, see [Documents.Usage]. The error has the code Timeout when something holds a namespace; it
+// names the finalizers and the remaining objects.
 func (d *Documents) DeleteNamespaces(ctx context.Context, namespaces []Namespace, o DeleteOptions) error {
 	for _, n := range namespaces {
 		if err := d.Cluster.Delete(ctx, identityOf(n.object), cluster.DeleteOptions{}); err != nil {
@@ -88,7 +88,7 @@ func (d *Documents) AwaitGone(ctx context.Context, namespace *unstructured.Unstr
 	return d.awaitDeletion(ctx, waiting, newNamespace(namespace))
 }
 
-// identityOf is an object as far as it says which one it is: a namespace is deleted in whatever state it is now.
+// identityOf copies only the fields that identify an object: a namespace is deleted in its present state.
 func identityOf(object *unstructured.Unstructured) *unstructured.Unstructured {
 	identity := newObject(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 	identity.SetUID(object.GetUID())
@@ -123,8 +123,8 @@ func (d *Documents) awaitDeletion(ctx, waiting context.Context, n Namespace) err
 	}
 }
 
-// followNamespace watches a namespace that is being deleted until it is gone or the context ends, tells what holds it, and
-// returns what was seen last.
+// followNamespace watches a namespace that is being deleted until it is gone or the context ends. It reports the
+// objects that hold it, and returns the last state.
 func (d *Documents) followNamespace(ctx context.Context, last *unstructured.Unstructured, o metav1.ListOptions) (*unstructured.Unstructured, error) {
 	o.ResourceVersion = last.GetResourceVersion()
 	for change, err := range d.Cluster.Watch(ctx, cluster.NamespaceKind, "", o, last) {
@@ -150,20 +150,20 @@ func (d *Documents) stuck(ctx context.Context, namespace *unstructured.Unstructu
 	if ctx.Err() != nil {
 		text := cmp.Or(strings.Join(Holding(namespace), "; "), notYet)
 		return report.Errorf(report.Interrupted, "namespace %s is being deleted: %s: %w", namespace.GetName(), text, context.Cause(ctx)).
-			WithHint("the cluster goes on deleting it; run the same command again to see it end")
+			WithHint("the cluster continues to delete it; run the same command again to wait for the end")
 	}
 	text := notYet
 	if len(Holding(namespace)) > 0 {
 		text = strings.Join(health.Explain(ctx, d.Cluster, namespace), "\n  ")
 	}
 	return report.Errorf(report.Timeout, "namespace %s does not go away:\n  %s", namespace.GetName(), text).
-		WithHint("remove what is in the way, and run the same command again; it goes on where this one ended")
+		WithHint("remove the named obstacle, then run the same command again: it continues where this one ended")
 }
 
 const notYet = "the cluster has not looked at it yet"
 
-// Holding returns the conditions that hold a namespace which is being deleted, in the words of the cluster: what remains, which finalizers
-// are on it, and which kinds cannot even be listed. Nothing when it is not being deleted.
+// Holding returns the conditions that hold a namespace that is being deleted, in the words of the cluster: remaining
+// objects, their finalizers, and kinds that cannot even be listed. Nothing when it is not being deleted.
 func Holding(namespace *unstructured.Unstructured) []string {
 	if namespace.GetDeletionTimestamp() == nil {
 		return nil
@@ -191,7 +191,7 @@ func Holding(namespace *unstructured.Unstructured) []string {
 // Use is one thing that deleting a namespace would destroy.
 type Use struct {
 	Namespace string
-	// Solution and Version are what ConfigMap metalk8s-environment says is deployed; empty for custom resources.
+	// Solution and Version are an entry of ConfigMap metalk8s-environment; empty for custom resources.
 	Solution, Version string
 	// Kind is that of custom resources or volume claims, whose metadata is in Objects; empty for a Solution.
 	Kind    kube.GroupVersionKind
@@ -206,7 +206,7 @@ func (u Use) String() string {
 		return fmt.Sprintf("Solution %s %s in namespace %s", u.Solution, u.Version, u.Namespace)
 	}
 	count := len(u.Objects)
-	if !u.IsClaim() { // whoever loses data wants to know which
+	if !u.IsClaim() { // the user needs to know which data is lost
 		count = min(count, maxNames)
 	}
 	var names []string
@@ -223,8 +223,8 @@ func (u Use) String() string {
 // IsClaim reports whether this is about volume claims: they go with their namespace, after the pods that use them.
 func (u Use) IsClaim() bool { return u.Kind == cluster.ClaimKind }
 
-// Usage finds what deleting the namespaces would destroy: the Solutions that are deployed there, custom resources of any
-// kind, since they are what people made, and volume claims. What belongs to other objects is not counted: nobody made it.
+// Usage lists the uses that deleting the namespaces would destroy: deployed Solutions, custom resources of any kind,
+// which users created, and volume claims. Objects with an owner are not counted.
 func (d *Documents) Usage(ctx context.Context, namespaces []Namespace) ([]Use, error) {
 	var usage []Use
 	for _, n := range namespaces {
@@ -290,13 +290,13 @@ func (d *Documents) kinds(ctx context.Context) (custom, plain []kube.GroupVersio
 	return custom, plain, nil
 }
 
-// sortKinds tells the kinds that a definition makes, by its name, from those that the cluster has by itself. Kinds without
-// namespaces are neither.
+// sortKinds separates the kinds of CRDs, by their names, from built-in and aggregated kinds. Cluster-scoped kinds are
+// neither.
 func sortKinds(served []*meta.RESTMapping, defined map[string]bool) (custom, plain []kube.GroupVersionKind) {
 	for _, m := range served {
 		switch {
 		case m.Scope != meta.RESTScopeNamespace:
-		case defined[m.Resource.GroupResource().String()]: // a definition has the name of what it defines
+		case defined[m.Resource.GroupResource().String()]: // a CRD has the name of its resource
 			custom = append(custom, m.GroupVersionKind)
 		default:
 			plain = append(plain, m.GroupVersionKind)

@@ -1,11 +1,11 @@
-// Package metalk8s reads and writes the documents that this tool shares with MetalK8s: the ConfigMap metalk8s-solutions,
-// which says what was imported and what is active, and the environments, which are namespaces with a label and a ConfigMap
-// metalk8s-environment in each.
+// Package metalk8s reads and writes the documents that this tool shares with MetalK8s: the ConfigMap metalk8s-solutions
+// with the imported and active versions, and the environments. An environment is a set of namespaces with a label and a
+// ConfigMap metalk8s-environment in each.
 //
-// [Documents] is where to start. MetalK8s' own tools write these documents, too, at any time and without a lock of ours.
-// So nothing here is applied or owned: one key is changed in what was just read, and again when somebody was faster. What
-// somebody else wrote and nobody understands is reported and kept as it is. No key, label or field of ours is added: every
-// key of these documents means a Solution to MetalK8s.
+// [Documents] is where to start. MetalK8s' own tools write these documents as well, at any time and without our locks.
+// So this package neither applies nor owns them: it changes one key of the version that it has just read, and retries
+// after a conflict. Content that it cannot parse is reported and kept. It adds no key, label or field of its own:
+// MetalK8s reads every key of these documents as a Solution.
 //
 // Package metalk8s takes no lock, deploys nothing and never removes a finalizer.
 package metalk8s
@@ -18,7 +18,7 @@ import (
 
 // Names that MetalK8s gave to its documents.
 const (
-	// SolutionsNamespace is the namespace of the ConfigMap with what was imported.
+	// SolutionsNamespace is the namespace of the ConfigMap with the imported versions.
 	SolutionsNamespace = "metalk8s-solutions"
 	// SolutionsConfigMap has one key for each Solution: the list of its imported versions as JSON.
 	SolutionsConfigMap = "metalk8s-solutions"
@@ -26,14 +26,14 @@ const (
 	EnvironmentConfigMap = "metalk8s-environment"
 	// EnvironmentLabel on a namespace names the environment that it is part of.
 	EnvironmentLabel = schema.AnnotationPrefix + "environment"
-	// DescriptionAnnotation on a namespace tells what its environment is for.
+	// DescriptionAnnotation on a namespace describes the purpose of its environment.
 	DescriptionAnnotation = schema.AnnotationPrefix + "environment-description"
 )
 
 // Documents are the shared documents of a cluster.
 type Documents struct {
 	Cluster *cluster.Cluster
-	Sink    report.Sink // told what is waited for; nil discards it
+	Sink    report.Sink // receives the reason for waiting; nil discards it
 }
 
 func (d *Documents) emit(e report.Event) {
@@ -42,7 +42,7 @@ func (d *Documents) emit(e report.Event) {
 	}
 }
 
-// Problem is a part of a document that somebody wrote and nobody can read.
+// Problem is a part of a document that cannot be parsed.
 type Problem struct {
 	// Where names it, such as "ConfigMap metalk8s-solutions/metalk8s-solutions, key db".
 	Where string

@@ -22,7 +22,7 @@ func namespace(t *testing.T, name, metadata string) *unstructured.Unstructured {
 	return object
 }
 
-// TestNamespaceRead: what somebody wrote and nobody understands harms only itself.
+// TestNamespaceRead: an entry that cannot be parsed does not affect the others.
 func TestNamespaceRead(t *testing.T) {
 	n := Namespace{Name: "shop"}
 	n.read(map[string]string{"db": "1.0.0", "Web": "1.0.0", "cache": "latest", "long": strings.Repeat("1", maxVersion+1), "esc": "1.0.0\x1b[2J"})

@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// entry is a version in ConfigMap metalk8s-solutions, with a field that only somebody else knows.
+// entry is a version in ConfigMap metalk8s-solutions, with a field that this program does not know.
 func entry(version string, active bool) string {
 	return fmt.Sprintf(`{"archive":"/%[1]s.iso","name":"DB","version":%[1]q,"id":"db-%[1]s","active":%[2]t,"mountpoint":"/srv/%[1]s","theirs":"x"}`, version, active)
 }
@@ -85,7 +85,7 @@ func TestEditsOfSolutions(t *testing.T) {
 	}
 }
 
-// TestSetVersion: the wish of an environment for one Solution; what others have there stays.
+// TestSetVersion sets the requested version of one Solution; those of others stay.
 func TestSetVersion(t *testing.T) {
 	for name, test := range map[string]struct {
 		before            map[string]string
@@ -104,7 +104,7 @@ func TestSetVersion(t *testing.T) {
 	}
 }
 
-// TestAdopt: whose namespace becomes part of an environment, and what is changed on it.
+// TestAdopt: which namespaces can become part of an environment, and which fields that changes.
 func TestAdopt(t *testing.T) {
 	text := func(s string) *string { return &s }
 	const label, described = `"labels":{"` + EnvironmentLabel + `":"%s","mine":"x"}`, `,"annotations":{"` + DescriptionAnnotation + `":"old","mine":"y"}`
@@ -149,7 +149,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestPillar: Salt finds what was read, and among the errors what could not be read.
+// TestPillar: Salt gets the parsed entries, and the others among the errors.
 func TestPillar(t *testing.T) {
 	solutions := parseSolutions(map[string]string{"db": "[" + entry("1.0.0", true) + "]", "web": "{"})
 	empty, second := "", "for customers"
@@ -172,7 +172,7 @@ func TestPillar(t *testing.T) {
 	}
 }
 
-// TestSortKinds: custom resources are what people made; everything else goes with its namespace.
+// TestSortKinds: custom resources are created by users; all other objects are deleted with their namespace.
 func TestSortKinds(t *testing.T) {
 	kind := func(group, resource, kind string, scope meta.RESTScope) *meta.RESTMapping {
 		version := kube.GroupVersion{Group: group, Version: "v1"}

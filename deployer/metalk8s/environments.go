@@ -33,17 +33,17 @@ type Namespace struct {
 	Environment string
 	// Description is nil where the annotation is missing.
 	Description *string
-	// Terminating tells that it is being deleted.
+	// Terminating is true while the namespace is being deleted.
 	Terminating bool
-	// Versions is what ConfigMap metalk8s-environment says, Solution to version; nil where it is absent or empty. Anybody
-	// who may write there did: it selects among what was imported and is not trusted any further. What cannot be the name of
-	// a Solution, or a version, is not among it.
+	// Versions maps Solutions to versions, from ConfigMap metalk8s-environment; nil where it is absent or empty. Any
+	// user with write access to the namespace can change it: it selects among imported versions, and is not trusted any
+	// further. Invalid names and versions are left out.
 	Versions map[string]string
 	// Problems are the entries that are not in Versions, sorted.
 	Problems []Problem
-	// Hidden tells that the user may not see what ConfigMap metalk8s-environment says.
+	// Hidden is true when the user is not allowed to read ConfigMap metalk8s-environment.
 	Hidden bool
-	// Alone tells that the user is not allowed to list the other namespaces of the environment, if there are any.
+	// Alone is true when the user is not allowed to list the other namespaces of the environment, if there are any.
 	Alone bool
 	// Config is all of it, as it is.
 	Config map[string]string
@@ -60,7 +60,7 @@ func (e *Environment) Namespace(name string) (Namespace, bool) {
 	return e.Namespaces[i], true
 }
 
-// Names are those of the environment's namespaces.
+// Names returns the names of the environment's namespaces.
 func (e *Environment) Names() []string { return NamesOf(e.Namespaces) }
 
 // NamesOf are the names of namespaces.
@@ -81,8 +81,8 @@ func (d *Documents) Environments(ctx context.Context) ([]Environment, error) {
 	return group(namespaces), nil
 }
 
-// Environment reads one environment. The error has the code NotFound when there is no namespace with this label, and
-// says which environments there are.
+// Environment reads one environment. When no namespace has its label, the error has the code NotFound and lists the
+// existing environments.
 func (d *Documents) Environment(ctx context.Context, name string) (*Environment, error) {
 	if labelValue.MatchString(name) {
 		namespaces, err := d.namespaces(ctx, EnvironmentLabel+"="+name)
@@ -125,7 +125,7 @@ func (d *Documents) Namespace(ctx context.Context, environment, name string) (Na
 	return n, err
 }
 
-// bare reads a namespace of an environment without what it asks for.
+// bare reads a namespace of an environment without its requested versions.
 func (d *Documents) bare(ctx context.Context, environment, name string) (Namespace, error) {
 	object, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", name)
 	if err != nil {
@@ -149,8 +149,9 @@ func (d *Documents) EnvironmentOf(ctx context.Context, namespace string) (string
 	return object.GetLabels()[EnvironmentLabel], nil
 }
 
-// Visible reads an environment as far as the user may see it, and tells whether that is all of it. Who may not list namespaces
-// sees the one that they name, or without a name the one that is called as the environment is.
+// Visible reads the part of an environment that the user is allowed to read; whole reports whether that is all of it. A
+// user who is not allowed to list namespaces gets the one that they name, by default the one with the name of the
+// environment.
 func (d *Documents) Visible(ctx context.Context, environment, namespace string) (e *Environment, whole bool, err error) {
 	if e, err = d.Environment(ctx, environment); report.CodeOf(err) != report.Forbidden {
 		return e, true, err
@@ -167,11 +168,11 @@ func (d *Documents) Visible(ctx context.Context, environment, namespace string) 
 	}
 	switch code := report.CodeOf(err); {
 	case code == report.NotFound || code == report.Forbidden:
-		return nil, false, report.Errorf(code, "you may not list the namespaces of environment %s: %w", environment, err).
-			WithHint("say which one is yours with --namespace")
+		return nil, false, report.Errorf(code, "you do not have permission to list the namespaces of environment %s: %w", environment, err).
+			WithHint("name your namespace with --namespace")
 	case err != nil:
 		return nil, false, err
-	case len(namespaces) == 0: // there is none of this name, and which there are may not be listed
+	case len(namespaces) == 0: // there is none of this name, and the user is not allowed to list namespaces
 		return nil, false, missing
 	}
 	for i := range namespaces {
@@ -185,8 +186,8 @@ func (d *Documents) Visible(ctx context.Context, environment, namespace string) 
 	return &group(namespaces)[0], false, nil
 }
 
-// Permitted reads an environment for a change of it. A user who is not allowed to list namespaces gets the one that they name, or without
-// a name the one that is called as the environment is; it says that it is [Namespace.Alone].
+// Permitted reads an environment for a change of it. A user who is not allowed to list namespaces gets the one that
+// they name, by default the one with the name of the environment; it is then [Namespace.Alone].
 func (d *Documents) Permitted(ctx context.Context, environment, namespace string) (*Environment, error) {
 	found, err := d.Environment(ctx, environment)
 	if report.CodeOf(err) != report.Forbidden {
@@ -201,9 +202,9 @@ func (d *Documents) Permitted(ctx context.Context, environment, namespace string
 	return &group([]Namespace{one})[0], nil
 }
 
-// Outline returns the names of the namespaces of an environment as the API server remembers them, none when it knows of no
-// such environment. What it says may be out of date, and comes without delay: every other list waits until the server
-// knows all that was written before.
+// Outline returns the names of the namespaces of an environment from the cache of the API server, none when it does not
+// exist. The answer may be out of date, but comes without delay: a consistent list waits until the server has seen all
+// writes.
 func (d *Documents) Outline(ctx context.Context, name string) ([]string, error) {
 	if !labelValue.MatchString(name) {
 		return nil, nil
@@ -219,7 +220,7 @@ func (d *Documents) Outline(ctx context.Context, name string) ([]string, error) 
 	return names, nil
 }
 
-// namespaces reads the namespaces that a selector of labels finds, with what ConfigMap metalk8s-environment says in each.
+// namespaces reads the namespaces that match a label selector, with the ConfigMap metalk8s-environment of each.
 func (d *Documents) namespaces(ctx context.Context, selector string) ([]Namespace, error) {
 	namespaces, err := d.bareNamespaces(ctx, selector)
 	if err != nil || len(namespaces) == 0 {
@@ -235,7 +236,7 @@ func (d *Documents) namespaces(ctx context.Context, selector string) ([]Namespac
 	return namespaces, nil
 }
 
-// bareNamespaces reads namespaces without what they ask for.
+// bareNamespaces reads namespaces without their requested versions.
 func (d *Documents) bareNamespaces(ctx context.Context, selector string) ([]Namespace, error) {
 	var namespaces []Namespace
 	for object, err := range d.Cluster.List(ctx, cluster.NamespaceKind, "", metav1.ListOptions{LabelSelector: selector}) {
@@ -247,14 +248,14 @@ func (d *Documents) bareNamespaces(ctx context.Context, selector string) ([]Name
 	return namespaces, nil
 }
 
-// Bounds of what somebody may ask for in a namespace, and of what is said about the rest.
+// Bounds of the requested versions of a namespace, and of the problems that are reported.
 const (
 	maxAsked    = 100
 	maxProblems = 5
 	maxVersion  = 128
 )
 
-// read takes over what ConfigMap metalk8s-environment says. It never fails: what is wrong in it harms only itself.
+// read sets the versions from ConfigMap metalk8s-environment. It never fails: invalid entries become problems.
 func (n *Namespace) read(config map[string]string) {
 	n.Config = config
 	where := "ConfigMap " + n.Name + "/" + EnvironmentConfigMap
@@ -316,8 +317,8 @@ func newNamespace(object *unstructured.Unstructured) Namespace {
 // fewNamespaces are asked for one by one.
 const fewNamespaces = 3
 
-// configs reads ConfigMap metalk8s-environment of each namespace: many at once, a few, or those of a user who may not see
-// the whole cluster, one by one.
+// configs reads ConfigMap metalk8s-environment of each namespace: with one list for many, or one by one for a few and
+// for a user who is not allowed to list the whole cluster.
 func (d *Documents) configs(ctx context.Context, namespaces []Namespace) (map[string]map[string]string, error) {
 	if len(namespaces) <= fewNamespaces {
 		return d.configsOneByOne(ctx, namespaces)
@@ -379,8 +380,8 @@ func group(namespaces []Namespace) []Environment {
 	return environments
 }
 
-// SetVersion writes into ConfigMap metalk8s-environment which version of a Solution a namespace is to have; with version
-// "" it is to have none. What other Solutions have there stays.
+// SetVersion sets the requested version of a Solution in ConfigMap metalk8s-environment of a namespace; "" removes it.
+// The entries of other Solutions stay.
 func (d *Documents) SetVersion(ctx context.Context, namespace, solution, version string) error {
 	return d.editData(ctx, namespace, EnvironmentConfigMap, setVersion(solution, version))
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Pillar returns the pillar metalk8s:solutions as MetalK8s shows it to Salt. The configuration is that of the host; where it could
-// not be read, failure says why. What cannot be read in the cluster stands among the pillar's errors, where Salt's states
-// look for it; an error means that the cluster did not answer.
+// Pillar returns the pillar metalk8s:solutions as MetalK8s shows it to Salt. configuration is that of the host; where
+// it could not be read, failure is the reason. Entries that cannot be parsed are among the pillar's errors, where
+// Salt's states look for them; the returned error means that the cluster did not answer.
 func (d *Documents) Pillar(ctx context.Context, configuration *schema.SolutionsConfiguration, failure error) (*schema.Pillar, error) {
 	solutions, err := d.Solutions(ctx)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// documents are those of a cluster in memory.
+// documents returns the Documents of a cluster in memory.
 func documents(t *testing.T, objects ...string) (*clustertest.Server, *Documents) {
 	t.Helper()
 	s := clustertest.Start(t, objects...)
@@ -52,7 +52,7 @@ func dataIn(s *clustertest.Server, namespace, name string) []string {
 	return lines
 }
 
-// patch changes an object as somebody else.
+// patch changes an object as another client.
 func patch(t *testing.T, s *clustertest.Server, kind, namespace, name, value string, path ...string) {
 	t.Helper()
 	object := s.Object(kind, namespace, name)
@@ -80,7 +80,7 @@ func imported(version string) schema.ImportedSolution {
 	return schema.ImportedSolution{Name: "DB", Version: version, ID: "db-" + version, Archive: "/db.iso", Mountpoint: "/srv/db"}
 }
 
-// TestWhatIsImported is the life of ConfigMap metalk8s-solutions, in which others have a key that nobody can read.
+// TestWhatIsImported follows ConfigMap metalk8s-solutions, which also has a key that cannot be parsed.
 func TestWhatIsImported(t *testing.T) {
 	s, d := documents(t)
 	ctx := t.Context()
@@ -146,7 +146,7 @@ func TestSecondWriter(t *testing.T) {
 		object string // that both write
 		do     func(*Documents) error
 		other  func(*testing.T, *clustertest.Server, int)
-		want   func(*clustertest.Server, int) string // what is wrong in the end
+		want   func(*clustertest.Server, int) string // the problem in the final state
 		hint   string
 	}{
 		"what is imported": {
@@ -255,14 +255,14 @@ func TestSecondWriter(t *testing.T) {
 				}
 				continue
 			}
-			if report.CodeOf(err) != report.Conflict || !strings.Contains(err.Error(), "somebody else changes it again and again") || !strings.Contains(strings.Join(report.Hints(err), ""), test.hint) {
+			if report.CodeOf(err) != report.Conflict || !strings.Contains(err.Error(), "another client changes it again and again") || !strings.Contains(strings.Join(report.Hints(err), ""), test.hint) {
 				t.Errorf("%s, mad: %v, %q", name, err, report.Hints(err))
 			}
 		}
 	}
 }
 
-// TestCreateEnvironment: what becomes part of an environment, and what does not.
+// TestCreateEnvironment: which namespaces become part of an environment, and which do not.
 func TestCreateEnvironment(t *testing.T) {
 	text := func(s string) *string { return &s }
 	for name, test := range map[string]struct {
@@ -323,7 +323,7 @@ func TestCreateEnvironment(t *testing.T) {
 	}
 }
 
-// TestReadEnvironments reads what others may have written, with as few requests and rights as it takes.
+// TestReadEnvironments reads documents that others may have written, with as few requests and permissions as possible.
 func TestReadEnvironments(t *testing.T) {
 	s, d := documents(t, namespaceOf("shop", "b"), namespaceOf("shop", "a", ", annotations: {"+DescriptionAnnotation+": both}"), namespaceOf("test", "c"),
 		namespaceOf("''", "nothing"), "{apiVersion: v1, kind: Namespace, metadata: {name: other}}",
@@ -399,7 +399,7 @@ func TestReadEnvironments(t *testing.T) {
 	}
 }
 
-// TestWantVersion: what a namespace wants of one Solution is changed, and nothing else there.
+// TestWantVersion: the requested version of one Solution changes, and nothing else there.
 func TestWantVersion(t *testing.T) {
 	s, d := documents(t, namespaceOf("prod", "prod"), asks("prod", "web: 1.0.0"))
 	for _, step := range []struct{ solution, version, want string }{
@@ -421,7 +421,8 @@ func TestWantVersion(t *testing.T) {
 	}
 }
 
-// TestDeleteEnvironment: the very namespaces that were looked at go, and who waits is told what holds them.
+// TestDeleteEnvironment: only the namespaces that were read are deleted, and a waiting user sees the objects that hold
+// them.
 func TestDeleteEnvironment(t *testing.T) {
 	ctx := t.Context()
 	const held = "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: a, finalizers: [example.com/hold]}}"
@@ -480,7 +481,7 @@ func TestDeleteEnvironment(t *testing.T) {
 			t.Errorf("it becomes part of an environment: %v", err)
 		}
 		s.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Query().Get("watch") != "" { // somebody waits for it
+			if r.URL.Query().Get("watch") != "" { // a client waits for it
 				s.Answer = nil
 				s.Put(t, strings.Replace(held, ", finalizers: [example.com/hold]", "", 1))
 			}
@@ -516,7 +517,7 @@ func TestDeleteEnvironment(t *testing.T) {
 	})
 }
 
-// TestUsage counts what people would lose with a namespace, and not what goes with something else.
+// TestUsage counts the objects that users would lose with a namespace, without those that belong to another object.
 func TestUsage(t *testing.T) {
 	const pizza = "{apiVersion: example.com/v1, kind: Pizza, metadata: {name: %s, namespace: a%s}}\n---\n"
 	s, d := documents(t, namespaceOf("shop", "a"), asks("a", "db: 1.0.0"), `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,

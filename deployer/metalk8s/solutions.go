@@ -15,7 +15,7 @@ import (
 type Solutions struct {
 	// Versions are the imported versions of each Solution.
 	Versions map[string][]schema.ImportedSolution
-	// Problems are the keys whose values nobody can read, sorted.
+	// Problems are the keys whose values cannot be parsed, sorted.
 	Problems []Problem
 }
 
@@ -46,7 +46,7 @@ func indexOf(list []schema.ImportedSolution, version string) int {
 // solutionsWhere is the name of the ConfigMap in messages.
 const solutionsWhere = "ConfigMap " + SolutionsNamespace + "/" + SolutionsConfigMap
 
-// Solutions reads what was imported, as MetalK8s knows it. Without the ConfigMap that is nothing.
+// Solutions reads the imported versions in the record of MetalK8s. Without the ConfigMap there are none.
 func (d *Documents) Solutions(ctx context.Context) (*Solutions, error) {
 	object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, SolutionsNamespace, SolutionsConfigMap)
 	if err != nil {
@@ -68,8 +68,7 @@ func parseSolutions(data map[string]string) *Solutions {
 	return s
 }
 
-// PutVersion records an imported version of a Solution. Whether it is active stays as it was, and so do fields that only
-// somebody else knows.
+// PutVersion records an imported version of a Solution. Its active flag stays as it was, and so do unknown fields.
 func (d *Documents) PutVersion(ctx context.Context, solution string, entry schema.ImportedSolution) error {
 	if err := d.ensureNamespace(ctx); err != nil {
 		return err
@@ -130,7 +129,7 @@ func editSolution(solution string, edit func([]schema.ImportedSolution) ([]schem
 			var err error
 			if list, err = schema.ParseImportedSolutions(value); err != nil {
 				return report.Errorf(report.Invalid, "%s, key %s: %w", solutionsWhere, solution, err).
-					WithHint("somebody wrote it who does not know the format; correct or remove the key: kubectl edit configmap -n %s %s",
+					WithHint("it was written by another program; correct or remove the key: kubectl edit configmap -n %s %s",
 						SolutionsNamespace, SolutionsConfigMap)
 			}
 		}

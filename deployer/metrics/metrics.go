@@ -1,9 +1,9 @@
-// Package metrics writes numbers in the text format of Prometheus, version 0.0.4, as a server answers and as node_exporter reads
-// it from a file: https://prometheus.io/docs/instrumenting/exposition_formats.
+// Package metrics writes metrics in the text format of Prometheus, version 0.0.4, for a server's answer and for
+// node_exporter's textfile collector: https://prometheus.io/docs/instrumenting/exposition_formats.
 //
-// Start with a [Page]: each [Page.Family] begins a family, and its methods write the series of it. A family is written at once
-// and in one piece. [Textfile] is a page for node_exporter. The package counts nothing, and does not look for series that are
-// written twice: whoever reads the text refuses them.
+// Start with a [Page]: each [Page.Family] begins a family, and its methods write the series of it. A family is written
+// at once and in one piece. [Textfile] is a page for node_exporter. The package does not detect duplicate series:
+// Prometheus refuses them.
 package metrics
 
 import (
@@ -15,10 +15,10 @@ import (
 	"strings"
 )
 
-// ContentType is what a server calls a page.
+// ContentType is the media type of a page.
 const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 
-// Kind is what the numbers of a family mean.
+// Kind is the type of a metric family.
 type Kind string
 
 // The kinds of families.
@@ -49,8 +49,8 @@ type Family struct {
 // Add writes a series. Labels are names, each followed by its value, which may be any text.
 func (f Family) Add(value float64, labels ...string) { f.add("", value, labels) }
 
-// Histogram writes the series of a histogram: counts are those of the buckets, each without the ones below it; there is one more
-// than bounds, for what is above all of them. The sum is that of everything that was counted.
+// Histogram writes the series of a histogram. counts has one number for each bucket, without the ones below it; there is
+// one more than bounds, for values above the last bound. sum is the sum of all values.
 func (f Family) Histogram(bounds []float64, counts []uint64, sum float64, labels ...string) {
 	var total uint64
 	for i, count := range counts {
@@ -85,7 +85,7 @@ func (f Family) add(suffix string, value float64, labels []string) {
 // number writes whole numbers, such as times, without an exponent.
 func number(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
 
-// escape writes what the format has a meaning for as it wants it.
+// escape escapes the characters that the format reserves.
 func escape(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\\`), "\n", `\n`)
 }

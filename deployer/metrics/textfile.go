@@ -9,22 +9,22 @@ import (
 	"github.com/solutionctl/solutionctl/durable"
 )
 
-// Textfile is a file that node_exporter's textfile collector reads: what the last good run of a program has found, and then how the
-// last run ended. Whoever reads it finds one of two complete texts, also when the power fails.
+// Textfile is a file for node_exporter's textfile collector: the results of the last successful run of a program, and
+// how the last run ended. It is replaced atomically, so that a reader finds a complete text even after a power failure.
 type Textfile struct {
-	Name string // ends in .prom, or nobody reads it
+	Name string // ends in .prom, as node_exporter requires
 	// Run begins the names of two families: RUN_success, and RUN_timestamp_seconds, which is when the last run ended.
 	Run string
 }
 
-// maxTextfile bounds what is kept of an earlier run.
+// maxTextfile bounds the text of an earlier run, in bytes.
 const maxTextfile = 16 << 20
 
-// Succeed replaces the file by what a run has found.
+// Succeed replaces the file by the results of a run.
 func (t Textfile) Succeed(found *Page, ended time.Time) error { return t.write(found, 1, ended) }
 
-// Fail keeps what the last good run has found and says that a later one has failed. A file that no good run has written is
-// replaced.
+// Fail keeps the results of the last successful run and adds that a later one failed. A file without a successful run
+// is replaced.
 func (t Textfile) Fail(ended time.Time) error {
 	var kept Page
 	if last, err := t.read(); err == nil {
@@ -48,7 +48,7 @@ func (t Textfile) read() ([]byte, error) {
 }
 
 func (t Textfile) write(page *Page, success float64, ended time.Time) error {
-	page.Family(t.Run+"_success", Gauge, "Whether the last run worked. After one that has not, all other numbers are those of an earlier one.").Add(success)
+	page.Family(t.Run+"_success", Gauge, "Whether the last run succeeded. If it failed, all other metrics come from an earlier run.").Add(success)
 	page.Family(t.Run+"_timestamp_seconds", Gauge, "When the last run ended.").Add(float64(ended.Unix()))
 	return durable.WriteFile(t.Name, page.text.Bytes(), 0o644)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metrics"
 )
 
-// TestTextfile: numbers of the last good run stay, whatever happens later; how the last run ended is always told, once.
+// TestTextfile: the results of the last successful run remain; the end of the last run is always written, once.
 func TestTextfile(t *testing.T) {
 	file := metrics.Textfile{Name: filepath.Join(t.TempDir(), "x.prom"), Run: "x_run"}
 	succeed := func(value float64, at int64) {
@@ -71,7 +71,7 @@ func TestTextfile(t *testing.T) {
 	want("x 7, x_run_success 0, x_run_timestamp_seconds 4")
 	succeed(8, 5)
 	want("x 8, x_run_success 1, x_run_timestamp_seconds 5")
-	put("y 1\n") // of somebody else, or written by half
+	put("y 1\n") // of another program, or incomplete
 	fail(6)
 	want("x_run_success 0, x_run_timestamp_seconds 6")
 	succeed(9, 7)
@@ -81,7 +81,7 @@ func TestTextfile(t *testing.T) {
 	if err := os.Symlink(file.Name+".real", file.Name); err != nil {
 		t.Skip(err)
 	}
-	fail(8) // what a link leads to is neither kept nor written
+	fail(8) // the target of a link is neither kept nor written
 	want("x_run_success 0, x_run_timestamp_seconds 8")
 	file.Name += ".real"
 	want("x 9, x_run_success 1, x_run_timestamp_seconds 7")

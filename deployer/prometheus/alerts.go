@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// AlertsPath is where a Prometheus, or a ruler of Thanos, tells its alerts.
+// AlertsPath is the path of the alerts of a Prometheus, or of a ruler of Thanos.
 const AlertsPath = "/api/v1/alerts"
 
 // Alert is an alert that fires or is about to.
@@ -25,12 +25,12 @@ type Pairs map[string]string
 // maxPairs is how many labels or annotations an alert may have.
 const maxPairs = 100
 
-// UnmarshalJSON stops at what nobody has, before it takes room.
+// UnmarshalJSON refuses more labels than any real alert has, before they use memory.
 func (p *Pairs) UnmarshalJSON(data []byte) error {
 	*p = Pairs{}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
-		return fmt.Errorf("labels are no object")
+		return fmt.Errorf("labels are not an object")
 	}
 	for decoder.More() {
 		name, err := decoder.Token()
@@ -49,8 +49,8 @@ func (p *Pairs) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Alerts reads an answer to [AlertsPath], one alert after the other: whoever answers may have written anything, and who reads stops
-// when there are enough. The first error is the last thing that is read.
+// Alerts reads an answer to [AlertsPath], one alert after the other. The answer is not trusted, and the caller can stop
+// at any alert. The first error ends the sequence.
 func Alerts(answer []byte) iter.Seq2[Alert, error] {
 	return func(yield func(Alert, error) bool) {
 		var head struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/prometheus"
 )
 
-// readAlerts reads what a Prometheus answers, as one line for each alert.
+// readAlerts parses an answer of a Prometheus, as one line for each alert.
 func readAlerts(answer string) (lines []string, err error) {
 	for a, err := range prometheus.Alerts([]byte(answer)) {
 		if err != nil {
@@ -51,7 +51,7 @@ func TestAlerts(t *testing.T) {
 		"cut off":               {answer: answer(fires)[:60], wrong: "not that of a Prometheus"},
 		"a number for an alert": {answer: answer(fires, "5"), want: []string{"firing Down 2026-11-23T10:00:00Z it is"}, wrong: "not that of a Prometheus"},
 		"a number for a label":  {answer: answer(`{"labels":{"a":5}}`), wrong: "not that of a Prometheus"},
-		"labels in a list":      {answer: answer(`{"labels":["a"]}`), wrong: "labels are no object"},
+		"labels in a list":      {answer: answer(`{"labels":["a"]}`), wrong: "labels are not an object"},
 		"no time":               {answer: answer(`{"activeAt":"yesterday"}`), wrong: "not that of a Prometheus"},
 		"too many labels":       {answer: answer(`{"labels":{` + strings.Join(many, ",") + `}}`), wrong: "more than 100 labels"},
 		"something after it":    {answer: answer() + "{}", wrong: "not that of a Prometheus"},
@@ -65,7 +65,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// FuzzAlerts: whatever comes ends, and what is an alert fires or is about to.
+// FuzzAlerts: reading always ends, and each alert is firing or pending.
 func FuzzAlerts(f *testing.F) {
 	f.Add(answer(`{"labels":{"alertname":"A"},"state":"pending","activeAt":"2026-11-23T10:00:00Z"}`))
 	f.Add(answer(`{"labels":null,"annotations":[]}`))

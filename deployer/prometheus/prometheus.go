@@ -1,9 +1,9 @@
-// Package prometheus judges which Prometheus of a cluster selects a monitor or an alerting rule, and what is in the way where
-// none does.
+// Package prometheus decides which Prometheus of a cluster selects a monitor or an alerting rule, and why none does.
 //
-// [Judge] holds one object against the objects of the Prometheus operator: their selectors of labels and of namespaces, the
-// label of the namespace that some enforce, and the files that some let no monitor read. It asks nobody; package survey reads what it
-// judges. Whether the account of a Prometheus may see the pods of a namespace is not known here.
+// [Judge] compares one object with the objects of the Prometheus operator: their label selectors and namespace
+// selectors, the namespace label that some enforce, and whether monitors may read files. It makes no requests; package
+// survey reads its input. Whether the account of a Prometheus has permission to list the pods of a namespace is checked
+// there.
 package prometheus
 
 import (
@@ -52,18 +52,18 @@ var selectors = map[string]string{"ServiceMonitor": "serviceMonitor", "PodMonito
 type Object struct {
 	*unstructured.Unstructured
 	Namespace map[string]string // labels of the namespace
-	// Everywhere tells a rule that is about other namespaces than its own.
+	// Everywhere marks a rule about other namespaces than its own.
 	Everywhere bool
 }
 
-// Verdict says who selects an object, or what is in the way.
+// Verdict names the server that selects an object, or the reasons why none does.
 type Verdict struct {
 	// Server selects the object, as KIND NAMESPACE/NAME, or is nearest to it; empty when no server takes objects of its kind.
 	Server   string
 	Selected bool
-	// Labels are those that the object lacks, NamespaceLabels those that its namespace lacks.
+	// Labels are the labels that the object lacks, NamespaceLabels those that its namespace lacks.
 	Labels, NamespaceLabels map[string]string
-	// Obstacles are what no label mends, each a clause about the server.
+	// Obstacles are reasons that no label changes, each a clause about the server.
 	Obstacles []string
 }
 
@@ -85,7 +85,7 @@ func Judge(servers []*unstructured.Unstructured, o Object) Verdict {
 	return nearest
 }
 
-// takes tells whether a server has to do with a kind at all: agents know no rules, rulers nothing else.
+// takes reports whether a server handles a kind at all: agents ignore rules, rulers handle only rules.
 func takes(server *unstructured.Unstructured, kind string) bool {
 	switch server.GetKind() {
 	case "PrometheusAgent":
@@ -96,7 +96,8 @@ func takes(server *unstructured.Unstructured, kind string) bool {
 	return true
 }
 
-// distance orders verdicts: a label is set more easily than that of a namespace, and all else is somebody else's.
+// distance ranks verdicts by the effort to change them: a label of the object, a label of its namespace, the server
+// itself.
 func (v Verdict) distance() int {
 	return len(v.Labels) + 100*len(v.NamespaceLabels) + 10000*len(v.Obstacles)
 }
@@ -126,7 +127,7 @@ func judge(server *unstructured.Unstructured, o Object) Verdict {
 	return v
 }
 
-// readsFiles tells whether a ServiceMonitor names files, which it then has Prometheus read. No other kind can.
+// readsFiles reports whether a ServiceMonitor names files for Prometheus to read. No other kind can.
 func readsFiles(o Object) bool {
 	endpoints, _, _ := unstructured.NestedSlice(o.Object, "spec", "endpoints")
 	return slices.ContainsFunc(endpoints, func(e any) bool {
@@ -146,8 +147,8 @@ func at(server *unstructured.Unstructured, field string) any {
 	return value
 }
 
-// lacks returns the labels without which a selector does not match, and what no label mends. A namespace has its name as a label,
-// which nobody can change.
+// lacks returns the labels without which a selector does not match, and the obstacles that no label changes. Kubernetes
+// sets the name of a namespace as a label, which cannot be changed.
 func lacks(server *unstructured.Unstructured, field string, labels map[string]string, absent string) (missing map[string]string, obstacles []string) {
 	value, ok := at(server, field).(map[string]any)
 	if !ok {
@@ -186,7 +187,7 @@ func lacks(server *unstructured.Unstructured, field string, labels map[string]st
 	return missing, obstacles
 }
 
-// isExempt tells whether a server leaves a rule as it is.
+// isExempt reports whether a server leaves a rule unchanged.
 func isExempt(server *unstructured.Unstructured, o Object) bool {
 	list, _ := at(server, "excludedFromEnforcement").([]any)
 	return slices.ContainsFunc(list, func(entry any) bool {
@@ -195,7 +196,7 @@ func isExempt(server *unstructured.Unstructured, o Object) bool {
 	})
 }
 
-// Why says what is in the way of an object in a namespace: a clause about the server. It is empty when nothing is.
+// Why explains why no server selects an object in a namespace, as a clause about the server. It is empty when one does.
 func (v Verdict) Why(namespace string) string {
 	var clauses []string
 	if len(v.Labels) > 0 {

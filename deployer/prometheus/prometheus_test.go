@@ -141,7 +141,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestNearest: of several servers, the one that takes least is told, and one that selects is enough.
+// TestNearest: the server that needs the smallest change is reported; one server that selects the object is sufficient.
 func TestNearest(t *testing.T) {
 	far := server(t, "Prometheus", "far", "")
 	near := server(t, "Prometheus", "near", release)
@@ -164,7 +164,7 @@ func everywhere(namespace string) prometheus.Object {
 	return o
 }
 
-// noneIsEmpty takes no labels and no obstacles for what they are.
+// noneIsEmpty compares nil and empty maps as equal.
 var noneIsEmpty = cmp.FilterValues(func(a, b map[string]string) bool { return len(a)+len(b) == 0 }, cmp.Ignore())
 
 func Example() {

@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// evaluating are the kinds that evaluate rules, and so have alerts: what their operator calls the pods of one.
+// evaluating are the kinds that evaluate rules, and so have alerts, with the names that their operator gives the pods.
 var evaluating = map[string]struct {
 	name, label, governing string // of the pods, with the name of the object, and of the Service that the operator makes
 	port                   int
@@ -19,7 +19,7 @@ var evaluating = map[string]struct {
 	"ThanosRuler": {"thanos-ruler", "thanos-ruler", "thanos-ruler-operated", 10902},
 }
 
-// HasAlerts tells whether a server evaluates rules.
+// HasAlerts reports whether a server evaluates rules.
 func HasAlerts(server *unstructured.Unstructured) bool {
 	_, evaluates := evaluating[server.GetKind()]
 	return evaluates
@@ -57,7 +57,7 @@ func portName(server *unstructured.Unstructured) string {
 	return name
 }
 
-// selects tells whether a selector is about the pods of one server, and not about those of its neighbours.
+// selects reports whether a selector matches the pods of one server, and not those of its neighbours.
 func selects(selector, labels, given map[string]string, name string) bool {
 	named := false
 	for key, value := range selector {

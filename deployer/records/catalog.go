@@ -24,7 +24,7 @@ const (
 	importsKey   = "imports.json"
 	RegistryName = "registry" // ConfigMap
 	registryKey  = "registry.json"
-	// MonitoringName is the ConfigMap that says what the monitoring of the site looks for.
+	// MonitoringName is the ConfigMap with the labels that the site's Prometheus and Grafana select.
 	MonitoringName = "monitoring"
 	// LoaderName is the ConfigMap with the progress of the loader.
 	LoaderName    = "loader"
@@ -34,16 +34,16 @@ const (
 // Catalog lists the versions that were imported into a cluster. Only these can be activated and added.
 type Catalog struct {
 	imports map[string]schema.Import // by id
-	// Damage is why the record of what was imported cannot be read. Then nothing is known.
+	// Damage is the error when the record of imports cannot be read; the catalogue is then empty.
 	Damage error
 }
 
-// Unread says that the record of what was imported cannot be read, and what helps.
+// Unread is a message that the record of imports cannot be read, with the remedy.
 func (c *Catalog) Unread() string {
 	return fmt.Sprintf("what was imported cannot be read, and nothing of it can be deployed: %v: %s", c.Damage, strings.Join(report.Hints(c.Damage), "; "))
 }
 
-// Imports returns what was imported, ordered by name and version.
+// Imports returns the imported versions, ordered by name and version.
 func (c *Catalog) Imports() []schema.Import {
 	list := slices.Collect(maps.Values(c.imports))
 	slices.SortFunc(list, func(a, b schema.Import) int {
@@ -55,7 +55,7 @@ func (c *Catalog) Imports() []schema.Import {
 	return list
 }
 
-// VersionOf is the version of an import; the catalogue holds no other than what was checked at the import.
+// VersionOf parses the version of an import. It is valid, because import has checked it.
 func VersionOf(i schema.Import) schema.Version {
 	v, err := schema.ParseVersion(i.Version)
 	if err != nil {
@@ -83,7 +83,8 @@ func (c *Catalog) Put(i schema.Import) {
 	c.imports[i.ID()] = i
 }
 
-// Find returns one imported version. "latest" and "" stand for the highest release; the notice says when there is none.
+// Find returns one imported version. "latest" and "" mean the highest release; without a release it is the highest
+// pre-release, and notice reports that.
 func (c *Catalog) Find(solution, version string) (found schema.Import, notice string, err error) {
 	list := c.Of(solution)
 	if len(list) == 0 {
@@ -120,9 +121,9 @@ func (c *Catalog) Names() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Catalog reads what was imported into the cluster.
+// Catalog reads the imported versions from the cluster.
 func (r *Records) Catalog(ctx context.Context) (*Catalog, error) {
-	catalog, err := r.LookUp(ctx)
+	catalog, err := r.CatalogOrDamage(ctx)
 	if err == nil {
 		err = catalog.Damage
 	}
@@ -132,8 +133,8 @@ func (r *Records) Catalog(ctx context.Context) (*Catalog, error) {
 	return catalog, nil
 }
 
-// LookUp is [Records.Catalog] for those who can do without: a record that cannot be read is an empty catalogue, with its Damage.
-func (r *Records) LookUp(ctx context.Context) (*Catalog, error) {
+// CatalogOrDamage is like [Records.Catalog], but returns an empty catalogue with Damage set when the record is unreadable.
+func (r *Records) CatalogOrDamage(ctx context.Context) (*Catalog, error) {
 	imports, secret, err := r.readImports(ctx)
 	switch {
 	case err != nil && secret != nil:
@@ -144,7 +145,7 @@ func (r *Records) LookUp(ctx context.Context) (*Catalog, error) {
 	return &Catalog{imports: imports.Imports}, nil
 }
 
-// Imports lists what was imported into the cluster, ordered by name and version.
+// Imports lists the versions imported into the cluster, ordered by name and version.
 func (r *Records) Imports(ctx context.Context) ([]schema.Import, error) {
 	catalog, err := r.Catalog(ctx)
 	if err != nil {
@@ -235,7 +236,7 @@ func sameImport(a, b schema.Import) bool {
 		a.ImportedAt.Equal(b.ImportedAt) && a.ImportedBy == b.ImportedBy
 }
 
-// write stores an object of ours that was read as it is, or that is new.
+// write stores an object that was read, or a new one.
 func (r *Records) write(ctx context.Context, object *unstructured.Unstructured, exists bool) error {
 	var err error
 	if exists {
@@ -244,7 +245,7 @@ func (r *Records) write(ctx context.Context, object *unstructured.Unstructured, 
 		_, err = r.Cluster.Create(ctx, object, cluster.WriteOptions{})
 	}
 	if errors.Is(err, cluster.ErrChanged) || errors.Is(err, cluster.ErrExists) {
-		return report.Errorf(report.Conflict, "%s %s/%s was changed by somebody else meanwhile", object.GetKind(), object.GetNamespace(), object.GetName()).
+		return report.Errorf(report.Conflict, "%s %s/%s was changed by another process in the meantime", object.GetKind(), object.GetNamespace(), object.GetName()).
 			WithHint("run the command again")
 	}
 	return err
@@ -260,7 +261,7 @@ func systemObject(kind kube.GroupVersionKind, name string) *unstructured.Unstruc
 	return object
 }
 
-// Payload reads what was in the archive of an imported version.
+// Payload reads the payload of an imported version.
 func (r *Records) Payload(ctx context.Context, i schema.Import) (*render.Payload, error) {
 	data, err := r.payloads.load(i.Payload, func() ([]byte, error) { return r.Engine.LoadContent(ctx, ImportsName, i.Payload) })
 	if code := report.CodeOf(err); code == report.NotFound || code == report.Corrupt {
@@ -302,7 +303,7 @@ const (
 	Down Direction = schema.VerbDowngrade
 )
 
-// DirectionTo is where going from a version to another leads; from one that is no version everything is an upgrade.
+// DirectionTo compares two versions. A change from an invalid version is an upgrade.
 func DirectionTo(from string, to schema.Import) Direction {
 	if v, err := schema.ParseVersion(from); err == nil && VersionOf(to).Compare(v) < 0 {
 		return Down

@@ -4,7 +4,7 @@ import (
 	"sync"
 )
 
-// maxContents bounds what is kept of payloads, in bytes.
+// maxContents bounds the payloads in memory, in bytes.
 const maxContents = 16 << 20
 
 // contents are payloads that were read from the cluster, for a process that runs many verbs. A digest always stands for
@@ -15,7 +15,7 @@ type contents struct {
 	size     int
 }
 
-// load returns what has a digest, which read reads when it is not known. What it returns must not be changed.
+// load returns the content with a digest; read fetches it when it is not cached. The caller must not change the result.
 func (c *contents) load(digest string, read func() ([]byte, error)) ([]byte, error) {
 	c.mu.Lock()
 	data, known := c.byDigest[digest]

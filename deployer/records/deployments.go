@@ -27,8 +27,9 @@ type Deployment struct {
 	Environment, Namespace, Version string
 }
 
-// Deployments returns where a Solution is: what our records say, and operators that are on none of them. That a namespace asks
-// for a version says nothing: whoever may write there would hold up the whole cluster.
+// Deployments returns the places of a Solution: from our records, and operators that are on no record. A version that a
+// namespace only requests does not count: a user with write access to one namespace could otherwise block the whole
+// cluster.
 func (r *Records) Deployments(ctx context.Context, solution string) ([]Deployment, error) {
 	environments, err := r.Documents.Environments(ctx)
 	if err != nil {
@@ -96,7 +97,7 @@ func (r *Records) Active(ctx context.Context, solution string) (string, error) {
 	return solutions.Active(solution), nil
 }
 
-// users names what uses a version of a Solution.
+// users lists the uses of a version of a Solution.
 func (r *Records) users(ctx context.Context, solution, version string) ([]string, error) {
 	var users []string
 	active, err := r.Active(ctx, solution)
@@ -123,8 +124,8 @@ var Pullers = []kube.GroupVersionKind{
 	cluster.DeploymentKind, {Group: "apps", Version: "v1", Kind: "StatefulSet"}, {Group: "apps", Version: "v1", Kind: "DaemonSet"}, {Group: "batch", Version: "v1", Kind: "CronJob"},
 }
 
-// pullers returns what runs images of an archive without being deployed here: what an operator of another version runs,
-// because its user asked for this one.
+// pullers returns workloads that run images of an archive without being deployed here: an operator of another version
+// runs them, because its user requested this one.
 func (r *Records) pullers(ctx context.Context, id string) ([]string, error) {
 	var found []string
 	for _, kind := range Pullers {
@@ -141,7 +142,7 @@ func (r *Records) pullers(ctx context.Context, id string) ([]string, error) {
 	return found, nil
 }
 
-// pulls tells whether an image of a workload's pods is in a repository.
+// pulls reports whether the pods of a workload have an image from a repository.
 func pulls(workload *unstructured.Unstructured, repository string) bool {
 	for _, use := range images.Find(workload.Object) {
 		if use.Place == images.Container && strings.Contains(use.Image, repository) {
@@ -171,7 +172,8 @@ func (r *Records) publish(ctx context.Context, p *render.Payload, path string) e
 	return r.Documents.PutVersion(ctx, p.Solution.Metadata.Name, entry)
 }
 
-// SetActive returns the change of MetalK8s' document that makes a version the active one, none for "", and what makes it.
+// SetActive returns the change of MetalK8s' document that makes a version the active one, none for "", and a function
+// that applies it.
 func (r *Records) SetActive(ctx context.Context, solution, version string) ([]schema.Change, func(context.Context) error, error) {
 	solutions, err := r.Documents.Solutions(ctx)
 	if err != nil {
@@ -224,7 +226,7 @@ func ObjectsOf(s *engine.State) []schema.DeployedObject {
 	return objects
 }
 
-// StatesIn returns the records of what is, or was, in namespaces.
+// StatesIn returns the records of present and former deployments in namespaces.
 func (r *Records) StatesIn(ctx context.Context, namespaces []metalk8s.Namespace) ([]*engine.State, error) {
 	return r.Engine.StatesIn(ctx, metalk8s.NamesOf(namespaces)...)
 }
@@ -232,15 +234,15 @@ func (r *Records) StatesIn(ctx context.Context, namespaces []metalk8s.Namespace)
 // DeployedVersion is the version of which objects are there, or may be.
 func DeployedVersion(s *engine.State) (version string, deployed bool) {
 	for _, revision := range s.Recent() {
-		if revision.Version != "" || slices.ContainsFunc(revision.Objects, isThere) {
+		if revision.Version != "" || slices.ContainsFunc(revision.Objects, isDeployed) {
 			return revision.Version, true
 		}
 	}
 	return "", false
 }
 
-// isThere tells whether an object is deployed: what was kept when all else was removed is only left behind.
-func isThere(object schema.DeployedObject) bool { return !object.Kept }
+// isDeployed reports whether an object is part of a deployment, and was not merely kept by its removal.
+func isDeployed(object schema.DeployedObject) bool { return !object.Kept }
 
 // Namespaces returns one namespace of an environment, for "" all of them.
 func (r *Records) Namespaces(ctx context.Context, name, namespace string) ([]metalk8s.Namespace, error) {
@@ -268,7 +270,7 @@ func (r *Records) Namespaces(ctx context.Context, name, namespace string) ([]met
 		WithHint("it has %s; '%s' extends it", strings.Join(environment.Names(), ", "), report.Run("deploy env create", name).With("namespace", namespace))
 }
 
-// UnreadText says that a record, or what belongs to it, cannot be read, and what helps.
+// UnreadText is a message that a record cannot be read, with the remedy.
 func UnreadText(key engine.Key, err error) string {
 	text := fmt.Sprintf("%s is left out: %v", key, err)
 	if hints := report.Hints(err); len(hints) > 0 {
@@ -318,7 +320,7 @@ func NotDeployed(solution string) error {
 	return report.Errorf(report.NotFound, "Solution %s was not deployed here", solution).WithHint("'%s' lists what was", report.Run("deploy status"))
 }
 
-// DefaultTimeout is for how long something is waited for where nobody said how long.
+// DefaultTimeout is the longest wait for an object where the caller sets none.
 const DefaultTimeout = 10 * time.Minute
 
 // Parallel is how many requests for objects of the same kind are made at the same time.

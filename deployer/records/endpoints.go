@@ -27,26 +27,26 @@ type Answer struct {
 	Missing  []string  // the versions that it does not serve, sorted
 }
 
-// IsUntrusted reports whether there is somebody whom nodes would not believe: no authority has signed the certificate.
+// IsUntrusted reports whether nodes would reject the endpoint: no known authority has signed its certificate.
 func (a Answer) IsUntrusted() bool {
 	_, ok := errors.AsType[x509.UnknownAuthorityError](a.Err)
 	return ok
 }
 
-// AskRegistry asks each endpoint of a registry for an image of each import, as a node would, and waits for none of them
-// longer than the patience.
-func AskRegistry(ctx context.Context, registry *schema.ClusterRegistry, imports []schema.Import, patience time.Duration) []Answer {
+// AskRegistry asks each endpoint of a registry for an image of each import, as a node would. It asks all endpoints at
+// once and gives each of them the timeout.
+func AskRegistry(ctx context.Context, registry *schema.ClusterRegistry, imports []schema.Import, timeout time.Duration) []Answer {
 	client := clientFor(registry)
 	defer client.CloseIdleConnections()
 	answers := make([]Answer, len(registry.Endpoints))
 	var group sync.WaitGroup
 	for i, endpoint := range registry.Endpoints {
 		group.Go(func() {
-			patient, cancel := context.WithTimeout(ctx, patience)
+			bounded, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
-			a := askEndpoint(patient, client, strings.TrimSuffix(endpoint, "/"), imports)
-			if a.Err != nil && patient.Err() != nil && ctx.Err() == nil {
-				a.Err = fmt.Errorf("no answer within %s: nothing has this address, or a firewall drops the packets, or whoever has it is stuck", patience)
+			a := askEndpoint(bounded, client, strings.TrimSuffix(endpoint, "/"), imports)
+			if a.Err != nil && bounded.Err() != nil && ctx.Err() == nil {
+				a.Err = fmt.Errorf("no answer within %s: no host has this address, a firewall drops the packets, or the host does not respond", timeout)
 			}
 			answers[i] = a
 		})
@@ -73,7 +73,7 @@ func askEndpoint(ctx context.Context, client *http.Client, endpoint string, impo
 	var status int
 	status, a.Until, a.Err = ask(ctx, client, endpoint+"/v2/")
 	if a.Err == nil && status != http.StatusOK && status != http.StatusUnauthorized {
-		a.Err = fmt.Errorf("it answers %d %s: it is no registry", status, strings.ToLower(http.StatusText(status)))
+		a.Err = fmt.Errorf("it answers %d %s: this is not a registry", status, strings.ToLower(http.StatusText(status)))
 	}
 	if a.Err == nil {
 		a.Missing, a.Err = missingAt(ctx, client, endpoint, imports)
@@ -131,8 +131,8 @@ func ask(ctx context.Context, client *http.Client, url string) (status int, unti
 // Briefly is for how long a verb that is about something else waits for the registry.
 const Briefly = 2 * time.Second
 
-// CheckAuthority refuses an authority that has not signed the certificate with which one of the endpoints answers now. That
-// one does not answer says nothing: it may be started later, or be out of reach from here.
+// CheckAuthority refuses an authority that has not signed the present certificate of an endpoint. An endpoint without
+// an answer is accepted: it may be started later, or be unreachable from here.
 func CheckAuthority(ctx context.Context, registry schema.ClusterRegistry) error {
 	if registry.CA == "" {
 		return nil
@@ -146,5 +146,5 @@ func CheckAuthority(ctx context.Context, registry schema.ClusterRegistry) error 
 	return nil
 }
 
-// TellRegistry is what tells a cluster where its images are.
-func TellRegistry() report.Remedy { return report.Run("deploy registry add", "https://HOST:5000") }
+// RegistryRemedy is the command that records in the cluster where its images are.
+func RegistryRemedy() report.Remedy { return report.Run("deploy registry add", "https://HOST:5000") }

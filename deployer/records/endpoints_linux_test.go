@@ -15,8 +15,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// deaf is the address of a socket that nobody accepts connections of and whose queue is full: further packets are dropped.
-func deaf(t *testing.T) string {
+// unresponsive is the address of a socket that accepts no connections and has a full queue: the kernel drops further
+// packets.
+func unresponsive(t *testing.T) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -28,7 +29,7 @@ func deaf(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := os.NewFile(uintptr(fd), "deaf")
+	file := os.NewFile(uintptr(fd), "unresponsive")
 	listener, err := net.FileListener(file)
 	if err = errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
@@ -54,10 +55,10 @@ func TestSilentEndpoint(t *testing.T) {
 	}))
 	defer stuck.Close()
 	demo := schema.Import{Name: "demo", Version: "1.0.0", Images: map[string]string{"demo:1.0.0": "sha256:" + strings.Repeat("0", 64)}}
-	for name, endpoint := range map[string]string{"packets are dropped": "http://" + deaf(t), "it stops in the middle": stuck.URL} {
+	for name, endpoint := range map[string]string{"packets are dropped": "http://" + unresponsive(t), "it stops in the middle": stuck.URL} {
 		t.Run(name, func(t *testing.T) {
-			const patience = 300 * time.Millisecond
-			answers := AskRegistry(t.Context(), &schema.ClusterRegistry{Endpoints: []string{endpoint}}, []schema.Import{demo}, patience)
+			const timeout = 300 * time.Millisecond
+			answers := AskRegistry(t.Context(), &schema.ClusterRegistry{Endpoints: []string{endpoint}}, []schema.Import{demo}, timeout)
 			if said := fmt.Sprint(answers[0].Err); !strings.HasPrefix(said, "no answer within 300ms: ") || strings.Contains(said, "context") {
 				t.Error(said)
 			}

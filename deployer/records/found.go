@@ -19,10 +19,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// What is there of a Solution is what runs, not what is written down: a record can be lost, and MetalK8s deploys operators
-// without one. This file finds both, ours by our label and MetalK8s' by the names and labels that it gives.
+// A record can be lost, and MetalK8s deploys operators without one. This file finds both by what runs in the cluster:
+// ours by our label, those of MetalK8s by the names and labels of its contract.
 
-// Labels that MetalK8s, as this tool, puts on what belongs to an operator.
+// Labels of objects that belong to an operator, as MetalK8s and this program set them.
 const (
 	labelComponent = "app.kubernetes.io/component"
 	labelPartOf    = "app.kubernetes.io/part-of"
@@ -33,8 +33,9 @@ const (
 // OperatorName is the name of the Deployment of an operator, and of its account.
 func OperatorName(solution string) string { return solution + "-operator" }
 
-// OperatorsIn lists the Deployments of operators, whoever made them: in namespaces of environments, those that a selector of
-// labels finds. A user who may not see the whole cluster sees those that they may.
+// OperatorsIn lists the Deployments of operators in namespaces of environments that match a label selector, those of
+// MetalK8s included. A user without permission to list the whole cluster gets those of the namespaces that they can
+// list.
 func (r *Records) OperatorsIn(ctx context.Context, environments []metalk8s.Environment, selector string) (map[engine.Key]*unstructured.Unstructured, error) {
 	inside := EnvironmentsByNamespace(environments)
 	found := map[engine.Key]*unstructured.Unstructured{}
@@ -70,31 +71,31 @@ func VersionOn(object *unstructured.Unstructured, asked string) string {
 	return asked
 }
 
-// Strays are the objects of a Solution in a namespace, or of its part for the whole cluster, that are on no record.
-type Strays struct {
+// Unrecorded are the objects of a Solution in a namespace, or of its cluster-wide part, that are on no record.
+type Unrecorded struct {
 	engine.Key
 	Ours    []engine.Found // that have our label, and that this program wrote
 	Copies  []engine.Found // that have our label, and that another field manager wrote: they are not part of the Solution
-	foreign []engine.Found // that MetalK8s' names and labels make an operator and what belongs to it
-	rebuilt bool           // the record of some of what is ours can be rebuilt: it is lost
+	foreign []engine.Found // an operator, and the objects that belong to it, by MetalK8s' names and labels
+	rebuilt bool           // the record of some of our objects is lost and can be rebuilt
 }
 
-func (s *Strays) all() []engine.Found { return slices.Concat(s.Ours, s.foreign) }
+func (s *Unrecorded) all() []engine.Found { return slices.Concat(s.Ours, s.foreign) }
 
-// Empty tells that there are at most copies, for none as well.
-func (s *Strays) Empty() bool { return s == nil || len(s.all()) == 0 }
+// Empty reports whether there are no objects, except copies. A nil value is empty.
+func (s *Unrecorded) Empty() bool { return s == nil || len(s.all()) == 0 }
 
-// maxStrays bounds how many objects a sentence names.
-const maxStrays = 20
+// maxNamed bounds how many objects a sentence names.
+const maxNamed = 20
 
 // Text lists the objects, for a message.
-func (s *Strays) Text() string { return textOf(s.all()) }
+func (s *Unrecorded) Text() string { return textOf(s.all()) }
 
 func textOf(objects []engine.Found) string {
 	var names []string
 	for _, f := range objects {
-		if len(names) == maxStrays {
-			names = append(names, fmt.Sprintf("and %d more", len(objects)-maxStrays))
+		if len(names) == maxNamed {
+			names = append(names, fmt.Sprintf("and %d more", len(objects)-maxNamed))
 			break
 		}
 		names = append(names, f.Deployed().String())
@@ -103,7 +104,7 @@ func textOf(objects []engine.Found) string {
 }
 
 // CopiesText names the copies, and the command after which nothing takes them for a part of the Solution; "" without any.
-func (s *Strays) CopiesText() string {
+func (s *Unrecorded) CopiesText() string {
 	if s == nil || len(s.Copies) == 0 {
 		return ""
 	}
@@ -111,8 +112,8 @@ func (s *Strays) CopiesText() string {
 		s.Name, textOf(s.Copies), unlabel(s.Copies))
 }
 
-// Unlabel is the command after which what this program wrote is not part of the Solution any more.
-func (s *Strays) Unlabel() string { return unlabel(s.Ours) }
+// Unlabel is the command after which the objects of this program are not part of the Solution any more.
+func (s *Unrecorded) Unlabel() string { return unlabel(s.Ours) }
 
 // unlabel is the command that takes the label of a release off objects of one namespace, or of the whole cluster.
 func unlabel(objects []engine.Found) string {
@@ -120,24 +121,24 @@ func unlabel(objects []engine.Found) string {
 	if namespace := objects[0].Object.GetNamespace(); namespace != "" {
 		words = append(words, "-n "+namespace)
 	}
-	for _, f := range objects[:min(len(objects), maxStrays)] {
+	for _, f := range objects[:min(len(objects), maxNamed)] {
 		kind := f.Object.GroupVersionKind()
 		words = append(words, strings.ToLower(kube.GroupKind{Group: kind.Group, Kind: kind.Kind}.String())+"/"+f.Object.GetName())
 	}
 	return strings.Join(append(words, engine.LabelRelease+"-"), " ")
 }
 
-// Lost finds what this program wrote for a release and is on no record, of some kinds: in namespaces, or without any in the whole
-// cluster. What is there is looked for before the records are read, which read does: an object that is made meanwhile is on record
-// before. A release of which there are only copies is not lost.
-func (r *Records) Lost(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*engine.State, error)) (map[engine.Key]*Strays, error) {
+// Lost finds releases that this program wrote and that are on no record. It looks for objects of some kinds, in
+// namespaces or, without any, in the whole cluster. It lists the objects before it calls read for the records: an
+// object that is created in between is recorded before it exists. A release of which only copies exist is not lost.
+func (r *Records) Lost(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*engine.State, error)) (map[engine.Key]*Unrecorded, error) {
 	found, err := r.unrecorded(ctx, kinds, namespaces, read)
-	maps.DeleteFunc(found, func(_ engine.Key, s *Strays) bool { return len(s.Ours) == 0 })
+	maps.DeleteFunc(found, func(_ engine.Key, s *Unrecorded) bool { return len(s.Ours) == 0 })
 	return found, err
 }
 
-// unrecorded finds what has the label of a release and is on no record.
-func (r *Records) unrecorded(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*engine.State, error)) (map[engine.Key]*Strays, error) {
+// unrecorded finds objects that have the label of a release and are on no record.
+func (r *Records) unrecorded(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*engine.State, error)) (map[engine.Key]*Unrecorded, error) {
 	objects, err := r.Engine.Labelled(ctx, kinds, namespaces...)
 	if err != nil {
 		return nil, err
@@ -157,13 +158,13 @@ func (r *Records) unrecorded(ctx context.Context, kinds []kube.GroupVersionKind,
 			recorded[s.Key][place{kube.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), o.Namespace, o.Name}] = true
 		}
 	}
-	found := map[engine.Key]*Strays{}
+	found := map[engine.Key]*Unrecorded{}
 	for _, f := range objects {
 		kind := f.Object.GroupVersionKind()
 		if recorded[f.Key][place{kind.GroupKind(), f.Object.GetNamespace(), f.Object.GetName()}] {
 			continue
 		}
-		if found[f.Key] == nil { // the first one tells: it may have gone with its record meanwhile
+		if found[f.Key] == nil { // check the first object: it may have been deleted, together with its record, in the meantime
 			live, err := r.Cluster.GetMetadata(ctx, kind, f.Object.GetNamespace(), f.Object.GetName())
 			if err != nil {
 				return nil, err
@@ -171,7 +172,7 @@ func (r *Records) unrecorded(ctx context.Context, kinds []kube.GroupVersionKind,
 			if live == nil || live.GetUID() != f.Object.GetUID() || live.GetDeletionTimestamp() != nil {
 				continue
 			}
-			found[f.Key] = &Strays{Key: f.Key}
+			found[f.Key] = &Unrecorded{Key: f.Key}
 		}
 		if engine.IsManaged(f.Object) {
 			found[f.Key].Ours = append(found[f.Key].Ours, f)
@@ -182,13 +183,13 @@ func (r *Records) unrecorded(ctx context.Context, kinds []kube.GroupVersionKind,
 	return found, nil
 }
 
-// StraysIn finds what there is of a Solution and its components in namespaces and on no record, and what only has its label. All kinds
-// are looked through: what is left in a namespace is to be named.
-func (r *Records) StraysIn(ctx context.Context, solution string, namespaces []metalk8s.Namespace) (map[string]*Strays, error) {
+// ListUnrecorded lists, by namespace, the objects of a Solution and its components that are on no record, and copies.
+// It looks through all kinds, because it names each remaining object.
+func (r *Records) ListUnrecorded(ctx context.Context, solution string, namespaces []metalk8s.Namespace) (map[string]*Unrecorded, error) {
 	names := metalk8s.NamesOf(namespaces)
 	recorded := map[engine.Key]bool{}
 	lost, err := r.unrecorded(ctx, engine.Kinds, names, func() ([]*engine.State, error) {
-		states, err := r.looks(ctx, solution, names)
+		states, err := r.recordsOf(ctx, solution, names)
 		for _, s := range states {
 			_, recorded[s.Key] = DeployedVersion(s)
 		}
@@ -197,10 +198,10 @@ func (r *Records) StraysIn(ctx context.Context, solution string, namespaces []me
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]*Strays{}
+	found := map[string]*Unrecorded{}
 	for _, name := range names {
 		key := engine.Key{Namespace: name, Name: solution}
-		s := &Strays{Key: key}
+		s := &Unrecorded{Key: key}
 		for _, of := range slices.SortedFunc(maps.Keys(lost), engine.CompareKeys) {
 			if of.Namespace == name && of.Name == solution {
 				s.Ours, s.Copies = append(s.Ours, lost[of].Ours...), append(s.Copies, lost[of].Copies...)
@@ -217,9 +218,9 @@ func (r *Records) StraysIn(ctx context.Context, solution string, namespaces []me
 	return found, nil
 }
 
-// looks reads the records of a Solution and its components in namespaces, damaged ones as well. What should have one and has none
-// is among them without anything.
-func (r *Records) looks(ctx context.Context, solution string, namespaces []string) ([]*engine.State, error) {
+// recordsOf reads the records of a Solution and its components in namespaces, including damaged ones. A missing record is
+// returned as an empty one.
+func (r *Records) recordsOf(ctx context.Context, solution string, namespaces []string) ([]*engine.State, error) {
 	all, err := r.Engine.StatesIn(ctx, namespaces...)
 	if err != nil {
 		return nil, err
@@ -241,7 +242,7 @@ func (r *Records) looks(ctx context.Context, solution string, namespaces []strin
 	return slices.SortedFunc(maps.Values(states), func(a, b *engine.State) int { return engine.CompareKeys(a.Key, b.Key) }), nil
 }
 
-// componentKeys are those of the components on the record of a Solution.
+// componentKeys returns the keys of the components on the record of a Solution.
 func componentKeys(s *engine.State) (keys []engine.Key) {
 	for _, r := range s.Recent() {
 		for _, c := range r.Components {
@@ -251,8 +252,8 @@ func componentKeys(s *engine.State) (keys []engine.Key) {
 	return keys
 }
 
-// byContract finds the operator that MetalK8s deployed in a namespace and what it made for it, none where there is no such
-// operator. ClusterRoles are not among it: MetalK8s shares them between environments.
+// byContract finds the operator that MetalK8s deployed in a namespace, and the objects that it made for the operator.
+// ClusterRoles are not included: MetalK8s shares them between environments.
 func (r *Records) byContract(ctx context.Context, key engine.Key) ([]engine.Found, error) {
 	name := OperatorName(key.Name)
 	var found []engine.Found
@@ -303,7 +304,7 @@ var (
 )
 
 // Refuse is the error of a removal that would leave something running.
-func (s *Strays) Refuse(environment string) error {
+func (s *Unrecorded) Refuse(environment string) error {
 	refusal := report.Errorf(report.Conflict, "namespace %s has objects of Solution %s that are on no record: %s", s.Namespace, s.Name, s.Text())
 	remove := report.Run("deploy remove", environment, s.Name).With("adopt")
 	if len(s.Ours) == 0 {
@@ -315,8 +316,8 @@ func (s *Strays) Refuse(environment string) error {
 	return refusal.WithHint("to remove all of it: %s\nto put on record again what this tool made: %s", remove, report.Run("deploy repair", environment, s.Name).With("records"))
 }
 
-// Deployed are the objects as a release takes them over.
-func (s *Strays) Deployed() []schema.DeployedObject {
+// Deployed lists the objects in the form in which a release adopts them.
+func (s *Unrecorded) Deployed() []schema.DeployedObject {
 	if s == nil {
 		return nil
 	}

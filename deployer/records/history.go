@@ -16,7 +16,7 @@ import (
 // HistoryOptions select operations: those in an environment, or everywhere for "", and on one Solution, or all of them for "".
 type HistoryOptions struct{ Environment, Solution string }
 
-// History returns what was done, the newest operation first.
+// History returns the recorded operations, the newest first.
 func (r *Records) History(ctx context.Context, o HistoryOptions) (*schema.History, error) {
 	environments, err := r.Documents.Environments(ctx)
 	listed := report.CodeOf(err) != report.Forbidden
@@ -61,7 +61,7 @@ func (r *Records) History(ctx context.Context, o HistoryOptions) (*schema.Histor
 		return nil, withoutHistory(o.Solution, o.Environment, slices.Sorted(maps.Keys(names)))
 	}
 	slices.SortStableFunc(history.Operations, func(a, b schema.HistoryEntry) int {
-		// Within one second what is in a namespace came after what it needs of the cluster.
+		// Within one second, changes of a namespace follow the cluster-wide changes that they need.
 		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.Component, b.Component), cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.Namespace, a.Namespace))
 	})
 	return history, nil

@@ -22,12 +22,12 @@ type ImportRecord struct {
 	Path   string
 	SHA256 string
 	Size   int64
-	// Registry is who serves the images, with the endpoints that are to be added; nil leaves it as it was recorded before.
+	// Registry has the endpoints to add to the record; nil leaves the record unchanged.
 	Registry *schema.ClusterRegistry
 }
 
-// Import writes down what was imported: the payload, the entry of the catalogue, and what MetalK8s knows of it. A version that was
-// checked with [Records.CheckImport] is a condition. A catalogue that could not be read begins again.
+// Import records an imported version: its payload, its entry in the catalogue, and its entry for MetalK8s. The caller
+// has checked it with [Records.CheckImport]. An unreadable catalogue is replaced by a new one.
 func (r *Records) Import(ctx context.Context, catalog *Catalog, record ImportRecord) error {
 	if record.Registry != nil {
 		_, err := r.EditRegistry(ctx, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
@@ -63,7 +63,7 @@ func (r *Records) Import(ctx context.Context, catalog *Catalog, record ImportRec
 	return r.collect(ctx)
 }
 
-// entry is what the catalogue says of an import.
+// entry builds the entry of the catalogue for an import.
 func (r *Records) entry(ctx context.Context, record ImportRecord, digest string) schema.Import {
 	entry := schema.Import{
 		Name: record.Payload.Solution.Metadata.Name, Version: record.Payload.Solution.Spec.Version, Payload: digest,
@@ -77,7 +77,7 @@ func (r *Records) entry(ctx context.Context, record ImportRecord, digest string)
 	return entry
 }
 
-// Foresee returns the catalogue as it would be after an import, for plans of what may follow. Nothing is written.
+// Foresee returns the catalogue after an import, for plans of later operations. Nothing is written.
 func (r *Records) Foresee(ctx context.Context, catalog *Catalog, record ImportRecord) (*Catalog, error) {
 	encoded, err := record.Payload.Encode()
 	if err != nil {
@@ -96,7 +96,8 @@ func (r *Records) Foresee(ctx context.Context, catalog *Catalog, record ImportRe
 	return &Catalog{imports: imports}, nil
 }
 
-// CheckImport refuses what would change the content under something that is deployed, and what could not be told apart.
+// CheckImport refuses an import that would change the content of a deployed version, or that could not be distinguished
+// from another one.
 func (r *Records) CheckImport(ctx context.Context, catalog *Catalog, record ImportRecord) (notices []string, err error) {
 	id := record.Payload.Solution.ID()
 	if catalog.Damage != nil {
@@ -128,16 +129,16 @@ func (r *Records) checkReleased(ctx context.Context, previous schema.Import) err
 		WithHint("give the new content a version of its own")
 }
 
-// outdated tells what still comes from an archive that is being replaced, and how each gets the new one. What runs goes on:
-// it is rendered in our records. But its images are named by digests that no archive has any more, so that its pods start
-// only where a node still has them.
+// outdated reports what was deployed from an archive that is being replaced, with the command that updates it. Deployed
+// objects keep working: our records have them rendered. But no archive has their images any more, so new pods start
+// only on nodes that still have these.
 func (r *Records) outdated(ctx context.Context, previous schema.Import) (notices []string, err error) {
 	active, err := r.Active(ctx, previous.Name)
 	if err != nil {
 		return nil, err
 	}
 	if active == previous.Version {
-		notices = append(notices, fmt.Sprintf("what %s has in the whole cluster is that of the archive imported before; bring the new one: %s",
+		notices = append(notices, fmt.Sprintf("the cluster-wide objects of %s still come from the archive imported before; update them: %s",
 			previous.ID(), report.Run("deploy activate", previous.Name, previous.Version)))
 	}
 	deployed, err := r.Deployments(ctx, previous.Name)
@@ -148,9 +149,9 @@ func (r *Records) outdated(ctx context.Context, previous schema.Import) (notices
 		if there.Version != previous.Version {
 			continue
 		}
-		notice := fmt.Sprintf("%s runs %s as imported before, whose images new nodes may not be able to pull any more", there, previous.ID())
+		notice := fmt.Sprintf("%s runs %s as imported before: nodes that do not have its images yet might fail to pull them", there, previous.ID())
 		if there.Environment != "" {
-			notice += "; bring the new one: " + report.Run("deploy add", there.Environment, previous.Name, previous.Version).String()
+			notice += "; update it: " + report.Run("deploy add", there.Environment, previous.Name, previous.Version).String()
 		}
 		notices = append(notices, notice)
 	}
@@ -170,7 +171,7 @@ func (r *Records) collect(ctx context.Context) error {
 	return r.Engine.CollectContent(ctx, ImportsName, keep...)
 }
 
-// checkNew refuses a version that cannot be told apart from one that is there.
+// checkNew refuses a version that cannot be distinguished from an imported one.
 func (c *Catalog) checkNew(s *schema.Solution) error {
 	for _, other := range c.Of(s.Metadata.Name) {
 		if other.Version != s.Spec.Version && schema.SamePrecedence(other.Version, s.Spec.Version) {
@@ -181,7 +182,7 @@ func (c *Catalog) checkNew(s *schema.Solution) error {
 	return nil
 }
 
-// Unimport forgets a version, unless something uses it. One that is not known is no error.
+// Unimport removes a version from the catalogue unless it is in use. An unknown version is not an error.
 func (r *Records) Unimport(ctx context.Context, id string) error {
 	catalog, err := r.Catalog(ctx)
 	if err != nil {
@@ -197,7 +198,7 @@ func (r *Records) Unimport(ctx context.Context, id string) error {
 	if err := r.editImports(ctx, func(imports map[string]schema.Import) { delete(imports, id) }); err != nil {
 		return err
 	}
-	// Somebody who added it at this moment either does not find it any more or is seen now.
+	// A concurrent run of add either does not find the entry any more, or its deployment is visible now.
 	if err := r.CheckUnused(ctx, entry.Name, entry.Version); err != nil {
 		return errors.Join(err, r.editImports(ctx, func(imports map[string]schema.Import) { imports[id] = entry }))
 	}
@@ -207,7 +208,7 @@ func (r *Records) Unimport(ctx context.Context, id string) error {
 	return r.collect(ctx)
 }
 
-// finishUnimport removes what an unimport has left that was interrupted, and what MetalK8s has recorded itself.
+// finishUnimport removes the remains of an interrupted unimport, and MetalK8s' record.
 func (r *Records) finishUnimport(ctx context.Context, id string) error {
 	solutions, err := r.Documents.Solutions(ctx)
 	if err != nil {

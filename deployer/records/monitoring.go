@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Monitoring returns what the site's Prometheus and Grafana look for; nothing where that was not told.
+// Monitoring returns the labels that the site's Prometheus and Grafana select; the zero value where none are recorded.
 func (r *Records) Monitoring(ctx context.Context) (schema.Monitoring, error) {
 	monitoring, _, err := r.readMonitoring(ctx)
 	return monitoring, err
@@ -25,7 +25,7 @@ func (r *Records) readMonitoring(ctx context.Context) (schema.Monitoring, *unstr
 	text, _, _ := unstructured.NestedString(object.Object, "data", monitoringKey)
 	stored, err := schema.ParseStored[schema.ClusterMonitoring]("monitoring", "ConfigMap "+cluster.SystemNamespace+"/"+MonitoringName, []byte(text))
 	if report.CodeOf(err) == report.Corrupt {
-		err = report.Errorf(report.Corrupt, "%w", err).WithHint("delete it (kubectl delete configmap -n %s %s), and tell it again: %s",
+		err = report.Errorf(report.Corrupt, "%w", err).WithHint("delete it (kubectl delete configmap -n %s %s), then record it again: %s",
 			cluster.SystemNamespace, MonitoringName, report.Run("deploy monitoring config"))
 	}
 	if err != nil {
@@ -34,7 +34,8 @@ func (r *Records) readMonitoring(ctx context.Context) (schema.Monitoring, *unstr
 	return stored.Monitoring, object, nil
 }
 
-// SetMonitoring records what the site's Prometheus and Grafana look for. The caller holds the lock of the cluster.
+// SetMonitoring records the labels that the site's Prometheus and Grafana select. The caller holds the lock of the
+// cluster.
 func (r *Records) SetMonitoring(ctx context.Context, next schema.Monitoring) error {
 	known, object, err := r.readMonitoring(ctx)
 	if err != nil || reflect.DeepEqual(known, next) {

@@ -10,8 +10,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// ProgramImage returns the reference, with its digest, by which nodes pull the image of solutionctl that a Solution has brought.
-// The version is as in [Catalog.Find], whose notice is passed on. [report.NotImported] and [report.NotFound] tell what is missing.
+// ProgramImage returns the reference, with digest, by which nodes pull the image of solutionctl that a Solution has
+// brought. [Catalog.Find] explains version and notice. The errors are [report.NotImported] and [report.NotFound].
 func (r *Records) ProgramImage(ctx context.Context, solution, version string) (reference, notice string, err error) {
 	catalog, err := r.Catalog(ctx)
 	if err != nil {

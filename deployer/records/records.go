@@ -1,13 +1,13 @@
-// Package records knows what is recorded to be deployed: which versions were imported, which is active, and where each is.
+// Package records reads and writes the records in the cluster: which versions were imported, which one is active, and
+// where each is deployed.
 //
-// A [Records] reads one cluster. [Records.Catalog] is what was imported, [Records.Payload] what was in the archive of a
-// version, [Records.Active] which version has its cluster-wide part there, and [Records.Deployments] where its operators are,
-// whether our records say so or only the cluster does: what has our label and is on no record is found by [Records.Lost].
-// [Records.Registry] says where nodes find images, [Records.Monitoring] what the site's
-// Prometheus and Grafana look for.
+// A [Records] reads one cluster. [Records.Catalog] returns the imported versions, [Records.Payload] the payload of one,
+// [Records.Active] the active version and [Records.Deployments] the namespaces with operators, recorded or not.
+// [Records.Lost] finds objects that have our label and are on no record. [Records.Registry] returns the endpoints for
+// images, [Records.Monitoring] the labels that the site's Prometheus and Grafana select.
 //
-// What it writes are entries: of the catalogue, of the registry, and of the documents that are shared with MetalK8s. It renders
-// nothing, applies nothing and takes no lock; whoever changes an entry holds the lock of the cluster.
+// It writes entries of the catalogue, of the registry, and of the documents shared with MetalK8s. It renders nothing,
+// applies nothing and takes no lock: the caller of a change holds the lock of the cluster.
 package records
 
 import (
@@ -18,12 +18,12 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 )
 
-// Records are those of one cluster. All fields are required. They may be used by several goroutines at once.
+// Records reads and writes the records of one cluster. All fields are required. It is safe for concurrent use.
 type Records struct {
 	Cluster   *cluster.Cluster
 	Engine    *engine.Engine
 	Documents *metalk8s.Documents
-	Now       func() time.Time // the wall clock, for what people read
+	Now       func() time.Time // the wall clock, for times that people read
 	Version   string           // of this program
 
 	payloads contents

@@ -77,7 +77,7 @@ func TestImport(t *testing.T) {
 	}
 }
 
-// TestReplaced: a released version never changes under what is deployed; a pre-release may, and who has the old one is told.
+// TestReplaced: a deployed release is never replaced; a pre-release is, and the notices name its deployments.
 func TestReplaced(t *testing.T) {
 	for _, test := range []struct {
 		version string
@@ -114,7 +114,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestUnreadable: what somebody has damaged is called damaged, and not empty.
+// TestUnreadable: a damaged record is reported as damaged, and not as empty.
 func TestUnreadable(t *testing.T) {
 	for _, test := range []struct{ name, data string }{
 		{"no base64", "%%%"},
@@ -174,7 +174,7 @@ func TestDeployments(t *testing.T) {
 	if diff := cmp.Diff([]string{"site site 1.0.0"}, places()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// That somebody asks for a version in their namespace holds nobody up.
+	// A version that a namespace requests blocks nothing.
 	b.Server.Put(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: metalk8s-environment, namespace: annex}, data: {shop: 1.0.0}}")
 	if got := places(); len(got) != 1 {
 		t.Errorf("a wish is no deployment: %q", got)
@@ -192,7 +192,7 @@ func TestDeployments(t *testing.T) {
 	}
 }
 
-// TestImagesInUse: a version whose images something runs is in use, whoever started that.
+// TestImagesInUse: a version is in use while any workload runs its images.
 func TestImagesInUse(t *testing.T) {
 	b := deployertest.New(t)
 	b.Imported(shop, "1.0.0", plain)
@@ -200,17 +200,17 @@ func TestImagesInUse(t *testing.T) {
 spec: {replicas: 0, template: {spec: {containers: [{name: c, image: "registry.solutionctl.invalid/shop-1.0.0/server:1.0.0"}]}}}}`)
 	err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: "shop-1.0.0"})
 	deployertest.Refused(t, err, report.InUse, "StatefulSet", "default/data")
-	b.Imported(shop, "1.0.0-rc.1", plain) // not what runs, though it begins alike
+	b.Imported(shop, "1.0.0-rc.1", plain) // not the running one, though it begins alike
 	if err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: "shop-1.0.0-rc.1"}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestLost: what has our label and is on no record is found, with its owner and its kind.
+// TestLost: unrecorded objects with our label are found, with their field manager and kind.
 func TestLost(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", plain)
-	lost := func() map[engine.Key]*records.Strays {
+	lost := func() map[engine.Key]*records.Unrecorded {
 		t.Helper()
 		found, err := b.Records.Lost(t.Context(), engine.Kinds, nil, func() ([]*engine.State, error) { return b.Records.Engine.States(t.Context()) })
 		if err != nil {
@@ -232,14 +232,14 @@ func TestLost(t *testing.T) {
 			t.Errorf("%s is not among %s", name, found[key].Text())
 		}
 	}
-	strays, err := b.Records.StraysIn(t.Context(), shop, []metalk8s.Namespace{{Name: site, Environment: site}})
+	strays, err := b.Records.ListUnrecorded(t.Context(), shop, []metalk8s.Namespace{{Name: site, Environment: site}})
 	if err != nil || strays[site] == nil || len(strays[site].Deployed()) < len(found[key].Ours) {
 		t.Errorf("%v, %v", strays, err)
 	}
 	deployertest.Refused(t, strays[site].Refuse(site), report.Conflict, "deploy remove site shop --adopt")
 }
 
-// TestVersionDrift: the shared documents are brought back to what the records say.
+// TestVersionDrift: the shared documents are restored from the records.
 func TestVersionDrift(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", plain)
@@ -274,7 +274,7 @@ func TestVersionDrift(t *testing.T) {
 	}
 }
 
-// TestHistory tells what was done, the newest first, to those whom it concerns.
+// TestHistory: operations are listed newest first, filtered by Solution and environment.
 func TestHistory(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", plain)
@@ -310,7 +310,7 @@ func TestHistory(t *testing.T) {
 	deployertest.Refused(t, err, report.NotFound, "nowhere")
 }
 
-// TestSearch finds what was imported and what only this host has, by any of their names.
+// TestSearch finds versions imported into the cluster and into this host by any of their names.
 func TestSearch(t *testing.T) {
 	b := deployertest.New(t)
 	b.Imported(shop, "1.9.0", plain)

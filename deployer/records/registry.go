@@ -28,12 +28,12 @@ func (r *Records) readRegistry(ctx context.Context) (*schema.ClusterRegistry, *u
 	registry, err := schema.ParseStored[schema.ClusterRegistry]("registry", "ConfigMap "+cluster.SystemNamespace+"/"+RegistryName, []byte(text))
 	if report.CodeOf(err) == report.Corrupt {
 		err = report.Errorf(report.Corrupt, "%w", err).WithHint(
-			"delete it (kubectl delete configmap -n %s %s), and tell it again, on the host that serves the images: %s", cluster.SystemNamespace, RegistryName, TellRegistry())
+			"delete it (kubectl delete configmap -n %s %s), then record it again on the host that serves the images: %s", cluster.SystemNamespace, RegistryName, RegistryRemedy())
 	}
 	return registry, object, err
 }
 
-// EditRegistry changes where nodes find images, and returns what is recorded then.
+// EditRegistry changes the recorded endpoints for images, and returns the new record.
 func (r *Records) EditRegistry(ctx context.Context, edit func(*schema.ClusterRegistry) (*schema.ClusterRegistry, error)) (*schema.ClusterRegistry, error) {
 	known, object, err := r.readRegistry(ctx)
 	if err != nil {

@@ -77,7 +77,7 @@ func TestEndpointsOfSeveralHosts(t *testing.T) {
 		more    schema.ClusterRegistry
 		replace bool
 		want    []string          // endpoints
-		trusts  map[string]string // what signs each
+		trusts  map[string]string // the signer of each
 		refused string
 	}{
 		{name: "first", more: own(a.ca(), one+"/"), want: []string{one}, trusts: map[string]string{one: a.ca()}},
@@ -115,7 +115,7 @@ func TestEndpointsOfSeveralHosts(t *testing.T) {
 	}
 }
 
-// wantRegistry compares a registry, and what becomes of it when it is stored and read.
+// wantRegistry compares a registry, also after it was stored and read.
 func wantRegistry(t *testing.T, got *schema.ClusterRegistry, endpoints []string, trusts map[string]string) {
 	t.Helper()
 	got.Stamp = schema.NewStamp("registry", "1.0.0")
@@ -213,7 +213,7 @@ func TestAskRegistry(t *testing.T) {
 			}
 		}
 	}
-	// Nobody records an authority for a host that has another one.
+	// An authority is refused when the endpoint has a certificate of another one.
 	err = CheckAuthority(t.Context(), own(a.ca(), first, second))
 	if report.CodeOf(err) != report.Refused || !strings.Contains(err.Error(), second) {
 		t.Error(err)

@@ -15,7 +15,7 @@ type StoredArchive struct {
 	Path     string
 }
 
-// SearchOptions say what to find.
+// SearchOptions select the versions to find.
 type SearchOptions struct {
 	// Term is a part of the name of a Solution, of its display name or version, or of the name of an image, here or where it comes
 	// from. Upper and lower case are the same, and "" finds all.
@@ -29,7 +29,7 @@ func (r *Records) Search(ctx context.Context, o SearchOptions) (*schema.SearchRe
 	if err != nil {
 		return nil, err
 	}
-	catalog, err := r.LookUp(ctx)
+	catalog, err := r.CatalogOrDamage(ctx)
 	if err != nil {
 		return nil, err
 	}

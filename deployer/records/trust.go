@@ -31,7 +31,7 @@ func newTrust(r *schema.ClusterRegistry) *trust {
 			continue
 		}
 		t.endpoints = append(t.endpoints, endpoint)
-		t.authorities[endpoint], _ = parseAuthorities(r.Authority(recorded)) // what is no certificate is no reason to trust
+		t.authorities[endpoint], _ = parseAuthorities(r.Authority(recorded)) // an authority that cannot be parsed is not trusted
 	}
 	return t
 }
@@ -82,7 +82,7 @@ func (t *trust) add(endpoint string, given []*x509.Certificate, replace bool) er
 	return nil
 }
 
-// registry returns what is to be recorded.
+// registry returns the record to write.
 func (t *trust) registry(known *schema.ClusterRegistry) *schema.ClusterRegistry {
 	next := &schema.ClusterRegistry{Mode: known.Mode, Host: known.Host, Endpoints: t.endpoints}
 	var all []*x509.Certificate
@@ -132,7 +132,7 @@ func encodeAuthorities(list []*x509.Certificate) string {
 	return b.String()
 }
 
-// sameAuthority tells whether two certificates are of one authority: one that was renewed has the same key.
+// sameAuthority reports whether two certificates belong to one authority: a renewed certificate has the same key.
 func sameAuthority(a, b *x509.Certificate) bool {
 	return bytes.Equal(a.RawSubjectPublicKeyInfo, b.RawSubjectPublicKeyInfo)
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // Activation returns the objects of an active version: its CustomResourceDefinitions, the cluster-level parts of
-// operator/cluster, dashboards, and those alerting rules that are about the cluster. What has a namespace is in
-// [SystemNamespace], which is among the objects when it is needed.
+// operator/cluster, dashboards, and the alerting rules about the cluster. Namespaced objects are in [SystemNamespace],
+// which is included when it is needed.
 func Activation(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
 	return renderedBy(renderActivation(p, s))
 }
@@ -46,7 +46,7 @@ func renderActivation(p *Payload, s Settings) (*renderer, error) {
 	return r, nil
 }
 
-// housesComponents tells whether components of the cluster live in the namespace of the Solution.
+// housesComponents reports whether cluster components are deployed in the namespace of the Solution.
 func (r *renderer) housesComponents() bool {
 	return slices.ContainsFunc(r.p.Solution.Spec.Components, func(c schema.Component) bool {
 		return c.Scope == schema.ScopeCluster && ComponentNamespace(r.p.Solution, &c) == r.s.Namespace
@@ -66,7 +66,7 @@ func ActivationSecrets(p *Payload, s Settings) ([]string, error) {
 	return r.newWebhooks(parts).secrets()
 }
 
-// clusterParts reads operator/cluster, and what the further operators have of that.
+// clusterParts reads operator/cluster, and that of the additional operators.
 func (r *renderer) clusterParts() ([]object, error) {
 	dirs := []string{"operator/cluster"}
 	for _, c := range r.p.Solution.Spec.Components {
@@ -86,7 +86,7 @@ func (r *renderer) clusterParts() ([]object, error) {
 	return parts, nil
 }
 
-// cluster renders what of the operators the cluster needs once.
+// cluster renders the objects that the operators need once per cluster.
 func (r *renderer) cluster() error {
 	parts, err := r.clusterParts()
 	if err != nil {
@@ -113,8 +113,8 @@ func (r *renderer) cluster() error {
 	return r.add(generated, secrets...)
 }
 
-// placeInCluster gives an object of the whole cluster its form, and refuses kinds that a Solution cannot bring. What the object can do is judged where
-// it is planned.
+// placeInCluster puts a cluster-wide object into its form, and refuses kinds that a Solution cannot bring. Its powers
+// are checked by the plan.
 func (r *renderer) placeInCluster(o object) error {
 	unstructured.RemoveNestedField(o.Object, "metadata", "namespace")
 	switch {
@@ -167,7 +167,7 @@ func (r *renderer) renameClusterRoles(parts []object, component ...string) {
 	}
 }
 
-// rules renders what of monitoring/ the cluster needs once.
+// rules renders the rules of monitoring/ that exist once per cluster.
 func (r *renderer) rules() error {
 	objects, err := r.p.objectsIn(r.p.manifests("monitoring"), "")
 	if err != nil {
@@ -254,15 +254,15 @@ type webhooks struct {
 
 func (r *renderer) newWebhooks(parts []object) *webhooks { return &webhooks{r, parts} }
 
-// client is one place where an object tells the API server whom to call.
+// client is one webhook client configuration of an object.
 type client struct {
 	object
 	path   []string
 	config map[string]any // with service and caBundle
 }
 
-// clients finds them all, in CustomResourceDefinitions, webhook configurations and APIServices. An object that somebody
-// else injects authorities into is left to them.
+// clients returns all of them, in CustomResourceDefinitions, webhook configurations and APIServices, except in objects
+// that have their authorities injected by another controller.
 func (w *webhooks) clients() []client {
 	var clients []client
 	add := func(o object, config any, path ...string) {
@@ -303,8 +303,8 @@ func (w *webhooks) secrets() ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// serve points every webhook at its Service here, makes the certificates that nobody else does, and tells the API server
-// to trust them.
+// serve points every webhook at its Service in the namespace, creates the certificates that no other object provides,
+// and sets their authority in the client configurations.
 func (w *webhooks) serve() ([]*unstructured.Unstructured, error) {
 	made := map[string]*unstructured.Unstructured{}
 	var secrets []*unstructured.Unstructured
@@ -381,7 +381,7 @@ func (w *webhooks) secretOf(c client) (string, error) {
 		WithHint("name it %s", certificateSecret(w.r.p))
 }
 
-// isGiven tells whether the archive has the Secret, or something that makes it.
+// isGiven reports whether the archive has the Secret, or an object that creates it.
 func (w *webhooks) isGiven(secret string) bool {
 	return slices.ContainsFunc(w.parts, func(o object) bool {
 		if o.is("cert-manager.io", "Certificate") {

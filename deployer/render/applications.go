@@ -14,7 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// The bounds of what a namespace says of its applications: in a ConfigMap, which holds a MiB, and unpacked.
+// Bounds of the applications that a ConfigMap lists: packed, as it holds at most a MiB, and unpacked.
 const (
 	maxApplications = 700 << 10
 	maxUnpacked     = 16 << 20
@@ -23,11 +23,11 @@ const (
 // applicationsKey is the key of [schema.Applications] in a ConfigMap.
 const applicationsKey = "applications.json.gz"
 
-// ApplicationsName is the name of the ConfigMap that tells in a namespace what a Solution offers there.
+// ApplicationsName is the name of the ConfigMap with the kinds that a Solution offers in a namespace.
 func ApplicationsName(solution string) string { return solution + "-applications" }
 
-// applications renders what people need to know who have no rights but on the custom resources in this namespace. What does
-// not fit into a ConfigMap they cannot be told.
+// applications renders the CRDs for users whose only permissions are on the custom resources of this namespace. Those
+// that do not fit into a ConfigMap are left out.
 func (r *renderer) applications() error {
 	document := schema.Applications{
 		Stamp: schema.NewStamp("applications", applicationsReader), Solution: r.name, Version: r.p.Solution.Spec.Version, Definitions: []map[string]any{},
@@ -78,7 +78,7 @@ func outline(crd *unstructured.Unstructured) map[string]any {
 			}
 		}
 		if root, found, _ := unstructured.NestedMap(one, "schema", "openAPIV3Schema"); found {
-			forget(root)
+			stripStatus(root)
 			one["schema"] = map[string]any{"openAPIV3Schema": root}
 		}
 		versions = append(versions, one)
@@ -89,8 +89,8 @@ func outline(crd *unstructured.Unstructured) map[string]any {
 	}
 }
 
-// forget takes away from a schema what operators report, but that they report conditions, and rules that would need that.
-func forget(root map[string]any) {
+// stripStatus removes from a schema the status, except that it has conditions, and rules that refer to the status.
+func stripStatus(root map[string]any) {
 	delete(root, "x-kubernetes-validations")
 	properties, _ := root["properties"].(map[string]any)
 	if properties["status"] == nil {
@@ -117,8 +117,9 @@ func pack(data []byte) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// Applications reads what a ConfigMap tells of the applications of a Solution. Whoever may write in its namespace may have
-// written it: everything is bounded and checked, and definitions are only those of custom resources in namespaces.
+// Applications reads the CRDs from a ConfigMap of [ApplicationsName]. Any user with permission to write in the
+// namespace can forge it: everything is bounded and validated, and only CRDs of namespaced custom resources are
+// returned.
 func Applications(configMap *unstructured.Unstructured, solution string) ([]*unstructured.Unstructured, error) {
 	where := "ConfigMap " + configMap.GetNamespace() + "/" + configMap.GetName()
 	encoded, _, _ := unstructured.NestedString(configMap.Object, "binaryData", applicationsKey)
@@ -159,7 +160,7 @@ func Applications(configMap *unstructured.Unstructured, solution string) ([]*uns
 	return definitions, nil
 }
 
-// isApplication tells definitions of custom resources in namespaces from all else, also from kinds of Kubernetes itself.
+// isApplication reports whether an object is a CRD of namespaced custom resources outside of the groups of Kubernetes.
 func isApplication(crd *unstructured.Unstructured) bool {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")

@@ -19,10 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Nobody is there to renew a certificate of a site that works, and a conversion webhook without a valid one makes custom
-// resources unreadable. So a certificate lives long, and is made again by whatever is applied in its second half. That costs
-// little: the key of the authority is thrown away with its first and only signature, so all that an authority can ever
-// vouch for is one certificate of one namespace.
+// On an isolated site no one renews certificates, and a conversion webhook with an expired one makes custom resources
+// unreadable. So a certificate lives long, and any deployment in its second half issues a new one. This is safe: the
+// key of the authority is discarded after its only signature, so an authority can never vouch for more than one
+// certificate of one namespace.
 const certificateLife = 5 * 365 * 24 * time.Hour
 
 // The keys of a Secret with a certificate, as kubernetes.io/tls and cert-manager have them.
@@ -32,11 +32,11 @@ const (
 	keyAuthority   = "ca.crt"
 )
 
-// caBundle is the field in which the API server is told whom to trust.
+// caBundle is the field with the authorities that the API server trusts.
 const caBundle = "caBundle"
 
-// certificate returns the Secret of this name with a certificate for every Service of the namespace: what is there as
-// long as it is good, else a new one. It returns nil for a Secret that somebody else looks after.
+// certificate returns the Secret of this name with a certificate for every Service of the namespace: the existing one
+// while it is good, else a new one. It returns nil for a Secret that another owner manages.
 func (r *renderer) certificate(name, namespace string) (*unstructured.Unstructured, error) {
 	live := r.s.Secrets[name]
 	if live != nil && live.GetLabels()[labelManagedBy] != managedBy {
@@ -127,7 +127,7 @@ func secretData(secret *unstructured.Unstructured) map[string][]byte {
 	return data
 }
 
-// isGood tells whether a certificate need not be made again.
+// isGood reports whether a certificate is valid for these names and in the first half of its life.
 func isGood(data map[string][]byte, names []string, now time.Time) bool {
 	pair, err := tls.X509KeyPair(data[keyCertificate], data[keyPrivate])
 	if err != nil {
@@ -144,8 +144,8 @@ func isGood(data map[string][]byte, names []string, now time.Time) bool {
 	return now.Before(leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) / 2))
 }
 
-// issue makes an authority, and a certificate that it signs. What trusts the new authority goes on to trust the last one,
-// because for a while pods serve the old certificate.
+// issue creates an authority and a certificate signed by it. Clients of the new authority continue to trust the last
+// one, because pods serve the old certificate for a while.
 func issue(solution string, names []string, lastAuthorities []byte, now time.Time) (map[string][]byte, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

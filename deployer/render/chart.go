@@ -24,7 +24,7 @@ type ChartSettings struct {
 	Memo    *chart.Memo    // of the rendering before; nil draws everything again
 	Upgrade bool           // there is a rendering before
 
-	// What the cluster is and has.
+	// Properties of the cluster.
 	KubeVersion string
 	APIVersions []string
 	Lookup      chart.LookupFunc
@@ -37,10 +37,10 @@ type ChartSettings struct {
 type ChartObjects struct {
 	Objects     []*unstructured.Unstructured
 	Definitions []*unstructured.Unstructured // for the activation
-	Tasks       []Task                       // what hooks become, in the order of the chart; those that are ignored are left out
+	Tasks       []Task                       // tasks of the hooks, in the order of the chart, without ignored ones
 	Tests       []*unstructured.Unstructured // hooks that are tests; nothing applies them
 	Foreign     []images.Use                 // images that objects and tasks would pull, and that no archive has
-	Lookups     []schema.Power               // powers of what the templates looked up in the cluster; not set by [Chart]
+	Lookups     []schema.Power               // powers of the templates' lookups in the cluster; not set by [Chart]
 
 	Memo    *chart.Memo // for the next rendering; secret
 	Renewed []string    // subjects of certificates that were made again
@@ -54,7 +54,7 @@ func Chart(ctx context.Context, p *Payload, name string, s Settings, cs ChartSet
 		return nil, err
 	}
 	if c.Chart == "" {
-		return nil, report.Errorf(report.Usage, "component %s of %s is no chart", name, p.Solution.ID())
+		return nil, report.Errorf(report.Usage, "component %s of %s is not a chart", name, p.Solution.ID())
 	}
 	if c.Scope == schema.ScopeCluster {
 		s.Namespace = ComponentNamespace(p.Solution, c)
@@ -106,7 +106,7 @@ func Staying(objects []*unstructured.Unstructured) []schema.ObjectRef {
 	return staying
 }
 
-// By this annotation a chart says that an object stays when its release goes.
+// With this annotation a chart keeps an object when its release is removed.
 const (
 	annotationPolicy = "helm.sh/resource-policy"
 	policyKeep       = "keep"
@@ -173,7 +173,7 @@ func (p *Payload) chartDefinitions() ([]object, error) {
 			continue
 		}
 		rendering, err := loaded.Render(ctx, chart.Options{Release: c.ReleaseName(), Values: values, StandIns: true})
-		if report.CodeOf(err) == report.Timeout { // no value of a site is likely to end it, and nobody shall wait for that twice
+		if report.CodeOf(err) == report.Timeout { // values of a site are unlikely to end it, and the timeout must not be spent twice
 			return nil, fmt.Errorf("component %s of %s: %w", c.Name, p.Solution.ID(), err)
 		}
 		if err != nil {
@@ -198,7 +198,7 @@ func atLine(line int, text []byte) []byte {
 	return slices.Concat(bytes.Repeat([]byte("\n"), line-1), text)
 }
 
-// chartValues are those that the archive has for a chart. They may name the archive's repository.
+// chartValues returns the archive's values for a chart. They can refer to the archive's repository.
 func (p *Payload) chartValues(c *schema.Component) (map[string]any, error) {
 	if c.Values == "" {
 		return nil, nil
@@ -219,7 +219,7 @@ func (p *Payload) chartValues(c *schema.Component) (map[string]any, error) {
 	return values, nil
 }
 
-// chartObjects are what a chart was rendered to, each where the component may have it. Those with a hook are hooks.
+// chartObjects returns the objects of a rendered chart, after checking that the component may have them, and its hooks.
 func (r *renderer) chartObjects(c *schema.Component, rendering *chart.Rendering) (objects []object, hooks []*chart.Hook, err error) {
 	pinner := r.newPinner()
 	for _, m := range rendering.Manifests {

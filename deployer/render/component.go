@@ -52,7 +52,8 @@ func ComponentNamespace(s *schema.Solution, c *schema.Component) string {
 	return SystemNamespace(s.Metadata.Name)
 }
 
-// componentOperator renders one more operator. Its image is started as it says itself: there may be many operators in one.
+// componentOperator renders an additional operator. Its image starts with the configured command, since one image can
+// contain several operators.
 func (r *renderer) componentOperator(c *schema.Component) error {
 	return (&operator{
 		renderer: r, name: c.Name, image: r.p.Solution.ComponentImage(c), setting: "the image of component " + c.Name,
@@ -141,7 +142,8 @@ func (r *renderer) placeComponent(c *schema.Component, o object) error {
 	return nil
 }
 
-// DefinitionHint says where a CustomResourceDefinition belongs that a component has among its manifests.
+// DefinitionHint is the hint where the archive should have a CustomResourceDefinition that is among the manifests of a
+// component.
 func DefinitionHint(name string) string {
 	file, _, _ := strings.Cut(name, ".")
 	if file == "" {

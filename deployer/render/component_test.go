@@ -138,8 +138,8 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// TestComponentOperator: another operator is as the Solution's own, but for what it is called, how it starts, and that its rights end
-// with the namespace.
+// TestComponentOperator: an additional operator differs from that of the Solution only in its name, its command, and
+// its permissions, which end with the namespace.
 func TestComponentOperator(t *testing.T) {
 	p := cloud(t, nil)
 	s := settings()
@@ -220,7 +220,7 @@ func TestComponentObjects(t *testing.T) {
 	}
 }
 
-// TestActivationOfSeveralOperators: what their operators need once in the cluster comes with the activation, once.
+// TestActivationOfSeveralOperators: objects that several operators need once per cluster are activated once.
 func TestActivationOfSeveralOperators(t *testing.T) {
 	p := cloud(t, map[string]string{
 		"operator/cluster/a.yaml":            configMap,

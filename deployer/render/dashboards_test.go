@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// TestMonitoringOfTheSite: what the site looks for is on what it looks for, and on nothing else.
+// TestMonitoringOfTheSite: only monitors, rules and dashboards get the labels that the site selects.
 func TestMonitoringOfTheSite(t *testing.T) {
 	object := func(kind string) string {
 		return "apiVersion: monitoring.coreos.com/v1\nkind: " + kind + "\nmetadata: {name: db, labels: {release: theirs}}\n"

@@ -15,14 +15,14 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Annotations of the operator's pods: when what they were started with changes, they start again.
+// Annotations of the operator's pods: their digests of configuration and certificate restart the pods on a change.
 const (
 	annotationConfig      = "solutionctl.io/configuration"
 	annotationCertificate = "solutionctl.io/certificate"
 )
 
-// Environment returns the objects of a Solution in the namespace of an environment: its operator with account, rights and
-// configuration, what it offers to people, its user interface, monitors and alerting rules.
+// Environment returns the objects of a Solution in the namespace of an environment: its operator with account, roles
+// and configuration, the list of its kinds, its user interface, monitors and alerting rules.
 func Environment(p *Payload, s Settings) ([]*unstructured.Unstructured, error) {
 	return renderedBy(renderEnvironment(p, s))
 }
@@ -73,7 +73,7 @@ type operator struct {
 	owner    []string // whose ClusterRoles these are, in their names
 	wide     bool     // it asks for its ClusterRoles in the whole cluster
 	webhook  bool
-	metrics  *schema.OperatorMetrics // nil: nobody reads them
+	metrics  *schema.OperatorMetrics // nil: no metrics
 	start    map[string]any          // how its container is started
 }
 
@@ -136,8 +136,8 @@ func digest(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// roles renders role.yaml and what binds its roles to the operator's account. A ClusterRole gets a name that no other
-// namespace uses; it is bound in the namespace only, unless the manifest asks for more.
+// roles renders role.yaml and the bindings of its roles to the operator's account. A ClusterRole gets a name that is
+// unique to the namespace; it is bound in the namespace only, unless the manifest requests more.
 func (r *operator) roles() error {
 	if _, ok := r.p.files[r.roleFile]; !ok {
 		return nil
@@ -198,7 +198,7 @@ func (r *operator) bindingName(kind, bare string) string {
 	return shorten(strings.Join([]string{r.name, kind, bare}, ":"), 253)
 }
 
-// clusterRoleName is a name in the whole cluster. It says whose role this is: the Solution's or, after that, its component's.
+// clusterRoleName is the name of a ClusterRole. It contains its owner: the Solution and, for a component, its name.
 func clusterRoleName(namespace string, owner ...string) string {
 	return shorten(strings.Join(slices.Concat([]string{"solutionctl", namespace}, owner), ":"), 253)
 }
@@ -221,7 +221,7 @@ func (r *operator) binding(kind, name, roleKind, roleName string) *unstructured.
 	return o
 }
 
-// operatorConfig tells the operator of the images of every imported version, so that it can upgrade what it runs.
+// operatorConfig has the images of every imported version, so that the operator can upgrade its instances.
 func (r *renderer) operatorConfig() ([]byte, error) {
 	config := schema.OperatorConfig{APIVersion: schema.APIVersion, Kind: schema.KindOperatorConfig, Repositories: map[string][]schema.Repository{}}
 	for _, p := range append(slices.Clone(r.s.Imported), r.p) {
@@ -233,7 +233,8 @@ func (r *renderer) operatorConfig() ([]byte, error) {
 	return config.Marshal()
 }
 
-// webhookCertificate renders the Secret that the operator's webhook is served with, unless somebody else looks after it.
+// webhookCertificate renders the Secret with the certificate of the operator's webhook, unless another owner manages
+// it.
 func (r *renderer) webhookCertificate(annotations map[string]any) error {
 	secret, err := r.certificate(certificateSecret(r.p), r.s.Namespace)
 	if err != nil || secret == nil {
@@ -263,7 +264,7 @@ func (r *operator) deployment(image Image, annotations map[string]any) *unstruct
 			field("POD_NAME", "metadata.name"),
 			map[string]any{"name": "OPERATOR_NAME", "value": name},
 		},
-		// What it says last tells why it ended.
+		// The last log lines explain why it terminated.
 		"terminationMessagePolicy": "FallbackToLogsOnError",
 	}
 	maps.Copy(container, r.start)
@@ -288,7 +289,7 @@ func (r *operator) deployment(image Image, annotations map[string]any) *unstruct
 	}})
 }
 
-// monitors renders what Prometheus needs in each namespace.
+// monitors renders the objects for Prometheus in each namespace.
 func (r *renderer) monitors() error {
 	objects, err := r.p.objectsIn(r.p.manifests("monitoring"), "")
 	if err != nil {
@@ -319,7 +320,8 @@ func (r *renderer) place(o object) error {
 	return r.add(o.document.File(), r.monitored(o.Unstructured))
 }
 
-// isClusterMonitoring tells dashboards, and rules that want it, of which there is one for the cluster, from what each namespace has.
+// isClusterMonitoring reports whether an object exists once for the cluster, and not in each namespace: dashboards, and
+// rules with that annotation.
 func isClusterMonitoring(o object) bool {
 	return isClusterRule(o) || o.group() == "grafana.integreatly.org" || o.is("", "ConfigMap")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/render"
 )
 
-// What an environment gets of an archive that was imported.
+// The objects of an imported archive in an environment.
 func ExampleEnvironment() {
 	opened, err := archive.FromFS(fstest.MapFS{
 		"manifest.yaml": {Data: []byte("apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: Solution\nmetadata: {name: db}\nspec: {version: 1.0.0}\n")},

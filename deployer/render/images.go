@@ -49,9 +49,9 @@ func named(r images.Reference) string {
 	return r.String()
 }
 
-// pin changes an object. Any text that names an image of the archive by tag gets its digest; a container that names an
-// image by what it is called outside gets it from the archive. A container whose image should be in the archive and is
-// not would never start.
+// pin changes an object. Any text that is an image of the archive by tag gets its digest; a container with the original
+// reference of such an image gets the one in the archive. An image that should be in the archive and is not is an
+// error: its container would never start.
 func (p *pinner) pin(o object) error {
 	o.Object = p.value(o.Object).(map[string]any)
 	return eachImage(o.Object, nil, func(path []string, text string) (string, error) {
@@ -72,7 +72,7 @@ func (p *pinner) pin(o object) error {
 	})
 }
 
-// has tells whether the archive has an image by what it is called outside, as a field that is put together of parts says it.
+// has reports whether the archive has an image, by its original reference, as assembled from the parts of a field.
 func (p *pinner) has(text string) bool {
 	reference, ok := images.ParseReference(text)
 	_, known := p.origins[named(reference)]
@@ -105,7 +105,7 @@ func (p *pinner) text(match string) string {
 	return match
 }
 
-// reference matches what may be a full reference in a text, as in --sidecar-image=quay.io/acme/sidecar:1.
+// reference matches a possible full reference in a text, as in --sidecar-image=quay.io/acme/sidecar:1.
 var reference = lazyregexp.New(`[a-z0-9][A-Za-z0-9._:-]*/[a-z0-9][A-Za-z0-9._/:@-]*`)
 
 // origin changes full references, with registry and tag or digest, to images that the archive has.

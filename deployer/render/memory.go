@@ -10,7 +10,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Memory is what the next rendering of a chart has to know of this one. It holds secrets, and is kept where those are.
+// Memory has the values of a rendering that the next one of the chart needs. It contains secrets, and is stored as
+// such.
 type Memory struct {
 	Values map[string]any `json:"values,omitempty"` // of the site
 	Memo   *chart.Memo    `json:"memo,omitempty"`

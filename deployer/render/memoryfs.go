@@ -52,7 +52,7 @@ func (m *memoryFiller) add(name string, r io.Reader) error {
 	m.files[name] = data
 	m.size += len(data)
 	if len(m.files) > maxFiles || m.size > maxTotal {
-		return report.Errorf(report.Invalid, "what is not an image takes more than %d MiB or %d files", maxTotal>>20, maxFiles).
+		return report.Errorf(report.Invalid, "the archive has more than %d MiB or %d files besides images", maxTotal>>20, maxFiles).
 			WithHint("put large data into an image")
 	}
 	return nil

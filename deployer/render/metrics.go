@@ -8,14 +8,14 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// metricsDirectory is where an operator finds the certificate for its metrics; MetalK8s says so.
+// metricsDirectory is where an operator finds the certificate for its metrics, by the contract of MetalK8s.
 const metricsDirectory = "/tmp/k8s-metrics-server/metrics-certs"
 
 // metricsSecret is the name of the Secret with that certificate.
 func metricsSecret(p *Payload) string { return p.Solution.Metadata.Name + "-operator-metrics-cert" }
 
-// metricsObjects renders what it takes to read the metrics of the operator, as MetalK8s does. Prometheus is told whom to
-// trust, and what belongs to the whole cluster has the namespace in its name.
+// metricsObjects renders the objects for scraping the metrics of the operator, as MetalK8s does. In addition,
+// Prometheus gets the authority of the certificate, and names of cluster-wide objects contain the namespace.
 func (r *operator) metricsObjects() error {
 	m, service := r.metrics, shorten(r.name+"-metrics", 63)
 	endpoint := map[string]any{"path": m.Path, "port": m.Scheme}
@@ -47,9 +47,9 @@ func (r *operator) metricsObjects() error {
 		}})))
 }
 
-// metricsCertificate renders the certificate, unless somebody else looks after it, and tells whether its Secret has the
-// authority as well. Pods need not start again for a new one: operators that follow MetalK8s' convention read it again,
-// and Prometheus goes on to trust the last one.
+// metricsCertificate renders the certificate, unless another owner manages it, and reports whether its Secret contains
+// the authority. A new one needs no restart of pods: operators that follow the convention of MetalK8s read it again,
+// and Prometheus continues to trust the last one.
 func (r *operator) metricsCertificate() (authority bool, err error) {
 	secret, err := r.certificate(metricsSecret(r.p), r.s.Namespace)
 	if err != nil {

@@ -66,7 +66,7 @@ func TestOperatorMetrics(t *testing.T) {
 	if want := service.GetName() + ".prod.svc"; host != want || endpoint["scheme"] != "https" || endpoint["port"] != "https" {
 		t.Errorf("got endpoint %v, want server name %s", endpoint, want)
 	}
-	// Prometheus trusts what the Secret in ca.crt holds, and nothing else.
+	// Prometheus trusts only ca.crt of the Secret.
 	key, _, _ := unstructured.NestedString(endpoint, "tlsConfig", "ca", "secret", "key")
 	if err = handshake(t, secret, text(t, secret, "data", key), host, now); err != nil {
 		t.Errorf("Prometheus does not trust the operator: %v", err)
@@ -85,8 +85,9 @@ func TestOperatorMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsAsMetalK8s holds what is rendered against what MetalK8s' templates of March 2026 make of the same manifest, but for what is
-// said here: the authority, names in the whole cluster, and who makes the certificate.
+// TestMetricsAsMetalK8s compares the rendered objects with the result of MetalK8s' templates of March 2026 for the same
+// manifest. The differences listed here are intended: the authority, cluster-wide names, and the issuer of the
+// certificate.
 func TestMetricsAsMetalK8s(t *testing.T) {
 	const cluster = "solutionctl:prod:db:operator-metrics-auth" // there db-operator-metrics-auth, which environments would share
 	objects := environment(t, metricsPayload(t, "{enabled: true}"), settings())

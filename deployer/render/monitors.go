@@ -10,8 +10,8 @@ import (
 
 const monitoringGroup = "monitoring.coreos.com"
 
-// monitored gives objects of the Prometheus operator the label by which MetalK8s selects them, unless the archive has it, and
-// those that a Prometheus selects what the site asks for: it knows its Prometheus, and the author of an archive does not.
+// monitored adds to objects of the Prometheus operator the label by which MetalK8s selects them, unless the archive
+// sets it, and the labels that the site's Prometheus selects, which the author of an archive does not know.
 func (r *renderer) monitored(o *unstructured.Unstructured) *unstructured.Unstructured {
 	if o.GroupVersionKind().Group != monitoringGroup {
 		return r.shown(o)
@@ -35,7 +35,7 @@ func (r *renderer) monitored(o *unstructured.Unstructured) *unstructured.Unstruc
 	return o
 }
 
-// annotationFolder tells the sidecar of MetalK8s' Grafana in which folder a dashboard belongs.
+// annotationFolder is the folder for a dashboard, as the sidecar of MetalK8s' Grafana reads it.
 const annotationFolder = "metalk8s.scality.com/grafana-folder-name"
 
 // shown gives a dashboard the labels by which the sidecar of the site finds it, and the folder of the Solution, unless the archive

@@ -29,7 +29,7 @@ func (o object) refuse(code report.Code, path []string, format string, args ...a
 
 func (o object) group() string { return o.GroupVersionKind().Group }
 
-// is tells whether the object is of one of these kinds of an API group.
+// is reports whether the object is of one of these kinds of an API group.
 func (o object) is(group string, kinds ...string) bool {
 	return o.group() == group && slices.Contains(kinds, o.GetKind())
 }
@@ -150,8 +150,8 @@ var clusterScoped = map[string][]string{
 	"storagemigration.k8s.io":      {"StorageVersionMigration"},
 }
 
-// isClusterScoped tells whether an object has no namespace: by the table, and by the archive's own definitions. What
-// neither knows is taken for namespaced, so that it can never leave its namespace.
+// isClusterScoped reports whether an object has no namespace, by the table and by the CRDs of the archive. Unknown
+// kinds count as namespaced, so that they can never leave their namespace.
 func (r *renderer) isClusterScoped(o object) bool {
 	if slices.Contains(clusterScoped[o.group()], o.GetKind()) {
 		return true
@@ -170,7 +170,7 @@ func moveTo(o *unstructured.Unstructured, namespace string) {
 	moveSubjects(o, namespace)
 }
 
-// moveSubjects puts the accounts that a binding names into a namespace, but for those that are in one of some others.
+// moveSubjects puts the accounts of a binding into a namespace, except those in one of the others.
 func moveSubjects(o *unstructured.Unstructured, namespace string, others ...string) {
 	subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
 	for _, subject := range subjects {
@@ -195,7 +195,7 @@ const (
 	managedBy = "solutionctl"
 )
 
-// labels are those of an object that is made here.
+// labels returns the labels of an object that this package creates.
 func (r *renderer) labels(name, component string) map[string]any {
 	return map[string]any{
 		"app": name, labelName: name, labelInstance: name, labelVersion: r.p.Solution.Spec.Version,
@@ -203,7 +203,7 @@ func (r *renderer) labels(name, component string) map[string]any {
 	}
 }
 
-// mark labels an object of the archive; what the archive says of itself stays.
+// mark labels an object of the archive; existing labels stay.
 func (r *renderer) mark(o *unstructured.Unstructured) {
 	setLabel(o, labelManagedBy, managedBy)
 	if o.GetLabels()[labelPartOf] == "" {

@@ -26,7 +26,7 @@ const (
 	maxFiles = 25_000
 )
 
-// The names in an encoded payload: what is known of the images, and the directory of the files.
+// Names in an encoded payload: the data of the images, and the directory of the files.
 const (
 	headFile = "payload.json"
 	filesDir = "files/"
@@ -44,14 +44,14 @@ type Payload struct {
 	Images   []Image          // ordered by name and tag
 
 	files  memoryFS
-	parsed sync.Map                 // what of the files was parsed already
+	parsed sync.Map                 // parsed files
 	charts func() ([]object, error) // the definitions of its charts
 }
 
 // Image is an image of the archive.
 type Image = schema.PayloadImage
 
-// FromArchive reads the payload of an archive. SBOMs, documentation and what only serves images stay out.
+// FromArchive reads the payload of an archive, without SBOMs, documentation and files for serving images.
 func FromArchive(a *archive.Archive) (*Payload, error) {
 	files := newMemoryFiller()
 	err := fs.WalkDir(a.FS, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -109,7 +109,7 @@ func (p *Payload) Image(ref schema.ImageRef) (Image, bool) {
 	return p.Images[i], true
 }
 
-// Parts are those of the archive, see [archive.Archive.Parts].
+// Parts returns the parts of the archive, see [archive.Archive.Parts].
 func (p *Payload) Parts() []string {
 	_, image := p.Image(p.Solution.OperatorImage())
 	return archive.PartsOf(p, image)
@@ -117,7 +117,7 @@ func (p *Payload) Parts() []string {
 
 func (p *Payload) hasOperator() bool { return slices.Contains(p.Parts(), schema.NodeOperator) }
 
-// IsMonitored tells whether the archive may bring anything that Prometheus or Grafana look for.
+// IsMonitored reports whether the archive can have objects that Prometheus or Grafana select.
 func (p *Payload) IsMonitored() bool {
 	if p.Solution.OperatorMetrics() != nil {
 		return true

@@ -203,7 +203,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// FuzzDecodePayload: what is accepted is written and read again without a difference.
+// FuzzDecodePayload: an accepted payload is the same after encoding and decoding.
 func FuzzDecodePayload(f *testing.F) {
 	f.Add(packed(f, entry{name: "payload.json", data: goodHead}, entry{name: "files/manifest.yaml", data: dbManifest}))
 	p := newPayload(f, map[string]string{"ui/ui.yaml": "{}"})

@@ -14,7 +14,7 @@ import (
 // UnknownEnvironment stands for the namespace of an environment where there is none. No namespace can have this name.
 const UnknownEnvironment = "ENVIRONMENT"
 
-// Owner is the Solution of a payload, to judge what its objects can do, in the namespaces of an environment.
+// Owner is the Solution of a payload with the namespaces of an environment, for checking the powers of its objects.
 func Owner(p *Payload, namespaces ...string) (powers.Owner, error) {
 	definitions, err := Definitions(p)
 	if err != nil {
@@ -67,7 +67,7 @@ type everything struct {
 	result  *schema.Powers
 }
 
-// take adds what was rendered, or says why a part could not be.
+// take returns a function that adds the rendered objects of a part, or the error with which it failed.
 func (e *everything) take(r *renderer, err error) func(part string) {
 	return func(part string) {
 		if err != nil {
@@ -80,10 +80,10 @@ func (e *everything) take(r *renderer, err error) func(part string) {
 	}
 }
 
-// assumedVersions are APIs that a cluster may have, so that charts render what is for them.
+// assumedVersions are APIs that clusters often have, so that charts render the objects that need them.
 var assumedVersions = []string{"monitoring.coreos.com/v1", "cert-manager.io/v1", "policy/v1", "networking.k8s.io/v1", "autoscaling/v2"}
 
-// chart adds the objects of a chart, its hooks among them, and what it looks up.
+// chart adds the objects of a chart, including its hooks, and its lookups.
 func (e *everything) chart(ctx context.Context, c *schema.Component) {
 	file := path.Clean(c.Chart)
 	namespace := e.s.Namespace

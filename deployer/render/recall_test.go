@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/kube/chart"
 )
 
-// TestKeptSecrets: what was drawn is recalled from what is there, and Secrets keep the rest of what they have.
+// TestKeptSecrets: generated values are found in existing Secrets, and Secrets keep their other keys.
 func TestKeptSecrets(t *testing.T) {
 	object := func(kind string, fields map[string]any) *unstructured.Unstructured {
 		fields["apiVersion"], fields["kind"] = "v1", kind

@@ -1,14 +1,14 @@
-// Package render turns an archive into the Kubernetes objects that a cluster gets.
+// Package render turns an archive into the Kubernetes objects of a deployment.
 //
-// A [Payload] is everything of an archive but its images: small, self-contained, and stored in the cluster by the import,
-// so that later operations need neither the archive nor a registry. [Activation] renders what activating a version puts
-// into the cluster, [Environment] what adding a Solution to an environment puts into its namespace; [SystemNamespace] is
-// where the former goes. Both are pure: the same payload and [Settings] give the same objects in the same order, and what
-// differs from cluster to cluster, down to the time and to Secrets that are there already, is part of the settings. The one
-// exception is a certificate that has to be made: its key is random.
+// A [Payload] is an archive without its images: small, self-contained, and stored in the cluster by the import, so that
+// later operations need neither the archive nor a registry. [Activation] renders the objects of an activated version,
+// most of them in [SystemNamespace], and [Environment] those of a Solution in the namespace of an environment. Both are
+// pure: the same payload and [Settings] give the same objects in the same order. Everything that differs between
+// clusters is part of the settings, even the time and existing Secrets. The one exception is the key of a new
+// certificate, which is random.
 //
-// Names, labels and shapes are those by which MetalK8s' tooling recognises its objects. Manifests of an archive are
-// foreign: an object of a kind that does not belong where it stands is refused with its file and line.
+// Objects have the names, labels and shapes by which MetalK8s' tooling recognises them. Manifests of an archive are not
+// trusted: an object of a kind that is not allowed at its place is refused with its file and line.
 package render
 
 import (
@@ -29,19 +29,19 @@ import (
 type Settings struct {
 	// Registry is the name under which nodes pull from the registry, HOST[:PORT] such as "registry.solutionctl.invalid".
 	Registry string
-	// Imported are the payloads of all imported versions of the Solution: operators are told of each. The payload that is
-	// rendered counts as imported whether or not it is in the list.
+	// Imported are the payloads of all imported versions of the Solution, which operators are configured with. The
+	// rendered payload is always included.
 	Imported []*Payload
 
 	// Namespace is where the Solution is added, and Environment the environment that the namespace belongs to. An
 	// activation needs neither.
 	Namespace, Environment string
-	// Webhook mounts the Secret <solution>-cert into the operator, and makes it when nobody else did.
+	// Webhook mounts the Secret <solution>-cert into the operator, and creates it unless another object does.
 	Webhook bool
 	// IngressClass is the class of a generated Ingress; empty for the cluster's default.
 	IngressClass string
 
-	// Monitoring is what the cluster's Prometheus and Grafana look for.
+	// Monitoring has the labels that the cluster's Prometheus and Grafana select.
 	Monitoring schema.Monitoring
 
 	// Secrets are the Secrets of the target namespace that [ActivationSecrets] or [EnvironmentSecrets] ask for, by name;
@@ -60,7 +60,7 @@ type renderer struct {
 	s    Settings
 	name string   // of the Solution
 	crds []object // the archive's CustomResourceDefinitions
-	// namespaces are those besides Settings.Namespace in which a component of the cluster has objects.
+	// namespaces are the namespaces besides Settings.Namespace in which a cluster component has objects.
 	namespaces []string
 
 	objects []*unstructured.Unstructured
@@ -77,7 +77,7 @@ func newRenderer(p *Payload, s Settings) (*renderer, error) {
 	return r, err
 }
 
-// renderedBy returns what a renderer has rendered.
+// renderedBy returns the objects of a renderer.
 func renderedBy(r *renderer, err error) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func renderedBy(r *renderer, err error) ([]*unstructured.Unstructured, error) {
 	return r.objects, nil
 }
 
-// fileOf names the file of the archive that a rendered object is from, "" for what is made here.
+// fileOf returns the file of the archive with a rendered object, "" for an object that this package creates.
 func (r *renderer) fileOf(o *unstructured.Unstructured) string {
 	if from := r.places[identity(o)]; from != generated {
 		return from

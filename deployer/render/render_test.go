@@ -476,7 +476,7 @@ func TestMonitoringIsSplit(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsApplied: leftovers of the Operator SDK, samples and documentation stay out.
+// TestOnlyWhatIsApplied: generated files of the Operator SDK, samples and documentation are left out.
 func TestOnlyWhatIsApplied(t *testing.T) {
 	p := newPayload(t, map[string]string{
 		"operator/deploy/operator.yaml":         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: old}\n",
@@ -680,7 +680,7 @@ func TestRequiredCRDs(t *testing.T) {
 	}
 }
 
-// TestClusterScopedKinds holds the table to what Kubernetes says.
+// TestClusterScopedKinds compares the table with the API types of Kubernetes.
 func TestClusterScopedKinds(t *testing.T) {
 	catalogue, err := schemas.Load()
 	if err != nil {
@@ -706,8 +706,8 @@ func TestClusterScopedKinds(t *testing.T) {
 	}
 }
 
-// TestApplications: what a namespace tells of its applications is read as it was written, and what anybody else may have written
-// there opens no other kinds.
+// TestApplications: the list of kinds in a namespace is read as it was written, and a forged one gives access to no
+// other kinds.
 func TestApplications(t *testing.T) {
 	p := newPayload(t, map[string]string{"operator/deploy/crds/dbs_crd.yaml": crd})
 	objects, err := render.Environment(p, settings())

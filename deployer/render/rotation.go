@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// annotationRotation of a pod template is the number of the last rotation of what its pods read: another number starts them again. It
-// reveals nothing of the generated values.
+// annotationRotation of a pod template is the number of the last rotation of values that its pods read: another number
+// replaces the pods. It reveals nothing of the generated values.
 const annotationRotation = "solutionctl.io/rotation"
 
 // Rotations are the Secrets and ConfigMaps, as "Secret NAMESPACE/NAME", whose values were generated again after they were first there, with
@@ -55,8 +55,8 @@ func configValues(o *unstructured.Unstructured) []any {
 	return []any{o.Object["data"], o.Object["stringData"], o.Object["binaryData"]}
 }
 
-// Restart marks the pod templates that read what was rotated. Of those whose pods read anything of recent, started are the workloads
-// that start their pods again for it, and left those that do not, such as a Pod by itself.
+// Restart marks the pod templates that read rotated values. Among the workloads that read anything of recent, started
+// has those that replace their pods for it, and left the others, such as a bare Pod.
 func (r Rotations) Restart(objects []*unstructured.Unstructured, recent []string) (started, left []string, err error) {
 	for _, o := range objects {
 		reads, number, isRecent := podReads(o), 0, false
@@ -129,7 +129,7 @@ func podReads(o *unstructured.Unstructured) (names []string) {
 	return names
 }
 
-// podSpec is what pods of an object of Kubernetes are made from; nil for what makes none.
+// podSpec returns the pod spec or template in an object of a kind of Kubernetes; nil for other kinds.
 func podSpec(o *unstructured.Unstructured) map[string]any {
 	path := []string{"spec", "template", "spec"}
 	switch o.GroupVersionKind().Group + "/" + o.GetKind() {

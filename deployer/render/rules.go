@@ -8,7 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// isClusterRule tells whether an archive wants one copy of a rule for the whole cluster.
+// isClusterRule reports whether an archive requests one copy of a rule for the whole cluster.
 func isClusterRule(o object) bool {
 	return o.is(monitoringGroup, "PrometheusRule") && o.GetAnnotations()[schema.AnnotationScope] == string(schema.ScopeCluster)
 }
@@ -42,8 +42,8 @@ func (r *renderer) scopeRules(o object) error {
 	return nil
 }
 
-// labelRule keeps apart what several environments record and tell, whatever labels an expression leaves; labels of the archive
-// stay. Where an expression selects namespaces itself, its results may be from any.
+// labelRule adds the labels that separate the series and alerts of environments, whatever labels an expression leaves;
+// labels of the archive stay. If an expression selects namespaces itself, its results can be from any of them.
 func (r *renderer) labelRule(rule map[string]any, expression *promql.Expression) {
 	if !slices.ContainsFunc(expression.Selectors(), func(s promql.Selector) bool { return s.Matches(promql.Namespace) }) {
 		addLabel(rule, promql.Namespace, r.s.Namespace)
@@ -66,7 +66,7 @@ func (r *renderer) labelClusterRules(o object) {
 	}
 }
 
-// addLabel gives a rule a label that it does not have. What are no labels the API server refuses.
+// addLabel sets a label of a rule unless it exists. Invalid labels are left for the API server to refuse.
 func addLabel(rule map[string]any, name, value string) {
 	labels, ok := rule["labels"].(map[string]any)
 	if !ok && rule["labels"] == nil {

@@ -30,7 +30,7 @@ func scoped(o *unstructured.Unstructured) any {
 	return o.Object["spec"].(map[string]any)["groups"].([]any)[0].(map[string]any)["rules"]
 }
 
-// TestRulesOfAnEnvironment: each judges its own environment only, and says which one.
+// TestRulesOfAnEnvironment: the rules of each environment cover that environment only, and name it in a label.
 func TestRulesOfAnEnvironment(t *testing.T) {
 	p := newPayload(t, map[string]string{"monitoring/rules.yaml": rulesOf("db", "",
 		`{alert: Down, expr: "db_up == 0 # why", for: 1m}`,
@@ -66,14 +66,14 @@ func TestRulesOfAnEnvironment(t *testing.T) {
 	if _, selected := rule.GetLabels()["metalk8s.scality.com/monitor"]; rule.GetNamespace() != "prod-a" || !selected {
 		t.Errorf("it is in %s, labelled %v", rule.GetNamespace(), rule.GetLabels())
 	}
-	s.Namespace = "prod-b" // another rendering of what was parsed once
+	s.Namespace = "prod-b" // renders the same parsed rules again
 	if objects, err = render.Environment(p, s); err != nil || strings.Contains(scoped(find(t, objects, "PrometheusRule", "db")).([]any)[0].(map[string]any)["expr"].(string), "prod-a") {
 		t.Errorf("one environment is about another one: %v", err)
 	}
 }
 
-// TestRulesOfTheCluster: what an archive wants once stays as it is written, whatever Prometheus it is for, and its alerts say whose they
-// are.
+// TestRulesOfTheCluster: a rule for the whole cluster stays unchanged, for any Prometheus, and its alerts name its
+// Solution.
 func TestRulesOfTheCluster(t *testing.T) {
 	p := newPayload(t, map[string]string{"monitoring/rules.yaml": rulesOf("db", clusterScope,
 		`{alert: Load, expr: "load_of_a_newer_language(node_load1)"}`, `{alert: Mine, expr: up, labels: {solution: mine}}`, `{record: load, expr: node_load1}`)})
@@ -120,7 +120,7 @@ func TestRulesOfComponents(t *testing.T) {
 	}
 }
 
-// TestClumsyRules: what is no PromQL is refused with its place, and what the API server refuses is left to it.
+// TestClumsyRules: invalid PromQL is refused with its place; the API server refuses other mistakes.
 func TestClumsyRules(t *testing.T) {
 	p := newPayload(t, map[string]string{"monitoring/rules.yaml": rulesOf("db", "", "{alert: A, expr: up}", `{alert: B, expr: "sum(up"}`)})
 	_, err := render.Environment(p, settings())
@@ -141,8 +141,8 @@ func TestClumsyRules(t *testing.T) {
 	}
 }
 
-// TestAlertOfOneEnvironment has Prometheus' own tool judge the rules of two environments: what is wrong in one is told of this one,
-// whatever the other one has.
+// TestAlertOfOneEnvironment evaluates the rules of two environments with Prometheus' own tool: a fault of one raises an
+// alert for this one only.
 func TestAlertOfOneEnvironment(t *testing.T) {
 	if _, err := exec.LookPath("promtool"); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -179,7 +179,7 @@ func TestAlertOfOneEnvironment(t *testing.T) {
 		"alert_rule_test": []any{map[string]any{"eval_time": "15m", "alertname": "WebsiteNotReady", "exp_alerts": []any{map[string]any{
 			"exp_labels": map[string]any{"severity": "warning", "website": "www", "namespace": "a", "environment": "a", "solution": "example-solution"},
 			"exp_annotations": map[string]any{
-				"summary": "Website a/www has had fewer ready servers than wanted for ten minutes; its status tells why.",
+				"summary": "Website a/www has had fewer ready servers than requested for ten minutes; its status shows why.",
 			},
 		}}}},
 	}}})

@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Task is an object of a component that is applied by itself: what a hook of a chart becomes, and a job.
+// Task is an object of a component that is applied by itself: a hook of a chart, or a job.
 type Task struct {
 	schema.Task
 	Object *unstructured.Unstructured
@@ -33,13 +33,13 @@ const (
 	policyFailed    = "hook-failed"
 )
 
-// occasions are what operations are to Helm.
+// occasions maps the operations of Helm to those of tasks.
 var occasions = map[string]schema.Occasion{
 	"install": schema.OccasionInstall, "upgrade": schema.OccasionUpgrade, "rollback": schema.OccasionBack, "delete": schema.OccasionRemove,
 }
 
-// hookTasks are what a hook becomes: one task for its events before an operation and one for those after it, as far as they are
-// not ignored. Events that are tests become none.
+// hookTasks converts a hook into one task for its events before an operation and one for those after it, without
+// ignored events and tests.
 func hookTasks(c *schema.Component, h *chart.Hook, object *unstructured.Unstructured) []Task {
 	var ignored []string
 	after := schema.MomentApplied
@@ -74,7 +74,7 @@ func hookTasks(c *schema.Component, h *chart.Hook, object *unstructured.Unstruct
 	return tasks
 }
 
-// isTest tells whether Helm applies a hook when somebody asks for a test.
+// isTest reports whether Helm applies a hook only for 'helm test'.
 func isTest(h *chart.Hook) bool {
 	return slices.Contains(h.Events, "test") || slices.Contains(h.Events, "test-success")
 }

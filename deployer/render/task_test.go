@@ -11,11 +11,11 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// TestHooks: what the hooks of a chart become.
+// TestHooks: the tasks of the hooks of a chart.
 func TestHooks(t *testing.T) {
 	for name, test := range map[string]struct {
 		annotations string
-		component   string   // what the manifest says of them
+		component   string   // the fields of the manifest
 		tasks       []string // when, on, weight and the policies
 		tests       int
 	}{

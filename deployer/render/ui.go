@@ -131,8 +131,8 @@ func servicePorts(workload *unstructured.Unstructured) []any {
 	return ports
 }
 
-// uiIngress routes the path of the user interface. Only for nginx is it known how to take the path off a request; behind
-// another controller the user interface sees its whole path, which its configuration tells.
+// uiIngress routes the path of the user interface. Only for nginx it also removes the path prefix from requests; behind
+// another controller the user interface sees the whole path, which is in its configuration.
 func (r *renderer) uiIngress(name string, service *unstructured.Unstructured) *unstructured.Unstructured {
 	path := map[string]any{
 		"path": r.uiPath(), "pathType": "Prefix",

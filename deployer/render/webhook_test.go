@@ -102,7 +102,7 @@ func handshake(t *testing.T, secret *unstructured.Unstructured, bundle, host str
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() //nolint:errcheck // nobody calls any more
+	defer listener.Close() //nolint:errcheck // no more calls follow
 	go func() {
 		if served, failure := listener.Accept(); failure == nil {
 			_, _ = served.Read(make([]byte, 1)) // makes the handshake, until the client goes

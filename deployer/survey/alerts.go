@@ -20,7 +20,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// What is asked of a Prometheus, and taken from it. Who may make a Service may have written the answer.
+// Limits of requests to a Prometheus. A user who can create a Service could have written the answer, so it is not
+// trusted.
 const (
 	askFor     = 2 * time.Second
 	maxServers = 8
@@ -32,11 +33,12 @@ const (
 // AlertOptions say which alerts to show. Empty is all of them.
 type AlertOptions struct {
 	Environment, Solution string
-	Namespace             string // the one of the environment that is seen by who may not list them; "" is called as it
+	Namespace             string // the namespace of the environment, for a user who is not allowed to list namespaces; "" means the name of the environment
 }
 
-// Alerts asks the Prometheus of the cluster, with the rights of the user, which alerts are about Solutions, environments and
-// solutionctl. It fails where none has answered; where some have, the list says who has not.
+// Alerts reads from the Prometheus of the cluster, with the user's permissions, the alerts about Solutions,
+// environments and solutionctl. If only some of several servers answer, the list has the others among its problems; if
+// none answers, it fails.
 func (v *Survey) Alerts(ctx context.Context, o AlertOptions) (*schema.AlertList, error) {
 	servers, err := v.alertServers(ctx)
 	if err != nil {
@@ -65,7 +67,7 @@ type alertServer struct {
 	schema.PrometheusService
 }
 
-// alertServers are those that the site has recorded, or else those that the objects of the Prometheus operator tell of.
+// alertServers returns the servers that the site has recorded, or else those of the objects of the Prometheus operator.
 func (v *Survey) alertServers(ctx context.Context) ([]alertServer, error) {
 	site, err := v.Records.Monitoring(ctx)
 	if err != nil && report.CodeOf(err) != report.Forbidden {
@@ -82,8 +84,8 @@ func (v *Survey) alertServers(ctx context.Context) ([]alertServer, error) {
 	}
 	servers = slices.DeleteFunc(servers, func(s alertServer) bool { return !s.IsValid() })
 	if len(servers) == 0 {
-		return nil, report.Errorf(report.NotFound, "nothing is known of a Prometheus in this cluster").
-			WithHint("say where it is, as Grafana has it: %s", report.Run("deploy monitoring config").With("prometheus", "http://SERVICE.NAMESPACE:9090"))
+		return nil, report.Errorf(report.NotFound, "no Prometheus of this cluster is known").
+			WithHint("record its address, as in Grafana: %s", report.Run("deploy monitoring config").With("prometheus", "http://SERVICE.NAMESPACE:9090"))
 	}
 	return servers[:min(len(servers), maxServers)], nil
 }
@@ -91,7 +93,7 @@ func (v *Survey) alertServers(ctx context.Context) ([]alertServer, error) {
 func (v *Survey) detectAlertServers(ctx context.Context) ([]alertServer, error) {
 	objects, err := v.PrometheusServers(ctx)
 	if report.CodeOf(err) == report.Forbidden {
-		return nil, report.Errorf(report.Forbidden, "you may not look for the Prometheus of this cluster: %w", err)
+		return nil, report.Errorf(report.Forbidden, "you do not have permission to look for the Prometheus of this cluster: %w", err)
 	}
 	if err != nil {
 		return nil, err
@@ -114,7 +116,7 @@ func (v *Survey) detectAlertServers(ctx context.Context) ([]alertServer, error) 
 	return servers, nil
 }
 
-// servicesIn are the Services of a namespace, none for who may not list them.
+// servicesIn lists the Services of a namespace. Without permission to list them, the result is empty.
 func (v *Survey) servicesIn(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
 	services := []*unstructured.Unstructured{}
 	for service, err := range v.Cluster.List(ctx, cluster.ServiceKind, namespace, metav1.ListOptions{}) {
@@ -129,10 +131,10 @@ func (v *Survey) servicesIn(ctx context.Context, namespace string) ([]*unstructu
 	return services, nil
 }
 
-// errUnseen means that the user lacks a right, which is what the error says.
+// errUnseen means that the user lacks permissions to read from a Prometheus.
 type errUnseen struct{ missing []cluster.Permission }
 
-func (e errUnseen) Error() string { return "you may not ask it" }
+func (e errUnseen) Error() string { return "you do not have permission to read its alerts" }
 
 // askForAlerts asks one Prometheus, and does not wait for long.
 func (v *Survey) askForAlerts(ctx context.Context, server alertServer) ([]byte, error) {
@@ -177,22 +179,22 @@ func gather(subjects alertSubjects, servers []alertServer, answers [][]byte, fai
 	case len(list.Asked) > 0:
 	case len(list.Problems) > 0:
 		return nil, report.Errorf(report.Unavailable, "%s", strings.Join(list.Problems, "; ")).
-			WithHint("see whether its pods run; if it is elsewhere, say where: %s", report.Run("deploy monitoring config").With("prometheus", "http://SERVICE.NAMESPACE:9090"))
+			WithHint("see whether its pods run; if it has another address, record it: %s", report.Run("deploy monitoring config").With("prometheus", "http://SERVICE.NAMESPACE:9090"))
 	default:
-		return nil, report.Errorf(report.Forbidden, "you may not ask a Prometheus of this cluster for its alerts").
+		return nil, report.Errorf(report.Forbidden, "you do not have permission to read the alerts of a Prometheus of this cluster").
 			WithHint("an administrator can allow it with this rule of a Role\n%s", cluster.RulesByPlace(lacking...))
 	}
 	slices.SortFunc(list.Alerts, compareAlerts)
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	list.Alerts = slices.DeleteFunc(list.Alerts, func(a schema.Alert) bool { // several of them may evaluate the same rule
 		identity := fmt.Sprint(a.Labels)
-		defer func() { told[identity] = true }()
-		return told[identity]
+		defer func() { seen[identity] = true }()
+		return seen[identity]
 	})
 	return list, nil
 }
 
-// alertSubjects are what alerts may be about.
+// alertSubjects are the objects that alerts can be about.
 type alertSubjects struct {
 	AlertOptions
 	environments map[string]bool
@@ -253,10 +255,11 @@ func (s alertSubjects) read(list *schema.AlertList, answer []byte) error {
 	return nil
 }
 
-// itself begins the names of the alerts about solutionctl, whose label namespace is that of whoever tells of it.
+// itself is the prefix of the names of alerts about solutionctl. Their label namespace is that of the process that
+// reports.
 const itself = "Solutionctl"
 
-// alert tells what an alert is about, and whether that is anything of ours.
+// alert converts an alert, and reports whether it is about a Solution, an environment or solutionctl.
 func (s alertSubjects) alert(a prometheus.Alert) (schema.Alert, bool) {
 	labels := map[string]string{}
 	for name, value := range a.Labels {
@@ -283,10 +286,10 @@ func (s alertSubjects) alert(a prometheus.Alert) (schema.Alert, bool) {
 	return alert, s.Solution == "" || alert.Solution == s.Solution
 }
 
-// cut bounds a text that somebody else has written.
+// cut bounds an untrusted text.
 func cut(text string) string { return report.Cut(text, maxText) }
 
-// compareAlerts puts first what is worst: what fires, by severity, the longest first.
+// compareAlerts sorts alerts by urgency: firing ones first, then by severity, then the longest first.
 func compareAlerts(a, b schema.Alert) int {
 	return cmp.Or(
 		strings.Compare(string(a.State), string(b.State)), // firing is before pending
@@ -294,7 +297,7 @@ func compareAlerts(a, b schema.Alert) int {
 		strings.Compare(a.Environment, b.Environment), strings.Compare(fmt.Sprint(a.Labels), fmt.Sprint(b.Labels)))
 }
 
-// severityOf orders the severities that everybody uses before those of somebody.
+// severityOf ranks the usual severities; unusual ones come last.
 func severityOf(a schema.Alert) int {
 	usual := []string{"critical", "error", "warning", "info", "none"}
 	if i := slices.Index(usual, a.Severity); i >= 0 {

@@ -30,7 +30,8 @@ const (
 	tenantsService      = "{apiVersion: v1, kind: Service, metadata: {name: tenants, namespace: monitoring}, spec: {selector: {prometheus: tenants}, ports: [{name: web, port: 9090}]}}"
 )
 
-// alerting is a cluster with the environments site and calm, Solution shop in the former, and what each Service answers, by its name.
+// alerting is a cluster with the environments site and calm, Solution shop in the former, and the answers of Services
+// by name.
 func alerting(t *testing.T, answers map[string]http.HandlerFunc, documents ...string) *deployertest.Bed {
 	t.Helper()
 	b := deployertest.New(t, append([]string{monitoringNamespace, prometheusKind}, documents...)...)
@@ -59,8 +60,8 @@ func proxied(answers map[string]http.HandlerFunc) func(http.ResponseWriter, *htt
 	}
 }
 
-// tells answers with alerts: each is its state, seconds since it began, and labels as in PromQL.
-func tells(alerts ...string) http.HandlerFunc {
+// answers serves alerts: each is its state, seconds since it began, and labels as in PromQL.
+func answers(alerts ...string) http.HandlerFunc {
 	var list []string
 	for _, text := range alerts {
 		var state string
@@ -82,11 +83,11 @@ func tells(alerts ...string) http.HandlerFunc {
 	}
 }
 
-// TestAlerts: which of the alerts of a cluster are about something of ours, and about what.
+// TestAlerts: which alerts of a cluster concern Solutions, environments or solutionctl.
 func TestAlerts(t *testing.T) {
 	b := alerting(t, map[string]http.HandlerFunc{
-		"tenants": tells("pending 30 alertname=Slow,severity=warning,namespace=site,environment=site,solution=shop"),
-		"prometheus-operated": tells(
+		"tenants": answers("pending 30 alertname=Slow,severity=warning,namespace=site,environment=site,solution=shop"),
+		"prometheus-operated": answers(
 			"firing 20 alertname=Slow,severity=warning,namespace=site,environment=site,solution=shop",
 			"firing 10 alertname=Down,severity=critical,namespace=site,environment=site,solution=shop",
 			"firing 12 alertname=Elsewhere,namespace=monitoring,environment=site,solution=shop",
@@ -144,8 +145,8 @@ func TestAlerts(t *testing.T) {
 	deployertest.Refused(t, err, report.NotFound, "nowhere")
 }
 
-// TestNobodyToAsk: what is said where no Prometheus answers, and why; none of that is a page of somebody else.
-func TestNobodyToAsk(t *testing.T) {
+// TestNoAnswer: the error names the reason why no Prometheus answers, and quotes no page of another server.
+func TestNoAnswer(t *testing.T) {
 	page := func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "<html>\x1b[31m") }
 	for name, test := range map[string]struct {
 		documents []string
@@ -154,7 +155,7 @@ func TestNobodyToAsk(t *testing.T) {
 		code      report.Code
 		words     []string
 	}{
-		"nobody is known":    {code: report.NotFound, words: []string{"nothing is known of a Prometheus", "solutionctl deploy monitoring config --prometheus http://SERVICE.NAMESPACE:9090"}},
+		"nobody is known":    {code: report.NotFound, words: []string{"no Prometheus of this cluster is known", "solutionctl deploy monitoring config --prometheus http://SERVICE.NAMESPACE:9090"}},
 		"it has no pods":     {documents: []string{kps}, code: report.Unavailable, words: []string{"Prometheus monitoring/kps", "status 503", "no endpoints"}},
 		"it is another page": {documents: []string{kps}, answer: page, code: report.Unavailable, words: []string{"not that of a Prometheus"}},
 		"it wants a token": {
@@ -196,9 +197,9 @@ func TestNobodyToAsk(t *testing.T) {
 	}
 }
 
-// TestSomeAnswer: what one Prometheus tells is shown although another one does not, which is said.
+// TestSomeAnswer: the alerts of one Prometheus are shown, with a problem for another one that does not answer.
 func TestSomeAnswer(t *testing.T) {
-	b := alerting(t, map[string]http.HandlerFunc{"tenants": tells("firing 1 alertname=Down,namespace=site")}, kps, tenants, tenantsService)
+	b := alerting(t, map[string]http.HandlerFunc{"tenants": answers("firing 1 alertname=Down,namespace=site")}, kps, tenants, tenantsService)
 	list, err := b.Survey.Alerts(t.Context(), survey.AlertOptions{})
 	if err != nil || len(list.Alerts) != 1 || len(list.Problems) != 1 || !strings.Contains(list.Problems[0], "Prometheus monitoring/kps are not known") {
 		t.Fatalf("%+v, %v", list, err)
@@ -212,9 +213,9 @@ func TestSomeAnswer(t *testing.T) {
 	deployertest.Valid(t, "alerts", list)
 }
 
-// TestRecordedPrometheus: who is on record is asked, and nobody else; a user whose rights end at their namespace gets that far.
+// TestRecordedPrometheus: only the recorded Prometheus is asked. Permissions in its namespace are sufficient for that.
 func TestRecordedPrometheus(t *testing.T) {
-	b := alerting(t, map[string]http.HandlerFunc{"mine": tells("firing 1 alertname=Down,namespace=site", "firing 2 alertname=Down,namespace=calm")}, kps)
+	b := alerting(t, map[string]http.HandlerFunc{"mine": answers("firing 1 alertname=Down,namespace=site", "firing 2 alertname=Down,namespace=calm")}, kps)
 	answer := b.Server.Answer
 	if _, err := b.ConfigureMonitoring(t.Context(), monitoring.Options{Prometheus: []string{"http://mine.monitoring.svc:9090"}}); err != nil {
 		t.Fatal(err)
@@ -233,14 +234,14 @@ func TestRecordedPrometheus(t *testing.T) {
 	deployertest.Refused(t, err, report.Forbidden, "deploy env show")
 }
 
-// TestManyAlerts: what is shown is bounded, however much there is, and said to be.
+// TestManyAlerts: the list is bounded and reports that it is incomplete.
 func TestManyAlerts(t *testing.T) {
 	const long = 5000
 	many := make([]string, 1100)
 	for i := range many {
 		many[i] = fmt.Sprintf("firing 1 alertname=A%d,namespace=site,text=%s", i, strings.Repeat("é", long*min(1, max(0, 2-i))/2))
 	}
-	b := alerting(t, map[string]http.HandlerFunc{"prometheus-operated": tells(many...)}, kps)
+	b := alerting(t, map[string]http.HandlerFunc{"prometheus-operated": answers(many...)}, kps)
 	list, err := b.Survey.Alerts(t.Context(), survey.AlertOptions{})
 	if err != nil || len(list.Alerts) != 1000 || !slices.Equal(list.Problems, []string{"100 more alerts are not shown"}) {
 		t.Fatalf("%d, %v", len(list.Alerts), err)

@@ -28,7 +28,7 @@ func (s *picture) addComponents(status *schema.DeploymentStatus, own engine.Key,
 	}
 }
 
-// components are the keys of what is there of the components of a Solution, sorted.
+// components returns the keys of the deployed components of a Solution, sorted.
 func (s *picture) components(own engine.Key) []engine.Key {
 	var keys []engine.Key
 	for _, key := range s.in(own.Namespace) {

@@ -23,8 +23,8 @@ var makePods = map[string]bool{"Deployment": true, "StatefulSet": true, "DaemonS
 // manyPods is for how many namespaces pods are read one by one; beyond that, those of the whole cluster are.
 const manyPods = 20
 
-// crashes tells of the workloads of releases which have pods whose containers end again and again. Who may not see pods learns
-// nothing of it.
+// crashes returns, by workload, the containers that restart again and again. Without permission to list pods, it is
+// empty.
 func (v *Survey) crashes(ctx context.Context, states []*engine.State) (map[workload][]string, error) {
 	namespaces := map[string]bool{}
 	for _, s := range states {

@@ -13,24 +13,24 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Selection says what to compare; empty fields stand for everything.
+// Selection selects the releases to compare; an empty field selects all.
 type Selection struct {
 	Environment, Solution string
-	// Components are some of the Solution, by the names that its graph has: what lies in operator/ and ui/ is deployed as one.
+	// Components are some of the Solution, by their names in its graph: operator/ and ui/ are deployed as one.
 	Components []string
 }
 
-// Includes tells whether a release in one of the namespaces is meant.
+// Includes reports whether the selection includes a release in one of its namespaces.
 func (o *Selection) Includes(key engine.Key) bool {
 	return (o.Solution == "" || o.Solution == key.Name) &&
 		(len(o.Components) == 0 || slices.ContainsFunc(o.Components, func(name string) bool { return componentOf(name) == key.Component }))
 }
 
-// check refuses names of components that are not deployed. Whoever means one must not be told that nothing was changed.
+// check refuses names of components that are not deployed: a misspelt name must not be reported as unchanged.
 func (o *Selection) check(states []*engine.State) error {
 	var names []string
 	for _, s := range states {
-		if s.Installed() || s.Pending != nil || s.Damage != nil { // what was removed has a record, too
+		if s.Installed() || s.Pending != nil || s.Damage != nil { // a removed release keeps its record
 			names = append(names, s.Component)
 		}
 	}
@@ -47,7 +47,7 @@ func (o *Selection) check(states []*engine.State) error {
 	return nil
 }
 
-// componentOf is what a node of a graph is called in the key of its release.
+// componentOf returns the component in the release key of a node of the graph.
 func componentOf(node string) string {
 	if node == schema.NodeOperator || node == schema.NodeUI {
 		return ""
@@ -55,8 +55,8 @@ func componentOf(node string) string {
 	return node
 }
 
-// Deployed returns the records of what is deployed there, and the namespaces of the environments. What was left in the middle, and
-// what is in a namespace that goes away, is left out with a notice.
+// Deployed returns the records of deployed releases, and the namespaces of the environments. Releases with a pending
+// operation and those in a namespace that is being deleted are left out, with a notice.
 func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*engine.State, inside map[string]metalk8s.Namespace, notices []string, err error) {
 	var environments []metalk8s.Environment
 	if o.Environment == "" {
@@ -120,8 +120,8 @@ func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*engine.Sta
 	return found, inside, notices, nil
 }
 
-// Drift plans what would bring back what is on the records, without asking for a right to do it. What cannot be read of them is
-// left out, and returned.
+// Drift plans the changes that restore the recorded state, without checking permissions for them. Releases with
+// unreadable objects are left out; their errors are returned by key.
 func (v *Survey) Drift(ctx context.Context, states []*engine.State) ([]*engine.Plan, map[engine.Key]error, error) {
 	releases, unread, err := v.Records.Engine.Deployed(ctx, states)
 	if err != nil {

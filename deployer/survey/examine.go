@@ -89,7 +89,7 @@ func (v *Survey) judgeAll(ctx context.Context, states []*engine.State, live sigh
 			v.judge(ctx, f, known, live[known.ObjectRef])
 		}
 		f.unheard()
-		f.tellHidden()
+		f.reportHidden()
 		if err := v.await(ctx, f, s); err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func (v *Survey) judgeAll(ctx context.Context, states []*engine.State, live sigh
 	return findings, v.remark(ctx, states, live, findings)
 }
 
-// await judges what a release could not create, because the cluster did not have the kinds of it.
+// await checks the objects that a release skipped, because the cluster did not have their kinds.
 func (v *Survey) await(ctx context.Context, f *finding, s *engine.State) error {
 	if s.Pending != nil || s.Current == nil {
 		return nil
@@ -127,8 +127,8 @@ func (f *finding) unheard() {
 	}
 }
 
-// tellHidden says which objects the user is not allowed to read. They count neither as ready nor as missing.
-func (f *finding) tellHidden() {
+// reportHidden adds the objects that the user is not allowed to read. They count neither as ready nor as missing.
+func (f *finding) reportHidden() {
 	if len(f.hidden) == 0 {
 		return
 	}
@@ -173,8 +173,8 @@ func inventory(s *engine.State) []schema.DeployedObject {
 	return slices.DeleteFunc(slices.Clone(revision.Objects), func(o schema.DeployedObject) bool { return o.Leaving || o.Kept })
 }
 
-// liveObjects reads the objects of releases: those of one kind at once, or one by one for a user who may not see the whole
-// cluster.
+// liveObjects reads the objects of releases: all of one kind at once, or one by one for a user who cannot list the
+// whole cluster.
 func (v *Survey) liveObjects(ctx context.Context, states []*engine.State) (sightings, error) {
 	byKind := map[kube.GroupVersionKind][]schema.ObjectRef{}
 	for _, s := range states {
@@ -207,7 +207,7 @@ func (v *Survey) liveObjects(ctx context.Context, states []*engine.State) (sight
 	return live, group.Wait()
 }
 
-// What is read at a time: a whole object has some ten thousand bytes, of which little is kept.
+// Limits of concurrent reads: a whole object has some ten thousand bytes, of which little is kept.
 const (
 	kindsAtOnce  = 4
 	wholeObjects = 100 // of a kind
@@ -242,7 +242,7 @@ func (v *Survey) getInto(ctx context.Context, live sightings, kind kube.GroupVer
 	return nil
 }
 
-// judge adds what one object is like. An object that is being made has no UID on the record yet.
+// judge adds the state of one object. An object that is being created has no UID on the record yet.
 func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObject, live *sighting) {
 	name := known.String()
 	switch {
@@ -259,7 +259,7 @@ func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObj
 		f.worsen(schema.HealthFailed, name+" is gone")
 		return
 	case known.UID != "" && live.uid != known.UID:
-		f.worsen(schema.HealthDrifted, name+" is not the one that was deployed: somebody deleted it and made another one")
+		f.worsen(schema.HealthDrifted, name+" is not the deployed object: it was deleted and created again by another client")
 	}
 	f.changed = f.changed || mayHaveChanged(known, live)
 	status := live.status
@@ -297,8 +297,8 @@ func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObj
 	}
 }
 
-// neglected tells of a custom resource without a status that operators report how such objects are: none has looked at it. Of what
-// the user may not ask nothing is claimed.
+// neglected reports whether a custom resource has no status although its operator writes conditions: no operator has
+// observed it. It returns false when the user lacks the permission to find out.
 func (v *Survey) neglected(ctx context.Context, f *finding, live *unstructured.Unstructured) bool {
 	kind := live.GroupVersionKind()
 	status, _, _ := unstructured.NestedMap(live.Object, "status")
@@ -322,8 +322,7 @@ func (v *Survey) neglected(ctx context.Context, f *finding, live *unstructured.U
 	return f.reporting[kind]
 }
 
-// stateless are kinds that nobody but a person or a tool changes, and whose metadata say whether an object is there: a new resource
-// version is a change.
+// stateless are kinds that only users and tools change, not controllers: a new resource version means a change.
 var stateless = []kube.GroupKind{
 	{Kind: "ConfigMap"},
 	{Kind: "Secret"},
@@ -338,7 +337,7 @@ func isStateless(kind kube.GroupVersionKind) bool {
 	return slices.Contains(stateless, kind.GroupKind())
 }
 
-// mayHaveChanged tells that an object is perhaps not as it was applied.
+// mayHaveChanged reports whether an object possibly differs from the applied one.
 func mayHaveChanged(known schema.DeployedObject, live *sighting) bool {
 	switch {
 	case known.ResourceVersion == "" || known.ResourceVersion == live.version:
@@ -350,7 +349,7 @@ func mayHaveChanged(known schema.DeployedObject, live *sighting) bool {
 	}
 }
 
-// explainChanges tells what was changed of releases that may have been, or of all of them.
+// explainChanges adds the changed fields of releases that possibly changed, or of all releases.
 func (v *Survey) explainChanges(ctx context.Context, states []*engine.State, findings map[engine.Key]*finding, all bool) error {
 	var suspects []*engine.State
 	for _, s := range states {
@@ -401,12 +400,12 @@ func (v *Survey) driftOneByOne(ctx context.Context, suspects []*engine.State, fi
 	return plans, unread, nil
 }
 
-// driftReasons says what was changed about an object, from the change that would take it back.
+// driftReasons lists the changed fields of an object, derived from the change that would restore it.
 func driftReasons(c schema.Change) []string {
 	switch c.Action {
 	case schema.ActionUpdate, schema.ActionAdopt:
 	default:
-		return nil // what is missing was said already
+		return nil // missing objects were reported before
 	}
 	var reasons []string
 	for _, field := range c.Fields {
@@ -430,9 +429,9 @@ func orNothing(value string) string {
 	return value
 }
 
-// foreignReasons tell about an operator that somebody else deployed.
+// foreignReasons describe an operator that this program did not deploy.
 func foreignReasons(operator *unstructured.Unstructured) []string {
-	maker := "somebody else"
+	maker := "another program"
 	if slices.Contains([]string{operator.GetLabels()["heritage"], operator.GetLabels()["app.kubernetes.io/managed-by"]}, "salt") {
 		maker = "MetalK8s"
 	}

@@ -18,8 +18,9 @@ import (
 
 var bindingKind = rbac.SchemeGroupVersion.WithKind("RoleBinding")
 
-// Members tells who may do what in namespaces: people first, then the programs of Solutions. Who has rights in the whole cluster is
-// not among them. What the user may not see is told.
+// Members returns the members of namespaces with their permissions: people first, then the programs of Solutions.
+// Subjects with permissions in the whole cluster are not included. unseen lists the objects that the user is not
+// allowed to read.
 func (v *Survey) Members(ctx context.Context, namespaces []string) (members []schema.Member, unseen []schema.Unseen, err error) {
 	members = []schema.Member{}
 	for _, namespace := range namespaces {

@@ -7,9 +7,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// WriteMetrics writes a status as numbers. There are at most four series for each Solution in a
-// namespace: nothing has drifted or waits while an operation is pending. What belongs to the whole cluster has an empty
-// environment and namespace. Drift has a series only where somebody asked for it.
+// WriteMetrics writes a status as metrics. There are at most four series for each Solution in a namespace: while an
+// operation is pending, nothing counts as drifted or waiting. Cluster-wide releases have an empty environment and
+// namespace. Drift has a series only if the status includes it.
 func WriteMetrics(page *metrics.Page, s *schema.Status, looked time.Time) {
 	page.Family("solutionctl_status_timestamp_seconds", metrics.Gauge, "When the cluster was looked at.").Add(float64(looked.Unix()))
 	page.Family("solutionctl_problems", metrics.Gauge, "Problems of the cluster as a whole.").Add(float64(len(s.Problems)))
@@ -36,7 +36,7 @@ const namespaceLabel = "environment_namespace"
 // placed is a Solution in a namespace of an environment.
 type placed struct {
 	*schema.DeploymentStatus
-	labels []string // without room for more: what is appended goes into a copy
+	labels []string // without spare capacity: append copies
 }
 
 func placesOf(s *schema.Status) (all []placed) {

@@ -53,8 +53,8 @@ func numbers(b *deployertest.Bed, drift bool) (series map[string]string, text st
 	return series, text
 }
 
-// killed makes the verbs lose the API server at the first Deployment, so that they can write nothing more, as when the program is
-// killed. It returns what brings the server back.
+// killed makes the verbs lose the API server at the first Deployment, so that they can write nothing more, as when the
+// program is killed. back restores the server.
 func killed(b *deployertest.Bed) (back func()) {
 	var armed, dead atomic.Bool
 	armed.Store(true)
@@ -142,7 +142,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// BenchmarkMetrics looks at 200 environments with 5 Solutions each, and says how many series that makes.
+// BenchmarkMetrics writes the metrics of 200 environments with 5 Solutions each, and reports the number of series.
 func BenchmarkMetrics(b *testing.B) {
 	bed := deployertest.New(b)
 	for i := range 5 {

@@ -34,7 +34,7 @@ func (v *Survey) PrometheusServers(ctx context.Context) ([]*unstructured.Unstruc
 	return servers, nil
 }
 
-// Selectors are what of a cluster decides which monitors and rules are selected.
+// Selectors are the objects of a cluster that decide which monitors and rules are selected.
 type Selectors struct {
 	cluster    *cluster.Cluster
 	servers    []*unstructured.Unstructured
@@ -43,7 +43,8 @@ type Selectors struct {
 	sees       map[string]bool // whether an account may see the pods of a namespace
 }
 
-// Selectors reads what decides which monitors and rules are selected. It is nil where there is no Prometheus object.
+// Selectors reads the objects that decide which monitors and rules are selected. It is nil where there is no Prometheus
+// object.
 func (v *Survey) Selectors(ctx context.Context) (*Selectors, error) {
 	servers, err := v.PrometheusServers(ctx)
 	if err != nil || len(servers) == 0 {
@@ -60,8 +61,8 @@ func (v *Survey) Selectors(ctx context.Context) (*Selectors, error) {
 	return s, err
 }
 
-// Remarks says of each of some objects that is a monitor or a rule, and that no Prometheus selects, why that is and what mends it.
-// Those that lack the same share a sentence.
+// Remarks explains, for each monitor or rule among some objects that no Prometheus selects, why that is and how to
+// change it. Objects that lack the same share a sentence.
 func (v *Survey) Remarks(ctx context.Context, objects []*unstructured.Unstructured) ([]string, error) {
 	if !slices.ContainsFunc(objects, isSelectable) {
 		return nil, nil
@@ -76,7 +77,7 @@ func (v *Survey) Remarks(ctx context.Context, objects []*unstructured.Unstructur
 	return s.remarks(ctx, objects)
 }
 
-// Unselected is [Survey.Remarks] on all that is deployed, and on what watches over solutionctl itself.
+// Unselected is [Survey.Remarks] about all deployed objects, and about the monitoring of solutionctl itself.
 func (v *Survey) Unselected(ctx context.Context, s *Selectors) ([]string, error) {
 	var objects []*unstructured.Unstructured
 	for _, kind := range prometheus.Selected() {
@@ -138,8 +139,8 @@ func (s *Selectors) remarks(ctx context.Context, objects []*unstructured.Unstruc
 	return remarks, nil
 }
 
-// blind says what is in the way of a monitor that is selected: the accounts of those that select it, when none of them may see the pods
-// that it is about. It is empty when nothing is, or when nobody may tell.
+// blind explains why a selected monitor finds no pods: the account of no Prometheus that selects it has permission to
+// list them. It is empty when one has, or when this cannot be checked.
 func (s *Selectors) blind(ctx context.Context, o prometheus.Object) (string, error) {
 	if o.GetKind() == prometheus.Rule {
 		return "", nil
@@ -155,13 +156,13 @@ func (s *Selectors) blind(ctx context.Context, o prometheus.Object) (string, err
 		if err != nil || sees {
 			return "", err
 		}
-		why = cmp.Or(why, fmt.Sprintf("%s selects %%s and finds nothing there: its account %s/%s may not list the pods of namespace %s; it needs a role with the rules\n%s",
+		why = cmp.Or(why, fmt.Sprintf("%s selects %%s and finds nothing there: its account %s/%s has no permission to list the pods of namespace %s; it needs a role with the rules\n%s",
 			cluster.NameOf(server), server.GetNamespace(), account, o.GetNamespace(), cluster.Rules(discovering()...)))
 	}
 	return why, nil
 }
 
-// discovering are the rights by which a Prometheus finds what it scrapes.
+// discovering returns the permissions with which a Prometheus discovers its targets.
 func discovering() (all []cluster.Permission) {
 	for _, p := range []cluster.Permission{{Resource: "services"}, {Resource: "endpoints"}, {Resource: "pods"}, {Group: "discovery.k8s.io", Resource: "endpointslices"}} {
 		all = append(all, p.Each("get", "list", "watch")...)
@@ -169,10 +170,11 @@ func discovering() (all []cluster.Permission) {
 	return all
 }
 
-// maxAsked is of how many accounts and namespaces somebody is asked; the others are taken for good.
+// maxAsked limits the checks of accounts in namespaces; any further account counts as permitted.
 const maxAsked = 100
 
-// mayList tells whether an account may list the pods of a namespace. Where nobody says it, it may.
+// mayList reports whether an account has permission to list the pods of a namespace. If this cannot be checked, it
+// does.
 func (s *Selectors) mayList(ctx context.Context, of, account, namespace string) (bool, error) {
 	for _, place := range []string{"", namespace} {
 		key := of + "/" + account + "/" + place
@@ -198,7 +200,7 @@ func (s *Selectors) mayList(ctx context.Context, of, account, namespace string) 
 	return false, nil
 }
 
-// remedy says what brings an object the labels that it lacks. Those that are recorded come when it is deployed again.
+// remedy describes how an object gets the labels that it lacks. Recorded labels are set by the next deployment.
 func (s *Selectors) remedy(verdict prometheus.Verdict, o *unstructured.Unstructured) string {
 	option, recorded := "label", maps.Clone(s.site.Labels)
 	if o.GetKind() == prometheus.Rule {
@@ -231,7 +233,8 @@ func (s *Selectors) remedy(verdict prometheus.Verdict, o *unstructured.Unstructu
 	return "; '" + report.Run("deploy monitoring config").String() + options + "', and deploying the Solution again, mends that"
 }
 
-// remark adds to findings what no Prometheus selects. It says nothing about health: a Solution works without.
+// remark adds to findings the monitors and rules that no Prometheus selects. They do not change the health: a Solution
+// works without them.
 func (v *Survey) remark(ctx context.Context, states []*engine.State, live sightings, findings map[engine.Key]*finding) error {
 	byRelease := map[engine.Key][]*unstructured.Unstructured{}
 	for _, state := range states {

@@ -25,14 +25,14 @@ import (
 // OthersOptions name an environment, or one of its namespaces.
 type OthersOptions struct{ Environment, Namespace string }
 
-// Others lists what is in an environment, or in one of its namespaces, and is not part of a Solution: somebody made it
-// there, perhaps before the namespace became one of the environment. An entry without a name is a kind of which the user
-// may not see the objects. Custom resources and volume claims are not among it; those are what
-// the policy on data is about.
+// Others lists the objects of an environment, or of one of its namespaces, that are not part of a Solution: a user
+// created them, perhaps before the namespace became part of the environment. An entry without a name is a kind whose
+// objects the user is not allowed to list. Custom resources and volume claims are left out; the policy on data covers
+// them.
 func (v *Survey) Others(ctx context.Context, o OthersOptions) ([]schema.ObjectRef, error) {
 	namespaces, err := v.Records.Documents.Select(ctx, o.Environment, o.Namespace)
 	if report.CodeOf(err) == report.NotFound {
-		return nil, nil // perhaps something is left behind all the same: deleting tells
+		return nil, nil // unlisted objects are found by the deletion
 	}
 	if err != nil {
 		return nil, err
@@ -48,20 +48,21 @@ func (v *Survey) Others(ctx context.Context, o OthersOptions) ([]schema.ObjectRe
 // OtherText names what [Survey.Others] lists.
 func OtherText(ref schema.ObjectRef) string {
 	if ref.Name == "" {
-		return fmt.Sprintf("what there may be of kind %s in namespace %s, which you may not list", ref.Kind, ref.Namespace)
+		return fmt.Sprintf("objects of kind %s in namespace %s, which you do not have permission to list", ref.Kind, ref.Namespace)
 	}
 	return ref.String()
 }
 
-// IsSetting tells whether an object only says what may be done in its namespace: without the namespace it means nothing.
+// IsSetting reports whether an object only regulates its namespace, and so is useless without it.
 func IsSetting(ref schema.ObjectRef) bool {
 	return slices.Contains([]string{"LimitRange", "NetworkPolicy", "ResourceQuota", "Role", "RoleBinding"}, ref.Kind)
 }
 
-// madeByItself are kinds whose objects Kubernetes makes, or whoever needs them makes again.
-var madeByItself = []string{"Endpoints", "EndpointSlice", "Event", "Lease"}
+// createdByControllers are kinds whose objects Kubernetes and other controllers create, again if needed.
+var createdByControllers = []string{"Endpoints", "EndpointSlice", "Event", "Lease"}
 
-// OthersIn lists what is not part of a Solution in these namespaces, sorted. What is being deleted already is left out.
+// OthersIn lists objects in these namespaces that are not part of a Solution, sorted. Objects that are being deleted
+// are left out.
 func (v *Survey) OthersIn(ctx context.Context, namespaces []metalk8s.Namespace, states []*engine.State) ([]schema.ObjectRef, error) {
 	kinds, err := v.Records.Documents.PlainKinds(ctx)
 	if err != nil {
@@ -83,7 +84,7 @@ func (v *Survey) OthersIn(ctx context.Context, namespaces []metalk8s.Namespace, 
 		}
 		solutions := solutionsIn(n, states)
 		for _, kind := range kinds {
-			if slices.Contains(madeByItself, kind.Kind) {
+			if slices.Contains(createdByControllers, kind.Kind) {
 				continue
 			}
 			group.Go(func() error {
@@ -133,8 +134,8 @@ func (v *Survey) othersOf(ctx context.Context, kind kube.GroupVersionKind, names
 	return found, nil
 }
 
-// isOther tells whether somebody made an object in its own right: neither Kubernetes, nor a Solution, whoever deployed it, nor
-// an operator of one.
+// isOther reports whether a user created an object: neither Kubernetes, nor a deployment of a Solution, nor its
+// operator did.
 func isOther(object *unstructured.Unstructured, kind string, solutions []string) bool {
 	name, labels := object.GetName(), object.GetLabels()
 	switch {
@@ -154,7 +155,7 @@ func isOther(object *unstructured.Unstructured, kind string, solutions []string)
 	}) || isWrittenByHand(object)
 }
 
-// isWrittenByHand tells whether only kubectl wrote an object: then its labels may be those of what was copied.
+// isWrittenByHand reports whether only kubectl wrote an object: its labels might then be copied from another object.
 func isWrittenByHand(object *unstructured.Unstructured) bool {
 	var managers []string
 	for _, entry := range object.GetManagedFields() {

@@ -185,7 +185,7 @@ func (d *Owned) has(ctx context.Context, object *unstructured.Unstructured, dept
 	return d.owns(ctx, owner, object.GetNamespace(), depth)
 }
 
-// owns reports whether an owner was deployed or belongs to what was.
+// owns reports whether an owner was deployed, or belongs to a deployed object.
 func (d *Owned) owns(ctx context.Context, owner *metav1.OwnerReference, namespace string, depth int) (bool, error) {
 	kind := kube.FromAPIVersionAndKind(owner.APIVersion, owner.Kind)
 	if d.uids[owner.UID] || d.groups[kind.Group] {

@@ -17,13 +17,13 @@ func (v *Survey) Solutions(ctx context.Context) ([]schema.SolutionStatus, error)
 	if s.solutions, err = v.Records.Documents.Solutions(ctx); err != nil {
 		return nil, err
 	}
-	if s.catalog, err = v.Records.LookUp(ctx); err != nil {
+	if s.catalog, err = v.Records.CatalogOrDamage(ctx); err != nil {
 		return nil, err
 	}
 	return s.solutionStatuses(), nil
 }
 
-// solutionStatuses lists what was imported, as we and as MetalK8s know it.
+// solutionStatuses lists the imported versions, as recorded here and by MetalK8s.
 func (s *picture) solutionStatuses() []schema.SolutionStatus {
 	names := map[string]bool{}
 	for _, name := range s.catalog.Names() {

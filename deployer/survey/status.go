@@ -21,10 +21,10 @@ import (
 
 // StatusOptions say how closely to look.
 type StatusOptions struct {
-	Drift bool // compare every field of every object with what was deployed
+	Drift bool // compare every field of every object with the deployed one
 }
 
-// Status tells what was imported, what is deployed where, and how it is. It changes nothing.
+// Status returns the imported versions, the deployments and their health. It changes nothing.
 func (v *Survey) Status(ctx context.Context, o StatusOptions) (*schema.Status, error) {
 	environments, err := v.Environments(ctx)
 	if err != nil {
@@ -42,7 +42,8 @@ func (v *Survey) Status(ctx context.Context, o StatusOptions) (*schema.Status, e
 	return status, nil
 }
 
-// Environments reads all environments, for whoever may list them; others are told how to see the one that is theirs.
+// Environments reads all environments. A user who is not allowed to list them gets an error whose hint shows one
+// environment.
 func (v *Survey) Environments(ctx context.Context) ([]metalk8s.Environment, error) {
 	environments, err := v.Records.Documents.Environments(ctx)
 	if report.CodeOf(err) == report.Forbidden {
@@ -54,13 +55,13 @@ func (v *Survey) Environments(ctx context.Context) ([]metalk8s.Environment, erro
 // EnvironmentOptions name the environment to look at.
 type EnvironmentOptions struct {
 	Environment string
-	Namespace   string // the one that is seen by who may not list those of the environment; "" is called as it
-	Members     bool   // tell who may do what
-	Drift       bool   // compare every field of every object with what was deployed
+	Namespace   string // the namespace of the environment, for a user who is not allowed to list namespaces; "" means the name of the environment
+	Members     bool   // list the members and their permissions
+	Drift       bool   // compare every field of every object with the deployed one
 }
 
-// EnvironmentStatus is the part of [Survey.Status] that is about one environment. Who may not see all of it sees what they may, and
-// what they may not is told.
+// EnvironmentStatus is the part of [Survey.Status] about one environment. A user with fewer permissions sees the part
+// that they allow, and a list of the other parts.
 func (v *Survey) EnvironmentStatus(ctx context.Context, o EnvironmentOptions) (*schema.EnvironmentStatus, error) {
 	e, whole, err := v.Records.Documents.Visible(ctx, o.Environment, o.Namespace)
 	if err != nil {
@@ -69,7 +70,7 @@ func (v *Survey) EnvironmentStatus(ctx context.Context, o EnvironmentOptions) (*
 	s, err := v.look(ctx, []metalk8s.Environment{*e}, e.Names(), o.Drift)
 	if report.CodeOf(err) == report.Forbidden {
 		whole = false
-		s, err = v.glimpse(ctx, *e)
+		s, err = v.observe(ctx, *e)
 	}
 	if err != nil {
 		return nil, err
@@ -107,19 +108,19 @@ func isWell(h schema.DeploymentHealth) bool { return h == schema.HealthReady }
 
 // picture is everything that a status is made of, read once.
 type picture struct {
-	closely      bool // whether every object was compared with what was deployed
+	closely      bool // whether every object was compared with the deployed one
 	environments []metalk8s.Environment
 	solutions    *metalk8s.Solutions
 	catalog      *records.Catalog
 	states       map[engine.Key]*engine.State
 	findings     map[engine.Key]*finding
-	foreign      map[engine.Key]*unstructured.Unstructured // operators that somebody else deployed
-	lost         map[engine.Key]*records.Strays            // what has our label and is on no record
+	foreign      map[engine.Key]*unstructured.Unstructured // operators that this program did not deploy
+	lost         map[engine.Key]*records.Unrecorded        // unrecorded objects with our label
 	there        map[string][]engine.Key                   // by namespace; see in
 	work         map[string]cluster.Work                   // by namespace, where something was begun; who works on it
 	gone         map[string]bool                           // namespaces on the records that are not there
-	dim          map[string]bool                           // namespaces of which the user may not see what is deployed
-	quiet        map[string]bool                           // namespaces of which the user may not see what they ask for
+	dim          map[string]bool                           // namespaces whose deployed objects the user is not allowed to read
+	quiet        map[string]bool                           // namespaces whose requested versions the user is not allowed to read
 }
 
 // look looks at namespaces, or without any at the whole cluster.
@@ -132,7 +133,7 @@ func (v *Survey) look(ctx context.Context, environments []metalk8s.Environment, 
 	if s.solutions, err = v.Records.Documents.Solutions(ctx); err != nil {
 		return nil, err
 	}
-	if s.catalog, err = v.Records.LookUp(ctx); err != nil {
+	if s.catalog, err = v.Records.CatalogOrDamage(ctx); err != nil {
 		return nil, err
 	}
 	var states []*engine.State
@@ -193,7 +194,7 @@ func (v *Survey) findForeign(ctx context.Context, s *picture) error {
 			for solution := range n.Versions {
 				key := engine.Key{Namespace: n.Name, Name: solution}
 				if _, known := operators[key]; !known {
-					operators[key] = nil // of a name that says enough, without the labels
+					operators[key] = nil // found by the name alone, without the labels
 				}
 			}
 		}
@@ -240,8 +241,8 @@ func (s *picture) environmentStatus(e metalk8s.Environment) schema.EnvironmentSt
 	return status
 }
 
-// in are the places in a namespace, "" for the cluster, where something of a Solution is: on record, on a record that nobody can
-// read, or on none. It is asked when everything was read.
+// in returns the keys of a namespace, "" for the cluster-wide ones, for which there is a readable record, an unreadable
+// record, or an unrecorded object. Call it when everything was read.
 func (s *picture) in(namespace string) []engine.Key {
 	if s.there == nil {
 		keys := slices.Concat(slices.Collect(maps.Keys(s.lost)), slices.Collect(maps.Keys(s.foreign)))
@@ -307,11 +308,11 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 		worsen(schema.HealthForeign, foreignReasons(s.foreign[key])...)
 	case wanted == "" && s.quiet[key.Namespace]: // nothing to compare with
 	case !deployed && s.dim[key.Namespace]:
-		worsen(schema.HealthUnknown, fmt.Sprintf("version %s is asked for; what is deployed you may not see", wanted))
+		worsen(schema.HealthUnknown, fmt.Sprintf("version %s is requested; you do not have permission to see the deployed one", wanted))
 	case wanted == "" && key.Namespace != "":
 		worsen(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s does not ask for it", metalk8s.EnvironmentConfigMap))
 	case wanted == "":
-		worsen(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s says that no version is active", metalk8s.SolutionsConfigMap))
+		worsen(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s has no active version of it", metalk8s.SolutionsConfigMap))
 	case !deployed && !imported && s.catalog.Damage == nil:
 		worsen(schema.HealthMissing, fmt.Sprintf("version %s is asked for, but was not imported", wanted))
 	case !deployed:
@@ -322,16 +323,16 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 	return status
 }
 
-// unended says of an operation that was begun whether a process works on it, as far as that is known.
+// unended describes an operation that is not complete, and whether a process is working on it, as far as that is known.
 func (s *picture) unended(namespace string, p *schema.DeploymentRevision, version string) string {
 	text := fmt.Sprintf("%s of version %s, begun by %s,", p.Operation, version, p.User)
 	resume := report.Run("deploy resume")
 	work, known := s.work[namespace]
 	switch {
 	case !known:
-		return fmt.Sprintf("%s has not ended: if nobody is at work, '%s' finishes it", text, resume)
+		return fmt.Sprintf("%s is not complete: if no process is working on it, '%s' finishes it", text, resume)
 	case work.Holder != "":
-		return fmt.Sprintf("%s has not ended: %s is at work", text, work.Holder)
+		return fmt.Sprintf("%s is not complete: %s is working on it", text, work.Holder)
 	default:
 		since := p.Started
 		if work.Renewed.After(since) {
@@ -341,7 +342,7 @@ func (s *picture) unended(namespace string, p *schema.DeploymentRevision, versio
 	}
 }
 
-// findWork reads who works on what was begun. A user who may not see it is told that it is not known.
+// findWork reads which processes work on pending operations. For a user without the permission this is unknown.
 func (v *Survey) findWork(ctx context.Context, s *picture) error {
 	s.work = map[string]cluster.Work{}
 	for _, state := range s.states {
@@ -360,15 +361,15 @@ func (v *Survey) findWork(ctx context.Context, s *picture) error {
 	return nil
 }
 
-// offRecord says what is there and on no record, and what ends that.
-func offRecord(s *records.Strays, deployed bool, rebuild report.Remedy) string {
+// offRecord describes unrecorded objects, with the command that records or releases them.
+func offRecord(s *records.Unrecorded, deployed bool, rebuild report.Remedy) string {
 	if deployed {
 		return fmt.Sprintf("objects with the label of it are not on its record: %s: '%s' makes them no part of it", s.Text(), s.Unlabel())
 	}
 	return fmt.Sprintf("it is here, but its record is lost: %s: '%s' puts on record again what is as it was imported", s.Text(), rebuild)
 }
 
-// unreadable tells why a record cannot be read, and what helps: one of a newer program is as it should be.
+// unreadable explains why a record cannot be read, with the remedy: a record of a newer program is not damaged.
 func unreadable(damage error, environment string, key engine.Key) string {
 	if report.CodeOf(damage) == report.Refused {
 		return fmt.Sprintf("%v: %s", damage, strings.Join(report.Hints(damage), "; "))
@@ -442,8 +443,8 @@ func (s *picture) problems() []string {
 			problems = append(problems, problem)
 		case !deployed:
 		case s.gone[key.Namespace]:
-			problems = append(problems, fmt.Sprintf("Solution %s was deployed in namespace %s, which somebody has deleted: "+
-				"'%s' removes what is left of it", what, key.Namespace, report.Run("deploy env delete", key.Namespace)))
+			problems = append(problems, fmt.Sprintf("Solution %s was deployed in namespace %s, which was deleted: "+
+				"'%s' removes its remaining objects", what, key.Namespace, report.Run("deploy env delete", key.Namespace)))
 		default:
 			problems = append(problems, fmt.Sprintf("Solution %s is deployed in namespace %s, which is not part of an environment: "+
 				"'%s' makes it one", what, key.Namespace, report.Run("deploy env create", "NAME").With("namespace", key.Namespace).With("adopt")))
@@ -452,7 +453,7 @@ func (s *picture) problems() []string {
 	return problems
 }
 
-// keys are those of the records, sorted.
+// keys returns the keys of the records, sorted.
 func (s *picture) keys() []engine.Key {
 	var keys []engine.Key
 	for key := range s.states {

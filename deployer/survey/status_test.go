@@ -23,7 +23,7 @@ const (
 	shop = "shop"
 )
 
-// edit changes a field of an object, as somebody else does; "" takes it away.
+// edit changes a field of an object, as another client does; "" removes it.
 func edit(b *deployertest.Bed, kind, namespace, name, value string, field ...string) {
 	b.Helper()
 	object := b.Server.Object(kind, namespace, name)
@@ -41,8 +41,8 @@ func ask(version string) func(*deployertest.Bed) {
 	}
 }
 
-// TestHealth: how a Solution in an environment is, from the wish for it to what somebody else does to it. Words are objects,
-// versions and commands among the reasons.
+// TestHealth: the health of a Solution in an environment, from the request for it to changes by other clients. words
+// are objects, versions and commands that the reasons have to contain.
 func TestHealth(t *testing.T) {
 	added := func(more func(*deployertest.Bed)) func(*deployertest.Bed) {
 		return func(b *deployertest.Bed) {
@@ -137,7 +137,7 @@ func TestHealth(t *testing.T) {
 	deployertest.Refused(t, err, report.NotFound, "nowhere")
 }
 
-// TestSolutions: what was imported and is active, and what the shared document says that does not fit.
+// TestSolutions: imported and active versions, and contradictions with the document shared with MetalK8s.
 func TestSolutions(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", deployertest.Content{})
@@ -186,7 +186,7 @@ func TestSolutions(t *testing.T) {
 	}
 }
 
-// TestOutsideOfEnvironments: what is deployed in a namespace that left its environment is a problem that is told.
+// TestOutsideOfEnvironments: a deployment in a namespace that left its environment is reported as a problem.
 func TestOutsideOfEnvironments(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", deployertest.Content{})
@@ -197,7 +197,7 @@ func TestOutsideOfEnvironments(t *testing.T) {
 	}
 }
 
-// TestOthers: what somebody keeps in an environment, and what nobody would miss.
+// TestOthers: objects that users keep in an environment are listed, those that controllers create again are not.
 func TestOthers(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", deployertest.Content{})
@@ -226,7 +226,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestDeployed: what can be compared with what was deployed, and what is left out with a word.
+// TestDeployed: which releases can be compared with their deployed state, and which are left out with a notice.
 func TestDeployed(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", deployertest.Content{})

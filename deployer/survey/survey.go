@@ -1,8 +1,8 @@
-// Package survey tells how a cluster is: what is deployed where, whether it is ready and as it was applied, and what else is
-// there.
+// Package survey reads the state of a cluster: which Solutions are deployed where, whether they are ready and
+// unchanged, and which other objects there are.
 //
-// [Survey.Status] is the whole picture, [Survey.Drift] what was changed since it was deployed, and [Survey.Others] what is not part
-// of a Solution. A survey changes nothing and needs no right to write.
+// [Survey.Status] returns the whole state, [Survey.Drift] the changes since the deployment, and [Survey.Others] the
+// objects that are not part of a Solution. A survey changes nothing and needs no permission to write.
 package survey
 
 import (
@@ -18,5 +18,5 @@ type Survey struct {
 	Cluster     *cluster.Cluster
 	Records     *records.Records
 	Definitions *definitions.Guard
-	Now         func() time.Time // the wall clock, to tell how long something lasts
+	Now         func() time.Time // the wall clock, for durations
 }

@@ -35,8 +35,8 @@ func operator(labels map[string]string) *unstructured.Unstructured {
 	return o
 }
 
-// TestDeployment judges version 1.0.0 of Solution demo, which was imported and is asked for in namespace shop, unless the row
-// says otherwise.
+// TestDeployment: health of version 1.0.0 of Solution demo, imported and requested in namespace shop, unless the row
+// differs.
 func TestDeployment(t *testing.T) {
 	ready := &finding{health: schema.HealthReady, objects: 2, ready: 2}
 	for _, test := range []struct {
@@ -64,7 +64,7 @@ func TestDeployment(t *testing.T) {
 		},
 		{
 			name: "no version is active", wanted: "-", cluster: true, state: engine.State{Current: revision("1.0.0")}, finding: ready,
-			health: schema.HealthDrifted, version: "1.0.0", words: []string{"says that no version is active"},
+			health: schema.HealthDrifted, version: "1.0.0", words: []string{"has no active version of it"},
 		},
 		{
 			name: "an upgrade has begun", wanted: "1.1.0", state: engine.State{Current: revision("1.0.0"), Pending: revision("1.1.0")},
@@ -93,7 +93,7 @@ func TestDeployment(t *testing.T) {
 			health: schema.HealthForeign, version: "1.0.0", words: []string{"deployed by MetalK8s", "--adopt"},
 		},
 		{
-			name: "somebody has", foreign: operator(nil), health: schema.HealthForeign, words: []string{"deployed by somebody else"},
+			name: "somebody has", foreign: operator(nil), health: schema.HealthForeign, words: []string{"deployed by another program"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestDeployment(t *testing.T) {
 			test.state.Key = key
 			s := &picture{
 				catalog: &records.Catalog{}, states: map[engine.Key]*engine.State{key: &test.state}, findings: map[engine.Key]*finding{},
-				foreign: map[engine.Key]*unstructured.Unstructured{}, lost: map[engine.Key]*records.Strays{},
+				foreign: map[engine.Key]*unstructured.Unstructured{}, lost: map[engine.Key]*records.Unrecorded{},
 			}
 			s.catalog.Put(schema.Import{Name: "demo", Version: "1.0.0"})
 			s.catalog.Put(schema.Import{Name: "demo", Version: "1.1.0"})
@@ -115,7 +115,7 @@ func TestDeployment(t *testing.T) {
 				s.foreign[key] = test.foreign
 			}
 			if test.strays {
-				s.lost[key] = &records.Strays{Key: key, Ours: []engine.Found{{Key: key, Object: operator(map[string]string{"app.kubernetes.io/version": "1.0.0"})}}}
+				s.lost[key] = &records.Unrecorded{Key: key, Ours: []engine.Found{{Key: key, Object: operator(map[string]string{"app.kubernetes.io/version": "1.0.0"})}}}
 			}
 			wanted := "1.0.0"
 			if test.wanted != "" {
@@ -138,7 +138,7 @@ func TestDeployment(t *testing.T) {
 	}
 }
 
-// TestProblems are those of no environment.
+// TestProblems: problems outside of all environments.
 func TestProblems(t *testing.T) {
 	at := func(namespace string) engine.Key { return engine.Key{Namespace: namespace, Name: "demo"} }
 	s := &picture{
@@ -153,7 +153,7 @@ func TestProblems(t *testing.T) {
 			at("lone"): {Key: at("lone"), Current: revision("1.0.0")}, at("dark"): {Key: at("dark"), Damage: errors.New("unexpected EOF")},
 			at("left"): {Key: at("left")},
 		},
-		lost: map[engine.Key]*records.Strays{at("lost"): {Key: at("lost"), Ours: []engine.Found{{Object: operator(nil)}}}},
+		lost: map[engine.Key]*records.Unrecorded{at("lost"): {Key: at("lost"), Ours: []engine.Found{{Object: operator(nil)}}}},
 		gone: map[string]bool{"gone": true},
 	}
 	s.catalog.Put(schema.Import{Name: "demo", Version: "1.0.0"})
@@ -164,7 +164,7 @@ func TestProblems(t *testing.T) {
 		"salted-2.0.0 was imported by MetalK8s only: to deploy it from here, run 'solutionctl deploy import /srv/salted.iso'",
 		"Solution demo is in namespace lost, which is not part of an environment, and on no record",
 		"the record of Solution demo in namespace dark cannot be read: unexpected EOF",
-		"Solution demo 1.0.0 was deployed in namespace gone, which somebody has deleted: 'solutionctl deploy env delete gone'",
+		"Solution demo 1.0.0 was deployed in namespace gone, which was deleted: 'solutionctl deploy env delete gone'",
 		"Solution demo 1.0.0 is deployed in namespace lone, which is not part of an environment: 'solutionctl deploy env create NAME --namespace lone --adopt'",
 	}
 	if len(got) != len(want) {
@@ -220,7 +220,8 @@ func TestUnheard(t *testing.T) {
 	}
 }
 
-// TestMayHaveChanged: the version of an object without a status says it all; that of others changes with the status.
+// TestMayHaveChanged: for kinds without a status a new resource version means a change; for others the status may have
+// changed.
 func TestMayHaveChanged(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind       string
@@ -265,7 +266,7 @@ func TestDriftReasons(t *testing.T) {
 	}
 }
 
-// TestIsOther: what is deleted with a namespace and belongs to somebody else is asked about, what belongs to nobody is not.
+// TestIsOther: objects of users are listed before a namespace is deleted, those of controllers are not.
 func TestIsOther(t *testing.T) {
 	for _, test := range []struct {
 		what, kind, name    string

@@ -1,15 +1,15 @@
 // Package chart reads Helm charts and renders them offline.
 //
-// [Load] reads a packaged chart, a .tgz, with bounds on everything a hostile one could make large, and refuses what
-// could reach outside of it. [Chart.Render] turns it into Kubernetes objects; the result is what "helm template" prints, by an
-// engine of our own; each [Manifest] knows the template it comes from. Nothing is downloaded: every
-// subchart must be in the archive, lookup finds what [Options.Lookup] finds, host names do not resolve, and a values schema
-// cannot refer to other documents.
+// [Load] reads a packaged chart, a .tgz, with bounds on everything that a hostile one could make large, and refuses
+// references outside of it. [Chart.Render] turns it into Kubernetes objects, with an engine of our own; the result is
+// that of "helm template", and each [Manifest] has the template that it comes from. Nothing is downloaded: every
+// subchart must be in the archive, lookup uses [Options.Lookup], host names do not resolve, and a values schema cannot
+// refer to other documents.
 //
-// What functions draw at random (randAlphaNum, genCA, now) goes into a [Memo], with which the next rendering gets the same
-// values. For judging a chart there are stand-ins instead, which depend on the chart and the arguments only.
-// A template is a program all the same: the time, the text and the memory of a rendering are bounded, and so are the objects that are read
-// from it.
+// Generated values (of randAlphaNum, genCA, now) go into a [Memo], from which the next rendering gets the same values.
+// For checking a chart there are stand-ins instead, which depend only on the chart and the arguments. A template is a
+// program, so the time, the text and the memory of a rendering are bounded, and so are the objects that are parsed from
+// it.
 package chart
 
 import (
@@ -88,7 +88,7 @@ func complete(c *engine.Chart) error {
 	return nil
 }
 
-// others says which versions of a subchart there are instead.
+// others lists the other versions of a subchart.
 func others(c *engine.Chart, name string) string {
 	var versions []string
 	for _, sub := range c.Subcharts {

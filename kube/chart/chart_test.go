@@ -348,7 +348,7 @@ func gzipped(text string) []byte {
 	return buf.Bytes()
 }
 
-// A gzip stream of empty entries is short and never ends; the size of what it unpacks to is bounded all the same.
+// A gzip stream of empty entries is short and never ends; its unpacked size is bounded all the same.
 func TestEndlessHeaders(t *testing.T) {
 	r, w := io.Pipe()
 	go func() {
@@ -397,7 +397,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// FuzzTar fuzzes what is inside of the compression, which mutation of the packed form hardly reaches.
+// FuzzTar fuzzes the content of the compression, which mutations of the packed form hardly reach.
 func FuzzTar(f *testing.F) {
 	f.Add("web/Chart.yaml", web()["web/Chart.yaml"], "web/templates/a.yaml", "a: {{ .Values.b }}")
 	f.Add(`web\Chart.yaml`, "name: web", "web/../a", "---\n")

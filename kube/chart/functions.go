@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// maxRepeat bounds what one call of a function can produce, in characters or entries.
+// maxRepeat bounds the result of one call of a function, in characters or entries.
 const maxRepeat = 1 << 20
 
 // functions replaces template functions that differ from call to call, and those that could fill the memory.

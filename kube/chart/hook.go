@@ -49,7 +49,7 @@ func readHook(annotations map[string]string) *Hook {
 	if policies, ok := annotations[annotationDelete]; ok {
 		h.DeletePolicies = list(policies)
 	}
-	h.Weight, _ = strconv.Atoi(annotations[annotationWeight]) // as Helm: what is not a number is 0
+	h.Weight, _ = strconv.Atoi(annotations[annotationWeight]) // as in Helm, an invalid number is 0
 	return h
 }
 
@@ -64,7 +64,7 @@ func (h *Hook) known() bool {
 	return len(unknown(h.Events, knownEvents())) == 0
 }
 
-// misread tells what Helm makes of a hook that its author did not mean.
+// misread returns the annotations of a hook that Helm interprets differently from what their author intended.
 func (m *Manifest) misread() []Misread {
 	h := m.Hook
 	if h == nil {
@@ -85,13 +85,13 @@ func (m *Manifest) misread() []Misread {
 	}
 	if weight, ok := annotations[annotationWeight].(string); ok {
 		if _, err := strconv.Atoi(weight); err != nil {
-			add("write a number in quotes", "%s: %q is no number: the weight is 0", annotationWeight, weight)
+			add("write a number in quotes", "%s: %q is not a number: the weight is 0", annotationWeight, weight)
 		}
 	}
 	return found
 }
 
-// unknown tells the names that are not among others, in quotes.
+// unknown returns the names that are not in known, in quotes.
 func unknown(names, known []string) string {
 	var others []string
 	for _, name := range names {

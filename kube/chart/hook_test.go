@@ -22,7 +22,7 @@ func TestMisreadHooks(t *testing.T) {
 		{"helm.sh/hook: ''", []string{`helm.sh/hook: there is no event "": the object is never applied`}, false},
 		{"helm.sh/hook: 'pre-install,'", []string{`helm.sh/hook: there is no event "": the object is never applied`}, false},
 		{"helm.sh/hook: post-install, helm.sh/hook-delete-policy: 'hook-succeeded, always'", []string{`helm.sh/hook-delete-policy: there is no policy "always": it deletes nothing`}, true},
-		{"helm.sh/hook: post-install, helm.sh/hook-weight: '1.5'", []string{`helm.sh/hook-weight: "1.5" is no number: the weight is 0`}, true},
+		{"helm.sh/hook: post-install, helm.sh/hook-weight: '1.5'", []string{`helm.sh/hook-weight: "1.5" is not a number: the weight is 0`}, true},
 	}
 	for _, test := range tests {
 		t.Run(test.annotations, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestMisreadHooks(t *testing.T) {
 	}
 }
 
-// TestHeads has what Helm reads of an object, and what it refuses.
+// TestHeads: the fields of an object that Helm reads, and those that it refuses.
 func TestHeads(t *testing.T) {
 	for _, test := range []struct {
 		head, hook string // the hook's event

@@ -21,7 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/kube/chart"
 )
 
-// What one hostile template may take.
+// Bounds for one hostile template.
 const (
 	hostileTime   = 5 * time.Second // of a processor
 	hostileMemory = 128 << 10       // KiB
@@ -46,7 +46,7 @@ func hostile(t *testing.T) (templates [][2]string) {
 	return templates
 }
 
-// outcome is what became of a template.
+// outcome is the result of a template.
 type outcome struct {
 	Err    string
 	Time   time.Duration // of processors
@@ -99,7 +99,7 @@ func TestHostileTemplates(t *testing.T) {
 	}
 }
 
-// place is where a template is said to have failed.
+// place matches the place of an error in a template.
 var place = regexp.MustCompile(`web/templates/x\.yaml(:1:\d+|, document at line \d+)?: `)
 
 // process renders templates. It is this test in another process, so that a template that ends it ends nothing else.

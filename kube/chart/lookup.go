@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// LookupFunc returns an object of a cluster, or with an empty name the list of those of a kind, in a namespace or with an empty
-// one in all of them. It returns an empty map for what is not there.
+// LookupFunc returns an object of a cluster, or with an empty name the list of those of a kind, in a namespace or with
+// an empty one in all of them. It returns an empty map for a missing object.
 type LookupFunc func(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error)
 
-// maxLookups bounds what one rendering may ask a cluster for.
+// maxLookups bounds the lookups of one rendering in a cluster.
 const maxLookups = 1000
 
-// lookups asks a cluster for what templates look up, and remembers what the answers were.
+// lookups reads from a cluster for the templates, and records the answers.
 type lookups struct {
 	find LookupFunc
 

@@ -19,11 +19,12 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Memo remembers the random values of a release, so that whatever renders it again gets the same: passwords stay what they were
-// in an upgrade, a repair and a rollback. It holds secrets, and is to be kept where those are.
+// Memo has the generated values of a release, so that each rendering has the same ones: passwords stay unchanged in an
+// upgrade, a repair and a rollback. It contains secrets, and is to be stored as such.
 //
-// A value is found again by the function, its arguments and how many calls with both came before. What another version of a
-// chart no longer asks for stays, since a part of a chart that is switched off and on again needs its passwords.
+// A value is identified by the function, its arguments and the number of earlier calls with both. Values that another
+// version of a chart does not use any more stay: a part of a chart that is switched off and on again needs its
+// passwords.
 type Memo struct {
 	Values []Drawn `json:"values"` // sorted
 }
@@ -62,7 +63,7 @@ type memory struct {
 	renewed []string
 }
 
-// newMemory takes over what a memo has, but for certificates that have lived two thirds of their life.
+// newMemory copies the values of a memo, except certificates past two thirds of their life.
 func newMemory(m *Memo, now time.Time) *memory {
 	known := &memory{now: now, values: map[key]json.RawMessage{}, calls: map[key]int{}}
 	if m == nil {
@@ -79,7 +80,7 @@ func newMemory(m *Memo, now time.Time) *memory {
 	return known
 }
 
-// memo returns what is known now.
+// memo returns the present values.
 func (m *memory) memo() *Memo {
 	memo := &Memo{Values: make([]Drawn, 0, len(m.values))}
 	for k, value := range m.values {
@@ -91,7 +92,7 @@ func (m *memory) memo() *Memo {
 	return memo
 }
 
-// outlived tells whether a value is a certificate that has lived two thirds of its life, and of whom it is.
+// outlived reports whether a value is a certificate past two thirds of its life, and the name of its subject.
 func outlived(value json.RawMessage, now time.Time) (name string, old bool) {
 	var pair struct{ Cert string }
 	if json.Unmarshal(value, &pair) != nil {
@@ -151,7 +152,7 @@ func withError(function reflect.Type) reflect.Type {
 	return reflect.FuncOf(in, []reflect.Type{function.Out(0), errorType}, function.IsVariadic())
 }
 
-// result returns what a call gave when it was made first.
+// result returns the value that a call had when it was made first.
 func (m *memory) result(name string, function reflect.Value, arguments []reflect.Value) (reflect.Value, error) {
 	none := reflect.Value{}
 	if err := sane(name, arguments); err != nil {

@@ -78,7 +78,7 @@ func TestRandomValuesAreDrawnOnce(t *testing.T) {
 	}
 }
 
-// Another value in front shifts no other one, unless it is drawn by the same function with the same arguments.
+// A new value before others changes none of them, unless it comes from the same function with the same arguments.
 func TestMemoSurvivesChanges(t *testing.T) {
 	first := render(t, secrets(), chart.Options{})
 	next := render(t, secrets(), chart.Options{Memo: first.Memo, Upgrade: true, Values: map[string]any{"before": true, "replicas": 7}})

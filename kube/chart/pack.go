@@ -62,7 +62,7 @@ func Pack(dir fs.FS) ([]byte, *Chart, error) {
 }
 
 func packFile(entries *tar.Writer, dir fs.FS, chart, file string) error {
-	info, err := fs.Stat(dir, file) // of what a link leads to, as Helm does
+	info, err := fs.Stat(dir, file) // of the target of a link, as in Helm
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ type ignoreList []ignorePattern
 
 type ignorePattern struct {
 	glob      string
-	keep      bool // "!": what matches stays
+	keep      bool // "!": matches stay
 	directory bool // "/" at the end: only directories match
 	rooted    bool // it has a "/": the whole path has to match, not the last element
 }

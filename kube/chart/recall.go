@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// Recall finds out what was drawn before this memo, from a text that was rendered with it and the text that an earlier rendering
-// has left in its place: where both are the same but for one value of the memo, that becomes what it was. It reports whether it did.
+// Recall recovers a generated value. rendered is a text with this memo, live the text of an earlier rendering in its
+// place: where they differ in one value of the memo, the value of live replaces it. It reports whether it did.
 //
-// A value is recalled only in the form that its function gives it, as it becomes part of templates again: letters and digits of the
-// same length for randAlphaNum, certificates and keys without anything around them for genCA. What others write freely (randAscii,
-// htpasswd, shuffle) is not recalled. As a value may be an argument of further calls, render again until nothing more is recalled.
+// It accepts a value only in the form that its function gives it, because it becomes part of templates again: letters
+// and digits of the same length for randAlphaNum, certificates and keys with nothing around them for genCA. Values of
+// free form (randAscii, htpasswd, shuffle) are not recovered. A value may be an argument of further calls, so render
+// again until nothing more is found.
 func (m *Memo) Recall(rendered, live string) bool {
 	if rendered == live {
 		return false
@@ -58,7 +59,7 @@ const (
 	digits  = "0123456789"
 )
 
-// alphabets are the characters of what functions draw that draw no others.
+// alphabets are the characters of functions that generate no others.
 var alphabets = map[string]string{
 	"bcrypt": letters + digits + "./$", "encryptAES": letters + digits + "+/=", "randAlpha": letters, "randAlphaNum": letters + digits,
 	"randBytes": letters + digits + "+/=", "randNumeric": digits, "uuidv4": digits + "abcdef-",
@@ -67,7 +68,7 @@ var alphabets = map[string]string{
 // minRecalled is the length below which a value may stand in a text by chance.
 const minRecalled = 6
 
-// recallText finds what stands in a live text where a drawn value stands in the rendered one.
+// recallText finds the value in a live text at the place where a generated value stands in the rendered one.
 func recallText(drawn, alphabet, rendered, live string) (string, bool) {
 	at := strings.Index(rendered, drawn)
 	if alphabet == "" || len(drawn) < minRecalled || at < 0 || len(live) != len(rendered) {
@@ -78,7 +79,7 @@ func recallText(drawn, alphabet, rendered, live string) (string, bool) {
 	return value, live[:at] == rendered[:at] && live[end:] == rendered[end:] && strings.Trim(value, alphabet) == ""
 }
 
-// isPEM tells whether a text is PEM blocks as they are written here, and nothing else.
+// isPEM reports whether a text is PEM blocks as this package writes them, and nothing else.
 func isPEM(text string) bool {
 	var again bytes.Buffer
 	for rest := []byte(text); len(rest) > 0; {

@@ -24,14 +24,14 @@ type Options struct {
 	Revision  int    // .Release.Revision; 1 by default
 	Values    map[string]any
 
-	KubeVersion string     // .Capabilities.KubeVersion; what Helm was built for by default
+	KubeVersion string     // .Capabilities.KubeVersion; by default that of Helm
 	APIVersions []string   // .Capabilities.APIVersions; by default everything that Kubernetes ever had
-	Lookup      LookupFunc // what the function lookup finds; nothing by default
+	Lookup      LookupFunc // the function lookup; finds nothing by default
 
 	// Memo has the random values of an earlier rendering; those that are not in it are drawn, see [Rendering.Memo].
 	Memo *Memo
-	// StandIns gives values that only look random instead: they depend on the chart alone, so that whoever has it can compute
-	// them. That is for judging a chart, and never for a cluster.
+	// StandIns generates values that only look random: they depend on the chart alone, so that anyone with the chart
+	// can compute them. They are for checking a chart, and never for a cluster.
 	StandIns bool
 	Now      time.Time // required, but with StandIns
 
@@ -118,7 +118,7 @@ func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 	return r, nil
 }
 
-// values are those of the subcharts that are switched on, too.
+// values completes the given values with the defaults of the chart and of its enabled subcharts.
 func (c *Chart) values(given map[string]any) (*engine.Chart, engine.Values, error) {
 	enabled, err := c.engine.Enable(given)
 	if err != nil {
@@ -175,8 +175,8 @@ func (c *Chart) CRDs() ([]Manifest, error) {
 	return all, nil
 }
 
-// manifests reads the documents of a rendered template. What has no content, and hooks of a kind that Helm does not
-// know, are left out: Helm applies neither.
+// manifests reads the documents of a rendered template. Empty documents, and hooks of kinds unknown to Helm, are left
+// out: Helm applies neither.
 func manifests(template, text string, left *int) (list []Manifest, misread []Misread, err error) {
 	crd := strings.Contains(template, "/crds/") && !strings.Contains(template, "/templates/")
 	for d := range split(text) {

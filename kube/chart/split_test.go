@@ -57,7 +57,7 @@ func FuzzSplit(f *testing.F) {
 
 var separator = regexp.MustCompile(`(?m)^---[ \t]*`) // Helm's
 
-// checkSplit compares with what Helm does, and looks every document up at the line that is told.
+// checkSplit compares with Helm's result, and checks that every document begins at its reported line.
 func checkSplit(t *testing.T, text string) {
 	t.Helper()
 	var want []string
@@ -80,7 +80,7 @@ func checkSplit(t *testing.T, text string) {
 	}
 }
 
-// What Helm makes of rendered templates, objects of hooks included, is what is found here.
+// The documents of rendered templates, including hooks, are the same as in Helm.
 func TestDocumentsAreHelms(t *testing.T) {
 	certificate := `{{- if .Values.enabled -}}
 ---

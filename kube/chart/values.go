@@ -37,7 +37,7 @@ func (b *schemaBudget) checkValues(c *engine.Chart, values map[string]any) error
 // maxComplaints is how many things that are wrong with values are reported together.
 const maxComplaints = 20
 
-// complaints are what a schema finds wrong with values, without the values: they may be secret.
+// complaints lists the violations of a schema without the values, which may be secret.
 func complaints(failure *jsonschema.ValidationError) (list []string) {
 	var failures []*jsonschema.ValidationError
 	var collect func(f *jsonschema.ValidationError)
@@ -95,8 +95,8 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s is not in the chart", url)
 }
 
-// MergeValues puts values over others, table by table; one that is null takes away what the chart has by default. Neither of both
-// is changed.
+// MergeValues puts values over others, table by table; null removes a default of the chart. Neither argument is
+// changed.
 func MergeValues(under, over map[string]any) map[string]any {
 	merged := copyValues(under)
 	for key, value := range over {
@@ -109,7 +109,7 @@ func MergeValues(under, over map[string]any) map[string]any {
 	return merged
 }
 
-// copyValues copies tables, not what is in them otherwise.
+// copyValues copies tables, but shares other values.
 func copyValues(values map[string]any) map[string]any {
 	result := make(map[string]any, len(values))
 	for key, value := range values {

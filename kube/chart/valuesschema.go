@@ -13,8 +13,8 @@ import (
 	"github.com/solutionctl/solutionctl/kube/chart/engine"
 )
 
-// Bounds of the values schemas of a chart and its subcharts, and of what it takes to validate values by them. They are many times those of the
-// largest public charts.
+// Bounds of the values schemas of a chart and its subcharts, and of the work to validate values by them. They are many
+// times those of the largest public charts.
 const (
 	maxSchemaSize   = 2 << 20    // bytes
 	maxSchemaDepth  = 128        // tables and lists in each other
@@ -33,7 +33,7 @@ const (
 type schemaBudget struct {
 	size, fields, paths int
 	patterns, work      int64
-	compared            map[*jsonschema.Schema]int64 // the size of what a schema compares each value with
+	compared            map[*jsonschema.Schema]int64 // the size of the values that a schema compares with
 	programs            map[string]int64             // the sizes of patterns
 }
 
@@ -79,7 +79,8 @@ func (b *schemaBudget) compile(schema []byte) (*jsonschema.Schema, error) {
 	return compiler.Compile("chart:///values.schema.json")
 }
 
-// document refuses what the compiler of schemas would need too much time or memory for. path is the length of the path of the value.
+// document refuses a schema that would take the compiler too much time or memory. path is the length of the path of the
+// value.
 func (b *schemaBudget) document(value any, key string, path, depth int) error {
 	b.fields--
 	b.paths -= path
@@ -109,7 +110,7 @@ func (b *schemaBudget) document(value any, key string, path, depth int) error {
 		switch key {
 		case "pattern":
 			b.patterns -= b.program(value)
-		case "$dynamicRef", "$recursiveRef": // what they refer to is known only while values are validated
+		case "$dynamicRef", "$recursiveRef": // their targets are known only during validation
 			return fmt.Errorf("%s is not supported: write $ref", key)
 		}
 	case json.Number:
@@ -124,8 +125,8 @@ func (b *schemaBudget) document(value any, key string, path, depth int) error {
 	return nil
 }
 
-// apply counts what it takes to apply a schema to a value, with all that the schema consists of: which parts of it the validator leaves out is
-// known only when it has validated. Nested counts schemas in each other, place the tables and lists that the value is in.
+// apply counts the work to apply a schema to a value, with all its parts: which ones the validator skips is known only
+// afterwards. nested counts schemas in each other, place the tables and lists around the value.
 func (b *schemaBudget) apply(s *jsonschema.Schema, value any, nested, place int) error {
 	if s == nil {
 		return nil
@@ -181,7 +182,7 @@ func (b *schemaBudget) apply(s *jsonschema.Schema, value any, nested, place int)
 	return err
 }
 
-// comparisons is the work of what a schema compares a value with, beside other schemas.
+// comparisons is the work of comparing a value with constants of a schema.
 func (b *schemaBudget) comparisons(s *jsonschema.Schema, value any) int64 {
 	work, known := b.compared[s]
 	if !known {
@@ -213,7 +214,7 @@ func (b *schemaBudget) comparisons(s *jsonschema.Schema, value any) int64 {
 	return work
 }
 
-// program is the size of what a pattern is compiled to.
+// program is the size of a compiled pattern.
 func (b *schemaBudget) program(pattern string) int64 {
 	size, known := b.programs[pattern]
 	if !known {

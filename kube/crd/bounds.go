@@ -7,8 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Bounds of a definition that is judged, compared or used to check objects. They are many times what the largest public definitions have;
-// the code of the API server needs milliseconds for each place with rules.
+// Bounds of a definition that is checked or compared. They are many times those of the largest public definitions; the
+// code of the API server needs milliseconds for each place with rules.
 const (
 	maxVersions     = 30
 	maxNames        = 1000   // entries of each list beside schemas, of all versions
@@ -23,7 +23,7 @@ const (
 	maxChanges = 20_000
 )
 
-// size is what a definition has of what takes time and memory.
+// size is the amount of time and memory that a CRD needs.
 type size struct {
 	names, fields, rules, places, ruleText int
 	instructions                           int64

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Severity grades a change by what it does to those who use the resource.
+// Severity grades a change by its effect on users of the resource.
 type Severity string
 
 // The severities, gravest first.
 const (
 	Lossy    Severity = "lossy"    // the API server drops stored data
 	Breaking Severity = "breaking" // objects or clients that worked are refused or behave differently
-	Safe     Severity = "safe"     // everything that worked goes on
+	Safe     Severity = "safe"     // everything continues to work
 )
 
 // ChangeKind names the part of a definition that changed. Kinds are stable; a change inside a schema has the name of the schema's field.
@@ -39,7 +39,7 @@ const (
 	PrinterColumns    ChangeKind = "printer-columns"
 	FieldRemoved      ChangeKind = "field-removed"
 	FieldAdded        ChangeKind = "field-added"
-	Unhandled         ChangeKind = "unhandled" // nobody taught us what it means, so it counts as breaking
+	Unhandled         ChangeKind = "unhandled" // an unknown constraint, so it counts as breaking
 )
 
 // Change is one difference between two definitions. Path leads to a field of the objects, as spec.replicas or
@@ -64,8 +64,8 @@ func (c Change) String() string {
 	return text
 }
 
-// Compare lists what changes when next replaces previous, gravest first. It fails closed: a difference that it does
-// not understand is breaking. Compare(a, b) and Compare(b, a) judge an upgrade and the downgrade that undoes it.
+// Compare lists the changes when next replaces previous, gravest first. It fails closed: an unknown difference is
+// breaking. Compare(a, b) and Compare(b, a) judge an upgrade and the downgrade that undoes it.
 func Compare(previous, next *Definition) []Change {
 	left := maxSteps
 	changes := slices.Concat(
@@ -114,8 +114,8 @@ func compareIdentity(previous, next *Definition) []Change {
 	return changes
 }
 
-// Impossible says why the API server will never replace a definition that it serves by another one of the same name; "" when it
-// may.
+// Impossible returns the reason why the API server will never replace a served CRD by another one of the same name; ""
+// without such a reason.
 func Impossible(previous, next *Definition) string {
 	established := slices.ContainsFunc(previous.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
 		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
@@ -228,7 +228,7 @@ func compareVersions(previous, next *Definition, left *int) []Change {
 	return changes
 }
 
-// compareExtras compares what a version has besides its schema.
+// compareExtras compares a version besides its schema.
 func compareExtras(a, b *apiextensionsv1.CustomResourceDefinitionVersion) []Change {
 	var changes []Change
 	add := func(kind ChangeKind, severity Severity, message string) {
@@ -273,8 +273,8 @@ func compareExtras(a, b *apiextensionsv1.CustomResourceDefinitionVersion) []Chan
 	return changes
 }
 
-// compareStored judges reading what lies in etcd in one version as another version, where nothing converts it. What
-// was lost that way before is not reported again.
+// compareStored checks reading objects that etcd has in one version as another version, without conversion. Earlier
+// losses of that kind are not reported again.
 func compareStored(previous, next *Definition, left *int) []Change {
 	if next.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter {
 		return nil
@@ -307,8 +307,8 @@ func compareStored(previous, next *Definition, left *int) []Change {
 	return changes
 }
 
-// compareSchemas walks two schemas together. It takes the pairs of fields that it looks at from left; what is not looked at then is one
-// breaking change.
+// compareSchemas walks two schemas together, and takes each compared pair of fields from left. When nothing is left,
+// the rest is one breaking change.
 func compareSchemas(a, b *apiextensionsv1.JSONSchemaProps, version string, left *int) []Change {
 	w := walk{version: version, left: left}
 	w.node(complete(a), complete(b), "")
@@ -346,7 +346,7 @@ type walk struct {
 	ended   bool
 }
 
-// ends takes one from what is left, and reports that nothing was.
+// ends takes one from the budget, and reports that nothing was left.
 func (w *walk) ends(path string) bool {
 	if w.ended {
 		return true

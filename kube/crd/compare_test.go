@@ -18,7 +18,7 @@ func TestCompare(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		replace  []string
-		up, down []string // what changes, and what changes back
+		up, down []string // changes, and changes back
 	}{
 		{"nothing", nil, nil, nil},
 		{
@@ -110,7 +110,7 @@ func TestCompare(t *testing.T) {
 			"pattern",
 			[]string{"pattern: '^[a-z]+$', ", ""},
 			[]string{"safe pattern v1: spec.color: a constraint is gone"},
-			[]string{"breaking pattern v1: spec.color: the pattern changed; values that matched the old one may not match the new one"},
+			[]string{"breaking pattern v1: spec.color: the pattern changed; values that matched the old one might not match the new one"},
 		},
 		{
 			"format",
@@ -222,7 +222,7 @@ func checkChanges(t *testing.T, name string, got []crd.Change, want []string) {
 	}
 }
 
-// An object within an object has apiVersion, kind and metadata, whether the schema says so or not.
+// An embedded object has apiVersion, kind and metadata, even without a schema for them.
 func TestCompareEmbedded(t *testing.T) {
 	embedded := func(properties string) *crd.Definition {
 		return parse(t, edit(t, widget, "extra: {type: object, x-kubernetes-preserve-unknown-fields: true}",
@@ -360,7 +360,7 @@ func ExampleCompare() {
 	// Output: breaking v1: spec.mode: allowed enum values removed : ["fast"]
 }
 
-// TestExampleCloud: whoever upgrades the example, or goes on with clients of its first release, loses nothing.
+// TestExampleCloud: an upgrade of the example loses nothing, and clients of its first release continue to work.
 func TestExampleCloud(t *testing.T) {
 	const file = "operator/deploy/crds/networks_crd.yaml"
 	var definitions []*crd.Definition

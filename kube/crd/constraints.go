@@ -24,9 +24,9 @@ type constraint struct {
 	judge verdict
 }
 
-// constraints is the table of everything a schema says about a value. crdify judges what it knows; the rest is ours,
-// because crdify leaves it unhandled. crdify's own walk over schemas is not used: it files allOf, anyOf, oneOf and not
-// under the path of their parent, where they hide each other and the parent.
+// constraints is the table of all constraints of a schema. crdify judges the ones that it knows; the others are ours.
+// crdify's own walk over schemas is not used: it files allOf, anyOf, oneOf and not under the path of their parent,
+// where they hide each other and the parent.
 func constraints() []constraint {
 	return []constraint{
 		{"Type", judgeType},
@@ -46,7 +46,7 @@ func constraints() []constraint {
 		{"XPreserveUnknownFields", switchedOff(preserves, Lossy, "fields that the schema does not have are no longer kept")},
 		{"XEmbeddedResource", judgeEmbedded},
 		{"XIntOrString", switchedOff(func(p *props) bool { return p.XIntOrString }, Breaking, "it must no longer be either a number or a string")},
-		{"Pattern", loosenedWhen(func(p *props) bool { return p.Pattern == "" }, "the pattern changed; values that matched the old one may not match the new one")},
+		{"Pattern", loosenedWhen(func(p *props) bool { return p.Pattern == "" }, "the pattern changed; values that matched the old one might not match the new one")},
 		{"MultipleOf", loosenedWhen(func(p *props) bool { return p.MultipleOf == nil }, "the divisor changed")},
 		{"Format", judgeFormat},
 		{"Required", judgeRequired},
@@ -100,7 +100,7 @@ func kindOf(t reflect.Type, field string) ChangeKind {
 	return ChangeKind(name)
 }
 
-// withCRDify asks one of crdify's comparators; what it accepts is a loosened constraint.
+// withCRDify uses a comparator of crdify; a change that it accepts is a loosened constraint.
 func withCRDify(comparator interface {
 	validations.Comparator[props]
 	validations.Validation

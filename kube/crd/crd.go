@@ -1,13 +1,13 @@
-// Package crd judges CustomResourceDefinitions: one alone, one against the one it replaces, and one against the
-// objects that are stored.
+// Package crd checks CustomResourceDefinitions: one alone, one compared with the one that it replaces, and one with the
+// stored objects.
 //
-// [Parse] reads a file and says what is wrong with it as a file; [Definition.Judge] says what is wrong with the
-// definition, with the very code that the API server runs when it is created. [Compare] lists what changes when one
-// definition replaces another, graded by what it does to objects and clients. A [Checker] tells for each stored object
-// whether it stays valid and which of its fields the API server would drop.
+// [Parse] reads a file and returns its faults as a file; [Definition.Judge] returns the faults of the definition, with
+// the same code that the API server runs when it is created. [Compare] lists the changes when one definition replaces
+// another, graded by their effect on objects and clients. A [Checker] reports for each stored object whether it stays
+// valid, and which of its fields the API server would drop.
 //
-// The package decides and does nothing else: it opens no file and talks to no cluster. All paths are those of the
-// API server, as spec.versions[0].schema.openAPIV3Schema.properties[spec].
+// The package has no side effects: it opens no file and makes no requests. All paths have the form of the API server's,
+// such as spec.versions[0].schema.openAPIV3Schema.properties[spec].
 package crd
 
 import (
@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	hugeSize = 1 << 20 // what etcd still takes with room for status and managed fields
+	hugeSize = 1 << 20 // the limit of etcd, with room for status and managed fields
 )
 
 // Reason is the kind of a problem. Reasons are stable.
@@ -47,7 +47,7 @@ const (
 	NoConversion  Reason = "no-conversion"  // versions with different schemas and no webhook
 	NotServed     Reason = "not-served"     // no version is served
 	PreservesAll  Reason = "preserves-all"  // the schema takes anything, so nothing is ever checked
-	LargeDocument Reason = "large-document" // close to what etcd takes
+	LargeDocument Reason = "large-document" // close to the limit of etcd
 )
 
 // Problem is one thing that is wrong with a definition. Either Path leads to the field or Line and Column, which count
@@ -67,8 +67,8 @@ type Definition struct {
 	Converted bool // it was written as v1beta1
 }
 
-// Parse reads one file. A definition is returned whenever the file holds one, however bad; nil when it does not, and
-// then at least one problem tells why.
+// Parse reads one file. It returns a definition whenever the file holds one, however bad. Otherwise it returns nil and
+// at least one problem.
 func Parse(data []byte) (*Definition, []Problem) {
 	documents, err := schema.ParseKubernetes("definition", data)
 	if err != nil {
@@ -198,8 +198,8 @@ func decode(object any) (*Definition, *Problem) {
 	return d, nil
 }
 
-// into decodes an object. Numbers and booleans where text is wanted are taken for text, as YAML's friends do: what does
-// not fit at first is read once more by a slower way.
+// into decodes an object. Numbers and booleans in place of text count as text, as YAML's authors expect: a document
+// that fails at first is decoded once more in a slower way.
 func into(object, target any) error {
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -225,7 +225,7 @@ func decodeBeta(object any, crd *apiextensionsv1.CustomResourceDefinition) error
 	return apiextensionsv1.Convert_apiextensions_CustomResourceDefinition_To_v1_CustomResourceDefinition(internal, crd, nil)
 }
 
-// jinja finds what Salt's renderer would take for a template, once a line.
+// jinja finds text that Salt's renderer would take for a template, once a line.
 func jinja(data []byte) []Problem {
 	var problems []Problem
 	number := 0
@@ -252,8 +252,8 @@ func jinja(data []byte) []Problem {
 	return problems
 }
 
-// Judge returns the faults of the definition, at most twenty, in the order of the API server's own validation. A definition that would take
-// too much time or memory has one fault, which says so.
+// Judge returns the faults of the definition, at most twenty, in the order of the API server's own validation. A
+// definition that would take too much time or memory has only that fault.
 func (d *Definition) Judge(ctx context.Context) []Problem {
 	if excess := d.tooLarge(); excess != "" {
 		return []Problem{{
@@ -278,7 +278,7 @@ func (d *Definition) Judge(ctx context.Context) []Problem {
 	return problems[:min(len(problems), maxProblems)]
 }
 
-// path undoes what the conversion to the internal form does: what is equal in all versions is moved up to the spec.
+// path reverses the conversion to the internal form, which moves parts that are equal in all versions up to the spec.
 func (d *Definition) path(path string) string {
 	for _, moved := range [][2]string{
 		{"spec.validation.", "schema."},
@@ -314,7 +314,7 @@ func remedy(err *field.Error) string {
 	return ""
 }
 
-// versions finds what the API server accepts and nobody wants.
+// versions finds faults that the API server accepts.
 func (d *Definition) versions() []Problem {
 	var problems []Problem
 	served := false

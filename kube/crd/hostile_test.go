@@ -48,10 +48,12 @@ func versionsOf(n, fields int) (schemas []string) {
 	return schemas
 }
 
-// hostileMemory is what judging a definition, and making a checker of it, may allocate. Little of it is in use at a time.
+// hostileMemory bounds the memory, in bytes, that checking a definition may allocate in total. Little of it is in use
+// at a time.
 const hostileMemory = 1 << 30
 
-// TestHostileDefinitions: what would take minutes or gigabytes is refused, and what is just small enough takes neither.
+// TestHostileDefinitions: definitions that would take minutes or gigabytes are refused, and those just below the bounds
+// take neither.
 func TestHostileDefinitions(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"rules":              {definitionOf("{type: object, x-kubernetes-validations: [" + listOf(20_000, "{rule: '1 == #'}") + "]}"), "more than 1000 validation rules"},

@@ -100,9 +100,9 @@ func compile(d *apiextensions.CustomResourceDefinition, version string) (*compil
 	return one, nil
 }
 
-// Check answers what the API server would make of a stored object in the given version: which fields it drops and why
-// it would refuse it, both in the order of the paths. Defaults are filled in first, as they are when an object is read.
-// Where the definition has a conversion webhook, the object must be what the webhook returns. The object is not changed.
+// Check returns the fields that the API server would drop from a stored object in the given version, and the reasons
+// why it would refuse it, both in the order of the paths. Defaults are filled in first, as on a read. With a conversion
+// webhook, the object must be the webhook's result. The object is not changed.
 func (c *Checker) Check(ctx context.Context, version string, object map[string]any) ([]Invalid, []LostField, error) {
 	one, ok := c.versions[version]
 	if !ok {
@@ -119,7 +119,7 @@ func (c *Checker) Check(ctx context.Context, version string, object map[string]a
 	return one.invalid(ctx, work), lost, nil
 }
 
-// prune drops what the schema does not have from work and looks up in the original what was in it.
+// prune removes fields without a schema from work and finds their values in the original.
 func (one *compiled) prune(work, original map[string]any) []LostField {
 	options := structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
 	before := original
@@ -131,8 +131,8 @@ func (one *compiled) prune(work, original map[string]any) []LostField {
 	return lost
 }
 
-// Missing lists the paths of what an object says and another form of it does not say, or says otherwise. Of the metadata
-// labels and annotations count: the API server lets a conversion change nothing else.
+// Missing lists the paths of values of an object that another form of it lacks, or has changed. Of the metadata, labels
+// and annotations count: the API server lets a conversion change nothing else.
 func Missing(object, other map[string]any) []string {
 	said := func(object map[string]any) map[string]any {
 		all, _ := copyJSON(object).(map[string]any)
@@ -247,8 +247,8 @@ func (one *compiled) invalid(ctx context.Context, object map[string]any) []Inval
 	return slices.Compact(all)
 }
 
-// malformed tells whether rules would meet values of types that they were not compiled for; the API server skips them
-// then as well.
+// malformed reports whether rules would get values of other types than they were compiled for; the API server skips
+// them then as well.
 func malformed(errs field.ErrorList) bool {
 	return slices.ContainsFunc(errs, func(err *field.Error) bool {
 		switch err.Type {
@@ -285,7 +285,7 @@ func copyJSON(value any) any {
 		return int64(v) //nolint:gosec // numbers above 2^63 cannot be stored
 	case float64:
 		if v == math.Trunc(v) && math.Abs(v) <= 1<<53 {
-			return int64(v) // what encoding/json makes of 3
+			return int64(v) // as encoding/json decodes 3
 		}
 	case json.Number:
 		if whole, err := v.Int64(); err == nil {

@@ -1,13 +1,12 @@
 // Package images finds the container images that Kubernetes objects refer to.
 //
-// [Find] looks at one object of any kind: pods and everything that holds a pod template, custom resources with images in
-// fields of their own, environment variables such as RELATED_IMAGE_UI, arguments such as --sidecar-image=…, and
-// documents inside of ConfigMaps. The less the place says that it holds an image, the more the text must look like one:
-// the image of a container is one whatever it says; in free text only a full reference with registry and tag or digest
-// counts. [Use.Certain] tells the two apart, so that a proof that no image is missing can rest on the former and warn
-// about the latter.
+// [Find] searches one object of any kind: pods and objects with a pod template, custom resources with images in fields
+// of their own, environment variables such as RELATED_IMAGE_UI, arguments such as --sidecar-image=…, and documents
+// inside of ConfigMaps. The less the place suggests an image, the stricter the form of the text must be: the image of a
+// container always counts; in free text only a full reference with registry and tag or digest does. [Use.Certain]
+// separates the two, so that a proof that no image is missing can use the former and warnings the latter.
 //
-// [ParseReference] reads image references as container runtimes do. The package does no I/O.
+// [ParseReference] parses image references as container runtimes do. The package does no I/O.
 package images
 
 import (
@@ -31,7 +30,7 @@ const (
 	Volume    Place = "volume"    // an image volume
 	Env       Place = "env"       // the value of an environment variable
 	Argument  Place = "argument"  // in command or args of a container
-	Field     Place = "field"     // a field whose name says that it is an image
+	Field     Place = "field"     // a field whose name suggests an image
 	Text      Place = "text"      // anywhere else
 )
 
@@ -41,11 +40,12 @@ type Use struct {
 	Object  string // "Deployment/web"
 	Path    string // of the field, as spec.template.spec.containers[0].image; "data[a.yaml]: spec.image" inside of a document
 	Place   Place
-	Certain bool // the place alone says that it is an image
+	Certain bool // the place alone proves that it is an image
 }
 
-// Pulled tells whether something pulls the image once the object is there: a container, or whoever reads the variable, the argument
-// or the field that names it in full. Of a text, a note and what a ConfigMap holds that is not known.
+// Pulled reports whether the image is pulled once the object exists: by a container, or by the program that reads the
+// variable, the argument or the field with its full name. For a text, a note and the content of a ConfigMap that is
+// unknown.
 func (u Use) Pulled() bool {
 	if u.Certain || u.Place == Text || strings.HasPrefix(u.Path, "metadata.") || strings.HasPrefix(u.Object, "ConfigMap/") || strings.HasPrefix(u.Object, "Secret/") {
 		return u.Certain
@@ -207,7 +207,7 @@ func isContainer(m map[string]any, at place) bool {
 	return false
 }
 
-// skipped are fields that repeat what is elsewhere in the object, or in which anything that looks like an image is none.
+// skipped are fields that repeat other fields of the object, or in which a text that looks like an image is none.
 func skipped(key string) bool {
 	return key == "kubectl.kubernetes.io/last-applied-configuration" || key == "managedFields" || key == "description"
 }
@@ -338,7 +338,7 @@ func documents(text string) []string {
 	return strings.Split("\n"+text, "\n---")
 }
 
-// free finds full references in text that says nothing about images.
+// free finds full references in text of any kind.
 func (f *finder) free(text string, at place, where Place) {
 	if len(text) > maxDocument {
 		text = text[:maxDocument]

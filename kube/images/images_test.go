@@ -233,7 +233,8 @@ func FuzzParseReference(f *testing.F) {
 	})
 }
 
-// TestHostileObjects: what finding images allocates does not grow with the paths of what holds none, nor with the square of their lengths.
+// TestHostileObjects: the memory for finding images does not grow with the paths of other values, nor with the square
+// of their lengths.
 func TestHostileObjects(t *testing.T) {
 	key := strings.Repeat("k", 1<<20)
 	containers := []any{}

@@ -158,7 +158,7 @@ func words(name string) []string {
 	})
 }
 
-// looksLikeImage is for places whose name says image: the reference has a registry, a tag or a digest.
+// looksLikeImage is for places whose name suggests an image: the reference has a registry, a tag or a digest.
 func looksLikeImage(text string) bool {
 	if strings.Contains(text, "{{") && strings.Contains(text, "/") {
 		return !strings.Contains(text, "\n") && !strings.Contains(text, "://")

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Mixes tells whether a result of the expression may stand for series of several namespaces: because it adds them up, say,
-// and does not keep the label apart. Series whose namespaces are selected are together on purpose.
+// Mixes reports whether a result of the expression can combine series of several namespaces, for example in a sum that
+// drops the label. Selecting series by namespace counts as intended.
 func (e *Expression) Mixes() bool { return mixes(e.root) }
 
 func mixes(node parser.Node) bool {
@@ -31,10 +31,10 @@ func mixes(node parser.Node) bool {
 	return slices.ContainsFunc(parser.Children(node), mixes)
 }
 
-// picks tells whether an aggregation chooses among series, which keep their labels.
+// picks reports whether an aggregation chooses among series, which keep their labels.
 func picks(op parser.ItemType) bool { return op == parser.TOPK || op == parser.BOTTOMK }
 
-// scoped tells whether each selector below says which namespaces are meant.
+// scoped reports whether each selector below selects namespaces.
 func scoped(node parser.Node) bool {
 	if s, ok := node.(*parser.VectorSelector); ok {
 		return selectorOf(s).Matches(Namespace)

@@ -1,8 +1,8 @@
-// Package promql judges expressions of Prometheus: whether they are well-formed, which series they select, and whose these
-// are. Start with [Parse]. It never asks a server: what an expression would answer it does not know.
+// Package promql checks expressions of Prometheus: whether they are well-formed, which series they select, and of which
+// namespaces. Start with [Parse]. It makes no requests, and evaluates nothing.
 //
-// The grammar is that of Prometheus' own parser, without what Prometheus takes only when experimental features are enabled, and
-// for rules and graphs: the result is an instant vector or a scalar.
+// The grammar is that of Prometheus' own parser, without experimental features, and for rules and graphs: the result is
+// an instant vector or a scalar.
 package promql
 
 import (
@@ -22,7 +22,7 @@ import (
 // Namespace is the label with the namespace that a series comes from.
 const Namespace = "namespace"
 
-// Error tells what is wrong with an expression, and where: both count from 1, the column in characters.
+// Error is a fault of an expression. Line and column count from 1, the column in characters.
 type Error struct {
 	Line, Column int
 	Message      string
@@ -60,7 +60,7 @@ func Parse(text string) (*Expression, error) {
 	return e, nil
 }
 
-const maxMessage = 150 // some repeat what is wrong, however long that is
+const maxMessage = 150 // some repeat the fault at any length
 
 // errorIn keeps the first of the parser's errors; those after it are often consequences.
 func errorIn(text string, err error) *Error {
@@ -78,16 +78,16 @@ func errorAt(text string, offset int, message string) *Error {
 	return &Error{strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[line:]) + 1, message}
 }
 
-// Selector is what an expression says of the series that it reads in one place.
+// Selector has the labels by which an expression selects series in one place.
 type Selector struct {
 	Metric string   // "" when series of any name are meant
 	Labels []string // those that it matches, sorted
 }
 
-// Matches tells whether the selector says anything of a label.
+// Matches reports whether the selector has a matcher for a label.
 func (s Selector) Matches(label string) bool { return slices.Contains(s.Labels, label) }
 
-// Selectors are those of the expression, as they stand in it.
+// Selectors returns the selectors of the expression, in their order.
 func (e *Expression) Selectors() []Selector {
 	list := make([]Selector, len(e.selectors))
 	for i, s := range e.selectors {
@@ -122,7 +122,7 @@ func (e *Expression) Metrics() []string {
 	return slices.Compact(names)
 }
 
-// IsScoped tells whether each selector says which namespaces are meant. It is true of what selects nothing.
+// IsScoped reports whether each selector selects namespaces. It is true without selectors.
 func (e *Expression) IsScoped() bool { return scoped(e.root) }
 
 // In returns the text of the expression about one namespace: selectors that say nothing of namespaces select from this one.
@@ -141,7 +141,7 @@ func (e *Expression) In(namespace string) string {
 	return b.String() + e.text[done:]
 }
 
-// placeOf returns where a matcher goes into the selector that begins at an offset, and what stands around it there.
+// placeOf returns the place for a matcher in the selector that begins at an offset, and the separators around it.
 func placeOf(text string, start int) (at int, before, after string) {
 	lexer := parser.Lex(text[start:])
 	first, second := next(lexer), next(lexer)
@@ -158,7 +158,7 @@ func placeOf(text string, start int) (at int, before, after string) {
 	return end(first), "", ","
 }
 
-// next returns the next item that is no comment.
+// next returns the next item, without comments.
 func next(lexer *parser.Lexer) parser.Item {
 	for {
 		var item parser.Item

@@ -101,7 +101,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// good are expressions that Prometheus accepts, and what they are about the namespace ns.
+// good are expressions that Prometheus accepts, and the same ones restricted to the namespace ns.
 var good = []struct{ text, in string }{
 	{"up", `up{namespace="ns"}`},
 	{"1", "1"},
@@ -287,7 +287,8 @@ func FuzzIn(f *testing.F) {
 	})
 }
 
-// TestOversized: what would end a parser that recurses, and patterns that are compiled to gigabytes, are refused before they are parsed.
+// TestOversized: expressions that would overflow a recursive parser, and patterns of gigabytes, are refused before they
+// are parsed.
 func TestOversized(t *testing.T) {
 	matchers := func(count int, pattern string) string {
 		var b strings.Builder

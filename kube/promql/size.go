@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/prometheus/util/strutil"
 )
 
-// The bounds of what is parsed, many times those of the longest rules there are: the time that the parser takes for something deep
-// grows with the square of its items, and a pattern of a few bytes may be compiled to many megabytes.
+// Bounds of an expression, many times those of the longest rules: the parser's time for deep nesting is quadratic, and
+// a pattern of a few bytes may compile to many megabytes.
 const (
 	maxLength       = 64 << 10 // bytes
 	maxItems        = 2000     // names, operators, brackets, strings
@@ -40,7 +40,7 @@ func checkSize(text string) error {
 	return long
 }
 
-// patternSize returns about how many instructions a quoted pattern is compiled to. The parser reports what is no pattern.
+// patternSize estimates how many instructions a quoted pattern is compiled to. The parser reports invalid patterns.
 func patternSize(quoted string) int {
 	text, err := strutil.Unquote(quoted)
 	if err != nil {

@@ -16,7 +16,7 @@ type Binding struct {
 
 // BindingFromObject reads a decoded RoleBinding or ClusterRoleBinding.
 func BindingFromObject(object map[string]any) (Binding, error) {
-	var binding rbacv1.ClusterRoleBinding // its fields are those of a RoleBinding
+	var binding rbacv1.ClusterRoleBinding // its fields are the same as in a RoleBinding
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &binding); err != nil {
 		return Binding{}, report.Errorf(report.Invalid, "binding: %w", err)
 	}

@@ -18,12 +18,12 @@ const maxBreakdown = 100_000
 // maxComparisons bounds how many single permissions are compared with how many entries of rules.
 const maxComparisons = 20_000_000
 
-// Widened returns what next permits and previous does not, as few rules as possible, sorted.
+// Widened returns the permissions of next that previous does not have, as few rules as possible, sorted.
 func Widened(previous, next []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
 	return Missing(previous, next)
 }
 
-// Missing returns what of need is not in have, as few rules as possible, sorted: the rules to add to have.
+// Missing returns the part of need that is not in have, as few rules as possible, sorted: the rules to add to have.
 func Missing(have, need []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
 	total, entries := 0, 0
 	for _, rule := range have {

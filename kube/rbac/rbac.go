@@ -1,9 +1,9 @@
 // Package rbac reads roles and bindings, checks the form of roles and compares them.
 //
-// [Judge] finds rules that do not do what their author hopes: those without effect, with wildcards, with misspelt resources and verbs,
-// and those that the API server refuses. What the rules of a role let their holder do is judged by package powers. [Widened] returns what
-// a new version of a role permits that the old one did not, [Missing] what an installer lacks to grant a role. Both answer with rules
-// that can be pasted into a role.
+// [Judge] finds rules that do not do what their author intended: those without effect, with wildcards, with misspelt
+// resources and verbs, and those that the API server refuses. Package powers evaluates the effects of rules. [Widened]
+// returns the additional permissions of a new version of a role, [Missing] those that an installer lacks to grant a
+// role. Both return rules that can be pasted into a role.
 package rbac
 
 import (
@@ -77,8 +77,8 @@ func FromObject(object map[string]any) (Role, error) {
 
 // Options say how a role is used.
 type Options struct {
-	// ClusterWide tells that a ClusterRole is bound in every namespace. Otherwise it is bound by a RoleBinding, and its
-	// rights end with the namespace.
+	// ClusterWide reports that a ClusterRole is bound in every namespace. Otherwise it is bound by a RoleBinding, and
+	// its permissions end with the namespace.
 	ClusterWide bool
 	// OwnGroups are the API groups of the Solution's own custom resources.
 	OwnGroups []string
@@ -86,13 +86,13 @@ type Options struct {
 	Scope func(group, resource string) (namespaced, known bool)
 }
 
-// maxRules and maxEntries bound what is judged; no honest role comes close.
+// maxRules and maxEntries bound a checked role; no real role comes close.
 const (
 	maxRules   = 1000
 	maxEntries = 1000 // of one list in one rule
 )
 
-// Judge returns what is wrong with the role: first the role itself, then rule by rule.
+// Judge returns the faults of a role: first of the role itself, then rule by rule.
 func Judge(role Role, o Options) []Hazard {
 	j := judgement{role: role, options: o}
 	j.whole()
@@ -212,15 +212,15 @@ func builtIn(rule rbacv1.PolicyRule) bool {
 	return slices.ContainsFunc(rule.APIGroups, isBuiltIn)
 }
 
-// isBuiltIn reports groups in which nobody else can have resources. Other groups below k8s.io may be custom resources.
+// isBuiltIn reports groups that only Kubernetes itself can have. Other groups below k8s.io may be custom resources.
 func isBuiltIn(group string) bool {
 	return slices.Contains([]string{"", "apps", "batch", "autoscaling", "policy", "rbac.authorization.k8s.io", "coordination.k8s.io"}, group)
 }
 
-// across reports whether the rules may be bound in every namespace and outside of them, whoever is bound.
+// across reports whether the rules can be bound in and outside of every namespace, to any subject.
 func (j *judgement) across() bool { return j.role.Cluster && (j.options.ClusterWide || j.role.Joined) }
 
-// scopes finds what the binding cannot grant and resources that do not exist.
+// scopes finds rules that the binding cannot grant, and resources that do not exist.
 func (j *judgement) scopes(rule rbacv1.PolicyRule) {
 	const hint = "set spec.operator.clusterWide or remove the rule"
 	if len(rule.NonResourceURLs) > 0 && !j.across() {

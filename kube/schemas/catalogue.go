@@ -19,7 +19,7 @@ import (
 //go:embed schemas.zst
 var compressed []byte
 
-// maxDecoded bounds the embedded descriptions after decompression: four times what they have today.
+// maxDecoded bounds the embedded descriptions after decompression: four times their present size.
 const maxDecoded = 1 << 20
 
 // Catalogue holds the descriptions of every supported release. It may be used by several goroutines.
@@ -77,8 +77,8 @@ func (c *Catalogue) Versions() []string {
 	return versions
 }
 
-// Release returns the description of one minor release. It accepts "1.34", and what clusters report: "v1.34.2",
-// "1.34.2-eks-1".
+// Release returns the description of one minor release. It accepts "1.34", and the forms that clusters report:
+// "v1.34.2", "1.34.2-eks-1".
 func (c *Catalogue) Release(version string) (*Release, error) {
 	n := slices.Index(c.Versions(), minorOf(strings.TrimPrefix(version, "v")))
 	if n < 0 {
@@ -152,8 +152,8 @@ type Release struct {
 // Version returns the minor release, "1.34".
 func (r *Release) Version() string { return minorOf(r.catalogue.index.Releases[r.number]) }
 
-// Resource returns what the release serves for the kind; false when it does not serve it, be it a custom resource or an
-// API that was removed or does not exist yet.
+// Resource returns the resource of a kind; false when the release does not serve it: a custom resource, or an API that
+// was removed or does not exist yet.
 func (r *Release) Resource(gvk schema.GroupVersionKind) (Resource, bool) {
 	row, ok := r.kinds[gvk]
 	if !ok {

@@ -146,7 +146,7 @@ func TestValidateAList(t *testing.T) {
 	})
 }
 
-// Validating what encoding/json, YAML 1.2 decoders and unstructured objects give must not differ.
+// Objects of encoding/json, YAML 1.2 decoders and unstructured objects have the same findings.
 func TestValidateNumberTypes(t *testing.T) {
 	for _, number := range []any{2, int32(2), int64(2), uint64(2), 2.0, json.Number("2")} {
 		m := object(t, deployment)

@@ -39,7 +39,7 @@ type Lifecycle struct {
 	Replacement                     schema.GroupVersionKind
 }
 
-// Lifecycle returns what is known about a kind of object, also of one that no supported release serves any more.
+// Lifecycle returns the known releases of a kind, also of one that no supported release serves any more.
 func (c *Catalogue) Lifecycle(gvk schema.GroupVersionKind) (Lifecycle, bool) {
 	for _, table := range [][]lifecycle{c.index.Lifecycles, goneFromSource} {
 		for _, l := range table {
@@ -66,7 +66,7 @@ const (
 	NotCore    Availability = "not-core"   // not an API of Kubernetes itself: a custom resource, or a mistake
 )
 
-// Availability says whether the release serves the kind and, in one sentence, why not or for how long.
+// Availability reports whether the release serves the kind and, in one sentence, why not or until when.
 func (r *Release) Availability(gvk schema.GroupVersionKind) (Availability, string) {
 	life, known := r.catalogue.Lifecycle(gvk)
 	name := gvk.GroupVersion().String() + " " + gvk.Kind

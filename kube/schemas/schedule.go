@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// scheduleFields are those of a schedule of a CronJob, in order.
+// scheduleFields are the fields of the schedule of a CronJob, in order.
 var scheduleFields = []struct {
 	name     string
 	min, max int
@@ -21,7 +21,7 @@ var scheduleFields = []struct {
 	{"day of the week", 0, 6, []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}},
 }
 
-// scheduleProblem tells what the API server has against a schedule, "" when it takes it.
+// scheduleProblem returns the reason why the API server rejects a schedule, "" when it accepts it.
 func scheduleProblem(schedule string) string {
 	if strings.Contains(schedule, "TZ=") {
 		return "time zones are written in timeZone"

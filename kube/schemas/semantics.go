@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// semantics checks what the API server refuses and no description of a field says: relations of fields, and forms of text.
+// semantics checks rules of the API server that no description of a field has: relations of fields, and forms of text.
 func (v *checker) semantics(object map[string]any, kind schema.GroupKind, at *path) {
 	v.name(object, kind, at)
 	switch kind {
@@ -59,7 +59,7 @@ func eachEntry(value any, at *path, visit func(entry map[string]any, at *path)) 
 	}
 }
 
-// maxCronJobName leaves room for what the controller appends to the names of the Jobs.
+// maxCronJobName leaves room for the suffix that the controller appends to the names of the Jobs.
 const maxCronJobName = 52
 
 // name checks the name of those kinds whose rule is known.
@@ -141,7 +141,7 @@ func (v *checker) portOrName(value any, at *path) {
 	v.port(value, at)
 }
 
-// integerOf returns a number however it was decoded; false for what is not an integer.
+// integerOf returns an integer however it was decoded; false for any other value.
 func integerOf(value any) (int64, bool) {
 	if f, ok := value.(float64); ok {
 		return int64(f), f == math.Trunc(f)

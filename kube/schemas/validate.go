@@ -39,15 +39,15 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Message
 }
 
-// maxProblems bounds what is reported about one object: who has a hundred mistakes needs no more.
+// maxProblems bounds the problems of one object: an author needs no more at once.
 const maxProblems = 100
 
 // maxDepth bounds nesting; the API server refuses deeper objects.
 const maxDepth = 128
 
-// Validate returns what is wrong with an object, in the order of the paths. The object is a decoded YAML or JSON
-// document: maps with string keys, slices and scalars. A kind that the release does not serve is one problem with the
-// reason [UnknownKind]; for a List (v1) the items are validated.
+// Validate returns the problems of an object, in the order of the paths. The object is a decoded YAML or JSON document:
+// maps with string keys, slices and scalars. A kind that the release does not serve is one problem with the reason
+// [UnknownKind]; for a List (v1) the items are validated.
 func (r *Release) Validate(object map[string]any) []Problem {
 	v := checker{release: r}
 	v.object(object, nil, 0)
@@ -58,7 +58,7 @@ func (r *Release) Validate(object map[string]any) []Problem {
 	return v.problems
 }
 
-// dateFields says of fields that the release does not know in which later one they came.
+// dateFields adds to unknown fields the later release that introduced them.
 func (r *Release) dateFields(object map[string]any, problems []Problem) {
 	unknown := map[string]int{}
 	for i, p := range problems {
@@ -157,7 +157,7 @@ func (v *checker) object(object map[string]any, at *path, depth int) {
 	}
 }
 
-// head checks what every object needs and no description says: a name.
+// head checks the name that every object needs and no description requires.
 func (v *checker) head(object map[string]any, at *path) {
 	metadata, ok := object["metadata"].(map[string]any)
 	if name, present := object["metadata"]; !ok && present && name != nil {

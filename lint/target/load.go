@@ -69,7 +69,7 @@ func furtherOperatorPart(name string) Part {
 // walkFiles lists the regular files outside of images/ and blobs/.
 func walkFiles(fsys fs.FS) []File {
 	var files []File
-	_ = fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error { // what cannot be read is not there
+	_ = fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error { // unreadable files are missing
 		switch {
 		case err != nil:
 			return nil //nolint:nilerr // the rules of the image format report a directory that cannot be read
@@ -112,7 +112,7 @@ func (t *Target) loadObjects() []*Object {
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, name := range names {
 		group.Go(func() error {
-			documents, _ := t.Documents(name) // a rule reports what cannot be read
+			documents, _ := t.Documents(name) // a rule reports unreadable files
 			for _, document := range documents {
 				perFile[i] = append(perFile[i], objectsOf(name, document)...)
 			}
@@ -174,7 +174,7 @@ func renderedObjects(c Chart) []*Object {
 	return objects
 }
 
-// definitions are the CustomResourceDefinitions, and what is wrong with the files that hold them.
+// definitions are the CustomResourceDefinitions, and the faults of their files.
 type definitions struct {
 	all      []Definition
 	problems map[string][]crd.Problem
@@ -275,7 +275,7 @@ func (t *Target) components(chart string) []schema.Component {
 	return users
 }
 
-// timeToRender is for how long a chart may be rendered: a hundred times what the largest ones take.
+// timeToRender bounds the rendering of a chart: a hundred times the time of the largest ones.
 const timeToRender = 30 * time.Second
 
 func (t *Target) render(c *chart.Chart, component schema.Component) (*chart.Rendering, error) {

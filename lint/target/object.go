@@ -28,8 +28,8 @@ func (o *Object) Version() string {
 	return version
 }
 
-// Judged tells whether an object takes part in the rules: one with apiVersion and kind, in a place where somebody
-// applies it, or a sample, which somebody will.
+// Judged reports whether the rules apply to an object: it has apiVersion and kind, and is applied, or is a sample for
+// users.
 func (o *Object) Judged() bool {
 	return o.APIVersion != "" && o.Kind != "" && o.Part != PartUnapplied
 }
@@ -39,10 +39,10 @@ func (o *Object) IsDefinition() bool {
 	return o.Group() == "apiextensions.k8s.io" && o.Kind == "CustomResourceDefinition"
 }
 
-// Rendered tells whether the object comes out of a chart.
+// Rendered reports whether the object comes out of a chart.
 func (o *Object) Rendered() bool { return o.template != "" }
 
-// Serves tells whether a version of the definition is served, and which ones are.
+// Serves reports whether a version of the definition is served, and lists the served ones.
 func (d Definition) Serves(version string) (served bool, versions []string) {
 	for _, v := range d.Spec.Versions {
 		if v.Served {

@@ -14,7 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// OpenISO takes an archive in ISO 9660 format. What is wrong with the image is no error: rules report it.
+// OpenISO opens an archive in ISO 9660 format. Faults of the image are not errors: rules report them.
 func OpenISO(r io.ReaderAt, size int64) (*Target, error) {
 	t := &Target{Kind: ISO, Reader: r, Size: size, FS: nothing{}}
 	image, err := iso.Open(r, size)
@@ -94,7 +94,7 @@ func (t *Target) setReleases() error {
 	return nil
 }
 
-// allows tells whether the manifest lets the Solution run on some patch of a minor release.
+// allows reports whether the manifest lets the Solution run on some patch of a minor release.
 func (t *Target) allows(version string) bool {
 	if t.Solution == nil || t.Solution.Spec.KubernetesVersion == "" {
 		return true
@@ -127,7 +127,7 @@ func (t *Target) Releases() []*schemas.Release { return t.releases }
 // Kubernetes returns the oldest of the releases.
 func (t *Target) Kubernetes() *schemas.Release { return t.releases[0] }
 
-// KnowsKubernetes tells why a release is none that can be judged for.
+// KnowsKubernetes returns an error for a release that is not supported.
 func (t *Target) KnowsKubernetes(version string) error {
 	_, err := t.catalogue.Release(version)
 	return err

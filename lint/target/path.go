@@ -2,8 +2,8 @@ package target
 
 import "strings"
 
-// SplitPath takes a path such as spec.containers[0].image or metadata.labels[app.kubernetes.io/name] apart. What comes
-// after an embedded document ("data[a.yaml]: spec.image") is left out.
+// SplitPath splits a path such as spec.containers[0].image or metadata.labels[app.kubernetes.io/name]. The part after
+// an embedded document ("data[a.yaml]: spec.image") is left out.
 func SplitPath(path string) []string {
 	path, _, _ = strings.Cut(path, "]: ")
 	var steps []string
@@ -22,7 +22,7 @@ func SplitPath(path string) []string {
 	return steps
 }
 
-// appendStep leaves out what is empty: between a closing bracket and the dot after it.
+// appendStep skips an empty step: between a closing bracket and the dot after it.
 func appendStep(steps []string, step string) []string {
 	if step == "" {
 		return steps

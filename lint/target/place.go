@@ -96,7 +96,7 @@ func (t *Target) Locate(f report.Finding) report.Finding {
 	}
 	source := t.SourcePath(f.Path)
 	if source == ProjectFile && f.Path != source {
-		// It is generated, but for the components, which stand there in the same way.
+		// It is generated, except the components, which have the same lines.
 		f.Line, f.Column = 0, 0
 		if t.project != nil && strings.HasPrefix(f.Object, "spec.components.") {
 			f.Line, f.Column = t.project.Lookup(strings.Split(f.Object, ".")...)

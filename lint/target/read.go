@@ -81,7 +81,7 @@ func (t *Target) parse(name string) *parsed {
 // repositoryVariable matches the variable that MetalK8s fills in in ui/.
 var repositoryVariable = lazyregexp.New(`\{\{\s*repository\s*\}\}`)
 
-// IsRepository tells whether a template is the variable that MetalK8s fills in in ui/.
+// IsRepository reports whether a template is the variable that MetalK8s replaces in ui/.
 func IsRepository(template string) bool { return repositoryVariable.MatchString(template) }
 
 // standIn fills the place of one character of a template: a private one, which no manifest holds.

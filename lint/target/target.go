@@ -1,8 +1,8 @@
-// Package target reads what is judged: an archive, a directory with the content of one, or a project that would be built.
+// Package target reads the target of checks: an archive, a directory with the content of one, or a project.
 //
-// A [Target] shows all three as the files of an archive. It reads each file once, takes the manifests apart into objects,
+// A [Target] shows all three as the files of an archive. It reads each file once, splits the manifests into objects,
 // renders the charts, and knows the place of everything: of an object's field in its file, and of that file as the user
-// knows it. It holds no opinion: package lint has those.
+// knows it. The checks are in package lint.
 package target
 
 import (
@@ -32,8 +32,8 @@ const (
 // ProjectFile is the file of findings on parts of an archive that are made from a project and lie in no file of the archive.
 const ProjectFile = "solution.yaml"
 
-// Target is a project or an archive that is judged. It is read when it is first asked for something, once, and may be asked by several
-// goroutines at the same time; what it gives must not be changed.
+// Target is a project or an archive. It is read once, on first use, and is safe for concurrent use; results must not be
+// changed.
 type Target struct {
 	FS   fs.FS // paths of an archive, whatever the kind
 	Kind Kind
@@ -42,17 +42,17 @@ type Target struct {
 	Solution *schema.Solution
 	// Build is solution.yaml of a project, else nil.
 	Build *schema.SolutionBuild
-	// Problems are those of the manifest, or of solution.yaml.
+	// Problems are faults of the manifest, or of solution.yaml.
 	Problems []report.Finding
 	// Images are the images of the archive, ordered by name and tag, without the payload.
 	Images []Image
 	// ChartImages are the artifacts of the charts; a project has none.
 	ChartImages []*oci.Image
-	// ImagesError tells why the images cannot be read.
+	// ImagesError is the reason why the images cannot be read.
 	ImagesError error
-	// Refusals are what a build of a project would refuse.
+	// Refusals are the errors of a build of the project.
 	Refusals []Refusal
-	// Broken tells why nothing can be read at all.
+	// Broken is the reason why nothing can be read at all.
 	Broken error
 
 	// Reader and Size are the bytes of an ISO image, else nil and 0.
@@ -83,7 +83,7 @@ func (o *once[T]) get(find func() T) T {
 	return o.value
 }
 
-// ImagesKnown is false when the images of an archive could not be read: then Images says nothing.
+// ImagesKnown is false when the images of an archive could not be read: then Images is empty.
 func (t *Target) ImagesKnown() bool { return t.Broken == nil && t.ImagesError == nil }
 
 // Image is an image that an archive has, or a project declares.
@@ -123,7 +123,7 @@ const (
 	PartChart      Part = "chart"      // rendered from charts/*.tgz
 )
 
-// Applied tells whether some verb applies objects of this part.
+// Applied reports whether some verb applies objects of this part.
 func (p Part) Applied() bool { return p != PartSample && p != PartUnapplied }
 
 // Object is one Kubernetes object of the archive; the items of a List are objects of their own.
@@ -166,7 +166,7 @@ func (t *Target) Files() []File {
 	return t.files.get(func() []File { return walkFiles(t.FS) })
 }
 
-// Has tells whether there is such a file outside of images/ and blobs/.
+// Has reports whether there is such a file outside of images/ and blobs/.
 func (t *Target) Has(name string) bool {
 	return slices.ContainsFunc(t.Files(), func(file File) bool { return file.Path == name })
 }

@@ -30,8 +30,8 @@ type Bundle struct {
 	statement *Statement
 }
 
-// Parse reads a bundle. All its errors have the code report.BadBundle, except that a statement of another type than
-// ours has report.NotAllowed.
+// Parse reads a bundle. All its errors have the code report.BadBundle, except that a statement of a foreign type has
+// report.NotAllowed.
 func Parse(data []byte) (*Bundle, error) {
 	if len(data) > MaxSize {
 		return nil, report.Errorf(report.BadBundle, "the bundle is larger than %d bytes", MaxSize)
@@ -62,7 +62,7 @@ func (b *Bundle) readEnvelope() error {
 		return report.Errorf(report.BadBundle, "bundle: %d signatures in the envelope, want exactly one", n)
 	}
 	if envelope.GetSignatures()[0].GetKeyid() != "" {
-		// Verifiers disagree on what it means: some compare it with the hint, some with an ssh fingerprint.
+		// Verifiers interpret it differently: some compare it with the hint, some with an ssh fingerprint.
 		return report.Errorf(report.BadBundle, "bundle: the envelope's signature has a keyid, want none")
 	}
 	if envelope.GetPayloadType() != PayloadType {
@@ -105,7 +105,7 @@ func (b *Bundle) HasCertificate() bool {
 	return !key
 }
 
-// Signature returns the raw signature: what a timestamp authority stamps.
+// Signature returns the raw signature, which a timestamp authority stamps.
 func (b *Bundle) Signature() []byte {
 	if envelope := b.entity.GetDsseEnvelope(); envelope != nil {
 		return envelope.GetSignatures()[0].GetSig()

@@ -102,8 +102,8 @@ func unverified(err error) error {
 		WithHint("the key store returned a signature of another key or of other content; check the key reference")
 }
 
-// SetCertificate returns the bundle with the certificate of its key, a PEM file, in place of the key's hint. Whoever
-// trusts the certificate's authority can then verify it without knowing the key.
+// SetCertificate returns the bundle with the certificate of its key, a PEM file, in place of the key's hint. It can
+// then be verified with the certificate's authority, without the key.
 func SetCertificate(data, certificate []byte) ([]byte, error) {
 	b, err := Parse(data)
 	if err != nil {
@@ -122,7 +122,7 @@ func SetCertificate(data, certificate []byte) ([]byte, error) {
 	return protojson.Marshal(b.entity.Bundle)
 }
 
-// CheckCertificate tells whether [SetCertificate] will take a certificate for what a key signs.
+// CheckCertificate reports whether [SetCertificate] will accept a certificate for the signatures of a key.
 func CheckCertificate(certificate []byte, signer *key.Public) error {
 	leaf, public, err := parseCertificate(certificate)
 	if err == nil && !public.Equal(signer) {
@@ -178,7 +178,7 @@ func hash(h crypto.Hash, data []byte) []byte {
 	return sum.Sum(nil)
 }
 
-// claimed is the digest that the bundle itself says it signs.
+// claimed is the signed digest that the bundle itself has.
 func (b *Bundle) claimed() []byte {
 	if b.statement != nil {
 		digest := b.statement.SHA256()

@@ -41,7 +41,7 @@ func keyVerifier(k *key.Public) (*verify.Verifier, error) {
 	if err != nil {
 		return nil, report.Errorf(report.WeakKey, "key %s: %w", k.Fingerprint(), err)
 	}
-	// The hint is not signed: whatever it says, the answer is the key that was asked for.
+	// The hint is not signed: for any hint, the answer is the given key.
 	material := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
 		return root.NewExpiringKey(verifier, time.Time{}, time.Time{}), nil
 	})
@@ -91,8 +91,7 @@ func (b *Bundle) hash(k *key.Public) (string, error) {
 	return "", report.Errorf(report.Untrusted, "a key %s does not sign files by a digest of kind %v", k.Algorithm(), claimed)
 }
 
-// Root holds what an administrator trusts besides keys: authorities that issue certificates to signers, and
-// authorities that issue timestamps.
+// Root has the trusted authorities: those that issue certificates to signers, and those that issue timestamps.
 type Root struct{ material *root.TrustedRoot }
 
 // ParseRoot reads a trusted_root.json, such as `cosign trusted-root create` makes.
@@ -176,7 +175,7 @@ func (b *Bundle) VerifyCertificate(r *Root, id Identity, digest []byte) error {
 	return b.verify(v, digest, h, verify.WithCertificateIdentity(identity))
 }
 
-// observers are the requirements that follow from what the root knows.
+// observers are the requirements that follow from the authorities of the root.
 func (b *Bundle) observers(r *Root) []verify.VerifierOption {
 	var options []verify.VerifierOption
 	if len(r.material.CTLogs()) > 0 {

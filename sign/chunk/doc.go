@@ -1,8 +1,8 @@
-// Package chunk knows the digests of the pieces of a large file.
+// Package chunk computes and checks the digests of the pieces of a large file.
 //
-// A file is cut into chunks of equal size, and a [List] holds the SHA-256 digest of each. Whoever trusts the list can
-// check the file with several processors at once ([Verify]), learns which bytes are bad, and can read from it without
-// a moment between the check and the use ([NewReader]).
+// A file is cut into chunks of equal size, and a [List] holds the SHA-256 digest of each. With a trusted list, the file
+// can be checked by several processors at once ([Verify]), which finds the bad bytes, and be read without a moment
+// between the check and the use ([NewReader]).
 //
 // [Sum] computes the list together with the digest of the whole file in one read. A [Follower] does the same while the
 // file is still being written.

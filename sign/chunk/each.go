@@ -33,7 +33,7 @@ func each(ctx context.Context, r io.ReaderAt, size, pieceSize int64, track *trac
 		group.Go(func() error {
 			for s := range queues[i] {
 				if err := read(s.piece, s.end); err != nil {
-					return err // the other pieces are nobody's any more
+					return err // the other pieces are not needed any more
 				}
 				if s.readers.Add(-1) == 0 {
 					track.add(int64(len(s.piece)))

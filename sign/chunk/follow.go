@@ -12,7 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/chunk/internal/twin"
 )
 
-// Follower computes [Sums] of a file while others write it, at any offsets and in any order. It reads what was written
+// Follower computes [Sums] of a file while others write it, at any offsets and in any order. It reads the written bytes
 // back through the page cache, so that the file need not be read from the disk a second time.
 type Follower struct {
 	ctx  context.Context //nolint:containedctx // it lives exactly as long as the goroutines of the follower
@@ -58,9 +58,9 @@ func Follow(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, ex
 	return f, nil
 }
 
-// Complete reports to f that n bytes from offset on are written and will not change any more. It may be called by several
-// goroutines at once. It holds up a writer that is far ahead of the hashing: the hash of the whole is one sequence, and
-// what it leaves until the writers have finished keeps only one processor busy.
+// Complete reports to f that n bytes from offset on are written and will not change any more. It is safe for concurrent
+// use. It holds up a writer that is far ahead of the hashing: the hash of the whole is one sequence, and its remainder
+// after the last write keeps only one processor busy.
 func (f *Follower) Complete(offset, n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,8 +20,8 @@ const (
 
 const algorithm = "sha256"
 
-// List holds the digest of every chunk of a file of Size bytes. In JSON the size is not part of it: whoever embeds
-// the list states the size beside it and sets it after decoding.
+// List holds the digest of every chunk of a file of Size bytes. In JSON the size is not part of it: a document that
+// embeds the list has the size beside it and sets it after decoding.
 type List struct {
 	Size      int64  `json:"-"`
 	ChunkSize int64  `json:"chunkSize"`

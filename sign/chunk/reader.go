@@ -11,9 +11,9 @@ import (
 // cacheSize bounds the memory of a [Reader]: as many chunks as fit, at least one.
 const cacheSize = 16 << 20
 
-// The pages that small reads touch are kept for themselves, with their neighbours. Documents and directory records lie
-// between gigabytes of layers, those of one image side by side, and are read again by each who judges an archive; none of
-// them is worth loading its chunk another time. Whoever copies reads in pieces of 32 KiB or more; nothing of that is kept.
+// The pages of small reads are cached, with their neighbours. Documents and directory records lie between gigabytes of
+// layers, those of one image side by side, and every check of an archive reads them again; none of them is worth
+// loading its chunk another time. Copies read in pieces of 32 KiB or more, which are not cached.
 const (
 	pageSize   = 4 << 10
 	smallRead  = 16 << 10
@@ -65,8 +65,8 @@ func NewReader(r io.ReaderAt, list *List) (*Reader, error) {
 // Size is the listed size of the file.
 func (v *Reader) Size() int64 { return v.list.Size }
 
-// Failure returns the error for which the reader could not read something, nil if there was none. Whoever interprets the content may
-// take that for a fault of the content.
+// Failure returns the error for which the reader could not read something, nil if there was none. A parser of the
+// content may have reported it as a fault of the content.
 func (v *Reader) Failure() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 
 // Verify reads every chunk with that many workers and returns the ranges whose content differs from the list, in
 // ascending order, neighbours joined. A file that ends before the listed size is bad from its end on; bytes after the
-// listed size are not looked at. The error tells that the check could not be done.
+// listed size are ignored. The error means that the check could not be done.
 //
 // The list is worth as much as the reason to trust it, and the answer holds for the moment of reading only: to use
 // content afterwards, read it through [NewReader].

@@ -232,7 +232,7 @@ func plugin() int {
 	return 0
 }
 
-// stored adds what a plug-in has beyond a signer and is never asked for here.
+// stored adds the methods of a plug-in that this package does not call.
 type stored struct{ signature.SignerVerifier }
 
 func (stored) CreateKey(context.Context, string) (crypto.PublicKey, error) {

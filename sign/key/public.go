@@ -33,7 +33,7 @@ func NewPublic(k crypto.PublicKey) (*Public, error) {
 	}
 	if err := weakness(k); err != nil {
 		return nil, report.Errorf(report.WeakKey, "key %s is not accepted: %w", describe(k), err).
-			WithHint("do not trust it: whoever has made it did so on purpose; ask for another one, such as ECDSA P-256")
+			WithHint("do not trust it: such a key is made on purpose; ask for another one, such as ECDSA P-256")
 	}
 	der, err := x509.MarshalPKIXPublicKey(k)
 	if err != nil {

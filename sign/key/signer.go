@@ -26,7 +26,7 @@ type Signer struct {
 	public *Public
 }
 
-// Public returns the key that verifies what the signer signs.
+// Public returns the key that verifies the signatures of the signer.
 func (s *Signer) Public() *Public { return s.public }
 
 // SignMessage signs a message that is small enough to be in memory.
@@ -87,7 +87,7 @@ func Load(data []byte, password PasswordFunc) (*Signer, error) {
 }
 
 // refuse explains why a private key could not be read. The cause of a failed decryption is left out: it is noise at
-// best, and a library that quotes what it decrypted would leak.
+// best, and a library could quote decrypted bytes.
 func refuse(block *pem.Block, err error) error {
 	if strings.Contains(block.Type, "ENCRYPTED") || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
 		return report.Errorf(report.Usage, "decrypt private key: wrong password or damaged key").

@@ -12,8 +12,8 @@ import (
 	"slices"
 )
 
-// weakness says why a key of a supported kind and length is worth nothing: signatures of it can be made without a private key, or
-// would be judged differently by different programs. It is nil for a key that some private key may belong to.
+// weakness explains why a key of a supported kind and length is worthless: its signatures can be made without a private
+// key, or different programs judge them differently. It is nil for a key that can have a private key.
 func weakness(k crypto.PublicKey) error {
 	switch k := k.(type) {
 	case ed25519.PublicKey:
@@ -61,7 +61,7 @@ func weakPoint(k ed25519.PublicKey) error {
 	}
 	for _, small := range smallOrder {
 		if y.Cmp(small) == 0 {
-			return errors.New("its point has a small order, so that anybody can sign")
+			return errors.New("its point has a small order, so that everyone can sign")
 		}
 	}
 	// x² = (y²-1)/(dy²+1) has to have a root, as the product of both has then.

@@ -79,7 +79,7 @@ func TestWeakModulus(t *testing.T) {
 	}
 }
 
-// TestUnsupportedKinds says of a correct key of another kind that it is not accepted, and not that it is malformed.
+// TestUnsupportedKinds: a correct key of another kind is refused as unsupported, and not as malformed.
 func TestUnsupportedKinds(t *testing.T) {
 	point := append([]byte{4}, make([]byte, 64)...)
 	spki := func(algorithm asn1.ObjectIdentifier, parameters any, content []byte) []byte {

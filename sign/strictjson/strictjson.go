@@ -16,8 +16,8 @@ import (
 
 const maxDepth = 32
 
-// Decode decodes one JSON document and refuses what the standard decoder lets pass: unknown fields, fields in another
-// case, names that occur twice or differ in case only, text that is not UTF-8, deep nesting and data after the end.
+// Decode decodes one JSON document and refuses more than the standard decoder: unknown fields, fields in another case,
+// names that occur twice or differ in case only, text that is not UTF-8, deep nesting and data after the end.
 func Decode(data []byte, into any) error {
 	if err := Check(data); err != nil {
 		return err
@@ -148,8 +148,8 @@ func checkValue(d *json.Decoder, depth int) error {
 
 var errNotUTF8 = errors.New("text that is not valid UTF-8")
 
-// checkText refuses text with the character that the decoder puts in the place of what it cannot read, such as half of a
-// surrogate pair; other programs put nothing or something else there.
+// checkText refuses text with the character by which the decoder replaces invalid input, such as half of a surrogate
+// pair; other programs drop or replace it differently.
 func checkText(token json.Token) error {
 	if text, ok := token.(string); ok && strings.ContainsRune(text, utf8.RuneError) {
 		return errNotUTF8

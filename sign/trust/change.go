@@ -11,8 +11,8 @@ import (
 	"github.com/solutionctl/solutionctl/sign/key"
 )
 
-// Endorsement is the proof that a new key comes from whoever holds a key that is trusted already: a bundle without
-// statement over the file of the new key.
+// Endorsement proves that a new key comes from the holder of a trusted key: a bundle without statement over the file of
+// the new key.
 type Endorsement struct {
 	By     string // the name of the trusted key, "root" for the root key of the store
 	Bundle []byte
@@ -128,8 +128,8 @@ func Remove(dir, name string) error {
 	return durable.Remove(filepath.Join(dir, keysDir, name+keySuffix))
 }
 
-// changing runs a change that depends on what is in a store, while no other process makes such a change. The lock lies beside the
-// store, which may be exchanged, or in it where the directory above cannot be written to.
+// changing runs a change that depends on the content of a store, while no other process makes such a change. The lock
+// lies beside the store, which may be exchanged, or in it where the directory above is not writable.
 func changing(dir string, change func() error) error {
 	dir = filepath.Clean(dir)
 	if err := durable.MkdirAll(filepath.Dir(dir), 0o755); err != nil {

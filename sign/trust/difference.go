@@ -18,7 +18,7 @@ type change struct {
 	lines   []string
 }
 
-// changes says what another store has differently.
+// changes lists the differences of another store.
 func (p *snapshot) changes(next *snapshot) (texts []string) {
 	for _, c := range fileChanges(p.files, next.files) {
 		texts = append(append(texts, c.text), c.lines...)

@@ -41,7 +41,7 @@ func openDirectory(path string) (*directory, error) {
 	return d, nil
 }
 
-// checkAbsent refuses to take for absent what a link leads to: who made the link meant something to be there.
+// checkAbsent refuses a link whose target is missing: its author intended a file to be there.
 func checkAbsent(path string) error {
 	for at := path; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(at); errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
@@ -55,7 +55,7 @@ func checkAbsent(path string) error {
 	}
 }
 
-// checkNames refuses a file that somebody must have meant for one that is read. Without it more would be trusted.
+// checkNames refuses a file whose name is probably a misspelling of one that is read. Without it more would be trusted.
 func (d *directory) checkNames() error {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
@@ -75,7 +75,7 @@ func (d *directory) checkNames() error {
 	return nil
 }
 
-// check refuses a file or directory that somebody else could have written.
+// check refuses a file or directory that another user could have written.
 func (d *directory) check(name string) error {
 	info, err := d.root.Stat(name)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // Draft is a revocation list that is not issued yet.
 type Draft struct {
 	Serial  int64
-	Changes []string // what it does in addition to the present list; none: the present list says it all
+	Changes []string // the additions to the present list; none: they are in it already
 
 	dir  string
 	root *key.Public
@@ -29,8 +29,8 @@ type Draft struct {
 	list []byte // nil: the present list stays
 }
 
-// Prepare makes the next revocation list of a directory: what the present one revokes and what stays revoked beside it, and more in
-// addition. What was revoked stays revoked. The list is for the holder of the root key to issue.
+// Prepare makes the next revocation list of a directory: the present revocations, in the list and beside it, and the
+// given ones. A revocation is never removed. The holder of the root key issues the list.
 func Prepare(dir string, more Revocations, root *key.Public) (*Draft, error) {
 	if err := more.check(); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func Prepare(dir string, more Revocations, root *key.Public) (*Draft, error) {
 	if draft.list, err = next.Marshal(); err != nil {
 		return nil, err
 	}
-	if _, err = ParseRevocations(draft.list); err != nil { // nobody could, and no further list could be made
+	if _, err = ParseRevocations(draft.list); err != nil { // it could not be parsed, and no further list could be made
 		return nil, report.Errorf(report.Usage, "the list could not be read any more: %w", err)
 	}
 	return draft, nil
@@ -70,7 +70,7 @@ func Prepare(dir string, more Revocations, root *key.Public) (*Draft, error) {
 
 var solutionName = lazyregexp.New(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// check refuses what no key, archive or Solution is called, with a hint for whoever has typed it.
+// check refuses invalid names of keys, archives and Solutions, with a hint for the user.
 func (r *Revocations) check() error {
 	for _, name := range slices.Sorted(maps.Keys(r.MinimumVersions)) {
 		if !solutionName.MatchString(name) {
@@ -85,19 +85,19 @@ func (r *Revocations) check() error {
 	c.APIVersion, c.Kind, c.Serial = apiVersion, revocationsKind, 1
 	if err := c.validate(); err != nil {
 		return report.Errorf(report.Usage, "%w", err).
-			WithHint("'solutionctl trust list --output json' shows the IDs of keys; 'sha256sum' tells the digest of an archive")
+			WithHint("'solutionctl trust list --output json' shows the IDs of keys; 'sha256sum' shows the digest of an archive")
 	}
 	return nil
 }
 
-// with returns a list that revokes what both do.
+// with returns a list with the revocations of both.
 func (r *Revocations) with(more *Revocations) *Revocations {
 	next := &Revocations{Keys: slices.Clone(r.Keys), Archives: slices.Clone(r.Archives), MinimumVersions: maps.Clone(r.MinimumVersions)}
 	next.add(more)
 	return next
 }
 
-// changes says in words what a list revokes in addition to another one.
+// changes describes the additional revocations of a list compared with another one.
 func (s *Store) changes(before, after *Revocations) []string {
 	var changes []string
 	compare := func(kind string, before, after []string, describe func(string) string) {

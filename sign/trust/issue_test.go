@@ -93,7 +93,7 @@ func TestRevokeTellsWhatChanges(t *testing.T) {
 	}
 	check(t, next.Issue(t.Context(), root))
 
-	// What is revoked stays revoked, and nothing new is no new list.
+	// Revocations stay in the next list, and without additions there is no new list.
 	next, err = trust.Prepare(dir, trust.Revocations{MinimumVersions: map[string]string{"shop": "1.0.0"}, Keys: more.Keys}, root.Public())
 	check(t, err)
 	if next.Serial != 1 || len(next.Changes) != 0 {
@@ -107,7 +107,7 @@ func TestRevokeTellsWhatChanges(t *testing.T) {
 	}
 }
 
-// TestRevokeKilled leaves what a process leaves that was killed between the two files of a list.
+// TestRevokeKilled: a process was killed between writing the two files of a list.
 func TestRevokeKilled(t *testing.T) {
 	dir, acme := store(t)
 	root := keytest.New(t)

@@ -16,7 +16,7 @@ import (
 // Identified is the signer of a signature. Names are all names under which the store knows the signer.
 type Identified struct {
 	Names       []string
-	ID          string // tells signers apart: a key ID, or a root and an identity
+	ID          string // identifies the signer: a key ID, or a root and an identity
 	Fingerprint string // of the key, or of the key in the certificate
 	Algorithm   string
 	SignedAt    time.Time // zero without a timestamp of a known authority
@@ -52,7 +52,7 @@ func (s *Store) Authenticate(b *bundle.Bundle, digest []byte) (*Identified, erro
 	}
 	for _, k := range s.candidates(b.Hint()) {
 		if k.ID() == b.Hint() {
-			return nil, report.Errorf(report.Corrupt, "the signature says that it is one of the trusted key %s, and is not", s.names(k)[0]).
+			return nil, report.Errorf(report.Corrupt, "the signature claims to be one of the trusted key %s, and is not", s.names(k)[0]).
 				WithHint("the signature file was damaged or altered: get it again from where the release is; if that does not help, do not use the archive")
 		}
 	}
@@ -156,7 +156,7 @@ func (s *Store) Rule(solution string) (*Rule, int, error) {
 		WithHint("add a rule for it to the policy")
 }
 
-// Judge says whether the rule accepts this signature of an identified signer.
+// Judge reports whether the rule accepts this signature of an identified signer.
 func (s *Store) Judge(rule *Rule, who *Identified, b *bundle.Bundle, now time.Time) error {
 	if who.key != nil && slices.Contains(s.revoked.Keys, who.key.ID()) ||
 		who.key == nil && slices.Contains(s.revoked.Keys, certificateKeyID(b)) {
@@ -165,7 +165,7 @@ func (s *Store) Judge(rule *Rule, who *Identified, b *bundle.Bundle, now time.Ti
 	}
 	entry := rule.signer(who)
 	if entry == nil {
-		return report.Errorf(report.NotAllowed, "%s may not sign this Solution", who.Names[0]).
+		return report.Errorf(report.NotAllowed, "%s is not allowed to sign this Solution", who.Names[0]).
 			WithHint("the policy lists the signers of each Solution")
 	}
 	if b.Statement() == nil && !rule.AcceptPlain {
@@ -212,7 +212,7 @@ func (r *Rule) signer(who *Identified) *Signer {
 	return best
 }
 
-// CheckArchive says whether the archive itself was revoked, by its digest or its version.
+// CheckArchive reports whether the archive itself was revoked, by its digest or its version.
 func (s *Store) CheckArchive(digest []byte, solution bundle.Solution) error {
 	if slices.Contains(s.revoked.Archives, "sha256:"+hex.EncodeToString(digest)) {
 		return report.Errorf(report.Revoked, "this archive was revoked").WithHint("get a newer release from the vendor")
@@ -227,14 +227,14 @@ func (s *Store) CheckArchive(digest []byte, solution bundle.Solution) error {
 // RevokesArchives reports whether archives were revoked by their digests.
 func (s *Store) RevokesArchives() bool { return len(s.revoked.Archives) > 0 }
 
-// CheckOverride says whether an administrator may skip verification.
+// CheckOverride reports whether an administrator is allowed to skip verification.
 func (s *Store) CheckOverride() error {
 	return s.refuseOverride("to skip verification", "add the vendor's key with 'solutionctl trust add', and to the policy")
 }
 
-// WithKeys returns a store that trusts exactly these keys, under these names, instead of its own. Everything else stays: what was
-// revoked is refused, and each rule of the policy accepts these keys instead of the signers that it lists, so that its threshold
-// counts, and the end of a key that it lists. It is refused where the policy does not allow an override.
+// WithKeys returns a store that trusts exactly these keys, under these names, instead of its own. Everything else
+// stays: revocations apply, and each rule of the policy accepts these keys instead of its signers, so that its
+// threshold counts, and the end of a key that it lists. It is refused where the policy does not allow an override.
 func (s *Store) WithKeys(keys map[string]*key.Public) (*Store, error) {
 	if err := s.refuseOverride("to trust keys of the command line", "leave out --key, so that the keys of the trust store count"); err != nil {
 		return nil, err

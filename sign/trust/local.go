@@ -10,8 +10,9 @@ import (
 	"github.com/solutionctl/solutionctl/sign/strictjson"
 )
 
-// localFile holds what a store revokes beside the signed list: what earlier lists have revoked and the present one does not name, and
-// what the administrator has added. Nobody signs it: like the policy it belongs to whoever can write to the store.
+// localFile has the revocations of a store beside the signed list: those of earlier lists that are not in the present
+// one, and those that the administrator has added. It is not signed: like the policy, every user with write access to
+// the store can change it.
 const (
 	localFile = "revocations.local.json"
 	localKind = "LocalRevocations"

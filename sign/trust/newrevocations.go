@@ -11,8 +11,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// PrepareRevocations says what a revocation list changes that was signed by the root key of the store in a directory. A list with a
-// lower serial than the present one is refused. What the present list revokes and the new one does not stays revoked.
+// PrepareRevocations returns the changes of a revocation list that was signed by the root key of the store in a
+// directory. A list with a lower serial than the present one is refused. Revocations of the present list that are not
+// in the new one stay.
 func PrepareRevocations(dir string, list, signature []byte, state *State) (*Transfer, error) {
 	present, err := readSnapshot(dir)
 	if err != nil {
@@ -44,8 +45,9 @@ func PrepareRevocations(dir string, list, signature []byte, state *State) (*Tran
 	return t, nil
 }
 
-// replaceList makes the list of another snapshot the present one. No moment is without any of what is revoked: what both snapshots say
-// beside their lists comes before the new list, and what it says as well goes after it.
+// replaceList makes the list of another snapshot the present one. All revocations are in force at every moment: those
+// that both snapshots have beside their lists are written before the new list, and those that it contains are removed
+// after it.
 func (p *snapshot) replaceList(dir string, next *snapshot) error {
 	err := writeLocal(dir, p.local.with(next.local))
 	if err == nil {

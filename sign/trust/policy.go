@@ -28,7 +28,7 @@ const maxDocument = 1 << 20
 type Policy struct {
 	APIVersion string `yaml:"apiVersion" json:"apiVersion"`
 	Kind       string `yaml:"kind" json:"kind"`
-	// Default is what happens to a Solution that no rule matches: "reject", the only value.
+	// Default is the decision about a Solution that no rule matches: "reject", the only value.
 	Default string `yaml:"default" json:"default"`
 	// AllowOverride permits to skip verification with a flag. It is false when it is not set.
 	AllowOverride bool   `yaml:"allowOverride" json:"allowOverride,omitempty"`

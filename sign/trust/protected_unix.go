@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// checkProtected refuses what anybody but root and the current user could have written.
+// checkProtected refuses a file that any user except root and the current one could have written.
 func checkProtected(info fs.FileInfo) error {
 	if info.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("mode %04o lets others write", info.Mode().Perm())

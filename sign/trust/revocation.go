@@ -17,7 +17,8 @@ import (
 	"github.com/solutionctl/solutionctl/sign/strictjson"
 )
 
-// Revocations is the document revocations.json: what is not to be trusted any more, in spite of a good signature.
+// Revocations is the document revocations.json: keys, archives and versions that are not trusted any more, in spite of
+// a good signature.
 type Revocations struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -28,7 +29,7 @@ type Revocations struct {
 	MinimumVersions map[string]string `json:"minimumVersions,omitempty"` // by Solution
 }
 
-// ParseRevocations reads revocations.json strictly. It does not check who has signed it.
+// ParseRevocations reads revocations.json strictly. It does not check its signature.
 func ParseRevocations(data []byte) (*Revocations, error) {
 	var r Revocations
 	err := strictjson.Decode(data, &r)
@@ -85,7 +86,7 @@ func (r *Revocations) validateEntries() error {
 	return nil
 }
 
-// without returns what this list revokes and another one does not.
+// without returns the revocations that another list does not have.
 func (r *Revocations) without(other *Revocations) *Revocations {
 	rest := &Revocations{}
 	for _, id := range r.Keys {
@@ -109,7 +110,7 @@ func (r *Revocations) without(other *Revocations) *Revocations {
 // none reports whether nothing is revoked.
 func (r *Revocations) none() bool { return len(r.Keys)+len(r.Archives)+len(r.MinimumVersions) == 0 }
 
-// add takes over what another list revokes. The serial stays.
+// add adds the revocations of another list. The serial stays.
 func (r *Revocations) add(other *Revocations) {
 	r.Keys = append(r.Keys, other.Keys...)
 	r.Archives = append(r.Archives, other.Archives...)

@@ -75,7 +75,7 @@ func isRevocation(name string) bool {
 	return name == revocationsFile || name == revocationsFile+bundle.Suffix || name == localFile
 }
 
-// withRevocations returns files together with the signed list of this snapshot, and with what else was revoked beside it.
+// withRevocations returns files together with the signed list of this snapshot, and the revocations beside it.
 func (p *snapshot) withRevocations(files map[string][]byte, more *Revocations) (map[string][]byte, error) {
 	all := maps.Clone(files)
 	if p.listed != nil {

@@ -95,7 +95,7 @@ func rewrite(f *durable.File, path string, change func(*State) error) error {
 	return err
 }
 
-// Record notes that an archive was imported.
+// Record records the import of an archive.
 func (s *State) Record(solution bundle.Solution, sha256 string, signers []string, store *Store) {
 	s.RecordSerials(store)
 	if !readable(solution.Version) {
@@ -121,7 +121,7 @@ func readable(version string) bool {
 	return err == nil
 }
 
-// prerelease tells whether a version is still being developed: it may be built again with other content.
+// prerelease reports whether a version is a pre-release: it may be built again with other content.
 func prerelease(version string) bool {
 	v, err := semver.StrictNewVersion(version)
 	return err == nil && v.Prerelease() != ""

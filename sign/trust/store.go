@@ -86,7 +86,7 @@ func read(dirs []string) (*Store, error) {
 // Keys returns a store that trusts exactly these keys, under these names, for everything.
 func Keys(keys map[string]*key.Public) *Store { return &Store{keys: maps.Clone(keys)} }
 
-// load adds what a directory holds and returns its root key, nil for none.
+// load adds the content of a directory and returns its root key, nil for none.
 func (s *Store) load(d *directory) (*key.Public, error) {
 	for _, step := range []func(*directory) error{s.loadKeys, s.loadRoots, s.loadPolicy, s.loadLocal} {
 		if err := step(d); err != nil {
@@ -259,8 +259,8 @@ func verifyFile(data, signature []byte, k *key.Public) error {
 	return b.VerifyKey(k, sum.Sum(nil))
 }
 
-// checkReferences refuses a policy that names a key or a root that is not there: a typing error must not turn into a
-// rule that nobody can meet, or that fewer signers can meet than were meant.
+// checkReferences refuses a policy that names a missing key or root: a misspelling must not turn into a rule that
+// cannot be met, or that fewer signers can meet than intended.
 func (s *Store) checkReferences() error {
 	if s.policy == nil {
 		return nil

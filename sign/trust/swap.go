@@ -13,7 +13,7 @@ import (
 // oldStore returns the name of a store while another one is put in its place.
 func oldStore(dir string) string { return filepath.Clean(dir) + ".old" }
 
-// checkReplaced refuses to go on without a store whose replacement was interrupted.
+// checkReplaced refuses to continue with a store whose replacement was interrupted.
 func checkReplaced(dir string) error {
 	old := oldStore(dir)
 	if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
@@ -23,7 +23,7 @@ func checkReplaced(dir string) error {
 		WithHint("put the former one back, then import again: mv %s %s", old, dir)
 }
 
-// restore puts back what an interrupted replacement has moved away.
+// restore restores the store after an interrupted replacement.
 func restore(dir string) error {
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || checkReplaced(dir) == nil {
 		return nil

@@ -21,23 +21,23 @@ type ImportOptions struct {
 	// Endorsed proves that a key of the present store has signed the export. A release key adds keys, and no more. The root key, under
 	// the name "root", replaces the store.
 	Endorsed *Endorsement
-	// Replace lets the export replace the present store, whoever has signed it: the decision of an administrator of this host, who
-	// has seen the changes.
+	// Replace lets the export replace the present store, whatever its signature: the decision of an administrator of
+	// this host, who has seen the changes.
 	Replace bool
 }
 
 // Transfer is an import that is prepared and not done yet.
 type Transfer struct {
 	Serial  int64    // of the revocation list afterwards, 0 without one
-	Changes []string // what it changes, in words
-	Notes   []string // what stays although it is not in what is imported
+	Changes []string // the changes, in words
+	Notes   []string // content that stays although the import does not have it
 
 	dir   string
 	write func() error
 	again func() (*Transfer, error) // prepares the same import
 }
 
-// Apply does what the transfer says, unless the store has changed so that this would be something else by now.
+// Apply makes the changes of the transfer, unless the store has changed since so that they would be different.
 func (t *Transfer) Apply() error {
 	return changing(t.dir, func() error {
 		now, err := t.again()
@@ -51,9 +51,10 @@ func (t *Transfer) Apply() error {
 	})
 }
 
-// PrepareImport says what importing an exported store into a directory changes. The first import is taken as it is: compare the
-// fingerprints with the vendor's. A later one needs the authority that [ImportOptions] names. What was revoked stays revoked
-// whatever the authority, and a list of the same root key must not be older than the present one.
+// PrepareImport returns the changes of importing an exported store into a directory. The first import is accepted
+// without a signature: compare the fingerprints with the vendor's. A later one needs the authority that [ImportOptions]
+// names. Revocations stay whatever the authority, and a list of the same root key must not be older than the present
+// one.
 func PrepareImport(dir string, data []byte, o ImportOptions) (*Transfer, error) {
 	if err := restore(dir); err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func PrepareImport(dir string, data []byte, o ImportOptions) (*Transfer, error) 
 	return t, nil
 }
 
-// authorize refuses an import that nobody answers for.
+// authorize refuses an import without an authority.
 func (p *snapshot) authorize(data []byte, dir string, o ImportOptions) error {
 	if o.Endorsed != nil {
 		store, err := read(append([]string{dir}, o.Endorsed.Beside...))
@@ -108,10 +109,11 @@ func (p *snapshot) authorize(data []byte, dir string, o ImportOptions) error {
 		return nil
 	}
 	return report.Errorf(report.Untrusted, "there is a trust store in %s already, and nothing proves that the new one comes from its owner", dir).
-		WithHint("name the key that has signed the new store with --endorsed-by, or look at the changes and take them over: --replace --dry-run")
+		WithHint("name the key that has signed the new store with --endorsed-by, or check the changes and accept them: --replace --dry-run")
 }
 
-// whole tells whether an import replaces the store. A release key does not outrank the policy, the root key or other release keys.
+// whole reports whether an import replaces the store. A release key does not outrank the policy, the root key or other
+// release keys.
 func (p *snapshot) whole(o ImportOptions) bool {
 	return o.Replace || p.empty() || o.Endorsed != nil && o.Endorsed.By == rootName
 }
@@ -138,7 +140,7 @@ func (p *snapshot) merge(next *snapshot, o ImportOptions) (map[string][]byte, er
 	return next.withRevocations(together, local)
 }
 
-// checkAddsKeysOnly refuses what a release key is not allowed to change in the store of a host.
+// checkAddsKeysOnly refuses changes of a host's store for which a release key is not sufficient.
 func (p *snapshot) checkAddsKeysOnly(next *snapshot, by string) error {
 	together := maps.Clone(p.files)
 	maps.Copy(together, next.files)
@@ -155,10 +157,10 @@ func (p *snapshot) checkAddsKeysOnly(next *snapshot, by string) error {
 		return nil
 	}
 	return report.Errorf(report.Refused, "key %s can add keys to this store and no more, and the exported store %s", by, strings.Join(refused, "; ")).
-		WithHint("the holder of the root key can sign it (--endorsed-by root); or look at the changes with --replace --dry-run, and take them over at this host with --replace")
+		WithHint("the holder of the root key can sign it (--endorsed-by root); or check the changes with --replace --dry-run, and accept them on this host with --replace")
 }
 
-// notes name what stays although the import has it not.
+// notes names content that stays although the import does not have it.
 func (p *snapshot) notes(next, result *snapshot) (notes []string) {
 	for _, name := range sortedNames(p.files) {
 		if next.files[name] == nil && result.files[name] != nil {
@@ -168,7 +170,7 @@ func (p *snapshot) notes(next, result *snapshot) (notes []string) {
 	return append(notes, result.store.stayRevoked(p.local, result.local)...)
 }
 
-// stayRevoked names what is still revoked because an earlier list did so.
+// stayRevoked names revocations that stay because an earlier list had them.
 func (s *Store) stayRevoked(before, after *Revocations) (notes []string) {
 	for _, text := range s.changes(before, after) {
 		notes = append(notes, "still "+text+": an earlier list did")
@@ -207,7 +209,7 @@ func usable(files map[string][]byte, state *State) (*snapshot, error) {
 	return s, err
 }
 
-// relocated takes the name of a copy out of an error: nobody else knows it.
+// relocated removes the name of a temporary copy from an error: the user does not know it.
 func relocated(err error, dir string) error {
 	return report.Errorf(report.CodeOf(err), "%s", strings.ReplaceAll(err.Error(), dir+"/", "")).WithHint("%s", "correct it where it was exported, and export it again")
 }
@@ -225,7 +227,7 @@ func materialize(parent string, files map[string][]byte) (string, error) {
 			err = writeFile(file, files[name])
 		}
 		if err != nil {
-			_ = os.RemoveAll(dir) // what is left of it is rubbish
+			_ = os.RemoveAll(dir) // the rest of it is useless
 			return "", err
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
-// attack is a host with keys a and b and a root key, and an exported store that somebody would like it to have.
+// attack is a host with keys a and b and a root key, and an exported store of an attacker.
 type attack struct {
 	*testing.T
 	host, other       string
@@ -191,7 +191,7 @@ func TestNothingIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestListsAreUnited imports what two machines with the root key have issued.
+// TestListsAreUnited imports the lists of two machines with the root key.
 func TestListsAreUnited(t *testing.T) {
 	w := newAttack(t)
 	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
@@ -222,7 +222,7 @@ func TestListsAreUnited(t *testing.T) {
 	if !s.RevokesArchives() {
 		t.Error("the archive is not revoked any more")
 	}
-	// The next list that is issued there says all of it.
+	// The next list that is issued there has all of it.
 	draft, err := trust.Prepare(w.host, trust.Revocations{}, w.root.Public())
 	check(t, err)
 	if want := []string{"revokes archive " + archiveOne}; draft.Serial != 3 || !slices.Equal(draft.Changes, want) {
@@ -302,7 +302,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestImportOlderThanSeen refuses to set up a store again with a list that is older than what the host has seen.
+// TestImportOlderThanSeen: a store cannot be set up again with a list that is older than one that the host has seen.
 func TestImportOlderThanSeen(t *testing.T) {
 	w := newAttack(t)
 	revoke(t, w.other, w.root, trust.Revocations{Archives: []string{archiveOne}})
@@ -316,7 +316,7 @@ func TestImportOlderThanSeen(t *testing.T) {
 	}
 }
 
-// TestMalformedExport refuses what no export looks like.
+// TestMalformedExport: files that are not exports are refused.
 func TestMalformedExport(t *testing.T) {
 	w := newAttack(t)
 	pack := func(names ...string) []byte {
@@ -346,7 +346,7 @@ func TestMalformedExport(t *testing.T) {
 	}
 }
 
-// TestLocalRevocations reads what an administrator has written beside the signed list, or instead of one.
+// TestLocalRevocations reads an administrator's file beside the signed list, or without one.
 func TestLocalRevocations(t *testing.T) {
 	const head = `{"apiVersion":"solutionctl.io/v1alpha1","kind":"LocalRevocations"`
 	for text, want := range map[string]report.Code{

@@ -402,7 +402,7 @@ func TestExportAndImport(t *testing.T) {
 	}
 }
 
-// TestImportKilled leaves what a process leaves that was killed while it replaced a store.
+// TestImportKilled: a process was killed while it replaced a store.
 func TestImportKilled(t *testing.T) {
 	dir, acme := store(t)
 	data := export(t, dir)

@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// printOperation tells what was done in a few lines, and what would be done object by object.
+// printOperation prints the completed changes in a few lines, and planned ones object by object.
 func (f *clusterFlags) printOperation(w *console.Stream, o *schema.Operation) error {
 	fmt.Fprintln(w, w.Paint(console.Bold, console.Line(o.Title())))
 	for _, part := range o.Parts {
@@ -75,7 +75,7 @@ func printChanges(w *console.Stream, changes []schema.Change) {
 // maxLines are shown of what changes in one object.
 const maxLines = 40
 
-// changeLines tell what changes in an object: of a definition, what that means to its custom resources in place of its schemas.
+// changeLines describe the changes of an object: for a CRD, the effect on its custom resources instead of the schemas.
 func changeLines(change *schema.Change) []string {
 	var lines []string
 	for _, c := range change.Definition {

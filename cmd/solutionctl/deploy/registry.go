@@ -119,7 +119,7 @@ func printEndpoints(w *console.Stream, list *schema.EndpointList) error {
 		return err
 	}
 	if len(list.Endpoints) == 0 {
-		_, err := fmt.Fprintln(w, "the cluster was not told where nodes find images")
+		_, err := fmt.Fprintln(w, "the cluster has no record of where nodes find images")
 		return err
 	}
 	table := &console.Table{Columns: []string{"ENDPOINT", "AUTHORITY", "VALID UNTIL"}}

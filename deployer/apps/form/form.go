@@ -1,9 +1,9 @@
-// Package form knows the fields of a custom resource, from the schema of its definition, so that people can fill them in
-// without knowing Kubernetes.
+// Package form has the fields of a custom resource, from the schema of its CRD, so that users can fill them in without
+// knowing Kubernetes.
 //
-// [New] reads one version of a definition. [Form.Fields] lists what can be filled in, with type, default, choices and limits;
-// [Form.Set] puts a value into a spec, read by the type that the schema wants; [Form.Check] judges the result with the code
-// that the API server runs. The package talks to no cluster.
+// [New] reads one version of a CRD. [Form.Fields] lists the fields, with type, default, choices and limits; [Form.Set]
+// puts a value into a spec, parsed by the type in the schema; [Form.Check] validates the result with the code that the
+// API server runs. The package makes no requests.
 package form
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// maxDepth bounds how deep fields are listed; what lies deeper is filled in as a whole.
+// maxDepth bounds the depth of listed fields; deeper values are filled in as a whole.
 const maxDepth = 8
 
 // Form is the spec of a custom resource in one version.
@@ -54,7 +54,7 @@ func New(d *crd.Definition, version string) (*Form, error) {
 	return nil, report.Errorf(report.NotFound, "%s has no version %s", d.Name, version)
 }
 
-// Fields lists what can be filled in: required fields first, then by name. Lists and maps are one field.
+// Fields lists the fields to fill in: required ones first, then by name. Lists and maps are one field.
 func (f *Form) Fields() []schema.AppField {
 	fields := list(f.spec, "", 0)
 	slices.SortStableFunc(fields, func(a, b schema.AppField) int {
@@ -198,8 +198,8 @@ func firstSentence(text string) string {
 	return text
 }
 
-// Set puts a value into a spec: "storage.size=10Gi", also "spec.storage.size=10Gi". A path that ends in a minus sign takes
-// the value away: "storage.size-". Lists and maps are given as YAML or JSON; "ports[0].name=web" reaches into one.
+// Set puts a value into a spec: "storage.size=10Gi", also "spec.storage.size=10Gi". A path with a trailing minus sign
+// removes the value: "storage.size-". Lists and maps are YAML or JSON; "ports[0].name=web" sets a field of an item.
 func (f *Form) Set(spec map[string]any, assignment string) error {
 	if path, unset := strings.CutSuffix(assignment, "-"); unset && !strings.Contains(assignment, "=") {
 		setting, _, err := f.place(path + "=")
@@ -219,8 +219,8 @@ func (f *Form) Set(spec map[string]any, assignment string) error {
 	return put(spec, setting.Path, value)
 }
 
-// Put puts a value into a spec by the path of its field, as [Form.Fields] has it; nil takes the value away. A text is read by the
-// type that the schema wants, as what comes out of a form is one.
+// Put puts a value into a spec by the path of its field, as [Form.Fields] has it; nil removes the value. A text, such
+// as the input of a form, is parsed by the type in the schema.
 func (f *Form) Put(spec map[string]any, path string, value any) error {
 	setting, s, err := f.place(path + "=")
 	if err != nil {
@@ -382,7 +382,7 @@ func put(object map[string]any, path []string, value any) error {
 func putItem(items []any, path []string, value any) ([]any, error) {
 	at, err := strconv.Atoi(path[0])
 	if err != nil || at < 0 || at > len(items) {
-		return items, report.Errorf(report.Usage, "%s is no place in a list of %d items", path[0], len(items))
+		return items, report.Errorf(report.Usage, "%s is not an index of a list with %d items; the highest one, which appends, is %d", path[0], len(items), len(items))
 	}
 	if at == len(items) {
 		items = append(items, nil)
@@ -411,9 +411,9 @@ func remove(object map[string]any, path []string) {
 	delete(object, path[len(path)-1])
 }
 
-// Check judges a change of a custom resource as the API server will: fields that it does not know, and values that it does not
-// accept. What the object before, nil for a new one, had as well is left alone, and so are rules that compare with it
-// (CEL transition rules).
+// Check validates a change of a custom resource as the API server will: unknown fields, and invalid values. Faults that
+// the object before, nil for a new one, had as well are ignored, and so are rules that compare with it (CEL transition
+// rules).
 func (f *Form) Check(ctx context.Context, before, object map[string]any) error {
 	problems, err := f.problems(ctx, object, "")
 	if err != nil || len(problems) == 0 {
@@ -449,7 +449,7 @@ func (f *Form) Try(ctx context.Context, assignment string) error {
 	return report.Errorf(report.Invalid, "%s", strings.Join(problems, "\n"))
 }
 
-// problems returns what is wrong at a path and below it; the empty path is the whole object.
+// problems validates the value at a path and returns its errors; the empty path is the whole object.
 func (f *Form) problems(ctx context.Context, object map[string]any, path string) ([]string, error) {
 	invalid, lost, err := f.checker.Check(ctx, f.Version, object)
 	if err != nil {

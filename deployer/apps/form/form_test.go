@@ -102,7 +102,7 @@ func TestSetRefuses(t *testing.T) {
 		"ratio=x":              "is not a number",
 		"labels=[":             "neither YAML nor JSON",
 		"size":                 "is not path=value",
-		"users[3].name=x":      "no place in a list of 0 items",
+		"users[3].name=x":      "not an index of a list with 0 items",
 		"size.unit=x":          "has no field size.unit",
 	} {
 		t.Run(assignment, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// FuzzSet: no assignment may panic, and what was set must be a value that JSON has.
+// FuzzSet: no assignment panics, and the value that was set can be written as JSON.
 func FuzzSet(f *testing.F) {
 	database, err := load("testdata/databases_crd.yaml")
 	if err != nil {
@@ -197,7 +197,7 @@ func Example() {
 	//   spec.size: Required value
 }
 
-// TestSecretAndLimits: what a form hides, and the limits that are not the schema's own.
+// TestSecretAndLimits: hidden fields, and limits that are not in the schema.
 func TestSecretAndLimits(t *testing.T) {
 	const text = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: as.demo.example}, spec: {
   group: demo.example, scope: Namespaced, names: {kind: A, plural: as, singular: a, listKind: AList}, versions: [{name: v1, served: true, storage: true,

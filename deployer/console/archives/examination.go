@@ -60,7 +60,7 @@ func (p *Pages) showExamination(v *web.Visit) (*web.Answer, error) {
 	return p.examinationPage(v, e, page.URL("import", id, "events"), actions), nil
 }
 
-// known is what a user has had examined; nil for nothing.
+// known returns an archive that the user has had examined; nil for none.
 func (p *Pages) known(v *web.Visit, key string) *examined {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func (p *Pages) known(v *web.Visit, key string) *examined {
 	return e
 }
 
-// examine begins to judge an archive. What is refused is not kept.
+// examine starts to check an archive. A refused one is not kept.
 func (p *Pages) examine(v *web.Visit, key string, e *examined, open opener) (*examined, error) {
 	token, err := credentials(v.Context(), v)
 	if err != nil {
@@ -125,12 +125,12 @@ func (p *Pages) discard(user, id string) {
 	}
 }
 
-// refused tells an archive that may not be imported from one of which nobody knows.
+// refused reports whether an archive must not be imported, or merely could not be examined.
 func refused(err error) bool {
 	return err != nil && slices.Contains([]int{3, 4, 5, 6}, report.CodeOf(err).ExitStatus())
 }
 
-// examinationPage shows what is known of an archive by now.
+// examinationPage shows the present results for an archive.
 func (p *Pages) examinationPage(v *web.Visit, e *examined, events string, actions page.Form) *web.Answer {
 	v.Frame.Section = page.SectionImport
 	v.Frame.Trail = []page.Link{{Label: page.Text("import.title"), URL: "/import"}}
@@ -159,7 +159,7 @@ func (p *Pages) examinationPage(v *web.Visit, e *examined, events string, action
 	return a
 }
 
-// brings says what an archive would bring, in comparison with what is active.
+// brings compares the content of an archive with the active version.
 func (p *Pages) brings(v *web.Visit, r *host.Examination) []string {
 	var lines []string
 	if r.Known {
@@ -202,7 +202,7 @@ func newImages(r *host.Examination, known []schema.Import, active string) int {
 	return n
 }
 
-// followExamination tells a browser that an archive was judged.
+// followExamination streams to a browser that an archive was examined.
 func (p *Pages) followExamination(v *web.Visit) (live.Follower, func(), error) {
 	e := p.known(v, v.PathValue("id"))
 	if e == nil {

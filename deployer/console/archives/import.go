@@ -1,7 +1,7 @@
 // Package archives has the pages of the console about archives: uploads, their examination, imports and unimports.
 //
-// An archive is uploaded in pieces that match its signatures (package upload), examined by the [Host] that keeps archives, shown with
-// what it would bring, and imported when the user says so.
+// An archive is uploaded in pieces that match its signatures (package upload), examined by the [Host] that keeps
+// archives, shown with its content, and imported when the user confirms it.
 package archives
 
 import (
@@ -25,8 +25,8 @@ import (
 	"github.com/solutionctl/solutionctl/sign"
 )
 
-// Host is a host that keeps archives, near this console: a [hostd.Desk] in this process, or a [hostd.Client] of a process that has more
-// rights. Tokens are those of the user; "" stands for the user who runs the program.
+// Host is a host that keeps archives, near this console: a [hostd.Desk] in this process, or a [hostd.Client] of a
+// process with more privileges. Each token is that of the user; "" means the user who runs the program.
 type Host interface {
 	Examine(ctx context.Context, token string, a hostd.Archive, sink report.Sink) (*host.Examination, error)
 	Import(ctx context.Context, token string, a hostd.Archive, sink report.Sink) (*schema.ImportReport, error)
@@ -96,13 +96,13 @@ func (p *Pages) AddRoutes(mux *http.ServeMux) {
 	}
 	mux.Handle("POST /import", p.server.SignedIn(p.sendForm))
 	mux.Handle("POST /uploads", p.tus(p.beginUpload))
-	mux.Handle("HEAD /uploads/{id}", p.tus(p.tellUpload))
+	mux.Handle("HEAD /uploads/{id}", p.tus(p.sendOffset))
 	mux.Handle("PATCH /uploads/{id}", p.tus(p.takePiece))
 	mux.Handle("DELETE /uploads/{id}", p.tus(p.endUpload))
 	mux.Handle("GET /import/{id}/events", p.server.Stream(p.followExamination))
 }
 
-// credentials are those with which a person asks the host.
+// credentials returns the token with which a user sends requests to the host.
 func credentials(ctx context.Context, v *web.Visit) (string, error) {
 	if v.Way == session.ByLink {
 		return "", nil
@@ -110,7 +110,7 @@ func credentials(ctx context.Context, v *web.Visit) (string, error) {
 	return v.Bearer(ctx)
 }
 
-// barred says why the user may not ask something of the host; nil where that is not so.
+// barred explains why the user is not allowed to use a verb of the host; nil if they are.
 func barred(v *web.Visit, verb string) *page.Denial {
 	if v.Way == session.ByLink {
 		return nil
@@ -200,11 +200,11 @@ func uploaded(u *upload.Upload) opener {
 	}
 }
 
-// atPath is the file of this host that a form names. Only whoever runs the program names files.
+// atPath returns the file of this host that a form names. Only the user who runs the program can name files.
 func (p *Pages) atPath(v *web.Visit) (path string, source opener, err error) {
 	path = strings.TrimSpace(v.FormValue("path"))
 	if !p.Paths || v.Way != session.ByLink {
-		return "", nil, report.Errorf(report.Forbidden, "only whoever runs the console names files of its host")
+		return "", nil, report.Errorf(report.Forbidden, "only the user who runs the console can name files of its host")
 	}
 	if !strings.HasPrefix(path, "/") {
 		return "", nil, report.Errorf(report.Usage, "%q is not a path that begins with /", path)
@@ -249,8 +249,8 @@ func (p *Pages) importPath(v *web.Visit) (*web.Answer, error) {
 	return p.beginImport(v, e, source, func() {})
 }
 
-// beginImport starts an import. The host judges the archive again: what is imported is what it reads then. Over is called when
-// the archive is not needed any more.
+// beginImport starts an import. The host verifies the archive again as it reads it. over is called when the archive is
+// not needed any more.
 func (p *Pages) beginImport(v *web.Visit, e *examined, open opener, over func()) (*web.Answer, error) {
 	if e.err != nil {
 		return nil, e.err
@@ -276,11 +276,11 @@ func (p *Pages) beginImport(v *web.Visit, e *examined, open opener, over func())
 	})
 }
 
-// carriedOut is what an operation on the host has come to.
-func carriedOut(planned *schema.Operation, err error, told bool, notices func() []string) *schema.Operation {
+// carriedOut returns the result of an operation on the host.
+func carriedOut(planned *schema.Operation, err error, done bool, notices func() []string) *schema.Operation {
 	result := *planned
 	result.Planned = err != nil
-	if told {
+	if done {
 		result.Notices = append(result.Notices, notices()...)
 	}
 	return &result

@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// askUnimport says what an unimport takes away, and asks for the name of it.
+// askUnimport shows the effects of an unimport, and asks for the name of the version.
 func (p *Pages) askUnimport(v *web.Visit) (*web.Answer, error) {
 	o, err := p.unimportOf(v)
 	if err != nil {

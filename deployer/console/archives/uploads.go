@@ -21,8 +21,9 @@ import (
 	"github.com/solutionctl/solutionctl/sign/bundle"
 )
 
-// Uploads speak the core of tus 1.0, https://tus.io/protocols/resumable-upload: POST begins one, HEAD tells where it goes on,
-// PATCH sends a piece, DELETE ends it. What begins one has the signatures as its body: they say what has to come.
+// Uploads speak the core of tus 1.0, https://tus.io/protocols/resumable-upload: POST begins one, HEAD returns its
+// offset, PATCH sends a piece, DELETE ends it. The body of the POST has the signatures, from which the digests of all
+// pieces follow.
 
 const (
 	tusVersion = "1.0.0"
@@ -31,9 +32,9 @@ const (
 	maxBundles = 16
 	maxOrder   = 2*bundle.MaxSize + 64<<10 // signatures, in one request
 	maxPiece   = 64 << 20                  // in one request
-	maxPlain   = 256 << 20                 // an archive in a form, which does not go on when the connection is lost
+	maxPlain   = 256 << 20                 // an archive in a form, which cannot continue after the connection is lost
 
-	window     = 1 << 20 // of what is sent has to come in windowTime
+	window     = 1 << 20 // this much has to arrive in windowTime
 	windowTime = time.Minute
 )
 
@@ -123,7 +124,7 @@ func (p *Pages) tus(next func(w http.ResponseWriter, v *web.Visit) error) http.H
 	})
 }
 
-// beginUpload takes the signatures, and says where the archive may be sent.
+// beginUpload takes the signatures, and returns the address for the archive.
 func (p *Pages) beginUpload(w http.ResponseWriter, v *web.Visit) error {
 	size, err := strconv.ParseInt(v.Header.Get("Upload-Length"), 10, 64)
 	if err != nil || size < 1 {
@@ -153,7 +154,7 @@ func (p *Pages) beginUpload(w http.ResponseWriter, v *web.Visit) error {
 	return nil
 }
 
-// offer has the signatures judged and begins the upload of what they are about.
+// offer has the signatures judged and begins the upload of their archive.
 func (p *Pages) offer(v *web.Visit, name string, bundles []sign.NamedBundle) (*upload.Upload, error) {
 	if p.spool == nil {
 		return nil, report.Errorf(report.NotFound, "nothing is uploaded to this console")
@@ -188,7 +189,7 @@ func metadata(header, key string) string {
 	return ""
 }
 
-// fileName is what a browser calls a file, without directories and at a length that can be shown.
+// fileName is the name of a file from a browser, without directories and cut for display.
 func fileName(name string) string {
 	name = path.Base("/" + strings.ReplaceAll(strings.ToValidUTF8(name, ""), `\`, "/"))
 	if len(name) > 200 || name == "/" || name == "." {
@@ -219,8 +220,8 @@ func readBundles(parts *multipart.Reader) (bundles []sign.NamedBundle, next *mul
 	}
 }
 
-// tellUpload says where an upload goes on.
-func (p *Pages) tellUpload(w http.ResponseWriter, v *web.Visit) error {
+// sendOffset returns the offset at which an upload continues.
+func (p *Pages) sendOffset(w http.ResponseWriter, v *web.Visit) error {
 	u, err := p.upload(v)
 	if err != nil {
 		return err
@@ -307,7 +308,7 @@ func (p *Pages) takeForm(w http.ResponseWriter, v *web.Visit) (to string, err er
 			WithHint("turn JavaScript on, or copy the archive to the host: %s", report.Run("deploy import", "FILE.iso"))
 	}
 	at, err := u.Received(v.Context())
-	if err == nil { // what has come before is not needed again
+	if err == nil { // the part before is not needed again
 		_, err = io.CopyN(io.Discard, part, at)
 	}
 	if err == nil {
@@ -318,7 +319,7 @@ func (p *Pages) takeForm(w http.ResponseWriter, v *web.Visit) (to string, err er
 		return "", err
 	case at != u.Offer.Chunks.Size:
 		return "", report.Errorf(report.Corrupt, "%s have arrived, %s were signed", report.Bytes(at), report.Bytes(u.Offer.Chunks.Size)).
-			WithHint("send it again: it goes on where it stopped; or the file is incomplete")
+			WithHint("send it again, and the upload continues; if this is repeated, the file is incomplete")
 	}
 	return page.URL("import", u.ID), nil
 }

@@ -34,15 +34,15 @@ func (f *Feed) hearNow(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, PageTimeout)
 	defer cancel()
 	list, err := f.Ask(ctx)
-	told := &page.Heard{List: list}
+	answer := &page.Heard{List: list}
 	if err != nil && report.CodeOf(err) != report.NotFound {
-		told.Problem = page.ProblemOf(err)
+		answer.Problem = page.ProblemOf(err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.heard = AlertAnswer{Alerts: told, Failure: err, when: f.Now()}
-	if !told.IsSilent() { // else pages stay as they are
-		f.heard.sounds = Digest(told)
+	f.heard = AlertAnswer{Alerts: answer, Failure: err, when: f.Now()}
+	if !answer.IsSilent() { // else pages stay as they are
+		f.heard.sounds = Digest(answer)
 	}
 	if f.last != nil && f.last.refused == nil {
 		next := *f.last

@@ -25,14 +25,14 @@ type Event struct {
 // Follower waits for the events after the one with this id, "" for the first ones, until ctx ends. The last event is named "end".
 type Follower func(ctx context.Context, id string) ([]Event, error)
 
-// Stream sends events to one browser. Its fields say what ends it, besides the browser.
+// Stream sends events to one browser. Its fields end it, besides the browser.
 type Stream struct {
 	Context context.Context
 	Ended   <-chan struct{} // closed when the session is over
 	Expired func() bool     // reports whether the session is too old
 }
 
-// Send sends what next returns, until the browser, the session or the console ends, or after an event named "end".
+// Send sends the events of next, until the browser, the session or the console ends, or after an event named "end".
 func (s Stream) Send(w http.ResponseWriter, r *http.Request, next Follower) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -95,7 +95,7 @@ func (s Stream) isOver() bool {
 	}
 }
 
-// String writes an event. What begins a line in the data cannot begin one of the stream.
+// String formats an event. A line break in the data cannot begin another line of the stream.
 func (e Event) String() string {
 	var b strings.Builder
 	if e.ID != "" {
@@ -128,7 +128,7 @@ func (f *Feed) Follow() (next Follower, leave func()) {
 
 // Follow is the [Follower] of the steps of an operation.
 func (o *Operation) Follow(ctx context.Context, id string) ([]Event, error) {
-	seen, _ := strconv.Atoi(id) // what is no number has seen nothing
+	seen, _ := strconv.Atoi(id) // an invalid number counts as 0
 	for {
 		last, news := o.progress()
 		switch {

@@ -1,8 +1,8 @@
-// Package live is what changes while users look at the console: snapshots of the cluster ([Feed]), operations at work ([Operations]),
-// and the streams of server-sent events that tell browsers of changes ([Stream]).
+// Package live has the changing parts of the console: snapshots of the cluster ([Feed]), operations in progress
+// ([Operations]), and the streams of server-sent events about both ([Stream]).
 //
-// A feed reads with the rights of one user. While browsers watch, it reads again when objects change, and now and then; without
-// viewers it reads only for the pages that are asked for.
+// A feed reads with the permissions of one user. While browsers follow it, it reads again when objects change, and from
+// time to time; otherwise it reads only for requested pages.
 package live
 
 import (
@@ -22,13 +22,13 @@ import (
 // While browsers watch, a feed reads again when objects change, and after a time: leases run out, pods grow old. Without viewers a
 // snapshot younger than fresh is shown as it is.
 const (
-	interval = 2 * time.Second        // between two looks at least, and when nobody tells of changes
+	interval = 2 * time.Second        // least time between two reads, and the time between reads without a watch
 	longest  = 15 * time.Second       // between two looks
 	gather   = 100 * time.Millisecond // changes seldom come alone
 	fresh    = time.Second
-	sight    = PageTimeout * 5 / 6     // for a look, which ends before whoever waits for it gives up
+	sight    = PageTimeout * 5 / 6     // bound of a read, which ends before the page that waits for it gives up
 	retry    = 2 * time.Second         // for which a look tries to reach an API server that does not answer: then pages report it, and the feed reads again
-	pulse    = time.Second             // between two questions whether the API server is there, while somebody watches
+	pulse    = time.Second             // interval of checks whether the API server answers, while browsers follow
 	unheard  = 1500 * time.Millisecond // after which it is not
 	soon     = 50 * time.Millisecond   // a browser that has to wait longer gets the frame of its page first
 )
@@ -41,7 +41,7 @@ const maxFeeds = 50
 
 // Source is where a feed gets its snapshots from, with the rights of one user.
 type Source struct {
-	Context context.Context // ends what goes on while browsers watch
+	Context context.Context // bounds the work for following browsers
 	Now     func() time.Time
 	Cluster *cluster.Cluster
 	See     func(ctx context.Context) (*Snapshot, error)         // reads everything that is shown
@@ -63,10 +63,10 @@ type Feed struct {
 	viewers int
 	stop    context.CancelFunc
 	wake    chan struct{} // has something when the next look is due at once
-	apart   time.Duration // how long after a look the next one begins, unless a change is told
+	apart   time.Duration // time between two reads without a change
 
 	heard  AlertAnswer
-	asking chan struct{} // closed when the answer is there; nil while nobody is asked
+	asking chan struct{} // closed when the answer is there; nil without a request
 }
 
 // Feeds are the feeds of one user: of everything, and of the environments that a visitor looks at.
@@ -75,7 +75,7 @@ type Feeds struct {
 	all map[survey.EnvironmentOptions]*Feed
 }
 
-// Of returns the feed of everything, or of what a visitor looks at. A new one reads from this source.
+// Of returns the feed of everything, or of a visitor's environment. A new one reads from this source.
 func (l *Feeds) Of(what survey.EnvironmentOptions, from Source) *Feed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,8 +93,8 @@ func (l *Feeds) Of(what survey.EnvironmentOptions, from Source) *Feed {
 	return f
 }
 
-// isFresh tells whether the last snapshot can be shown as it is. While browsers watch, changes make for other ones, and in a large
-// cluster a look takes longer than a page may.
+// isFresh reports whether the last snapshot can be shown as it is. While browsers follow, changes lead to new ones, and
+// in a large cluster a read takes longer than a page may.
 func (f *Feed) isFresh(now time.Time) bool {
 	if f.last == nil || f.last.Stale != nil || f.last.refused != nil || f.expired {
 		return false
@@ -145,7 +145,8 @@ func (f *Feed) Read(ctx context.Context, slow func()) (*Snapshot, error) {
 	return f.last, nil
 }
 
-// startLook returns the look that is under way, or a new one, and what it reads. The caller has the lock of the feed.
+// startLook returns the read in progress, or a new one, and the objects that it reads. The caller has the lock of the
+// feed.
 func (f *Feed) startLook(ctx context.Context) (ended <-chan struct{}, reads *cluster.Reads) {
 	if f.looking == nil {
 		f.looking, f.expired = make(chan struct{}), false
@@ -203,17 +204,18 @@ func (f *Feed) lookNow(ctx context.Context, looking chan struct{}, reads *cluste
 		return
 	case report.CodeOf(err) == report.Forbidden || report.CodeOf(err) == report.NotFound:
 		next = &Snapshot{digest: "refused", at: at, refused: err}
-	default: // what was seen stays
+	default: // the last state stays
 		next = f.last.outdated(err)
 	}
 	next.AlertAnswer = AlertAnswer{}
-	if f.Now().Sub(f.heard.when) < PageTimeout { // else nobody has watched since
+	if f.Now().Sub(f.heard.when) < PageTimeout { // else no browser has followed since
 		next.AlertAnswer = f.heard
 	}
 	f.publish(next)
 }
 
-// keepAsking asks whether the API server is there: a watch does not tell that it hangs, and the next look may be far away.
+// keepAsking checks whether the API server answers: a watch does not notice that it hangs, and the next read may be far
+// away.
 func (f *Feed) keepAsking(ctx context.Context) {
 	away := false
 	for ctx.Err() == nil {
@@ -235,7 +237,7 @@ func (f *Feed) keepAsking(ctx context.Context) {
 	}
 }
 
-// miss says that nothing newer than the last snapshot can be had.
+// miss records that nothing newer than the last snapshot is available.
 func (f *Feed) miss(why error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -288,8 +290,8 @@ func (f *Feed) keepLooking(ctx context.Context) {
 	defer follower.Close()
 	for ctx.Err() == nil {
 		soonest := time.After(interval)
-		f.lookAgain(ctx)     // what goes wrong is part of the snapshot
-		debug.FreeOSMemory() // in a large cluster a look takes several times of what is kept, and the next one may be far away
+		f.lookAgain(ctx)     // errors are part of the snapshot
+		debug.FreeOSMemory() // in a large cluster a read takes several times the memory of its result, and the next one may be far away
 		var changed <-chan struct{}
 		apart := interval
 		if reads := f.followable(); reads != nil && follower.Follow(reads) {
@@ -311,7 +313,7 @@ func (f *Feed) keepLooking(ctx context.Context) {
 	}
 }
 
-// followable is what the last look has read, nil when it failed: then only another one tells whether anything has changed.
+// followable returns the reads of the last snapshot, nil when it failed: then only another read can find changes.
 func (f *Feed) followable() *cluster.Reads {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -335,7 +337,7 @@ func (f *Feed) leave() {
 	}
 }
 
-// next waits until something else is seen than what a browser has.
+// next waits for a snapshot that differs from the one of a browser.
 func (f *Feed) next(ctx context.Context, seen string) (*Snapshot, error) {
 	for {
 		f.mu.Lock()
@@ -352,7 +354,7 @@ func (f *Feed) next(ctx context.Context, seen string) (*Snapshot, error) {
 	}
 }
 
-// ExplainTimeout replaces the end of a deadline by an error that says what took too long; other errors stay.
+// ExplainTimeout replaces the error of an expired deadline by one that names the slow request; other errors stay.
 func ExplainTimeout(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && report.CodeOf(err) == report.Failure {
 		return report.Errorf(report.Timeout, "the API server takes too long to answer").WithHint("try again later: %s", report.Run("deploy doctor"))

@@ -24,12 +24,12 @@ const (
 // Work carries out an operation, and reports its steps to sink.
 type Work func(ctx context.Context, sink report.Sink) (*schema.Operation, error)
 
-// Operation is a verb at work, or one that has ended. It goes on without viewers.
+// Operation is an operation in progress, or a completed one. It continues without viewers.
 type Operation struct {
 	ID      string
 	owner   *session.Identity
 	planned *schema.Operation
-	Plan    string // the page of the plan, "" for what has none
+	Plan    string // the page of the plan, "" without one
 	started time.Time
 	stop    context.CancelCauseFunc
 
@@ -161,18 +161,18 @@ func (o *Operation) Emit(e report.Event) {
 	} else {
 		o.steps[i] = e
 	}
-	o.tell()
+	o.notify()
 }
 
 func (o *Operation) end(result *schema.Operation, err error, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.result, o.err, o.finished = result, err, &now
-	o.tell()
+	o.notify()
 }
 
-// tell wakes who waits for news. The caller holds o.mu.
-func (o *Operation) tell() {
+// notify wakes the waiting viewers. The caller holds o.mu.
+func (o *Operation) notify() {
 	close(o.news)
 	o.news = make(chan struct{})
 }
@@ -185,7 +185,7 @@ func (stopped) Error() string { return "the user stopped waiting" }
 // Is makes it the end of a context like any other.
 func (stopped) Is(target error) bool { return target == context.Canceled }
 
-// StopWaiting interrupts an operation for its user. What was applied stays.
+// StopWaiting interrupts an operation for its user. Applied changes stay.
 func (o *Operation) StopWaiting(now time.Time) {
 	o.mu.Lock()
 	if o.finished == nil && o.stopped == nil {
@@ -208,7 +208,8 @@ func (o *Operation) isRunning() bool {
 	return o.finished == nil
 }
 
-// progress is the number of events so far, and what is closed at the next one: nil when there will be none.
+// progress returns the number of events so far, and a channel that is closed at the next one: nil when there will be
+// none.
 func (o *Operation) progress() (count int, news <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -243,7 +244,7 @@ func (o *Operation) State() OperationState {
 	}
 }
 
-// Operation is what the operation did, or would do while there is no result.
+// Operation returns the result of the operation, or its plan while there is no result.
 func (m OperationState) Operation() *schema.Operation {
 	if m.result != nil {
 		return m.result

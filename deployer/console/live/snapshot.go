@@ -11,20 +11,20 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Snapshot is what a user saw of the cluster, or of an environment, at one moment.
+// Snapshot is a user's view of the cluster, or of an environment, at one moment.
 type Snapshot struct {
 	Status      *schema.Status
 	Locks       []cluster.Held
-	Loader      *schema.LoadProgress      // nil where it never ran, or the user may not see it
+	Loader      *schema.LoadProgress      // nil where it never ran, or the user is not allowed to read it
 	Unloaded    error                     // why the user does not see it
-	reads       *cluster.Reads            // what it was made of
+	reads       *cluster.Reads            // its source
 	Environment *schema.EnvironmentStatus // of a visitor, who sees nothing else
 	AlertAnswer                           // which is asked for apart
 	digest      string                    // of all that is shown
 	at          time.Time
-	// stale tells since when there is nothing newer, and why.
+	// Stale is set when there is nothing newer, with the time and the reason.
 	Stale *page.Stale
-	// refused tells why the user may not see it any more.
+	// refused is the reason why the user is not allowed to read it any more.
 	refused error
 }
 
@@ -35,7 +35,7 @@ func (s *Snapshot) outdated(why error) *Snapshot {
 	return &kept
 }
 
-// Mark identifies what a browser sees of a snapshot.
+// Mark identifies the visible state of a snapshot.
 func (s *Snapshot) Mark() string {
 	if s.Stale != nil {
 		return s.digest + s.sounds + "-stale"
@@ -47,7 +47,7 @@ func (s *Snapshot) Mark() string {
 func Digest(parts ...any) string {
 	data, err := json.Marshal(parts)
 	if err != nil {
-		return err.Error() // documents are made of what JSON has
+		return err.Error() // documents contain only values of JSON
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:12])
@@ -63,7 +63,7 @@ func (s *Snapshot) Active(solution string) string {
 	return ""
 }
 
-// Pending lists the recorded operations that have not ended; nil for a user who is not allowed to see them.
+// Pending lists the recorded operations that are not complete; nil for a user who is not allowed to read them.
 func (s *Snapshot) Pending() []schema.ResumedOperation {
 	if s.Status == nil {
 		return nil
@@ -86,13 +86,13 @@ func (s *Snapshot) Pending() []schema.ResumedOperation {
 	return list
 }
 
-// slack is for how long a lock whose time is over is still said to be held: clocks of hosts differ.
+// slack is how long an expired lock is still shown as held: clocks of hosts differ.
 const slack = 10 * time.Second
 
 // IsHeld reports whether the holder of a lock is still at work: a program that has died does not renew it.
 func IsHeld(h cluster.Held, now time.Time) bool { return now.Before(h.Promised.Add(slack)) }
 
-// working names who is at work, and on what.
+// working lists the holders of locks, and the objects of the locks.
 func (s *Snapshot) working(now time.Time) (list []string) {
 	for _, h := range s.Locks {
 		if IsHeld(h, now) {

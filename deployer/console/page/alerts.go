@@ -2,26 +2,26 @@ package page
 
 import "github.com/solutionctl/solutionctl/schema"
 
-// Heard is what the cluster's Prometheus has told, or why it has not.
+// Heard is the answer of the cluster's Prometheus, or its error.
 type Heard struct {
-	List *schema.AlertList // nil where nothing was told
-	// Problem is why, nil where nothing is known of a Prometheus.
+	List *schema.AlertList // nil without an answer
+	// Problem is why, nil where no Prometheus of this cluster is known.
 	Problem *Problem
 }
 
-// IsSilent tells that there is nothing to show: nobody was asked yet, or there is nobody to ask.
+// IsSilent reports whether there is nothing to show: no answer yet, or no Prometheus.
 func (h *Heard) IsSilent() bool { return h == nil || h.List == nil && h.Problem == nil }
 
 // Pending is how many alerts are about to fire.
 func (h *Heard) Pending() int { return len(h.List.Alerts) - h.List.Firing() }
 
-// Unseen is why nothing was told, with the rights that are missing.
+// Unseen is the reason why there is no answer, with the missing permissions.
 func (h *Heard) Unseen() schema.Unseen { return h.Problem.Unseen(h.Problem.Message) }
 
-// Alerts are those of the whole cluster: /alerts.
+// Alerts has the alerts of the whole cluster: /alerts.
 type Alerts struct {
 	Heard *Heard
-	// Hints tell what to do where nothing is known of a Prometheus.
+	// Hints are remedies where no Prometheus of this cluster is known.
 	Hints []string
 }
 

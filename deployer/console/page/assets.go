@@ -63,7 +63,7 @@ func (p *Pages) asset(name string) (string, error) {
 	return p.base + a.path, nil
 }
 
-// Static serves what pages refer to: paths that begin with /static/, without the base of the console.
+// Static serves the files that pages refer to: paths that begin with /static/, without the base of the console.
 func (p *Pages) Static() http.Handler {
 	byPath := map[string]*asset{}
 	for _, a := range p.assets {
@@ -106,9 +106,9 @@ func (p *Pages) Respond(w http.ResponseWriter, r *http.Request, status int, v Vi
 	return nil
 }
 
-// Begin sends a browser what is above the content of a page that takes long, with the title of a content like it, and that the
-// rest is to come. What it returns sends the rest, where the frame counts for what is below the title: no trail leads to such
-// a page. It is called once; when it fails nothing more was sent.
+// Begin sends a browser the top of a page whose content takes long, with the title of a content like it. finish sends
+// the rest, with the part of the frame below the title: such pages have no trail. Call it once; if it fails, nothing
+// more was sent.
 func (p *Pages) Begin(w http.ResponseWriter, r *http.Request, v View) (finish func(View) error, err error) {
 	var out bytes.Buffer
 	if err := p.render(&out, "begun", v); err != nil {
@@ -138,7 +138,7 @@ func (p *Pages) Begin(w http.ResponseWriter, r *http.Request, v View) (finish fu
 	}, nil
 }
 
-// takesGzip reports whether the answer will be compressed, and says so in its header.
+// takesGzip reports whether the answer will be compressed, and sets its header.
 func takesGzip(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Add("Vary", "Accept-Encoding")
 	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {

@@ -169,7 +169,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestScriptHasNoWayFromTextToCode keeps what the policy would refuse out of the source.
+// TestScriptHasNoWayFromTextToCode: the source has none of the constructs that the policy would refuse.
 func TestScriptHasNoWayFromTextToCode(t *testing.T) {
 	if found := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|DOMParser|document\.write|\beval\b|Function\(|createPolicy|setHTML|localStorage|document\.cookie|https?:`).FindString(source(t, "static/console.js")); found != "" {
 		t.Errorf("the script has %s", found)
@@ -258,7 +258,7 @@ func luminance(t *testing.T, colour string) float64 {
 	return 0.2126*linear(16) + 0.7152*linear(8) + 0.0722*linear(0)
 }
 
-// TestCatalogue compares the words with what asks for them, in both directions.
+// TestCatalogue compares the texts with their uses, in both directions.
 func TestCatalogue(t *testing.T) {
 	words := map[string]bool{}
 	for line := range strings.Lines(source(t, "english.txt")) {
@@ -283,7 +283,7 @@ func TestCatalogue(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
-	// What the console offers depends on what it can do; the rest is asked for here.
+	// Texts of actions are used by the console; all others are used here.
 	offered := regexp.MustCompile(`^(action|plan\.apply|plan\.show|field|data|accept|denial|operation|newenvironment|login|frame\.logout|overview\.lock|step|way)\b`)
 	asked := regexp.MustCompile(`\b(text|Text|count|Count|word)[ (]"([a-zA-Z0-9.-]+)"`)
 	for _, file := range files {

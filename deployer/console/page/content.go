@@ -10,42 +10,42 @@ import (
 
 // Login is the page before everything else: /login.
 type Login struct {
-	// Ended says why the last session is over; "" where there was none.
+	// Ended is the reason why the last session ended; "" where there was none.
 	Ended string
 	// Organisation is the link to the identity provider; nil where none is configured.
 	Organisation *Action
 	// Token is where a pasted token goes, as field "token"; nil where that is not allowed.
 	Token *Action
-	// Local says how to get a link on the host; "" where there is none.
+	// Local explains how to get a link on the host; "" where there is none.
 	Local string
 }
 
 // Overview is the state of everything: /.
 type Overview struct {
 	Status *schema.Status
-	Query  string // what the environments are searched for, as parameter "q"; the page does that
-	// Waiting are sentences about what waits for whom: a lock that is held, an operation that was interrupted.
+	Query  string // the search of the environments, from parameter "q"; the page filters
+	// Waiting are sentences about obstacles: a held lock, an interrupted operation.
 	Waiting []Notice
 	// Pending are operations that were begun and have not ended.
 	Pending []schema.ResumedOperation
 	Heard   *Heard // alerts
-	// Actions are what is worth doing first: import, create an environment, resume.
+	// Actions are the most useful actions: import, create an environment, resume.
 	Actions []Action
 	// Loader is nil where it never ran, or cannot be seen.
 	Loader *Loader
 }
 
-// Loader is how far the loader is, and what it has loaded: /loader.
+// Loader has the progress of the loader and the loaded Solutions: /loader.
 type Loader struct {
 	// Progress is nil where it never ran.
 	Progress *schema.LoadProgress
 }
 
-// Yours is the overview of somebody who may not see which environments there are: /.
+// Yours is the overview of a user who is not allowed to list environments: /.
 type Yours struct {
-	// Unseen is what they may not see.
+	// Unseen lists the parts that they are not allowed to read.
 	Unseen schema.Unseen
-	// Name is what was looked for, as parameter "open" of /environments, and Problem what is wrong with it.
+	// Name is the name to open, from parameter "open" of /environments, and Problem what is wrong with it.
 	Name, Problem string
 	// Opened are the environments that were found already.
 	Opened []string
@@ -61,7 +61,7 @@ func (y *Yours) Open() Form {
 
 // Solutions are the versions that are imported or stored: /solutions.
 type Solutions struct {
-	Query  string // what was searched for, as parameter "q"
+	Query  string // the search, from parameter "q"
 	Result *schema.SearchResult
 	Import *Action
 }
@@ -69,16 +69,16 @@ type Solutions struct {
 // Solution is one Solution: /solutions/NAME.
 type Solution struct {
 	Status schema.SolutionStatus
-	// Compatibility is nil where nobody could judge.
+	// Compatibility is nil where it could not be computed.
 	Compatibility *schema.Compatibility
-	// Versions say more about each version: where it is deployed, its images; nil where nobody knows.
+	// Versions has details of each version: its deployments and its images; nil where they are unknown.
 	Versions []schema.FoundVersion
 	// Needs are the Solutions that each version depends on, by version.
 	Needs map[string][]schema.Dependency
 	// Actions of each version, by version: activate, unimport.
 	VersionActions map[string][]Action
 	Heard          *Heard // alerts
-	// Actions are those of the Solution: deactivate, drift.
+	// Actions are the actions on the Solution: deactivate, drift.
 	Actions []Action
 }
 
@@ -88,14 +88,14 @@ type Import struct {
 	Upload *Form
 	// Path takes an archive that lies on the host; nil where the host is elsewhere.
 	Path *Form
-	// Elsewhere says on which host to run which command, where the console cannot import.
+	// Elsewhere names the host and the command for an import, where the console cannot import.
 	Elsewhere *Elsewhere
 	Uploads   []Upload
 }
 
 // Elsewhere is something that has to be done on another machine.
 type Elsewhere struct {
-	Host string // "" where nobody knows
+	Host string // "" where it is unknown
 	// Reason is one sentence.
 	Reason  string
 	Command string
@@ -119,17 +119,17 @@ type Examination struct {
 	Solution string
 	Version  string
 	Size     int64
-	// Busy says that it is being judged; the rest is not known yet.
+	// Busy is true during the examination; the rest is not known yet.
 	Busy bool
-	// Verdict says who signed it, and whether that is enough.
+	// Verdict has the signers, and whether they suffice.
 	Verdict *sign.Verdict
 	// Signers are the names of those who signed, for people.
 	Signers []string
 	// Lint are the findings; nil where it was not judged.
 	Lint *schema.LintTarget
-	// Brings are sentences about what it would bring: images, definitions, components, in comparison with the active version.
+	// Brings are sentences about its content, compared with the active version: images, definitions, components.
 	Brings []string
-	// Plan is what activating it would change; nil where nobody could tell.
+	// Plan is the plan of activating it; nil where it could not be computed.
 	Plan    *schema.Operation
 	Problem *Problem // why it is refused
 	Form    Form
@@ -137,7 +137,7 @@ type Examination struct {
 
 // Environments are all environments: /environments.
 type Environments struct {
-	Query string // what is searched for, as parameter "q"; the page does that
+	Query string // the search, from parameter "q"; the page filters
 	// Environments have their deployments where the user may see them.
 	Environments []schema.EnvironmentStatus
 	Create       *Action
@@ -157,19 +157,20 @@ type Environment struct {
 	Deployments map[Deployment][]Action
 	// Namespaces are the actions on a namespace, where there are several: delete.
 	Namespaces map[string][]Action
-	// Objects that are not ready or drifted, in detail, are part of Status. Held are those that finalizers keep, one line each.
+	// Held are the objects that finalizers hold, one line each. Objects that are not ready or drifted are part of
+	// Status.
 	Held  []string
 	Heard *Heard // alerts
 	// Visitor may see no page but those of this environment.
 	Visitor bool
-	// Actions are those of the environment: add, applications, add a namespace, drift, delete.
+	// Actions are the actions on the environment: add, applications, add a namespace, drift, delete.
 	Actions []Action
 }
 
 // Deployment names a Solution in a namespace.
 type Deployment struct{ Namespace, Solution string }
 
-// Components are what a Solution is made of where it is deployed: /environments/NAME/components/SOLUTION.
+// Components are the components of a deployed Solution: /environments/NAME/components/SOLUTION.
 type Components struct {
 	Environment, Namespace string
 	Graph                  *schema.ComponentGraph
@@ -178,28 +179,30 @@ type Components struct {
 	Actions    []Action // on it: upgrade, downgrade, repair, remove
 }
 
-// YourComponents is what somebody sees of the components of a Solution who may not see the records: …/components/SOLUTION.
+// YourComponents are the components for a user who is not allowed to read the records: …/components/SOLUTION.
 type YourComponents struct {
 	Environment, Namespace string
 	Deployment             schema.DeploymentStatus
 	Unseen                 []schema.Unseen // with the rights that are missing
 }
 
-// Plan is what a verb would change, before it is applied: …/plan/VERB.
+// Plan is the plan of a verb, before it is applied: …/plan/VERB.
 type Plan struct {
 	Operation *schema.Operation
-	// Unplanned says that there is no plan: something has to be chosen first, or it is refused.
+	// Unplanned is true without a plan: the user has to choose first, or it is refused.
 	Unplanned bool
-	// Changed says that this is no longer the plan that was seen before, and Differs how: nil where that is not known.
+	// Changed is true when this is not the plan that the user has seen, and Differs shows how: nil where that is not
+	// known.
 	Changed bool
 	Differs *Difference
-	// Choose are what the plan depends on, such as the version: sending it shows another plan. Nil where there is no choice.
+	// Choose has the parameters of the plan, such as the version: sending it shows another plan. Nil where there is no
+	// choice.
 	Choose *Form
-	// Dangers are sentences about what cannot be taken back.
+	// Dangers are sentences about irreversible effects.
 	Dangers []Notice
-	// Rights are those that the Solution's programs get in addition, one line each.
+	// Rights are additional permissions for the Solution's programs, one line each.
 	Rights []string
-	// Apply has what has to be accepted and the button; nil where nothing can be applied.
+	// Apply has the options to accept and the button; nil where nothing can be applied.
 	Apply *Form
 	// Downloads are data to be kept before it is lost.
 	Downloads []Action
@@ -214,7 +217,7 @@ type Difference struct{ New, Other, Gone []string }
 // Apps are the instances in an environment: /environments/NAME/apps.
 type Apps struct {
 	Environment string
-	Query       string // what is searched for, as parameter "q"; the page does that
+	Query       string // the search, from parameter "q"; the page filters
 	List        *schema.AppList
 	// Create are the kinds of which one can be created, one action each.
 	Create []Action
@@ -225,18 +228,18 @@ type App struct {
 	App *schema.App
 	// YAML is the whole object.
 	YAML string
-	// EventsUnseen says why the events of the instance are not shown.
+	// EventsUnseen is the reason why the events of the instance are not shown.
 	EventsUnseen *schema.Unseen
 	// Logs can be asked for, one link for each container.
 	Logs []Link
-	// Log is what was asked for; nil where nothing was.
+	// Log is the requested log; nil without a request.
 	Log *Log
 	// Scale changes the number of replicas; nil where there is none.
 	Scale   *Form
 	Actions []Action // configure, delete
 }
 
-// Log is the end of what a container has written.
+// Log is the end of the log of a container.
 type Log struct {
 	Pod, Container string
 	Text           string
@@ -255,36 +258,37 @@ type AppEdit struct {
 	// Namespace has the namespaces to choose from where there are several.
 	Namespace *Select
 	Values    []FieldValue // one for each field of Form, in the same order
-	// YAML is what would be sent; "" where nobody asked for it. The form asks by button "show".
+	// YAML is the object that would be sent; "" unless requested by button "show" of the form.
 	YAML   string
 	Action Action
 	Cancel Link
 }
 
-// FieldValue is what stands in a field of a form. The name of the control is the path of the field with "spec." before it.
+// FieldValue is the input in a field of a form. The name of the control is the path of the field with "spec." before
+// it.
 type FieldValue struct {
 	Value string
-	// Problem is what the API server says of it.
+	// Problem is the API server's error about it.
 	Problem string
 }
 
-// Operations are what is at work, and what was interrupted: /operations.
+// Operations are the operations in progress, and the interrupted ones: /operations.
 type Operations struct {
 	Running []Running
-	// Pending are operations on record that have not ended, of whomever.
+	// Pending are the recorded operations of all users that are not complete.
 	Pending []schema.ResumedOperation
-	// Locks say who is at work, one line each.
+	// Locks are the held locks, one line each.
 	Locks []Lock
-	// Recent are those of this console that have ended.
+	// Recent are the completed operations of this console.
 	Recent []Running
 	Resume *Action
 }
 
-// Lock is what keeps two operations from changing the same at once.
+// Lock is a lock that keeps two operations from changing the same object at once.
 type Lock struct {
 	What, Holder string
 	Since        time.Time
-	// Abandoned says that its holder has ended without giving it back: the next operation takes it.
+	// Abandoned is true when its holder has ended without releasing it: the next operation acquires it.
 	Abandoned bool
 }
 
@@ -305,21 +309,21 @@ type Progress struct {
 	// Steps are the last event of each line of progress, in the order in which they began.
 	Steps   []report.Event
 	Problem *Problem
-	// Interrupted says that the console was ended during it, and Stopped when the user has stopped it.
+	// Interrupted is true when the console ended during it, and Stopped is set when the user has stopped it.
 	Interrupted bool
 	Stopped     *time.Time
 	Actions     []Action // resume, stop waiting
 }
 
-// History is what was done: /history.
+// History has the recorded operations: /history.
 type History struct {
-	Environment, Solution string // what is shown, "" for everything; parameters of the same names
+	Environment, Solution string // the shown part, "" for everything; parameters of the same names
 	History               *schema.History
 	// RollBack are the actions of revisions that one can go back to, by place in History.Operations.
 	RollBack map[int]Action
 }
 
-// Doctor is what stands against working: /doctor.
+// Doctor has the problems of the host and the cluster: /doctor.
 type Doctor struct {
 	Diagnosis *schema.Diagnosis
 	// Remedies of checks, by "AREA/NAME", where one is something that the console can do.
@@ -330,24 +334,24 @@ type Doctor struct {
 // Support makes a support bundle: /support.
 type Support struct {
 	Form     Form
-	Includes []string // what it has, one line each
+	Includes []string // its content, one line each
 	Report   *schema.SupportReport
 	Download *Action
 }
 
-// Settings are what the console works with: /settings.
+// Settings are the settings of the console: /settings.
 type Settings struct {
 	Registry *schema.EndpointList
 	Keys     []TrustedKey
-	// PolicyFile says where the policy lies; "" where there is none.
+	// PolicyFile is the path of the policy; "" where there is none.
 	PolicyFile string
-	// TrustElsewhere says why no keys are shown; "" where they are.
+	// TrustElsewhere is the reason why no keys are shown; "" where they are.
 	TrustElsewhere string
-	// ReadOnly says where these can be changed; "" where here.
+	// ReadOnly names the place where these can be changed; "" where it is here.
 	ReadOnly       string
-	AddEndpoint    *Form             // nil where nobody can
-	RemoveEndpoint map[string]Action // by URL; nil where nobody can
-	AddKey         *Form             // nil where nobody can
+	AddEndpoint    *Form             // nil where it is not possible
+	RemoveEndpoint map[string]Action // by URL; nil where it is not possible
+	AddKey         *Form             // nil where it is not possible
 	Sessions       []Session
 	About          []Fact
 	Actions        []Action // log out everywhere
@@ -360,7 +364,7 @@ type TrustedKey struct {
 	Remove              *Action
 }
 
-// Session is where somebody is logged in.
+// Session is a session in one browser.
 type Session struct {
 	User, Way     string // organisation, token, host
 	Started, Seen time.Time
@@ -371,14 +375,14 @@ type Session struct {
 // Fact is a name and a value.
 type Fact struct{ Name, Value string }
 
-// Failure is the page that says why another one cannot be shown. Frame.Problem is not used with it.
+// Failure is the page with the error of another one. Frame.Problem is not used with it.
 type Failure struct {
 	Problem Problem
 	// Begun is for the rest of a page whose title was sent: the problem has a heading of its own. Otherwise it is the title.
 	Begun bool
 }
 
-// Confirmation asks before something that is not a plan, such as unimport: it says what happens.
+// Confirmation is the question before a change without a plan, such as unimport: it describes the effect.
 type Confirmation struct {
 	Heading  string
 	Warnings []Notice

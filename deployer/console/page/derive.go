@@ -94,16 +94,16 @@ func (r Running) State() string {
 	}
 }
 
-// Title says what the operation is.
+// Title names the operation.
 func (r Running) Title() string { return r.Operation.Heading() }
 
-// branch is an object of an instance with what it owns.
+// branch is an object of an instance with the objects that it owns.
 type branch struct {
 	schema.AppObject
 	Children []*branch
 }
 
-// Tree is what belongs to the instance, each object below its owner.
+// Tree returns the objects of the instance, each below its owner.
 func (a *App) Tree() []*branch {
 	root := &branch{}
 	path := []*branch{root} // the last branch of each depth
@@ -156,7 +156,7 @@ type area struct {
 	Checks   []schema.Check
 }
 
-// Areas are the checks by area, what is wrong first.
+// Areas are the checks by area, problems first.
 func (d *Doctor) Areas() []area {
 	grave := []schema.CheckResult{schema.CheckProblem, schema.CheckWarning, schema.CheckOK, schema.CheckSkipped}
 	var areas []area

@@ -8,7 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// part is a part of an operation as it is shown: what changes first, the rest folded away.
+// part is the shown form of a part of an operation: changes first, the rest folded away.
 type part struct {
 	ID string
 	schema.OperationPart
@@ -16,13 +16,13 @@ type part struct {
 	Shown, Same []schema.Change
 }
 
-// IsGrave tells that something of it is gone afterwards.
+// IsGrave reports whether objects are deleted by it.
 func (p part) IsGrave() bool { return p.Count(schema.ActionDelete, schema.ActionReplace) > 0 }
 
 // maxParts is the number of parts up to which each is shown with all its changes.
 const maxParts = 8
 
-// digested is an operation of many parts: what it comes to, and each part to be opened.
+// digested is an operation of many parts: a summary, and each part to open.
 type digested struct {
 	Tally   []schema.Tally
 	Changed []part
@@ -47,7 +47,7 @@ func digestOf(o *schema.Operation) *digested {
 	return d
 }
 
-// graveness is the order in which changes are shown: what is lost first.
+// graveness is the order of changes: losses first.
 var graveness = []schema.Action{
 	schema.ActionDelete, schema.ActionReplace, schema.ActionUpdate, schema.ActionAdopt, schema.ActionCreate,
 	schema.ActionKeep, schema.ActionSkip, schema.ActionNone,
@@ -97,7 +97,7 @@ func segments(path string) []string {
 func parents(path string) []string { s := segments(path); return s[:len(s)-1] }
 func leaf(path string) string      { s := segments(path); return s[len(s)-1] }
 
-// values are those of a changed field, short enough to be read.
+// values are the old and the new value of a changed field, shortened for display.
 type values struct{ From, To string }
 
 func excerpt(f schema.FieldChange) values {
@@ -105,7 +105,8 @@ func excerpt(f schema.FieldChange) values {
 	return values{plain(from), plain(to)}
 }
 
-// plain is a JSON string without its quotes, where they tell nothing: 5 and "5" are different values, shop and "shop" are not.
+// plain is a JSON string without its quotes where they carry no meaning: 5 and "5" are different values, shop and
+// "shop" are not.
 func plain(value string) string {
 	text, err := strconv.Unquote(value)
 	if err != nil || text == "" || strings.TrimSpace(text) != text || strings.ContainsAny(text, "\"\\\n\t") {

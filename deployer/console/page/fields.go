@@ -16,7 +16,7 @@ type control struct {
 	Choices []Choice
 }
 
-// Controls are those of all fields: what has to be filled in first.
+// Controls are the controls of all fields, required ones first.
 func (c *AppEdit) Controls() []control {
 	var all []control
 	for i, f := range c.Form.Fields {

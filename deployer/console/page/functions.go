@@ -12,7 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// functions are what templates can call.
+// functions are the functions of templates.
 func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":         p.asset,
@@ -53,7 +53,7 @@ func (p *Pages) functions() template.FuncMap {
 // fewLines can be read at once; more are folded.
 const fewLines = 5
 
-// roleText says what those roles permit that every cluster has; "" of others.
+// roleText describes the permissions of the roles that every cluster has; "" for others.
 func roleText(m schema.Member) string {
 	if _, known := catalogue()["role."+m.Role]; !known {
 		return ""
@@ -66,7 +66,7 @@ func (p *Pages) query(path string, pairs ...string) (string, error) {
 	return p.href(Query(path, pairs...))
 }
 
-// tones of the words of documents. A word that is not among them is told without a tone.
+// tones of the words of documents. Other words have no tone.
 var tones = map[string]Tone{
 	"ready": ToneGood, "done": ToneGood, "ok": ToneGood, "yes": ToneGood, "accepted": ToneGood, "passed": ToneGood, "good": ToneGood,
 	"progressing": ToneInfo, "running": ToneInfo, "started": ToneInfo, "deleting": ToneInfo, "deferred": ToneInfo, "info": ToneInfo,
@@ -95,7 +95,7 @@ var symbols = map[string]string{
 
 var toneSymbols = map[Tone]string{ToneGood: "ready", ToneInfo: "info", ToneWarn: "warn", ToneBad: "failed"}
 
-// symbolOf returns the name of an icon, so that nothing is said by colour alone.
+// symbolOf returns the name of an icon, so that no meaning depends on colour alone.
 func symbolOf(word any) string {
 	if symbol, ok := symbols[fmt.Sprint(word)]; ok {
 		return symbol
@@ -106,7 +106,7 @@ func symbolOf(word any) string {
 	return "skip"
 }
 
-// ident returns an id for an element, of words that tell it from others of the page.
+// ident returns an id for an element that is unique on the page.
 func ident(words ...string) string {
 	fields := strings.FieldsFunc(strings.ToLower(strings.Join(words, " ")), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -138,7 +138,7 @@ func checkboxField(form string, c Checkbox) checkboxControl {
 	return checkboxControl{ident(form, c.Name, c.Value), c}
 }
 
-// described returns the ids of what describes a control.
+// described returns the ids of the elements that describe a control.
 func described(id, help, problem string) string {
 	var ids []string
 	if problem != "" {

@@ -108,10 +108,10 @@ func (o *Overview) Active() int {
 	return n
 }
 
-// Matrix shows all environments, as far as they match the query.
+// Matrix shows the environments that match the query.
 func (o *Overview) Matrix() matrix { return newMatrix(o.Status.Environments, o.Query) }
 
-// Matrix shows all environments, as far as they match the query.
+// Matrix shows the environments that match the query.
 func (e *Environments) Matrix() matrix { return newMatrix(e.Environments, e.Query) }
 
 // maxColumns is the number of Solutions up to which each has a column of its own.
@@ -192,7 +192,7 @@ func (r row) matches(query string) bool {
 			continue
 		}
 		texts = append(texts, d.Solution+" "+d.Version)
-		if d.Health != schema.HealthReady || r.Worst == schema.HealthReady { // as the page says it, which is searched in the browser
+		if d.Health != schema.HealthReady || r.Worst == schema.HealthReady { // as shown on the page, for the browser's search
 			texts = append(texts, string(d.Health), Text("health."+string(d.Health)))
 		}
 	}
@@ -212,7 +212,7 @@ func (e *Environment) Worst() schema.DeploymentHealth {
 	return worst
 }
 
-// Reasons are those of a deployment that its drift does not tell already, field by field.
+// Reasons are the reasons for the health of a deployment, except changed fields, which its drift lists.
 func (e *Environment) Reasons(d schema.DeploymentStatus) []string {
 	return slices.DeleteFunc(slices.Clone(d.Reasons), func(reason string) bool {
 		return slices.ContainsFunc(d.Drift, func(c schema.Change) bool {

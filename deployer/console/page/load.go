@@ -14,7 +14,7 @@ type loaded struct {
 	*schema.LoadPart
 	Word string   // its state
 	Why  []string // it is not ready
-	Took string   // until it was; "" while nobody knows
+	Took string   // time until it was ready; "" while unknown
 }
 
 // Rows are the parts, first those that people want to hear of, and of these in the order in which they come up.
@@ -53,7 +53,7 @@ func (l *Loader) Failure() *Problem {
 	return p
 }
 
-// Insisted tells that the same was changed again and again.
+// Insisted names the fields that were changed again and again.
 func (l *Loader) Insisted() string {
 	if r := l.Progress.Repair; r.GivenUp() {
 		return Text("loader.insisted", r.Times, schema.MaxLoaderRepairs)
@@ -61,7 +61,7 @@ func (l *Loader) Insisted() string {
 	return ""
 }
 
-// Notice is what the overview says of the loader; nil where everything is as it is to be.
+// Notice is the notice of the overview about the loader; nil where everything is in order.
 func (l *Loader) Notice() *Notice {
 	p := l.Progress
 	ready, all := p.Ready, len(p.Parts)
@@ -87,7 +87,7 @@ func (l *Loader) Left() []schema.LoadedContent {
 	})
 }
 
-// Commands are what is done on a host.
+// Commands are the commands for the host.
 func (l *Loader) Commands() []Fact {
 	var facts []Fact
 	for _, verb := range []string{"start", "status", "repair", "logs"} {

@@ -1,12 +1,14 @@
-// Package page is how the console looks and reads: views, templates, one style sheet, one script and the words on it.
+// Package page is the look and the text of the console: views, templates, one style sheet, one script and the words on
+// it.
 //
-// A [View] is a page as data: the frame that surrounds every page, and its content, one type for each kind of page, made of
-// documents of package schema. [Pages.Render] writes it as HTML that works without the script; [Pages.Static] serves what a
-// page refers to. The package talks to nobody and decides nothing: what may be done comes as an [Action], what may not as an
-// Action with a [Denial].
+// A [View] is a page as data: the frame that surrounds every page, and its content, one type for each kind of page,
+// made of documents of package schema. [Pages.Render] writes it as HTML that works without the script; [Pages.Static]
+// serves the files that a page refers to. The package makes no requests and decides nothing: a possible action is an
+// [Action], and one that the user is not allowed to take is an Action with a [Denial].
 //
-// Everything that is shown may come from a hostile archive or cluster. It is escaped by html/template, made visible where it
-// is a control or formatting character, and never becomes a link: URLs are paths of the console, made by [URL].
+// Everything that is shown may come from a hostile archive or cluster. It is escaped by html/template, made visible
+// where it contains control or formatting characters, and never becomes a link: URLs are paths of the console, made by
+// [URL].
 package page
 
 import (
@@ -28,8 +30,8 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// ContentSecurityPolicy is what the pages live with: nothing inline, nothing from elsewhere, and no way from a string to
-// HTML or code, which the script does not need.
+// ContentSecurityPolicy is the policy of all pages: nothing inline, nothing from elsewhere, and no conversion of
+// strings to HTML or code, which the script does not need.
 const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -81,8 +83,8 @@ func (p *Pages) render(w io.Writer, part string, v View) error {
 	if err := set.ExecuteTemplate(&b, part, v); err != nil {
 		return fmt.Errorf("render %s %s: %w", part, v.Content.name(), err)
 	}
-	// Whatever is invisible among the data becomes visible here, in one place: the templates themselves have none of it, and
-	// what takes its place means nothing to HTML.
+	// All invisible characters of the data become visible here, in one place: the templates have none, and the
+	// replacements have no meaning in HTML.
 	_, err := io.WriteString(w, report.Clean(b.String()))
 	return err
 }
@@ -99,7 +101,7 @@ func URL(segments ...string) string {
 	return b.String()
 }
 
-// href completes a path of the console. Anything else is a mistake of whoever made the view: data must never be a link.
+// href completes a path of the console. Anything else is a mistake in the view: data must never become a link.
 func (p *Pages) href(to string) (string, error) {
 	u, err := url.Parse(to)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.Contains(to, `\`) {

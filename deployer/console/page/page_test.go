@@ -72,7 +72,7 @@ func elements(t *testing.T, text string) (found []element, visible string) {
 	return found, words.String()
 }
 
-// isMixed tells whether an element has words and elements beside each other.
+// isMixed reports whether an element has text and elements beside each other.
 func isMixed(n *html.Node) bool {
 	words, others := false, false
 	for child := range n.ChildNodes() {
@@ -82,7 +82,8 @@ func isMixed(n *html.Node) bool {
 	return words && others
 }
 
-// assetNames are those of this build; golden pages have them without the digest, so that a change of style is not one of pages.
+// assetNames are the assets of this build; golden pages have them without the digest, so that a new style changes no
+// page.
 var assetNames = []string{"console", "icon"}
 
 func withoutDigests(text string) string {
@@ -131,7 +132,7 @@ func firstDifference(got, want string) string {
 	return "one is longer than the other"
 }
 
-// TestStructure judges what a browser and a screen reader need, on each page.
+// TestStructure checks the needs of browsers and screen readers, on each page.
 func TestStructure(t *testing.T) {
 	p := newPages(t, "/console")
 	for name, v := range pagetest.Samples(pagetest.Honest) {
@@ -340,7 +341,7 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// TestAnnouncement: a screen reader is told what has ended, and not each step on the way.
+// TestAnnouncement: a screen reader announces completed steps, and not each step in progress.
 func TestAnnouncement(t *testing.T) {
 	steps := []report.Event{
 		{Step: "lock", Name: "production", State: report.Done}, {Step: "apply", Name: "a\u202eb", State: report.Running, Done: 9, Total: 4, Unit: "objects"},

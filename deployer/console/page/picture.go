@@ -11,18 +11,18 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Sizes in a picture, in pixels. What is wider than a page scrolls.
+// Sizes in a picture, in pixels. A picture wider than a page scrolls.
 const (
 	boxWidth, boxHeight = 208, 52
 	gapX, gapY          = 56, 16
 	pictureMargin       = 4
-	// maxDrawn is the number of components up to which a picture tells more than a table.
+	// maxDrawn is the largest number of components for a picture; a table is better for more.
 	maxDrawn = 60
 	// maxLabel is the number of characters that fit into a box.
 	maxLabel = 19
 )
 
-// picture is a graph drawn in columns, one for each level: arrows lead to the right, to what waits.
+// picture is a graph drawn in columns, one for each level: arrows lead to the right, to the component that waits.
 type picture struct {
 	Width, Height       int
 	BoxWidth, BoxHeight int
@@ -30,11 +30,11 @@ type picture struct {
 	Arrows              []arrow
 }
 
-// box is a component in a picture. X and Y are those of its corner.
+// box is a component in a picture. X and Y are the position of its corner.
 type box struct {
 	component
 	X, Y  int
-	Label string // its name, as far as it fits
+	Label string // its name, shortened to the width
 }
 
 // arrow leads from a component to one that waits for it.
@@ -46,7 +46,7 @@ type arrow struct {
 // component is one as it is shown: in words in the table, in fewer in the picture.
 type component struct {
 	schema.ComponentNode
-	Health schema.DeploymentHealth // "" of what is not selected, and of what no record tells by itself
+	Health schema.DeploymentHealth // "" for unselected parts, and for those without a record of their own
 	State  string                  // the same in words
 	What   string                  // it is
 	Why    string                  // it is selected, or is not
@@ -78,7 +78,7 @@ func componentOf(n schema.ComponentNode) component {
 	return c
 }
 
-// AboutComponent tells what a component is, and why it is selected, or why not.
+// AboutComponent describes a component, and why it is selected or not.
 func AboutComponent(n schema.ComponentNode) string {
 	return whatComponent(n) + ". " + whyComponent(n) + "."
 }
@@ -107,7 +107,7 @@ func (c *Components) Picture() *picture {
 	p := &picture{BoxWidth: boxWidth, BoxHeight: boxHeight}
 	at := map[string]box{}
 	for level, column := range columns(nodes) {
-		// A component stands beside what it waits for, as far as others do not: that crosses fewer arrows.
+		// A component is placed beside those that it waits for, if possible: that crosses fewer arrows.
 		slices.SortStableFunc(column, func(a, b component) int { return cmp.Compare(middle(a, at), middle(b, at)) })
 		for i, n := range column {
 			b := box{component: n, X: pictureMargin + level*(boxWidth+gapX), Y: pictureMargin + i*(boxHeight+gapY), Label: shortened(n.Name)}

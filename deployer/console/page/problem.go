@@ -12,8 +12,8 @@ import (
 type Problem struct {
 	Code    report.Code
 	Message string
-	Hints   []string // tell the remedy, in words
-	// Remedies are those that the console has a page for.
+	Hints   []string // remedies in words
+	// Remedies are the remedies with a page in the console.
 	Remedies []Action
 	// Rule is the missing rule of a role, in YAML.
 	Rule string
@@ -21,7 +21,7 @@ type Problem struct {
 	Command string
 }
 
-// ProblemOf returns what is to be said of an error, nil of none.
+// ProblemOf returns the description of an error, nil for none.
 func ProblemOf(err error) *Problem {
 	if err == nil {
 		return nil
@@ -53,8 +53,8 @@ func (p *Problem) Unseen(what string) schema.Unseen {
 	return u
 }
 
-// remedyAction leads to the page for a remedy, nil where there is none: what is to be filled in, or takes an option that no page
-// has, is for the command line. What a page asks to be accepted is accepted there.
+// remedyAction leads to the page for a remedy, nil where there is none: placeholders, and options without a page, are
+// for the command line. Options that a page offers are accepted there.
 func remedyAction(r report.Remedy) *Action {
 	if slices.ContainsFunc(r.Arguments, func(a string) bool { return strings.Trim(a, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" }) {
 		return nil

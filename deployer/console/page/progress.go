@@ -15,7 +15,7 @@ type step struct {
 	Tone        Tone
 	What, Note  string
 	Component   string // of which it is a step, "" for the Solution's own ones
-	Done, Total int64  // Total is 0 while nobody knows
+	Done, Total int64  // Total is 0 while unknown
 }
 
 func stepOf(e report.Event) step {
@@ -39,7 +39,7 @@ func amount(done, total int64, unit string) string {
 	return Text("step.of", done, total) + " " + unit
 }
 
-// Lines are the steps as they are shown. A step on an object tells the component to which the plan says that it belongs.
+// Lines are the shown steps. A step on an object has the component that the plan assigns it to.
 func (p *Progress) Lines() []step {
 	owners := map[string]string{}
 	if p.Operation != nil {
@@ -53,7 +53,7 @@ func (p *Progress) Lines() []step {
 	for i, e := range p.Steps {
 		lines[i] = stepOf(e)
 		unfinished := e.State == report.Started || e.State == report.Running || p.Stopped != nil && e.State == report.Failed
-		if p.Finished != nil && unfinished { // it will never tell more
+		if p.Finished != nil && unfinished { // no more steps follow
 			lines[i].State, lines[i].Symbol, lines[i].Tone, lines[i].Total = Text("state.unfinished"), "pending", ToneWarn, 0
 		}
 		lines[i].Component = owners[e.Name]
@@ -61,7 +61,7 @@ func (p *Progress) Lines() []step {
 	return lines
 }
 
-// Announcement is what a screen reader is told: the last step that has ended.
+// Announcement is the text for a screen reader: the last completed step.
 func (p *Progress) Announcement() string {
 	for _, e := range slices.Backward(p.Steps) {
 		if s := stepOf(e); e.State != report.Started && e.State != report.Running {

@@ -22,8 +22,8 @@ var (
 	serveExtra = flag.String("serve-extra", "", "a script, a `FILE`, to run on each of these pages as well, such as a judge of accessibility")
 )
 
-// TestServe shows the samples to people: /light/NAME and /dark/NAME; those of "large-" have 200 of everything, "live" an operation that goes
-// on, and names that begin with "evil-" have hostile strings.
+// TestServe serves the samples for viewing: /light/NAME and /dark/NAME; "large-" samples have 200 of everything, "live"
+// has an operation in progress, and names that begin with "evil-" have hostile strings.
 func TestServe(t *testing.T) {
 	if *serveAt == "" {
 		t.Skip("only with -serve")

@@ -8,17 +8,17 @@ type View struct {
 	Content Content
 }
 
-// Content is what a page is about: a pointer to one of the types of this package, from [Login] to [Failure].
+// Content is the subject of a page: a pointer to one of the types of this package, from [Login] to [Failure].
 type Content interface {
 	name() string  // of its template
 	title() string // the heading, in plain text
 }
 
-// Frame is what surrounds the content of every page.
+// Frame is the part around the content of every page.
 type Frame struct {
-	// User is who is logged in, as the API server knows him; "" shows no navigation.
+	// User is the name of the logged-in user at the API server; "" shows no navigation.
 	User string
-	// Cluster names what the console acts on: a name or the address of the API server.
+	// Cluster names the cluster: a name or the address of the API server.
 	Cluster string
 	// Version is that of the program.
 	Version string
@@ -36,7 +36,7 @@ type Frame struct {
 	Notices []Notice
 	// Problem is shown above the content, which stays: the operation that was refused, say.
 	Problem *Problem
-	// Stale says that the content is not up to date.
+	// Stale is set when the content is not up to date.
 	Stale *Stale
 	// Feed is the path of the event stream of this page, "" for none. Its events are: "changed" (no data): the page is fetched
 	// again and its main part replaced; "stale" with a sentence: what the page shows is not up to date; "end": the page is fetched a
@@ -63,7 +63,7 @@ const (
 	SectionSettings     Section = "settings"
 )
 
-// Tone is the weight of what is said.
+// Tone is the weight of a message.
 type Tone string
 
 // The tones.
@@ -74,19 +74,19 @@ const (
 	ToneBad  Tone = "bad"
 )
 
-// Notice is a sentence for whoever looks at the page.
+// Notice is a sentence for the user of the page.
 type Notice struct {
 	Tone Tone
 	Text string
 }
 
-// Stale says since when, and why, a page is not up to date.
+// Stale is the time since when a page is not up to date, and the reason.
 type Stale struct {
 	Since time.Time
 	Why   string
 }
 
-// Sentence says it to people.
+// Sentence returns it as a sentence.
 func (s *Stale) Sentence() string {
 	return Text("frame.stale", s.Since.UTC().Format("2006-01-02 15:04:05")+" UTC", s.Why)
 }
@@ -110,7 +110,7 @@ type Action struct {
 	Weight Weight
 	// Confirm is a word that has to be typed first, sent as field "confirm"; "" asks for none. The server compares it, too.
 	Confirm string
-	// Denied shows the action as one that the user may not do.
+	// Denied shows the action as one that the user is not allowed to take.
 	Denied *Denial
 }
 
@@ -127,7 +127,7 @@ const (
 	WeightDanger  Weight = "danger"
 )
 
-// Denial says why somebody may not do something.
+// Denial is the reason why a user is not allowed to take an action.
 type Denial struct {
 	// Reason is one sentence.
 	Reason string
@@ -153,7 +153,7 @@ type Input struct {
 	Name, Label string
 	Help        string
 	Value       string
-	// Problem is what is wrong with Value, one sentence.
+	// Problem is the error about Value, one sentence.
 	Problem  string
 	Required bool
 	Secret   bool
@@ -162,13 +162,13 @@ type Input struct {
 // Checkbox is something to agree to, or to ask for.
 type Checkbox struct {
 	Name, Value, Label string
-	// Explanation says what that means, one sentence or more.
+	// Explanation is the effect, one sentence or more.
 	Explanation string
-	// Details are what it is about: objects, fields, one line each.
+	// Details are the objects and fields concerned, one line each.
 	Details  []string
 	Required bool // the form cannot be sent before it is ticked
 	Checked  bool
-	Fixed    bool // nobody can change it
+	Fixed    bool // it cannot be changed
 }
 
 // Group are boxes that belong together.

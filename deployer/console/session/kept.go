@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// resealing is how old what a browser keeps becomes: a session that is used elsewhere goes on from there.
+// resealing is the greatest age of a browser's copy: a session that moves to another replica continues from there.
 const resealing = 5 * time.Minute
 
 // kept is a session as a browser keeps it for replicas that did not begin it. Times are seconds since 1970.
@@ -24,7 +24,7 @@ type kept struct {
 	Until   int64  `json:"e,omitempty"` // of the token
 }
 
-// purpose is what a sealed text is for: this console, with these people, and nothing else.
+// purpose binds a sealed text to this console, its ways to log in, and a name.
 func (m *Manager) purpose(name string) string {
 	parts := []string{"solutionctl", name, m.Origin}
 	if p := m.Provider; p != nil {
@@ -33,7 +33,7 @@ func (m *Manager) purpose(name string) string {
 	return strings.Join(parts, "\x00")
 }
 
-// opened is what the browser keeps of its session; nil where there is nothing that this console has sealed.
+// opened returns the session in the browser's cookie; nil without one that this console has sealed.
 func (m *Manager) opened(r *http.Request) *kept {
 	k := new(kept)
 	if m.Keys == nil || !m.Keys().open(m.purpose(sessionCookie), m.cookie(r, sessionCookie), k) {
@@ -42,8 +42,8 @@ func (m *Manager) opened(r *http.Request) *kept {
 	return k
 }
 
-// value is what the browser gets to know of a session: its name, or all that another replica needs. What does not fit stays
-// here: the token that can be renewed first, then everything but the name.
+// value is the cookie of a session: its name, or all that another replica needs. If it is too long, parts stay here:
+// first the refresh token, then everything except the name.
 func (m *Manager) value(s *Session) (string, error) {
 	if m.Keys == nil {
 		return s.Id, nil
@@ -79,7 +79,7 @@ func (m *Manager) Reseal(w http.ResponseWriter, r *http.Request, s *Session) {
 	if old == nil {
 		return
 	}
-	_, _ = s.Bearer(r.Context()) // what is renewed now is not renewed after it was sealed; what goes wrong comes again
+	_, _ = s.Bearer(r.Context()) // a renewal now is part of the sealed session; an error comes again
 	now := kept{}
 	s.current().fill(&now)
 	if now.Until != old.Until || m.Now().Unix()-old.Seen >= int64(resealing/time.Second) {

@@ -13,13 +13,13 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Keys seal what the browsers of a console with several replicas keep for it. The first one seals, each of them opens.
+// Keys seal the sessions of a console with several replicas. The first one seals, each of them opens.
 type Keys []cipher.AEAD
 
 const (
 	keySize   = 32 // bytes of a key: AES-256-GCM
 	maxKeys   = 16
-	maxCookie = 3800 // bytes of a value: browsers take 4096 with the name and what else there is
+	maxCookie = 3800 // bytes of a value: browsers allow 4096 with the name and the attributes
 )
 
 // ParseKeys reads keys, one a line: 32 random bytes in base64. Lines that begin with # say nothing.
@@ -34,7 +34,7 @@ func ParseKeys(data []byte) (Keys, error) {
 		}
 		key, err := base64.StdEncoding.DecodeString(line)
 		if err != nil || len(key) != keySize || len(keys) == maxKeys { // the error would quote the key
-			return nil, report.Errorf(report.Invalid, "line %d is no key: a line has %d random bytes in base64, and there are %d lines at most", number, keySize, maxKeys).
+			return nil, report.Errorf(report.Invalid, "line %d is not a key: a line has %d random bytes in base64, and there are %d lines at most", number, keySize, maxKeys).
 				WithHint("make a key: openssl rand -base64 32")
 		}
 		block, err := aes.NewCipher(key)
@@ -53,7 +53,7 @@ func ParseKeys(data []byte) (Keys, error) {
 	return keys, nil
 }
 
-// seal makes a text of a value that nobody without the keys can read or change, or use for another purpose.
+// seal encrypts and authenticates a value for one purpose.
 func (k Keys) seal(purpose string, value any) (string, error) {
 	var small bytes.Buffer
 	w, err := flate.NewWriter(&small, flate.BestCompression)
@@ -69,7 +69,7 @@ func (k Keys) seal(purpose string, value any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(k[0].Seal(nil, nil, small.Bytes(), []byte(purpose))), nil
 }
 
-// open reads what was sealed for this purpose.
+// open decrypts a text that was sealed for this purpose.
 func (k Keys) open(purpose, text string, value any) bool {
 	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil {

@@ -28,13 +28,13 @@ func (m *Manager) NewLink() string {
 const (
 	endedExpired  = "expired"  // the token has
 	EndedRefused  = "refused"  // the API server no longer accepts the token
-	endedIdle     = "idle"     // nobody has used it
+	endedIdle     = "idle"     // unused for too long
 	endedLifetime = "lifetime" // a day has passed
 	endedLogout   = "logout"
 	endedUnknown  = "unknown" // to this process
 )
 
-// EndedReason returns why the session of a browser is over, as the address of the login page says; "" for any other text.
+// EndedReason returns why the session of a browser ended, from the address of the login page; "" for any other text.
 func EndedReason(r *http.Request) string {
 	switch ended := r.FormValue("ended"); ended {
 	case endedExpired, EndedRefused, endedIdle, endedLifetime, endedLogout, endedUnknown:
@@ -71,7 +71,7 @@ func (m *Manager) Start(w http.ResponseWriter, r *http.Request) {
 func (m *Manager) LoginToken(w http.ResponseWriter, r *http.Request) {
 	to := LocalPath(r.PostFormValue("to"))
 	token := strings.TrimSpace(r.PostFormValue("token"))
-	// What cannot be in a header is no token; it must not reach the library, whose error would quote it.
+	// A text that cannot be in a header is not a token. The library's error would quote it.
 	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		m.ShowLogin(w, r, http.StatusUnauthorized, to, report.Errorf(report.Unauthenticated, "this is not a token"))
 		return
@@ -84,12 +84,14 @@ func (m *Manager) LoginToken(w http.ResponseWriter, r *http.Request) {
 	m.enter(w, r, i, to)
 }
 
-// keyOfToken tells identities apart: two tokens of one user may have different rights, and what they show is never shared.
+// keyOfToken identifies an identity: two tokens of one user may have different permissions, so they never share a
+// state.
 func keyOfToken(token string) string {
 	return fmt.Sprintf("%s %x", byToken, sha256.Sum256([]byte(token)))
 }
 
-// enter begins a session in this browser. One that it has ends: nobody can slip a session of theirs under somebody's login.
+// enter begins a session in this browser and ends its earlier one, so that an attacker cannot plant a session of their
+// own.
 func (m *Manager) enter(w http.ResponseWriter, r *http.Request, i *Identity, to string) {
 	m.dismiss(r)
 	s := m.sessions.open(i, m.BrowserState())
@@ -123,7 +125,7 @@ func (m *Manager) Logout(w http.ResponseWriter, r *http.Request) {
 			s.current().revoke(r.Context())
 		}
 	}
-	m.setCookie(w, sessionCookie, "", http.SameSiteStrictMode, 0) // and nothing else: what else the browser has of this host is not ours
+	m.setCookie(w, sessionCookie, "", http.SameSiteStrictMode, 0) // and nothing else: other data of this host does not belong to the console
 	http.Redirect(w, r, m.Base+"/login?ended="+endedLogout, http.StatusSeeOther)
 }
 
@@ -143,7 +145,8 @@ func (m *Manager) Refuse(i *Identity) (why string) {
 	return why
 }
 
-// hasExpired tells whether a token says of itself that its time is over. Nothing but words depends on it: nobody has checked the token.
+// hasExpired reports whether a token's own expiry has passed. It only selects a message, because the token is not
+// verified.
 func (t *tokens) hasExpired(now time.Time) bool {
 	if t == nil {
 		return false

@@ -26,13 +26,13 @@ type Provider struct {
 	Issuer                 string
 	ClientID, ClientSecret string
 	CA                     []byte // that the provider's certificate is signed by, in PEM; nil for those of this host
-	// Groups are those that count where users are impersonated, as the provider calls them.
+	// Groups are the groups that count where users are impersonated, by their names at the provider.
 	Groups []string
 
 	mu       sync.Mutex
 	client   *http.Client
 	config   *oauth2.Config
-	revoking string // endpoint for tokens that nobody shall use any more; "" where there is none
+	revoking string // endpoint for revoking tokens; "" where there is none
 	verifier *oidc.IDTokenVerifier
 }
 
@@ -53,7 +53,7 @@ func (p *Provider) discover(ctx context.Context, m *Manager) error {
 	if p.CA != nil {
 		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
 		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(p.CA) {
-			return report.Errorf(report.Usage, "the authority of the identity provider is no certificate in PEM")
+			return report.Errorf(report.Usage, "the authority of the identity provider is not a certificate in PEM")
 		}
 	}
 	p.client = &http.Client{Timeout: 10 * time.Second, Transport: transport}
@@ -111,19 +111,19 @@ func (m *Manager) FinishProvider(w http.ResponseWriter, r *http.Request) {
 	m.enter(w, r, i, to)
 }
 
-// key tells its users from each other, and from everybody else.
+// key identifies a user of the provider.
 func (p *Provider) key(subject string) string {
 	return string(byProvider) + " " + p.Issuer + " " + subject
 }
 
-// impersonated is who is impersonated for a user of the provider. Their names begin with "oidc:", so that none of them is one of
-// Kubernetes itself.
+// impersonated is the impersonated user and groups for a user of the provider. Their names begin with "oidc:", so that
+// none of them is a user or group of Kubernetes itself.
 type impersonated struct {
 	name   string
 	groups []string
 }
 
-// who is what a token says of its user.
+// who returns the user and groups of a token.
 func (p *Provider) who(token *oidc.IDToken) (impersonated, error) {
 	var claims struct {
 		Email    string   `json:"email"`
@@ -132,7 +132,7 @@ func (p *Provider) who(token *oidc.IDToken) (impersonated, error) {
 	}
 	if err := token.Claims(&claims); err != nil || claims.Email == "" || !claims.Verified {
 		return impersonated{}, report.Errorf(report.Forbidden, "the identity provider does not vouch for your address").
-			WithHint("whoever runs the provider looks at the claims email and email_verified")
+			WithHint("ask the administrator of the provider to check the claims email and email_verified")
 	}
 	w := impersonated{name: "oidc:" + claims.Email}
 	for _, group := range slices.Sorted(slices.Values(claims.Groups)) {
@@ -143,7 +143,7 @@ func (p *Provider) who(token *oidc.IDToken) (impersonated, error) {
 	return w, nil
 }
 
-// key tells those who are impersonated from each other: who has other groups now is somebody else.
+// key identifies the impersonated user: other groups make another identity.
 func (w impersonated) key() string { return strings.Join(append([]string{w.name}, w.groups...), " ") }
 
 // key is that of an identity with these tokens.
@@ -156,7 +156,7 @@ func (t *tokens) key(ctx context.Context) (string, error) {
 	return key + " " + w.key(), err
 }
 
-// whose tells whom the provider says that these tokens belong to, as it is now.
+// whose returns the present user and groups of these tokens, from the provider.
 func (t *tokens) whose(ctx context.Context) (impersonated, error) {
 	if _, err := t.bearer(ctx); err != nil {
 		return impersonated{}, err
@@ -186,7 +186,7 @@ func (m *Manager) impersonate(ctx context.Context, i *Identity) (*cluster.Cluste
 	return m.ConnectAs(user.name, user.groups, func(ctx context.Context) error {
 		now, err := i.current().whose(ctx)
 		if err == nil && now.key() != user.key() {
-			err = report.Errorf(report.Unauthenticated, "the identity provider says other things of you by now").WithHint("log in again")
+			err = report.Errorf(report.Unauthenticated, "the identity provider has changed your name or groups").WithHint("log in again")
 		}
 		return err
 	})
@@ -201,7 +201,7 @@ type begun struct {
 	To       string `json:"t"`
 }
 
-// beginLogin returns what the provider gives back, and what the browser keeps until then.
+// beginLogin returns the state for the provider, and the text for the browser's cookie.
 func (m *Manager) beginLogin(one login) (state, text string, err error) {
 	if m.Keys == nil {
 		state = m.sessions.begin(one, loginPatience)
@@ -265,12 +265,12 @@ func (m *Manager) exchange(r *http.Request) (*Identity, string, error) {
 	if report.CodeOf(err) == report.Unauthenticated {
 		// Not the page for logging in once more: the provider would say yes again at once.
 		err = report.Errorf(report.Forbidden, "identity provider %s knows you, and the API server does not accept its tokens", p.Issuer).
-			WithHint("whoever runs the API server compares its issuer and audience (%s), the claim of the name, and the clocks", p.ClientID)
+			WithHint("ask an administrator of the API server to check its issuer, its audience (%s), the claim of the name, and the clocks", p.ClientID)
 	}
 	return i, one.to, err
 }
 
-// refusedByProvider is an error of the provider without what it says in detail: that may quote what was sent.
+// refusedByProvider is an error of the provider without its description, which could quote the request.
 func refusedByProvider(err error) error {
 	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refusal.Response.StatusCode < http.StatusInternalServerError {
 		return report.Errorf(report.Unauthenticated, "the identity provider does not renew your login (%s)", http.StatusText(refusal.Response.StatusCode)).WithHint("log in again")
@@ -278,7 +278,7 @@ func refusedByProvider(err error) error {
 	return report.Errorf(report.Unavailable, "the identity provider does not answer")
 }
 
-// tokens are those of a user. Those of a provider are renewed when they are about to expire.
+// tokens are the tokens of a user. Those of a provider are renewed when they are about to expire.
 type tokens struct {
 	manager *Manager // nil for a token that stays as it is
 
@@ -287,10 +287,10 @@ type tokens struct {
 	id      string
 	until   time.Time
 	refresh string
-	who     impersonated // "" is not known yet, or nobody's business
+	who     impersonated // "" is unknown yet, or not needed
 }
 
-// fill tells what another replica needs.
+// fill adds the data that another replica needs.
 func (t *tokens) fill(k *kept) {
 	if t == nil { // of a link, which is for this process
 		return
@@ -303,7 +303,7 @@ func (t *tokens) fill(k *kept) {
 	}
 }
 
-// adopt takes what another replica has renewed: what the provider renews once it may not renew again.
+// adopt takes tokens that another replica has renewed: some providers allow each refresh token only once.
 func (t *tokens) adopt(k *kept) {
 	if t == nil || t.manager == nil {
 		return
@@ -317,17 +317,17 @@ func (t *tokens) adopt(k *kept) {
 	t.id, t.refresh, t.until, t.who = k.Token, k.Refresh, until, impersonated{}
 }
 
-// take keeps what the provider has answered, if it is for the same user, and returns the nonce.
+// take keeps the tokens of an answer, if it is for the same user, and returns the nonce.
 func (t *tokens) take(ctx context.Context, answer *oauth2.Token) (nonce string, err error) {
 	raw, _ := answer.Extra("id_token").(string)
 	provider := t.manager.Provider
 	verified, err := provider.verifier.Verify(provider.with(ctx), raw)
 	if err != nil {
 		return "", report.Errorf(report.Forbidden, "the identity provider's token is not valid: %w", err).
-			WithHint("whoever runs the console compares issuer, client and clocks")
+			WithHint("ask the administrator of the console to check issuer, client and clocks")
 	}
 	if t.subject != "" && t.subject != verified.Subject {
-		return "", report.Errorf(report.Unauthenticated, "the identity provider's token is that of somebody else")
+		return "", report.Errorf(report.Unauthenticated, "the identity provider's token belongs to another user")
 	}
 	if t.manager.ConnectAs != nil {
 		if t.who, err = provider.who(verified); err != nil {
@@ -371,7 +371,7 @@ func (t *tokens) bearer(ctx context.Context) (string, error) {
 	return t.id, nil
 }
 
-// revoke tells the provider that nobody shall renew these tokens any more. It need not know how, and nobody waits for it.
+// revoke revokes the refresh token at the provider, where it supports that. It does not wait for the answer.
 func (t *tokens) revoke(ctx context.Context) {
 	if t == nil || t.manager == nil {
 		return

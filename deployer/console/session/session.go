@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	idle     = 8 * time.Hour  // a session that nobody uses for so long is over
+	idle     = 8 * time.Hour  // a session ends after this time without use
 	lifetime = 24 * time.Hour // and so is every session that is so old
 
 	maxSessions = 1000 // of all users; the one that was not used for the longest makes room
@@ -43,10 +43,10 @@ type Options struct {
 	Secure    bool        // browsers come by TLS
 	Sink      report.Sink
 	Now       func() time.Time
-	// UserState and BrowserState make what the console keeps of a user, and of a session of one browser.
+	// UserState and BrowserState create the state of a user, and of a session in one browser.
 	UserState, BrowserState func() any
-	// ShowLogin shows the page for logging in, from which a browser goes on to a path. A problem that is not nil is shown; the status 0
-	// is that of the problem.
+	// ShowLogin shows the page for logging in, from which a browser continues to a path. It shows problem unless that
+	// is nil; status 0 means the status of the problem.
 	ShowLogin func(w http.ResponseWriter, r *http.Request, status int, to string, problem error)
 }
 
@@ -84,15 +84,15 @@ const (
 // Identity is a user with the connection to the cluster that has this user's rights. Browsers of one user share it: some
 // providers know one refresh token for a user, so that the next login makes that of the login before worthless.
 type Identity struct {
-	Key  string // what tells it from others: never a name that somebody can choose
+	Key  string // identifies it: never a name that a user can choose
 	User string // as the API server knows it
 	Way  Way
 
 	Cluster *cluster.Cluster
-	State   any // what the console keeps of the user
+	State   any // the console's state of the user
 
 	mu     sync.Mutex
-	tokens *tokens // replaced by a new login; nil for whoever runs the program
+	tokens *tokens // replaced by a new login; nil for the user who runs the program
 
 	sessions int // guarded by sessions.mu
 }
@@ -114,25 +114,25 @@ type Session struct {
 	Id            string
 	Started, seen time.Time     // seen is guarded by sessions.mu
 	Ended         chan struct{} // closed when it is over
-	State         any           // what the console keeps of this browser
+	State         any           // the console's state of this browser
 }
 
-// sessions are those of all browsers.
+// sessions has the sessions of all browsers.
 type sessions struct {
 	now func() time.Time
 
 	mu         sync.Mutex
 	byID       map[string]*Session
 	identities map[string]*Identity
-	logins     map[string]login // that were begun, by what the browser has of them
+	logins     map[string]login // logins in progress, by the text of the browser's cookie
 	closed     map[string]closed
 }
 
-// closed says that sessions are over that a browser may keep nevertheless: those of a name or of an identity that were begun
-// until then, and logins that were finished. It is forgotten when they would be over by themselves.
+// closed has the sessions that ended although browsers may still have them: all of a name or an identity that began
+// until then, and completed logins. An entry is removed when its sessions would have expired.
 type closed struct {
 	begun, until time.Time
-	why          string // a session is over, see endedLogout; "" where nobody asks
+	why          string // a session ended, see endedLogout; "" where unknown
 }
 
 // login is a login that was begun.
@@ -180,7 +180,7 @@ func (l *sessions) finish(w Way, secret string) (login, bool) {
 	return one, !l.now().After(one.until)
 }
 
-// share returns the identity of a key, with these tokens from now on. A new one is what make makes.
+// share returns the identity of a key, with these tokens from now on, and creates it with make if needed.
 func (l *sessions) share(key string, t *tokens, make func() *Identity) *Identity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,14 +196,14 @@ func (l *sessions) share(key string, t *tokens, make func() *Identity) *Identity
 	return i
 }
 
-// identity returns the one of a key, nil where nobody is logged in with it.
+// identity returns the identity of a key, nil where no user is logged in with it.
 func (l *sessions) identity(key string) *Identity {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.identities[key]
 }
 
-// open begins a session. It always has a new name: one that was in the browser before may be known to somebody else.
+// open begins a session. It always has a new name: a name that was in the browser before could be known to an attacker.
 func (l *sessions) open(i *Identity, state any) *Session {
 	return l.put(&Session{Identity: i, Id: rand.Text(), Started: l.now(), seen: l.now(), Ended: make(chan struct{}), State: state})
 }
@@ -233,7 +233,7 @@ func (l *sessions) put(s *Session) *Session {
 	return s
 }
 
-// over tells why nobody may use a session any more; "" where somebody may.
+// over returns the reason why a session has ended; "" while it is valid.
 func (l *sessions) over(s *Session) string {
 	now := l.now()
 	switch {
@@ -258,7 +258,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// why tells for what reason a session of this name has ended; "" where that is not known here.
+// why returns the reason why a session of this name has ended; "" where that is not known here.
 func (l *sessions) why(id string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -296,7 +296,7 @@ func (l *sessions) find(id string, seen time.Time) *Session {
 	return s
 }
 
-// expired tells whether the time of a session has come, and ends it then.
+// expired reports whether a session has expired, and ends it then.
 func (l *sessions) expired(s *Session) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -324,14 +324,14 @@ func (l *sessions) shut(name string, until time.Time) bool {
 	return !before
 }
 
-// forbid remembers what is over. The caller holds l.mu.
+// forbid records an ended session. The caller holds l.mu.
 func (l *sessions) forbid(name string, until time.Time, why string) {
 	now := l.now()
 	maps.DeleteFunc(l.closed, func(_ string, c closed) bool { return now.After(c.until) })
 	l.closed[name] = closed{now, until, why}
 }
 
-// admits tells whether a session that somebody keeps may go on here.
+// admits reports whether a session from a browser is accepted here.
 func (l *sessions) admits(s *Session, key string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -363,9 +363,9 @@ func (l *sessions) lastSeen(s *Session) time.Time {
 	return s.seen
 }
 
-// Names of cookies. With the prefix a browser takes one only by TLS, for this very host and for all of its paths. Without TLS
-// there is a name of the host that nobody else has: cookies know no ports.
-// Consoles of one host have paths, which such a cookie does not know: their names differ.
+// Names of cookies. With the prefix, a browser accepts one only with TLS, for this host and for all paths. Without TLS
+// the name contains the port, because cookies are shared between ports. Consoles on one host differ by path, so their
+// names differ too.
 func (m *Manager) cookieName(name string) string {
 	if m.Secure {
 		name = "__Host-" + name
@@ -400,8 +400,8 @@ func (m *Manager) cookie(r *http.Request, name string) string {
 	return found.Value
 }
 
-// Session returns that of the browser; nil where there is none. It fails when the API server has to be asked who somebody is
-// who comes from another replica, and does not say so.
+// Session returns the session of the browser; nil where there is none. It fails when a session comes from another
+// replica and the API server does not answer which user it belongs to.
 func (m *Manager) Session(r *http.Request) (*Session, error) {
 	if m.Keys == nil {
 		return m.sessions.find(m.cookie(r, sessionCookie), time.Time{}), nil

@@ -105,7 +105,7 @@ func sends(t *testing.T, dir, until string, data []byte, offer Offer) {
 	}
 }
 
-// goesOnFrom starts a console on what the disk holds.
+// goesOnFrom starts a console on a state of the disk.
 func goesOnFrom(t *testing.T, d powercut.Disk, until string, data []byte, offer Offer) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "spool")

@@ -10,7 +10,7 @@ import (
 
 const noFollow = unix.O_NOFOLLOW
 
-// only tells whether nobody else has the file for writing. The end of the process gives it back.
+// only reports whether this process has the only lock of the file for writing. It is released when the process ends.
 func only(f *os.File) bool {
 	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil //nolint:gosec // a descriptor is a small number
 }
@@ -22,7 +22,7 @@ func space(dir string) (int64, error) {
 	return int64(s.Bavail) * s.Bsize, err //nolint:gosec // no file system has 2⁶³ bytes
 }
 
-// mine tells whether a file belongs to the user of this program.
+// mine reports whether a file belongs to the user of this program.
 func mine(info fs.FileInfo) bool {
 	system, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(system.Uid) == os.Geteuid()

@@ -1,10 +1,11 @@
-// Package upload takes archives from browsers, in pieces, each of which is compared with what was signed when it arrives.
+// Package upload receives archives from browsers, in pieces, each of which is compared with its signed digest when it
+// arrives.
 //
-// A [Spool] is a directory of uploads. An upload begins with what the archive has to consist of ([Offer]); [Upload.Append]
-// takes pieces of it in order, and writes nothing but chunks that are as they were signed. What is in the file is the state:
-// an upload goes on where its file ends, whatever became of the connection or of the program. One writer at a time has it.
+// A [Spool] is a directory of uploads. An upload begins with the signed digests of the archive ([Offer]);
+// [Upload.Append] takes pieces of it in order, and writes only verified chunks. The file is the whole state: an upload
+// continues where its file ends, even if the connection or the program was lost. It has one writer at a time.
 //
-// A spool is bounded: by what was signed, by uploads of one person, by the space that is left, and by time.
+// A spool is bounded: by the signed size, by the number of uploads of a user, by the free space, and by time.
 package upload
 
 import (
@@ -44,7 +45,7 @@ const (
 	dataSuffix  = ".part"
 )
 
-// Offer is what somebody wants to send, as it was signed.
+// Offer describes an archive to send, as it was signed.
 type Offer struct {
 	Owner    string // as the API server knows the person
 	Name     string // of the file, for people
@@ -146,7 +147,7 @@ func (s *Spool) Create(o Offer) (*Upload, error) {
 	return u, u.write()
 }
 
-// write puts a new upload on the disk: an empty file, then what it has to become.
+// write creates a new upload on the disk: an empty file, then its offer.
 func (u *Upload) write() error {
 	f, err := os.OpenFile(u.spool.path(u.ID, dataSuffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL|noFollow, 0o600)
 	if err != nil {
@@ -167,7 +168,7 @@ func (u *Upload) write() error {
 // Find returns an upload of a person.
 func (s *Spool) Find(owner, id string) (*Upload, error) {
 	u, err := s.read(id)
-	if err != nil || u.Offer.Owner != owner { // what others send is nobody's business
+	if err != nil || u.Offer.Owner != owner { // uploads of other users are not shown
 		return nil, report.Errorf(report.NotFound, "there is no such upload of yours").WithHint("one that is older than a day is gone")
 	}
 	return u, nil
@@ -180,17 +181,17 @@ func (s *Spool) Of(owner string) []*Upload {
 	return slices.DeleteFunc(s.sweep(), func(u *Upload) bool { return u.Offer.Owner != owner })
 }
 
-// Sweep removes what is too old, and what belongs to nothing.
+// Sweep removes old uploads, and files without an upload.
 func (s *Spool) Sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep()
 }
 
-// sweep returns what is left, the oldest first. The caller holds s.mu.
+// sweep returns the remaining uploads, the oldest first. The caller holds s.mu.
 func (s *Spool) sweep() []*Upload {
-	entries, _ := os.ReadDir(s.dir) // what cannot be read is not removed
-	fresh := map[string]bool{}      // by upload, or what is left of one
+	entries, _ := os.ReadDir(s.dir) // an unreadable entry is not removed
+	fresh := map[string]bool{}      // by upload, or remainder of one
 	for _, entry := range entries {
 		name := strings.TrimSuffix(strings.TrimPrefix(entry.Name(), "."), ".partial") // as durable.Partial has it
 		for _, suffix := range []string{stateSuffix, dataSuffix} {
@@ -277,13 +278,14 @@ func (u *Upload) Changed() time.Time {
 	return info.ModTime()
 }
 
-// Complete tells whether all has arrived.
+// Complete reports whether all bytes have arrived.
 func (u *Upload) Complete() bool { return u.Length() == u.Offer.Chunks.Size }
 
-// Received is where the upload goes on. What another run of the program has written is compared first.
+// Received is the offset at which the upload continues. Bytes that another run of the program has written are verified
+// first.
 func (u *Upload) Received(ctx context.Context) (int64, error) {
 	f, err := u.lock()
-	if report.CodeOf(err) == report.Locked { // the writer goes on where it is
+	if report.CodeOf(err) == report.Locked { // the writer continues from its own offset
 		size := u.Offer.Chunks.ChunkSize
 		return u.Length() / size * size, nil
 	}
@@ -301,13 +303,13 @@ func (u *Upload) lock() (*os.File, error) {
 		return nil, err
 	}
 	if !only(f) {
-		return nil, errors.Join(report.Errorf(report.Locked, "somebody else sends this archive at this moment").WithHint("wait until that connection has ended"), f.Close())
+		return nil, errors.Join(report.Errorf(report.Locked, "another connection is sending this archive").WithHint("wait until that connection has ended"), f.Close())
 	}
 	return f, nil
 }
 
-// settle returns how much of the file is as it was signed, and cuts off what is not: the end may have been on its way to the disk
-// when the program, or the power, went.
+// settle returns the length of the verified part of the file, and truncates the rest, which may be incomplete if the
+// program or the power failed.
 func (u *Upload) settle(ctx context.Context, f *os.File) (int64, error) {
 	u.spool.mu.Lock()
 	good, known := u.spool.verified[u.ID]
@@ -360,9 +362,9 @@ func (u *Upload) compare(ctx context.Context, f *os.File) (int64, error) {
 	return bad[0].From, nil
 }
 
-// Append takes what follows the first offset bytes, until r ends, and returns where the upload goes on. A piece counts when the
-// whole chunk has arrived and is as it was signed. The error of a chunk that differs has the code [report.Corrupt], that of an
-// offset at which the upload does not go on [report.Conflict], and that of a second writer [report.Locked].
+// Append writes the bytes after offset, until r ends, and returns the next offset. Only complete and verified chunks
+// count. A chunk with another digest has the code [report.Corrupt], a wrong offset [report.Conflict], and a second
+// writer [report.Locked].
 func (u *Upload) Append(ctx context.Context, offset int64, r io.Reader) (at int64, err error) {
 	f, err := u.lock()
 	if err != nil {
@@ -373,7 +375,7 @@ func (u *Upload) Append(ctx context.Context, offset int64, r io.Reader) (at int6
 		return at, err
 	}
 	if at != offset {
-		return at, report.Errorf(report.Conflict, "the upload goes on at byte %d, not at %d", at, offset)
+		return at, report.Errorf(report.Conflict, "the upload continues at byte %d, not at %d", at, offset)
 	}
 	list := u.Offer.Chunks
 	if at == list.Size {
@@ -405,7 +407,7 @@ func (u *Upload) Append(ctx context.Context, offset int64, r io.Reader) (at int6
 }
 
 func explain(err error) error {
-	return report.Errorf(report.Unavailable, "the piece could not be written: %w", err).WithHint("what has arrived is kept; make room, and go on")
+	return report.Errorf(report.Unavailable, "the piece could not be written: %w", err).WithHint("the received part is kept; free some space, then continue")
 }
 
 // Open opens the archive for reading, which has arrived as a whole.
@@ -420,7 +422,7 @@ func (u *Upload) Open() (*os.File, error) {
 	return f, nil
 }
 
-// Discard removes an upload. One that is not there any more is no error.
+// Discard removes an upload. A missing one is not an error.
 func (u *Upload) Discard() error {
 	u.spool.mu.Lock()
 	defer u.spool.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/chunk"
 )
 
-// archive is some content, and what was signed of it.
+// archive returns some content, and its signed digests.
 func archive(t *testing.T, size int, seed byte) ([]byte, Offer) {
 	t.Helper()
 	data := make([]byte, size)
@@ -114,7 +114,7 @@ func appendTo(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// TestAltered is an archive with one bit wrong: what comes before it is kept, and what comes after it is not looked at.
+// TestAltered is an archive with one wrong bit: the part before it is kept, and the part after it is not read.
 func TestAltered(t *testing.T) {
 	data, offer := archive(t, size, 1)
 	u := create(t, open(t, filepath.Join(t.TempDir(), "spool")), offer)

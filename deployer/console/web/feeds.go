@@ -20,7 +20,7 @@ func (c *Server) Everything(i *session.Identity) *live.Feed {
 			return nil, err
 		}
 		s := &live.Snapshot{Status: status}
-		s.Locks, _ = d.Cluster.Locks(ctx) // who may not see them sees the rest
+		s.Locks, _ = d.Cluster.Locks(ctx) // without permission, the rest is shown
 		if s.Loader, s.Unloaded = loader.Read(ctx, d.Cluster); s.Loader != nil {
 			loader.Compare(s.Loader, status.Environments)
 		}
@@ -30,7 +30,7 @@ func (c *Server) Everything(i *session.Identity) *live.Feed {
 	})
 }
 
-// EnvironmentFeed returns the feed of what a visitor is allowed to see of an environment.
+// EnvironmentFeed returns the feed of the part of an environment that a visitor can see.
 func (c *Server) EnvironmentFeed(i *session.Identity, environment, namespace string) *live.Feed {
 	o := survey.EnvironmentOptions{Environment: environment, Namespace: namespace, Members: true}
 	return c.feed(i, o, c.accepted(i, func(ctx context.Context) (*live.Snapshot, error) {
@@ -41,7 +41,7 @@ func (c *Server) EnvironmentFeed(i *session.Identity, environment, namespace str
 	})
 }
 
-// feed is the feed of an identity that shows what see reads.
+// feed returns the feed of an identity; see reads its snapshots.
 func (c *Server) feed(i *session.Identity, of survey.EnvironmentOptions, see func(context.Context) (*live.Snapshot, error),
 	alerts func(context.Context) (*schema.AlertList, error),
 ) *live.Feed {

@@ -32,12 +32,12 @@ type Visit struct {
 // Handler answers a visit.
 type Handler func(v *Visit) (*Answer, error)
 
-// Answer is a document with its page, or a path of the console to go on with.
+// Answer is a document with its page, or a path of the console to continue with.
 type Answer struct {
 	Status   int // 0 is 200
 	Document any
 	Content  page.Content
-	Plan     string // digest of the plan that is shown, for whoever carries it out
+	Plan     string // digest of the shown plan, for the request that applies it
 	To       string // a path of the console; then there is nothing else
 }
 
@@ -81,11 +81,12 @@ func (c *Server) SignedIn(next func(http.ResponseWriter, *Visit)) http.Handler {
 	})
 }
 
-// turnAway answers somebody who is not logged in, perhaps not any more. A browser that has sent a form is led back to it.
+// turnAway answers a user who is not logged in any more, or never was. A browser that has sent a form returns to it
+// after login.
 func (c *Server) turnAway(w http.ResponseWriter, r *http.Request, reason string) {
 	read := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if WantsJSON(r) || !read && r.Method != http.MethodPost || strings.HasSuffix(r.URL.Path, "/events") {
-		c.WriteJSON(w, http.StatusUnauthorized, FailureOf(report.Errorf(report.Unauthenticated, "nobody is logged in")))
+		c.WriteJSON(w, http.StatusUnauthorized, FailureOf(report.Errorf(report.Unauthenticated, "you are not logged in")))
 		return
 	}
 	back := r.URL.RequestURI()
@@ -117,7 +118,7 @@ func (c *Server) Handle(h Handler) http.Handler {
 			c.Answer(w, v, a)
 		case report.CodeOf(err) == report.Unauthenticated && v.Way != session.ByLink:
 			why := c.Sessions.Refuse(v.Identity)
-			if v.finish != nil { // it is too late to lead anywhere: the page tells
+			if v.finish != nil { // the headers are sent: only the page can report it
 				c.Answer(w, v, v.Failed(err))
 				return
 			}
@@ -152,7 +153,7 @@ func (c *Server) sendFrame(w http.ResponseWriter, v *Visit, early page.Content) 
 	w.Header().Add("Vary", "Accept")
 	finish, err := c.Pages.Begin(w, v.Request, page.View{Frame: v.Frame, Content: early})
 	if err != nil {
-		c.noPage(err) // the whole page comes later, or tells
+		c.noPage(err) // the whole page comes later, or reports it
 		return
 	}
 	v.finish = finish
@@ -163,7 +164,7 @@ func (c *Server) Answer(w http.ResponseWriter, v *Visit, a *Answer) {
 	if v.finish != nil {
 		if err := v.finish(page.View{Frame: v.Frame, Content: a.Content}); err != nil {
 			c.noPage(err)
-			panic(http.ErrAbortHandler) // the browser must not take what it has for the whole
+			panic(http.ErrAbortHandler) // the browser must not take the sent part for the whole
 		}
 		return
 	}
@@ -206,7 +207,7 @@ func (c *Server) WriteJSON(w http.ResponseWriter, status int, document any) {
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	_ = encoder.Encode(document) // whoever asked has gone
+	_ = encoder.Encode(document) // the client has gone
 }
 
 // Failure is an error as a document.
@@ -224,7 +225,7 @@ func FailureOf(err error) Failure {
 	return Failure{p.Code.Info(), p.Message, p.Hints, p.Command, report.RemediesOf(err)}
 }
 
-// statuses are those of HTTP for codes whose exit status does not say it.
+// statuses are the HTTP statuses of codes for which the exit status is too coarse.
 var statuses = map[report.Code]int{
 	report.Unauthenticated: http.StatusUnauthorized,
 	report.Forbidden:       http.StatusForbidden,

@@ -31,7 +31,7 @@ func (v *Visit) Denial(ctx context.Context) *page.Denial {
 	}
 	missing, err := v.Cluster.Missing(ctx, rights.Lock()...)
 	if err != nil {
-		return nil // the plan will tell
+		return nil // the plan reports it
 	}
 	r.asked, r.denial = now, nil
 	if len(missing) > 0 {

@@ -11,15 +11,15 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Bounds of what is remembered of the plans that a user has seen.
+// Bounds of the plans that are kept for a user.
 const (
 	maxSeenPlans = 16
 	maxSeenLines = 5000 // of a plan
 	maxDifferent = 50   // lines that are shown
 )
 
-// seenPlans are the lines of the plans that a user has seen last, so that it can be said what has changed since. Nothing depends on it: the
-// digest decides what is carried out.
+// seenPlans are the lines of the last plans of a user, so that a page can show the differences. They decide nothing:
+// the digest decides which plan is applied.
 type seenPlans struct {
 	mu    sync.Mutex
 	order []string // digests, the oldest first
@@ -77,7 +77,7 @@ func (s *seenPlans) Difference(digest string, o *schema.Operation) *page.Differe
 	return d
 }
 
-// linesOf are the lines of a plan, and of each what it says beside.
+// linesOf returns the lines of a plan, each with its details.
 func linesOf(o *schema.Operation) map[string]string {
 	lines := map[string]string{}
 	for _, notice := range o.Notices {
@@ -88,7 +88,7 @@ func linesOf(o *schema.Operation) map[string]string {
 			line := strings.TrimSpace(fmt.Sprintf("%s %s %s", page.Text("action."+string(c.Action)), c.Object, part.Component))
 			c.Fields = slices.Clone(c.Fields)
 			for i := range c.Fields {
-				c.Fields[i].Since = nil // others may write what they own again and again
+				c.Fields[i].Since = nil // others may write their own fields again and again
 			}
 			lines[line] = live.Digest(c)
 		}

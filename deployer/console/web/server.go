@@ -1,6 +1,6 @@
-// Package web is what the pages of the console share. A [Handler] gets a [Visit], a request of a user who is logged in, and returns an
-// [Answer]: a document with its page, or a path to go on with. The [Server] finds the session, answers as HTML or JSON, starts
-// operations, and has the feeds from which pages show the cluster.
+// Package web has the common parts of the console's pages. A [Handler] gets a [Visit], a request of a user who is
+// logged in, and returns an [Answer]: a document with its page, or a path to continue with. The [Server] finds the
+// session, answers as HTML or JSON, starts operations, and has the feeds with the state of the cluster.
 package web
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Options describe what the pages of a console share.
+// Options are the common options of the pages of a console.
 type Options struct {
 	Context  context.Context // ends everything that outlives a request
 	Pages    *page.Pages
@@ -27,14 +27,14 @@ type Options struct {
 	Now      func() time.Time
 }
 
-// Server is what the pages of a console share: who is logged in, operations at work, and how requests are answered.
+// Server has the common state of a console's pages: sessions, operations in progress, and how requests are answered.
 type Server struct {
 	Options
 	Sessions   *session.Manager
 	Operations *live.Operations
 }
 
-// New returns a server without sessions. What it does beyond a request ends with the context of the options.
+// New returns a server without sessions. Its background work ends with the context of the options.
 func New(o Options) *Server {
 	s := &Server{Options: o}
 	o.Login.ShowLogin = s.showLogin

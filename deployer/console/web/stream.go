@@ -9,8 +9,8 @@ import (
 
 const (
 	maxStreams = 2000
-	// maxPlainStreams is for how many pages a browser may keep a connection: by HTTP/1.1 it has six for one host, and needs some for what
-	// people click.
+	// maxPlainStreams is the number of pages of a browser that keep a connection: with HTTP/1.1 it has six for one
+	// host, and users also need some for their clicks.
 	maxPlainStreams = 4
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// UserState is what the console keeps of a user, for all browsers of the user.
+// UserState is the state of a user, shared by all their browsers.
 type UserState struct {
 	Feeds   live.Feeds
 	changes changeRights
@@ -19,7 +19,7 @@ type UserState struct {
 	Plans   seenPlans
 }
 
-// BrowserState is what the console keeps of a session in one browser.
+// BrowserState is the state of a session in one browser.
 type BrowserState struct {
 	Opened  opened
 	streams atomic.Int32 // that are open
@@ -34,7 +34,7 @@ type opened struct {
 	namespaces map[string]string
 }
 
-// maxOpened bounds what a session remembers.
+// maxOpened bounds the namespaces that a session keeps.
 const maxOpened = 50
 
 // Remember adds a namespace that the user has named.

@@ -114,7 +114,7 @@ func testLife(t *testing.T, keyboard bool) {
 	b.find("heading", "Delete environment production")
 	b.fill("Type production to confirm", "production")
 	b.cannot("Delete the environment")
-	b.press("checkbox", "Delete what is not part of a Solution, too")
+	b.press("checkbox", "Also delete objects that are not part of a Solution")
 	b.press("button", "Show the plan")
 	b.arrives("delete-others=true")
 	b.fill("Type production to confirm", "production")

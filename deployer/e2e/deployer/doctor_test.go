@@ -59,14 +59,14 @@ func TestDoctor(t *testing.T) {
 		"warning cluster certificate: the certificate of the API server expires on ", "warning cluster certificate: your certificate expires on ",
 		"ok cluster apis", "ok cluster webhooks", "ok cluster conversions", "ok cluster leaving",
 		"ok rights look", "ok rights import", "ok rights activate", "ok rights environments", "ok rights deploy",
-		"ok records locks: nobody is at work", "ok records documents", "ok records pending", "skipped registry endpoints: the cluster knows no registry yet",
+		"ok records locks: no lock is held", "ok records documents", "ok records pending", "skipped registry endpoints: the cluster knows no registry yet",
 	)
 
 	// The registry: without an endpoint, with one that is not there, with one that has nothing, with a good one.
 	b.activated("1.0.0", content{})
 	b.wantFound(b.examine(b.Deployer, time.Now), "problem registry endpoints: the cluster does not know where nodes find images", "solutionctl deploy registry add https://HOST:5000")
 	_, err := b.add("1.0.0")
-	b.refused(err, report.Refused, "the cluster was not told where nodes find images", "solutionctl deploy registry add https://HOST:5000")
+	b.refused(err, report.Refused, "the cluster has no record of where nodes find images", "solutionctl deploy registry add https://HOST:5000")
 	has := false
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v2/" && (!has || !strings.HasPrefix(r.URL.Path, "/v2/"+b.Solution+"-1.0.0/"+b.Solution+"-operator/manifests/sha256:")) {
@@ -143,7 +143,7 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.wantFound(b.examine(b.connect(file), time.Now),
-		"ok cluster connection", "skipped cluster apis", "skipped cluster leaving", "warning rights import: you may not run all of import and unimport",
+		"ok cluster connection", "skipped cluster apis", "skipped cluster leaving", "warning rights import: you do not have all permissions for import and unimport",
 		"in namespace solutionctl-system:\n- apiGroups: [\"coordination.k8s.io\"]", "skipped records locks", "skipped registry endpoints")
 
 	c.StopAPIServer()

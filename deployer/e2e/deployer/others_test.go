@@ -133,7 +133,7 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: blind-` + b.E
 	})
 	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Options: deployer.Options{Timeout: testcluster.Deadline(time.Minute)}}
 	_, err := blind.DeleteEnvironment(t.Context(), o)
-	b.refused(err, report.InUse, "kind CronJob in namespace "+b.Env+", which you may not list", "--delete-others")
+	b.refused(err, report.InUse, "kind CronJob in namespace "+b.Env+", which you do not have permission to list", "--delete-others")
 	if o.Others, err = blind.Survey.Others(t.Context(), survey.OthersOptions{Environment: b.Env}); err != nil {
 		t.Fatal(err)
 	}

@@ -230,7 +230,7 @@ func TestDeleteEnvironmentOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	problem("somebody has deleted: 'solutionctl deploy env delete " + b.Env + "'")
+	problem("was deleted: 'solutionctl deploy env delete " + b.Env + "'")
 	done, err := b.DeleteEnvironment(b.Context(), deployer.DeleteEnvironmentOptions{Environment: b.Env})
 	if err != nil {
 		t.Fatal(err)

@@ -128,7 +128,7 @@ func TestPods(t *testing.T) {
 		{"registry-is-down", `containers: [{name: app, image: "127.0.0.1:9/demo/web:1"}]`, []string{
 			"container app: image 127.0.0.1:9/demo/web:1 cannot be pulled: ", "connection refused",
 		}},
-		{"image-name", `containers: [{name: app, image: "Web:1"}]`, []string{`container app: "Web:1" is no name of an image`}},
+		{"image-name", `containers: [{name: app, image: "Web:1"}]`, []string{`container app: "Web:1" is not a valid image reference`}},
 		{"image-never", `containers: [{name: app, image: "solutionctl.invalid/web:1", imagePullPolicy: Never}]`, []string{
 			"image solutionctl.invalid/web:1 is not on the node, and its imagePullPolicy is Never",
 		}},

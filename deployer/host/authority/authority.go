@@ -1,10 +1,11 @@
-// Package authority is the certificate authority of one host: it makes the certificates of the host's registry, and nodes
-// that were told its certificate know that they talk to that registry and to no other.
+// Package authority is the certificate authority of one host. It issues the certificates of the host's registry, so
+// that nodes with its CA certificate talk to that registry and to no other.
 //
-// [Open] finds the authority in its directory or makes it. [Authority.CA] is what nodes are told, [Authority.Server] is the
-// configuration of a listener. Only the authority's key is kept, in a file that nobody but its owner can read; those of the
-// listener's certificates live in memory. Certificates are renewed long before they expire, while the listener runs. The
-// authority's own is renewed with the same key, so that nodes which know the old one accept what the new one has signed.
+// [Open] reads the authority in its directory, or creates it. [Authority.CA] is the certificate for nodes,
+// [Authority.Server] the configuration of a listener. Only the authority's key is stored, in a file that only its owner
+// can read; the keys of listeners stay in memory. Certificates are renewed long before they expire, while the listener
+// runs. The authority renews its own certificate with the same key, so that nodes with the old one accept certificates
+// signed by the new one.
 package authority
 
 import (
@@ -50,9 +51,9 @@ type Authority struct {
 	certificate *x509.Certificate
 }
 
-// Open opens the authority in a directory; when there is none, it makes the directory and a new authority. Several
-// processes may do so at once: they agree on one. The files belong to the owner of the directory, so that root may make
-// what another user is going to use.
+// Open opens the authority in a directory; when there is none, it creates the directory and a new authority. Concurrent
+// calls agree on one authority. The files belong to the owner of the directory, so that root can create them for
+// another user.
 func Open(dir string, now func() time.Time) (*Authority, error) {
 	if err := durable.MkdirAll(dir, 0o700); err != nil {
 		return nil, explain(err)
@@ -73,7 +74,7 @@ func (a *Authority) alone(f func() error) error {
 	return errors.Join(f(), lock.Close())
 }
 
-// explain adds a hint to the error of a directory that belongs to somebody else.
+// explain adds a hint to the error of a directory that another user owns.
 func explain(err error) error {
 	if !errors.Is(err, fs.ErrPermission) && !isReadOnly(err) {
 		return err

@@ -49,7 +49,7 @@ func connect(t *testing.T, config *tls.Config, ca []byte, name string, at time.T
 		if failed != nil {
 			return
 		}
-		_ = tls.Server(server, config).HandshakeContext(t.Context()) // the client tells
+		_ = tls.Server(server, config).HandshakeContext(t.Context()) // the client returns the error
 		_ = server.Close()
 	})
 	roots := x509.NewCertPool()

@@ -99,7 +99,7 @@ func (a *Authority) issue(names []string, local netip.Addr) (*tls.Certificate, e
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// hostAddresses are the addresses of the host's interfaces; none where the system does not tell them.
+// hostAddresses returns the addresses of the host's interfaces; none if the system does not list them.
 func hostAddresses() []netip.Addr {
 	found, err := net.InterfaceAddrs()
 	if err != nil {

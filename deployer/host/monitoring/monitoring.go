@@ -1,9 +1,9 @@
-// Package monitoring has what lets a site's Prometheus and Grafana watch over solutionctl itself: alerts on the registry and on what is
-// deployed, each with what to do, and a dashboard.
+// Package monitoring has the files with which a site's Prometheus and Grafana monitor solutionctl itself: alerts about
+// the registry and the deployments, each with a remedy, and a dashboard.
 //
-// [Rules] and [Dashboard] are the files as Prometheus and Grafana read them, [Objects] are both as objects of Kubernetes, with what
-// makes the Prometheus operator scrape a registry outside of the cluster. The package talks to nobody; what the numbers mean is
-// said where they are written, in packages registry, serve and survey.
+// [Rules] and [Dashboard] are the files for Prometheus and Grafana. [Objects] returns both as Kubernetes objects, with
+// a monitor for a registry outside of the cluster. The package makes no requests; packages registry, serve and survey
+// write the metrics and document them.
 package monitoring
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Groups of alerts: on a registry, and on what is deployed.
+// Groups of alerts: about a registry, and about deployments.
 var (
 	//go:embed registry.yaml
 	registry string
@@ -45,7 +45,7 @@ func Dashboard() []byte { return []byte(dashboard) }
 type Target struct {
 	Address netip.AddrPort // the zero one is none: there is nothing about a registry then
 	TLS     bool
-	CA      string // certificates in PEM; "" are those that Prometheus trusts anyway
+	CA      string // certificates in PEM; "" for those that Prometheus trusts already
 	Name    string // that the certificate has to have, with a CA
 	// Selectors are labels by which the Prometheus of the site selects monitors and rules, besides that of MetalK8s.
 	Selectors map[string]string

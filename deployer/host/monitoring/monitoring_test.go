@@ -46,7 +46,7 @@ type file struct {
 	}
 }
 
-// TestRules: each alert says how bad it is, what has happened, what that means, and what to do.
+// TestRules: each alert has a severity, a description of the fault and of its consequences, and a remedy.
 func TestRules(t *testing.T) {
 	var found file
 	if err := yaml.UnmarshalStrict(monitoring.Rules(), &struct {
@@ -144,7 +144,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestObjects: what the Prometheus operator is told about each way in which a registry is reached.
+// TestObjects: the objects for the Prometheus operator, for each way to reach a registry.
 func TestObjects(t *testing.T) {
 	address := netip.MustParseAddrPort("[fd00::1]:5000")
 	for _, test := range []struct {
@@ -211,8 +211,8 @@ func objectsOf(t *testing.T, target monitoring.Target) map[string]map[string]any
 	return objects
 }
 
-// TestSelected: monitor and rules have the labels by which a site selects, what is no monitor and no rule has not; without a registry there
-// are the rules about operations and the dashboard.
+// TestSelected: monitors and rules have the labels that a site selects, other objects do not. Without a registry there
+// remain the rules about operations and the dashboard.
 func TestSelected(t *testing.T) {
 	site := map[string]string{"release": "kps", "true": "1"}
 	for name, test := range map[string]struct {

@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// failure is an error that a client is told, in the words of the distribution specification.
+// failure is an error for a client, in the format of the distribution specification.
 type failure struct {
 	status  int
 	code    string
 	message string
 }
 
-// serve answers a request and tells the metrics and the log about it.
+// serve answers a request, counts it and logs it.
 func (g *Registry) serve(w http.ResponseWriter, r *http.Request) {
 	started := g.options.Now()
 	recorder := &recorder{ResponseWriter: w}
@@ -44,8 +44,8 @@ type exchange struct {
 	w         *recorder
 	r         *http.Request
 	route     route
-	namespace string // the registry that the client would have asked; "" if it did not tell
-	digest    string // of what was sent
+	namespace string // the registry that the client would have asked; "" without parameter ns
+	digest    string // of the sent bytes
 	waited    time.Duration
 	aborted   bool // less was sent than was promised
 	damaged   bool // the archive cannot be read any more
@@ -56,7 +56,7 @@ func (x *exchange) answer() {
 	header.Set("Docker-Distribution-Api-Version", "registry/2.0")
 	header.Set("X-Content-Type-Options", "nosniff")
 	if x.r.ContentLength != 0 {
-		header.Set("Connection", "close") // nobody asks with a body; it is not read
+		header.Set("Connection", "close") // requests have no body; it is not read
 	}
 	var fail *failure
 	x.route, fail = parseRoute(x.r.URL.Path)
@@ -69,7 +69,7 @@ func (x *exchange) answer() {
 		x.fail(fail)
 		return
 	}
-	x.lookAgain()
+	x.awaitRescan()
 	switch x.route.operation {
 	case ping:
 		x.json("application/json", struct{}{})
@@ -82,21 +82,22 @@ func (x *exchange) answer() {
 	}
 }
 
-// lookAgain waits for what came into the store a moment ago: a node that is told "not found" comes again after half a minute.
-func (x *exchange) lookAgain() {
+// awaitRescan waits until the store is read again, for an import of a moment ago: a node that gets "not found" retries
+// only after half a minute.
+func (x *exchange) awaitRescan() {
 	missed := x.registry.options.Missed
 	if missed == nil || x.route.repository == "" || x.registry.has(x.route, x.namespace) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(x.r.Context(), missPatience)
+	ctx, cancel := context.WithTimeout(x.r.Context(), rescanTimeout)
 	defer cancel()
 	missed(ctx)
 }
 
-// missPatience is how long a request for what is not there waits for somebody to look, well within the time for an answer.
-const missPatience = 10 * time.Second
+// rescanTimeout bounds the wait of a request for an unknown image, well within the time for an answer.
+const rescanTimeout = 10 * time.Second
 
-// ofRepository answers what needs nothing but the memory.
+// ofRepository answers requests from memory alone.
 func (x *exchange) ofRepository() {
 	repository := x.registry.find(x.route.repository, x.namespace)
 	if repository == nil {
@@ -114,7 +115,7 @@ func (x *exchange) ofRepository() {
 	}
 }
 
-// confirmNamespace tells the client that its namespace was taken into account.
+// confirmNamespace sets the header that confirms the namespace to the client.
 func (x *exchange) confirmNamespace() {
 	if x.namespace != "" {
 		x.w.Header().Set("OCI-Namespace", x.namespace)
@@ -139,7 +140,7 @@ func (x *exchange) sendManifest(repository *repository) {
 	http.ServeContent(x.w, x.r, "", time.Time{}, bytes.NewReader(m.data))
 }
 
-// describe sets what a client wants to know about content with a digest.
+// describe sets the headers of content with a digest.
 func (x *exchange) describe(mediaType, digest string) {
 	x.digest = digest
 	header := x.w.Header()

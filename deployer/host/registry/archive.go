@@ -21,7 +21,7 @@ import (
 const (
 	// smallBlob is the size below which a blob is verified and sent from memory.
 	smallBlob = 64 << 10
-	// keptBytes is what an archive keeps of its small blobs; the others are read and verified each time.
+	// keptBytes bounds the small blobs of an archive in memory, in bytes; others are read and verified each time.
 	keptBytes = 8 << 20
 )
 
@@ -39,7 +39,7 @@ type Archive struct {
 // image is one image of an archive with everything that it refers to.
 type image struct {
 	ref       schema.ImageRef
-	origin    string // as the archive tells it; may be empty
+	origin    string // the origin in the archive; may be empty
 	root      string // digest of the manifest that the tag points to
 	manifests []*manifest
 	blobs     []*blob
@@ -54,9 +54,9 @@ type blob struct {
 	data     atomic.Pointer[[]byte] // of a small blob that was read before
 }
 
-// NewArchive indexes an archive. It reads no blob. f is the ISO file that the archive lies in: blobs are read from it, not
-// through a, so that whatever a reads through can be forgotten. The file belongs to the Archive from now on, see Close.
-// With a nil f, which serves what is not an ISO image, blobs are read through a.
+// NewArchive indexes an archive. It reads no blob. f is the ISO file of the archive: blobs are read from it, not
+// through a, so that readers behind a can be released. The Archive owns the file from now on, see Close. With a nil f,
+// for an archive that is not an ISO image, blobs are read through a.
 func NewArchive(a *archive.Archive, f *os.File) (*Archive, error) {
 	open, err := newFile(f)
 	if err != nil {
@@ -95,8 +95,8 @@ func (a *Archive) ID() string { return a.id }
 // archive.
 func (a *Archive) Close() error { return a.file.close() }
 
-// Check fails when the archive is not what it was when it was indexed: its file has become shorter, was removed or replaced,
-// or something in it could not be read. What can be read is served nevertheless.
+// Check fails when the archive has changed since it was indexed: its file was truncated, removed or replaced, or a part
+// of it could not be read. The readable parts are served nevertheless.
 func (a *Archive) Check() error {
 	if err := a.file.check(); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (a *Archive) Check() error {
 	return nil
 }
 
-// Retry forgets that something could not be read: somebody says that it can be now.
+// Retry clears the mark of an archive that could not be read, so that it is read again.
 func (a *Archive) Retry() { a.blamed.Store(false) }
 
 func (a *Archive) blame() { a.blamed.Store(true) }
@@ -188,7 +188,7 @@ func (b *blob) load() ([]byte, error) {
 	return data, nil
 }
 
-// file is the file of an archive. It stays open while somebody reads from it.
+// file is the file of an archive. It stays open as long as a request reads from it.
 type file struct {
 	f      *os.File // nil: there is none
 	self   string   // opens the same file again, with a position of its own, whatever has become of its name
@@ -208,7 +208,7 @@ func newFile(f *os.File) (*file, error) {
 	return &file{f: f, self: fmt.Sprintf("/proc/self/fd/%d", f.Fd()), opened: info}, err
 }
 
-// check compares the file with what was opened, and with what its name stands for.
+// check compares the open file with its first state, and with the file of its name.
 func (f *file) check() error {
 	if f.f == nil || !f.acquire() {
 		return nil
@@ -224,7 +224,7 @@ func (f *file) check() error {
 	case err == nil && !os.SameFile(info, f.opened):
 		return errors.New("its file was replaced by another one")
 	}
-	return nil // a name that cannot be looked at says nothing about what is open
+	return nil // the name does not matter for the open file
 }
 
 // holds fails when the file has become too short for content that ends there. A device has no size.

@@ -64,7 +64,7 @@ func (c *content) addOrigins(archives []*Archive) error {
 			origin, ok := images.ParseReference(i.origin)
 			name := OriginRepository(origin.Registry, origin.Repository)
 			if !ok || !validName(name) {
-				continue // the archive does not tell one, or one that no node could ask for
+				continue // without an origin, or with one that no node can request
 			}
 			if origin.Tag == "" && origin.Digest == "" {
 				origin.Tag = "latest"
@@ -83,14 +83,14 @@ func (c *content) addOrigins(archives []*Archive) error {
 	return nil
 }
 
-// OriginRepository is the name under which an image from another registry is served: the host and the repository. A colon
-// in front of a port becomes an underscore, because no repository can have one. A node that asks for it by path (CRI-O)
-// has to be configured with this name; one that tells the host (containerd) need not know.
+// OriginRepository is the repository of an image from another registry: the host and the original repository. A colon
+// before a port becomes an underscore, because a repository cannot contain one. A node that requests it by path (CRI-O)
+// has to be configured with this name; one that sends the host as ns (containerd) does not.
 func OriginRepository(host, repository string) string {
 	return strings.ToLower(strings.ReplaceAll(host, ":", "_")) + "/" + repository
 }
 
-// find returns a repository, or nil. The namespace is the registry that a client would have asked; "" if it did not tell.
+// find returns a repository, or nil. namespace is the registry that a client would have asked; "" without parameter ns.
 func (c *content) find(name, namespace string) *repository {
 	if namespace != "" {
 		if r := c.repositories[OriginRepository(namespace, name)]; r != nil {
@@ -132,7 +132,7 @@ func (r *repository) add(i *image, tag string) {
 	}
 }
 
-// manifest returns what a tag or digest stands for, or nil.
+// manifest returns the manifest of a tag or digest, or nil.
 func (r *repository) manifest(reference string) *manifest {
 	if strings.Contains(reference, ":") {
 		return r.manifests[reference]

@@ -35,7 +35,7 @@ const (
 	signatureType = "application/vnd.example.signature"
 )
 
-// project is what an archive is made of.
+// project has the content for an archive.
 type project struct {
 	t       testing.TB
 	dir     layout.Path
@@ -94,7 +94,7 @@ func fill(tb testing.TB, img v1.Image, layerType types.MediaType, architecture s
 	return must(mutate.ConfigFile(img, config))(tb)
 }
 
-// add puts an image or index into the archive under a name, with what refers to it.
+// add puts an image or index into the archive under a name, with the manifests that refer to it.
 func (p *project) add(ref string, content mutate.Appendable, referrers ...v1.Image) {
 	p.t.Helper()
 	name := layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": ref})
@@ -183,7 +183,7 @@ func open(tb testing.TB, name string) *registry.Archive {
 	return a
 }
 
-// access collects what a registry logs.
+// access collects the log of a registry.
 type access struct {
 	mu      sync.Mutex
 	entries []schema.RegistryAccess
@@ -217,11 +217,11 @@ func serve(tb testing.TB, o registry.Options, archives ...*registry.Archive) *se
 	return s
 }
 
-// answer is what came back, read to its end.
+// answer is a response with its whole body.
 type answer struct {
 	status int
 	header http.Header
-	length int64 // as the header tells it; -1 when it does not
+	length int64 // from the header; -1 without it
 	body   string
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// FuzzRequest asks for anything. Whatever comes back has the digest that it is said to have, or is an error that a
-// client can read.
+// FuzzRequest sends arbitrary requests. Each answer has the digest in its header, or is an error that a client can
+// parse.
 func FuzzRequest(f *testing.F) {
 	const digest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 	for _, path := range []string{

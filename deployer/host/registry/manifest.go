@@ -12,7 +12,7 @@ type manifest struct {
 	digest    string
 	mediaType string
 	data      []byte
-	subject   string     // digest of what it refers to, "" for most
+	subject   string     // digest of the manifest that it refers to, "" for most
 	referrer  descriptor // how it is listed among the referrers of its subject
 }
 
@@ -43,7 +43,7 @@ func parseManifest(m oci.Manifest) (*manifest, error) {
 	if document.Subject != nil {
 		parsed.subject = document.Subject.Digest
 		artifactType := document.ArtifactType
-		if artifactType == "" { // what the distribution specification tells for image manifests
+		if artifactType == "" { // the rule of the distribution specification for image manifests
 			artifactType = document.Config.MediaType
 		}
 		parsed.referrer = descriptor{parsed.mediaType, parsed.digest, int64(len(m.Data)), artifactType, document.Annotations}

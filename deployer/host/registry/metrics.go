@@ -8,7 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metrics"
 )
 
-// counters count what was answered. Counting takes no lock.
+// counters count answers. Counting takes no lock.
 type counters struct {
 	active   atomic.Int64
 	damaged  atomic.Uint64
@@ -49,8 +49,8 @@ func (c *counters) count(x *exchange, took time.Duration) {
 	}
 }
 
-// WriteMetrics writes how many requests were answered, how, and how long that took, and what is served. Labels have values out
-// of this program only, never those of a request.
+// WriteMetrics writes the numbers and durations of answers by status, and the served archives. Labels have values of
+// this program only, never those of a request.
 func (g *Registry) WriteMetrics(page *metrics.Page) {
 	const prefix = "solutionctl_registry_"
 	gauge := func(name, help string, value int) { page.Family(prefix+name, metrics.Gauge, help).Add(float64(value)) }

@@ -9,12 +9,13 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// recorder remembers what was answered. It hands ReadFrom on: without that, blobs would be copied through this process.
+// recorder records the status and the size of an answer. It passes ReadFrom on: without that, blobs would be copied
+// through this process.
 type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
-	reason error // why the answer is not what the client asked for
+	reason error // why the answer is not the requested content
 }
 
 func (w *recorder) WriteHeader(status int) {
@@ -47,7 +48,7 @@ func (w *recorder) begin() {
 // Unwrap lets [http.ResponseController] reach the connection.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// finish counts a request and tells the log about it.
+// finish counts a request and logs it.
 func (g *Registry) finish(x *exchange, started time.Time) {
 	took := g.options.Now().Sub(started)
 	g.counters.count(x, took)

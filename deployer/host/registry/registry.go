@@ -1,14 +1,14 @@
 // Package registry serves the images of archives as a read-only OCI registry, straight from the ISO files: nothing is
 // unpacked, and layers go from the file to the socket inside the kernel.
 //
-// [NewArchive] indexes an opened archive, [Registry.Set] says which ones are served, from now on and all at once, and the
-// [Registry] itself is the [http.Handler]. [NewServer] wraps it with the timeouts it is meant to run with.
+// [NewArchive] indexes an opened archive, [Registry.Set] replaces the served archives at once, and the [Registry]
+// itself is the [http.Handler]. [NewServer] wraps it with the timeouts that it needs.
 //
 // # Names
 //
 // The image ui:1.0.0 of the Solution acme 1.0.0, known elsewhere as ghcr.io/acme/ui:1.0.0, is
 //
-//	/v2/acme-1.0.0/ui/manifests/1.0.0              the name that everything deployed by us refers to
+//	/v2/acme-1.0.0/ui/manifests/1.0.0              the name in all objects that solutionctl deploys
 //	/v2/acme/ui/manifests/1.0.0?ns=ghcr.io         how containerd asks a mirror of ghcr.io
 //	/v2/ghcr.io/acme/ui/manifests/1.0.0            how CRI-O asks one
 //
@@ -17,9 +17,9 @@
 // # What is trusted
 //
 // Manifests come from the memory of the archive, which has verified their digests. Blobs below 64 KiB, among them every
-// configuration, are read through the archive's own reader, verified and kept. Larger blobs are sent as they lie in the
-// file; their digest is checked by whoever pulls, and nothing of a file that has become too short is padded: it is an error, or
-// ends the connection. /readyz then names the archive. The package writes nothing and judges no signature.
+// configuration, are read through the archive's own reader, verified and kept. Larger blobs are sent unread from the
+// file; the client checks their digest. A truncated file is never padded: it is an error, or ends the connection.
+// /readyz then names the archive. The package writes nothing and verifies no signature.
 package registry
 
 import (
@@ -41,15 +41,15 @@ type Options struct {
 	// MaxTransfers is how many large blobs are sent at the same time, a quarter of them to one client; more wait for their
 	// turn. 0: 256.
 	MaxTransfers int
-	// MinRate is what a client has to take, in bytes per second, to be kept. 0: 64 KiB.
+	// MinRate is the lowest transfer rate of a client, in bytes per second; slower ones are disconnected. 0: 64 KiB.
 	MinRate int64
 
-	// Missed is called before a client is told that something is not there: whoever fills the registry looks once more. It
-	// returns when what it has found is served, or ctx ends; it is called by several goroutines. nil: the client is told at once.
+	// Missed is called before a client gets "not found", so that the store is read again. It returns when new archives
+	// are served, or ctx ends. It must be safe for concurrent use. nil: the client gets the answer at once.
 	Missed func(ctx context.Context)
 
 	Now func() time.Time
-	// Log is told of every request to /v2/, when it is over. It is called by several goroutines. nil: nobody is told.
+	// Log receives every request to /v2/ when it is complete. It must be safe for concurrent use. nil: no log.
 	Log func(schema.RegistryAccess)
 }
 
@@ -65,7 +65,7 @@ type Registry struct {
 	counters  counters
 	ready     atomic.Bool
 
-	mu      sync.RWMutex // held while a request finds its blob, so that Set returns when nobody uses the old content
+	mu      sync.RWMutex // held while a request finds its blob, so that Set returns only when the old content is unused
 	content *content
 	missing []string // archives that should be served and are not
 }
@@ -80,11 +80,9 @@ func New(o Options) *Registry {
 }
 
 // Set replaces the archives that are served. Requests see the old ones or the new ones, never a mixture. On an error
-// nothing changes: report.Conflict says that two archives have the same id, or give one original name to different
-// images.
+// nothing changes: report.Conflict means that two archives have the same id, or one original name for different images.
 //
-// Archives that are not served any more can be closed as soon as Set has returned; what is being sent out of them is
-// sent to its end.
+// Archives that are not served any more can be closed as soon as Set has returned; transfers from them are completed.
 func (g *Registry) Set(archives []*Archive) error {
 	next, err := merge(archives, g.options.MirrorOrigins)
 	if err != nil {
@@ -97,7 +95,7 @@ func (g *Registry) Set(archives []*Archive) error {
 	return nil
 }
 
-// SetMissing names archives that should be served and are not: /readyz tells until they are.
+// SetMissing names archives that should be served and are not; /readyz fails until they are.
 func (g *Registry) SetMissing(ids []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,7 +129,7 @@ func (g *Registry) find(name, namespace string) *repository {
 	return g.content.find(name, namespace)
 }
 
-// has reports whether what a request names is served.
+// has reports whether the requested object is served.
 func (g *Registry) has(wanted route, namespace string) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

@@ -286,7 +286,7 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// TestMissed: whoever fills the registry is asked before a client is told that something is not there, and for nothing else.
+// TestMissed: Missed is called before a client gets "not found", and only then.
 func TestMissed(t *testing.T) {
 	var asked atomic.Int32
 	w := newWorld(t, registry.Options{Missed: func(ctx context.Context) {
@@ -400,14 +400,14 @@ func TestClients(t *testing.T) {
 	})
 }
 
-// TestAccess compares the log with what was asked.
+// TestAccess compares the log with the requests.
 func TestAccess(t *testing.T) {
 	w := newWorld(t, registry.Options{})
 	w.ask(t, "GET", "/v2/demo-1.0.0/operator/manifests/1.0.0?ns=registry.solutionctl.invalid", "User-Agent: test")
 	w.ask(t, "GET", "/v2/demo-1.0.0/operator/blobs/"+w.layer, "Range: bytes=100-")
 	w.ask(t, "HEAD", "/v2/demo-1.0.0/operator/blobs/"+w.layer)
 	w.ask(t, "POST", "/v2/demo-1.0.0/operator/blobs/uploads/")
-	w.Close() // a request is over when its connection says so
+	w.Close() // the connection shows when a request is complete
 	var got []string
 	for _, e := range w.access.entries {
 		if e.Remote != "127.0.0.1" || e.Time.IsZero() || e.Microseconds < 0 {

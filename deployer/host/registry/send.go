@@ -68,7 +68,7 @@ func (s *sender) sendFile(f *os.File, size int64) (sent int64, err error) {
 	return sent, nil
 }
 
-// copy sends what cannot go through sendfile.
+// copy sends content that cannot go through sendfile.
 func (s *sender) copy(r io.Reader) (sent int64, err error) {
 	for {
 		s.transfers.pace(s.recorder, piece)

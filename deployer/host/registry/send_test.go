@@ -30,8 +30,8 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metrics"
 )
 
-// spy is a connection that tells in which way it is given bytes. Only what the net package turns into sendfile counts: a
-// limited reader of a file.
+// spy is a connection that records how it receives bytes. Only a limited reader of a file counts as sendfile, as in
+// package net.
 type spy struct {
 	*httptest.ResponseRecorder
 	sent      int64 // by sendfile
@@ -150,7 +150,7 @@ func TestQueue(t *testing.T) {
 		t.Errorf("HEAD has to wait: %d", got.status)
 	}
 	leave()
-	if got := <-outcome; got != http.ErrAbortHandler { //nolint:errorlint // what was panicked with
+	if got := <-outcome; got != http.ErrAbortHandler { //nolint:errorlint // the panic's value
 		t.Errorf("who left is answered: %v", got)
 	}
 	if got := w.metric(t, "solutionctl_registry_transfers_aborted_total"); got != 1 {
@@ -293,7 +293,7 @@ func TestTruncated(t *testing.T) {
 // TestTruncatedMeanwhile takes the file away under a transfer that has begun: the connection ends before its time.
 func TestTruncatedMeanwhile(t *testing.T) {
 	p := newProject(t, "big", "1.0.0")
-	large := image(t, 11, 32<<20) // more than what lies in the buffers of a connection
+	large := image(t, 11, 32<<20) // more than the buffers of a connection hold
 	p.add("data:1", large)
 	name := p.write()
 	r := serve(t, registry.Options{}, open(t, name))
@@ -472,7 +472,7 @@ func TestGone(t *testing.T) {
 	s := &gone{spy: newSpy()}
 	func() {
 		defer func() {
-			if got := recover(); got != http.ErrAbortHandler { //nolint:errorlint // what was panicked with
+			if got := recover(); got != http.ErrAbortHandler { //nolint:errorlint // the panic's value
 				t.Errorf("ended with %v", got)
 			}
 		}()
@@ -514,12 +514,12 @@ func dial(t *testing.T, from, to string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// TestStalledClient: a client that takes nothing keeps nobody else waiting, however many connections it has; what nodes
-// behind one address ask for comes one after the other.
+// TestStalledClient: a client that stops reading delays no other one, however many connections it has. Requests from
+// one address are served one after the other.
 func TestStalledClient(t *testing.T) {
 	const limit = 8
 	p := newProject(t, "big", "1.0.0")
-	large := image(t, 11, 32<<20) // more than what lies in the buffers of a connection
+	large := image(t, 11, 32<<20) // more than the buffers of a connection hold
 	p.add("data:1", large)
 	r := serve(t, registry.Options{MaxTransfers: limit}, open(t, p.write()))
 	layer := must(must(large.Layers())(t)[0].Digest())(t).String()
@@ -544,7 +544,7 @@ func TestStalledClient(t *testing.T) {
 	others.Wait()
 }
 
-// TestNotReady: /readyz names an archive that is not what it was.
+// TestNotReady: /readyz names an archive that has changed.
 func TestNotReady(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -586,7 +586,7 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
-// TestMissing: /readyz names what is not served at all.
+// TestMissing: /readyz names the archives that are not served.
 func TestMissing(t *testing.T) {
 	w := newWorld(t, registry.Options{})
 	w.SetMissing([]string{"other-1.0.0"})

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// transfers limits how many large blobs are sent at the same time, to all clients and to each, and how long a client may
-// take. A client is an address: what many nodes behind one address ask for waits for its turn, and what others ask for does
-// not wait behind it.
+// transfers limits how many large blobs are sent at the same time, to all clients and to each, and how long a client
+// may take. A client is an address: requests from many nodes behind one address wait for each other, and delay no other
+// address.
 type transfers struct {
 	limit, share int   // for all clients, and for each
 	rate         int64 // bytes per second
@@ -33,11 +33,11 @@ func newTransfers(limit int, rate int64, now func() time.Time) *transfers {
 	return &transfers{limit: limit, share: max(1, limit/4), rate: rate, now: now, clients: map[netip.Prefix]int{}}
 }
 
-// clientOf is whom a limit is for: an IPv4 address, or what one host may choose its IPv6 addresses from.
+// clientOf is the unit of a limit: an IPv4 address, or the IPv6 prefix from which one host can choose addresses.
 func clientOf(remote string) netip.Prefix {
 	address, err := netip.ParseAddrPort(remote)
 	if err != nil {
-		return netip.Prefix{} // all that are no address, as in tests without a connection, are one client
+		return netip.Prefix{} // all without an address, as in tests without a connection, are one client
 	}
 	ip := address.Addr().Unmap().WithZone("")
 	bits := ip.BitLen()
@@ -80,7 +80,7 @@ func (t *transfers) leave(client netip.Prefix) {
 	t.end(client)
 }
 
-// end gives a turn back, and to whoever waits for it.
+// end releases a turn, also that of a waiting client.
 func (t *transfers) end(client netip.Prefix) {
 	t.active--
 	if t.clients[client]--; t.clients[client] == 0 {

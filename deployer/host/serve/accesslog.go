@@ -36,12 +36,12 @@ func (l *AccessLog) Close() error {
 	return l.file.Close()
 }
 
-// reopen opens the file by its name again, after somebody has moved it away.
+// reopen opens the file by its name again, after it was rotated.
 func (l *AccessLog) reopen() error {
 	if l == nil || l.name == "" {
 		return nil
 	}
-	l.mu.Lock() // what is asked once the new file can be seen is written into it
+	l.mu.Lock() // requests after the new file is visible are written into it
 	defer l.mu.Unlock()
 	f, err := os.OpenFile(l.name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 	if err != nil {

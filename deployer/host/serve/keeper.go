@@ -21,8 +21,8 @@ import (
 	"github.com/solutionctl/solutionctl/sign/chunk"
 )
 
-// keeper keeps a registry in step with a store. All of it runs in one goroutine, but for the verification of archives in
-// place.
+// keeper keeps a registry in step with a store. All of it runs in one goroutine, except the verification of archives
+// that stay in place.
 type keeper struct {
 	registry *registry.Registry
 	store    *store.Store
@@ -32,13 +32,13 @@ type keeper struct {
 	now      func() time.Time
 
 	held     map[string]*holding  // by key
-	seen     string               // what the store looked like last time
+	seen     string               // the last state of the store
 	trouble  string               // why it could not be read last time
-	told     map[string]string    // what was told last about an archive that is served and is not as it was
+	reported map[string]string    // last reported error of each archive that is served although it changed
 	verified chan verdict         // of verifications that are over
 	running  int                  // verifications that are not
-	missed   chan chan<- struct{} // asks to look at the store now; what is sent is closed when that is done
-	ended    chan struct{}        // is closed when nobody looks any more
+	missed   chan chan<- struct{} // requests to read the store now; the sent channel is closed when that is done
+	ended    chan struct{}        // closed when the loop ends
 
 	outlook atomic.Pointer[outlook] // for /metrics, which is asked for by other goroutines
 }
@@ -62,19 +62,19 @@ type holding struct {
 	retry    time.Time // when to try again
 }
 
-// retryAfter is the time for which an archive that could not be served is left alone. One that is damaged is left alone until
-// somebody asks for it.
+// retryAfter is the interval between attempts to serve a failed archive. A damaged one is not retried until it is
+// requested.
 const retryAfter = 30 * time.Second
 
 func newKeeper(r *registry.Registry, o Options) *keeper {
 	return &keeper{
 		registry: r, store: o.Store, fixed: o.Archives, log: o.AccessLog, sink: o.Sink, now: o.Registry.Now,
-		held: map[string]*holding{}, told: map[string]string{}, verified: make(chan verdict),
+		held: map[string]*holding{}, reported: map[string]string{}, verified: make(chan verdict),
 		missed: make(chan chan<- struct{}), ended: make(chan struct{}),
 	}
 }
 
-// start serves what is there now.
+// start serves the present archives.
 func (k *keeper) start(ctx context.Context) error {
 	if err := k.registry.Set(k.fixed); err != nil {
 		return err
@@ -87,8 +87,8 @@ func (k *keeper) start(ctx context.Context) error {
 	return k.refresh(ctx)
 }
 
-// lookNow looks at the store for a request whose image is not there, and returns when what was imported meanwhile is served,
-// or ctx ends. It may be called by any goroutine.
+// lookNow reads the store for a request of an unknown image, and returns when new imports are served, or ctx ends. It
+// is safe for concurrent use.
 func (k *keeper) lookNow(ctx context.Context) {
 	looked := make(chan struct{})
 	select {
@@ -150,18 +150,18 @@ func (k *keeper) follow(ctx context.Context, reload <-chan struct{}) error {
 // judge finds out which archives are not served as they should be, for /readyz, for /metrics and for people.
 func (k *keeper) judge() {
 	seen := &outlook{readable: k.trouble == "", archives: map[string]standing{}}
-	told := map[string]string{}
+	reported := map[string]string{}
 	for _, a := range k.served() {
 		err := a.Check()
 		seen.archives[a.ID()] = standing{state: stateOf(err)}
 		if err != nil {
-			told[a.ID()] = err.Error()
-			if k.told[a.ID()] != err.Error() {
+			reported[a.ID()] = err.Error()
+			if k.reported[a.ID()] != err.Error() {
 				k.sink.Emit(report.Event{Step: "serve", Name: a.ID(), State: report.Failed, Note: err.Error() + "; import it again"})
 			}
 		}
 	}
-	k.told = told
+	k.reported = reported
 	var missing []string
 	for _, key := range slices.Sorted(maps.Keys(k.held)) {
 		h := k.held[key]
@@ -179,7 +179,7 @@ func (k *keeper) judge() {
 	k.outlook.Store(seen)
 }
 
-// note tells why the store cannot be read, once.
+// note reports why the store cannot be read, once.
 func (k *keeper) note(err error) {
 	trouble := ""
 	if err != nil {
@@ -217,7 +217,7 @@ func (k *keeper) hasRetries() bool {
 
 func (h *holding) isDue(now time.Time) bool { return h.problem != nil && !now.Before(h.retry) }
 
-// refresh drops what is not in the store any more and adds what is new.
+// refresh stops serving archives that were removed from the store, and serves new ones.
 func (k *keeper) refresh(ctx context.Context) error {
 	entries, err := k.store.Entries()
 	if err != nil {
@@ -308,7 +308,7 @@ func (k *keeper) add(ctx context.Context, h *holding) {
 	}()
 }
 
-// verify compares every byte of an archive with what was imported.
+// verify compares every byte of an archive with its imported digests.
 func verify(ctx context.Context, f *store.File, sink report.Sink) error {
 	name := f.Entry.ID()
 	sink.Emit(report.Event{Step: "verify", Name: name, State: report.Started})
@@ -341,10 +341,10 @@ func (k *keeper) finish(h *holding, err error) {
 	}
 }
 
-// serve adds an archive, whose file is open, to what is served.
+// serve starts to serve an archive, whose file is open.
 func (k *keeper) serve(h *holding) {
-	// Records and manifests are read through the digests of the import. What is kept of them is memory of its own, so
-	// that the reader's can be freed.
+	// Records and manifests are read through the digests of the import. They are copied to memory of their own, so that
+	// the reader's can be freed.
 	a, err := archive.Open(h.file.Verified, h.entry.Size)
 	if err != nil {
 		k.fail(h, errors.Join(err, h.file.Close()))
@@ -366,7 +366,7 @@ func (k *keeper) serve(h *holding) {
 	k.sink.Emit(report.Event{Step: "serve", Name: h.entry.ID(), State: report.Done, Note: fmt.Sprintf("images: %d", images)})
 }
 
-// fail leaves an archive out for a while. The same problem is told once.
+// fail leaves an archive out for a while. The same error is reported once.
 func (k *keeper) fail(h *holding, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -384,7 +384,7 @@ func (k *keeper) fail(h *holding, err error) {
 	}
 }
 
-// isDamaged tells whether an archive has other bytes than were imported.
+// isDamaged reports whether an error means that an archive has other bytes than the imported ones.
 func isDamaged(err error) bool {
 	return report.CodeOf(err) == report.Corrupt && !errors.Is(err, fs.ErrNotExist)
 }

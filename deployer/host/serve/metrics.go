@@ -26,7 +26,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	p.keeper.writeMetrics(&text)
 	if p.tls != nil {
 		expiry := 0.
-		// What is shown to a client that does not say where it has connected to.
+		// The certificate for a client that does not send a server name.
 		if pair, err := p.tls.GetCertificate(&tls.ClientHelloInfo{}); err == nil && pair.Leaf != nil {
 			expiry = float64(pair.Leaf.NotAfter.Unix())
 		}
@@ -65,7 +65,7 @@ type standing struct {
 	verified time.Time // when all of it was compared with its digests; zero: never
 }
 
-// outlook is what the keeper has seen last, of the store and of each archive by its id.
+// outlook is the last observed state of the store, and of each archive by its id.
 type outlook struct {
 	readable bool
 	archives map[string]standing

@@ -1,12 +1,12 @@
-// Package serve runs the registry of a host: it serves what the store of the host holds, and follows imports and
-// unimports while it runs.
+// Package serve runs the registry of a host: it serves the archives of the store, and follows imports and unimports
+// while it runs.
 //
-// [Run] returns when its context ends, after what was being sent has been sent. An archive that cannot be served does not
-// keep others from being served: it is reported, tried again from time to time, and left out until then. One that was
-// imported in place lies on a medium that others can change while the host is down, so all of it is compared with its
-// digests before it is served; archives that were copied into the store are served at once.
+// [Run] returns when its context ends, after the transfers in progress are complete. An archive that cannot be served
+// does not affect the others: it is reported, retried from time to time, and left out until then. An archive that was
+// imported in place can change on its medium while the host is down, so all of it is compared with its digests before
+// it is served; archives that were copied into the store are served at once.
 //
-// The package changes nothing on the host but the access log.
+// The package changes nothing on the host except the access log.
 package serve
 
 import (
@@ -26,9 +26,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Options say what is served, and where.
+// Options are the archives to serve, and the address.
 type Options struct {
-	Store    *store.Store        // what it holds is served; may be nil
+	Store    *store.Store        // its archives are served; may be nil
 	Archives []*registry.Archive // are served as well, and closed at the end
 
 	Listen        string      // address
@@ -48,10 +48,10 @@ type Options struct {
 }
 
 const (
-	// interval is how soon an import is noticed that nobody asks for.
+	// interval is the time until an import is noticed without a request for it.
 	interval = time.Second
-	// patience is how long a client may go on after the end.
-	patience = 30 * time.Second
+	// drainTimeout is how long open requests continue after the end.
+	drainTimeout = 30 * time.Second
 )
 
 // Run serves until ctx ends.
@@ -123,7 +123,7 @@ func listen(ctx context.Context, o *Options, r *registry.Registry, k *keeper) ([
 	return []*listener{main, metrics}, nil
 }
 
-// both sends one path to another handler. It wraps no writer, so that sendfile stays what it is.
+// both sends one path to another handler. It does not wrap the writer, so that sendfile still works.
 type both struct {
 	registry http.Handler
 	others   http.Handler
@@ -164,7 +164,7 @@ func (l *listener) serve() error {
 
 // stop lets clients finish, within reason.
 func (l *listener) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
 	if err := l.server.Shutdown(ctx); err != nil {
 		return l.server.Close()

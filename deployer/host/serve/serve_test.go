@@ -98,7 +98,7 @@ func writeArchive(t *testing.T, path, version string) (layer string) {
 	return content.Digest.String()
 }
 
-// host is a store and what serves it.
+// host is a store and its server.
 type host struct {
 	dir    string
 	store  *store.Store
@@ -241,7 +241,7 @@ func (h *host) get(t *testing.T, path string) (status int, body string) {
 	return response.StatusCode, string(data)
 }
 
-// await waits until a path answers with a status. The test's deadline ends a wait for what does not come.
+// await waits until a path answers with a status, at most until the test's deadline.
 func (h *host) await(t *testing.T, path string, want int) {
 	t.Helper()
 	await(t, func() bool {
@@ -274,8 +274,8 @@ func (h *host) hasEvent(step, name string, state report.State, note string) bool
 
 func manifestOf(version string) string { return "/v2/demo-" + version + "/ui/manifests/1" }
 
-// TestFollow imports and unimports while the registry runs. What is there is served to the first who asks, by tag or by digest:
-// who is told that it is not there waits long before the next attempt.
+// TestFollow imports and unimports while the registry runs. A new image is served to the first request, by tag or by
+// digest: a node that gets "not found" waits long before the next attempt.
 func TestFollow(t *testing.T) {
 	h := newHost(t)
 	h.start(t) // there is not even a store
@@ -305,7 +305,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestStart serves at once what was there before.
+// TestStart: archives that were imported before are served at once.
 func TestStart(t *testing.T) {
 	h := newHost(t)
 	h.add(t, "1.0.0")
@@ -318,7 +318,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestDamaged serves what is left when one archive cannot be read, and that one when it can again.
+// TestDamaged: if one archive cannot be read, the others are served, and that one again once it is readable.
 func TestDamaged(t *testing.T) {
 	h := newHost(t)
 	h.add(t, "1.0.0")
@@ -464,7 +464,7 @@ func freeAddress(t *testing.T) string {
 	return probe.Addr().String()
 }
 
-// TestNoCertificate: what clients cannot be shown counts as expired. The listener of the registry answers nobody then.
+// TestNoCertificate: a certificate that cannot be loaded counts as expired. The listener then answers no client.
 func TestNoCertificate(t *testing.T) {
 	h, address := newHost(t), freeAddress(t)
 	h.start(t, func(o *serve.Options) {
@@ -513,7 +513,7 @@ func (h *host) series(t *testing.T, families ...string) string {
 	return strings.Join(found, "\n")
 }
 
-// TestArchiveMetrics: what becomes of archives while they are served shows in numbers, without anybody pulling.
+// TestArchiveMetrics: damage to archives shows in the metrics without any request for them.
 func TestArchiveMetrics(t *testing.T) {
 	h := newHost(t)
 	for _, version := range []string{"1.0.0", "2.0.0", "3.0.0", "4.0.0", "5.0.0"} {
@@ -570,7 +570,7 @@ func TestRepaired(t *testing.T) {
 	state("served")
 }
 
-// TestStoreMetrics: a store that cannot be read any more is told; what was opened before is served.
+// TestStoreMetrics: an unreadable store is reported, and open archives are still served.
 func TestStoreMetrics(t *testing.T) {
 	h := newHost(t)
 	h.add(t, "1.0.0")

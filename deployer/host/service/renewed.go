@@ -9,8 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Renewed is what was read from files that somebody else renews while the program runs. Its methods may be called by several
-// goroutines at once.
+// Renewed is a value from files that another program renews while this one runs. It is safe for concurrent use.
 type Renewed[T any] struct {
 	files []string
 	read  func() (T, error)
@@ -22,7 +21,7 @@ type Renewed[T any] struct {
 	current T
 }
 
-// Read reads files for the first time. What cannot be read later is told as a step that has failed.
+// Read reads files for the first time. Later errors are reported as a failed step.
 func Read[T any](sink report.Sink, step string, read func() (T, error), files ...string) (*Renewed[T], error) {
 	r := &Renewed[T]{files: files, read: read, step: step, sink: sink, seen: look(files)}
 	var err error
@@ -30,7 +29,7 @@ func Read[T any](sink report.Sink, step string, read func() (T, error), files ..
 	return r, err
 }
 
-// Current reads the files again if they are others than last time. When that fails, what was read before stays in use.
+// Current reads the files again if they have changed. When that fails, the former value stays in use.
 func (r *Renewed[T]) Current() T {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package service is what a program has to do with whoever runs it as a service: a unit that gives it no right that it does
-// not need, news of how it is, and files that somebody else renews while it runs.
+// Package service integrates a program with its service manager: a unit with minimal privileges, notifications of its
+// state, and files that another program renews while it runs.
 package service
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// unitTemplate is a unit for systemd. The program gets no right but to read, to write where the unit says, and to use the
-// network: ProcSubset stays open because the length of the queue of connections is read from /proc/sys, and AF_NETLINK tells
-// the addresses that a certificate is for.
+// unitTemplate is a unit for systemd. The program can only read, write where the unit allows it, and use the network.
+// ProcSubset stays open because the length of the queue of connections is in /proc/sys, and AF_NETLINK provides the
+// addresses for a certificate.
 const unitTemplate = `{{if ne .User "root" -}}
 # To be run once, as root:
 #   useradd --system --user-group --home-dir / --no-create-home --shell /usr/sbin/nologin {{.User}}
@@ -105,7 +105,7 @@ WantedBy=timers.target
 type Unit struct {
 	Description         string
 	User                string
-	Every               string   // a time span: a timer starts it, and it ends; "" is a service that goes on
+	Every               string   // a time span: a timer starts it, and it ends; "" for a continuous service
 	Capabilities        string   // that it may have; "" is none
 	Once, Prepare       []string // commands that root runs: once, and before each start
 	Command             string
@@ -120,7 +120,7 @@ func (u Unit) Timer() (string, error) { return render("timer", timerTemplate, u)
 // Text returns the file of the unit.
 func (u Unit) Text() (string, error) {
 	for _, address := range u.Listen {
-		_, port, _ := net.SplitHostPort(address) // whoever listens has checked it
+		_, port, _ := net.SplitHostPort(address) // the listener has checked it
 		if n, err := strconv.Atoi(port); err == nil && n > 0 && n < 1024 {
 			return "", report.Errorf(report.Usage, "port %d needs a privilege, and the unit has none", n).WithHint("choose one above 1023")
 		}
@@ -155,19 +155,19 @@ func Word(word string) string {
 	return word
 }
 
-// Notifier tells the service manager how the program is.
+// Notifier reports the state of the program to the service manager.
 type Notifier struct {
-	Socket string // "": nobody has to be told
+	Socket string // "": no notifications
 	Sink   report.Sink
 }
 
-// Ready tells that the program answers.
-func (n Notifier) Ready() { n.tell("READY=1") }
+// Ready reports that the program answers requests.
+func (n Notifier) Ready() { n.send("READY=1") }
 
-// Stopping tells that it ends.
-func (n Notifier) Stopping() { n.tell("STOPPING=1") }
+// Stopping reports that the program is stopping.
+func (n Notifier) Stopping() { n.send("STOPPING=1") }
 
-func (n Notifier) tell(state string) {
+func (n Notifier) send(state string) {
 	if n.Socket == "" {
 		return
 	}

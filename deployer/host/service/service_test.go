@@ -84,7 +84,7 @@ func TestRenewed(t *testing.T) {
 			t.Errorf("%q, want %q", got, text)
 		}
 		if failed := len(events.Events()); failed != failures {
-			t.Errorf("%d failures were told, want %d", failed, failures)
+			t.Errorf("%d failures were reported, want %d", failed, failures)
 		}
 	}
 	reads = 0
@@ -97,7 +97,7 @@ func TestRenewed(t *testing.T) {
 	want("two", 0)
 	write("bad")
 	want("two", 1)
-	want("two", 1) // it is told once
+	want("two", 1) // it is reported once
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -128,6 +128,6 @@ func TestNotifier(t *testing.T) {
 	}
 	service.Notifier{Socket: socket, Sink: events}.Ready()
 	if len(events.Events()) != 1 {
-		t.Error("nobody hears that the manager could not be told")
+		t.Error("no warning that the manager cannot be reached")
 	}
 }

@@ -57,21 +57,21 @@ const (
 	Present   Method = "present"   // was there before
 )
 
-// Staged is an archive that lies in the store completely, and that nobody sees before it is committed.
+// Staged is a complete archive in the store that is invisible until it is committed.
 type Staged struct {
 	Method Method
 	// Replaces is the digest of the archive whose place this one takes, "" where there is none.
 	Replaces string
-	// Damage is what was wrong with the same archive in the store, whose place this one takes; nil where nothing was.
+	// Damage is the fault of the same archive in the store, which this one replaces; nil without a fault.
 	Damage error
 	store  *Locked
 	entry  Entry
 }
 
 // Stage brings an archive into the store: it shares the blocks of the original where the file system can, and copies
-// otherwise. Each byte is compared with its digest once, and what is in the store is what was compared. Of an archive that
-// is there already, what is in the store is read and compared instead: when it is damaged, it is brought again. Other content under its name and version fails with [report.Replaced], but takes the
-// place of a pre-release: until the commit that stays what it is.
+// otherwise. Each byte is compared with its digest once, as it is in the store. If the archive is in the store already,
+// its bytes are compared instead, and a damaged one is replaced. Other content under its name and version fails with
+// [report.Replaced], but replaces a pre-release, which stays until the commit.
 func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Staged, error) {
 	if o.Sink == nil {
 		o.Sink = report.Discard
@@ -137,7 +137,7 @@ func (l *Locked) present(ctx context.Context, source Source, o StageOptions) (*E
 			WithHint("a released version never changes, a pre-release such as %s-rc.1 may: ask the vendor which of the two is genuine", source.Version)
 	}
 	if !entry.chunks().Equal(source.Chunks) {
-		// They may be cut otherwise. What was read of the archive at hand was compared with these, so they have to be right.
+		// The list may have other pieces. The bytes were compared with this one, so it has to be correct.
 		if err = verifyContent(ctx, source.File, source, o); err != nil {
 			return nil, err
 		}
@@ -145,8 +145,8 @@ func (l *Locked) present(ctx context.Context, source Source, o StageOptions) (*E
 	return &entry, nil
 }
 
-// damage is what is wrong with the file of an entry: it is gone, another one, cannot be read, or has other bytes than were signed. The
-// error is that of a check that could not be done.
+// damage checks the file of an entry: it must exist, be the recorded one, be readable, and have the signed bytes. err
+// is that of a check that could not be done.
 func (l *Locked) damage(ctx context.Context, entry Entry, source Source, o StageOptions) (damage, err error) {
 	f, err := l.Open(entry)
 	if err != nil {
@@ -172,7 +172,7 @@ func verifyInPlace(ctx context.Context, source Source, o StageOptions) error {
 	return verifyContent(ctx, source.File, source, o)
 }
 
-// verifyContent compares what can be read with all that was signed of it.
+// verifyContent compares the content with all its signed digests.
 func verifyContent(ctx context.Context, r io.ReaderAt, source Source, o StageOptions) error {
 	whole, err := chunk.Check(ctx, r, source.Chunks, o.Sink)
 	if err != nil {
@@ -181,16 +181,16 @@ func verifyContent(ctx context.Context, r io.ReaderAt, source Source, o StageOpt
 	return source.compareWhole(whole)
 }
 
-// compareWhole refuses an archive whose chunks are those that were signed, while the digest is that of another one.
+// compareWhole refuses an archive with signed chunks but another digest of the whole file.
 func (a *Source) compareWhole(digest [sha256.Size]byte) error {
 	if whole := hex.EncodeToString(digest[:]); whole != a.SHA256 {
 		return report.Errorf(report.Mismatch, "the digest sha256:%s was signed, the archive has sha256:%s", a.SHA256, whole).
-			WithHint("the signature is not one of this archive, although its pieces are: do not use it, and tell the vendor")
+			WithHint("the signature is not one of this archive, although its pieces are: do not use it, and inform the vendor")
 	}
 	return nil
 }
 
-// bring fills the partial file, which nobody else can open for writing.
+// bring fills the partial file, which no other process can open for writing.
 func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (method Method, err error) {
 	if err = l.step("create partial"); err != nil {
 		return "", err
@@ -209,7 +209,7 @@ func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (meth
 		return "", err
 	}
 	if reflink(out, source.File) == nil {
-		// From now on the original may change; what counts is compared in what is ours.
+		// The original may change from now on: the comparison reads our copy.
 		method, err = Reflinked, verifyContent(ctx, out, source, o)
 	} else {
 		method, err = Copied, l.copy(ctx, out, source, o)
@@ -235,7 +235,7 @@ func (l *Locked) copy(ctx context.Context, out *os.File, source Source, o StageO
 	return source.compareWhole(whole)
 }
 
-// flushing begins to bring to the medium what was written, so that the sync at the end finds little to do.
+// flushing writes data to the medium in the background, so that the sync at the end is short.
 type flushing struct {
 	*os.File
 	step func(string) error
@@ -313,7 +313,7 @@ func (g *Staged) Discard() error {
 	}
 	if g.Replaces != "" {
 		if err := g.store.settle(g.entry.ID()); err != nil {
-			return err // what is left is settled by whoever takes the lock next
+			return err // the next holder of the lock removes the rest
 		}
 	}
 	return removeIfThere(g.store.partialPath(g.entry.ID()))

@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// DefaultConfiguration is the file that tells MetalK8s which archives are imported and which versions active.
+// DefaultConfiguration is MetalK8s' file of imported archives and active versions.
 const DefaultConfiguration = "/etc/metalk8s/solutions.yaml"
 
 // backupSuffix is appended to the name of a file in the older form before it is converted.
@@ -36,7 +36,7 @@ func (c *Configuration) file() sharedFile {
 // Edited describes the changes by [Configuration.Edit].
 type Edited struct {
 	Changed bool
-	Notes   []string // what a person should know: a conversion and its backup, comments that are gone
+	Notes   []string // for the user: a conversion and its backup, lost comments
 }
 
 // Load reads the file as it is, in either form. A file that does not exist is an empty configuration.
@@ -62,10 +62,10 @@ func (c *Configuration) Check() error {
 	return c.file().check()
 }
 
-// Edit changes the file in one go: it is the old or the new one at any time, with the same owner and mode. Nothing is
+// Edit changes the file atomically: it is the old or the new one at any time, with the same owner and mode. Nothing is
 // written when edit changes nothing. A file in the older form, which MetalK8s refuses, is converted and a copy of it
-// kept. Two processes that edit wait for each other; what a third one writes meanwhile is not lost, but fails the edit
-// with [report.Conflict].
+// kept. Two processes that edit wait for each other; a write by a third one is never lost, but fails the edit with
+// [report.Conflict].
 func (c *Configuration) Edit(ctx context.Context, edit func(*schema.SolutionsConfiguration)) (*Edited, error) {
 	unlock, err := c.file().lock(ctx)
 	if err != nil {

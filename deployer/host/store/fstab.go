@@ -86,5 +86,5 @@ func dropFstab(data []byte, point string) []byte {
 
 func foreignMount(point, kind, device string) error {
 	return report.Errorf(report.Conflict, "%s is used for something else: %s %s", point, kind, device).
-		WithHint("MetalK8s expects the archive there: move what is there to another directory")
+		WithHint("MetalK8s expects the archive there: move the existing content to another directory")
 }

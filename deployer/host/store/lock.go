@@ -15,17 +15,18 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Locked is a store that nobody else changes.
+// Locked is a store whose lock this process holds.
 type Locked struct {
 	*Store
 	lock *flock.Flock
 }
 
-// Lock takes the lock of the store, makes its directories, and removes what a process that was killed has left. When
-// somebody else has the lock it fails with [report.Locked].
+// Lock takes the lock of the store, creates its directories, and removes the remains of a killed process. It fails with
+// [report.Locked] when another process holds the lock.
 func (s *Store) Lock() (*Locked, error) { return s.LockWithin(context.Background(), 0, nil) }
 
-// LockWithin is [Store.Lock] for whoever waits for somebody else to finish; the sink, unless it is nil, is told of it.
+// LockWithin is like [Store.Lock], but waits for another process to release the lock, and reports that to the sink
+// unless it is nil.
 func (s *Store) LockWithin(ctx context.Context, wait time.Duration, sink report.Sink) (*Locked, error) {
 	if err := s.prepare(); err != nil {
 		return nil, explainAccess(err)
@@ -62,7 +63,8 @@ func (s *Store) LockWithin(ctx context.Context, wait time.Duration, sink report.
 // lockPause is the time between two looks at the lock.
 const lockPause = 100 * time.Millisecond
 
-// Tidy removes what a process that was killed has left, for whoever will change nothing else. It waits as [Store.LockWithin].
+// Tidy removes the remains of a killed process, for a caller that changes nothing else. It waits like
+// [Store.LockWithin].
 func (s *Store) Tidy(ctx context.Context, wait time.Duration, sink report.Sink) error {
 	locked, err := s.LockWithin(ctx, wait, sink)
 	if err != nil {
@@ -74,7 +76,7 @@ func (s *Store) Tidy(ctx context.Context, wait time.Duration, sink report.Sink) 
 // Unlock gives the lock back. It may be called again.
 func (l *Locked) Unlock() error { return l.lock.Close() }
 
-// prepare makes the directories of a store, for root and those who may read it.
+// prepare creates the directories of a store, for root and the users with permission to read it.
 func (s *Store) prepare() error {
 	for _, dir := range []string{s.dir, s.Dir()} {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -96,8 +98,8 @@ func (s *Store) prepare() error {
 	return nil
 }
 
-// clean finishes what was being replaced, and removes unfinished files and archives without a record: they were being added
-// or removed.
+// clean finishes interrupted replacements, and removes the remains of interrupted additions and removals: unfinished
+// files and archives without a record.
 func (l *Locked) clean() error {
 	names, err := os.ReadDir(l.Dir())
 	if err != nil {

@@ -37,7 +37,7 @@ func (m *Mounts) fstab() sharedFile {
 	return sharedFile{path: m.path("/etc/fstab"), elsewhere: "do without mounts: --mount never"}
 }
 
-// Possible tells why archives cannot be mounted here: by nobody but root, and not without the kernel's driver.
+// Possible returns the reason why archives cannot be mounted here: it takes root and the kernel's driver.
 func (m *Mounts) Possible() error {
 	if os.Geteuid() != 0 {
 		return report.Errorf(report.Forbidden, "only root mounts archives").WithHint("run the command as root, or do without mounts: --mount never")
@@ -49,7 +49,7 @@ func (m *Mounts) Possible() error {
 		WithHint("do without mounts, --mount never: '%s' reads archives itself", report.Run("deploy serve"))
 }
 
-// kernelKnows tells whether the kernel has a driver for a file system or loads it when something is mounted.
+// kernelKnows reports whether the kernel has a driver for a file system, or can load it for a mount.
 func (m *Mounts) kernelKnows(kind, module string) (bool, error) {
 	known, err := os.ReadFile(m.path("/proc/filesystems"))
 	if err != nil {
@@ -103,15 +103,14 @@ func (t *mount) file() string {
 	return strings.TrimSuffix(string(file), "\n")
 }
 
-// Mounted tells whether the archive of an entry is mounted.
+// Mounted reports whether the archive of an entry is mounted.
 func (m *Mounts) Mounted(e Entry) (bool, error) {
 	now, err := m.current(MountPoint(e.ID()))
 	return now != nil && now.kind == archiveFileSystem && now.file() == e.Path, err
 }
 
-// Mount mounts the archive of an entry at its [MountPoint], and writes a line of /etc/fstab for it first, so that what is
-// mounted now is what will be mounted after a reboot. Where MetalK8s has mounted the file that was imported, the entry
-// takes its place. It reports whether it changed anything.
+// Mount mounts the archive of an entry at its [MountPoint]. It writes the line of /etc/fstab first, so that every mount
+// survives a reboot. A mount by MetalK8s of the original file is replaced. It reports whether it changed anything.
 func (m *Mounts) Mount(ctx context.Context, e Entry) (changed bool, err error) {
 	point := MountPoint(e.ID())
 	now, err := m.current(point)
@@ -154,8 +153,8 @@ func (m *Mounts) Mount(ctx context.Context, e Entry) (changed bool, err error) {
 	return true, nil
 }
 
-// Unmount takes the mount of an entry, its line in /etc/fstab and its directory away. When somebody uses files of it, it
-// fails with [report.InUse] and tells who.
+// Unmount removes the mount of an entry, its line in /etc/fstab and its directory. While a process uses its files, it
+// fails with [report.InUse] and names the process.
 func (m *Mounts) Unmount(ctx context.Context, e Entry) (changed bool, err error) {
 	point := MountPoint(e.ID())
 	now, err := m.current(point)
@@ -207,7 +206,7 @@ func (m *Mounts) tellSystemd(ctx context.Context) {
 	}
 }
 
-// run runs a program of the system; what it complains about is the error.
+// run runs a program of the system; its error output becomes the error.
 func run(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")

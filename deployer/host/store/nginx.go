@@ -13,7 +13,7 @@ import (
 // DefaultNginxDir is the directory of the files that MetalK8s' nginx includes.
 const DefaultNginxDir = "/var/lib/metalk8s/repositories/conf.d"
 
-// NginxTemplate is the file of an archive that tells nginx how to serve its images.
+// NginxTemplate is the file of an archive with the nginx configuration for its images.
 const NginxTemplate = "registry-config.inc.j2"
 
 // Nginx is the directory of files by which MetalK8s' nginx serves images of mounted archives.

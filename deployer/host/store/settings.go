@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// hostFile keeps what the first import on a host decides.
+// hostFile has the decisions of the first import on a host.
 const hostFile = "host.json"
 
 func (s *Store) hostPath() string { return filepath.Join(s.dir, hostFile) }

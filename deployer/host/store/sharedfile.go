@@ -19,8 +19,8 @@ import (
 const (
 	// maxShared bounds the files of the system that are read into memory.
 	maxShared = 4 << 20
-	// patience is how long a change waits for another one, which takes milliseconds.
-	patience = 10 * time.Second
+	// timeout bounds the wait for a concurrent change, which takes milliseconds.
+	timeout = 10 * time.Second
 )
 
 // sharedFile is a small file of the system that others read and write too. It is replaced at once and never written in
@@ -28,7 +28,7 @@ const (
 type sharedFile struct {
 	path      string
 	step      func(name string) error // nil: nothing to do
-	elsewhere string                  // what to do when the file cannot be changed
+	elsewhere string                  // the remedy when the file cannot be changed
 }
 
 // current is a file as it was read.
@@ -65,7 +65,7 @@ func (f sharedFile) lock(ctx context.Context) (unlock func() error, err error) {
 		return nil, f.explain(err)
 	}
 	lock := flock.New(dir, flock.SetFlag(os.O_RDONLY))
-	waiting, stop := context.WithTimeout(ctx, patience)
+	waiting, stop := context.WithTimeout(ctx, timeout)
 	defer stop()
 	_, err = lock.TryLockContext(waiting, 20*time.Millisecond)
 	switch {
@@ -93,19 +93,19 @@ func (f sharedFile) check() error {
 	return f.explain(errors.Join(probe.Close(), removeIfThere(name)))
 }
 
-// replace writes the file unless it is not what was read any more.
+// replace writes the file unless it has changed since it was read.
 func (f sharedFile) replace(before current, data []byte) error {
 	now, err := f.read()
 	if err != nil {
 		return err
 	}
 	if (now.info == nil) != (before.info == nil) || !bytes.Equal(now.data, before.data) {
-		return report.Errorf(report.Conflict, "%s was changed by somebody else at the same moment", f.path).WithHint("run the command again")
+		return report.Errorf(report.Conflict, "%s was changed by another process at the same moment", f.path).WithHint("run the command again")
 	}
 	return f.write(f.path, before, data)
 }
 
-// write makes a file appear at once, with the owner and the mode of what is there.
+// write replaces a file atomically, with the owner and mode of the present one.
 func (f sharedFile) write(name string, like current, data []byte) error {
 	if err := f.at("create " + filepath.Base(name)); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (f sharedFile) explain(err error) error {
 		return report.Errorf(report.Failure, "%w", err).WithHint("%s is on a read-only file system: make it writable, or %s", f.path, f.elsewhere)
 	case errors.Is(err, fs.ErrPermission):
 		return report.Errorf(report.Failure, "%w", err).WithHint(
-			"run the command as root; if you do, 'lsattr -d %s %s' tells whether one of them is immutable", f.path, filepath.Dir(f.path))
+			"run the command as root; if you do, 'lsattr -d %s %s' shows whether one of them is immutable", f.path, filepath.Dir(f.path))
 	default:
 		return err
 	}

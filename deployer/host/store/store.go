@@ -1,20 +1,20 @@
 // Package store keeps the imported archives of a host: /var/lib/solutionctl/archives.
 //
-// [Open] opens a store and [Store.Entries] lists what is in it; [Store.Find] finds an archive by what a person calls
-// it, [Store.Open] opens one to be read. Whoever changes a store takes its lock first, with [Store.Lock]: [Locked.Stage]
-// brings an archive into the store without anybody seeing it, [Staged.Commit] makes it an entry, [Locked.Remove] takes
-// an entry out. An archive on a read-only medium may stay where it is.
+// [Open] opens a store and [Store.Entries] lists its archives; [Store.Find] finds one by any of its names, [Store.Open]
+// opens one for reading. A change takes the lock first, with [Store.Lock]: [Locked.Stage] brings an archive into the
+// store invisibly, [Staged.Commit] makes it an entry, [Locked.Remove] removes one. An archive on a read-only medium can
+// stay in place.
 //
-// Everything that a store holds was read through the digests that its signers vouched for, and its record keeps them:
-// what is read later can be compared again. A record is written last and removed first, so a process that is killed
-// leaves nothing that counts; what it leaves is cleaned by the next one that takes the lock. An archive that takes the
-// place of another one has its record beside the old one before: that counts from when the archive has its name.
+// Every archive of a store was compared with its signed digests when it was read, and its record keeps them for later
+// comparisons. A record is written last and removed first, so a killed process leaves nothing that counts; the next
+// holder of the lock removes the remains. When an archive replaces another one, its record is written beside the old
+// one before; it counts from the moment when the archive has its name.
 //
 // Beside the store, the package knows the other places of a host that name imported archives: MetalK8s' configuration
 // file ([Configuration]), mounts below /srv/scality with their lines in /etc/fstab ([Mounts]) and the files that make
 // MetalK8s' nginx serve images ([Nginx]).
 //
-// Package store never talks to Kubernetes and judges no signatures.
+// Package store never talks to Kubernetes and verifies no signatures.
 package store
 
 import (
@@ -70,7 +70,7 @@ func Open(dir string) (*Store, error) {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return nil, report.Errorf(report.Usage, "%s is not a directory, so it is no store", dir)
+		return nil, report.Errorf(report.Usage, "%s is not a directory, so it cannot be a store", dir)
 	}
 	return &Store{dir: dir, step: func(string) error { return nil }}, nil
 }
@@ -86,7 +86,7 @@ func (s *Store) nextPath(id string) string { return s.recordPath(id) + nextSuffi
 
 func (s *Store) partialPath(id string) string { return s.archivePath(id) + partialSuffix }
 
-// replacing tells whether the archive that takes the place of another one has its name already, and only its record has not.
+// replacing reports whether a replacement archive has its final name already, while its record has not.
 func (s *Store) replacing(id string) bool {
 	if _, err := os.Lstat(s.nextPath(id)); err != nil {
 		return false
@@ -111,8 +111,8 @@ func (s *Store) readRecord(id string) (data []byte, path string, err error) {
 // Entry is an imported archive.
 type Entry struct {
 	schema.StoredArchive
-	// Path is where the archive lies: in the store, or in place. This is the path that is mounted, and so the one that
-	// MetalK8s has to be told.
+	// Path is the path of the archive, in the store or in place. This path is mounted, and is the one in MetalK8s'
+	// configuration.
 	Path string
 }
 
@@ -184,8 +184,8 @@ func compareVersions(a, b string) int {
 	return first.Compare(second)
 }
 
-// Find returns the entry that a person means: by the name of the Solution and the version, or, without a version, by its id, or
-// by the path it was imported from or lies at. What is not there fails with [report.NotFound].
+// Find returns an entry by the name of the Solution and the version, or, without a version, by its id, its path, or the
+// path it was imported from. It fails with [report.NotFound].
 func (s *Store) Find(name, version string) (Entry, error) {
 	entries, err := s.Entries()
 	if err != nil {
@@ -232,7 +232,7 @@ func (s *Store) notFound(entries []Entry, name, version string) error {
 	}
 }
 
-// resolve makes a path absolute and follows its links, as far as it exists.
+// resolve makes a path absolute and follows its links, for the part that exists.
 func resolve(path string) string {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -248,11 +248,11 @@ func resolve(path string) string {
 	return absolute
 }
 
-// File is an archive of the store that was opened once: what it is read through later is what was opened.
+// File is an archive of the store that was opened once: later reads see the same file.
 type File struct {
 	*os.File
 	Entry Entry
-	// Verified reads the archive and fails where it is not what was imported.
+	// Verified reads the archive and fails where it differs from the imported digests.
 	Verified *chunk.Reader
 
 	opened fs.FileInfo
@@ -288,7 +288,7 @@ func newFile(f *os.File, e Entry) (*File, error) {
 		return nil, report.Errorf(report.Corrupt, "archive %s: %s is not a file", e.ID(), e.Path)
 	case !device && info.Size() != e.Size:
 		return nil, report.Errorf(report.Corrupt, "archive %s: %s has %d bytes, %d were imported", e.ID(), e.Path, info.Size(), e.Size).
-			WithHint("somebody changed it: import the archive again")
+			WithHint("it was changed: import the archive again")
 	}
 	reader, err := chunk.NewReader(f, e.chunks())
 	if err != nil {
@@ -310,7 +310,7 @@ func (f *File) Unchanged() error {
 	return nil
 }
 
-// explainAccess tells whoever may not read a store who may.
+// explainAccess adds to an error of permission which user can read the store.
 func explainAccess(err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
@@ -320,7 +320,7 @@ func explainAccess(err error) error {
 
 // Space returns how many bytes are free for archives, and how many the file system of the store has.
 func (s *Store) Space() (free, total int64, err error) {
-	for dir := s.Dir(); ; dir = filepath.Dir(dir) { // the first import makes what is missing
+	for dir := s.Dir(); ; dir = filepath.Dir(dir) { // the first import creates missing directories
 		free, total, err = space(dir)
 		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
 			return free, total, err

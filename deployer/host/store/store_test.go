@@ -116,7 +116,7 @@ func sourceOf(f *os.File, version string) (Source, error) {
 	}, nil
 }
 
-// writeArchive writes what stands for an archive: a store does not look into one. It has three pieces.
+// writeArchive writes a stand-in for an archive: a store does not parse one. It has three pieces.
 func writeArchive(t *testing.T, path string) []byte {
 	t.Helper()
 	data := make([]byte, 2*chunk.DefaultSize+4096)
@@ -433,7 +433,7 @@ func TestStagedIsNotSeen(t *testing.T) {
 	}
 }
 
-// steps are what happens to the disk while an archive is added to a store that does not exist yet, and removed again.
+// steps returns the disk operations of adding an archive to a store that does not exist yet, and of removing it.
 func steps(t *testing.T) (adding, removing []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -509,7 +509,7 @@ func replaceable(t *testing.T) (dir string, s *Store, old, rebuilt []byte) {
 	if _, _, err := add(s, newSource(t, original, "1.0.0-rc.1")); err != nil {
 		t.Fatal(err)
 	}
-	rebuilt = slices.Clone(old) // of the same size: nothing but the digests tells them apart
+	rebuilt = slices.Clone(old) // of the same size: only the digests differ
 	rebuilt[len(rebuilt)-1] ^= 1
 	if err := os.WriteFile(filepath.Join(dir, "rebuilt.iso"), rebuilt, 0o644); err != nil {
 		t.Fatal(err)
@@ -587,7 +587,7 @@ func kill(t *testing.T, dir string, step int, act string) {
 	}
 }
 
-// TestFailure makes each step fail. The error says so, nothing is left, and the same command finishes the work.
+// TestFailure makes each step fail. The error reports it, nothing remains, and the same command finishes the work.
 func TestFailure(t *testing.T) {
 	adding, _ := steps(t)
 	for i, step := range adding {
@@ -676,7 +676,7 @@ func TestForeignRecords(t *testing.T) {
 	}
 }
 
-// TestTidy: whoever changes nothing takes away what a killed process has left, too.
+// TestTidy: commands that change nothing also remove the remains of a killed process.
 func TestTidy(t *testing.T) {
 	s := open(t, t.TempDir())
 	if err := s.Tidy(t.Context(), 0, nil); err != nil {
@@ -693,7 +693,7 @@ func TestTidy(t *testing.T) {
 	}
 }
 
-// TestLockWithin waits for whoever has the lock, and no longer than it was told.
+// TestLockWithin waits for the holder of the lock, up to the timeout.
 func TestLockWithin(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "store"))
 	l, err := s.Lock()

@@ -29,13 +29,13 @@ func allocate(f *os.File, size int64) error {
 	return nil
 }
 
-// changing are file systems whose content somebody other than this host's kernel and root decides.
+// changing are file systems whose content can change without this host's kernel and root.
 var changing = map[int64]string{
 	unix.FUSE_SUPER_MAGIC: "FUSE", unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB",
 	unix.CIFS_SUPER_MAGIC: "SMB", unix.V9FS_MAGIC: "9P", unix.CEPH_SUPER_MAGIC: "Ceph", unix.AFS_FS_MAGIC: "AFS",
 }
 
-// checkReadOnlyMedium refuses what anybody could change after it was verified.
+// checkReadOnlyMedium refuses a file that could change after it was verified.
 func checkReadOnlyMedium(f *os.File, path string) error {
 	refuse := func(format string, args ...any) error {
 		return report.Errorf(report.Refused, "%s cannot be used in place: %s", path, fmt.Sprintf(format, args...)).
@@ -72,8 +72,8 @@ func checkReadOnlyMedium(f *os.File, path string) error {
 	return nil
 }
 
-// onReadOnlySystem tells whether the file system of a file is read-only wherever it is mounted. That only this mount of it
-// is, as a bind mount can be, does not keep others from writing.
+// onReadOnlySystem reports whether the file system of a file is read-only in all its mounts. A single read-only mount,
+// such as a bind mount, does not prevent writes through another one.
 func onReadOnlySystem(f *os.File) (bool, error) {
 	mount, err := mountOf(f)
 	if err != nil {
@@ -104,7 +104,7 @@ func mountOf(f *os.File) (string, error) {
 			return strings.TrimSpace(number), nil
 		}
 	}
-	return "", fmt.Errorf("%s: the kernel does not tell where it is mounted", f.Name())
+	return "", fmt.Errorf("%s: the kernel does not show where it is mounted", f.Name())
 }
 
 // space returns how many bytes of the file system of a directory are free for this user, and how many it has.

@@ -229,7 +229,7 @@ func TestInPlace(t *testing.T) {
 	})
 }
 
-// TestFIFO makes sure that nothing waits for somebody who writes to what should be an archive.
+// TestFIFO: a named pipe in place of an archive blocks nothing.
 func TestFIFO(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, filepath.Join(dir, "store"))

@@ -25,7 +25,7 @@ func allowGroup(path string) error {
 	return os.Chown(path, 0, id)
 }
 
-// keepOwner gives a file to the owner of another one, as far as the process may.
+// keepOwner gives a file the owner of another one, if the process has permission.
 func keepOwner(f *os.File, of os.FileInfo) error {
 	owner, ok := of.Sys().(*syscall.Stat_t)
 	if !ok || int(owner.Uid) == os.Geteuid() && int(owner.Gid) == os.Getegid() {

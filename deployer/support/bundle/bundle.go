@@ -1,9 +1,9 @@
-// Package bundle collects what somebody far away needs to understand what is wrong with a cluster, and nothing else.
+// Package bundle collects the data with which remote support can understand a problem of a cluster, and nothing else.
 //
-// [Collect] puts every document together field by field: no object of the cluster is ever copied as a whole. There are no
-// values of Secrets or ConfigMaps, no environment, arguments or commands of containers, no annotations, nothing out of
-// custom resources and, unless logs are asked for, no text that a program of a Solution has written. [Write] makes one
-// archive of it that can be read without any tool of ours.
+// [Collect] composes every document field by field: no object of the cluster is ever copied as a whole. There are no
+// values of Secrets or ConfigMaps, no environment, arguments or commands of containers, no annotations, no content of
+// custom resources and, unless logs are requested, no text that a program of a Solution has written. [Write] makes one
+// archive of it that can be read without solutionctl.
 package bundle
 
 import (
@@ -26,14 +26,14 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Options say what to collect. Diagnosis and Now are required.
+// Options select the data to collect. Diagnosis and Now are required.
 type Options struct {
-	Diagnosis *schema.Diagnosis  // what the doctor found
+	Diagnosis *schema.Diagnosis  // the findings of the doctor
 	Archives  []store.Entry      // in the store of this host
 	Deployer  *deployer.Deployer // nil when there is no cluster
 	Tool      string             // version of this program
 	Now       time.Time
-	// Logs adds what containers have written, and what else quotes programs: nobody knows what is in there.
+	// Logs adds the output of containers and other quotes of programs, which can contain anything.
 	Logs bool
 }
 
@@ -52,11 +52,11 @@ type Bundle struct {
 const (
 	// maxItems bounds every list, maxLog one log and maxLogs their number.
 	maxItems, maxLog, maxLogs = 2000, 256 << 10, 100
-	// patience is for how long the cluster may take altogether.
-	patience = 2 * time.Minute
+	// timeout bounds all requests to the cluster together.
+	timeout = 2 * time.Minute
 )
 
-// Collect collects. What cannot be read is listed as missing and is no error.
+// Collect collects the bundle. Data that cannot be read is listed as missing, and is not an error.
 func Collect(ctx context.Context, o Options) (*Bundle, error) {
 	c := &collector{Options: o, document: schema.SupportBundle{Collected: o.Now.UTC().Truncate(time.Second), Tool: o.Tool}}
 	c.empty()
@@ -65,7 +65,7 @@ func Collect(ctx context.Context, o Options) (*Bundle, error) {
 	if o.Deployer == nil {
 		c.missing("everything in the cluster: there is none that can be reached")
 	} else {
-		reading, cancel := context.WithTimeout(ctx, patience)
+		reading, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		c.ctx = reading
 		c.cluster()
@@ -134,8 +134,8 @@ func (c *collector) archives() {
 	}
 }
 
-const intro = `This is what 'solutionctl deploy support-bundle' has collected: states, versions and events, to find
-out from afar what is wrong with a cluster.
+const intro = `'solutionctl deploy support-bundle' has collected these states, versions and events, so that remote
+support can find the problem of a cluster.
 
   README.txt      this file, with what the doctor found
   diagnosis.json  what the doctor found (solutionctl deploy doctor --output json)
@@ -148,7 +148,7 @@ users, images and paths. Messages of events are left out unless Kubernetes puts 
 such names. What --logs adds may be anything: look through it before you pass it on.
 `
 
-// readme is for whoever opens the bundle.
+// readme is for the reader of the bundle.
 func (c *collector) readme() []byte {
 	var b bytes.Buffer
 	b.WriteString(intro)

@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// cluster collects what is in the cluster.
+// cluster collects the data of the cluster.
 func (c *collector) cluster() {
 	var err error
 	if c.document.Kubernetes, err = c.Deployer.Cluster.Version(c.ctx); err != nil {
@@ -40,7 +40,7 @@ func (c *collector) cluster() {
 	}
 }
 
-// objects lists the objects of a kind, at most maxItems of them. What cannot be listed is missing.
+// objects lists the objects of a kind, at most maxItems of them. A failed list is recorded as missing.
 func (c *collector) objects(kind kube.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq[*unstructured.Unstructured] {
 	return func(yield func(*unstructured.Unstructured) bool) {
 		count := 0
@@ -74,7 +74,8 @@ func (c *collector) catalog() {
 	}
 }
 
-// status takes over who wants what where and how it is, but not the reasons: they quote fields and programs.
+// status copies the requested and deployed versions and their health, but not the reasons: they quote fields and
+// programs.
 func (c *collector) status() {
 	environments, err := (&metalk8s.Documents{Cluster: c.Deployer.Cluster}).Environments(c.ctx)
 	if err != nil {
@@ -118,7 +119,7 @@ func (c *collector) deployment(namespace string, d schema.DeploymentStatus) {
 	})
 }
 
-// releases takes over the records, but not how and what was rendered.
+// releases copies the records without options and rendered objects.
 func (c *collector) releases() {
 	states, err := (&engine.Engine{Cluster: c.Deployer.Cluster, Now: c.Deployer.Now, Tool: c.Tool}).States(c.ctx)
 	if err != nil {

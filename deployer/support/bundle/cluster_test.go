@@ -46,12 +46,12 @@ func collect(b *deployertest.Bed, o bundle.Options) (map[string][]byte, schema.S
 	return files, collected.Document
 }
 
-// canary is a word that stands where somebody may have put a secret.
+// canary is a word in each place where a secret could be.
 const canary = "hunter2hunter2"
 
 func encoded() string { return base64.StdEncoding.EncodeToString([]byte(canary)) }
 
-// planted are objects with the canary wherever nobody's business is.
+// planted are objects with the canary in all places that can have confidential text.
 func planted(namespace string) string {
 	note := "annotations: {kubectl.kubernetes.io/last-applied-configuration: CANARY}"
 	container := "{name: app, image: 'example.com/app:1', command: [run, CANARY], args: [--password=CANARY], env: [{name: P, value: CANARY}]}"
@@ -64,7 +64,7 @@ func planted(namespace string) string {
 			"containerStatuses: [{name: app, image: 'example.com/app:1', imageID: '', ready: false, restartCount: 3, state: " + terminated + ", lastState: {waiting: {reason: CrashLoopBackOff, message: CANARY}}}]}}",
 		"{apiVersion: apps/v1, kind: Deployment, metadata: {name: leaky, namespace: NS, " + note + "}, spec: {replicas: 2, selector: {matchLabels: {app: leaky}}, template: {metadata: {" + note + "}, spec: {containers: [" + container + "]}}}}",
 		"{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: leaky, namespace: NS}, spec: {template: {spec: {containers: [" + container + "]}}}}",
-		// Whoever may record an event may write anything into it.
+		// Any user with permission to create events can write anything into them.
 		event("a", "{type: Warning, reason: Unhealthy, source: {component: kubelet}, message: 'Readiness probe failed: CANARY'}"),
 		event("b", "{type: Warning, reason: FailedScheduling, source: {component: default-scheduler}, message: '0/3 nodes are available: 3 Insufficient cpu.', series: {count: 7, lastObservedTime: '2026-01-02T03:04:05.000000Z'}}"),
 		event("c", "{type: CANARY, reason: 'login with CANARY failed', reportingComponent: 'user CANARY', involvedObject: {kind: 'Pod CANARY', name: 'CANARY !', namespace: NS}}"),
@@ -82,7 +82,7 @@ func event(name, rest string) string {
 	return "{apiVersion: v1, kind: Event, metadata: {name: " + name + ", namespace: NS}, " + strings.TrimPrefix(rest, "{")
 }
 
-// TestNoSecrets plants a word in everything that is nobody's business, and looks for it in the bundle.
+// TestNoSecrets puts a word into all places that can have confidential text, and searches the bundle for it.
 func TestNoSecrets(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added("shop", "1.0.0", deployertest.Content{Fields: "password: {type: string}"})
@@ -141,7 +141,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// TestLoader: how the loader is, without what anybody may have written.
+// TestLoader: the bundle has the state of the loader, without text that other users could have written.
 func TestLoader(t *testing.T) {
 	b := deployertest.New(t)
 	b.Server.Stall("Job")
@@ -195,7 +195,7 @@ func TestLoader(t *testing.T) {
 	}
 }
 
-// TestBounds: however much there is, the bundle stays small, and says what it left out.
+// TestBounds: the bundle stays small, however much there is, and lists what it left out.
 func TestBounds(t *testing.T) {
 	b := deployertest.New(t)
 	var documents strings.Builder
@@ -253,7 +253,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestPartly: what cannot be read is missing, and the rest is there.
+// TestPartly: unreadable data is listed as missing, and the rest is there.
 func TestPartly(t *testing.T) {
 	forbidden := apierrors.NewForbidden(kube.GroupResource{Resource: "secrets"}, "", errors.New(`User "guest" cannot list resource "secrets" in API group ""`))
 	for name, test := range map[string]struct {

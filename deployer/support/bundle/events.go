@@ -15,9 +15,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
-// told are the events whose message Kubernetes puts together from names and numbers: by component, then reason, what the
-// message has to look like. Others may quote what a program has printed, a command, or a field of an object.
-var told = map[string]map[string]*lazyregexp.Regexp{
+// quotable are the events whose message Kubernetes composes of names and numbers: by component, then reason, the
+// pattern of the message. Other messages may quote the output of a program, a command, or a field of an object.
+var quotable = map[string]map[string]*lazyregexp.Regexp{
 	"default-scheduler": {
 		"Scheduled": lazyregexp.New(`^Successfully assigned \S+ to \S+$`), "FailedScheduling": lazyregexp.New(`^\d+/\d+ nodes are available: `),
 	},
@@ -53,7 +53,7 @@ func (c *collector) events(namespace string) {
 			taken.Reason = unknownWord
 		}
 		message := text(event, "message")
-		if c.Logs || isTold(taken, event, message) {
+		if c.Logs || isQuotable(taken, event, message) {
 			const enough = 1000
 			taken.Message = strings.ToValidUTF8(message[:min(len(message), enough)], "")
 		}
@@ -61,10 +61,10 @@ func (c *collector) events(namespace string) {
 	}
 }
 
-// isTold tells whether the message of an event is known to quote nothing.
-func isTold(e schema.SupportEvent, event *unstructured.Unstructured, message string) bool {
+// isQuotable reports whether the message of an event is known to contain no quotes.
+func isQuotable(e schema.SupportEvent, event *unstructured.Unstructured, message string) bool {
 	component := cmp.Or(text(event, "source", "component"), e.Component)
-	pattern := told[component][e.Reason]
+	pattern := quotable[component][e.Reason]
 	return pattern != nil && pattern.MatchString(message)
 }
 

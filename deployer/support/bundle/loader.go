@@ -9,9 +9,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// loader takes over what lies of the loader in the cluster.
+// loader copies the state of the loader in the cluster.
 func (c *collector) loader() {
-	state, err := loader.Look(c.ctx, c.Deployer.Cluster, c.Now)
+	state, err := loader.ReadState(c.ctx, c.Deployer.Cluster, c.Now)
 	if err != nil {
 		c.missing("the loader: %v", err)
 		return
@@ -49,7 +49,7 @@ func flag(object *unstructured.Unstructured, path ...string) bool {
 	return is
 }
 
-// withoutTexts is progress without what quotes objects and programs.
+// withoutTexts is progress without quotes of objects and programs.
 func withoutTexts(p *schema.LoadProgress) *schema.LoadProgress {
 	taken := *p
 	taken.Error, taken.Notices, taken.Parts = withoutText(p.Error), []string{}, slices.Clone(p.Parts)

@@ -32,7 +32,7 @@ func nameOf(object *unstructured.Unstructured) string {
 	return schema.ObjectRef{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}.String()
 }
 
-// conditions are those in the status of an object, without their messages.
+// conditions returns the conditions in the status of an object, without their messages.
 func conditions(object *unstructured.Unstructured) []schema.SupportCondition {
 	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	taken := []schema.SupportCondition{}
@@ -58,7 +58,7 @@ func (c *collector) nodes() {
 	}
 }
 
-// definitions takes over those that a Solution brought.
+// definitions copies the CRDs of Solutions.
 func (c *collector) definitions() {
 	for object := range c.objects(cluster.DefinitionKind, "", metav1.ListOptions{LabelSelector: schema.LabelRelease}) {
 		taken := schema.SupportDefinition{
@@ -135,7 +135,7 @@ func state(s corev1.ContainerState) string {
 	}
 }
 
-// stores takes over what Secrets and ConfigMaps there are, and how large they are.
+// stores copies the names and sizes of Secrets and ConfigMaps.
 func (c *collector) stores(namespace string) {
 	for _, kind := range []string{"ConfigMap", "Secret"} {
 		for object := range c.objects(kube.GroupVersionKind{Version: "v1", Kind: kind}, namespace, metav1.ListOptions{}) {

@@ -7,7 +7,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
-// Where Kubernetes has a word, whoever may write the object can have written a sentence, or a password.
+// In place of a word of Kubernetes, a user with write access to the object could have written a sentence, or a
+// password.
 const unknownWord = "(other)"
 
 var (
@@ -27,7 +28,7 @@ func name(text string) string {
 	return word(objectName, text)
 }
 
-// word returns what looks as Kubernetes writes it, and for all else that there is something.
+// word returns a text of the shape that Kubernetes writes, and a placeholder for any other text.
 func word(shape *lazyregexp.Regexp, text string) string {
 	if text == "" || shape.MatchString(text) {
 		return text
@@ -35,7 +36,7 @@ func word(shape *lazyregexp.Regexp, text string) string {
 	return unknownWord
 }
 
-// reasons are those with which Kubernetes itself records events, and the loader.
+// reasons are the reasons of events that Kubernetes itself and the loader record.
 var reasons = strings.Fields(`
 	AddedOrModifiedToPriorityLevel AlreadyMountedVolume BackOff BackoffLimitExceeded CIDRAssignmentFailed CIDRNotAvailable Completed
 	ContainerGCFailed Created DaemonSetMisscheduled DeadlineExceeded Deleted DeletingAllPods DeletingLoadBalancer DNSConfigForming
@@ -58,7 +59,8 @@ var reasons = strings.Fields(`
 	VolumeConditionAbnormal VolumeFailedDelete VolumeFailedRecycle VolumeRecycled VolumeResizeFailed VolumeResizeSuccessful WaitForFirstConsumer
 	WaitForPodScheduled PodFailurePolicy LoadStarted LoadFailed LoadEnded`)
 
-// version is a version that a document asks for, which anybody may have written who may write in its namespace.
+// version returns a version that a document requests, if it is a valid one: any user with write access to the namespace
+// could have written it.
 func version(text string) string {
 	if _, err := schema.ParseVersion(text); err == nil || text == "" || text == schema.ActiveLatest {
 		return text

@@ -25,7 +25,7 @@ func (x *examination) reach() bool {
 		x.add(schema.CheckProblem, "cluster", "connection", x.Absent.Error(), hint)
 		return false
 	}
-	ctx, cancel := context.WithTimeout(x.ctx, patience)
+	ctx, cancel := context.WithTimeout(x.ctx, timeout)
 	defer cancel()
 	probe, err := x.Deployer.Cluster.Probe(ctx)
 	if err != nil {
@@ -83,7 +83,7 @@ func (x *examination) clock(skew time.Duration) {
 	x.ok("cluster", "clock", "this host and the API server agree on the time")
 }
 
-// cluster looks for what keeps the cluster from working, whoever it belongs to.
+// cluster checks for objects of any owner that keep the cluster from working.
 func (x *examination) cluster() {
 	for _, of := range []struct {
 		name, good string
@@ -109,7 +109,7 @@ func (x *examination) cluster() {
 	x.leaving()
 }
 
-// leaving looks for what is being deleted and does not go.
+// leaving finds objects whose deletion does not finish.
 func (x *examination) leaving() {
 	count := 0
 	for _, kind := range []kube.GroupVersionKind{

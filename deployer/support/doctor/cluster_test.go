@@ -37,7 +37,7 @@ type patient struct {
 	now  func() time.Time
 }
 
-// examine returns what the doctor says, a line for each check with its hint.
+// examine returns the report of the doctor, a line for each check with its hint.
 func (p *patient) examine() []string {
 	p.Helper()
 	s, err := store.Open(filepath.Join(p.root, "store"))
@@ -67,7 +67,7 @@ func (p *patient) examine() []string {
 	return lines
 }
 
-// finds expects one line for each of these, in which all words stand that are apart by " … ", and none for what begins with "no ".
+// finds expects for each text one line with all its words, separated by " … ", and no line with a text after "no ".
 func (p *patient) finds(want ...string) {
 	p.Helper()
 	lines := p.examine()
@@ -142,8 +142,8 @@ func TestCluster(t *testing.T) {
 			"ok cluster connection: … answers as user jane@example.com", "ok cluster version: Kubernetes v1.36.3", "ok cluster latency", "ok cluster clock",
 			"ok cluster apis", "ok cluster webhooks", "ok cluster conversions", "ok cluster leaving",
 			"ok rights look", "ok rights import", "ok rights activate", "ok rights environments", "ok rights deploy",
-			"ok records locks: nobody is at work", "ok records documents", "ok records pending", "ok records records", "ok records deployments: 2 of 2 deployments well",
-			"skipped node registry: this host is no node",
+			"ok records locks: no lock is held", "ok records documents", "ok records pending", "ok records records", "ok records deployments: 2 of 2 deployments well",
+			"skipped node registry: this host is not a node",
 		}},
 		"no Prometheus to ask": {func(*patient) {}, []string{"skipped records monitoring: the cluster has no Prometheus object"}},
 		"a rule that nobody selects": {func(p *patient) {
@@ -237,7 +237,7 @@ func TestCluster(t *testing.T) {
 			func(p *patient) {
 				p.Server.May = func(a authorization.ResourceAttributes) bool { return a.Verb == "get" || a.Verb == "list" }
 			},
-			[]string{"ok rights look", "warning rights import: you may not run all of import and unimport → what is missing … coordination.k8s.io", "warning rights deploy: … in namespace site"},
+			[]string{"ok rights look", "warning rights import: you do not have all permissions for import and unimport → missing: … coordination.k8s.io", "warning rights deploy: … in namespace site"},
 		},
 		"no right to look": {
 			func(p *patient) {
@@ -271,7 +271,7 @@ func TestCluster(t *testing.T) {
 				p.Activated("shop", "1.0.0", deployertest.Content{})
 				refusesLocks(p)
 			},
-			[]string{"problem records locks: ValidatingWebhookConfiguration guard refuses locks … → if nobody needs it: kubectl delete validatingwebhookconfiguration guard"},
+			[]string{"problem records locks: ValidatingWebhookConfiguration guard refuses locks … → if it is not needed: kubectl delete validatingwebhookconfiguration guard"},
 		},
 		"a webhook that does not answer refuses ConfigMaps": {
 			func(p *patient) {
@@ -279,11 +279,11 @@ func TestCluster(t *testing.T) {
 				p.Activated("shop", "1.0.0", deployertest.Content{})
 				refuses(p, "/configmaps", apierrors.NewInternalError(errors.New(`failed calling webhook "inject.example.com": failed to call webhook: connection refused`)))
 			},
-			[]string{"problem cluster webhooks: MutatingWebhookConfiguration inject refuses ConfigMaps in namespace solutionctl-system … inject.example.com … → if nobody needs it: kubectl delete mutatingwebhookconfiguration inject"},
+			[]string{"problem cluster webhooks: MutatingWebhookConfiguration inject refuses ConfigMaps in namespace solutionctl-system … inject.example.com … → if it is not needed: kubectl delete mutatingwebhookconfiguration inject"},
 		},
 
 		"somebody is at work":                 {puts(heldUntil(time.Now().Add(time.Minute))), []string{"warning records locks: jane@there is at work since 2026-01-02T03:04:05Z (lock env-site) → wait"}},
-		"somebody was at work, and is dead":   {puts(heldUntil(time.Now().Add(-time.Hour))), []string{"warning records locks: jane@there took lock env-site at 2026-01-02T03:04:05Z, and gives no sign of life since … the next command takes it over"}},
+		"somebody was at work, and is dead":   {puts(heldUntil(time.Now().Add(-time.Hour))), []string{"warning records locks: jane@there took lock env-site at 2026-01-02T03:04:05Z, and gives no sign of life since … the next command acquires it"}},
 		"somebody wrote what nobody can read": {puts("{apiVersion: v1, kind: Namespace, metadata: {name: metalk8s-solutions}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: metalk8s-solutions, namespace: metalk8s-solutions}, data: {shop: nonsense}}"), []string{"warning records documents: ConfigMap metalk8s-solutions/metalk8s-solutions, key shop"}},
 		"something was begun, and does not work": {
 			func(p *patient) {
@@ -326,7 +326,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// TestWithoutHost: who is no user of this host hears of the cluster all the same, and that nothing else was looked at.
+// TestWithoutHost: a user without access to this host still gets the checks of the cluster, and a note that others were
+// skipped.
 func TestWithoutHost(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added("shop", "1.0.0", deployertest.Content{})
@@ -349,7 +350,7 @@ func TestWithoutHost(t *testing.T) {
 	}
 }
 
-// secure is a server that says nothing of those who do not believe it.
+// secure is a TLS server that logs no failed handshakes.
 func secure(t *testing.T, handle http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handle)
@@ -388,7 +389,7 @@ func TestRegistry(t *testing.T) {
 	p.finds(
 		"problem registry endpoints: https://127.0.0.1:9 does not answer … solutionctl deploy registry remove https://127.0.0.1:9",
 		"problem registry endpoints: "+server.URL+" does not serve shop-1.0.0 → import the archives on that host, too",
-		"problem registry endpoints: "+other.URL+" does not answer: it answers 404 not found: it is no registry",
+		"problem registry endpoints: "+other.URL+" does not answer: it answers 404 not found: this is not a registry",
 		"problem registry endpoints: "+named+" has a certificate for other names and addresses: nodes refuse it → … --tls-name localhost",
 		"ok registry certificate: the certificate of "+server.URL+" is valid until",
 	)
@@ -403,10 +404,10 @@ func TestRegistry(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.root, "etc/containerd/config.toml"), []byte("version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"/etc/containerd/certs.d\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.finds("problem node registry: containerd is not told where the registry is: … → solutionctl deploy node config")
+	p.finds("problem node registry: containerd is not configured to use the registry: … → solutionctl deploy node config")
 }
 
-// TestUntrustedRegistry: somebody answers whom nodes would not believe.
+// TestUntrustedRegistry: an endpoint has a certificate that nodes do not trust.
 func TestUntrustedRegistry(t *testing.T) {
 	p := &patient{Bed: deployertest.New(t), root: t.TempDir(), now: time.Now}
 	server := secure(t, http.NotFound)

@@ -1,9 +1,10 @@
-// Package doctor looks at a host and a cluster before something is changed, and says what stands against it.
+// Package doctor checks a host and a cluster for problems before something is changed.
 //
-// [Examine] looks at everything: the store and the node's configuration on this host, the API server, what in the cluster
-// does not answer or does not go away, the rights of the user, the records of this tool, the loader, and the registry, which it asks
-// for an image of every imported version. It changes nothing. What cannot be looked at is a finding like any other: without
-// a cluster the host is still examined, and without a store the cluster is, for those who are not users of this host.
+// [Examine] runs all checks: the store and the node's configuration on this host, the API server, objects of the
+// cluster that do not answer or cannot be deleted, the permissions of the user, the records, the loader, and the
+// registry, which it asks for an image of every imported version. It changes nothing. A check that cannot run is a
+// finding as well: without a cluster the host is still checked, and without a store the cluster is, for users without
+// access to this host.
 //
 // No finding quotes the content of an object, the output of a program or a value of a Secret.
 package doctor
@@ -20,7 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Options say what to examine. Now is required, and Configuration with a Store.
+// Options select the checks. Now is required, and Configuration with a Store.
 type Options struct {
 	Store         *store.Store // nil leaves out this host, whatever the fields below say of it
 	Configuration *store.Configuration
@@ -59,10 +60,10 @@ type examination struct {
 	server    time.Duration // by how much the clock of the API server is ahead
 }
 
-// patience is for how long one thing that does not answer is waited for.
-const patience = 10 * time.Second
+// timeout bounds the wait for one check.
+const timeout = 10 * time.Second
 
-// maxRows bounds what is told of one kind of finding.
+// maxRows bounds the findings of one kind.
 const maxRows = 20
 
 func (x *examination) add(result schema.CheckResult, area, name, message, hint string) {
@@ -83,7 +84,7 @@ func (x *examination) skip(area, name, format string, args ...any) {
 	x.add(schema.CheckSkipped, area, name, fmt.Sprintf(format, args...), "")
 }
 
-// failed reports an error with its hints. What the user may not see is only skipped.
+// failed reports an error with its hints. A check for which the user lacks permissions is only skipped.
 func (x *examination) failed(area, name string, err error) {
 	result := schema.CheckProblem
 	if report.CodeOf(err) == report.Forbidden {

@@ -15,7 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// host looks at what archives need on this host.
+// host checks the needs of archives on this host.
 func (x *examination) host() {
 	entries := x.archives()
 	x.space(entries)
@@ -24,7 +24,7 @@ func (x *examination) host() {
 		if block, _ := pem.Decode(data); block != nil {
 			if c, err := x509.ParseCertificate(block.Bytes); err == nil {
 				x.certificate("host", "the certificate authority of this host's registry", c.NotAfter,
-					fmt.Sprintf("'%s' renews it: see that it runs, then '%s' and '%s' tell the new one",
+					fmt.Sprintf("'%s' renews it: see that it runs, then '%s' and '%s' distribute the new one",
 						report.Run("deploy serve"), report.Run("deploy registry add", "URL"), report.Run("deploy node config")))
 			}
 		}
@@ -102,7 +102,7 @@ func (x *examination) configuration() {
 	c, err := x.Configuration.Load()
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		x.skip("host", "configuration", "%s may not be read by this user", x.Configuration.Path)
+		x.skip("host", "configuration", "this user has no permission to read %s", x.Configuration.Path)
 	case err != nil:
 		x.failed("host", "configuration", err)
 	case c.IsOlder():
@@ -135,7 +135,7 @@ func (x *examination) node(registry *schema.ClusterRegistry) {
 	runtime, err := node.Detect(x.Root)
 	switch {
 	case err != nil:
-		x.skip("node", "registry", "this host is no node: %v", err)
+		x.skip("node", "registry", "this host is not a node: %v", err)
 		return
 	case registry.Mode == schema.RegistryMetalK8s:
 		x.ok("node", "registry", "MetalK8s configures its nodes itself")
@@ -153,7 +153,7 @@ func (x *examination) node(registry *schema.ClusterRegistry) {
 	}
 	for _, change := range plan.Changes {
 		if change.Action == schema.NodeCreate || change.Action == schema.NodeUpdate {
-			x.add(schema.CheckProblem, "node", "registry", fmt.Sprintf("%s is not told where the registry is: %s is missing or out of date", runtime, change.Path),
+			x.add(schema.CheckProblem, "node", "registry", fmt.Sprintf("%s is not configured to use the registry: %s is missing or out of date", runtime, change.Path),
 				report.Run("deploy node config").String())
 			return
 		}

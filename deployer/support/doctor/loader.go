@@ -5,10 +5,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// loader looks at the last run of the loader, at what it needs, and at repairs.
+// loader checks the last run of the loader, its objects, and repairs.
 func (x *examination) loader() {
 	now := x.Now().Add(x.server)
-	state, err := loader.Look(x.ctx, x.Deployer.Cluster, now)
+	state, err := loader.ReadState(x.ctx, x.Deployer.Cluster, now)
 	if err != nil {
 		x.failed("loader", "run", err)
 		return
@@ -30,6 +30,6 @@ func (x *examination) loader() {
 		x.add(result, "loader", one.About, one.What, one.Cure)
 	}
 	if len(found) == 0 {
-		x.ok("loader", "run", "the last run of the loader has ended well, or goes on, and so do repairs")
+		x.ok("loader", "run", "the last run of the loader succeeded or is in progress, and so are repairs")
 	}
 }

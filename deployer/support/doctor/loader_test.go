@@ -16,7 +16,8 @@ import (
 
 const loaderImage = "registry.example/solutionctl@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// loads begins a run of the loader that has one Solution to bring and repairs it, in this process or by a Job that nobody runs.
+// loads starts a run of the loader that deploys one Solution and repairs it, in this process or by a Job that never
+// runs.
 func (p *patient) loads(o loader.StartOptions) {
 	p.Helper()
 	p.Imported("edge", "1.0.0", deployertest.Content{})
@@ -30,7 +31,7 @@ func (p *patient) loads(o loader.StartOptions) {
 	}
 }
 
-// edit changes an object as somebody else does.
+// edit changes an object as another client.
 func (p *patient) edit(kind, name string, change func(*unstructured.Unstructured)) {
 	p.Helper()
 	object := p.Server.Object(kind, cluster.SystemNamespace, name)
@@ -41,8 +42,8 @@ func (p *patient) edit(kind, name string, change func(*unstructured.Unstructured
 	p.Put(object)
 }
 
-// says replaces something in the document that tells how far the loader is.
-func (p *patient) says(before, after string) {
+// progress replaces a text in the document with the progress of the loader.
+func (p *patient) progress(before, after string) {
 	p.Helper()
 	p.edit("ConfigMap", "loader", func(o *unstructured.Unstructured) {
 		data, _, _ := unstructured.NestedStringMap(o.Object, "data")
@@ -77,7 +78,7 @@ func (p *patient) job() string {
 	return name
 }
 
-// TestLoader: what stands against the loader, each with the next command.
+// TestLoader: problems of the loader, each with the next command.
 func TestLoader(t *testing.T) {
 	local, job := loader.StartOptions{Local: true}, loader.StartOptions{NoWait: true}
 	const start = "solutionctl deploy loader start"
@@ -88,19 +89,19 @@ func TestLoader(t *testing.T) {
 	}{
 		"it is well": {local, func(*patient) {}, []string{"ok loader run"}},
 		"it failed": {local, func(p *patient) {
-			p.says(`"phase":"Ready"`, `"phase":"Failed","error":{"code":"conflict","message":"CANARY"}`)
+			p.progress(`"phase":"Ready"`, `"phase":"Failed","error":{"code":"conflict","message":"CANARY"}`)
 		}, []string{
-			"problem loader run: … failed (conflict): 1 of 1 parts are ready → 'solutionctl deploy loader status' tells why; then " + start, "no CANARY",
+			"problem loader run: … failed (conflict): 1 of 1 parts are ready → 'solutionctl deploy loader status' shows why; then " + start, "no CANARY",
 		}},
 		"somebody stopped it": {local, func(p *patient) {
-			p.says(`"phase":"Ready"`, `"phase":"Interrupted","error":{"code":"interrupted","message":"CANARY"}`)
+			p.progress(`"phase":"Ready"`, `"phase":"Interrupted","error":{"code":"interrupted","message":"CANARY"}`)
 		}, []string{
 			"warning loader run: … was stopped before it was done → " + start, "no CANARY",
 		}},
-		"it was interrupted": {local, func(p *patient) { p.says(`"phase":"Ready"`, `"phase":"Interrupted"`) }, []string{"warning loader run: … was interrupted, and nobody goes on with it → " + start}},
-		"nobody can read it": {local, func(p *patient) { p.says(`"phase":"Ready"`, `"phase":"CANARY`) }, []string{"problem loader run: nobody can read how far the loader is … → " + start, "no CANARY"}},
+		"it was interrupted": {local, func(p *patient) { p.progress(`"phase":"Ready"`, `"phase":"Interrupted"`) }, []string{"warning loader run: … was interrupted, and no process continues it → " + start}},
+		"nobody can read it": {local, func(p *patient) { p.progress(`"phase":"Ready"`, `"phase":"CANARY`) }, []string{"problem loader run: the progress of the loader … → " + start, "no CANARY"}},
 		"the pod has not started": {job, func(*patient) {}, []string{
-			"warning loader run: … has not begun yet … " + loaderImage + " → 'solutionctl deploy loader status' tells what is in its way", "no loader account",
+			"warning loader run: … has not begun yet … " + loaderImage + " → 'solutionctl deploy loader status' shows why it does not", "no loader account",
 		}},
 		"the Job vanished": {job, func(p *patient) { p.Deleted("Job", cluster.SystemNamespace, p.job()) }, []string{"problem loader run: … its Job is gone → " + start, "warning loader account: … is still there … → " + start}},
 		"the launcher was killed before the Job was set free": {job, func(p *patient) {
@@ -120,14 +121,14 @@ func TestLoader(t *testing.T) {
 		}, []string{"problem loader image: no imported version brings registry.solutionctl.invalid/solutionctl-1.0.0/ … → solutionctl deploy import solutionctl-VERSION.iso, then " + start}},
 
 		"repairs gave up": {local, func(p *patient) {
-			p.says(`"loaded":`, `"repair":{"at":"2026-01-02T03:04:05Z","times":4,"changed":["CANARY"]},"loaded":`)
+			p.progress(`"loaded":`, `"repair":{"at":"2026-01-02T03:04:05Z","times":4,"changed":["CANARY"]},"loaded":`)
 		}, []string{"problem loader repairs: 1 object changed again after each of 3 repairs … → 'solutionctl deploy loader status' names who changes it", "no CANARY"}},
-		"the CronJob is gone": {local, func(p *patient) { p.Deleted("CronJob", cluster.SystemNamespace, "loader-repair") }, []string{"problem loader repairs: the CronJob of repairs is gone: nobody repairs → " + start}},
+		"the CronJob is gone": {local, func(p *patient) { p.Deleted("CronJob", cluster.SystemNamespace, "loader-repair") }, []string{"problem loader repairs: the CronJob of repairs is gone: drift is not repaired → " + start}},
 		"the account of repairs is gone": {local, func(p *patient) {
 			p.Deleted("ServiceAccount", cluster.SystemNamespace, "solutionctl-loader-repair")
-		}, []string{"problem loader repairs: the account of repairs is gone: nobody repairs → " + start}},
+		}, []string{"problem loader repairs: the account of repairs is gone: drift is not repaired → " + start}},
 		"the CronJob is suspended": {local, func(p *patient) { p.cron("spec.suspend", "true") }, []string{
-			`warning loader repairs: CronJob loader-repair is suspended: nobody repairs → kubectl patch cronjob --namespace solutionctl-system loader-repair --patch '{"spec":{"suspend":false}}'`,
+			`warning loader repairs: CronJob loader-repair is suspended: drift is not repaired → kubectl patch cronjob --namespace solutionctl-system loader-repair --patch '{"spec":{"suspend":false}}'`,
 		}},
 		"the CronJob ran in the future": {local, func(p *patient) {
 			p.cron("status.lastScheduleTime", time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339))

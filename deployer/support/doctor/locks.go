@@ -20,22 +20,22 @@ func (x *examination) refusedLocks() {
 	}
 }
 
-// refusedWrites finds out whether something in the cluster refuses what everything is recorded and configured in. A webhook may
-// have a Service with pods, or none at all, and not answer all the same: only a request shows that.
+// refusedWrites checks whether something in the cluster refuses writes of locks, records and configuration. A webhook
+// can have a Service with ready pods, or none at all, and still not answer: only a request shows that.
 func (x *examination) refusedWrites() {
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for _, namespace := range append([]string{cluster.SystemNamespace}, x.namespaces()...) {
 		err := x.Deployer.Cluster.CheckWrite(x.ctx, cluster.ConfigMapKind, namespace)
 		name := cluster.Interceptor(err)
-		if name == "" || told[name] || len(told) == maxRows {
+		if name == "" || seen[name] || len(seen) == maxRows {
 			continue // that the API server refuses it for another reason shows in the rows about that
 		}
-		told[name] = true
+		seen[name] = true
 		x.refusedWrite("cluster", "webhooks", "ConfigMaps in namespace "+namespace+", and with them commands that record or deploy something", err)
 	}
 }
 
-// refusedWrite reports who refuses a write, and how to go on.
+// refusedWrite reports a write that was refused, by which webhook or policy, and the remedy.
 func (x *examination) refusedWrite(area, row, what string, refused error) {
 	name := cluster.Interceptor(refused)
 	if name == "" {
@@ -47,7 +47,7 @@ func (x *examination) refusedWrite(area, row, what string, refused error) {
 		x.failed(area, row, refused)
 		return
 	}
-	hint := fmt.Sprintf("if nobody needs it: kubectl delete %s %s", strings.ToLower(object.GetKind()), object.GetName())
+	hint := fmt.Sprintf("if it is not needed: kubectl delete %s %s", strings.ToLower(object.GetKind()), object.GetName())
 	if solution, err := x.Deployer.WebhookOwner(x.ctx, object); err == nil && solution != "" {
 		hint = fmt.Sprintf("remove the webhooks of Solution %s, which works without a lock: %s", solution, report.Run("deploy deactivate", solution).With("force-webhooks"))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// records looks at what this tool and MetalK8s' tools have written down.
+// records checks the records of this tool and of MetalK8s' tools.
 func (x *examination) records() {
 	x.locks()
 	x.refusedLocks()
@@ -29,7 +29,7 @@ func (x *examination) records() {
 	x.broken()
 }
 
-// broken looks for what this tool has written down and that is lost.
+// broken finds lost and damaged records.
 func (x *examination) broken() {
 	found, err := x.Deployer.Broken(x.ctx)
 	if err != nil {
@@ -57,18 +57,18 @@ func (x *examination) locks() {
 		if lock.Promised.Before(now) {
 			x.add(schema.CheckWarning, "records", "locks",
 				fmt.Sprintf("%s took lock %s at %s, and gives no sign of life since %s", lock.Person, lock.Name, since, lock.Promised.UTC().Format(time.RFC3339)),
-				"nothing has to be done: the next command takes it over")
+				"no action needed: the next command acquires it")
 			continue
 		}
 		x.add(schema.CheckWarning, "records", "locks", fmt.Sprintf("%s is at work since %s (lock %s)", lock.Person, since, lock.Name),
 			"wait, or let commands wait with --lock-wait 5m")
 	}
 	if len(held) == 0 {
-		x.ok("records", "locks", "nobody is at work")
+		x.ok("records", "locks", "no lock is held")
 	}
 }
 
-// deployments looks for what was begun and has not ended, and counts what does not work.
+// deployments finds pending operations, and counts deployments that are not ready.
 func (x *examination) deployments(s *schema.Status) {
 	all, bad, pending := 0, 0, 0
 	look := func(d schema.DeploymentStatus, place string) {
@@ -82,7 +82,7 @@ func (x *examination) deployments(s *schema.Status) {
 		if pending++; pending <= maxRows {
 			x.add(schema.CheckWarning, "records", "pending", fmt.Sprintf("%s of %s %s %s was begun by %s at %s and has not ended",
 				d.Pending.Operation, d.Solution, d.Pending.Version, place, d.Pending.User, d.Pending.Started.UTC().Format(time.RFC3339)),
-				fmt.Sprintf("if nobody is at work: '%s' finishes it", report.Run("deploy resume")))
+				fmt.Sprintf("if no process is working on it: '%s' finishes it", report.Run("deploy resume")))
 		}
 	}
 	for _, solution := range s.Solutions {
@@ -116,7 +116,7 @@ func (x *examination) monitoring() {
 		return
 	}
 	if selectors == nil {
-		x.skip("records", "monitoring", "the cluster has no Prometheus object: nobody can tell whether monitors and rules are selected")
+		x.skip("records", "monitoring", "the cluster has no Prometheus object: whether monitors and rules are selected is unknown")
 		return
 	}
 	remarks, err := x.Deployer.Survey.Unselected(x.ctx, selectors)

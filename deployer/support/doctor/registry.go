@@ -38,15 +38,15 @@ func (x *examination) registry() {
 		return
 	case len(registry.Endpoints) == 0:
 		x.add(schema.CheckProblem, "registry", "endpoints", "the cluster does not know where nodes find images",
-			fmt.Sprintf("on the host where '%s' runs, with its address: %s", report.Run("deploy serve"), records.TellRegistry()))
+			fmt.Sprintf("on the host where '%s' runs, with its address: %s", report.Run("deploy serve"), records.RegistryRemedy()))
 		return
 	}
-	for _, answer := range records.AskRegistry(x.ctx, registry, catalog.Imports(), patience) {
+	for _, answer := range records.AskRegistry(x.ctx, registry, catalog.Imports(), timeout) {
 		x.endpoint(answer, len(catalog.Imports()))
 	}
 }
 
-// endpoint judges what an endpoint of the registry has answered.
+// endpoint checks the answer of an endpoint of the registry.
 func (x *examination) endpoint(a records.Answer, imports int) {
 	problem := func(message, hint string) {
 		x.add(schema.CheckProblem, "registry", "endpoints", a.Endpoint+" "+message, hint)

@@ -7,7 +7,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// rights asks what the user may do.
+// rights checks the permissions of the user.
 func (x *examination) rights() {
 	for _, n := range rights.Needs(x.namespaces()) {
 		missing, err := x.Deployer.Cluster.Missing(x.ctx, n.Permissions...)
@@ -15,14 +15,15 @@ func (x *examination) rights() {
 		case err != nil:
 			x.failed("rights", n.Name, err)
 		case len(missing) > 0:
-			x.add(schema.CheckWarning, "rights", n.Name, "you may not run all of "+n.Commands, "what is missing "+cluster.RulesByPlace(missing...))
+			x.add(schema.CheckWarning, "rights", n.Name, "you do not have all permissions for "+n.Commands, "missing: "+cluster.RulesByPlace(missing...))
 		default:
 			x.ok("rights", n.Name, "you may run %s", n.Commands)
 		}
 	}
 }
 
-// namespaces are those of the environments; none when the user may not see them, which is found elsewhere.
+// namespaces returns the namespaces of the environments; none when the user is not allowed to list them, which another
+// check reports.
 func (x *examination) namespaces() []string {
 	environments, err := (&metalk8s.Documents{Cluster: x.Deployer.Cluster}).Environments(x.ctx)
 	if err != nil {

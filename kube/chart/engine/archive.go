@@ -41,8 +41,8 @@ func (b *allowance) take(bytes int64) error {
 	return nil
 }
 
-// meter counts what a decompressor gives, headers and padding included, against a bound of its own: a stream of empty
-// entries ends as well.
+// meter counts the output of a decompressor, headers and padding included, against a bound of its own: a stream of
+// empty entries ends as well.
 type meter struct {
 	r    io.Reader
 	left int64
@@ -56,8 +56,9 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Unpack reads a packaged chart, a .tgz, and the packaged subcharts in it, whose files are then below charts/ and the name of their
-// package. Files are ordered by name. What is too large, or could reach outside of the chart, is refused as [report.Invalid].
+// Unpack reads a packaged chart, a .tgz, and the packaged subcharts in it, whose files are then below charts/ and the
+// name of their package. Files are ordered by name. Files that are too large, or could reach outside of the chart, are
+// refused as [report.Invalid].
 func Unpack(r io.Reader) ([]File, error) {
 	files, err := unpack(r, &allowance{bytes: maxTotal, files: maxFiles}, 0)
 	if err != nil {
@@ -169,5 +170,5 @@ func isPackedSubchart(name string) bool {
 	}
 }
 
-// ignored reports a name in charts/ that is no subchart.
+// ignored reports names in charts/ that are never subcharts.
 func ignored(name string) bool { return strings.IndexAny(name, "._") == 0 }

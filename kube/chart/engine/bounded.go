@@ -6,8 +6,8 @@ import (
 	"text/template"
 )
 
-// cost is what a function takes that is not taken for granted: by default its result is as large as its texts, and its work that of
-// reading them twice.
+// cost describes a function whose result or work is larger than the default: a result as large as its texts, and the
+// work of reading them twice.
 type cost struct {
 	grow    int64 // bytes of the result for each byte of the texts
 	scratch int64 // bytes that it needs meanwhile, for each byte of the texts
@@ -20,7 +20,8 @@ type cost struct {
 
 const maxKey = 8 << 10 // bytes of a private key: one of RSA with 8192 bits has 6,400
 
-// costs are those of functions that differ. Growth is that of the worst text: escapes, and letters that are longer in another case.
+// costs has the functions with other costs. Growth is that of the worst text: escapes, and letters that are longer in
+// another case.
 var costs = map[string]cost{
 	"trim": {shares: true}, "trimAll": {shares: true}, "trimall": {shares: true}, "trimPrefix": {shares: true}, "trimSuffix": {shares: true},
 	"trunc": {shares: true}, "substr": {shares: true}, "base": {shares: true}, "ext": {shares: true},
@@ -54,8 +55,8 @@ var opaque = map[string]bool{
 	"typeIsLike": true, "typeOf": true, "unset": true, "values": true,
 }
 
-// bounded returns functions that do what the given ones do, within a budget. What functions of a rendering return is kept for ever
-// where they are not the engine's own, as they may remember it.
+// bounded returns the given functions within a budget. Results of functions from outside of the engine count for ever,
+// as those functions may keep them.
 func (b *budget) bounded(table template.FuncMap, remembered bool) template.FuncMap {
 	result := make(template.FuncMap, len(table))
 	for name, function := range table {
@@ -68,7 +69,7 @@ func (b *budget) bounded(table template.FuncMap, remembered bool) template.FuncM
 	return result
 }
 
-// bounds are those of one function.
+// bounds are the bounds of one function.
 type bounds struct {
 	*budget
 	cost
@@ -175,7 +176,7 @@ func (c *bounds) text1(f func(string) string, s string) (string, error) {
 	return c.made(f(s))
 }
 
-// texts asks for what a call with so many bytes of texts takes.
+// texts reserves the cost of a call with so many bytes of texts.
 func (c *bounds) texts(bytes int) error {
 	n := int64(bytes)
 	if err := c.spend(callCost + c.fixed + n*c.perByte); err != nil {
@@ -198,7 +199,7 @@ func (c *bounds) made(text string) (string, error) {
 	return text, c.keepText(text)
 }
 
-// values asks for what a call with such values takes.
+// values reserves the cost of a call with such values.
 func (c *bounds) values(values ...any) error {
 	if c.opaque {
 		work := int64(callCost + len(values)*10)
@@ -287,7 +288,7 @@ func (c *bounds) keep(result reflect.Value, arguments []any) error {
 	return nil
 }
 
-// What a table takes, and an entry of it; and the work of an element of a list, or an entry of a table.
+// The memory of a table, and of an entry; and the work for an element of a list, or an entry of a table.
 const (
 	tableSize   = 300
 	entrySize   = 64

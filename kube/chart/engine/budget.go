@@ -9,7 +9,7 @@ import (
 	"weak"
 )
 
-// Bounds of what the templates of one rendering may take. The largest public charts take a third of the memory and of the work.
+// Bounds of one rendering. The largest public charts take a third of the memory and of the work.
 const (
 	maxText   = 10 << 20      // bytes of all results together, and of one value
 	maxMemory = 40 << 20      // bytes of values that templates hold
@@ -19,7 +19,7 @@ const (
 	largeValue = 4 << 10  // bytes from which the memory of a value counts only while it is in use
 	costOfGC   = 20 << 20 // work of a collection of garbage
 	callCost   = 500      // work of a call
-	headerSize = 40       // bytes that a text or list takes beside what is in it
+	headerSize = 40       // bytes of a text or list beside its content
 )
 
 // excess is the error of templates that take more than a rendering may take.
@@ -33,16 +33,16 @@ func IsExcess(err error) bool {
 	return ok
 }
 
-// budget counts what the templates of one rendering take. Functions ask it before they take memory.
+// budget counts the memory and work of one rendering. Functions reserve memory before they allocate it.
 //
-// Small values count until the rendering ends. Large ones are watched by weak pointers, so that a chart that makes many of them and drops them
-// again is not refused, while one that holds them is.
+// Small values count until the rendering ends. Large ones are watched by weak pointers, so that a chart that makes many
+// of them and drops them again is not refused, while one that holds them is.
 type budget struct {
 	ctx      context.Context //nolint:containedctx // templates have no other way to learn that their time is over
 	work     int64           // left
 	checked  int64           // work that was left when the context was looked at
 	small    int64           // bytes
-	large    int64           // bytes of what is watched
+	large    int64           // bytes of watched values
 	reserved int64           // bytes that functions under way take
 	watched  []watched
 }
@@ -112,7 +112,7 @@ func (b *budget) sweep() {
 	b.watched = kept
 }
 
-// reserve takes memory for the time of a call. What it returns gives the memory back.
+// reserve reserves memory for the time of a call; release frees it.
 func (b *budget) reserve(bytes int64) (release func(), err error) {
 	if err = b.room(bytes); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// defaultKubeVersion is the minor version of Kubernetes whose client libraries this program has: what Helm takes by default.
+// defaultKubeVersion is the minor version of Kubernetes of this program's client libraries, as in Helm.
 const defaultKubeVersion = "v1.36.0"
 
 // apiVersions are all groups and versions that Kubernetes' client libraries know, removed ones among them: Helm's default.
@@ -19,15 +19,15 @@ const defaultKubeVersion = "v1.36.0"
 //go:embed apiversions.txt
 var apiVersions string
 
-// Capabilities are what templates see of a cluster as .Capabilities.
+// Capabilities describe a cluster to templates, as .Capabilities.
 type Capabilities struct {
 	KubeVersion KubeVersion
 	APIVersions VersionSet
 	HelmVersion HelmVersion
 }
 
-// NewCapabilities describes a cluster by its version, as "1.33" or "v1.33.4-gke.1", and its API versions, as "apps/v1" and
-// "apps/v1/Deployment". Without either it has what Helm takes by default.
+// NewCapabilities describes a cluster by its version, as "1.33" or "v1.33.4-gke.1", and its API versions, as "apps/v1"
+// and "apps/v1/Deployment". Without either it has Helm's defaults.
 func NewCapabilities(kubeVersion string, versions []string) (*Capabilities, error) {
 	kubeVersion = cmp.Or(kubeVersion, defaultKubeVersion)
 	parsed, err := version.ParseGeneric(kubeVersion)
@@ -52,7 +52,7 @@ type KubeVersion struct {
 	Major, Minor string
 }
 
-// String returns the version without what a distribution adds, since that would be a pre-release to constraints.
+// String returns the version without the suffix of a distribution, which would be a pre-release to constraints.
 func (v *KubeVersion) String() string { return v.plain }
 
 // GitVersion is the former name of Version.
@@ -64,8 +64,8 @@ type VersionSet []string
 // Has reports whether an API version, or a kind of it, is in the set.
 func (s VersionSet) Has(apiVersion string) bool { return slices.Contains(s, apiVersion) }
 
-// HelmVersion is the Helm that templates believe to be rendered by. What it was compiled from and with is not told, since charts
-// shall not depend on it.
+// HelmVersion is the version of Helm in .Capabilities. The fields about its compilation are empty, since charts must
+// not depend on them.
 type HelmVersion struct {
 	Version           string `json:"version,omitempty"`
 	GitCommit         string `json:"git_commit,omitempty"`

@@ -1,12 +1,14 @@
 // Package engine renders the templates of Helm charts as Helm 4 does, without Helm.
 //
-// [Unpack] reads a package and [Load] makes a chart of its files. [Chart.Enable] decides which subcharts values switch on, and
-// under which names; [Chart.Complete] lays values over the defaults of all of them; [Chart.Render] executes the templates.
+// [Unpack] reads a package and [Load] makes a chart of its files. [Chart.Enable] selects the subcharts that the values
+// enable, with their names; [Chart.Complete] merges values over the defaults of all of them; [Chart.Render] executes
+// the templates.
 //
-// The texts are those of Helm's own engine, byte for byte, with all its odd corners; deployer/e2e/helm compares them over a corpus
-// of charts. Where Helm warns, nothing is said. Unlike Helm, the order of subcharts and of API versions never varies, and hostile
-// charts come to an end: packages, the nesting of charts and of templates, the text, the time and the memory are bounded. Nothing is read but
-// the chart: there is no network, no environment and no cluster behind the functions that templates call.
+// The result is that of Helm's own engine, byte for byte, with all its odd cases; deployer/e2e/helm compares them over
+// a corpus of charts. Warnings of Helm are left out. Unlike Helm, the order of subcharts and of API versions never
+// varies, and hostile charts terminate: packages, the nesting of charts and of templates, the text, the time and the
+// memory are bounded. Only the chart is read: the functions of templates have no access to network, environment or
+// cluster.
 package engine
 
 import (
@@ -34,7 +36,7 @@ type Chart struct {
 
 	values    map[string]any // values.yaml
 	templates []File         // below templates/
-	others    []File         // what templates see as .Files
+	others    []File         // for .Files
 }
 
 // Load makes a chart of its files.

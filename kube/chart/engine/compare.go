@@ -34,7 +34,7 @@ func (b *budget) ne(first, other reflect.Value) (bool, error) {
 	return !same, err
 }
 
-// concrete is what is in an interface.
+// concrete returns the value in an interface.
 func concrete(v reflect.Value) reflect.Value {
 	if v.Kind() == reflect.Interface && !v.IsNil() {
 		return v.Elem()

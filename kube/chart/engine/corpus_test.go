@@ -11,8 +11,8 @@ import (
 	"github.com/solutionctl/solutionctl/kube/chart/engine"
 )
 
-// TestCorpus renders the charts in testdata: "want/…" are texts of templates, "error" a part of what a chart is refused with,
-// "given.yaml" values. What is wanted was written by Helm: deployer/e2e/helm renders the same charts with it.
+// TestCorpus renders the charts in testdata: "want/…" has the expected texts of templates, "error" a part of the
+// expected error, "given.yaml" values. Helm wrote the expectations: deployer/e2e/helm renders the same charts with it.
 func TestCorpus(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(names) == 0 {

@@ -20,7 +20,7 @@ func (c *Chart) Enable(values map[string]any) (*Chart, error) {
 	return enabled, nil
 }
 
-// clone copies what Enable changes.
+// clone copies the parts that Enable changes.
 func (c *Chart) clone() *Chart {
 	copied := *c
 	copied.Dependencies = slices.Clone(c.Dependencies)
@@ -39,7 +39,7 @@ func (c *Chart) clone() *Chart {
 // those of this one.
 func (c *Chart) choose(values map[string]any, prefix string) error {
 	if c.Dependencies == nil {
-		return nil // all that lies in charts/ is used, and nothing said about it
+		return nil // all of charts/ is used
 	}
 	c.match()
 	all, err := c.Complete(values)
@@ -66,7 +66,7 @@ func (c *Chart) choose(values map[string]any, prefix string) error {
 	return nil
 }
 
-// match makes a subchart for each dependency. What lies in charts/ and is no dependency comes first.
+// match makes a subchart for each dependency, after the charts in charts/ that are not dependencies.
 func (c *Chart) match() {
 	var subcharts []*Chart
 	for _, sub := range c.Subcharts {
@@ -89,7 +89,7 @@ func (d *Dependency) means(sub *Chart) bool {
 	return sub.Name == d.Name && Satisfies(sub.Version, d.Version)
 }
 
-// localName is what the chart that has the dependency calls it.
+// localName is the name of the dependency in the chart that declares it.
 func (d *Dependency) localName() string { return cmp.Or(d.Alias, d.Name) }
 
 // wanted judges by the first condition that has a value, else by the tags, of which one that is true suffices.
@@ -109,7 +109,8 @@ func (d *Dependency) wanted(values, tags Values, prefix string) bool {
 	return on || !off
 }
 
-// importValues takes over values of subcharts as import-values says, under those of the chart itself. The innermost charts begin.
+// importValues copies values of subcharts as import-values requests, below those of the chart itself, innermost charts
+// first.
 func (c *Chart) importValues() error {
 	for _, sub := range c.Subcharts {
 		if err := sub.importValues(); err != nil {

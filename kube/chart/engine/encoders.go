@@ -14,14 +14,14 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// What encoders and decoders take for each byte of a text, and for each value beside it: memory in bytes, work in nanoseconds.
+// Costs of encoders and decoders for each byte of a text, and for each value: memory in bytes, work in nanoseconds.
 const (
 	jsonMemory, jsonValueMemory, jsonWork, jsonValueWork = 8, 48, 20, 300
 	yamlMemory, yamlValueMemory, yamlWork, yamlValueWork = 10, 400, 100, 4000
 )
 
-// encoders are the functions that make text of values, and values of text. What cannot be encoded is nothing, in YAML and JSON,
-// and in TOML the error. What cannot be decoded is a table whose "Error" is the reason, or a list of it alone.
+// encoders are the functions that encode and decode. A value that cannot be encoded is "" in YAML and JSON, and the
+// error in TOML. A text that cannot be decoded is a table whose "Error" is the reason, or a list of it alone.
 func (b *budget) encoders() template.FuncMap {
 	table := template.FuncMap{
 		"toToml": func(value any) (string, error) {
@@ -56,7 +56,7 @@ func (b *budget) encoders() template.FuncMap {
 	return table
 }
 
-// errEndless is what encoding/json says of a value that contains itself.
+// errEndless is the error of encoding/json for a value that contains itself.
 var errEndless = errors.New("json: unsupported value: encountered a cycle")
 
 func (b *budget) lenient(name string, encode func(any) (string, error)) any {
@@ -143,7 +143,7 @@ func unmarshalYAML(data []byte, into any) error {
 	return yaml.Unmarshal(data, into)
 }
 
-// decode runs a decoder of a text within the budget, and counts what it makes.
+// decode decodes a text within the budget, and counts its values.
 func (b *budget) decode(name, text string, decode func([]byte) (any, error)) error {
 	n, values := int64(len(text)), int64(0)
 	memory, work := int64(jsonMemory), int64(jsonWork)
@@ -152,7 +152,7 @@ func (b *budget) decode(name, text string, decode func([]byte) (any, error)) err
 		memory, work = n*memory/4+values*jsonValueMemory, n*work+values*jsonValueWork
 	} else {
 		marks, _, err := schema.SizeYAML("text", []byte(text))
-		if err != nil { // this is what it may be as well
+		if err != nil { // it has this form as well
 			marks = len(text)
 		}
 		values = int64(marks)

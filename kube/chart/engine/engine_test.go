@@ -84,7 +84,7 @@ func nested(depth int, text string) string {
 	return strings.Repeat("{{ if 1 }}", depth) + text + strings.Repeat("{{ end }}", depth)
 }
 
-// What a text takes in an include, it takes once.
+// The text of an include counts once.
 func TestTextOfIncludesIsCountedOnce(t *testing.T) {
 	texts, err := render(t, web(`{{ define "a" }}{{ repeat 9000000 "x" }}{{ end }}{{ define "b" }}{{ include "a" . | len }}{{ end }}{{ include "b" . }} {{ include "b" . }}`), nil)
 	if err != nil || texts["web/templates/x.yaml"] != "9000000 9000000" {
@@ -92,7 +92,7 @@ func TestTextOfIncludesIsCountedOnce(t *testing.T) {
 	}
 }
 
-// Nothing goes on for ever: neither loops, with or without text, nor recursion.
+// All renderings end: loops, with or without text, and recursion.
 func TestRenderEndsWithItsContext(t *testing.T) {
 	for name, template := range map[string]string{
 		"empty loop":     `{{ range 9000000000000000000 }}{{ end }}`,

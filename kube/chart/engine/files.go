@@ -12,7 +12,7 @@ import (
 	"github.com/gobwas/glob"
 )
 
-// files are what templates see of a chart as .Files: what is neither template, nor values, nor Chart.yaml.
+// files are the files of a chart as .Files: all except templates, values and Chart.yaml.
 type files map[string][]byte
 
 func newFiles(list []File) files {

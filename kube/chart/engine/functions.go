@@ -8,8 +8,8 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// functions are those of sprig but for what reads the environment and the network, and Helm's own, all within the budget. Those that
-// belong to a rendering come on top, see [renderer.bind].
+// functions has sprig's functions, except those that read the environment and the network, and Helm's own, all within
+// the budget. [renderer.bind] adds the functions of a rendering.
 func (b *budget) functions() template.FuncMap {
 	table := sprig.TxtFuncMap()
 	delete(table, "env")
@@ -29,7 +29,7 @@ func (b *budget) functions() template.FuncMap {
 	return table
 }
 
-// keys and values return what is in tables in the order of the keys; sprig's order varies.
+// keys and values return the content of tables in the order of the keys; sprig's order varies.
 
 func keys(tables ...map[string]any) []string {
 	names := []string{}
@@ -47,7 +47,7 @@ func values(table map[string]any) []any {
 	return list
 }
 
-// refusal is what a chart says to whom it does not let pass.
+// refusal is the error with which a chart refuses its values.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }

@@ -10,10 +10,10 @@ import (
 	"text/template/parse"
 )
 
-// text/template runs whatever it is given: recursion may exceed the stack, which ends the program, a loop may go on for ever, and a table
-// that contains itself is printed without end. So checks are planted: each template calls one when it begins, each loop in each of its rounds,
-// and what is printed, or comes from a method, goes through one. Between two looks at the stack it grows by what
-// a few templates take, which is bounded by the blocks in a text and by the parentheses that text/template takes.
+// text/template has no limits: recursion may exceed the stack, which ends the program, a loop may never end, and a
+// table that contains itself is printed without end. So checks are inserted: at the start of each template, in each
+// round of a loop, and around printed values and results of methods. Between two checks the stack grows by a few
+// templates, which is bounded by the number of blocks in a text and by the parentheses that text/template accepts.
 const (
 	maxActions = 10_000  // in one text, and so blocks in blocks
 	maxTokens  = 600_000 // in the actions of all texts that are in use
@@ -67,7 +67,7 @@ func (r *renderer) checkPrinted(v reflect.Value) (reflect.Value, error) {
 	return v, nil
 }
 
-// checkRange looks at what a loop goes over. The keys of a table are sorted first.
+// checkRange checks the range of a loop. The keys of a table are sorted first.
 func (r *renderer) checkRange(v reflect.Value) (reflect.Value, error) {
 	if v.Kind() == reflect.Map {
 		return v, r.budget.spend(int64(v.Len()) * sortWork)
@@ -75,7 +75,7 @@ func (r *renderer) checkRange(v reflect.Value) (reflect.Value, error) {
 	return v, nil
 }
 
-// checkResult counts what a method returned.
+// checkResult counts the result of a method.
 func (r *renderer) checkResult(v reflect.Value) (reflect.Value, error) {
 	switch v.Kind() {
 	case reflect.String:
@@ -193,7 +193,7 @@ func plantArgument(argument parse.Node) bool {
 	return false
 }
 
-// isMethod reports whether a name may be that of a method. Methods that return what is there anyway need no check.
+// isMethod reports whether a name could be a method. Methods that return existing values need no check.
 func isMethod(name string) bool {
 	return name[0] >= 'A' && name[0] <= 'Z' && !strings.Contains(fields, " "+name+" ")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// listFunctions are those whose results, or whose work, do not follow from what they look through.
+// listFunctions are the functions whose results or work do not follow from the size of their arguments.
 func (b *budget) listFunctions() template.FuncMap {
 	table := template.FuncMap{
 		"until":     func(count int) ([]int, error) { return b.steps("until", 0, count, sign(count)) },
@@ -141,7 +141,7 @@ func (b *budget) chunk(name string, original any) any {
 	return func(size int, list any) ([][]any, error) {
 		count := length(list)
 		if size <= 0 {
-			return nil, fmt.Errorf("%s: %d elements are no chunk", name, size)
+			return nil, fmt.Errorf("%s: a chunk of %d elements is not possible", name, size)
 		}
 		size = min(size, max(count, 1)) // or its last chunk would be as large
 		if err := b.list(name, count+2*(count/size+1), 24); err != nil {
@@ -179,7 +179,7 @@ func (b *budget) steps(name string, start, stop, step int) ([]int, error) {
 		list = append(list, i)
 		next := i + step
 		if next > i != (step > 0) {
-			break // it is beyond what an integer can be
+			break // it is beyond the range of integers
 		}
 		i = next
 	}
@@ -282,7 +282,7 @@ func (b *budget) set(table map[string]any, key string, value any) (map[string]an
 	return table, b.keepSmall(entrySize * int64(len(table)-before))
 }
 
-// merge looks where tables meet: what is only in one of them is taken as it is, and may contain itself.
+// merge checks the tables that both sides have: values of only one side are used unchanged, and may contain themselves.
 func (b *budget) merge(name string, original any) any {
 	return func(under map[string]any, over ...map[string]any) (any, error) {
 		arguments := []any{under}
@@ -327,7 +327,7 @@ func asTable(value any) map[string]any {
 	return nil
 }
 
-// copySize is what a copied value takes, tables with a few values among them.
+// copySize is the memory of a copied value, including tables with a few values.
 const copySize = 80
 
 func (b *budget) deepCopy(name string, original any) any {

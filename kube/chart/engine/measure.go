@@ -9,20 +9,20 @@ import (
 // maxDepth bounds tables and lists in each other where a function looks through them. A table that contains itself has no end.
 const maxDepth = 1000
 
-// The size of what is neither text nor a table, printed, and of what stands around a value.
+// The printed size of values besides texts and tables, and of the text around a value.
 const (
 	scalarSize = 24
 	valueSize  = 8
 )
 
-// size is what a value is, printed: everything in it counts as often as it is there.
+// size is the size of a printed value: everything in it counts as often as it occurs.
 type size struct {
 	bytes   int64 // of texts and keys
 	raw     int64 // bytes of files, which are printed as numbers
 	values  int64 // among them tables and lists
 	longest int64 // text
 	deep    bool  // it is nested more than maxDepth deep, or contains itself
-	limit   int64 // above which nobody wants to know more
+	limit   int64 // where measuring stops
 }
 
 // measure looks through a value until it is larger than the limit.
@@ -32,7 +32,7 @@ func measure(value any, limit int64) size {
 	return s
 }
 
-// printed is about what the value takes in a text.
+// printed estimates the size of the value in a text.
 func (s *size) printed() int64 { return s.bytes + s.values*valueSize + 4*s.raw }
 
 func (s *size) full() bool { return s.deep || s.bytes+s.values*valueSize+s.raw > s.limit }
@@ -42,7 +42,7 @@ func (s *size) text(length int) {
 	s.longest = max(s.longest, int64(length))
 }
 
-// enter reports whether what is in a table or list counts.
+// enter reports whether the content of a table or list counts.
 func (s *size) enter(depth int) bool {
 	if depth > maxDepth {
 		s.deep = true
@@ -127,7 +127,7 @@ func (s *size) reflected(v reflect.Value, depth int) {
 	}
 }
 
-// look measures what a function looks through, and refuses what is too large or has no end.
+// look measures the arguments of a function, and refuses those that are too large or endless.
 func (b *budget) look(name string, values ...any) (size, error) {
 	s := size{limit: maxText}
 	for _, value := range values {

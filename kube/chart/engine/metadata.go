@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
-// Metadata is Chart.yaml; as JSON it is what Helm writes into registries. Templates see the fields as .Chart.
+// Metadata is Chart.yaml; as JSON it is the form that Helm writes into registries. Templates see the fields as .Chart.
 type Metadata struct {
 	Name         string            `json:"name,omitempty"`
 	Home         string            `json:"home,omitempty"`
@@ -34,7 +34,7 @@ type Metadata struct {
 	Type         string            `json:"type,omitempty"`
 }
 
-// Maintainer is somebody who looks after a chart.
+// Maintainer is a maintainer of a chart.
 type Maintainer struct {
 	Name  string `json:"name,omitempty"`
 	Email string `json:"email,omitempty"`
@@ -78,7 +78,7 @@ func (m *Metadata) read(files []File) error {
 	return nil
 }
 
-// check refuses what Helm refuses, and makes texts one line of what can be printed.
+// check refuses the same as Helm, and makes texts one printable line.
 func (m *Metadata) check() error {
 	for _, text := range []*string{&m.Name, &m.Description, &m.Home, &m.Icon, &m.Condition, &m.Tags, &m.AppVersion, &m.KubeVersion} {
 		*text = printable(*text)
@@ -145,7 +145,7 @@ func printable(text string) string {
 	}, text)
 }
 
-// template is what templates see as .Chart.
+// template returns the value of .Chart in templates.
 func (m *Metadata) template(root bool) map[string]any {
 	return map[string]any{
 		"APIVersion": m.APIVersion, "Name": m.Name, "Version": m.Version, "AppVersion": m.AppVersion, "KubeVersion": m.KubeVersion,
@@ -174,7 +174,7 @@ func list[T any](items []T, item func(T) any) []any {
 
 func same(text string) any { return text }
 
-// Satisfies reports whether a version is one that a constraint admits; what is neither satisfies nothing.
+// Satisfies reports whether a version satisfies a constraint; false for invalid ones.
 func Satisfies(version, constraint string) bool {
 	v, err := semver.NewVersion(version)
 	if err != nil {

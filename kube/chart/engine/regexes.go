@@ -169,8 +169,8 @@ func (p *pattern) replaced(text, other string, references int) int64 {
 // linearSquare is the work that looking at all of a text at each of its bytes is where nothing is tried.
 const linearSquare = 1_000_000
 
-// try looks for all matches and counts the characters that are read for it. Finding all takes the square of the time for a pattern that looks at
-// the rest of the text before it knows each match. Such a search is paid for by what it reads, and ends with the budget.
+// try finds all matches and counts the characters that are read for it. The time is quadratic for a pattern that reads
+// the rest of the text before each match. Such a search costs as much as it reads, and ends with the budget.
 func (b *budget) try(name string, p *pattern, text string) error {
 	if product(len(text), len(text)) <= linearSquare/p.work {
 		return nil
@@ -207,7 +207,7 @@ const searches = 3
 // next returns the end of the first match that begins where in starts or later.
 func (p *pattern) next(in *counted) (end int, found bool) {
 	expression, from := p.Regexp, in.start
-	if in.start > 0 { // what a pattern finds depends on the character before
+	if in.start > 0 { // a match depends on the character before
 		_, size := utf8.DecodeLastRuneInString(in.text[:in.start])
 		expression, from = p.further, in.start-size
 	}

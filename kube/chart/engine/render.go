@@ -16,7 +16,7 @@ import (
 // maxRecursion is how deep an include of itself may be, as Helm lets it.
 const maxRecursion = 1000
 
-// Input is what templates are rendered with.
+// Input has the input of a rendering.
 type Input struct {
 	Values       Values // of the chart after [Chart.Enable], complete
 	Release      Release
@@ -24,7 +24,7 @@ type Input struct {
 	Functions    template.FuncMap // these go before those of the engine
 }
 
-// Release is what templates see as .Release.
+// Release is .Release in templates.
 type Release struct {
 	Name, Namespace string
 	Revision        int
@@ -77,14 +77,14 @@ func (c *Chart) Render(ctx context.Context, in Input) (texts map[string]string, 
 	return texts, nil
 }
 
-// source is a template and what it sees.
+// source is a template and its data.
 type source struct {
 	text  string
 	scope map[string]any
 	base  string // the directory templates/ of its chart
 }
 
-// collect finds the templates of a chart and of its subcharts, and returns what those of the chart see.
+// collect finds the templates of a chart and of its subcharts, and returns the data for those of the chart.
 func (c *Chart) collect(place string, outer Values, templates map[string]source) map[string]any {
 	subcharts := map[string]any{}
 	root := place == c.Name
@@ -109,7 +109,8 @@ func (c *Chart) collect(place string, outer Values, templates map[string]source)
 	return scope
 }
 
-// innermost orders templates so that those of subcharts come first, and what a chart defines goes before what its subcharts do.
+// innermost orders templates so that those of subcharts come first, and definitions of a chart override those of its
+// subcharts.
 func innermost(a, b string) int {
 	return cmp.Or(cmp.Compare(strings.Count(b, "/"), strings.Count(a, "/")), strings.Compare(b, a))
 }
@@ -152,13 +153,13 @@ func (r *renderer) include(t *template.Template, name string, data any) (string,
 	return r.inner(t, name, data)
 }
 
-// What a copy of all templates takes: tables of the functions, and of the templates.
+// The memory of a copy of all templates: tables of the functions, and of the templates.
 const (
 	cloneSize    = 40 << 10
 	templateSize = 150
 )
 
-// evaluate renders a text as a template. What it defines is seen by itself only.
+// evaluate renders a text as a template. Only the text itself sees its definitions.
 func (r *renderer) evaluate(t *template.Template, text string, data any) (string, error) {
 	if !strings.Contains(text, "{{") { // most are values like others
 		return withoutNoValue(text), nil
@@ -202,10 +203,10 @@ func (r *renderer) execute(t *template.Template, name string, data any) (string,
 	return out.text.String(), err
 }
 
-// withoutNoValue takes out what text/template says of values that are missing.
+// withoutNoValue removes the text that text/template prints for missing values.
 func withoutNoValue(text string) string { return strings.ReplaceAll(text, "<no value>", "") }
 
-// output is a text that takes from what is left.
+// output is a text that uses up the budget.
 type output struct {
 	text   strings.Builder
 	left   *int
@@ -222,8 +223,8 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// located says where a template failed. A refusal, of the chart or of the budget, needs no more than the place that led to it; one of
-// text that is written has none but the template.
+// located adds to an error the place where a template failed. A refusal, of the chart or of the budget, has only the
+// outermost place; one about the written text has only the template.
 func located(name string, err error) error {
 	text := shortened(strings.TrimPrefix(err.Error(), "template: "))
 	cause, ok := refused(err)
@@ -237,7 +238,7 @@ func located(name string, err error) error {
 	return fmt.Errorf("%s: %w", place, cause)
 }
 
-// refused returns what is told without where it was called.
+// refused returns the refusal without the places of its calls.
 func refused(err error) (cause error, ok bool) {
 	if r, ok := errors.AsType[refusal](err); ok {
 		return refusal(shortened(string(r))), true
@@ -246,7 +247,7 @@ func refused(err error) (cause error, ok bool) {
 	return e, ok
 }
 
-// maxMessage bounds what a chart has to say, in bytes.
+// maxMessage bounds the message of a chart, in bytes.
 const maxMessage = 16 << 10
 
 func shortened(message string) string {

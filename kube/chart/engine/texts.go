@@ -10,7 +10,7 @@ import (
 	"github.com/Masterminds/goutils"
 )
 
-// textFunctions are those whose results may be much larger than what they get. They know how large before they begin.
+// textFunctions are the functions whose results may be much larger than their arguments. They compute the size first.
 func (b *budget) textFunctions() template.FuncMap {
 	return template.FuncMap{
 		"repeat": b.repeat, "replace": b.replace, "join": b.join,
@@ -117,7 +117,7 @@ func (b *budget) printf(format string, values ...any) (string, error) {
 	return b.make("printf", formatted(format, values, s), func() string { return fmt.Sprintf(format, values...) })
 }
 
-// maxWidth is what package fmt takes for a width or precision at most.
+// maxWidth is the largest width or precision that package fmt accepts.
 const maxWidth = 1_000_000
 
 // formatted is how many bytes a format results in at most.
@@ -142,7 +142,7 @@ func formatted(format string, values []any, s size) int64 {
 	return bytes + product(int(s.printed()*growth), int(again))
 }
 
-// widths are those that a directive asks for.
+// widths adds up the widths of a directive.
 func widths(directive string, values []any) (bytes int64) {
 	for _, number := range strings.FieldsFunc(directive, func(r rune) bool { return r < '0' || r > '9' }) {
 		if n, err := strconv.Atoi(number); err == nil && n <= maxWidth {

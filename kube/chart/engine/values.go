@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Values are values of a chart. Templates call the methods: .Values.AsMap is what functions want that take plain tables.
+// Values are values of a chart. Templates call the methods: .Values.AsMap is for functions that need plain tables.
 type Values map[string]any
 
 // AsMap returns the values as a plain table, which is never nil.
@@ -46,7 +46,7 @@ func (v Values) Table(place string) (Values, error) {
 	return v, nil
 }
 
-// PathValue returns what is at a path and is not a table.
+// PathValue returns the value at a path that is not a table.
 func (v Values) PathValue(place string) (any, error) {
 	key := place
 	if i := strings.LastIndexByte(place, '.'); i >= 0 {
@@ -68,14 +68,14 @@ func isTable(value any) bool {
 	return ok
 }
 
-// What becomes of nulls while values are laid over others. At last they are dropped: a null takes away what would be there by
-// default. Before, when values are gathered, they are kept to do so later.
+// The handling of nulls while values are merged. In the end they are dropped: a null removes a default. Before, while
+// values are gathered, they are kept for that.
 const (
 	dropNulls = false
 	keepNulls = true
 )
 
-// Complete lays values over the defaults of the chart and of its subcharts. What results is nobody else's.
+// Complete merges values over the defaults of the chart and of its subcharts. The result shares nothing with them.
 func (c *Chart) Complete(values map[string]any) (Values, error) {
 	complete := copyTable(values)
 	return complete, c.complete(complete, dropNulls)
@@ -92,7 +92,7 @@ func (c *Chart) complete(values map[string]any, nulls bool) error {
 		}
 		own, ok := values[sub.Name].(map[string]any)
 		if !ok {
-			return fmt.Errorf("%s is a subchart of %s, and its values are no table", sub.Name, c.Name)
+			return fmt.Errorf("%s is a subchart of %s, and its values are not a table", sub.Name, c.Name)
 		}
 		shareGlobals(own, values)
 		if err := sub.complete(own, nulls); err != nil {
@@ -112,7 +112,7 @@ func (c *Chart) addDefaults(values map[string]any, nulls bool) {
 		value, given := values[key]
 		table, _ := value.(map[string]any)
 		defaults, _ := standard.(map[string]any)
-		// What the chart says for a subchart may have nulls, which take away defaults of that one later on.
+		// Values of the chart for a subchart may have nulls, which remove defaults of the subchart later.
 		later := nulls || given && subcharts[key]
 		if !later {
 			clean(defaults)

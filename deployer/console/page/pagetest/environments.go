@@ -95,12 +95,12 @@ func sampleYourComponents(say func(string) string) *page.YourComponents {
 	}
 }
 
-// samplePart is what somebody sees who has rights in one namespace only.
+// samplePart is the page of an environment for a user with permissions in one namespace only.
 func samplePart(say func(string) string) *page.Environment {
 	status := Status(say, 2).Environments[1]
 	deployments := status.Namespaces[0].Deployments
 	deployments[0].Health, deployments[0].Version = schema.HealthUnknown, ""
-	deployments[0].Reasons = []string{say("version 1.10.0 is asked for; what is deployed you may not see")}
+	deployments[0].Reasons = []string{say("version 1.10.0 is requested; you do not have permission to see the deployed one")}
 	status.Unseen = []schema.Unseen{
 		{What: say("other namespaces of this environment, if it has any"), Rules: say("in every namespace:\n- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [list]")},
 		{What: say("the records")},

@@ -15,7 +15,7 @@ func sampleDoctor(say func(string) string) *page.Doctor {
 			{Area: "cluster", Name: "version", Result: schema.CheckOK, Message: say("Kubernetes 1.36.3")},
 			{Area: "registry", Name: "endpoint", Result: schema.CheckProblem, Message: say("https://10.0.0.1:5000 does not answer: connection refused"), Hint: say("start 'solutionctl deploy serve' on bootstrap-1")},
 			{Area: "cluster", Name: "clock", Result: schema.CheckWarning, Message: say("the API server's clock is 42 s ahead of this host's")},
-			{Area: "records", Name: "pending", Result: schema.CheckSkipped, Message: say("you may not read records")},
+			{Area: "records", Name: "pending", Result: schema.CheckSkipped, Message: say("you do not have permission to read records")},
 		}},
 		Remedies: map[string]page.Action{"registry/endpoint": {Label: "Change the endpoints", URL: "/settings"}},
 		Support:  &page.Action{Label: "Support bundle", URL: "/support"},
@@ -71,7 +71,7 @@ func sampleLoader(say func(string) string, phase schema.LoadPhase) *page.Loader 
 	p.Parts[4].StartedAt, p.Parts[4].Optional = time.Time{}, true
 	if phase == schema.LoadFailed {
 		p.Parts[2].State, p.Parts[2].Error = schema.PartFailed, &schema.LoadError{Code: report.Timeout, Message: say("it was not ready after 30m0s")}
-		p.Error = &schema.LoadError{Code: report.Timeout, Message: say("component identity was not ready in time"), Hint: say("'solutionctl deploy loader logs' tells what the run has written")}
+		p.Error = &schema.LoadError{Code: report.Timeout, Message: say("component identity was not ready in time"), Hint: say("'solutionctl deploy loader logs' shows the output of the run")}
 		p.Repair = &schema.LoadRepair{At: ago(5 * time.Minute), Changed: []string{say("Deployment infra/database was changed by kubectl-scale"), say("ConfigMap infra/database is gone")}, Times: 4}
 	}
 	return &page.Loader{Progress: p}

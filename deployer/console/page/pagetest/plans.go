@@ -23,7 +23,7 @@ func samplePlan(say func(string) string) *page.Plan {
 			f.From, f.To = "64", "128"
 		case 2:
 			f.Path = say(f.Path + ".description")
-			f.From = `"How many of them there are. Deprecated: nobody reads it any more since the operator finds out by itself."`
+			f.From = `"How many of them there are. Deprecated: ignored since the operator finds out by itself."`
 		}
 		definition.Fields = append(definition.Fields, f)
 	}
@@ -52,7 +52,7 @@ func samplePlan(say func(string) string) *page.Plan {
 		Choose: &page.Form{
 			Action:  page.Action{Label: "Show this plan", URL: "/solutions/shop/plan/activate"},
 			Selects: []page.Select{{Name: "version", Label: "Version", Choices: []page.Choice{{Value: "1.10.0", Label: "1.10.0 (newest)", Selected: true}, {Value: "1.9.0", Label: say("1.9.0")}}}},
-			Groups: []page.Group{{Legend: "Components", Help: say("What a site says to charts"), Checkboxes: []page.Checkbox{
+			Groups: []page.Group{{Legend: "Components", Help: say("Values that a site supplies to charts"), Checkboxes: []page.Checkbox{
 				{Name: "ticked", Value: say("database"), Label: say("database"), Explanation: say("Helm chart. Always selected."), Checked: true, Fixed: true},
 				{Name: "ticked", Value: say("metrics"), Label: say("metrics"), Explanation: say("Manifests. Not without one of these profiles: large.")},
 			}}},

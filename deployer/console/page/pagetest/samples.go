@@ -17,11 +17,11 @@ var Noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return Noon.Add(-d) }
 
-// Honest says a text as it is.
+// Honest returns a text as it is.
 func Honest(text string) string { return text }
 
-// Samples are a page of each kind, each text of which passes through say: a golden page says it as it is, the corpus of
-// hostile strings says something else.
+// Samples are a page of each kind. Each text passes through say: golden pages show it unchanged, the corpus of hostile
+// strings replaces it.
 func Samples(say func(string) string) map[string]page.View {
 	all := map[string]page.View{}
 	add := func(name string, section page.Section, c page.Content, change ...func(*page.Frame)) {
@@ -67,12 +67,12 @@ func Samples(say func(string) string) map[string]page.View {
 	heard := sampleHeard(say)
 	add("overview-alerts", page.SectionOverview, &page.Overview{Status: Status(say, 1), Heard: heard})
 	add("alerts", page.SectionOverview, &page.Alerts{Heard: heard})
-	add("alerts-nobody", page.SectionOverview, &page.Alerts{
+	add("alerts-unknown", page.SectionOverview, &page.Alerts{
 		Heard: &page.Heard{}, Hints: []string{say("say where it is, as Grafana has it: solutionctl deploy monitoring config --prometheus http://SERVICE.NAMESPACE:9090")},
 	})
 	alerting, alertingSolution := sampleEnvironment(say), sampleSolution(say)
 	alerting.Heard, alertingSolution.Heard = heard, &page.Heard{Problem: &page.Problem{
-		Code: report.Forbidden, Message: say("you may not ask a Prometheus of this cluster for its alerts"),
+		Code: report.Forbidden, Message: say("you do not have permission to read the alerts of a Prometheus of this cluster"),
 		Hints: []string{say("an administrator can allow it with this rule of a Role\nin namespace monitoring:\n- apiGroups: [\"\"]\n  resources: [\"services/proxy\"]")},
 	}}
 	for i := range heard.List.Alerts {
@@ -114,7 +114,7 @@ func Samples(say func(string) string) map[string]page.View {
 	add("plan-refused", page.SectionEnvironments, &page.Plan{
 		Operation: &schema.Operation{Operation: "add", Solution: say("shop"), Version: say("1.10.0"), Environment: say("production"), Planned: true}, Unplanned: true,
 		Refusal: &page.Problem{
-			Code: report.Refused, Message: say("the cluster was not told where nodes find images: pods of shop-1.10.0 could not start"),
+			Code: report.Refused, Message: say("the cluster has no record of where nodes find images: pods of shop-1.10.0 could not start"),
 			Hints: []string{say("on the host where 'solutionctl deploy serve' runs, with its address: solutionctl deploy registry add https://HOST:5000")},
 		},
 	}, trail("Environments", "/environments", "production", "/environments/production"))
@@ -159,7 +159,7 @@ func Samples(say func(string) string) map[string]page.View {
 		About: []page.Fact{{Name: page.Text("settings.version"), Value: say("1.0.0")}},
 	})
 	add("failure", "", &page.Failure{Problem: page.Problem{
-		Code: report.Forbidden, Message: say(`joe may not list secrets in namespace solutionctl-system`), Hints: []string{say("ask an administrator for the role that 'solutionctl deploy roles shop' prints")},
+		Code: report.Forbidden, Message: say(`user "joe" has no permission to list secrets in namespace solutionctl-system`), Hints: []string{say("ask an administrator for the role that 'solutionctl deploy roles shop' prints")},
 		Rule:     say("- apiGroups: [\"\"]\n  resources: [secrets]\n  verbs: [get, list]"),
 		Remedies: []page.Action{{Label: "Back to the overview", URL: "/"}},
 	}})
@@ -235,12 +235,12 @@ func sampleHeard(say func(string) string) *page.Heard {
 		Asked: []string{say("Prometheus monitoring/kps"), say("Prometheus openshift-user-workload-monitoring/user-workload")},
 		Alerts: []schema.Alert{
 			{
-				Name: say("SolutionctlArchiveDamaged"), State: schema.AlertFiring, Since: Noon, Severity: say("critical"), Summary: say("Archive shop-1.0.0 at 10.0.0.1:5000 is not what was imported."),
+				Name: say("SolutionctlArchiveDamaged"), State: schema.AlertFiring, Since: Noon, Severity: say("critical"), Summary: say("Archive shop-1.0.0 at 10.0.0.1:5000 differs from the imported one."),
 				Description: say("It was cut off or changed."), Runbook: say("Import the archive again: `solutionctl deploy import FILE`"),
 			},
 			{
 				Name: say("WebsiteNotReady"), State: schema.AlertPending, Since: Noon, Severity: say("warning"), Environment: say("production"), Solution: say("shop"),
-				Summary: say("Website production/www has had fewer ready servers than wanted for ten minutes; its status tells why."),
+				Summary: say("Website production/www has had fewer ready servers than requested for ten minutes; its status shows why."),
 			},
 		},
 		Unseen:   []schema.Unseen{{What: say("the alerts of Prometheus team/own"), Rules: say("in namespace team:\n- apiGroups: [\"\"]\n  resources: [\"services/proxy\"]")}},

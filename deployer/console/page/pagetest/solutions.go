@@ -35,7 +35,7 @@ func sampleSolution(say func(string) string) *page.Solution {
 		{Version: say("1.9.0"), ImportedAt: new(ago(300 * time.Hour)), ImportedBy: say("joe@bootstrap-1")},
 		{Version: say("1.10.0"), Active: true, ImportedAt: new(ago(30 * time.Hour)), ImportedBy: say("jane@bootstrap-1")},
 	}
-	denied := &page.Denial{Reason: say("You may not import or unimport archives."), Rule: say("- apiGroups: [archives.solutionctl.io]\n  resources: [archives]\n  verbs: [unimport]")}
+	denied := &page.Denial{Reason: say("You do not have permission to import or unimport archives."), Rule: say("- apiGroups: [archives.solutionctl.io]\n  resources: [archives]\n  verbs: [unimport]")}
 	return &page.Solution{
 		Status: status, Versions: sampleSearch(say).Versions[:3],
 		Compatibility: &schema.Compatibility{Solution: say("shop"), Active: say("1.10.0"), Versions: []schema.VersionCompatibility{

@@ -115,7 +115,7 @@ func jsonName(field *ast.Field) string {
 	return name
 }
 
-// elementType is the name of a field's type, of what it points to, or of its elements.
+// elementType is the name of a field's type, of its pointee, or of its elements.
 func elementType(expression ast.Expr) string {
 	switch e := expression.(type) {
 	case *ast.Ident:

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// interleaved updates both states block by block. What is less than a block is the same bytes for both.
+// interleaved updates both states block by block. Less than a block is the same bytes for both.
 type interleaved struct {
 	whole, chunk state
 	rest         []byte
@@ -69,8 +69,8 @@ func (s *state) sum(rest []byte) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// continueIn replaces the state of a computation of the standard library by s. The form in which it takes one over is stable, for
-// programs store it.
+// continueIn replaces the state of a computation of the standard library by s. The form in which it imports a state is stable,
+// because programs store it.
 func (s *state) continueIn(h hash.Hash) error {
 	form := []byte(magic)
 	for _, word := range s.words {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// implementations are those that this processor can run.
+// implementations are the implementations for this processor.
 func implementations() map[string]func() both {
 	all := map[string]func() both{"parallel": func() both { return newParallel() }}
 	if supported() {
@@ -86,7 +86,7 @@ func TestChunkSize(t *testing.T) {
 	New(100)
 }
 
-// Benchmark shows what a second digest costs beside the one of the standard library.
+// Benchmark shows the cost of a second digest beside the one of the standard library.
 func Benchmark(b *testing.B) {
 	data := make([]byte, 128<<10)
 	b.Run("one digest", func(b *testing.B) {

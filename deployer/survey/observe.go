@@ -15,12 +15,12 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// errHidden stands for what was imported, where the user may not see it.
-var errHidden = report.Errorf(report.Forbidden, "you may not see it")
+// errHidden replaces the list of imports where the user is not allowed to read it.
+var errHidden = report.Errorf(report.Forbidden, "you do not have permission to read it")
 
-// glimpse is the picture of an environment for a user who may not see the records: what has the label of a Solution tells what
-// is there.
-func (v *Survey) glimpse(ctx context.Context, e metalk8s.Environment) (*picture, error) {
+// observe returns the picture of an environment for a user who is not allowed to read the records, from the objects
+// with the label of a Solution.
+func (v *Survey) observe(ctx context.Context, e metalk8s.Environment) (*picture, error) {
 	s := &picture{
 		environments: []metalk8s.Environment{e}, solutions: &metalk8s.Solutions{}, catalog: &records.Catalog{Damage: errHidden},
 		states: map[engine.Key]*engine.State{}, foreign: map[engine.Key]*unstructured.Unstructured{},
@@ -72,7 +72,7 @@ func (v *Survey) glimpse(ctx context.Context, e metalk8s.Environment) (*picture,
 		s.dim[n.Name] = slices.ContainsFunc(missing, func(p cluster.Permission) bool { return p.Resource == "deployments" })
 	}
 	if err = v.findForeign(ctx, s); report.CodeOf(err) == report.Forbidden {
-		err = nil // that is told already
+		err = nil // missing already reports that
 	}
 	return s, err
 }
@@ -84,7 +84,7 @@ func workloads() []kube.GroupVersionKind {
 	})
 }
 
-// missing are the rights that a user lacks to see what is deployed in a namespace.
+// missing returns the permissions that a user lacks for reading the deployed objects of a namespace.
 func (v *Survey) missing(ctx context.Context, namespace string) ([]cluster.Permission, error) {
 	var wanted []cluster.Permission
 	for _, kind := range append(workloads(), cluster.PodKind) {
@@ -97,17 +97,17 @@ func (v *Survey) missing(ctx context.Context, namespace string) ([]cluster.Permi
 	return v.Cluster.Missing(ctx, wanted...)
 }
 
-// unseen tells what a user may not see of an environment, each thing once, with the rights that are missing.
+// unseen lists the parts of an environment that the user is not allowed to read, each with the missing permissions.
 func (v *Survey) unseen(ctx context.Context, e *metalk8s.Environment) ([]schema.Unseen, error) {
 	var found []schema.Unseen
-	tell := func(what string, missing []cluster.Permission) {
+	add := func(what string, missing []cluster.Permission) {
 		if len(missing) > 0 {
 			found = append(found, schema.Unseen{What: what, Rules: cluster.RulesByPlace(missing...)})
 		}
 	}
 	ask := func(what string, wanted ...cluster.Permission) error {
 		missing, err := v.Cluster.Missing(ctx, wanted...)
-		tell(what, missing)
+		add(what, missing)
 		return err
 	}
 	if err := ask("other namespaces of this environment, if it has any", cluster.Permission{Resource: "namespaces"}.Each("list")...); err != nil {
@@ -127,7 +127,7 @@ func (v *Survey) unseen(ctx context.Context, e *metalk8s.Environment) ([]schema.
 		if err != nil {
 			return nil, err
 		}
-		tell("all that is deployed in namespace "+n.Name, missing)
+		add("all that is deployed in namespace "+n.Name, missing)
 	}
 	return found, nil
 }

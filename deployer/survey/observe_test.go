@@ -14,7 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// show is what somebody sees of an environment, whose rights are those of now.
+// show is the status of an environment for a user with the present permissions.
 func show(b *deployertest.Bed, o survey.EnvironmentOptions) *schema.EnvironmentStatus {
 	b.Helper()
 	status, err := b.Connect().Survey.EnvironmentStatus(b.Context(), o)
@@ -24,7 +24,7 @@ func show(b *deployertest.Bed, o survey.EnvironmentOptions) *schema.EnvironmentS
 	return status
 }
 
-// hidden are what is not shown, each with its rights.
+// hidden lists the parts that are not shown, each with the missing permissions.
 func hidden(status *schema.EnvironmentStatus) string {
 	var texts []string
 	for _, u := range status.Unseen {
@@ -33,7 +33,7 @@ func hidden(status *schema.EnvironmentStatus) string {
 	return strings.Join(texts, "\n")
 }
 
-// TestUserOfOneNamespace: who has rights in one namespace only sees what is deployed there, and is told what they do not see.
+// TestUserOfOneNamespace: a user with permissions in one namespace sees its deployments, and which parts are not shown.
 func TestUserOfOneNamespace(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", deployertest.Content{})
@@ -57,7 +57,7 @@ func TestUserOfOneNamespace(t *testing.T) {
 	}
 }
 
-// TestDimNamespace: of what may not be seen nothing is claimed.
+// TestDimNamespace: nothing is reported about objects that the user is not allowed to read.
 func TestDimNamespace(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", deployertest.Content{})
@@ -110,7 +110,7 @@ func TestNameTheNamespace(t *testing.T) {
 	deployertest.Refused(t, err, report.Forbidden, "solutionctl deploy env show ENVIRONMENT")
 }
 
-// TestMembers: people come first, and programs are told apart.
+// TestMembers: people are listed before programs.
 func TestMembers(t *testing.T) {
 	b := deployertest.New(t, `
 apiVersion: rbac.authorization.k8s.io/v1
