@@ -19,6 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/helm"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -112,13 +113,13 @@ func installed(t *testing.T, more string) *deployertest.Bed {
 }
 
 // adopting adds the Solution and takes over what Helm has of its component.
-func adopting(change func(*deployer.Parts)) verb {
-	parts := deployer.Parts{Helm: map[string]deployer.HelmRelease{"db": {}}}
+func adopting(change func(*plan.Parts)) verb {
+	parts := plan.Parts{Helm: map[string]plan.HelmRelease{"db": {}}}
 	if change != nil {
 		change(&parts)
 	}
-	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
-		return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: "1.0.0", Rendering: deployer.Rendering{Parts: parts}})
+	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
+		return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: "1.0.0", Rendering: plan.Rendering{Parts: parts}})
 	}
 }
 
@@ -184,26 +185,26 @@ var wantAdopted = map[string]any{
 func TestAdoptHelm(t *testing.T) {
 	b := installed(t, "")
 	b.Imported(shop, "1.1.0", charted(t, "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: more}}\n"))
-	_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{})
+	_, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Conflict, "exists", "--adopt-helm db=site/db")
 	b.Writes()
-	planned, err := adopting(nil)(t.Context(), b.Deployer, deployer.Options{DryRun: true})
+	planned, err := adopting(nil)(t.Context(), b.Deployer, plan.Options{DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if writes := b.Writes(); len(writes) > 0 {
 		t.Errorf("a plan wrote %q", writes)
 	}
-	var plan []string
+	var shown []string
 	for _, c := range changes(planned) {
 		if strings.Contains(c, "db") || strings.Contains(c, "migrate") || strings.Contains(c, "init") || strings.Contains(c, "token") {
-			plan = append(plan, c)
+			shown = append(shown, c)
 		}
 	}
 	if diff := cmp.Diff([]string{
 		"adopt ConfigMap site/db", "adopt Deployment site/db", "adopt Secret site/db-password", "create Job site/migrate",
 		"delete Secret site/sh.helm.release.v1.db.v1", "delete Secret site/sh.helm.release.v1.db.v2",
-	}, sortedTexts(plan)); diff != "" {
+	}, sortedTexts(shown)); diff != "" {
 		t.Errorf("the plan (-want +got):\n%s", diff)
 	}
 	notices := strings.Join(planned.Notices, "\n")
@@ -216,7 +217,7 @@ func TestAdoptHelm(t *testing.T) {
 		t.Error("the plan has the password")
 	}
 
-	if _, err = adopting(nil)(t.Context(), b.Deployer, deployer.Options{Expect: planned.Digest}); err != nil {
+	if _, err = adopting(nil)(t.Context(), b.Deployer, plan.Options{Expect: planned.Digest}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(wantAdopted, adopted(b)); diff != "" {
@@ -237,7 +238,7 @@ func TestAdoptHelm(t *testing.T) {
 	if texts(b, "Secret", "db-password")["password"] != password || texts(b, "ConfigMap", "db")["size"] != "3" || b.Server.Object("ConfigMap", site, "more") == nil {
 		t.Error("an upgrade changes what was taken over")
 	}
-	if _, err = b.Remove(t.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: deployer.KeepData}); err != nil {
+	if _, err = b.Remove(t.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: plan.KeepData}); err != nil {
 		t.Fatal(err)
 	}
 	for kind, want := range map[string][]string{"Deployment": nil, "Secret": nil, "Job": nil} {
@@ -260,7 +261,7 @@ const manyWrites = 200
 func TestAdoptingInterrupted(t *testing.T) {
 	finish := map[string]func(b *deployertest.Bed) error{
 		"by the same command": func(b *deployertest.Bed) error {
-			_, err := adopting(nil)(b.Context(), b.Connect(), deployer.Options{})
+			_, err := adopting(nil)(b.Context(), b.Connect(), plan.Options{})
 			return err
 		},
 		"by somebody else": func(b *deployertest.Bed) error {
@@ -273,7 +274,7 @@ func TestAdoptingInterrupted(t *testing.T) {
 			for number := 1; ; number++ {
 				b := installed(t, "")
 				mend := endingAt(b, number)
-				_, err := adopting(nil)(t.Context(), b.Deployer, deployer.Options{})
+				_, err := adopting(nil)(t.Context(), b.Deployer, plan.Options{})
 				mend()
 				if err == nil {
 					if number < 15 {
@@ -300,13 +301,13 @@ func TestAdoptingInterrupted(t *testing.T) {
 
 // TestAdoptingWithARestart: what was accepted is on record, and whoever goes on need not accept it again.
 func TestAdoptingWithARestart(t *testing.T) {
-	restarting := adopting(func(p *deployer.Parts) {
-		p.Restart, p.Values = true, map[string]deployer.SiteValues{"db": {Values: map[string]any{"image": "registry.solutionctl.invalid/base-1.0.0/db:2"}}}
+	restarting := adopting(func(p *plan.Parts) {
+		p.Restart, p.Values = true, map[string]plan.SiteValues{"db": {Values: map[string]any{"image": "registry.solutionctl.invalid/base-1.0.0/db:2"}}}
 	})
 	for number := 1; ; number++ {
 		b := installed(t, "")
 		mend := endingAt(b, number)
-		_, err := restarting(t.Context(), b.Deployer, deployer.Options{})
+		_, err := restarting(t.Context(), b.Deployer, plan.Options{})
 		mend()
 		if number > manyWrites {
 			t.Fatalf("it has no end: %v", err)
@@ -332,9 +333,9 @@ func TestAdoptingWithARestart(t *testing.T) {
 func TestAdoptingInNamespaces(t *testing.T) {
 	b := installed(t, "")
 	b.Namespace(site, "second")
-	_, err := adopting(nil)(t.Context(), b.Deployer, deployer.Options{})
+	_, err := adopting(nil)(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.NotFound, "no release db in namespace second", "--adopt-helm db=NAMESPACE/RELEASE")
-	must(b, adopting(func(p *deployer.Parts) { p.Helm["db"] = deployer.HelmRelease{Namespace: site, Name: "db"} }))
+	must(b, adopting(func(p *plan.Parts) { p.Helm["db"] = plan.HelmRelease{Namespace: site, Name: "db"} }))
 	if diff := cmp.Diff(password, texts(b, "Secret", "db-password")["password"]); diff != "" {
 		t.Error(diff)
 	}
@@ -357,7 +358,7 @@ func TestHelmsClaims(t *testing.T) {
 	if got := adopted(b); fmt.Sprint(got["settings"]) != fmt.Sprint(wantAdopted["settings"]) || slices.Contains(got["known"].([]string), "Secret site/token") {
 		t.Errorf("got %v", got)
 	}
-	if _, err := b.Remove(t.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: deployer.KeepData}); err != nil {
+	if _, err := b.Remove(t.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: plan.KeepData}); err != nil {
 		t.Fatal(err)
 	}
 	if texts(b, "Secret", "token")["token"] != "mine" || b.Server.Object("Secret", site, "db-password") != nil {
@@ -377,7 +378,7 @@ func TestHelmMeanwhile(t *testing.T) {
 		}
 		return false
 	}
-	_, err := adopting(nil)(t.Context(), b.Deployer, deployer.Options{})
+	_, err := adopting(nil)(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Conflict, "Helm was used on release site/db meanwhile", "run the command again")
 	must(b, adopting(nil))
 	if diff := cmp.Diff(wantAdopted, adopted(b)); diff != "" {
@@ -396,13 +397,13 @@ func TestAdoptHelmRefused(t *testing.T) {
 		name   string
 		chart  string // more of it
 		before func(b *deployertest.Bed)
-		parts  func(*deployer.Parts)
+		parts  func(*plan.Parts)
 		code   report.Code
 		words  []string
 	}{
-		{"there is none", "", nil, func(p *deployer.Parts) { p.Helm["db"] = deployer.HelmRelease{Namespace: site, Name: "other"} }, report.NotFound, []string{"no release other in namespace site"}},
-		{"no name", "", nil, func(p *deployer.Parts) { p.Helm["db"] = deployer.HelmRelease{Namespace: site, Name: "a,b=c"} }, report.Usage, []string{"not the name"}},
-		{"no chart", "", nil, func(p *deployer.Parts) { p.Helm["web"] = deployer.HelmRelease{} }, report.Usage, []string{"its charts are db"}},
+		{"there is none", "", nil, func(p *plan.Parts) { p.Helm["db"] = plan.HelmRelease{Namespace: site, Name: "other"} }, report.NotFound, []string{"no release other in namespace site"}},
+		{"no name", "", nil, func(p *plan.Parts) { p.Helm["db"] = plan.HelmRelease{Namespace: site, Name: "a,b=c"} }, report.Usage, []string{"not the name"}},
+		{"no chart", "", nil, func(p *plan.Parts) { p.Helm["web"] = plan.HelmRelease{} }, report.Usage, []string{"its charts are db"}},
 		{"at work", "", func(b *deployertest.Bed) { release(b, 3, "pending-upgrade", nil) }, nil, report.Refused, []string{"revision 3", "pending-upgrade", "helm rollback db --namespace site"}},
 		{"uninstalled", "", func(b *deployertest.Bed) { release(b, 2, "uninstalled", nil) }, nil, report.Refused, []string{"not deployed", "uninstalled"}},
 		{"a bomb", "", func(b *deployertest.Bed) { b.HelmRelease("db", 2, "deployed", make([]byte, 40<<20)) }, nil, report.Corrupt, []string{"larger than"}},
@@ -438,7 +439,7 @@ func TestAdoptHelmRefused(t *testing.T) {
 				test.before(b)
 			}
 			b.Writes()
-			_, err := adopting(test.parts)(t.Context(), b.Deployer, deployer.Options{})
+			_, err := adopting(test.parts)(t.Context(), b.Deployer, plan.Options{})
 			deployertest.Refused(t, err, test.code, test.words...)
 			for _, write := range b.Writes() {
 				if !isLock(write) {
@@ -449,11 +450,11 @@ func TestAdoptHelmRefused(t *testing.T) {
 	}
 	b := installed(t, "")
 	_, err := b.Change(t.Context(), deployer.ChangeOptions{
-		Environment: site, Solution: shop, Version: "1.0.0", Direction: records.Up, RollBack: true, Rendering: deployer.Rendering{Parts: deployer.Parts{Helm: map[string]deployer.HelmRelease{"db": {}}}},
+		Environment: site, Solution: shop, Version: "1.0.0", Direction: records.Up, RollBack: true, Rendering: plan.Rendering{Parts: plan.Parts{Helm: map[string]plan.HelmRelease{"db": {}}}},
 	})
 	deployertest.Refused(t, err, report.Usage, "on-failure")
 	for text, want := range map[string]string{"db": "/", "db=site/web": "site/web", "": "", "=site/web": "", "db=": "", "db=web": "", "db=site/": "", "db=site/a/b": ""} {
-		component, r, err := deployer.ParseHelmRelease(text)
+		component, r, err := plan.ParseHelmRelease(text)
 		if got := r.String(); want != "" && (err != nil || got != want || component != "db") || want == "" && report.CodeOf(err) != report.Usage {
 			t.Errorf("%q: %s %s, %v", text, component, got, err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -25,14 +26,14 @@ import (
 // TestRecordsOfTheVersionBefore: what a program has put on record that knew no components is gone on with by every verb, whether it was
 // complete or not, and is in the format of today from the first change on.
 func TestRecordsOfTheVersionBefore(t *testing.T) {
-	resume := func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	resume := func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		done, err := d.Resume(ctx, deployer.ResumeOptions{Options: o})
 		if err == nil && (len(done.Operations) != 1 || !done.Operations[0].Finished) {
 			err = fmt.Errorf("resumed %+v", done.Operations)
 		}
 		return nil, err
 	}
-	repair := func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	repair := func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		return d.Repair(ctx, deployer.RepairOptions{Options: o})
 	}
 	for _, test := range []struct {
@@ -64,7 +65,7 @@ func TestRecordsOfTheVersionBefore(t *testing.T) {
 			must(b, upgrade("1.1.0"))
 			if test.begun != nil {
 				mend := endingAt(b, 3)
-				_, err := test.begun(t.Context(), b.Deployer, deployer.Options{})
+				_, err := test.begun(t.Context(), b.Deployer, plan.Options{})
 				if mend(); err == nil || !anyBegun(b) {
 					t.Fatalf("it was not begun: %v", err)
 				}
@@ -73,7 +74,7 @@ func TestRecordsOfTheVersionBefore(t *testing.T) {
 				t.Fatalf("there are %d records", aged)
 			}
 			b.Deployer = b.Connect()
-			if _, err := test.run(t.Context(), b.Deployer, deployer.Options{}); err != nil {
+			if _, err := test.run(t.Context(), b.Deployer, plan.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if got := versions(b)[shop]; got != test.version || there(b) != test.there {
@@ -99,7 +100,7 @@ func TestRecordsOfANewerProgram(t *testing.T) {
 	b.Deployer = b.Connect()
 	b.Writes()
 	for name, v := range map[string]verb{"add": add("1.0.0"), "upgrade": upgrade("1.1.0"), "rollback": rollback(0), "remove": remove(shop), "rebuild": rebuild} {
-		_, err := v(t.Context(), b.Deployer, deployer.Options{})
+		_, err := v(t.Context(), b.Deployer, plan.Options{})
 		t.Log(name)
 		deployertest.Refused(t, err, report.Refused, "has format 9, this program reads up to 3", "use solutionctl 1.0.0 or newer")
 	}
@@ -118,7 +119,7 @@ func TestRecordsOfANewerProgram(t *testing.T) {
 	}
 }
 
-func rebuild(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+func rebuild(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 	return d.RebuildRecords(ctx, deployer.RepairOptions{Options: o, Selection: survey.Selection{Environment: site, Solution: shop}})
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -57,29 +58,29 @@ data: {size: {{ .Values.size | quote }}, primary: {{ .Values.hosts.primary }}, s
 }
 
 // choose adds, or upgrades to, a version with a choice of components.
-func choose(t *testing.T, version string, change func(*deployer.Parts), names ...string) verb {
+func choose(t *testing.T, version string, change func(*plan.Parts), names ...string) verb {
 	t.Helper()
 	choice, err := components.ParseChoice(nil, names)
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := deployer.Parts{Choice: choice}
+	parts := plan.Parts{Choice: choice}
 	if change != nil {
 		change(&parts)
 	}
-	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
-		return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: version, Rendering: deployer.Rendering{Parts: parts}})
+	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
+		return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: version, Rendering: plan.Rendering{Parts: parts}})
 	}
 }
 
-func values(component string, said map[string]any, reset bool) func(*deployer.Parts) {
-	return func(p *deployer.Parts) {
-		p.Values = map[string]deployer.SiteValues{component: {Values: said, Reset: reset}}
+func values(component string, said map[string]any, reset bool) func(*plan.Parts) {
+	return func(p *plan.Parts) {
+		p.Values = map[string]plan.SiteValues{component: {Values: said, Reset: reset}}
 	}
 }
 
 func upgrade(version string) verb {
-	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		return d.Change(ctx, deployer.ChangeOptions{Options: o, Environment: site, Solution: shop, Version: version, Direction: records.Up})
 	}
 }
@@ -120,7 +121,7 @@ func TestChartsAskOnce(t *testing.T) {
 		content.Manifest += fmt.Sprintf("  - {name: %s, chart: charts/db.tgz}\n", name)
 	}
 	b.Activated(shop, "1.0.0", content)
-	for _, o := range []deployer.Options{{DryRun: true}, {}} {
+	for _, o := range []plan.Options{{DryRun: true}, {}} {
 		b.Cluster.Refresh()
 		b.Server.Requests()
 		if _, err := add("1.0.0")(t.Context(), b.Deployer, o); err != nil {
@@ -148,7 +149,7 @@ func TestAddHostileChart(t *testing.T) {
 				"charts/db.tgz": deployertest.Chart(t, "db", map[string]string{"templates/db.yaml": template}),
 			}))
 			before := objects(b)
-			_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{})
+			_, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{})
 			if err == nil || !strings.Contains(err.Error(), "db/templates/db.yaml:2:") {
 				t.Errorf("err = %v", err)
 			}
@@ -181,7 +182,7 @@ func TestDefaultAgain(t *testing.T) {
 		{"", "api=false", "db db-password extra"},
 		{"", "api=default", "api db db-password extra"},
 	} {
-		must(b, choose(t, "1.0.0", func(p *deployer.Parts) {
+		must(b, choose(t, "1.0.0", func(p *plan.Parts) {
 			if step.profile != "" {
 				p.Choice.Profiles = []string{step.profile}
 			}
@@ -193,7 +194,7 @@ func TestDefaultAgain(t *testing.T) {
 	if again := must(b, choose(t, "1.0.0", nil, "api=default", "extra=default")); !again.Empty() {
 		t.Errorf("the same again changes %v", changes(again))
 	}
-	_, err := choose(t, "1.0.0", nil, "ext=default")(t.Context(), b.Deployer, deployer.Options{})
+	_, err := choose(t, "1.0.0", nil, "ext=default")(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Usage, "extra")
 }
 
@@ -204,7 +205,7 @@ func TestComponents(t *testing.T) {
 	b.Activated(shop, "1.0.0", parts(t, nil))
 	b.Imported(shop, "1.1.0", parts(t, map[string]string{"components/api.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: api}\ndata: {of: two}\n"}))
 
-	planned, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{DryRun: true})
+	planned, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +285,7 @@ func TestPasswordsStay(t *testing.T) {
 	same("added again")
 	must(b, choose(t, "1.0.0", values("db", map[string]any{"size": 3}, false)))
 	same("with another value")
-	rotated := must(b, choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"db"} }))
+	rotated := must(b, choose(t, "1.0.0", func(p *plan.Parts) { p.Rotate = []string{"db"} }))
 	if said := strings.Join(rotated.Notices, "\n"); !strings.Contains(said, "new values are generated for Secret site/db-password") {
 		t.Errorf("nothing names what has another password: %q", said)
 	}
@@ -307,7 +308,7 @@ func TestPlansThatDraw(t *testing.T) {
 	b.Activated(shop, "1.0.0", parts(t, nil))
 	digest := func(run verb) string {
 		t.Helper()
-		planned, err := run(t.Context(), b.Deployer, deployer.Options{DryRun: true})
+		planned, err := run(t.Context(), b.Deployer, plan.Options{DryRun: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,8 +321,8 @@ func TestPlansThatDraw(t *testing.T) {
 	if digest(choose(t, "1.0.0", values("db", map[string]any{"size": 3}, false))) == first {
 		t.Error("another value is the same plan")
 	}
-	rotate := choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"db"} })
-	if _, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Expect: first}); err != nil {
+	rotate := choose(t, "1.0.0", func(p *plan.Parts) { p.Rotate = []string{"db"} })
+	if _, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{Expect: first}); err != nil {
 		t.Fatal(err)
 	}
 	if again := digest(rotate); digest(rotate) != again || again == digest(add("1.0.0")) {
@@ -336,7 +337,7 @@ func TestSiteValues(t *testing.T) {
 	b.Activated(shop, "1.0.0", parts(t, nil))
 	for _, test := range []struct {
 		name string
-		said func(*deployer.Parts)
+		said func(*plan.Parts)
 		want string
 	}{
 		{"nothing", nil, "map[primary:a size:1 standby:b]"},
@@ -376,17 +377,17 @@ func TestRefusedParts(t *testing.T) {
 	}{
 		{"needed", choose(t, "1.0.0", nil, "db=false"), report.Refused, []string{"component db cannot be deselected: api needs it", "deselect api, too"}},
 		{"misspelt", choose(t, "1.0.0", nil, "ap"), report.Usage, []string{`has no component "ap"`, "did you mean api?"}},
-		{"components of a Solution that has none", func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		{"components of a Solution that has none", func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			return d.Add(ctx, deployer.AddOptions{
 				Options: o, Environment: site, Solution: "plain", Version: "1.0.0",
-				Rendering: deployer.Rendering{Parts: deployer.Parts{Choice: components.Choice{Components: map[string]bool{"api": true}}}},
+				Rendering: plan.Rendering{Parts: plan.Parts{Choice: components.Choice{Components: map[string]bool{"api": true}}}},
 			})
 		}, report.Usage, []string{`plain-1.0.0 has no component "api"`}},
 		{"values of what is no chart", choose(t, "1.0.0", values("api", nil, false)), report.Usage, []string{`no chart "api" that takes values`, "its charts are db"}},
 		{"values of what is not there", choose(t, "1.0.0", values("dbb", nil, false)), report.Usage, []string{"did you mean db?"}},
-		{"new passwords of what is not selected", choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"extra"} }), report.Usage, []string{`no chart "extra"`}},
+		{"new passwords of what is not selected", choose(t, "1.0.0", func(p *plan.Parts) { p.Rotate = []string{"extra"} }), report.Usage, []string{`no chart "extra"`}},
 	} {
-		_, err := test.run(t.Context(), b.Deployer, deployer.Options{})
+		_, err := test.run(t.Context(), b.Deployer, plan.Options{})
 		t.Log(test.name)
 		deployertest.Refused(t, err, test.code, test.words...)
 	}
@@ -538,7 +539,7 @@ func TestKindsOfComponents(t *testing.T) {
 	b.Activated(shop, "1.0.0", parts(t, map[string]string{
 		"components/api.yaml": "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: api}\nspec: {selector: {}, endpoints: []}\n",
 	}))
-	_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Timeout: 1})
+	_, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{Timeout: 1})
 	deployertest.Refused(t, err, report.Timeout, "ServiceMonitor", "the cluster has no ServiceMonitor of monitoring.coreos.com/v1 yet", "shop.api")
 	b.Server.Put(t, deployertest.ServiceMonitors)
 	resumed, err := b.Resume(t.Context(), deployer.ResumeOptions{})
@@ -555,7 +556,7 @@ func TestEnvironmentsGoWithComponents(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))
 	must(b, add("1.0.0"))
-	must(b, deleteSite(deployer.DeleteData))
+	must(b, deleteSite(plan.DeleteData))
 	for _, name := range b.Server.Names("Secret") {
 		if strings.HasPrefix(name, cluster.SystemNamespace+"/state."+shop+".db") {
 			t.Errorf("there is still %s", name)
@@ -587,24 +588,24 @@ func TestClusterComponents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := activate(deployer.ActivateOptions{Parts: deployer.Parts{Choice: without}}); err != nil {
+	if err := activate(deployer.ActivateOptions{Parts: plan.Parts{Choice: without}}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = add("1.0.0")(t.Context(), b.Deployer, deployer.Options{})
+	_, err = add("1.0.0")(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Refused, "component agent of shop-1.0.0, which others need, is not in the cluster", "deploy activate shop 1.0.0 --component agent")
 
 	with, err := components.ParseChoice(nil, []string{"agent"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := activate(deployer.ActivateOptions{ClusterWide: &approved, Parts: deployer.Parts{Choice: with}}); err != nil {
+	if err := activate(deployer.ActivateOptions{ClusterWide: &approved, Parts: plan.Parts{Choice: with}}); err != nil {
 		t.Fatal(err)
 	}
 	if b.Server.Object("ConfigMap", "shop-system", "agent") == nil {
 		t.Error("the component is not in the namespace of the Solution")
 	}
 	must(b, add("1.0.0"))
-	_, err = deactivate(shop)(t.Context(), b.Deployer, deployer.Options{})
+	_, err = deactivate(shop)(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.InUse)
 	must(b, remove(shop))
 	must(b, deactivate(shop))
@@ -627,7 +628,7 @@ func TestRemovalGoesOn(t *testing.T) {
 		http.Error(w, "not now", http.StatusTeapot)
 		return true
 	}
-	_, err := remove(shop)(t.Context(), b.Deployer, deployer.Options{})
+	_, err := remove(shop)(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Unavailable, "shop.db", "shop: it was not begun, as it needs shop.db, which failed")
 	b.Server.Answer = nil
 	must(b, remove(shop))

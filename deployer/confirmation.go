@@ -3,21 +3,24 @@ package deployer
 import (
 	"fmt"
 
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Confirmation is what to ask before a Solution is removed.
-func (o RemoveOptions) Confirmation() report.Confirmation { return o.confirmData(o.Data, o.Solution) }
+func (o RemoveOptions) Confirmation() report.Confirmation {
+	return confirmData(o.DryRun, o.Data, o.Solution)
+}
 
 // Confirmation is what to ask before a Solution is deactivated.
 func (o DeactivateOptions) Confirmation() report.Confirmation {
-	return o.confirmData(o.Data, o.Solution)
+	return confirmData(o.DryRun, o.Data, o.Solution)
 }
 
-func (o Options) confirmData(data DataPolicy, solution string) report.Confirmation {
-	if o.DryRun || data != DeleteData {
+func confirmData(dryRun bool, data plan.DataPolicy, solution string) report.Confirmation {
+	if dryRun || data != plan.DeleteData {
 		return report.Confirmation{}
 	}
 	return report.Confirmation{Question: "Every custom resource of it will be deleted", Name: solution}
@@ -41,7 +44,7 @@ func (o DeleteEnvironmentOptions) Confirmation() report.Confirmation {
 		part = fmt.Sprintf("namespace %s of environment %s", o.Namespace, o.Environment)
 		all = part
 	}
-	if len(o.Release)+len(o.Others) == 0 && o.Data != DeleteData {
+	if len(o.Release)+len(o.Others) == 0 && o.Data != plan.DeleteData {
 		return report.Confirmation{Question: "delete " + all}
 	}
 	c := report.Confirmation{Question: "Everything in " + part + " will be deleted", Name: o.Environment}

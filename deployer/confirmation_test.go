@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func TestConfirmation(t *testing.T) {
 	type asks interface{ Confirmation() report.Confirmation }
-	dry := deployer.Options{DryRun: true}
+	dry := plan.Options{DryRun: true}
 	pod := schema.ObjectRef{APIVersion: "v1", Kind: "Pod", Namespace: "test", Name: "stray"}
 	hidden := schema.ObjectRef{Kind: "Secret", Namespace: "test"}
 	held := deployer.Held{ObjectRef: pod, Finalizers: []string{"acme.example/tape", "acme.example/disk"}}
@@ -21,18 +22,18 @@ func TestConfirmation(t *testing.T) {
 		want    report.Confirmation
 	}{
 		"remove":                     {deployer.RemoveOptions{Solution: "demo"}, report.Confirmation{}},
-		"remove, data kept":          {deployer.RemoveOptions{Solution: "demo", Data: deployer.KeepData}, report.Confirmation{}},
-		"remove, data deleted":       {deployer.RemoveOptions{Solution: "demo", Data: deployer.DeleteData}, report.Confirmation{Question: data, Name: "demo"}},
-		"plan to remove with data":   {deployer.RemoveOptions{Options: dry, Solution: "demo", Data: deployer.DeleteData}, report.Confirmation{}},
+		"remove, data kept":          {deployer.RemoveOptions{Solution: "demo", Data: plan.KeepData}, report.Confirmation{}},
+		"remove, data deleted":       {deployer.RemoveOptions{Solution: "demo", Data: plan.DeleteData}, report.Confirmation{Question: data, Name: "demo"}},
+		"plan to remove with data":   {deployer.RemoveOptions{Options: dry, Solution: "demo", Data: plan.DeleteData}, report.Confirmation{}},
 		"deactivate":                 {deployer.DeactivateOptions{Solution: "demo"}, report.Confirmation{}},
-		"deactivate, data deleted":   {deployer.DeactivateOptions{Solution: "demo", Data: deployer.DeleteData}, report.Confirmation{Question: data, Name: "demo"}},
+		"deactivate, data deleted":   {deployer.DeactivateOptions{Solution: "demo", Data: plan.DeleteData}, report.Confirmation{Question: data, Name: "demo"}},
 		"purge":                      {deployer.PurgeOptions{}, report.Confirmation{Question: "purge the cluster"}},
 		"plan to purge":              {deployer.PurgeOptions{Options: dry}, report.Confirmation{}},
 		"environment":                {deployer.DeleteEnvironmentOptions{Environment: "test"}, report.Confirmation{Question: "delete every namespace of environment test"}},
 		"namespace":                  {deployer.DeleteEnvironmentOptions{Environment: "test", Namespace: "eu"}, report.Confirmation{Question: "delete namespace eu of environment test"}},
-		"plan to delete environment": {deployer.DeleteEnvironmentOptions{Options: dry, Environment: "test", Data: deployer.DeleteData}, report.Confirmation{}},
+		"plan to delete environment": {deployer.DeleteEnvironmentOptions{Options: dry, Environment: "test", Data: plan.DeleteData}, report.Confirmation{}},
 		"environment with data": {
-			deployer.DeleteEnvironmentOptions{Environment: "test", Data: deployer.DeleteData},
+			deployer.DeleteEnvironmentOptions{Environment: "test", Data: plan.DeleteData},
 			report.Confirmation{Question: "Everything in environment test will be deleted", Name: "test"},
 		},
 		"namespace with what is in it": {

@@ -10,15 +10,16 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Wanted are the Solutions of a document as [Deployer.Ensure] takes them, with the values that are in Secrets.
-func (d *Deployer) Wanted(ctx context.Context, e schema.EnvironmentContents) ([]Wanted, error) {
-	list := make([]Wanted, len(e.Solutions))
+func (d *Deployer) Wanted(ctx context.Context, e schema.EnvironmentContents) ([]plan.Wanted, error) {
+	list := make([]plan.Wanted, len(e.Solutions))
 	for i, s := range e.Solutions {
-		list[i] = Wanted{Solution: s.Name, Version: s.Version, Rendering: Rendering{AcceptHazards: s.Accept.Hazards, Allow: s.Accept.Powers}}
+		list[i] = plan.Wanted{Solution: s.Name, Version: s.Version, Rendering: plan.Rendering{AcceptHazards: s.Accept.Hazards, Allow: s.Accept.Powers}}
 		list[i].Choice = choiceOf(s)
 		if s.Accept.ClusterWide {
 			list[i].ClusterWide = &s.Accept.ClusterWide
@@ -48,17 +49,17 @@ func choiceOf(s schema.SolutionSelection) components.Choice {
 const secretValuesKey = "values.yaml"
 
 // siteValues are the values of charts, those of Secrets over those that stand in the configuration. They replace what was said before.
-func siteValues(ctx context.Context, c *cluster.Cluster, s schema.SolutionSelection) (map[string]SiteValues, error) {
-	values := map[string]SiteValues{}
+func siteValues(ctx context.Context, c *cluster.Cluster, s schema.SolutionSelection) (map[string]plan.SiteValues, error) {
+	values := map[string]plan.SiteValues{}
 	for component, own := range s.Values {
-		values[component] = SiteValues{Values: own, Reset: true}
+		values[component] = plan.SiteValues{Values: own, Reset: true}
 	}
 	for component, from := range s.ValuesFrom {
 		secret, err := secretValues(ctx, c, from.Secret)
 		if err != nil {
 			return nil, fmt.Errorf("component %s: %w", component, err)
 		}
-		said := SiteValues{Reset: true}
+		said := plan.SiteValues{Reset: true}
 		said.Add(values[component].Values)
 		said.Add(secret)
 		values[component] = said

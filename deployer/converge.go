@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
@@ -36,7 +37,7 @@ type Host interface {
 
 // ConvergeOptions say which convergence to carry out, and how.
 type ConvergeOptions struct {
-	Options
+	plan.Options
 	Plan *schema.Convergence // by [Deployer.PlanConvergence]
 	Host Host
 	// AcceptDataLoss and AcceptInvalid are CustomResourceDefinitions as in [ActivateOptions]. Names of what does not change are
@@ -88,7 +89,10 @@ func (d *Deployer) PlanConvergence(ctx context.Context, o PlanConvergenceOptions
 			plan.Import = append(plan.Import, schema.ConvergeImport{SolutionAt: at, Path: i.Archive.Path})
 		}
 	}
-	if err = d.planActive(ctx, plan, flat, desired, catalog); err != nil {
+	if err = d.planActive(ctx, plan, flat.Active, desired); err != nil {
+		return nil, err
+	}
+	if err = d.planInactive(ctx, plan, flat.Active, catalog); err != nil {
 		return nil, err
 	}
 	plan.Activate, plan.Deactivate = dependencies.InOrder(desired, plan.Activate, schema.ScopeCluster), dependencies.InOrder(catalog, plan.Deactivate, schema.ScopeCluster)
@@ -125,12 +129,12 @@ func configured(flat *schema.SolutionsConfiguration, host Host) (*records.Catalo
 	return desired, nil
 }
 
-// planActive plans which versions become active, of those that will be imported, and which stop to be.
-func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, flat *schema.SolutionsConfiguration, desired, catalog *records.Catalog) error {
-	for _, name := range slices.Sorted(maps.Keys(flat.Active)) {
-		found, notice, err := desired.Find(name, flat.Active[name])
+// planActive plans which versions become active, of those that will be imported.
+func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, active map[string]string, desired *records.Catalog) error {
+	for _, name := range slices.Sorted(maps.Keys(active)) {
+		found, notice, err := desired.Find(name, active[name])
 		if err != nil {
-			return report.Errorf(report.Refused, "version %s of Solution %s is to be active, but none of the archives holds it", flat.Active[name], name).
+			return report.Errorf(report.Refused, "version %s of Solution %s is to be active, but none of the archives holds it", active[name], name).
 				WithHint("list its archive, or remove the line from active")
 		}
 		complete, err := d.isActive(ctx, name, found.Version)
@@ -144,16 +148,21 @@ func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, fla
 			plan.Activate = append(plan.Activate, schema.SolutionAt{Solution: name, Version: found.Version})
 		}
 	}
+	return nil
+}
+
+// planInactive plans which versions stop to be active.
+func (d *Deployer) planInactive(ctx context.Context, plan *schema.Convergence, active map[string]string, catalog *records.Catalog) error {
 	for _, name := range catalog.Names() {
-		if _, stays := flat.Active[name]; stays {
+		if _, stays := active[name]; stays {
 			continue
 		}
-		active, err := d.Records.Active(ctx, name)
+		version, err := d.Records.Active(ctx, name)
 		if err != nil {
 			return err
 		}
-		if active != "" {
-			plan.Deactivate = append(plan.Deactivate, schema.SolutionAt{Solution: name, Version: active})
+		if version != "" {
+			plan.Deactivate = append(plan.Deactivate, schema.SolutionAt{Solution: name, Version: version})
 		}
 	}
 	return nil
@@ -170,7 +179,7 @@ func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool
 	if err != nil {
 		return false, err
 	}
-	awaited, err := d.awaited(ctx, state)
+	awaited, err := awaited(ctx, d.Cluster, state)
 	if err != nil {
 		return false, err
 	}
@@ -181,21 +190,21 @@ func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool
 // Converge carries a plan out. Its guards are asked before the first change: nothing is imported when something else
 // cannot be removed.
 func (d *Deployer) Converge(ctx context.Context, o ConvergeOptions) error {
-	if err := o.nothingExpected("what takes several verbs"); err != nil {
+	if err := o.ExpectsNothing("what takes several verbs"); err != nil {
 		return err
 	}
-	plan, host := o.Plan, o.Host
-	notices, err := d.checkConvergence(ctx, o)
+	host := o.Host
+	notices, err := (&convergence{Deployer: d, ConvergeOptions: o}).check(ctx)
 	if err != nil {
 		return err
 	}
 	var paths []string
-	for _, i := range plan.Import {
+	for _, i := range o.Plan.Import {
 		paths = append(paths, i.Path)
 	}
 	if o.DryRun {
-		plan.Planned = true
-		plan.Notices = append(plan.Notices, notices...)
+		o.Plan.Planned = true
+		o.Plan.Notices = append(o.Plan.Notices, notices...)
 		if len(paths) > 0 {
 			if err := host.Judge(ctx, paths...); err != nil {
 				return fmt.Errorf("import: %w", err)
@@ -208,24 +217,24 @@ func (d *Deployer) Converge(ctx context.Context, o ConvergeOptions) error {
 			return fmt.Errorf("import: %w", err)
 		}
 	}
-	for _, s := range plan.Activate {
-		done, err := d.Activate(ctx, o.activation(plan, s))
+	for _, s := range o.Plan.Activate {
+		done, err := d.Activate(ctx, o.activation(s))
 		if err != nil {
-			if refused, ok := errors.AsType[*PowersError](err); ok {
-				refused.changed = true
+			if refused, ok := errors.AsType[*plan.PowersError](err); ok {
+				refused.Changed = true
 			}
 			return fmt.Errorf("activate %s: %w", s.ID(), err)
 		}
-		plan.Notices = append(plan.Notices, done.Notices...)
+		o.Plan.Notices = append(o.Plan.Notices, done.Notices...)
 	}
-	for _, s := range plan.Deactivate {
-		done, err := d.Deactivate(ctx, DeactivateOptions{Options: o.Options, Solution: s.Solution, later: activeAfter(plan)})
+	for _, s := range o.Plan.Deactivate {
+		done, err := d.Deactivate(ctx, DeactivateOptions{Options: o.Options, Solution: s.Solution, later: activeAfter(o.Plan)})
 		if err != nil {
 			return fmt.Errorf("deactivate %s: %w", s.ID(), err)
 		}
-		plan.Notices = append(plan.Notices, done.Notices...)
+		o.Plan.Notices = append(o.Plan.Notices, done.Notices...)
 	}
-	for _, s := range plan.Unimport {
+	for _, s := range o.Plan.Unimport {
 		if err := host.Unimport(ctx, s.ID()); err != nil {
 			return fmt.Errorf("unimport %s: %w", s.ID(), err)
 		}
@@ -234,11 +243,11 @@ func (d *Deployer) Converge(ctx context.Context, o ConvergeOptions) error {
 }
 
 // activation is one step of a plan.
-func (o *ConvergeOptions) activation(plan *schema.Convergence, at schema.SolutionAt) ActivateOptions {
+func (o *ConvergeOptions) activation(at schema.SolutionAt) ActivateOptions {
 	a := ActivateOptions{
-		Options: o.Options, Solution: at.Solution, Version: at.Version, AcceptDataLoss: o.AcceptDataLoss, AcceptInvalid: o.AcceptInvalid, later: activeAfter(plan),
+		Options: o.Options, Solution: at.Solution, Version: at.Version, AcceptDataLoss: o.AcceptDataLoss, AcceptInvalid: o.AcceptInvalid, later: activeAfter(o.Plan),
 	}
-	a.ifThere = true
+	a.ReplaceIfPlanned = true
 	if o.Export != nil {
 		a.Export = o.Export(at.Solution)
 	}

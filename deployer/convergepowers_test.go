@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -20,7 +21,7 @@ func TestConvergeAsksForPowers(t *testing.T) {
 `}}
 	broken := wide("{apiVersion: v1, kind: PersistentVolume, metadata: {name: a}}\n")
 	h := host{deployertest.New(t), map[schema.SolutionAt]bool{}, map[string]deployertest.Content{"1.0.0": plain, "1.1.0": wide(clusterAdmin), "1.2.0": evil, "1.3.0": broken}}
-	converge := func(version string, o deployer.Options) (*schema.Convergence, error) {
+	converge := func(version string, o plan.Options) (*schema.Convergence, error) {
 		t.Helper()
 		c := schema.NewSolutionsConfiguration()
 		for have := range h.contents {
@@ -29,11 +30,11 @@ func TestConvergeAsksForPowers(t *testing.T) {
 			}
 		}
 		c.Active[shop] = version
-		plan, err := h.PlanConvergence(t.Context(), deployer.PlanConvergenceOptions{Configuration: c, Host: h})
+		planned, err := h.PlanConvergence(t.Context(), deployer.PlanConvergenceOptions{Configuration: c, Host: h})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return plan, h.Converge(t.Context(), deployer.ConvergeOptions{Options: o, Plan: plan, Host: h})
+		return planned, h.Converge(t.Context(), deployer.ConvergeOptions{Options: o, Plan: planned, Host: h})
 	}
 	unchanged := func(versions ...string) {
 		t.Helper()
@@ -44,37 +45,37 @@ func TestConvergeAsksForPowers(t *testing.T) {
 			t.Errorf("stored are %v, want %q", h.store, versions)
 		}
 	}
-	if _, err := converge("1.0.0", deployer.Options{}); err != nil {
+	if _, err := converge("1.0.0", plan.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	h.Writes()
-	plan, err := converge("1.1.0", deployer.Options{DryRun: true})
-	if err != nil || !slices.ContainsFunc(plan.Notices, func(n string) bool {
+	planned, err := converge("1.1.0", plan.Options{DryRun: true})
+	if err != nil || !slices.ContainsFunc(planned.Notices, func(n string) bool {
 		return strings.Contains(n, "shop-1.1.0") && strings.Contains(n, "mallory") && strings.Contains(n, "--allow")
 	}) {
-		t.Errorf("the dry run does not show it: %+v, %v", plan, err)
+		t.Errorf("the dry run does not show it: %+v, %v", planned, err)
 	}
 	unchanged("1.0.0")
-	_, err = converge("1.1.0", deployer.Options{})
+	_, err = converge("1.1.0", plan.Options{})
 	deployertest.Refused(t, err, report.Refused, "activate shop-1.1.0", "mallory", "--allow")
 	unchanged("1.0.0")
-	missing, ok := errors.AsType[*deployer.PowersError](err)
+	missing, ok := errors.AsType[*plan.PowersError](err)
 	if !ok || !missing.Askable() {
 		t.Fatalf("nobody can approve of %v", err)
 	}
-	if _, err = converge("1.1.0", deployer.Options{Allow: missing.Allowances()}); err != nil {
+	if _, err = converge("1.1.0", plan.Options{Allow: missing.Allowances()}); err != nil {
 		t.Fatal(err)
 	}
-	if plan, err = converge("1.1.0", deployer.Options{}); err != nil || !plan.Empty() {
-		t.Errorf("again: %+v, %v", plan, err)
+	if planned, err = converge("1.1.0", plan.Options{}); err != nil || !planned.Empty() {
+		t.Errorf("again: %+v, %v", planned, err)
 	}
 	h.Writes()
 	for _, dry := range []bool{true, false} {
-		_, err = converge("1.2.0", deployer.Options{DryRun: dry, Allow: []string{"defines-foreign-apis"}})
+		_, err = converge("1.2.0", plan.Options{DryRun: dry, Allow: []string{"defines-foreign-apis"}})
 		deployertest.Refused(t, err, report.Refused, "activate shop-1.2.0", "no approval allows")
 		unchanged("1.0.0", "1.1.0")
 	}
-	_, err = converge("1.3.0", deployer.Options{})
+	_, err = converge("1.3.0", plan.Options{})
 	deployertest.Refused(t, err, report.Refused, "activate shop-1.3.0", "cannot bring an object of this kind")
 	unchanged("1.0.0", "1.1.0")
 }

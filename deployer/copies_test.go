@@ -7,6 +7,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -37,7 +38,7 @@ func TestCopies(t *testing.T) {
 	if err != nil || !status.Ready {
 		t.Errorf("%+v, %v", status, err)
 	}
-	o := deployer.DeleteEnvironmentOptions{Environment: site, Data: deployer.DeleteData}
+	o := deployer.DeleteEnvironmentOptions{Environment: site, Data: plan.DeleteData}
 	_, err = b.DeleteEnvironment(t.Context(), o)
 	deployertest.Refused(t, err, report.InUse, append(mine, "--delete-others")...)
 

@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -101,7 +102,7 @@ func TestDashboardsOfComponents(t *testing.T) {
 		}
 	}
 	add := func(solution, version string) verb {
-		return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: solution, Version: version})
 		}
 	}
@@ -116,18 +117,18 @@ func TestDashboardsOfComponents(t *testing.T) {
 	_, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: "bar", Version: "1.1.0"})
 	deployertest.Refused(t, err, report.Refused, "as ConfigMap site/shop-db of Solution shop has", "solutionctl deploy remove ENVIRONMENT shop")
 	b.Activated("bar", "1.2.0", of("bar", "environment", `{"uid": "bar"}`, `{"uid": "db"}`))
-	_, err = add("bar", "1.2.0")(t.Context(), b.Deployer, deployer.Options{})
+	_, err = add("bar", "1.2.0")(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Refused, "ConfigMap site/bar-api has a dashboard with the uid db, as ConfigMap site/shop-db of Solution shop has")
 
 	// Both have it since nobody was refused that: both go on, and a third one is refused.
 	withoutRefusal(b, "other", "other", "api")
 	b.Imported(shop, "1.1.0", of(shop, "environment", `{"uid": "db"}`, `{"uid": "api", "title": "A newer one"}`))
-	done := must(b, func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	done := must(b, func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		return d.Change(ctx, deployer.ChangeOptions{Options: o, Environment: site, Solution: shop, Version: "1.1.0", Direction: records.Up})
 	})
 	wantWords(t, done.Notices, "ConfigMap site/shop-api has a dashboard with the uid api, as ConfigMap other-system/other-api of Solution other has, and had it before")
 	b.Imported("other", "1.1.0", of("other", "cluster", `{"uid": "other-db"}`, `{"uid": "api"}`))
-	done = must(b, func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	done = must(b, func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		return d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: "other", Version: "1.1.0"})
 	})
 	wantWords(t, done.Notices, "ConfigMap other-system/other-api has a dashboard with the uid api, as ConfigMap site/shop-api of Solution shop has, and had it before")

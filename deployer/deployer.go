@@ -20,8 +20,6 @@ package deployer
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/apps"
@@ -29,6 +27,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/site"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -59,6 +58,8 @@ type Deployer struct {
 	Survey      *survey.Survey
 	Apps        *apps.Apps
 	Site        *site.Site
+
+	planner *plan.Planner
 }
 
 // New returns the verbs on a cluster.
@@ -73,48 +74,31 @@ func New(c Config) *Deployer {
 	}
 	g := &definitions.Guard{Cluster: c.Cluster, Records: r, Sink: c.Sink}
 	v := &survey.Survey{Cluster: c.Cluster, Records: r, Definitions: g, Now: c.Now}
+	s := &site.Site{Cluster: c.Cluster, Records: r, Survey: v}
 	return &Deployer{
-		Config: c, Records: r, Definitions: g, Survey: v,
+		Config: c, Records: r, Definitions: g, Survey: v, Site: s,
 		Apps: &apps.Apps{Cluster: c.Cluster, Records: r, Definitions: g, Sink: c.Sink},
-		Site: &site.Site{Cluster: c.Cluster, Records: r, Survey: v},
+		planner: &plan.Planner{
+			Cluster: c.Cluster, Records: r, Definitions: g, Survey: v, Site: s, Now: c.Now,
+			Locks: cluster.LockOptions{Identity: c.Identity, Wait: c.LockWait, Sink: c.Sink, Ended: c.Ended},
+		},
 	}
 }
 
-// clusterLock protects what belongs to the whole cluster: the catalogue, and activation.
-const clusterLock = cluster.ClusterLock
-
-// lockOf protects what is deployed in a namespace; "" stands for the cluster.
-func lockOf(namespace string) string { return cluster.LockOf(namespace) }
-
-// Locked runs work under locks: every write with its context is preceded by a look at them. Work that ends what they protect
-// calls [cluster.DiscardLocks].
-func (d *Deployer) Locked(ctx context.Context, work func(context.Context) error, names ...string) (err error) {
-	locks, err := d.Cluster.LockAll(ctx, names, cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink, Ended: d.Ended})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, locks.Release(ctx)) }()
-	if err = work(cluster.WithGuard(ctx, locks)); err != nil {
-		d.discardUnneeded(ctx, locks, err)
-	}
-	return err
+// Locked runs work under locks: every write with its context first checks that the locks are still held.
+func (d *Deployer) Locked(ctx context.Context, work func(context.Context) error, names ...string) error {
+	return d.planner.Locked(ctx, work, names...)
 }
 
-// discardUnneeded discards locks of namespaces that do not exist, after work that failed: it waited for the lock of an environment that
-// was deleted meanwhile, or was refused before it created one. The locks of a cluster that does not answer stay.
-func (d *Deployer) discardUnneeded(ctx context.Context, locks cluster.Locks, failure error) {
-	if code := report.CodeOf(failure); ctx.Err() != nil || code == report.Unavailable || code == report.Interrupted {
-		return
-	}
-	for _, lock := range locks {
-		namespace, ofNamespace := strings.CutPrefix(lock.Name(), cluster.LockPrefix)
-		if !ofNamespace {
-			continue
-		}
-		if live, err := d.Cluster.GetMetadata(ctx, cluster.NamespaceKind, "", namespace); err == nil && live == nil {
-			lock.Discard()
-		}
-	}
+// Unapproved returns the powers of a Solution that have to be approved and were not approved before, neither for the
+// cluster nor for one of the namespaces.
+func (d *Deployer) Unapproved(ctx context.Context, solution string, list []schema.Power, namespaces ...string) ([]schema.Power, error) {
+	return d.planner.Unapproved(ctx, solution, list, namespaces...)
+}
+
+// begin returns a run of a verb.
+func (d *Deployer) begin(head schema.Operation, o plan.Options) *plan.Run {
+	return d.planner.Begin(head, o)
 }
 
 // ConfigureMonitoring is [site.Site.Configure] under the lock of the cluster. A dry run takes none: a lock is a change, too.
@@ -125,6 +109,6 @@ func (d *Deployer) ConfigureMonitoring(ctx context.Context, o site.Options) (res
 	err = d.Locked(ctx, func(ctx context.Context) error {
 		result, err = d.Site.Configure(ctx, o)
 		return err
-	}, clusterLock)
+	}, cluster.ClusterLock)
 	return result, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -41,10 +42,10 @@ func TestDowngradeHooks(t *testing.T) {
 		return c
 	}
 	back := map[string]verb{
-		"downgrade": func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		"downgrade": func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			return d.Change(ctx, deployer.ChangeOptions{Options: o, Environment: site, Solution: shop, Version: "1.0.0", Direction: records.Down})
 		},
-		"rollback": func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		"rollback": func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			return d.Rollback(ctx, deployer.RollbackOptions{Options: o, Environment: site, Solution: shop})
 		},
 	}

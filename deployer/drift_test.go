@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -112,7 +113,7 @@ func TestDrift(t *testing.T) {
 			if diff := cmp.Diff(test.want, changes(found)); diff != "" {
 				t.Errorf("found (-want +got):\n%s", diff)
 			}
-			planned, err := b.Repair(t.Context(), deployer.RepairOptions{Options: deployer.Options{DryRun: true}, Selection: survey.Selection{Solution: shop}})
+			planned, err := b.Repair(t.Context(), deployer.RepairOptions{Options: plan.Options{DryRun: true}, Selection: survey.Selection{Solution: shop}})
 			if err != nil || !planned.Planned {
 				t.Fatalf("%+v, %v", planned, err)
 			}
@@ -149,7 +150,7 @@ func TestRepairRefuses(t *testing.T) {
 	b.Server.Put(t, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: shop-operator, namespace: site}}")
 	_, err = b.Repair(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Solution: shop}})
 	deployertest.Refused(t, err, report.Conflict, "ServiceAccount site/shop-operator", "--adopt")
-	if done, err := b.Repair(t.Context(), deployer.RepairOptions{Options: deployer.Options{Adopt: true}}); err != nil || done.Empty() {
+	if done, err := b.Repair(t.Context(), deployer.RepairOptions{Options: plan.Options{Adopt: true}}); err != nil || done.Empty() {
 		t.Errorf("%+v, %v", done, err)
 	}
 }
@@ -189,7 +190,7 @@ func TestRebuild(t *testing.T) {
 				t.Fatalf("broken: %+v, %v", broken, err)
 			}
 			b.Writes()
-			planned, err := b.RebuildRecords(t.Context(), deployer.RepairOptions{Options: deployer.Options{DryRun: true}})
+			planned, err := b.RebuildRecords(t.Context(), deployer.RepairOptions{Options: plan.Options{DryRun: true}})
 			if err != nil || len(planned.Parts) != 1 || planned.Parts[0].Version != test.version {
 				t.Fatalf("%+v, %v", planned, err)
 			}
@@ -255,7 +256,7 @@ func TestHeld(t *testing.T) {
 		t.Errorf("nobody has deleted %q", names)
 	}
 	var out export
-	o := deployer.DeleteEnvironmentOptions{Options: deployer.Options{Timeout: 10}, Environment: site, Data: deployer.DeleteData, Export: out.open}
+	o := deployer.DeleteEnvironmentOptions{Options: plan.Options{Timeout: 10}, Environment: site, Data: plan.DeleteData, Export: out.open}
 	_, err := b.DeleteEnvironment(t.Context(), o)
 	deployertest.Refused(t, err, report.Timeout, "deploy env delete site --delete-data --force-finalizers")
 	names, list := held()
@@ -313,7 +314,7 @@ func TestForgetting(t *testing.T) {
 func TestPurgeLeavesOthers(t *testing.T) {
 	b := deployertest.New(t)
 	b.Imported(shop, "1.0.0", plain)
-	must(b, deleteSite(deployer.RefuseData))
+	must(b, deleteSite(plan.RefuseData))
 	if err := b.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: "shop-1.0.0"}); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package deployer
 import (
 	"context"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -46,6 +47,6 @@ func (d *Deployer) editRegistry(ctx context.Context, dryRun bool, edit func(*sch
 	err = d.Locked(ctx, func(ctx context.Context) error {
 		next, err = d.Records.EditRegistry(ctx, edit)
 		return err
-	}, clusterLock)
+	}, cluster.ClusterLock)
 	return next, err
 }

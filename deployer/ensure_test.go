@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -26,7 +27,7 @@ func wanted(names ...string) deployer.EnsureOptions {
 	o := deployer.EnsureOptions{Environment: site}
 	for _, name := range names {
 		solution, version, _ := strings.Cut(name, "=")
-		o.Solutions = append(o.Solutions, deployer.Wanted{Solution: solution, Version: version})
+		o.Solutions = append(o.Solutions, plan.Wanted{Solution: solution, Version: version})
 	}
 	return o
 }
@@ -362,13 +363,13 @@ func TestEnsureActive(t *testing.T) {
 	b.Imported("base", "1.0.0", plain)
 	b.Imported("base", "2.0.0", plain)
 	b.Activated("base", "2.0.0", plain)
-	list := []deployer.Wanted{{Solution: shop}, {Solution: "base", Version: "1.0.0"}}
+	list := []plan.Wanted{{Solution: shop}, {Solution: "base", Version: "1.0.0"}}
 	for _, want := range []string{"shop", ""} {
-		planned, err := b.EnsureActive(t.Context(), deployer.Options{DryRun: true}, list)
+		planned, err := b.EnsureActive(t.Context(), plan.Options{DryRun: true}, list)
 		if err != nil {
 			t.Fatal(err)
 		}
-		done, err := b.EnsureActive(t.Context(), deployer.Options{}, list)
+		done, err := b.EnsureActive(t.Context(), plan.Options{}, list)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -19,7 +20,7 @@ func Example() {
 		return
 	}
 	d := deployer.New(deployer.Config{Cluster: c, Now: time.Now, Version: "1.0.0", Identity: "bob@host"})
-	o := deployer.AddOptions{Options: deployer.Options{DryRun: true}, Environment: "shop", Solution: "db"}
+	o := deployer.AddOptions{Options: plan.Options{DryRun: true}, Environment: "shop", Solution: "db"}
 	plan, err := d.Add(ctx, o)
 	if err != nil {
 		fmt.Println(err, report.Hints(err))

@@ -11,22 +11,23 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // expectsOther: whoever has seen another plan gets this one, and nothing is done.
-func expectsOther(t *testing.T, b *deployertest.Bed, run verb, plan *schema.Operation) {
+func expectsOther(t *testing.T, b *deployertest.Bed, run verb, shown *schema.Operation) {
 	t.Helper()
 	for _, dryRun := range []bool{true, false} {
 		b.Writes()
-		done, err := run(t.Context(), b.Deployer, deployer.Options{DryRun: dryRun, Expect: "sha256:another"})
-		changed, ok := errors.AsType[*deployer.PlanChangedError](err)
-		if done != nil || !ok || report.CodeOf(err) != report.Conflict || !strings.Contains(strings.Join(report.Hints(err), ""), "--expect "+plan.Digest) {
+		done, err := run(t.Context(), b.Deployer, plan.Options{DryRun: dryRun, Expect: "sha256:another"})
+		changed, ok := errors.AsType[*plan.PlanChangedError](err)
+		if done != nil || !ok || report.CodeOf(err) != report.Conflict || !strings.Contains(strings.Join(report.Hints(err), ""), "--expect "+shown.Digest) {
 			t.Fatalf("another plan was expected: %+v, %v, %q", done, err, report.Hints(err))
 		}
-		if diff := cmp.Diff(plan, changed.Plan); diff != "" {
+		if diff := cmp.Diff(shown, changed.Plan); diff != "" {
 			t.Errorf("it is told another plan (-planned +told):\n%s", diff)
 		}
 		if writes := slices.DeleteFunc(b.Writes(), isLock); len(writes) > 0 {
@@ -42,17 +43,17 @@ func TestExpect(t *testing.T) {
 	must(b, add("1.0.0"))
 	b.Activated(shop, "1.1.0", coloured)
 	upgrade := change(records.Up, "")
-	seen, err := upgrade(t.Context(), b.Deployer, deployer.Options{DryRun: true})
+	seen, err := upgrade(t.Context(), b.Deployer, plan.Options{DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Deleted("Role", site, "shop-operator")
-	_, err = upgrade(t.Context(), b.Deployer, deployer.Options{Expect: seen.Digest})
-	changed, ok := errors.AsType[*deployer.PlanChangedError](err)
+	_, err = upgrade(t.Context(), b.Deployer, plan.Options{Expect: seen.Digest})
+	changed, ok := errors.AsType[*plan.PlanChangedError](err)
 	if !ok || changed.Plan.Digest == seen.Digest {
 		t.Fatal(err)
 	}
-	if done, err := upgrade(t.Context(), b.Deployer, deployer.Options{Expect: changed.Plan.Digest}); err != nil || done.Digest != changed.Plan.Digest {
+	if done, err := upgrade(t.Context(), b.Deployer, plan.Options{Expect: changed.Plan.Digest}); err != nil || done.Digest != changed.Plan.Digest {
 		t.Errorf("%+v, %v", done, err)
 	}
 }
@@ -60,29 +61,29 @@ func TestExpect(t *testing.T) {
 // TestDigest: equal plans of clusters that have nothing to do with each other have one digest, and others have others, also where
 // the difference is in an object of which the plan shows the name only.
 func TestDigest(t *testing.T) {
-	planned := func(content deployertest.Content, run verb, o deployer.Options) string {
+	planned := func(content deployertest.Content, run verb, o plan.Options) string {
 		t.Helper()
 		b := deployertest.New(t)
 		b.Activated(shop, "1.0.0", content)
 		b.Imported(shop, "1.1.0", deployertest.Content{Fields: content.Fields, Role: content.Role})
 		o.DryRun = true
-		plan, err := run(t.Context(), b.Deployer, o)
+		shown, err := run(t.Context(), b.Deployer, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return plan.Digest
+		return shown.Digest
 	}
-	want := planned(plain, add("1.0.0"), deployer.Options{})
-	if got := planned(plain, add("1.0.0"), deployer.Options{NoWait: true, Timeout: time.Hour}); got != want || len(want) != len("sha256:")+64 {
+	want := planned(plain, add("1.0.0"), plan.Options{})
+	if got := planned(plain, add("1.0.0"), plan.Options{NoWait: true, Timeout: time.Hour}); got != want || len(want) != len("sha256:")+64 {
 		t.Errorf("%q, and once more %q", want, got)
 	}
 	rights := deployertest.Content{Role: "- {apiGroups: [''], resources: [pods, secrets], verbs: [get, list]}"}
 	for name, other := range map[string]string{
-		"other rights":                     planned(rights, add("1.0.0"), deployer.Options{}),
-		"objects of others are taken over": planned(plain, add("1.0.0"), deployer.Options{Adopt: true}),
-		"fields of others are taken over":  planned(plain, add("1.0.0"), deployer.Options{Force: true}),
-		"another verb":                     planned(plain, activate("1.1.0"), deployer.Options{}),
-		"other fields":                     planned(coloured, activate("1.1.0"), deployer.Options{}),
+		"other rights":                     planned(rights, add("1.0.0"), plan.Options{}),
+		"objects of others are taken over": planned(plain, add("1.0.0"), plan.Options{Adopt: true}),
+		"fields of others are taken over":  planned(plain, add("1.0.0"), plan.Options{Force: true}),
+		"another verb":                     planned(plain, activate("1.1.0"), plan.Options{}),
+		"other fields":                     planned(coloured, activate("1.1.0"), plan.Options{}),
 	} {
 		if other == want {
 			t.Errorf("%s: the same digest", name)
@@ -93,7 +94,7 @@ func TestDigest(t *testing.T) {
 // TestNothingExpected: what is not one plan cannot be expected.
 func TestNothingExpected(t *testing.T) {
 	b := deployertest.New(t)
-	o := deployer.Options{Expect: "sha256:seen"}
+	o := plan.Options{Expect: "sha256:seen"}
 	_, err := b.Resume(t.Context(), deployer.ResumeOptions{Options: o})
 	deployertest.Refused(t, err, report.Usage)
 	_, err = b.RebuildRecords(t.Context(), deployer.RepairOptions{Options: o})

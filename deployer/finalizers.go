@@ -15,6 +15,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -87,14 +88,14 @@ func appendHeld(list []Held, kind kube.GroupVersionKind, object *unstructured.Un
 }
 
 // planLettingGo plans to remove finalizers, with the permissions that it takes.
-func (d *Deployer) planLettingGo(ctx context.Context, t *task, list []Held) error {
+func planLettingGo(ctx context.Context, run *plan.Run, list []Held) error {
 	for _, h := range list {
-		needs, err := d.Cluster.PermissionsOn(ctx, kube.FromAPIVersionAndKind(h.APIVersion, h.Kind), h.Namespace, "get", "patch")
+		needs, err := run.Cluster.PermissionsOn(ctx, kube.FromAPIVersionAndKind(h.APIVersion, h.Kind), h.Namespace, "get", "patch")
 		if err != nil {
 			return err
 		}
-		t.needs = append(t.needs, needs...)
-		t.records = append(t.records, schema.Change{
+		run.Needs = append(run.Needs, needs...)
+		run.Changes = append(run.Changes, schema.Change{
 			Action: schema.ActionUpdate, Object: h.ObjectRef, Note: "finalizers are removed: " + strings.Join(h.Finalizers, ", "),
 		})
 	}

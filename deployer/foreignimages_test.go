@@ -8,6 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -59,17 +60,17 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: web, image: b
 		if err != nil {
 			t.Fatal(err)
 		}
-		return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
-			return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: "1.0.0", Rendering: deployer.Rendering{
-				AcceptHazards: hazards, Parts: deployer.Parts{
-					Choice: choice, Values: map[string]deployer.SiteValues{"mon": {Values: map[string]any{"agent": "quay.io/acme/agent@sha256:" + strings.Repeat("a", 64)}}},
+		return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
+			return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: "1.0.0", Rendering: plan.Rendering{
+				AcceptHazards: hazards, Parts: plan.Parts{
+					Choice: choice, Values: map[string]plan.SiteValues{"mon": {Values: map[string]any{"agent": "quay.io/acme/agent@sha256:" + strings.Repeat("a", 64)}}},
 				},
 			}})
 		}
 	}
 	for _, dry := range []bool{true, false} {
 		b.Server.Requests()
-		_, err := adding("web", "read-secrets")(t.Context(), b.Deployer, deployer.Options{DryRun: dry})
+		_, err := adding("web", "read-secrets")(t.Context(), b.Deployer, plan.Options{DryRun: dry})
 		deployertest.Refused(t, err, report.Refused, "component mon: Deployment/mon, spec.template.spec.containers[0].args[0]: quay.io/acme/reloader:v2",
 			"component mon: Deployment/mon, spec.template.spec.containers[0].env[0].value: quay.io/acme/agent@sha256:", "component web: Job/web, spec.template.spec.containers[0].image: busybox",
 			`- {name: reloader, tag: "v2", source: "docker://quay.io/acme/reloader:v2"}`, `- {name: busybox, tag: "latest", source: "docker://docker.io/library/busybox:latest"}`,
@@ -85,7 +86,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: web, image: b
 			}
 		}
 	}
-	done := must(b, adding("web=false", deployer.HazardForeignImages))
+	done := must(b, adding("web=false", plan.HazardForeignImages))
 	if text := strings.Join(done.Notices, "\n"); !strings.Contains(text, "are accepted") || !strings.Contains(text, "reloader:v2") {
 		t.Errorf("notices: %s", text)
 	}

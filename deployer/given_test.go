@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -22,7 +23,7 @@ import (
 // TestResumeKnows: a run that ends at any of its writes is finished by a resume alone, as it was told to do it.
 func TestResumeKnows(t *testing.T) {
 	choice := components.Choice{Profiles: []string{"large"}, Components: map[string]bool{"api": false}}
-	said := map[string]deployer.SiteValues{"db": {Values: map[string]any{"size": 7, "hosts": map[string]any{"standby": "z"}}, Reset: true}}
+	said := map[string]plan.SiteValues{"db": {Values: map[string]any{"size": 7, "hosts": map[string]any{"standby": "z"}}, Reset: true}}
 	deployed := func(t *testing.T) *deployertest.Bed {
 		t.Helper()
 		b := deployertest.New(t)
@@ -47,19 +48,19 @@ func TestResumeKnows(t *testing.T) {
 				b.Created("kubectl", `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra"}}`)
 				return b
 			},
-			func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+			func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 				o.Adopt = true
-				return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: "1.0.0", Rendering: deployer.Rendering{
-					AcceptHazards: []string{deployer.HazardForeignImages}, Parts: deployer.Parts{Choice: choice, Values: said},
+				return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: "1.0.0", Rendering: plan.Rendering{
+					AcceptHazards: []string{plan.HazardForeignImages}, Parts: plan.Parts{Choice: choice, Values: said},
 				}})
 			}, 10, nil,
 			map[string]string{"db": "map[primary:a size:7 standby:z]", "extra": "map[]"},
 		},
 		{
-			"an upgrade", deployed, func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+			"an upgrade", deployed, func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 				return d.Change(ctx, deployer.ChangeOptions{
 					Options: o, Environment: site, Solution: shop, Version: "1.1.0", Direction: records.Up,
-					Rendering: deployer.Rendering{Parts: deployer.Parts{Values: said, Rotate: []string{"db"}}},
+					Rendering: plan.Rendering{Parts: plan.Parts{Values: said, Rotate: []string{"db"}}},
 				})
 			}, 10,
 			func(b *deployertest.Bed, before map[string]string) map[string]string {
@@ -78,9 +79,9 @@ func TestResumeKnows(t *testing.T) {
 				b.Namespace(site, "second")
 				return b
 			},
-			func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+			func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 				w := wanted(shop+"=1.0.0", "base=1.0.0")
-				w.Options, w.Solutions[0].Parts = o, deployer.Parts{Choice: choice, Values: said}
+				w.Options, w.Solutions[0].Parts = o, plan.Parts{Choice: choice, Values: said}
 				return d.Ensure(ctx, w)
 			}, 20,
 			func(b *deployertest.Bed, _ map[string]string) map[string]string {
@@ -101,8 +102,8 @@ func TestResumeKnows(t *testing.T) {
 				b.Imported(shop, "1.0.0", content)
 				return b
 			},
-			func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
-				return d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: shop, Version: "1.0.0", Parts: deployer.Parts{
+			func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
+				return d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: shop, Version: "1.0.0", Parts: plan.Parts{
 					Choice: components.Choice{Components: map[string]bool{"db": true}}, Values: said,
 				}})
 			}, 8,
@@ -120,7 +121,7 @@ func TestResumeKnows(t *testing.T) {
 				b.Deleted("Secret", site, "db-password")
 				return b
 			},
-			func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+			func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 				return d.Repair(ctx, deployer.RepairOptions{Options: o, Selection: survey.Selection{Environment: site, Solution: shop, Components: []string{"db"}}})
 			}, 4, nil,
 			map[string]string{"db": "map[primary:a size:1 standby:b]", "api": "map[of:two]"},
@@ -134,7 +135,7 @@ func TestResumeKnows(t *testing.T) {
 				edit(b, "ConfigMap", "db", "9", "data", "size")
 				return b
 			},
-			func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+			func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 				o.Adopt = true
 				return d.Repair(ctx, deployer.RepairOptions{Options: o, Selection: survey.Selection{Environment: site}})
 			}, 4, nil,
@@ -150,7 +151,7 @@ func TestResumeKnows(t *testing.T) {
 				b := test.begin(t)
 				before := state(b)
 				mend := endingAt(b, number)
-				_, err := test.run(t.Context(), b.Deployer, deployer.Options{})
+				_, err := test.run(t.Context(), b.Deployer, plan.Options{})
 				mend()
 				if number > manyWrites {
 					t.Fatalf("it has no end: %v", err)
@@ -239,7 +240,7 @@ func TestWhatIsGivenStaysSecret(t *testing.T) {
 	b.Activated(shop, "1.0.0", parts(t, nil))
 	hidden := choose(t, "1.0.0", values("db", map[string]any{"hosts": map[string]any{"primary": "S3cr3tValue"}}, false))
 	mend := endingAt(b, 5)
-	_, failed := hidden(t.Context(), b.Deployer, deployer.Options{})
+	_, failed := hidden(t.Context(), b.Deployer, plan.Options{})
 	mend()
 	state, err := b.Records.Engine.State(t.Context(), engine.Key{Namespace: site, Name: shop})
 	if failed == nil || err != nil || !strings.Contains(string(state.Given), "S3cr3tValue") {

@@ -7,6 +7,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -25,9 +26,9 @@ func (d *Deployer) Components(ctx context.Context, o ComponentsOptions) (*schema
 		return nil, err
 	}
 	if len(there) == 0 {
-		return nil, notThere(o.Solution, o.Environment, namespaces)
+		return nil, plan.NotDeployed(o.Solution, o.Environment, namespaces)
 	}
-	last := lastRevision(there[0].state)
+	last := plan.LastRevision(there[0].State)
 	if last == nil {
 		return nil, report.Errorf(report.NotFound, "Solution %s in namespace %s was not deployed from here", o.Solution, there[0].Name)
 	}
@@ -63,22 +64,22 @@ func (d *Deployer) chosen(ctx context.Context, o ComponentsOptions) (map[string]
 		if err != nil {
 			return nil, err
 		}
-		return settingsOf(lastRevision(state)), nil
+		return plan.SettingsOf(plan.LastRevision(state)), nil
 	}
 	_, there, err := d.where(ctx, o)
 	if err != nil || len(there) == 0 {
 		return nil, err
 	}
-	return settingsOf(lastRevision(there[0].state)), nil
+	return plan.SettingsOf(plan.LastRevision(there[0].State)), nil
 }
 
 // where finds the namespaces of an environment, and those that have the Solution.
-func (d *Deployer) where(ctx context.Context, o ComponentsOptions) ([]metalk8s.Namespace, []installation, error) {
+func (d *Deployer) where(ctx context.Context, o ComponentsOptions) ([]metalk8s.Namespace, []plan.Installation, error) {
 	namespaces, err := d.Records.Namespaces(ctx, o.Environment, o.Namespace)
 	if err != nil {
 		return nil, nil, err
 	}
-	there, err := d.installed(ctx, o.Solution, namespaces)
+	there, err := d.planner.Installed(ctx, o.Solution, namespaces)
 	return namespaces, there, err
 }
 
@@ -92,11 +93,12 @@ func (d *Deployer) graph(ctx context.Context, solution, version string, settings
 	if err != nil {
 		return nil, err
 	}
-	one := &placement{Import: found, Rendering: Rendering{Parts: Parts{Choice: choice}}}
-	if one.payload, err = d.Records.Payload(ctx, found); err != nil {
+	payload, err := d.Records.Payload(ctx, found)
+	if err != nil {
 		return nil, err
 	}
-	selection, _, err := one.selection(settings, map[string]string{})
+	parts := plan.Parts{Choice: choice}
+	selection, _, err := parts.Select(payload, settings, map[string]string{})
 	if err != nil {
 		return nil, err
 	}

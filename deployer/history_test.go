@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -17,7 +17,7 @@ func TestHistoryTellsWhy(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", plain)
 	b.Server.Stall("Deployment")
-	_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Timeout: time.Second})
+	_, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{Timeout: time.Second})
 	if report.CodeOf(err) != report.Timeout {
 		t.Fatal(err)
 	}

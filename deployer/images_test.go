@@ -10,6 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -27,7 +28,7 @@ func TestImagesAreAskedFor(t *testing.T) {
 		}
 	}))
 	defer registry.Close()
-	quick := deployer.Options{NoWait: true}
+	quick := plan.Options{NoWait: true}
 	s := clustertest.Start(t)
 	d := connected(t, s)
 	for _, version := range []string{"1.0.0", "1.1.0"} {

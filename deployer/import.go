@@ -3,6 +3,7 @@ package deployer
 import (
 	"context"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/records"
 )
 
@@ -19,7 +20,7 @@ func (d *Deployer) RecordImport(ctx context.Context, r records.ImportRecord) (no
 			return failure
 		}
 		return d.Records.Import(ctx, catalog, r)
-	}, clusterLock)
+	}, cluster.ClusterLock)
 	return notices, err
 }
 
@@ -28,5 +29,5 @@ type UnimportOptions struct{ ID string }
 
 // RecordUnimport forgets a version, unless something uses it. A version that is not known is no error: the work is done.
 func (d *Deployer) RecordUnimport(ctx context.Context, o UnimportOptions) error {
-	return d.Locked(ctx, func(ctx context.Context) error { return d.Records.Unimport(ctx, o.ID) }, clusterLock)
+	return d.Locked(ctx, func(ctx context.Context) error { return d.Records.Unimport(ctx, o.ID) }, cluster.ClusterLock)
 }

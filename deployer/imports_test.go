@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -116,8 +117,8 @@ func TestRemovalWithoutImports(t *testing.T) {
 		}
 	}
 	record(t, b.Server, `{"formatVersion": 99, "writtenBy": "9.0.0", "imports": {}}`)
-	for _, run := range []verb{remove(shop), deleteSite(deployer.DeleteData)} {
-		_, err := run(t.Context(), b.Deployer, deployer.Options{})
+	for _, run := range []verb{remove(shop), deleteSite(plan.DeleteData)} {
+		_, err := run(t.Context(), b.Deployer, plan.Options{})
 		deployertest.Refused(t, err, report.Refused, "9.0.0")
 	}
 	record(t, b.Server, `{"formatVersion": 1, "imp`)
@@ -131,7 +132,7 @@ func TestRemovalWithoutImports(t *testing.T) {
 	if names := b.Server.Names("Deployment"); len(names) > 0 {
 		t.Errorf("left are %q", names)
 	}
-	tells("env delete", must(b, deleteSite(deployer.DeleteData)).Notices)
+	tells("env delete", must(b, deleteSite(plan.DeleteData)).Notices)
 	if b.Server.Object("Namespace", "", site) != nil {
 		t.Error("the namespace is still there")
 	}

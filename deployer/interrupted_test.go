@@ -20,6 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -54,7 +55,7 @@ func TestInterrupted(t *testing.T) {
 		ok := t.Run(s.name, func(t *testing.T) {
 			for number := 1; ; number++ {
 				mend := endingAt(b, number)
-				_, err := s.run(t.Context(), b.Deployer, deployer.Options{})
+				_, err := s.run(t.Context(), b.Deployer, plan.Options{})
 				mend()
 				if err == nil {
 					break
@@ -66,7 +67,7 @@ func TestInterrupted(t *testing.T) {
 			if got := recorded(t, b); got != s.records {
 				t.Errorf("records:\n%s, want\n%s", got, s.records)
 			}
-			if again, err := s.run(t.Context(), b.Deployer, deployer.Options{}); err != nil || !again.Empty() {
+			if again, err := s.run(t.Context(), b.Deployer, plan.Options{}); err != nil || !again.Empty() {
 				t.Errorf("something is left to do: %+v, %v", again, err)
 			}
 		})
@@ -81,7 +82,7 @@ func TestResume(t *testing.T) {
 	b := deployertest.New(t)
 	b.Imported(shop, "1.0.0", plain)
 	b.Imported(shop, "1.1.0", coloured)
-	resume := func(t *testing.T, o deployer.Options) (list []string) {
+	resume := func(t *testing.T, o plan.Options) (list []string) {
 		t.Helper()
 		result, err := b.Resume(t.Context(), deployer.ResumeOptions{Options: o})
 		if err != nil {
@@ -100,24 +101,24 @@ func TestResume(t *testing.T) {
 	for _, s := range life {
 		ok := t.Run(s.name, func(t *testing.T) {
 			mend := endingAt(b, 4) // the first writes record what begins
-			_, err := s.run(t.Context(), b.Deployer, deployer.Options{})
+			_, err := s.run(t.Context(), b.Deployer, plan.Options{})
 			mend()
 			if err != nil {
 				b.Writes()
-				begun := resume(t, deployer.Options{DryRun: true})
+				begun := resume(t, plan.Options{DryRun: true})
 				if writes := b.Writes(); len(writes) > 0 {
 					t.Errorf("a plan to resume wrote %q", writes)
 				}
-				if finished := resume(t, deployer.Options{}); !slices.Equal(begun, finished) {
+				if finished := resume(t, plan.Options{}); !slices.Equal(begun, finished) {
 					t.Errorf("begun was %q, finished %q", begun, finished)
 				}
 				all = append(all, begun...)
 			}
-			if left := resume(t, deployer.Options{}); len(left) > 0 {
+			if left := resume(t, plan.Options{}); len(left) > 0 {
 				t.Errorf("left is %q", left)
 			}
 			// What was not begun in the other namespace is the command's.
-			if _, err := s.run(t.Context(), b.Deployer, deployer.Options{}); err != nil {
+			if _, err := s.run(t.Context(), b.Deployer, plan.Options{}); err != nil {
 				t.Error(err)
 			}
 			if got := recorded(t, b); got != s.records {
@@ -139,7 +140,7 @@ func TestResume(t *testing.T) {
 
 // TestResumeKeepsData: whoever finishes a removal need not know what was said about the data, and deletes none of it.
 func TestResumeKeepsData(t *testing.T) {
-	for _, policy := range []deployer.DataPolicy{deployer.KeepData, deployer.DeleteData} {
+	for _, policy := range []plan.DataPolicy{plan.KeepData, plan.DeleteData} {
 		b := deployertest.New(t)
 		b.Added(shop, "1.0.0", plain)
 		b.Clock(shop, site, "red", "hands: 2")
@@ -150,16 +151,16 @@ func TestResumeKeepsData(t *testing.T) {
 		if err == nil {
 			t.Fatal("it was not interrupted")
 		}
-		if policy == deployer.DeleteData { // somebody has made another one since
+		if policy == plan.DeleteData { // somebody has made another one since
 			b.Clock(shop, site, "blue", "hands: 2")
 		}
 		_, err = b.Resume(t.Context(), deployer.ResumeOptions{})
-		if policy == deployer.DeleteData {
+		if policy == plan.DeleteData {
 			deployertest.Refused(t, err, report.DataLoss, "of kind Clock", "--delete-data")
 		} else if err != nil || slices.Contains(b.Server.Names("Deployment"), "site/shop-operator") {
 			t.Errorf("it is not removed: %v", err)
 		}
-		if policy == deployer.KeepData && !slices.Contains(b.Server.Names("Clock"), "site/red") {
+		if policy == plan.KeepData && !slices.Contains(b.Server.Names("Clock"), "site/red") {
 			t.Error("data that was to be kept was deleted")
 		}
 	}
@@ -171,7 +172,7 @@ func TestNotReady(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", plain)
 	b.Server.Stall("Deployment")
-	_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Timeout: soon})
+	_, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{Timeout: soon})
 	deployertest.Refused(t, err, report.Timeout, "Deployment site/shop-operator")
 	b.Server.Stall()
 	if done, failure := b.Resume(t.Context(), deployer.ResumeOptions{}); failure != nil || len(done.Operations) != 1 || !done.Operations[0].Finished {
@@ -181,7 +182,7 @@ func TestNotReady(t *testing.T) {
 	b.Activated(shop, "1.1.0", coloured)
 	b.Server.Stall("Deployment")
 	upgrade := deployer.ChangeOptions{
-		Options: deployer.Options{Timeout: soon}, Environment: site, Solution: shop, Direction: records.Up, RollBack: true,
+		Options: plan.Options{Timeout: soon}, Environment: site, Solution: shop, Direction: records.Up, RollBack: true,
 	}
 	_, err = b.Change(t.Context(), upgrade)
 	deployertest.Refused(t, err, report.Timeout, "Deployment site/shop-operator", "and the rollback failed, too")
@@ -203,7 +204,7 @@ func TestHintsOfFailures(t *testing.T) {
 	b.Added(shop, "1.0.0", plain)
 	b.Activated(shop, "1.1.0", coloured)
 	b.Server.Stall("Deployment")
-	upgrade := deployer.ChangeOptions{Options: deployer.Options{Timeout: 10}, Environment: site, Solution: shop, Direction: records.Up}
+	upgrade := deployer.ChangeOptions{Options: plan.Options{Timeout: 10}, Environment: site, Solution: shop, Direction: records.Up}
 	_, err := b.Change(t.Context(), upgrade)
 	deployertest.Refused(t, err, report.Timeout)
 	hints := strings.Join(report.Hints(err), "\n")
@@ -249,7 +250,7 @@ func TestInterruptedWhileWaiting(t *testing.T) {
 		}
 		return false
 	}
-	_, err := add("1.0.0")(ctx, b.Deployer, deployer.Options{})
+	_, err := add("1.0.0")(ctx, b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Interrupted, "interrupted while waiting for 1 of ", "Deployment site/shop-operator", "run the same command again")
 }
 
@@ -257,7 +258,7 @@ func TestInterruptedWhileWaiting(t *testing.T) {
 func TestReplaceBinding(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", plain)
-	_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Replace: []string{"RoleBinding/shop-operator"}})
+	_, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{Replace: []string{"RoleBinding/shop-operator"}})
 	deployertest.Refused(t, err, report.Usage, "RoleBinding is replaced without being named")
 }
 
@@ -318,23 +319,23 @@ func TestData(t *testing.T) {
 		kept bool // the clock stays
 	}{
 		{"remove and keep", func(b *deployertest.Bed, e definitions.Export) error {
-			_, err := b.Remove(b.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: deployer.KeepData, Export: e})
+			_, err := b.Remove(b.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: plan.KeepData, Export: e})
 			return err
 		}, true},
 		{"remove and delete", func(b *deployertest.Bed, e definitions.Export) error {
-			_, err := b.Remove(b.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: deployer.DeleteData, Export: e})
+			_, err := b.Remove(b.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: plan.DeleteData, Export: e})
 			return err
 		}, false},
 		{"deactivate and keep", func(b *deployertest.Bed, e definitions.Export) error {
-			_, err := b.Deactivate(b.Context(), deployer.DeactivateOptions{Solution: shop, Data: deployer.KeepData, Export: e})
+			_, err := b.Deactivate(b.Context(), deployer.DeactivateOptions{Solution: shop, Data: plan.KeepData, Export: e})
 			return err
 		}, true},
 		{"deactivate and delete", func(b *deployertest.Bed, e definitions.Export) error {
-			_, err := b.Deactivate(b.Context(), deployer.DeactivateOptions{Solution: shop, Data: deployer.DeleteData, Export: e})
+			_, err := b.Deactivate(b.Context(), deployer.DeactivateOptions{Solution: shop, Data: plan.DeleteData, Export: e})
 			return err
 		}, false},
 		{"delete the environment", func(b *deployertest.Bed, e definitions.Export) error {
-			_, err := b.DeleteEnvironment(b.Context(), deployer.DeleteEnvironmentOptions{Environment: site, Data: deployer.DeleteData, Export: e})
+			_, err := b.DeleteEnvironment(b.Context(), deployer.DeleteEnvironmentOptions{Environment: site, Data: plan.DeleteData, Export: e})
 			return err
 		}, false},
 		{"activate and accept the loss", func(b *deployertest.Bed, e definitions.Export) error {
@@ -357,8 +358,8 @@ func TestData(t *testing.T) {
 		if strings.HasPrefix(test.name, "deactivate and keep") {
 			t.Run(test.name+", and activate again", func(t *testing.T) {
 				b := with(t)
-				must(b, func(ctx context.Context, d *deployer.Deployer, _ deployer.Options) (*schema.Operation, error) {
-					return d.Remove(ctx, deployer.RemoveOptions{Environment: site, Solution: shop, Data: deployer.KeepData})
+				must(b, func(ctx context.Context, d *deployer.Deployer, _ plan.Options) (*schema.Operation, error) {
+					return d.Remove(ctx, deployer.RemoveOptions{Environment: site, Solution: shop, Data: plan.KeepData})
 				})
 				before := b.Server.Object("Clock", site, "red")
 				if err := test.run(b, nil); err != nil {
@@ -392,7 +393,7 @@ func TestHeldData(t *testing.T) {
 	const held = "{apiVersion: shop.example/v1, kind: Clock, metadata: {name: held, namespace: site, finalizers: [example.com/hold]}, spec: {hands: 3}}"
 	b.Server.Put(t, held)
 	var out export
-	o := deployer.RemoveOptions{Options: deployer.Options{Timeout: time.Second}, Environment: site, Solution: shop, Data: deployer.DeleteData, Export: out.open}
+	o := deployer.RemoveOptions{Options: plan.Options{Timeout: time.Second}, Environment: site, Solution: shop, Data: plan.DeleteData, Export: out.open}
 	_, err := b.Remove(t.Context(), o)
 	deployertest.Refused(t, err, report.Timeout, "Clock site/held", "example.com/hold")
 	if b.Server.Object("Deployment", site, "shop-operator") == nil {
@@ -422,11 +423,11 @@ func TestPurge(t *testing.T) {
 	content := deployertest.Content{Files: map[string]string{"operator/cluster/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"}}
 	b := deployertest.New(t, "{apiVersion: v1, kind: Namespace, metadata: {name: other-system}}")
 	b.Activated(shop, "1.0.0", content)
-	must(b, deleteSite(deployer.RefuseData))
-	if _, err := b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: shop, Data: deployer.KeepData}); err != nil {
+	must(b, deleteSite(plan.RefuseData))
+	if _, err := b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: shop, Data: plan.KeepData}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := purge(t.Context(), b.Deployer, deployer.Options{})
+	_, err := purge(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.InUse, "is imported", "clocks.shop.example was kept")
 	must(b, activate("1.0.0"))
 	must(b, deactivate(shop))
@@ -438,14 +439,14 @@ func TestPurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dryRun, code := range map[bool]report.Code{true: report.InUse, false: report.Locked} {
-		_, err = purge(t.Context(), b.Connect(), deployer.Options{DryRun: dryRun})
+		_, err = purge(t.Context(), b.Connect(), plan.Options{DryRun: dryRun})
 		deployertest.Refused(t, err, code, "mallory@there")
 	}
 	if err = lock.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.Server.Put(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: mine, namespace: shop-system}}")
-	planned, err := purge(t.Context(), b.Deployer, deployer.Options{DryRun: true})
+	planned, err := purge(t.Context(), b.Deployer, plan.Options{DryRun: true})
 	if err != nil || !strings.Contains(strings.Join(planned.Notices, "\n"), "mine") {
 		t.Errorf("%+v, %v", planned, err)
 	}
@@ -453,7 +454,7 @@ func TestPurge(t *testing.T) {
 	b.Server.Put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: loader, namespace: solutionctl-system, labels: {app.kubernetes.io/managed-by: solutionctl}}}`)
 	for number := 1; ; number++ {
 		mend := endingAt(b, number)
-		_, err := purge(t.Context(), b.Connect(), deployer.Options{})
+		_, err := purge(t.Context(), b.Connect(), plan.Options{})
 		mend()
 		if err == nil {
 			break

@@ -8,6 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -28,26 +29,26 @@ func TestKeptData(t *testing.T) {
 	if text := listed(); text != "" {
 		t.Errorf("what is served is said to be kept: %s", text)
 	}
-	remove := func(data deployer.DataPolicy) error {
+	remove := func(data plan.DataPolicy) error {
 		_, err := b.Remove(t.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: data})
 		return err
 	}
-	if err := remove(deployer.KeepData); err != nil {
+	if err := remove(plan.KeepData); err != nil {
 		t.Fatal(err)
 	}
 	const kept = "1 of kind Clock"
 	if text := listed(); !strings.Contains(text, kept) || !strings.Contains(text, "solutionctl deploy add site shop") {
 		t.Errorf("the list does not show what was kept: %q", text)
 	}
-	deployertest.Refused(t, remove(deployer.RefuseData), report.DataLoss, "was removed before, and nothing but its data is left", kept, "--delete-data", "solutionctl deploy add site shop")
-	if err := remove(deployer.KeepData); err != nil {
+	deployertest.Refused(t, remove(plan.RefuseData), report.DataLoss, "was removed before, and nothing but its data is left", kept, "--delete-data", "solutionctl deploy add site shop")
+	if err := remove(plan.KeepData); err != nil {
 		t.Error(err)
 	}
 	if !slices.Contains(b.Server.Names("Clock"), site+"/red") {
 		t.Error("data that was kept is gone")
 	}
 	var out export
-	if _, err := b.Remove(t.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: deployer.DeleteData, Export: out.open}); err != nil {
+	if _, err := b.Remove(t.Context(), deployer.RemoveOptions{Environment: site, Solution: shop, Data: plan.DeleteData, Export: out.open}); err != nil {
 		t.Error(err)
 	}
 	if text := listed(); text != "" || slices.Contains(b.Server.Names("Clock"), site+"/red") {

@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -26,7 +27,7 @@ const (
 )
 
 // verb is one that an administrator runs.
-type verb func(context.Context, *deployer.Deployer, deployer.Options) (*schema.Operation, error)
+type verb func(context.Context, *deployer.Deployer, plan.Options) (*schema.Operation, error)
 
 // step is a verb in the life of a Solution.
 type step struct {
@@ -40,13 +41,13 @@ type step struct {
 
 // The verbs on the shop, in its environment.
 func activate(version string) verb {
-	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		return d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: shop, Version: version})
 	}
 }
 
 func change(to records.Direction, version string) verb {
-	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		return d.Change(ctx, deployer.ChangeOptions{Options: o, Environment: site, Solution: shop, Direction: to, Version: version})
 	}
 }
@@ -59,7 +60,7 @@ var life = []step{
 	},
 	{
 		name: "env create, a second namespace", records: "1.0.0 active, none here; cluster: activate 1.0.0", tells: []string{"create Namespace annex"},
-		run: func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		run: func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			if o.DryRun { // has none: the plan is what it will do
 				create := schema.Change{Action: schema.ActionCreate, Object: schema.ObjectRef{APIVersion: "v1", Kind: "Namespace", Name: "annex"}}
 				return &schema.Operation{Planned: true, Parts: []schema.OperationPart{{Changes: []schema.Change{create}}}}, nil
@@ -98,7 +99,7 @@ var life = []step{
 	},
 	{
 		name: "env delete", tells: []string{"delete Namespace site", "delete Namespace annex"},
-		run:     deleteSite(deployer.RefuseData),
+		run:     deleteSite(plan.RefuseData),
 		records: "1.1.0 active, none here; cluster: activate 1.1.0", gone: []string{"Namespace site", "Namespace annex", "Lease solutionctl-system/env-site", "Lease solutionctl-system/env-annex"},
 	},
 	{
@@ -136,7 +137,7 @@ func TestLife(t *testing.T) {
 func (s *step) check(t *testing.T, b *deployertest.Bed) {
 	t.Helper()
 	b.Writes()
-	planned, err := s.run(t.Context(), b.Deployer, deployer.Options{DryRun: true})
+	planned, err := s.run(t.Context(), b.Deployer, plan.Options{DryRun: true})
 	if err != nil {
 		t.Fatalf("plan: %v", err)
 	}
@@ -152,7 +153,7 @@ func (s *step) check(t *testing.T, b *deployertest.Bed) {
 		deployertest.Valid(t, "operation", planned)
 		expectsOther(t, b, s.run, planned)
 	}
-	done, err := s.run(t.Context(), b.Deployer, deployer.Options{Expect: planned.Digest})
+	done, err := s.run(t.Context(), b.Deployer, plan.Options{Expect: planned.Digest})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func (s *step) check(t *testing.T, b *deployertest.Bed) {
 		}
 	}
 	b.Writes()
-	again, err := s.run(t.Context(), b.Deployer, deployer.Options{})
+	again, err := s.run(t.Context(), b.Deployer, plan.Options{})
 	if err != nil || !again.Empty() {
 		t.Errorf("again: %+v, %v", again, err)
 	}

@@ -4,16 +4,16 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // TestLocksGo: the lock of a namespace goes with the environment, however it was deleted, and comes again with the next one.
 func TestLocksGo(t *testing.T) {
-	deleted := func(b *deployertest.Bed, o deployer.Options) error {
-		_, err := deleteSite(deployer.DeleteData)(b.Context(), b.Deployer, o)
+	deleted := func(b *deployertest.Bed, o plan.Options) error {
+		_, err := deleteSite(plan.DeleteData)(b.Context(), b.Deployer, o)
 		return err
 	}
 	for name, test := range map[string]struct {
@@ -21,22 +21,22 @@ func TestLocksGo(t *testing.T) {
 		code  report.Code
 		stays bool
 	}{
-		"with everything in it":  {run: func(b *deployertest.Bed) error { return deleted(b, deployer.Options{}) }},
-		"without waiting for it": {run: func(b *deployertest.Bed) error { return deleted(b, deployer.Options{NoWait: true}) }},
+		"with everything in it":  {run: func(b *deployertest.Bed) error { return deleted(b, plan.Options{}) }},
+		"without waiting for it": {run: func(b *deployertest.Bed) error { return deleted(b, plan.Options{NoWait: true}) }},
 		"after its namespace": {run: func(b *deployertest.Bed) error {
 			b.Deleted("Namespace", "", site)
-			return deleted(b, deployer.Options{})
+			return deleted(b, plan.Options{})
 		}},
 		"after a run that was interrupted at its end": {run: func(b *deployertest.Bed) error {
-			if err := deleted(b, deployer.Options{}); err != nil {
+			if err := deleted(b, plan.Options{}); err != nil {
 				return err
 			}
 			b.Server.Put(b.TB, `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: env-site, namespace: solutionctl-system}, spec: {leaseDurationSeconds: 15}}`)
-			return deleted(b, deployer.Options{})
+			return deleted(b, plan.Options{})
 		}},
-		"only a plan": {stays: true, run: func(b *deployertest.Bed) error { return deleted(b, deployer.Options{DryRun: true}) }},
+		"only a plan": {stays: true, run: func(b *deployertest.Bed) error { return deleted(b, plan.Options{DryRun: true}) }},
 		"refused": {stays: true, code: report.InUse, run: func(b *deployertest.Bed) error {
-			_, err := deleteSite(deployer.RefuseData)(b.Context(), b.Deployer, deployer.Options{})
+			_, err := deleteSite(plan.RefuseData)(b.Context(), b.Deployer, plan.Options{})
 			return err
 		}},
 	} {
@@ -67,7 +67,7 @@ func TestLockAfterDeletion(t *testing.T) {
 	waiting.Sink = sink
 	got := make(chan error)
 	go func() {
-		_, err := remove(shop)(t.Context(), &waiting, deployer.Options{})
+		_, err := remove(shop)(t.Context(), &waiting, plan.Options{})
 		got <- err
 	}()
 	for len(sink.Events()) == 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -43,7 +44,7 @@ func TestSecretsOfOthersAreNotLookedUp(t *testing.T) {
 				})}
 			}
 			b.Imported(shop, "1.0.0", elsewhere("chart: charts/part.tgz", files("")))
-			run := func(o deployer.Options) (*schema.Operation, error) {
+			run := func(o plan.Options) (*schema.Operation, error) {
 				return b.Activate(t.Context(), deployer.ActivateOptions{Solution: shop, Version: "1.0.0", Options: o})
 			}
 			loot := func() string {
@@ -54,9 +55,9 @@ func TestSecretsOfOthersAreNotLookedUp(t *testing.T) {
 				text, _, _ := unstructured.NestedString(object.Object, "data", "loot")
 				return text
 			}
-			_, err := run(deployer.Options{Allow: []string{string(schema.PowerObjectsElsewhere)}})
+			_, err := run(plan.Options{Allow: []string{string(schema.PowerObjectsElsewhere)}})
 			deployertest.Refused(t, err, report.Refused, "Secret", neighbour, "while it is rendered", "read-secrets:Chart/team-b/part")
-			planned, err := run(deployer.Options{DryRun: true})
+			planned, err := run(plan.Options{DryRun: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,13 +70,13 @@ func TestSecretsOfOthersAreNotLookedUp(t *testing.T) {
 			if loot() != "" {
 				t.Fatal("refused, and there")
 			}
-			if _, err = run(deployer.Options{Allow: []string{string(schema.PowerObjectsElsewhere), string(schema.PowerReadSecrets)}}); err != nil {
+			if _, err = run(plan.Options{Allow: []string{string(schema.PowerObjectsElsewhere), string(schema.PowerReadSecrets)}}); err != nil {
 				t.Fatal(err)
 			}
 			if !strings.Contains(loot(), "bootstrap") {
 				t.Errorf("approved, and not read: %q", loot())
 			}
-			again, err := run(deployer.Options{})
+			again, err := run(plan.Options{})
 			if err != nil || !again.Empty() {
 				t.Errorf("the approval is not on record: %v", err)
 			}
@@ -100,7 +101,7 @@ stringData: {more: "` + more + `", seen: "{{ with $own }}yes{{ end }}"}
 	}
 	for _, version := range []string{"1.0.0", "1.1.0"} {
 		if _, err := b.Activate(t.Context(), deployer.ActivateOptions{
-			Solution: shop, Version: version, Options: deployer.Options{Allow: []string{string(schema.PowerObjectsElsewhere)}},
+			Solution: shop, Version: version, Options: plan.Options{Allow: []string{string(schema.PowerObjectsElsewhere)}},
 		}); err != nil {
 			t.Fatalf("%s: %v", version, err)
 		}
@@ -130,7 +131,7 @@ data: {found: '{{ range (lookup "v1" "Secret" .Release.Namespace "").items }}{{ 
 		Manifest: "components: [{name: part, chart: charts/part.tgz}]",
 	})
 	add := func(allow ...string) error {
-		_, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{Allow: allow}, Environment: site, Solution: shop, Version: "1.0.0"})
+		_, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{Allow: allow}, Environment: site, Solution: shop, Version: "1.0.0"})
 		return err
 	}
 	deployertest.Refused(t, add(), report.Refused, "read-secrets:Chart/site/part", "while it is rendered")

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -20,7 +20,7 @@ func TestAllMissing(t *testing.T) {
 	for name, run := range map[string]verb{"add": add("1.0.0"), "upgrade": change(records.Up, "1.1.0"), "remove": remove(shop), "rollback": rollback(0)} {
 		for _, dryRun := range []bool{true, false} {
 			b.Writes()
-			_, err := run(t.Context(), joe, deployer.Options{DryRun: dryRun})
+			_, err := run(t.Context(), joe, plan.Options{DryRun: dryRun})
 			deployertest.Refused(t, err, report.Forbidden, "you do not have", "secrets", "leases", "metalk8s-solutions", "registry")
 			if hints := strings.Join(report.Hints(err), "\n"); strings.Contains(hints, `["list"]`) && strings.Contains(hints, `resources: ["namespaces"]`) {
 				t.Errorf("%s: the right to list namespaces is asked for, which a change in one of them does not take:\n%s", name, hints)

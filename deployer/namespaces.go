@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/rights"
@@ -42,7 +43,7 @@ func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptio
 	err = d.Locked(ctx, func(ctx context.Context) (err error) {
 		result, err = d.Records.Documents.CreateEnvironment(ctx, o)
 		return err
-	}, lockOf(o.Namespace))
+	}, cluster.LockOf(o.Namespace))
 	if err != nil {
 		return nil, err
 	}
@@ -86,38 +87,18 @@ func (d *Deployer) checkNobodys(ctx context.Context, namespace string) error {
 	return err
 }
 
-// checkOwnNamespace refuses to put what a Solution has for the whole cluster into a namespace of an environment.
-func (d *Deployer) checkOwnNamespace(ctx context.Context, objects []*unstructured.Unstructured) error {
-	for _, object := range objects {
-		if object.GetKind() != cluster.NamespaceKind.Kind || object.GroupVersionKind().Group != "" {
-			continue
-		}
-		live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", object.GetName())
-		if err != nil {
-			return err
-		}
-		if live == nil || live.GetLabels()[metalk8s.EnvironmentLabel] == "" {
-			continue
-		}
-		environment := live.GetLabels()[metalk8s.EnvironmentLabel]
-		return report.Errorf(report.Refused, "namespace %s, which the Solution needs for itself, is part of environment %s", object.GetName(), environment).
-			WithHint("if nothing in it is needed: %s", report.Run("deploy env delete", environment).With("namespace", object.GetName()))
-	}
-	return nil
-}
-
 func namespaceRef(name string) schema.ObjectRef {
 	return schema.ObjectRef{APIVersion: "v1", Kind: "Namespace", Name: name}
 }
 
 // DeleteEnvironmentOptions say which environment to delete.
 type DeleteEnvironmentOptions struct {
-	Options
+	plan.Options
 	Environment string
 	Namespace   string // the only one of its namespaces to delete; "" stands for all of them
 	// Data is RefuseData, which refuses while anything is used, or DeleteData, which removes the Solutions in the namespaces
 	// and deletes every custom resource first.
-	Data   DataPolicy
+	Data   plan.DataPolicy
 	Export definitions.Export // where custom resources go before they are deleted
 	// Others may be deleted although they are not part of a Solution: what [survey.Survey.Others] lists. While there is anything else
 	// that is not, nothing is done.
@@ -131,9 +112,8 @@ type DeleteEnvironmentOptions struct {
 // operators serve it: custom resources, then the Solutions with what they have outside of the namespaces, then the
 // namespaces. Of a namespace that somebody else has deleted it removes what is left outside of it.
 func (d *Deployer) DeleteEnvironment(ctx context.Context, o DeleteEnvironmentOptions) (*schema.Operation, error) {
-	done, err := d.inNamespaces(ctx, o.Options, o.Environment, o.Namespace, func(ctx context.Context, namespaces []metalk8s.Namespace) (*task, error) {
-		return d.planDeletion(ctx, o, namespaces)
-	})
+	run := o.begin(d)
+	done, err := run.InNamespaces(ctx, o.Namespace, func(ctx context.Context) error { return d.planDeletion(ctx, run, o) })
 	if report.CodeOf(err) != report.NotFound {
 		return done, err
 	}
@@ -148,9 +128,14 @@ func (d *Deployer) DeleteEnvironment(ctx context.Context, o DeleteEnvironmentOpt
 		}
 		return d.deletedBefore(ctx, o, err)
 	}
-	return d.perform(ctx, o.Options, []string{lockOf(namespace)}, func(ctx context.Context) (*task, error) {
-		return d.planCleanup(ctx, o, left)
-	})
+	run = o.begin(d)
+	return run.Do(ctx, func(ctx context.Context) error { return o.planForgetting(ctx, run, left) }, cluster.LockOf(namespace))
+}
+
+func (o *DeleteEnvironmentOptions) begin(d *Deployer) *plan.Run {
+	run := d.begin(schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment, Namespace: o.Namespace}, o.Options)
+	run.Ends = true
+	return run
 }
 
 // discardLock deletes the Lease of a namespace that is gone, which stays when a deletion was interrupted at its end or did not wait.
@@ -158,7 +143,7 @@ func (d *Deployer) discardLock(ctx context.Context, o DeleteEnvironmentOptions, 
 	if o.DryRun || len(validation.IsDNS1123Label(namespace)) > 0 {
 		return nil
 	}
-	lease, err := d.Cluster.GetMetadata(ctx, cluster.LeaseKind, cluster.SystemNamespace, lockOf(namespace))
+	lease, err := d.Cluster.GetMetadata(ctx, cluster.LeaseKind, cluster.SystemNamespace, cluster.LockOf(namespace))
 	if report.CodeOf(err) == report.Forbidden {
 		return nil
 	}
@@ -168,7 +153,7 @@ func (d *Deployer) discardLock(ctx context.Context, o DeleteEnvironmentOptions, 
 	return d.Locked(ctx, func(ctx context.Context) error {
 		cluster.DiscardLocks(ctx)
 		return nil
-	}, lockOf(namespace))
+	}, cluster.LockOf(namespace))
 }
 
 // deletedBefore tells that there is nothing to delete, and what is there, in case that it was meant.
@@ -177,16 +162,17 @@ func (d *Deployer) deletedBefore(ctx context.Context, o DeleteEnvironmentOptions
 	if err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment, Namespace: o.Namespace, Planned: o.DryRun}}
-	t.notice(why.Error())
+	run := o.begin(d)
+	run.Planned = o.DryRun
+	run.Notice(why.Error())
 	var names []string
 	for _, e := range environments {
 		names = append(names, e.Name)
 	}
 	if len(names) > 0 {
-		t.notice("the environments are " + strings.Join(names, ", "))
+		run.Notice("the environments are " + strings.Join(names, ", "))
 	}
-	return t.settle(o.Options)
+	return run.Settle()
 }
 
 // leftBehind returns the records of what was in a namespace that is gone.
@@ -202,78 +188,71 @@ func (d *Deployer) leftBehind(ctx context.Context, namespace string) (left []*en
 	return left, true, err
 }
 
-func (d *Deployer) planCleanup(ctx context.Context, o DeleteEnvironmentOptions, states []*engine.State) (*task, error) {
-	t := &task{Operation: schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment, Namespace: o.Namespace}, ends: true}
-	return t, d.planForgetting(ctx, t, o, states)
-}
-
 // planForgetting plans to remove everything that is on records, and then the records.
-func (d *Deployer) planForgetting(ctx context.Context, t *task, o DeleteEnvironmentOptions, states []*engine.State) (err error) {
-	t.after = func(ctx context.Context) error {
+func (o *DeleteEnvironmentOptions) planForgetting(ctx context.Context, run *plan.Run, states []*engine.State) error {
+	run.After = func(ctx context.Context) error {
 		var keys []engine.Key
 		for _, s := range states {
 			keys = append(keys, s.Key)
 		}
-		return d.Records.Engine.Forget(ctx, keys...)
+		return run.Records.Engine.Forget(ctx, keys...)
 	}
 	there := slices.DeleteFunc(slices.Clone(states), func(s *engine.State) bool { return s.Pending == nil && len(records.ObjectsOf(s)) == 0 })
-	releases := removals(there, t.Operation.Operation)
+	releases := plan.Removals(there, run.Operation.Operation)
 	for i, s := range there {
 		for _, object := range records.ObjectsOf(s) {
 			releases[i].Delete = append(releases[i].Delete, object.ObjectRef)
 		}
 	}
-	t.plans, err = d.Records.Engine.PlanAll(ctx, releases, o.plan())
-	return err
+	return run.Plan(ctx, releases...)
 }
 
-func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions, namespaces []metalk8s.Namespace) (*task, error) {
+func (d *Deployer) planDeletion(ctx context.Context, run *plan.Run, o DeleteEnvironmentOptions) error {
+	namespaces := run.Namespaces
 	if err := metalk8s.Deletable(namespaces); err != nil {
-		return nil, err
+		return err
 	}
 	states, err := d.Records.StatesIn(ctx, namespaces)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	usage, err := d.usage(ctx, namespaces, states)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	others, err := d.Survey.OthersIn(ctx, namespaces, states)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err = o.inUse(usage, others); err != nil {
-		return nil, err
+		return err
 	}
-	t := &task{Operation: schema.Operation{Operation: schema.VerbDelete, Environment: o.Environment, Namespace: o.Namespace}, ends: true}
-	catalog, err := d.imported(ctx, t)
-	if err != nil {
-		return nil, err
+	if err = run.ReadCatalogIfIntact(ctx); err != nil {
+		return err
 	}
-	if err = d.checkDependencies(ctx, catalog, dependencies.Empty(namespaces)); err != nil {
-		return nil, err
+	if err = run.CheckDependencies(ctx, dependencies.Empty(namespaces)); err != nil {
+		return err
 	}
-	lost := t.noteDeleted(usage, others)
-	if t.needs, err = definitions.DeletePermissions(ctx, d.Cluster, lost); err != nil {
-		return nil, err
+	lost := noteDeleted(run, usage, others)
+	if run.Needs, err = definitions.DeletePermissions(ctx, d.Cluster, lost); err != nil {
+		return err
 	}
 	for _, n := range namespaces {
 		if len(n.Versions) > 0 && !n.Terminating {
-			t.needs = append(t.needs, rights.UpdateDocument(n.Name, metalk8s.EnvironmentConfigMap)...)
+			run.Needs = append(run.Needs, rights.UpdateDocument(n.Name, metalk8s.EnvironmentConfigMap)...)
 		}
 	}
-	if err = d.planForgetting(ctx, t, o, states); err != nil {
-		return nil, err
+	if err = o.planForgetting(ctx, run, states); err != nil {
+		return err
 	}
-	if err = d.planLettingGo(ctx, t, o.Release); err != nil {
-		return nil, err
+	if err = planLettingGo(ctx, run, o.Release); err != nil {
+		return err
 	}
-	forget := t.after
+	forget := run.After
 	for _, n := range namespaces {
-		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: namespaceRef(n.Name)})
+		run.Changes = append(run.Changes, schema.Change{Action: schema.ActionDelete, Object: namespaceRef(n.Name)})
 	}
-	t.before = func(ctx context.Context) error {
+	run.Before = func(ctx context.Context) error {
 		exported, err := d.Definitions.Export(ctx, lost, o.Export)
 		if err != nil {
 			return err
@@ -286,40 +265,40 @@ func (d *Deployer) planDeletion(ctx context.Context, o DeleteEnvironmentOptions,
 		}
 		return d.clearVersions(ctx, namespaces)
 	}
-	t.after = func(ctx context.Context) error {
+	run.After = func(ctx context.Context) error {
 		if err := forget(ctx); err != nil {
 			return err
 		}
 		return o.orForce(d.Records.Documents.DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: o.Timeout, NoWait: o.NoWait}))
 	}
-	return t, nil
+	return nil
 }
 
 // noteDeleted tells what goes with namespaces beside the Solutions, and returns the custom resources among it.
-func (t *task) noteDeleted(usage []metalk8s.Use, others []schema.ObjectRef) (lost []definitions.Instance) {
+func noteDeleted(run *plan.Run, usage []metalk8s.Use, others []schema.ObjectRef) (lost []definitions.Instance) {
 	for _, use := range usage {
 		if use.IsClaim() {
-			t.notice("data is deleted: " + use.String())
+			run.Notice("data is deleted: " + use.String())
 			continue
 		}
 		for _, object := range use.Objects {
 			lost = append(lost, definitions.Instance{Kind: use.Kind, Object: object})
 			apiVersion, kind := use.Kind.ToAPIVersionAndKind()
-			t.records = append(t.records, schema.Change{
+			run.Changes = append(run.Changes, schema.Change{
 				Action: schema.ActionDelete,
 				Object: schema.ObjectRef{APIVersion: apiVersion, Kind: kind, Namespace: use.Namespace, Name: object.GetName()},
 			})
 		}
 	}
 	if len(lost) > 0 {
-		t.notice("custom resources are deleted: " + definitions.CountText(lost))
+		run.Notice("custom resources are deleted: " + definitions.CountText(lost))
 	}
 	for _, ref := range others {
 		if ref.Name == "" {
-			t.notice("also deleted: " + survey.OtherText(ref))
+			run.Notice("also deleted: " + survey.OtherText(ref))
 			continue
 		}
-		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: ref, Note: "not part of a Solution"})
+		run.Changes = append(run.Changes, schema.Change{Action: schema.ActionDelete, Object: ref, Note: "not part of a Solution"})
 	}
 	return lost
 }
@@ -328,7 +307,7 @@ func (t *task) noteDeleted(usage []metalk8s.Use, others []schema.ObjectRef) (los
 func (o *DeleteEnvironmentOptions) inUse(usage []metalk8s.Use, others []schema.ObjectRef) error {
 	var things []string
 	remedy := o.remedy()
-	if o.Data != DeleteData && len(usage) > 0 {
+	if o.Data != plan.DeleteData && len(usage) > 0 {
 		for _, use := range usage {
 			things = append(things, use.String())
 		}
@@ -352,7 +331,7 @@ func (o *DeleteEnvironmentOptions) remedy() report.Remedy {
 	if o.Namespace != "" {
 		remedy = remedy.With("namespace", o.Namespace)
 	}
-	if o.Data == DeleteData {
+	if o.Data == plan.DeleteData {
 		remedy = remedy.With("delete-data")
 	}
 	if len(o.Others) > 0 {

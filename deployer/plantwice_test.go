@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -174,24 +175,24 @@ func lifeOf(solution, first, second, profile string) []step {
 	if profile != "" {
 		choice.Profiles = []string{profile}
 	}
-	parts := deployer.Parts{Choice: choice}
-	rendering := deployer.Rendering{ClusterWide: &yes, AcceptHazards: nil, Parts: parts}
+	parts := plan.Parts{Choice: choice}
+	rendering := plan.Rendering{ClusterWide: &yes, AcceptHazards: nil, Parts: parts}
 	activation := func(version string) verb {
-		return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			return d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: solution, Version: version, ClusterWide: &yes})
 		}
 	}
 	changing := func(to records.Direction, version string) verb {
-		return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			return d.Change(ctx, deployer.ChangeOptions{Options: o, Environment: site, Solution: solution, Version: version, Direction: to, Rendering: rendering})
 		}
 	}
 	steps := []step{
 		{name: "activate", run: activation(first)},
-		{name: "add", run: func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		{name: "add", run: func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: solution, Version: first, Rendering: rendering})
 		}},
-		{name: "add again", run: func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		{name: "add again", run: func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: solution, Version: first, Rendering: rendering})
 		}},
 	}
@@ -201,19 +202,19 @@ func lifeOf(solution, first, second, profile string) []step {
 			step{name: "activate the next", run: activation(second)},
 			step{name: "upgrade", run: changing(records.Up, second)},
 			step{name: "downgrade", run: changing(records.Down, first)},
-			step{name: "rollback", run: func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+			step{name: "rollback", run: func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 				return d.Rollback(ctx, deployer.RollbackOptions{Options: o, Environment: site, Solution: solution})
 			}},
 		)
 	}
 	return append(
 		steps,
-		step{name: "repair", run: func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		step{name: "repair", run: func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			return d.Repair(ctx, deployer.RepairOptions{Options: o, Selection: survey.Selection{Environment: site, Solution: solution}})
 		}},
 		step{name: "remove", run: remove(solution)},
 		step{name: "deactivate", run: deactivate(solution)},
-		step{name: "env delete", run: deleteSite(deployer.RefuseData)},
+		step{name: "env delete", run: deleteSite(plan.RefuseData)},
 	)
 }
 
@@ -222,7 +223,7 @@ func plansTwice(t *testing.T, b *deployertest.Bed, run verb) {
 	t.Helper()
 	var digest string
 	for range 2 {
-		planned, err := run(t.Context(), b.Deployer, deployer.Options{DryRun: true, NoWait: true})
+		planned, err := run(t.Context(), b.Deployer, plan.Options{DryRun: true, NoWait: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +231,7 @@ func plansTwice(t *testing.T, b *deployertest.Bed, run verb) {
 			t.Fatalf("two plans have the digests %s and %s", digest, planned.Digest)
 		}
 	}
-	if _, err := run(t.Context(), b.Deployer, deployer.Options{Expect: digest, NoWait: true}); err != nil {
+	if _, err := run(t.Context(), b.Deployer, plan.Options{Expect: digest, NoWait: true}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -68,7 +69,7 @@ func TestPowersAreAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := deployertest.New(t)
 			b.Imported(shop, "1.0.0", test.content)
-			run := func(o deployer.Options) (*schema.Operation, error) {
+			run := func(o plan.Options) (*schema.Operation, error) {
 				if len(test.content.Manifest) > 0 {
 					return b.Add(t.Context(), deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: "1.0.0"})
 				}
@@ -77,13 +78,13 @@ func TestPowersAreAsked(t *testing.T) {
 			if len(test.content.Manifest) > 0 {
 				must(b, activate("1.0.0"))
 			}
-			_, err := run(deployer.Options{})
+			_, err := run(plan.Options{})
 			deployertest.Refused(t, err, report.Refused, test.names...)
-			missing, ok := errors.AsType[*deployer.PowersError](err)
+			missing, ok := errors.AsType[*plan.PowersError](err)
 			if !ok {
 				t.Fatalf("%v is about no powers", err)
 			}
-			planned, err := run(deployer.Options{DryRun: true})
+			planned, err := run(plan.Options{DryRun: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,12 +92,12 @@ func TestPowersAreAsked(t *testing.T) {
 			if len(planned.Unapproved()) == 0 {
 				t.Error("the plan does not show it as not approved")
 			}
-			allowed := deployer.Options{Allow: missing.Allowances(), Expect: planned.Digest}
+			allowed := plan.Options{Allow: missing.Allowances(), Expect: planned.Digest}
 			done, err := run(allowed)
 			if err != nil || len(done.Unapproved()) > 0 {
 				t.Fatalf("allowed: %v", err)
 			}
-			again, err := run(deployer.Options{})
+			again, err := run(plan.Options{})
 			if err != nil || !again.Empty() {
 				t.Errorf("again: %v", err)
 			}
@@ -105,7 +106,7 @@ func TestPowersAreAsked(t *testing.T) {
 	t.Run("harmless", func(t *testing.T) {
 		b := deployertest.New(t)
 		b.Added(shop, "1.0.0", deployertest.Content{})
-		planned, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{DryRun: true}, Environment: site, Solution: shop, Version: "1.0.0"})
+		planned, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{DryRun: true}, Environment: site, Solution: shop, Version: "1.0.0"})
 		if err != nil || len(planned.Powers) > 0 {
 			t.Errorf("%+v, %v", planned, err)
 		}
@@ -134,7 +135,7 @@ func TestObjectsElsewhereAreAsked(t *testing.T) {
 `,
 	}))
 	run := func(allow ...string) error {
-		_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: shop, Version: "1.0.0", Options: deployer.Options{Allow: allow}})
+		_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: shop, Version: "1.0.0", Options: plan.Options{Allow: allow}})
 		return err
 	}
 	deployertest.Refused(t, run(), report.Refused, "account", "act-as-others:Deployment/team-b/part", "objects-elsewhere:Deployment/team-b/part")
@@ -169,11 +170,11 @@ func TestHostsOfOthersAreAsked(t *testing.T) {
 	must(b, upgrade("1.1.0"))
 	for version, host := range map[string]string{"1.2.0": "bank.example.com", "1.3.0": "a.wild.example.com"} {
 		b.Activated(shop, version, shown(ingress("part", host)))
-		_, err := upgrade(version)(t.Context(), b.Deployer, deployer.Options{})
+		_, err := upgrade(version)(t.Context(), b.Deployer, plan.Options{})
 		deployertest.Refused(t, err, report.Refused, host, "Ingress team-b/bank", "--allow takes-traffic:Ingress/site/part")
 	}
 	_, err := b.Change(t.Context(), deployer.ChangeOptions{
-		Options: deployer.Options{Allow: []string{"takes-traffic:Ingress/site/part"}}, Environment: site, Solution: shop, Version: "1.2.0", Direction: records.Up,
+		Options: plan.Options{Allow: []string{"takes-traffic:Ingress/site/part"}}, Environment: site, Solution: shop, Version: "1.2.0", Direction: records.Up,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +201,7 @@ func TestHostsOfRoutesAreCompared(t *testing.T) {
 		"1.3.0": {"{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: part}, spec: {hostnames: [shop.example.com]}}", ""},
 	} {
 		b.Activated(shop, version, shown(c.object))
-		operation, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{DryRun: true, Refuse: true}, Environment: site, Solution: shop, Version: version})
+		operation, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{DryRun: true, Refuse: true}, Environment: site, Solution: shop, Version: version})
 		switch {
 		case c.other != "":
 			deployertest.Refused(t, err, report.Refused, c.other, "--allow takes-traffic:")
@@ -232,7 +233,7 @@ func TestApprovalsAreOfSets(t *testing.T) {
 	b.Imported(shop, "1.1.0", reader("{apiGroups: ['*'], resources: ['*'], verbs: ['*']}", "---\n"+clusterAdmin))
 	b.Imported(shop, "1.3.0", reader(nodes+", "+secrets, ""))
 	run := func(version string, wide bool, allow ...string) error {
-		o := deployer.ActivateOptions{Solution: shop, Version: version, Options: deployer.Options{Allow: allow}}
+		o := deployer.ActivateOptions{Solution: shop, Version: version, Options: plan.Options{Allow: allow}}
 		if wide {
 			o.ClusterWide = &wide
 		}
@@ -271,15 +272,15 @@ func TestWhatRunsIsApproved(t *testing.T) {
 	b.Activated(shop, "1.0.0", privileged(""))
 	b.Activated(shop, "1.1.0", privileged(""))
 	b.Activated(shop, "1.2.0", privileged("hostPID: true, "))
-	if _, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{Allow: []string{"pod-on-node", "schedules-above-others", "opens-to-outside"}}, Environment: site, Solution: shop, Version: "1.0.0"}); err != nil {
+	if _, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{Allow: []string{"pod-on-node", "schedules-above-others", "opens-to-outside"}}, Environment: site, Solution: shop, Version: "1.0.0"}); err != nil {
 		t.Fatal(err)
 	}
 	forgetApprovals(t, b)
 	must(b, upgrade("1.1.0"))
-	_, err := upgrade("1.2.0")(t.Context(), b.Deployer, deployer.Options{})
+	_, err := upgrade("1.2.0")(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Refused, "Deployment site/part", "--allow pod-on-node:")
 	_, err = b.Change(t.Context(), deployer.ChangeOptions{
-		Options: deployer.Options{Allow: []string{"pod-on-node:Deployment/site/part"}}, Environment: site, Solution: shop, Version: "1.2.0", Direction: records.Up,
+		Options: plan.Options{Allow: []string{"pod-on-node:Deployment/site/part"}}, Environment: site, Solution: shop, Version: "1.2.0", Direction: records.Up,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -31,7 +32,7 @@ func TestPreviewActivation(t *testing.T) {
 		t.Errorf("%v, %v are imported", known, failure)
 	}
 	b.Imported("shop", "1.1.0", wider)
-	plan, err := b.Activate(t.Context(), deployer.ActivateOptions{Options: deployer.Options{DryRun: true}, Solution: "shop", Version: "1.1.0"})
+	plan, err := b.Activate(t.Context(), deployer.ActivateOptions{Options: plan.Options{DryRun: true}, Solution: "shop", Version: "1.1.0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -22,7 +23,7 @@ import (
 )
 
 // PurgeOptions say how to purge a cluster.
-type PurgeOptions struct{ Options }
+type PurgeOptions struct{ plan.Options }
 
 // Purge removes what stays when every Solution was removed and every archive unimported: the namespaces of Solutions, the
 // records, the catalogue, the locks, and the namespace of all these. It refuses while anything is left that they are about. What
@@ -31,13 +32,14 @@ func (d *Deployer) Purge(ctx context.Context, o PurgeOptions) (*schema.Operation
 	if err := d.finishPurge(ctx, o); err != nil {
 		return nil, err
 	}
-	plan := o.Options
-	plan.DryRun = true
+	head, dry := schema.Operation{Operation: "purge"}, o.Options
+	dry.DryRun = true
 	var names []string // of locks
-	done, err := d.perform(ctx, plan, nil, func(ctx context.Context) (*task, error) {
+	run := d.begin(head, dry)
+	done, err := run.Do(ctx, func(ctx context.Context) error {
 		held, err := d.Cluster.Locks(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, lock := range held {
 			names = append(names, lock.Name)
@@ -45,7 +47,7 @@ func (d *Deployer) Purge(ctx context.Context, o PurgeOptions) (*schema.Operation
 		if !o.DryRun {
 			held = nil // they are waited for
 		}
-		return d.planPurge(ctx, o, held)
+		return d.planPurge(ctx, run, held)
 	})
 	// To take a lock would make what a purged cluster does not have any more.
 	if err != nil || o.DryRun || done.Empty() {
@@ -56,7 +58,8 @@ func (d *Deployer) Purge(ctx context.Context, o PurgeOptions) (*schema.Operation
 	}
 	// Who was at work and died, this command before it was run again perhaps, keeps no lock for long: whether somebody lives shows
 	// when it is taken.
-	return d.perform(ctx, o.Options, append(names, clusterLock), func(ctx context.Context) (*task, error) { return d.planPurge(ctx, o, nil) })
+	run = d.begin(head, o.Options)
+	return run.Do(ctx, func(ctx context.Context) error { return d.planPurge(ctx, run, nil) }, append(names, cluster.ClusterLock)...)
 }
 
 // finishPurge waits for the last thing that a purge does: while our own namespace goes away nobody can take a lock in it.
@@ -71,45 +74,44 @@ func (d *Deployer) finishPurge(ctx context.Context, o PurgeOptions) error {
 	return d.Records.Documents.AwaitGone(ctx, live, metalk8s.DeleteOptions{Timeout: o.Timeout})
 }
 
-func (d *Deployer) planPurge(ctx context.Context, o PurgeOptions, held []cluster.Held) (*task, error) {
+func (d *Deployer) planPurge(ctx context.Context, run *plan.Run, held []cluster.Held) error {
 	states, err := d.Records.Engine.States(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err = d.checkPurge(ctx, states, held); err != nil {
-		return nil, err
+		return err
 	}
-	t := &task{Operation: schema.Operation{Operation: "purge"}}
 	ours, err := d.solutionNamespaces(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	stored, err := d.storedObjects(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	system, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", cluster.SystemNamespace)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if ours, err = d.purgeable(ctx, t, ours, states, stored); err != nil {
-		return nil, err
+	if ours, err = d.purgeable(ctx, run, ours, states, stored); err != nil {
+		return err
 	}
 	var home []*unstructured.Unstructured
 	if system != nil {
-		if home, err = d.purgeable(ctx, t, []*unstructured.Unstructured{system}, states, stored); err != nil {
-			return nil, err
+		if home, err = d.purgeable(ctx, run, []*unstructured.Unstructured{system}, states, stored); err != nil {
+			return err
 		}
 	}
 	for _, object := range slices.Concat(ours, stored, home) {
 		kind := object.GroupVersionKind()
-		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: records.RefOf(kind, object)})
+		run.Changes = append(run.Changes, schema.Change{Action: schema.ActionDelete, Object: records.RefOf(kind, object)})
 		if kind == cluster.ConfigMapKind {
-			t.needs = append(t.needs, cluster.Permission{Verb: "delete", Resource: "configmaps", Namespace: object.GetNamespace(), Name: object.GetName()})
+			run.Needs = append(run.Needs, cluster.Permission{Verb: "delete", Resource: "configmaps", Namespace: object.GetNamespace(), Name: object.GetName()})
 		}
 	}
-	t.after = func(ctx context.Context) error {
-		waiting := metalk8s.DeleteOptions{Timeout: o.Timeout, NoWait: o.NoWait}
+	run.After = func(ctx context.Context) error {
+		waiting := metalk8s.DeleteOptions{Timeout: run.Timeout, NoWait: run.NoWait}
 		// Records tell what a namespace of a Solution is, so they stay until it is gone. Locks go last: they guard every write.
 		if err := d.deleteAndAwait(ctx, ours, waiting); err != nil {
 			return err
@@ -124,7 +126,7 @@ func (d *Deployer) planPurge(ctx context.Context, o PurgeOptions, held []cluster
 		}
 		return d.deleteAndAwait(ctx, home, waiting)
 	}
-	return t, nil
+	return nil
 }
 
 // checkPurge refuses while there is anything that what a purge removes is about.
@@ -260,12 +262,12 @@ func (d *Deployer) storedObjects(ctx context.Context) ([]*unstructured.Unstructu
 }
 
 func isLock(lease *unstructured.Unstructured) bool {
-	return lease.GetName() == clusterLock || strings.HasPrefix(lease.GetName(), cluster.LockPrefix)
+	return lease.GetName() == cluster.ClusterLock || strings.HasPrefix(lease.GetName(), cluster.LockPrefix)
 }
 
 // heldLast sorts the lock that a purge holds behind all others.
 func heldLast(a, b *unstructured.Unstructured) int {
-	rank := map[string]int{clusterLock: 1}
+	rank := map[string]int{cluster.ClusterLock: 1}
 	return cmp.Compare(rank[a.GetName()], rank[b.GetName()])
 }
 
@@ -277,7 +279,7 @@ func ourNamed(name string) func(*unstructured.Unstructured) bool {
 }
 
 // purgeable are those of our namespaces that have nothing but what is ours; the others are told.
-func (d *Deployer) purgeable(ctx context.Context, t *task, ours []*unstructured.Unstructured, states []*engine.State, stored []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (d *Deployer) purgeable(ctx context.Context, run *plan.Run, ours []*unstructured.Unstructured, states []*engine.State, stored []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var free []*unstructured.Unstructured
 	for _, object := range ours {
 		if object.GetDeletionTimestamp() != nil {
@@ -307,7 +309,7 @@ func (d *Deployer) purgeable(ctx context.Context, t *task, ours []*unstructured.
 			free = append(free, object)
 			continue
 		}
-		t.notice(fmt.Sprintf("namespace %s stays, for it has what this tool did not make:\n  %s", object.GetName(), report.Some(left)))
+		run.Notice(fmt.Sprintf("namespace %s stays, for it has what this tool did not make:\n  %s", object.GetName(), report.Some(left)))
 	}
 	return free, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/rights"
@@ -28,20 +29,20 @@ import (
 // and is what an imported version would put there; which version that is, the objects tell. Nothing else is written: whatever
 // is different stays off the record and is told.
 func (d *Deployer) RebuildRecords(ctx context.Context, o RepairOptions) (*schema.Operation, error) {
-	if err := o.nothingExpected("what is made again of records"); err != nil {
+	if err := o.ExpectsNothing("what is made again of records"); err != nil {
 		return nil, err
 	}
 	broken, err := d.brokenRecords(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	t := &task{Operation: schema.Operation{Operation: schema.VerbRepair, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
+	run := d.begin(schema.Operation{Operation: schema.VerbRepair, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}, o.Options)
 	if o.DryRun || len(broken) == 0 {
 		var errs []error
 		for _, r := range broken {
-			errs = append(errs, d.rebuild(ctx, t, r, false))
+			errs = append(errs, d.rebuild(ctx, run, r, false))
 		}
-		return t.finish(), errors.Join(errs...)
+		return run.Report(), errors.Join(errs...)
 	}
 	if err = d.Cluster.Require(ctx, rights.Lock()); err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func (d *Deployer) RebuildRecords(ctx context.Context, o RepairOptions) (*schema
 	}
 	var locks []string
 	for _, r := range broken {
-		locks = append(locks, lockOf(r.key.Namespace))
+		locks = append(locks, cluster.LockOf(r.key.Namespace))
 	}
 	err = d.Locked(ctx, func(ctx context.Context) error {
 		// What was read without the locks may have been mended by somebody else.
@@ -61,13 +62,13 @@ func (d *Deployer) RebuildRecords(ctx context.Context, o RepairOptions) (*schema
 		}
 		var errs []error
 		for _, r := range again {
-			if slices.Contains(locks, lockOf(r.key.Namespace)) {
-				errs = append(errs, d.rebuild(ctx, t, r, true))
+			if slices.Contains(locks, cluster.LockOf(r.key.Namespace)) {
+				errs = append(errs, d.rebuild(ctx, run, r, true))
 			}
 		}
 		return errors.Join(errs...)
 	}, locks...)
-	return t.finish(), err
+	return run.Report(), err
 }
 
 // Broken is something that this tool has written down and that is lost, or cannot be read any more.
@@ -249,7 +250,7 @@ func (r *brokenRecord) known() bool {
 }
 
 // rebuild makes one record again, or only tells what would be on it.
-func (d *Deployer) rebuild(ctx context.Context, t *task, r brokenRecord, write bool) error {
+func (d *Deployer) rebuild(ctx context.Context, run *plan.Run, r brokenRecord, write bool) error {
 	if r.state.Damage != nil && report.CodeOf(r.state.Damage) != report.Corrupt {
 		return r.state.Damage // it is of a newer version of this program
 	}
@@ -274,10 +275,10 @@ func (d *Deployer) rebuild(ctx context.Context, t *task, r brokenRecord, write b
 		for _, object := range match.Objects {
 			part.Changes = append(part.Changes, schema.Change{Action: schema.ActionAdopt, Object: object.ObjectRef, Note: "put on record"})
 		}
-		t.notice(r.leftOff(match.Match)...)
+		run.Notice(r.leftOff(match.Match)...)
 	}
-	t.notice(match.notices...)
-	t.rebuilt = append(t.rebuilt, part)
+	run.Notice(match.notices...)
+	run.Rebuilt = append(run.Rebuilt, part)
 	return nil
 }
 
@@ -396,25 +397,25 @@ func (d *Deployer) likelyVersions(ctx context.Context, catalog *records.Catalog,
 
 // matchVersion renders a version as it may have been deployed and compares it with what is there.
 func (d *Deployer) matchVersion(ctx context.Context, catalog *records.Catalog, i schema.Import, r brokenRecord) (*candidate, error) {
-	p, settings, err := d.settings(ctx, catalog, i)
+	renderer, err := d.planner.Renderer(ctx, catalog, i)
 	if err != nil {
 		return nil, err
 	}
-	if settings.Imported, err = d.toldOf(ctx, r.key, settings.Imported); err != nil {
+	if renderer.Settings.Imported, err = d.toldOf(ctx, r.key, renderer.Settings.Imported); err != nil {
 		return nil, err
 	}
 	if r.key.Component != "" {
-		settings.Namespace, settings.Environment = r.namespace.Name, r.namespace.Environment
-		return d.matchComponent(ctx, p, settings, r)
+		return d.matchComponent(ctx, renderer, r)
 	}
+	p := renderer.Payload
 	release := engine.Release{Key: r.key, Version: i.Version, Operation: schema.VerbRepair}
 	if release.Settings, err = d.settingsOf(ctx, p, r); err != nil {
 		return nil, err
 	}
 	if r.key.Namespace == "" {
-		release.Objects, err = d.clusterObjects(ctx, p, settings, release.Settings)
+		release.Objects, err = renderer.Activation(ctx, release.Settings)
 	} else {
-		release.Objects, err = d.objectsIn(ctx, p, settings, r.namespace, release.Settings)
+		release.Objects, err = renderer.Environment(ctx, r.namespace, release.Settings)
 	}
 	if err != nil {
 		return nil, err
@@ -437,7 +438,7 @@ func (d *Deployer) settingsOf(ctx context.Context, p *render.Payload, r brokenRe
 	}
 	settings := map[string]string{}
 	if p.Solution.Spec.Operator != nil && p.Solution.Spec.Operator.ClusterWide {
-		settings[settingClusterWide] = "true"
+		settings[plan.SettingClusterWide] = "true"
 	}
 	if r.lost == nil {
 		return settings, nil
@@ -445,7 +446,7 @@ func (d *Deployer) settingsOf(ctx context.Context, p *render.Payload, r brokenRe
 	for _, f := range r.lost.Ours {
 		switch object := f.Object; {
 		case r.key.Namespace == "" && object.GetKind() == "ClusterRoleBinding":
-			settings[settingClusterWide] = "true"
+			settings[plan.SettingClusterWide] = "true"
 		case r.key.Namespace == "" && object.GetKind() == "ValidatingAdmissionPolicyBinding" && object.GetName() == definitions.ProtectionName(r.key):
 			settings[definitions.SettingProtect] = "true"
 		case object.GetKind() == "Ingress":
@@ -454,7 +455,7 @@ func (d *Deployer) settingsOf(ctx context.Context, p *render.Payload, r brokenRe
 				return nil, err
 			}
 			if class, _, _ := unstructured.NestedString(orEmpty(live).Object, "spec", "ingressClassName"); class != "" {
-				settings[settingIngressClass] = class
+				settings[plan.SettingIngressClass] = class
 			}
 		case object.GetKind() == cluster.DeploymentKind.Kind && object.GetName() == records.OperatorName(r.key.Name):
 			live, err := d.Cluster.Get(ctx, cluster.DeploymentKind, object.GetNamespace(), object.GetName())
@@ -466,7 +467,7 @@ func (d *Deployer) settingsOf(ctx context.Context, p *render.Payload, r brokenRe
 				volume, _ := v.(map[string]any)
 				return volume["name"] == "cert"
 			}) {
-				settings[settingWebhook] = "true"
+				settings[plan.SettingWebhook] = "true"
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
@@ -18,10 +19,10 @@ import (
 
 // matchComponent compares a component of a version with what is there. What the record of its Solution refers to is taken from
 // there; else the component is rendered again, and a chart without its generated values and what its site has said.
-func (d *Deployer) matchComponent(ctx context.Context, p *render.Payload, settings render.Settings, r brokenRecord) (*candidate, error) {
+func (d *Deployer) matchComponent(ctx context.Context, renderer plan.Renderer, r brokenRecord) (*candidate, error) {
 	c := &candidate{Match: &engine.Match{}}
-	main := &engine.Release{Key: r.owner.Key, Version: p.Solution.Spec.Version, Operation: schema.VerbRepair}
-	graph, err := components.New(p.Solution, p.Parts()...)
+	main := &engine.Release{Key: r.owner.Key, Version: renderer.Payload.Solution.Spec.Version, Operation: schema.VerbRepair}
+	graph, err := components.New(renderer.Payload.Solution, renderer.Payload.Parts()...)
 	if err != nil {
 		return nil, err
 	}
@@ -34,20 +35,18 @@ func (d *Deployer) matchComponent(ctx context.Context, p *render.Payload, settin
 		c.Release = engine.Release{Key: r.key, Version: main.Version}
 		return c, nil
 	}
-	release, err := partOf(main, nodes[at])
+	release, err := plan.PartOf(main, nodes[at])
 	if err != nil {
 		return nil, err
 	}
-	if inCluster(nodes[at]) {
-		settings.Namespace = render.ComponentNamespace(p.Solution, nodes[at].Component)
-	}
+	renderer = renderer.In(r.namespace, nodes[at].Component)
 	kept, err := d.keptContent(ctx, r, &release)
 	switch {
 	case err != nil || kept:
 	case nodes[at].Kind == schema.ComponentChart:
-		c.notices, err = d.renderAgain(ctx, p, settings, &release)
+		c.notices, err = renderAgain(ctx, renderer, &release)
 	default:
-		err = renderPart(p, nodes[at], settings, &release)
+		err = renderer.Component(nodes[at], &release)
 	}
 	if err != nil {
 		return nil, err
@@ -84,13 +83,10 @@ func (d *Deployer) keptContent(ctx context.Context, r brokenRecord, release *eng
 	return err == nil, err
 }
 
-// maxRecalls bounds how often a chart is rendered to find out its generated values: each time what follows from what is known by then.
-const maxRecalls = 5
-
 // renderAgain renders a chart without stored values. Its generated values are recalled from the existing objects, as far as
 // possible, and Secrets keep their data.
-func (d *Deployer) renderAgain(ctx context.Context, p *render.Payload, settings render.Settings, release *engine.Release) ([]string, error) {
-	_, live, err := d.renderRecalled(ctx, p, settings, &render.Memory{}, release, nil, func(there *unstructured.Unstructured) bool {
+func renderAgain(ctx context.Context, renderer plan.Renderer, release *engine.Release) ([]string, error) {
+	_, live, err := renderer.RecoverChart(ctx, &render.Memory{}, release, func(there *unstructured.Unstructured) bool {
 		return there.GetLabels()[engine.LabelRelease] == release.ID()
 	})
 	if err != nil {
@@ -110,58 +106,6 @@ func (d *Deployer) renderAgain(ctx context.Context, p *render.Payload, settings 
 		}
 	}
 	return notices, nil
-}
-
-// renderRecalled renders a chart again and again until its generated values are recalled from the existing objects that are meant, as far
-// as possible. It returns these Secrets and ConfigMaps, too.
-func (d *Deployer) renderRecalled(ctx context.Context, p *render.Payload, settings render.Settings, memory *render.Memory, release *engine.Release,
-	allows func(schema.Power) bool, meant func(*unstructured.Unstructured) bool,
-) (rendered *render.ChartObjects, live map[schema.ObjectRef]*unstructured.Unstructured, err error) {
-	for range maxRecalls {
-		if rendered, err = d.renderWith(ctx, p, settings, memory, true, release, allows); err != nil {
-			return nil, nil, err
-		}
-		if live, err = d.liveData(ctx, release, meant); err != nil {
-			return nil, nil, err
-		}
-		recalled := false
-		for _, object := range withTasks(release) {
-			if there := live[records.RefOf(object.GroupVersionKind(), object)]; there != nil && render.Recall(memory.Memo, object, there) {
-				recalled = true
-			}
-		}
-		if !recalled {
-			break
-		}
-	}
-	return rendered, live, nil
-}
-
-// withTasks are the objects of a release and those of its tasks.
-func withTasks(release *engine.Release) []*unstructured.Unstructured {
-	objects := slices.Clone(release.Objects)
-	for _, task := range release.Tasks {
-		objects = append(objects, task.Object)
-	}
-	return objects
-}
-
-// liveData are those of a release's Secrets and ConfigMaps that are there and meant.
-func (d *Deployer) liveData(ctx context.Context, release *engine.Release, meant func(*unstructured.Unstructured) bool) (map[schema.ObjectRef]*unstructured.Unstructured, error) {
-	live := map[schema.ObjectRef]*unstructured.Unstructured{}
-	for _, object := range withTasks(release) {
-		if render.Texts(object) == nil {
-			continue
-		}
-		there, err := d.Cluster.Get(ctx, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
-		if err != nil {
-			return nil, err
-		}
-		if there != nil && meant(there) {
-			live[records.RefOf(object.GroupVersionKind(), object)] = there
-		}
-	}
-	return live, nil
 }
 
 // listComponents puts the components that are there on the rebuilt record of their Solution, and into its choice.
@@ -189,12 +133,12 @@ func (d *Deployer) listComponents(ctx context.Context, p *render.Payload, r brok
 	choice := components.Choice{Components: map[string]bool{}}
 	for _, node := range graph.Nodes() {
 		there := slices.Contains(r.parts, node.Name)
-		if here := inCluster(node) == (r.key.Namespace == ""); node.Component != nil && here && there != unchosen.Has(node.Name) && (there || node.Component.Selected() != schema.SelectAlways) {
+		if here := plan.InCluster(node) == (r.key.Namespace == ""); node.Component != nil && here && there != unchosen.Has(node.Name) && (there || node.Component.Selected() != schema.SelectAlways) {
 			choice.Components[node.Name] = there
 		}
 	}
 	if _, names := choice.Texts(); len(names) > 0 {
-		release.Settings[settingComponents] = strings.Join(names, ",")
+		release.Settings[plan.SettingComponents] = strings.Join(names, ",")
 	}
 	return nil
 }

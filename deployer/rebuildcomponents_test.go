@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -89,7 +90,7 @@ func TestRebuildComponents(t *testing.T) {
 			if diff := cmp.Diff(was, state(b)); diff != "" {
 				t.Errorf("it is not as it was:\n%s", diff)
 			}
-			again, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{})
+			again, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{})
 			if edited := strings.Contains(test.told, "keeps what it has"); edited {
 				deployertest.Refused(t, err, report.Conflict, "Secret site/db-password", ".data.password")
 			} else if err != nil || !again.Empty() {
@@ -109,11 +110,11 @@ func TestLostComponentsAreFound(t *testing.T) {
 	b.Activated(shop, "1.0.0", parts(t, nil))
 	must(b, add("1.0.0"))
 	b.Deleted("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop, Component: "db"}))
-	_, err := remove(shop)(t.Context(), b.Deployer, deployer.Options{})
+	_, err := remove(shop)(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Conflict, "ConfigMap site/db", "Secret site/db-password", "--adopt", "--records")
 	for number := 1; ; number++ {
 		mend := endingAt(b, number)
-		_, err := remove(shop)(t.Context(), b.Deployer, deployer.Options{Adopt: true})
+		_, err := remove(shop)(t.Context(), b.Deployer, plan.Options{Adopt: true})
 		if mend(); err == nil {
 			break
 		}
@@ -137,7 +138,7 @@ func TestRebuildClusterComponents(t *testing.T) {
 	approved := true
 	for _, wanted := range []bool{false, true} {
 		choice := components.Choice{Components: map[string]bool{"agent": wanted}}
-		if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: shop, Version: "1.0.0", ClusterWide: &approved, Parts: deployer.Parts{Choice: choice}}); err != nil {
+		if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: shop, Version: "1.0.0", ClusterWide: &approved, Parts: plan.Parts{Choice: choice}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,59 +13,60 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func add(version string) verb {
-	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: version})
 	}
 }
 
 func addTo(environment, namespace string) verb {
-	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		return d.Add(ctx, deployer.AddOptions{Options: o, Environment: environment, Namespace: namespace, Solution: shop})
 	}
 }
 
 func rollback(revision int64) verb {
-	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		return d.Rollback(ctx, deployer.RollbackOptions{Options: o, Environment: site, Solution: shop, Revision: revision})
 	}
 }
 
 func remove(solution string) verb {
-	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		return d.Remove(ctx, deployer.RemoveOptions{Options: o, Environment: site, Solution: solution})
 	}
 }
 
 func deactivate(solution string) verb {
-	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		return d.Deactivate(ctx, deployer.DeactivateOptions{Options: o, Solution: solution})
 	}
 }
 
-func deleteSite(data deployer.DataPolicy) verb {
-	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+func deleteSite(data plan.DataPolicy) verb {
+	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		return d.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{Options: o, Environment: site, Data: data})
 	}
 }
 
-func createEnvironment(ctx context.Context, d *deployer.Deployer, _ deployer.Options) (*schema.Operation, error) {
+func createEnvironment(ctx context.Context, d *deployer.Deployer, _ plan.Options) (*schema.Operation, error) {
 	return d.CreateEnvironment(ctx, metalk8s.CreateOptions{Name: "plant"})
 }
 
-func purge(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+func purge(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 	return d.Purge(ctx, deployer.PurgeOptions{Options: o})
 }
 
 // must runs a verb that works.
 func must(b *deployertest.Bed, run verb) *schema.Operation {
 	b.Helper()
-	done, err := run(b.Context(), b.Deployer, deployer.Options{})
+	done, err := run(b.Context(), b.Deployer, plan.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func must(b *deployertest.Bed, run verb) *schema.Operation {
 }
 
 func replacing(names ...string) verb {
-	return func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		o.Replace = names
 		return add("1.0.0")(ctx, d, o)
 	}
@@ -171,7 +172,7 @@ var refusals = []struct {
 	},
 	{
 		"accept the loss of what does not change", func(b *deployertest.Bed) { b.Imported(shop, "1.0.0", plain) },
-		func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			return d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: shop, AcceptDataLoss: []string{"misspelt.shop.example"}})
 		},
 		report.Usage,
@@ -341,7 +342,7 @@ var refusals = []struct {
 			b.Imported("base", "0.9.0", plain)
 			b.Added(shop, "1.0.0", needing)
 		},
-		func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			return d.Change(ctx, deployer.ChangeOptions{Options: o, Environment: site, Solution: "base", Direction: records.Down, Version: "0.9.0"})
 		},
 		report.InUse,
@@ -350,7 +351,7 @@ var refusals = []struct {
 	{
 		"upgrade a Solution twice",
 		func(b *deployertest.Bed) { b.Added(shop, "1.0.0", plain); b.Activated(shop, "1.1.0", plain) },
-		func(ctx context.Context, d *deployer.Deployer, o deployer.Options) (*schema.Operation, error) {
+		func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			return d.Change(ctx, deployer.ChangeOptions{
 				Options: o, Environment: site, Solution: shop, Direction: records.Up, Version: "1.1.0", With: []schema.SolutionAt{{Solution: shop, Version: "1.0.0"}},
 			})
@@ -421,7 +422,7 @@ var refusals = []struct {
 
 	{
 		"delete an environment with a Solution", func(b *deployertest.Bed) { b.Added(shop, "1.0.0", plain) },
-		deleteSite(deployer.RefuseData), report.InUse,
+		deleteSite(plan.RefuseData), report.InUse,
 		[]string{"shop", "deploy env delete site --delete-data"},
 	},
 	{
@@ -429,7 +430,7 @@ var refusals = []struct {
 		func(b *deployertest.Bed) {
 			b.Server.Put(b.TB, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: site}}")
 		},
-		deleteSite(deployer.RefuseData), report.InUse,
+		deleteSite(plan.RefuseData), report.InUse,
 		[]string{"data", "--delete-data"},
 	},
 	{
@@ -437,7 +438,7 @@ var refusals = []struct {
 		func(b *deployertest.Bed) {
 			b.Server.Put(b.TB, "{apiVersion: v1, kind: ConfigMap, metadata: {name: wiki, namespace: site}}")
 		},
-		deleteSite(deployer.DeleteData), report.InUse,
+		deleteSite(plan.DeleteData), report.InUse,
 		[]string{"ConfigMap site/wiki", "deploy env delete site --delete-data --delete-others"},
 	},
 
@@ -456,7 +457,7 @@ func TestRefusals(t *testing.T) {
 			r.bed(b)
 			for _, dryRun := range []bool{true, false} {
 				b.Writes()
-				_, err := r.run(t.Context(), b.Deployer, deployer.Options{DryRun: dryRun, Refuse: true})
+				_, err := r.run(t.Context(), b.Deployer, plan.Options{DryRun: dryRun, Refuse: true})
 				deployertest.Refused(t, err, r.code, r.words...)
 				writes := b.Writes()
 				if !dryRun {
@@ -541,7 +542,7 @@ func TestMissingRights(t *testing.T) {
 			}
 			defer func() { b.Server.May = nil }()
 			b.Writes()
-			_, err := r.run(t.Context(), b.Connect(), deployer.Options{})
+			_, err := r.run(t.Context(), b.Connect(), plan.Options{})
 			deployertest.Refused(t, err, report.Forbidden, r.verb, r.resource)
 			if writes := slices.DeleteFunc(b.Writes(), isLock); len(writes) > 0 {
 				t.Errorf("it wrote %q", writes)
@@ -553,7 +554,7 @@ func TestMissingRights(t *testing.T) {
 			return a.Verb != "*" && a.Verb != "escalate" && a.Verb != "bind" && (a.Resource != "pods" || a.Verb != "list")
 		}
 		defer func() { b.Server.May = nil }()
-		_, err := add("1.0.0")(t.Context(), b.Connect(), deployer.Options{})
+		_, err := add("1.0.0")(t.Context(), b.Connect(), plan.Options{})
 		deployertest.Refused(t, err, report.Forbidden, "list", "pods")
 	})
 }
@@ -567,15 +568,15 @@ func TestHeldLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := b.Connect()
-	_, err = add("1.0.0")(t.Context(), other, deployer.Options{})
+	_, err = add("1.0.0")(t.Context(), other, plan.Options{})
 	deployertest.Refused(t, err, report.Locked, "somebody@elsewhere")
-	if _, err = add("1.0.0")(t.Context(), other, deployer.Options{DryRun: true}); err != nil {
+	if _, err = add("1.0.0")(t.Context(), other, plan.Options{DryRun: true}); err != nil {
 		t.Errorf("plan: %v", err)
 	}
 	if err := lock.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := add("1.0.0")(t.Context(), other, deployer.Options{}); err != nil {
+	if _, err := add("1.0.0")(t.Context(), other, plan.Options{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -585,7 +586,7 @@ func TestAccepted(t *testing.T) {
 	t.Run("a hazard", func(t *testing.T) {
 		b := deployertest.New(t)
 		b.Activated(shop, "1.0.0", deployertest.Content{Role: "- {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}"})
-		_, err := b.Add(t.Context(), deployer.AddOptions{Environment: site, Solution: shop, Rendering: deployer.Rendering{AcceptHazards: []string{"escalate"}}})
+		_, err := b.Add(t.Context(), deployer.AddOptions{Environment: site, Solution: shop, Rendering: plan.Rendering{AcceptHazards: []string{"escalate"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -597,7 +598,7 @@ func TestAccepted(t *testing.T) {
 		b := deployertest.New(t)
 		b.Activated(shop, "1.0.0", plain)
 		b.Server.Put(t, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: shop-operator, namespace: site, labels: {app: mine}}}")
-		done, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{Adopt: true})
+		done, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{Adopt: true})
 		if err != nil || !slices.Contains(changes(done), "adopt ServiceAccount site/shop-operator") {
 			t.Errorf("%+v, %v", done, err)
 		}
@@ -606,7 +607,7 @@ func TestAccepted(t *testing.T) {
 		b := deployertest.New(t)
 		b.Added(shop, "1.0.0", plain)
 		b.Deleted("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop}))
-		if _, err := remove(shop)(t.Context(), b.Deployer, deployer.Options{Adopt: true}); err != nil {
+		if _, err := remove(shop)(t.Context(), b.Deployer, plan.Options{Adopt: true}); err != nil {
 			t.Fatal(err)
 		}
 		for _, kind := range []string{"Deployment", "ServiceAccount", "Role", "RoleBinding"} {

@@ -10,6 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -35,13 +36,13 @@ func (o RemoveWebhooksOptions) Confirmation() report.Confirmation {
 //
 // The Solution stays active, and activating it again brings them back.
 func (d *Deployer) RemoveWebhooks(ctx context.Context, o RemoveWebhooksOptions) (*schema.Operation, error) {
-	t := &task{Operation: schema.Operation{Operation: schema.VerbRemoveWebhooks, Solution: o.Solution, Planned: o.DryRun}}
+	run := d.begin(schema.Operation{Operation: schema.VerbRemoveWebhooks, Solution: o.Solution, Planned: o.DryRun}, plan.Options{})
 	found, err := d.recordedInterceptors(ctx, o.Solution)
 	if err != nil {
 		return nil, err
 	}
 	for _, object := range found {
-		t.records = append(t.records, schema.Change{Action: schema.ActionDelete, Object: records.RefOf(object.GroupVersionKind(), object)})
+		run.Changes = append(run.Changes, schema.Change{Action: schema.ActionDelete, Object: records.RefOf(object.GroupVersionKind(), object)})
 		if o.DryRun {
 			continue
 		}
@@ -51,12 +52,12 @@ func (d *Deployer) RemoveWebhooks(ctx context.Context, o RemoveWebhooksOptions) 
 		}
 	}
 	if len(found) == 0 {
-		t.notice("the cluster has no webhook configuration that the record of Solution " + o.Solution + " lists")
-		return t.finish(), nil
+		run.Notice("the cluster has no webhook configuration that the record of Solution " + o.Solution + " lists")
+		return run.Report(), nil
 	}
-	t.notice("Solution " + o.Solution + " is still active, and activating or repairing it brings the webhooks back; to remove the rest: " +
+	run.Notice("Solution " + o.Solution + " is still active, and activating or repairing it brings the webhooks back; to remove the rest: " +
 		report.Run("deploy deactivate", o.Solution).String())
-	return t.finish(), nil
+	return run.Report(), nil
 }
 
 // recordedInterceptors are the objects on the record of a Solution by which the API server asks it about requests, as far as they are
@@ -66,10 +67,10 @@ func (d *Deployer) recordedInterceptors(ctx context.Context, solution string) ([
 	if err != nil {
 		return nil, err
 	}
-	if lastRevision(own) == nil {
+	if plan.LastRevision(own) == nil {
 		return nil, records.NotDeployed(solution)
 	}
-	parts, err := d.componentStates(ctx, own)
+	parts, err := d.planner.ComponentStates(ctx, own)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -58,7 +59,7 @@ func TestRemoveWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	refuseLocks(b)
-	_, err := add("1.0.0")(t.Context(), b.Deployer, deployer.Options{})
+	_, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Unavailable, "guard.example.com", "deploy doctor")
 
 	o := deployer.RemoveWebhooksOptions{Solution: shop, DryRun: true}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -15,7 +16,7 @@ import (
 
 // RepairOptions say what to repair; empty fields stand for everything.
 type RepairOptions struct {
-	Options
+	plan.Options
 	survey.Selection
 	// Yield leaves to others what they apply, or have made again, and brings back all else. What was left is kept, with a note.
 	Yield bool
@@ -26,21 +27,23 @@ type RepairOptions struct {
 // are a conflict, unless o.Force is set, and objects that somebody else has made in their place, unless o.Adopt is. It removes nothing
 // and never touches a CustomResourceDefinition. Where nothing was changed no lock is taken.
 func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operation, error) {
-	t := &task{Operation: schema.Operation{Operation: schema.VerbRepair, Solution: o.Solution, Environment: o.Environment, Planned: o.DryRun}}
+	head := schema.Operation{Operation: schema.VerbRepair, Solution: o.Solution, Environment: o.Environment}
+	run := d.begin(head, o.Options)
+	run.Planned = o.DryRun
 	states, namespaces, notices, err := d.Survey.Deployed(ctx, o.Selection)
 	if err != nil {
 		return nil, err
 	}
-	t.notice(notices...)
+	run.Notice(notices...)
 	if len(states) == 0 && o.Solution != "" {
-		return nil, report.Errorf(report.Refused, "Solution %s cannot be repaired: %s", o.Solution, strings.Join(t.Notices, "; ")).
+		return nil, report.Errorf(report.Refused, "Solution %s cannot be repaired: %s", o.Solution, strings.Join(run.Notices, "; ")).
 			WithHint("'%s' shows how it is", report.Run("deploy status"))
 	}
 	plans, unread, err := d.Survey.Drift(ctx, states)
 	if err != nil {
 		return nil, err
 	}
-	if err = t.unread(unread, o.Selection); err != nil {
+	if err = noticeUnread(run, unread, o.Selection); err != nil {
 		return nil, err
 	}
 	changes, _, err := d.Records.VersionDrift(ctx, states, namespaces)
@@ -50,63 +53,59 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 	changed := map[engine.Key]bool{}
 	var locks []string
 	for _, p := range plans {
-		if p.Empty() && p.Resumes == nil && !slices.ContainsFunc(changes, func(c schema.Change) bool { return recordOf(c, p.Release.Namespace) }) {
+		if p.Empty() && p.Resumes == nil && !slices.ContainsFunc(changes, func(c schema.Change) bool { return plan.IsRecordOf(c, p.Release.Namespace) }) {
 			continue
 		}
 		changed[p.Release.Key] = true
-		locks = append(locks, lockOf(p.Release.Namespace))
+		locks = append(locks, cluster.LockOf(p.Release.Namespace))
 	}
 	if len(changed) == 0 {
-		t.plans = plans
-		return t.settle(o.Options)
+		run.Plans = plans
+		return run.Settle()
 	}
-	return d.perform(ctx, o.Options, locks, func(ctx context.Context) (*task, error) {
-		t := &task{Operation: schema.Operation{Operation: schema.VerbRepair, Solution: o.Solution, Environment: o.Environment}}
-		if failure := t.unread(unread, o.Selection); failure != nil {
-			return nil, failure
+	run = d.begin(head, o.Options)
+	return run.Do(ctx, func(ctx context.Context) error {
+		if err := noticeUnread(run, unread, o.Selection); err != nil {
+			return err
 		}
-		return t, d.planRepair(ctx, t, changed, o)
-	})
+		return o.plan(ctx, run, changed)
+	}, locks...)
 }
 
-// planRepair plans to bring back what was changed of some releases.
-func (d *Deployer) planRepair(ctx context.Context, t *task, changed map[engine.Key]bool, o RepairOptions) error {
-	all, namespaces, notices, err := d.Survey.Deployed(ctx, o.Selection)
+// plan plans to bring back what was changed of some releases.
+func (o *RepairOptions) plan(ctx context.Context, run *plan.Run, changed map[engine.Key]bool) error {
+	all, namespaces, notices, err := run.Survey.Deployed(ctx, o.Selection)
 	if err != nil {
 		return err
 	}
-	t.notice(notices...)
+	run.Notice(notices...)
 	var states []*engine.State
 	for _, s := range all {
 		if changed[s.Key] {
 			states = append(states, s)
 		}
 	}
-	if t.records, t.after, err = d.Records.VersionDrift(ctx, states, namespaces); err != nil {
+	if run.Changes, run.After, err = run.Records.VersionDrift(ctx, states, namespaces); err != nil {
 		return err
 	}
-	releases, _, err := d.Records.Engine.Deployed(ctx, states)
+	releases, _, err := run.Records.Engine.Deployed(ctx, states)
 	if err != nil {
 		return err
 	}
-	noted := toldOptions(o.Options)
-	noted.Components = o.Components
-	given, err := noted.encode()
+	given, err := o.Save(o.Components...)
 	if err != nil {
 		return err
 	}
 	for i := range releases {
 		releases[i].Operation, releases[i].Given = schema.VerbRepair, given
 	}
-	options := o.plan()
-	options.Restore, options.Yield = true, o.Yield
-	if t.plans, err = d.Records.Engine.PlanAll(ctx, releases, options); err != nil {
+	if err = run.Restore(ctx, o.Yield, releases...); err != nil {
 		return err
 	}
-	for _, p := range t.plans {
+	for _, p := range run.Plans {
 		for _, change := range p.Changes {
 			if change.Action == schema.ActionKeep && change.Object.Kind == cluster.DefinitionKind.Kind {
-				t.notice(fmt.Sprintf("%s was changed, and a repair does not touch definitions: %s",
+				run.Notice(fmt.Sprintf("%s was changed, and a repair does not touch definitions: %s",
 					change.Object, report.Run("deploy activate", p.Release.Name, p.Release.Version)))
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -20,7 +21,7 @@ import (
 
 // ResumeOptions say what to resume; empty fields stand for everything.
 type ResumeOptions struct {
-	Options
+	plan.Options
 	Environment, Solution string
 }
 
@@ -28,10 +29,11 @@ type ResumeOptions struct {
 // verb, with the settings that were recorded. What one of them meets does not stop the others; the result has all of them
 // in any case. It deletes no custom resource: one whose data was to go, and that finds more of it now, is refused.
 func (d *Deployer) Resume(ctx context.Context, o ResumeOptions) (*schema.Resumption, error) {
-	if err := o.nothingExpected("what is left of several commands"); err != nil {
+	if err := o.ExpectsNothing("what is left of several commands"); err != nil {
 		return nil, err
 	}
-	pending, errs, err := d.unfinished(ctx, o)
+	run := &resuming{Deployer: d, o: o}
+	pending, errs, err := run.unfinished(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +44,7 @@ func (d *Deployer) Resume(ctx context.Context, o ResumeOptions) (*schema.Resumpt
 			continue
 		}
 		done := &result.Operations[len(result.Operations)-1]
-		if err := d.resume(ctx, p, o.Options); err != nil {
+		if err := run.resume(ctx, p); err != nil {
 			done.Error = err.Error()
 			errs = append(errs, fmt.Errorf("finish %s of Solution %s in %s: %w", p.Operation, p.Solution, placeOf(p), err))
 			continue
@@ -50,6 +52,12 @@ func (d *Deployer) Resume(ctx context.Context, o ResumeOptions) (*schema.Resumpt
 		done.Finished = true
 	}
 	return result, errors.Join(errs...)
+}
+
+// resuming is a run of Resume.
+type resuming struct {
+	*Deployer
+	o ResumeOptions
 }
 
 // unfinished is an operation that has not ended, with the revision that says so.
@@ -69,30 +77,30 @@ func placeOf(p unfinished) string {
 // unfinished returns the operations that have not ended: those of which a record says so, activations that MetalK8s'
 // document does not know of yet, and what has waited for a kind that the cluster has by now. What environments need comes first, and
 // goes last. Of records that cannot be read nobody knows whether there is something to finish; these are the unread.
-func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfinished, unread []error, err error) {
-	environments, err := d.Records.Documents.Environments(ctx)
+func (r *resuming) unfinished(ctx context.Context) (list []unfinished, unread []error, err error) {
+	environments, err := r.Records.Documents.Environments(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if o.Environment != "" {
-		if _, err = d.Records.Documents.Environment(ctx, o.Environment); err != nil {
+	if r.o.Environment != "" {
+		if _, err = r.Records.Documents.Environment(ctx, r.o.Environment); err != nil {
 			return nil, nil, err
 		}
 	}
 	environmentOf := records.EnvironmentsByNamespace(environments)
-	states, err := d.Records.Engine.States(ctx)
+	states, err := r.Records.Engine.States(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	solutions, err := d.Records.Documents.Solutions(ctx)
+	solutions, err := r.Records.Documents.Solutions(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	states = slices.DeleteFunc(states, func(s *engine.State) bool {
-		return o.Solution != "" && s.Name != o.Solution || o.Environment != "" && environmentOf[s.Namespace] != o.Environment
+		return r.o.Solution != "" && s.Name != r.o.Solution || r.o.Environment != "" && environmentOf[s.Namespace] != r.o.Environment
 	})
-	if len(states) == 0 && o.Solution != "" {
-		return nil, nil, records.NotDeployed(o.Solution)
+	if len(states) == 0 && r.o.Solution != "" {
+		return nil, nil, records.NotDeployed(r.o.Solution)
 	}
 	for _, s := range states {
 		if s.Damage != nil {
@@ -102,7 +110,7 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfi
 		if s.Component != "" && slices.ContainsFunc(list, func(u unfinished) bool { return u.Namespace == s.Namespace && u.Solution == s.Name }) {
 			continue // it is finished with its Solution, whose record comes first
 		}
-		revision, err := d.unfinishedOf(ctx, s, solutions)
+		revision, err := r.unfinishedOf(ctx, s, solutions)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -122,29 +130,29 @@ func (d *Deployer) unfinished(ctx context.Context, o ResumeOptions) (list []unfi
 }
 
 // unfinishedOf is the revision of a record that is to be completed; nil where nothing is left to do.
-func (d *Deployer) unfinishedOf(ctx context.Context, s *engine.State, solutions *metalk8s.Solutions) (*schema.DeploymentRevision, error) {
+func (r *resuming) unfinishedOf(ctx context.Context, s *engine.State, solutions *metalk8s.Solutions) (*schema.DeploymentRevision, error) {
 	switch {
 	case s.Pending != nil:
 		return s.Pending, nil
 	case s.Current == nil:
 		return nil, nil
 	case s.Component != "":
-		if at, err := d.unforgotten(ctx, s.Current.Settings[settingHelm]); err != nil || at.Name != "" {
+		if at, err := r.planner.AdoptionLeft(ctx, s.Current.Settings); err != nil || at.Name != "" {
 			return s.Current, err // all that is left is that Helm forgets it
 		}
 	case s.Namespace == "" && s.Current.Version != solutions.Active(s.Name):
 		return s.Current, nil
 	}
-	return d.awaited(ctx, s)
+	return awaited(ctx, r.Cluster, s)
 }
 
 // awaited is a repair that creates what has waited for its kind, where the cluster has that by now; nil where nothing has.
-func (d *Deployer) awaited(ctx context.Context, s *engine.State) (*schema.DeploymentRevision, error) {
+func awaited(ctx context.Context, c *cluster.Cluster, s *engine.State) (*schema.DeploymentRevision, error) {
 	if s.Current == nil {
 		return nil, nil
 	}
 	for _, object := range s.Current.Waiting {
-		_, err := d.Cluster.Mapping(ctx, kube.FromAPIVersionAndKind(object.APIVersion, object.Kind))
+		_, err := c.Mapping(ctx, kube.FromAPIVersionAndKind(object.APIVersion, object.Kind))
 		if errors.Is(err, cluster.ErrNoKind) {
 			continue
 		}
@@ -157,43 +165,43 @@ func (d *Deployer) awaited(ctx context.Context, s *engine.State) (*schema.Deploy
 }
 
 // resume runs the verb again.
-func (d *Deployer) resume(ctx context.Context, p unfinished, o Options) (err error) {
+func (r *resuming) resume(ctx context.Context, p unfinished) (err error) {
 	if p.Namespace != "" && p.Environment == "" {
 		return report.Errorf(report.Refused, "namespace %s is part of no environment", p.Namespace).
 			WithHint("'%s' removes what is left of one that was deleted", report.Run("deploy env delete", p.Namespace))
 	}
-	g, err := decodeTold(engine.Key{Namespace: p.Namespace, Name: p.Solution}, p.given)
+	saved, err := plan.ParseSavedOptions(engine.Key{Namespace: p.Namespace, Name: p.Solution}, p.given)
 	if err != nil {
 		return err
 	}
-	o = g.options(o)
+	o := saved.Options(r.o.Options)
 	switch p.Operation {
 	case schema.VerbActivate:
-		_, err = d.Activate(ctx, ActivateOptions{Options: o, Solution: p.Solution, Version: p.Version})
+		_, err = r.Activate(ctx, ActivateOptions{Options: o, Solution: p.Solution, Version: p.Version})
 	case schema.VerbDeactivate:
-		err = d.resumeDeactivation(ctx, p, o)
+		err = r.resumeDeactivation(ctx, p, o)
 	case schema.VerbAdd:
 		if len(p.revision.Together) > 0 {
-			return d.resumeTogether(ctx, p, o)
+			return r.resumeTogether(ctx, p, o)
 		}
-		_, err = d.Add(ctx, AddOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Version: p.Version, Namespace: p.Namespace})
+		_, err = r.Add(ctx, AddOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Version: p.Version, Namespace: p.Namespace})
 	case schema.VerbUpgrade, schema.VerbDowngrade:
-		_, err = d.Change(ctx, ChangeOptions{
+		_, err = r.Change(ctx, ChangeOptions{
 			Options: o, Environment: p.Environment, Solution: p.Solution, Direction: records.Direction(p.Operation), Version: p.Version, Namespace: p.Namespace,
 			With: p.revision.Together,
 		})
 	case schema.VerbRollback:
-		_, err = d.Rollback(ctx, RollbackOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace})
+		_, err = r.Rollback(ctx, RollbackOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace})
 	case schema.VerbRemove:
 		resumed := RemoveOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace}
-		if p.revision.Settings[settingData] == keptData {
-			resumed.Data = KeepData
+		if plan.Keeps(p.revision) {
+			resumed.Data = plan.KeepData
 		}
-		_, err = d.Remove(ctx, resumed)
+		_, err = r.Remove(ctx, resumed)
 	case schema.VerbDelete:
-		_, err = d.DeleteEnvironment(ctx, DeleteEnvironmentOptions{Options: o, Environment: p.Environment, Namespace: p.Namespace, Data: DeleteData})
+		_, err = r.DeleteEnvironment(ctx, DeleteEnvironmentOptions{Options: o, Environment: p.Environment, Namespace: p.Namespace, Data: plan.DeleteData})
 	case schema.VerbRepair:
-		_, err = d.Repair(ctx, RepairOptions{Options: o, Selection: survey.Selection{Environment: p.Environment, Solution: p.Solution, Components: g.Components}})
+		_, err = r.Repair(ctx, RepairOptions{Options: o, Selection: survey.Selection{Environment: p.Environment, Solution: p.Solution, Components: saved.Components}})
 	default:
 		err = report.Errorf(report.Refused, "this version of solutionctl does not know the operation %q", p.Operation).
 			WithHint("resume it with the version that began it, which '%s' names", report.Run("deploy history").With("output", "json"))
@@ -202,13 +210,26 @@ func (d *Deployer) resume(ctx context.Context, p unfinished, o Options) (err err
 }
 
 // resumeDeactivation keeps the definitions if the record says so.
-func (d *Deployer) resumeDeactivation(ctx context.Context, p unfinished, o Options) error {
-	resumed := DeactivateOptions{Options: o, Solution: p.Solution, Data: KeepData}
+func (r *resuming) resumeDeactivation(ctx context.Context, p unfinished, o plan.Options) error {
+	resumed := DeactivateOptions{Options: o, Solution: p.Solution, Data: plan.KeepData}
 	if p.revision.Outcome == schema.DeploymentPending && slices.ContainsFunc(p.revision.Objects, func(object schema.DeployedObject) bool {
 		return object.Leaving && object.Kind == cluster.DefinitionKind.Kind
 	}) {
-		resumed.Data, resumed.begun = RefuseData, true
+		resumed.Data, resumed.begun = plan.RefuseData, true
 	}
-	_, err := d.Deactivate(ctx, resumed)
+	_, err := r.Deactivate(ctx, resumed)
+	return err
+}
+
+// resumeTogether finishes to add Solutions that were added in one run.
+func (r *resuming) resumeTogether(ctx context.Context, p unfinished, o plan.Options) error {
+	ensure := EnsureOptions{Options: o, Environment: p.Environment, Solutions: []plan.Wanted{{Solution: p.Solution, Version: p.Version}}}
+	for _, at := range p.revision.Together {
+		ensure.Solutions = append(ensure.Solutions, plan.Wanted{Solution: at.Solution, Version: at.Version})
+	}
+	_, err := r.Ensure(ctx, ensure)
+	if report.CodeOf(err) == report.NotFound {
+		return report.Errorf(report.NotFound, "%w", err).WithHint("or add it alone: %s", report.Run("deploy add", p.Environment, p.Solution, p.Version))
+	}
 	return err
 }

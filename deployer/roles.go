@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/rights"
@@ -63,26 +64,26 @@ func (d *Deployer) namespaceNames(ctx context.Context, environment string) ([]st
 
 // version renders a version for its activation and for namespaces of an environment; "" is any namespace.
 func (d *Deployer) version(ctx context.Context, o rights.RolesOptions, catalog *records.Catalog, i schema.Import, namespaces []string) (v rights.Version, err error) {
-	payload, settings, err := d.settings(ctx, catalog, i)
+	r, err := d.planner.Renderer(ctx, catalog, i)
 	if err != nil {
 		return v, err
 	}
-	v.ID, settings.Webhook = i.ID(), o.Webhook
-	if v.Activation, err = render.Activation(payload, settings); err != nil {
+	v.ID, r.Settings.Webhook = i.ID(), o.Webhook
+	if v.Activation, err = render.Activation(r.Payload, r.Settings); err != nil {
 		return v, err
 	}
 	if o.ProtectCRDs {
 		v.Activation = append(v.Activation, definitions.Protect(engine.Key{Name: i.Name}, v.Activation)...)
 	}
 	for _, namespace := range namespaces {
-		settings.Environment, settings.Namespace = o.Environment, cmp.Or(namespace, "environment")
-		in := rights.Deployment{Namespace: settings.Namespace}
-		if in.Operator, err = render.Environment(payload, settings); err != nil {
+		r.Settings.Environment, r.Settings.Namespace = o.Environment, cmp.Or(namespace, "environment")
+		in := rights.Deployment{Namespace: r.Settings.Namespace}
+		if in.Operator, err = render.Environment(r.Payload, r.Settings); err != nil {
 			return v, err
 		}
-		for at := range payload.Solution.Spec.Components {
-			c := rights.Component{Component: &payload.Solution.Spec.Components[at]}
-			if c.Objects, err = d.componentObjects(ctx, payload, settings, c.Component); err != nil {
+		for at := range r.Payload.Solution.Spec.Components {
+			c := rights.Component{Component: &r.Payload.Solution.Spec.Components[at]}
+			if c.Objects, err = componentObjects(ctx, r, c.Component); err != nil {
 				return v, fmt.Errorf("component %s: %w", c.Name, err)
 			}
 			in.Components = append(in.Components, c)
@@ -93,22 +94,22 @@ func (d *Deployer) version(ctx context.Context, o rights.RolesOptions, catalog *
 }
 
 // componentObjects returns the objects of a component in a namespace, and those of its tasks, at an installation and at an upgrade.
-func (d *Deployer) componentObjects(ctx context.Context, payload *render.Payload, settings render.Settings, c *schema.Component) (objects []*unstructured.Unstructured, err error) {
+func componentObjects(ctx context.Context, r plan.Renderer, c *schema.Component) (objects []*unstructured.Unstructured, err error) {
 	if c.Scope == schema.ScopeCluster {
 		return nil, nil
 	}
 	for _, upgrade := range []bool{false, true} {
-		release := engine.Release{Key: engine.Key{Namespace: settings.Namespace, Name: payload.Solution.Metadata.Name, Component: c.Name}}
+		release := engine.Release{Key: engine.Key{Namespace: r.Settings.Namespace, Name: r.Payload.Solution.Metadata.Name, Component: c.Name}}
 		kind, path := c.Source()
 		if kind == schema.ComponentChart {
-			_, err = d.renderWith(ctx, payload, settings, &render.Memory{}, upgrade, &release, nil)
+			_, err = r.Chart(ctx, &render.Memory{}, upgrade, &release)
 		} else {
-			err = renderPart(payload, &components.Node{Name: c.Name, Kind: kind, Path: path, Component: c}, settings, &release)
+			err = r.Component(&components.Node{Name: c.Name, Kind: kind, Path: path, Component: c}, &release)
 		}
 		if err != nil {
 			return nil, err
 		}
-		objects = append(objects, withTasks(&release)...)
+		objects = append(objects, plan.WithTasks(&release)...)
 	}
 	return objects, nil
 }

@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 )
 
 // TestRotate: what reads a password that is generated again starts again, in whatever component it is, and nothing else does.
@@ -41,7 +41,7 @@ func TestRotate(t *testing.T) {
 		}
 		return strings.Join(list, " ")
 	}
-	rotate := choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"app"} })
+	rotate := choose(t, "1.0.0", func(p *plan.Parts) { p.Rotate = []string{"app"} })
 	for _, step := range []struct {
 		name string
 		run  verb
@@ -50,10 +50,10 @@ func TestRotate(t *testing.T) {
 		{"added", add("1.0.0"), "env= manual= other= user="},
 		{"rotated", rotate, "env=1 manual= other= user=1"},
 		{"added again", add("1.0.0"), "env=1 manual= other= user=1"},
-		{"another password", choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"db"} }), "env=1 manual= other= user=1"},
+		{"another password", choose(t, "1.0.0", func(p *plan.Parts) { p.Rotate = []string{"db"} }), "env=1 manual= other= user=1"},
 		{"rotated again", rotate, "env=2 manual= other= user=2"},
 	} {
-		planned, err := step.run(t.Context(), b.Deployer, deployer.Options{DryRun: true})
+		planned, err := step.run(t.Context(), b.Deployer, plan.Options{DryRun: true})
 		if err != nil {
 			t.Fatal(step.name, err)
 		}

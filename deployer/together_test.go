@@ -17,6 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/rights"
@@ -34,7 +35,7 @@ func TestTogether(t *testing.T) {
 	b.Added(shop, "1.0.0", needs("^1"))
 	b.Imported("base", "2.0.0", plain)
 	b.Imported(shop, "2.0.0", needs("^2"))
-	_, err := change(records.Up, "2.0.0")(t.Context(), b.Deployer, deployer.Options{})
+	_, err := change(records.Up, "2.0.0")(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Refused, "--with base=2.0.0")
 
 	upgrade := deployer.ChangeOptions{
@@ -154,25 +155,25 @@ func TestConverge(t *testing.T) {
 			case "a removal was killed before the archive went":
 				h.store[schema.SolutionAt{Solution: shop, Version: "1.1.0"}] = true
 			}
-			converge := func(o deployer.Options) (*schema.Convergence, error) {
-				plan, err := h.PlanConvergence(t.Context(), deployer.PlanConvergenceOptions{Configuration: step.file, Host: h})
+			converge := func(o plan.Options) (*schema.Convergence, error) {
+				shown, err := h.PlanConvergence(t.Context(), deployer.PlanConvergenceOptions{Configuration: step.file, Host: h})
 				if err != nil {
 					return nil, err
 				}
-				return plan, h.Converge(t.Context(), deployer.ConvergeOptions{Options: o, Plan: plan, Host: h})
+				return shown, h.Converge(t.Context(), deployer.ConvergeOptions{Options: o, Plan: shown, Host: h})
 			}
 			h.Writes()
-			plan, err := converge(deployer.Options{DryRun: true})
+			shown, err := converge(plan.Options{DryRun: true})
 			if writes := h.Writes(); report.CodeOf(err) != step.code || len(writes) > 0 {
 				t.Errorf("plan: %v; it wrote %q", err, writes)
 			}
-			if plan != nil {
-				deployertest.Valid(t, "convergence", plan)
+			if shown != nil {
+				deployertest.Valid(t, "convergence", shown)
 			}
-			if plan != nil && steps(plan) != step.want {
-				t.Errorf("planned %q, want %q", steps(plan), step.want)
+			if shown != nil && steps(shown) != step.want {
+				t.Errorf("planned %q, want %q", steps(shown), step.want)
 			}
-			_, err = converge(deployer.Options{})
+			_, err = converge(plan.Options{})
 			if step.code != "" {
 				deployertest.Refused(t, err, step.code)
 				if writes := slices.DeleteFunc(h.Writes(), isLock); len(writes) > 0 {
@@ -180,7 +181,7 @@ func TestConverge(t *testing.T) {
 				}
 				return
 			}
-			if again, failure := converge(deployer.Options{}); err != nil || failure != nil || !again.Empty() {
+			if again, failure := converge(plan.Options{}); err != nil || failure != nil || !again.Empty() {
 				t.Errorf("%v; again: %+v, %v", err, again, failure)
 			}
 		})
@@ -233,7 +234,7 @@ func TestRolesSuffice(t *testing.T) {
 	}
 	installers := b.Connect()
 	for _, s := range life {
-		if _, err := s.run(t.Context(), installers, deployer.Options{}); err != nil {
+		if _, err := s.run(t.Context(), installers, plan.Options{}); err != nil {
 			t.Fatalf("%s: %v\n%q", s.name, err, report.Hints(err))
 		}
 	}

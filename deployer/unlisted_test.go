@@ -10,6 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -23,24 +24,24 @@ func TestEnsureOthers(t *testing.T) {
 	if done := ensure(t, b, only); strings.Contains(strings.Join(done.Notices, "\n"), shop) || !done.Empty() {
 		t.Errorf("nobody asked about the others: %q", done.Notices)
 	}
-	only.Others = deployer.TellOthers
+	only.Others = plan.TellOthers
 	if done := ensure(t, b, only); !done.Empty() || !strings.Contains(strings.Join(done.Notices, "\n"), "Solution shop is in environment site and not wanted there: it stays") {
 		t.Errorf("told is %q", done.Notices)
 	}
 
 	alone := wanted(shop + "=1.0.0")
-	alone.Others = deployer.RemoveOthers
+	alone.Others = plan.RemoveOthers
 	_, err := b.Ensure(t.Context(), alone)
 	deployertest.Refused(t, err, report.InUse, "shop 1.0.0 in environment site needs base")
 
 	b.Clock(shop, site, "one", "hands: 2")
-	only.Others, only.DryRun = deployer.RemoveOthers, true
+	only.Others, only.DryRun = plan.RemoveOthers, true
 	_, err = b.Ensure(t.Context(), only)
 	deployertest.Refused(t, err, report.DataLoss, "custom resources of Solution shop", "deploy remove site shop")
 	b.Deleted("Clock", site, "one")
-	plan := ensure(t, b, only)
+	planned := ensure(t, b, only)
 	b.Writes()
-	only.DryRun, only.Expect = false, plan.Digest
+	only.DryRun, only.Expect = false, planned.Digest
 	if done := ensure(t, b, only); done.Empty() {
 		t.Error("nothing was removed")
 	}
@@ -53,7 +54,7 @@ func TestEnsureOthers(t *testing.T) {
 
 	ensure(t, b, both)
 	b.Writes()
-	ensure(t, b, deployer.EnsureOptions{Environment: site, Others: deployer.RemoveOthers})
+	ensure(t, b, deployer.EnsureOptions{Environment: site, Others: plan.RemoveOthers})
 	order := slices.DeleteFunc(b.Writes(), func(r string) bool {
 		return !strings.HasPrefix(r, "DELETE ") || strings.Contains(r, "/solutionctl-system/")
 	})
@@ -99,7 +100,7 @@ func TestWanted(t *testing.T) {
 // TestEnsureOthersInterrupted: what was never added as a whole goes as well, wherever its removal was interrupted.
 func TestEnsureOthersInterrupted(t *testing.T) {
 	b := environmentWithTwo(t)
-	both, none := wanted(shop+"=1.0.0", "base=1.0.0"), deployer.EnsureOptions{Environment: site, Others: deployer.RemoveOthers}
+	both, none := wanted(shop+"=1.0.0", "base=1.0.0"), deployer.EnsureOptions{Environment: site, Others: plan.RemoveOthers}
 	for written := range 16 { // records come first, and objects of both by then
 		mend := endingAt(b, written)
 		if _, err := b.Ensure(t.Context(), both); err == nil {
@@ -132,7 +133,7 @@ func TestEnsureOthersInterrupted(t *testing.T) {
 func TestEnsureSome(t *testing.T) {
 	b := environmentWithTwo(t)
 	ensure(t, b, wanted(shop+"=1.0.0", "base=1.0.0"))
-	o := deployer.EnsureOptions{Environment: site, Others: deployer.RemoveOthers, Going: []string{}}
+	o := deployer.EnsureOptions{Environment: site, Others: plan.RemoveOthers, Going: []string{}}
 	if done := ensure(t, b, o); !done.Empty() {
 		t.Errorf("done was %+v", done)
 	}

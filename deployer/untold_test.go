@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/support/bundle"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -60,8 +61,8 @@ func (o *told) look() {
 // run runs a verb, planned first.
 func (o *told) run(v verb) error {
 	o.Helper()
-	o.hear(v(o.Context(), o.Deployer, deployer.Options{DryRun: true}))
-	done, err := v(o.Context(), o.Deployer, deployer.Options{})
+	o.hear(v(o.Context(), o.Deployer, plan.Options{DryRun: true}))
+	done, err := v(o.Context(), o.Deployer, plan.Options{})
 	o.hear(done, err)
 	return err
 }
@@ -140,7 +141,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: reg
 		t.Fatal(err)
 	}
 	for _, v := range []verb{
-		saying("SaidLater2"), choose(t, "1.0.0", func(p *deployer.Parts) { p.Rotate = []string{"vault"} }), upgrade("1.1.0"), rollback(0),
+		saying("SaidLater2"), choose(t, "1.0.0", func(p *plan.Parts) { p.Rotate = []string{"vault"} }), upgrade("1.1.0"), rollback(0),
 	} {
 		if err := o.run(v); err != nil {
 			t.Fatal(err)
@@ -159,7 +160,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: reg
 	}
 	o.hear(o.Survey.EnvironmentStatus(t.Context(), survey.EnvironmentOptions{Environment: site, Drift: true}))
 	o.hear(o.Components(t.Context(), deployer.ComponentsOptions{Environment: site, Solution: shop}))
-	o.hear(o.Repair(t.Context(), deployer.RepairOptions{Options: deployer.Options{DryRun: true}}))
+	o.hear(o.Repair(t.Context(), deployer.RepairOptions{Options: plan.Options{DryRun: true}}))
 	o.hear(o.Repair(t.Context(), deployer.RepairOptions{}))
 	o.hear(o.Records.History(t.Context(), records.HistoryOptions{}))
 	o.hear(o.Definitions.Compatibility(t.Context(), definitions.CompatibilityOptions{Solution: shop}))

@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -47,7 +48,7 @@ func TestWaitingIsResumed(t *testing.T) {
 		t.Errorf("with the other one: %q", got)
 	}
 	b.MonitoringKinds("PodMonitor")
-	if _, err := b.Ensure(t.Context(), deployer.EnsureOptions{Environment: site, Solutions: []deployer.Wanted{{Solution: shop}}}); err != nil ||
+	if _, err := b.Ensure(t.Context(), deployer.EnsureOptions{Environment: site, Solutions: []plan.Wanted{{Solution: shop}}}); err != nil ||
 		b.Server.Object("PodMonitor", site, shop) == nil {
 		t.Errorf("the loader does not create the last one, %v", err)
 	}

@@ -33,6 +33,7 @@ var layers = [][]string{
 	{"deployer/definitions", "deployer/dependencies"},
 	{"deployer/apps", "deployer/rights", "deployer/survey"},
 	{"deployer/site"},
+	{"deployer/plan"},
 	{"deployer", "deployer/console/live", "deployer/logs"},
 	{"deployer/deployertest", "deployer/host", "deployer/loader"},
 	{"deployer/console/web", "deployer/install", "deployer/support/bundle", "deployer/support/doctor"},

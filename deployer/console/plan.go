@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -152,13 +152,13 @@ func (of verb) acceptable(refusal error, o *order) []report.Option {
 
 // isBlank reports whether an option has a placeholder to fill in: COMPONENT=NAMESPACE/RELEASE.
 func isBlank(option report.Option) bool {
-	_, _, err := deployer.ParseHelmRelease(option.Value)
+	_, _, err := plan.ParseHelmRelease(option.Value)
 	return option.Name == adoptHelm && err != nil
 }
 
 // gave reports whether an order has its own parameter for an option.
 func (o *order) gave(option string) bool {
-	return option == "namespace" && o.namespace != "" || option == "delete-data" && o.data == deployer.DeleteData
+	return option == "namespace" && o.namespace != "" || option == "delete-data" && o.data == plan.DeleteData
 }
 
 // asks returns the confirmation of a verb.
@@ -348,8 +348,8 @@ func (of verb) choices(v *web.Visit, asked, o *order, s *live.Snapshot) *page.Fo
 	return form
 }
 
-func dataWord(p deployer.DataPolicy) string {
-	if p == deployer.RefuseData {
+func dataWord(p plan.DataPolicy) string {
+	if p == plan.RefuseData {
 		return "refuse"
 	}
 	return policies[p]

@@ -17,6 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/durable"
@@ -28,7 +29,7 @@ import (
 type verb struct {
 	name string
 	// data has the possible policies for data, if the verb can delete some: the user has to select one.
-	data []deployer.DataPolicy
+	data []plan.DataPolicy
 	// accepts are the options of the command that accept a refusal: each is a box, and a parameter.
 	accepts []string
 	// parts reports that it can deploy a selection of components.
@@ -57,7 +58,7 @@ var verbs = map[string]verb{
 		name: "activate", accepts: slices.Concat(acceptDefinitions, acceptRights, acceptParts), parts: true, versions: imported, run: activate,
 	},
 	"/solutions/{solution}/plan/deactivate": {
-		name: "deactivate", accepts: acceptObjects, data: []deployer.DataPolicy{deployer.RefuseData, deployer.KeepData, deployer.DeleteData},
+		name: "deactivate", accepts: acceptObjects, data: []plan.DataPolicy{plan.RefuseData, plan.KeepData, plan.DeleteData},
 		confirmation: func(o *order) report.Confirmation { return o.deactivation().Confirmation() }, run: deactivate,
 	},
 	"/environments/{environment}/plan/add":       {name: "add", accepts: slices.Concat(acceptReplacing, acceptRights, acceptParts), versions: imported, parts: true, run: add},
@@ -66,11 +67,11 @@ var verbs = map[string]verb{
 	"/environments/{environment}/plan/rollback":  {name: "rollback", accepts: acceptDefinitions, run: rollback},
 	"/environments/{environment}/plan/repair":    {name: "repair", accepts: acceptReplacing, run: repair},
 	"/environments/{environment}/plan/remove": {
-		name: "remove", accepts: acceptObjects, data: []deployer.DataPolicy{deployer.RefuseData, deployer.KeepData, deployer.DeleteData},
+		name: "remove", accepts: acceptObjects, data: []plan.DataPolicy{plan.RefuseData, plan.KeepData, plan.DeleteData},
 		confirmation: func(o *order) report.Confirmation { return o.removal().Confirmation() }, run: remove,
 	},
 	"/environments/{environment}/plan/delete": {
-		name: "delete", accepts: []string{"delete-others", forceFinalizers}, data: []deployer.DataPolicy{deployer.RefuseData, deployer.DeleteData}, look: lookAround,
+		name: "delete", accepts: []string{"delete-others", forceFinalizers}, data: []plan.DataPolicy{plan.RefuseData, plan.DeleteData}, look: lookAround,
 		confirmation: func(o *order) report.Confirmation { return o.deletion().Confirmation() }, run: deleteEnvironment,
 	},
 }
@@ -91,14 +92,14 @@ func (v verb) command() string {
 
 // order is a user's request for a verb: the parameters of its page.
 type order struct {
-	deployer.Options
+	plan.Options
 	verb          string
 	environment   string
 	namespace     string
 	solution      string
 	version       string
 	revision      int64
-	data          deployer.DataPolicy
+	data          plan.DataPolicy
 	choice        components.Choice // of components
 	before        components.Choice // without the boxes of the page
 	accepted      url.Values        // by option, its value; "true" for an option without one
@@ -109,13 +110,13 @@ type order struct {
 }
 
 // policies are the words for the policies on data.
-var policies = map[deployer.DataPolicy]string{deployer.RefuseData: "", deployer.KeepData: "keep", deployer.DeleteData: "delete"}
+var policies = map[plan.DataPolicy]string{plan.RefuseData: "", plan.KeepData: "keep", plan.DeleteData: "delete"}
 
 // orderOf reads the parameters of a page.
 func (v verb) orderOf(r *web.Visit) (*order, error) {
 	o := &order{
 		verb: v.name, environment: r.PathValue("environment"), namespace: r.FormValue("namespace"), version: r.FormValue("version"),
-		Options: deployer.Options{Timeout: records.DefaultTimeout}, accepted: url.Values{},
+		Options: plan.Options{Timeout: records.DefaultTimeout}, accepted: url.Values{},
 	}
 	for _, option := range v.accepts {
 		for _, value := range r.Form[option] {
@@ -137,7 +138,7 @@ func (v verb) orderOf(r *web.Visit) (*order, error) {
 		}
 	}
 	word := r.FormValue("data")
-	at := slices.IndexFunc(v.data, func(p deployer.DataPolicy) bool { return policies[p] == word })
+	at := slices.IndexFunc(v.data, func(p plan.DataPolicy) bool { return policies[p] == word })
 	switch {
 	case at >= 0:
 		o.data = v.data[at]
@@ -214,10 +215,10 @@ func (o *order) subject() string {
 }
 
 // chosen returns the selected components, with their accepted options.
-func (o *order) chosen() (deployer.Parts, error) {
-	parts := deployer.Parts{Choice: o.choice, Helm: map[string]deployer.HelmRelease{}, Restart: o.accepted.Has("accept-restart"), Rotate: o.accepted["rotate"]}
+func (o *order) chosen() (plan.Parts, error) {
+	parts := plan.Parts{Choice: o.choice, Helm: map[string]plan.HelmRelease{}, Restart: o.accepted.Has("accept-restart"), Rotate: o.accepted["rotate"]}
 	for _, text := range o.accepted[adoptHelm] {
-		component, release, err := deployer.ParseHelmRelease(text)
+		component, release, err := plan.ParseHelmRelease(text)
 		if err != nil {
 			return parts, err
 		}
@@ -245,9 +246,9 @@ func (o *order) deactivation() deployer.DeactivateOptions {
 	return deployer.DeactivateOptions{Options: o.Options, Solution: o.solution, Data: o.data, Export: o.export}
 }
 
-func (o *order) rendering() (deployer.Rendering, error) {
+func (o *order) rendering() (plan.Rendering, error) {
 	parts, err := o.chosen()
-	return deployer.Rendering{ClusterWide: o.clusterWide(), AcceptHazards: o.accepted["accept-hazard"], Parts: parts}, err
+	return plan.Rendering{ClusterWide: o.clusterWide(), AcceptHazards: o.accepted["accept-hazard"], Parts: parts}, err
 }
 
 func add(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
@@ -338,7 +339,7 @@ func TestProtection(t *testing.T) {
 		}
 	}
 	yes := true
-	protect := deployer.ActivateOptions{Solution: shop, ProtectCRDs: &yes, Options: deployer.Options{Timeout: time.Nanosecond}}
+	protect := deployer.ActivateOptions{Solution: shop, ProtectCRDs: &yes, Options: plan.Options{Timeout: time.Nanosecond}}
 	_, err := b.Activate(t.Context(), protect)
 	deployertest.Refused(t, err, report.Timeout, clocks)
 	inForce(0)

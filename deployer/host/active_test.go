@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -34,12 +35,12 @@ func TestActive(t *testing.T) {
 	const head = "apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: SolutionsConfiguration\narchives: []\n"
 	activate := func(version string, dry bool) func(Active) (*schema.Operation, error) {
 		return func(a Active) (*schema.Operation, error) {
-			return a.Activate(t.Context(), deployer.ActivateOptions{Options: deployer.Options{DryRun: dry}, Solution: "demo", Version: version})
+			return a.Activate(t.Context(), deployer.ActivateOptions{Options: plan.Options{DryRun: dry}, Solution: "demo", Version: version})
 		}
 	}
 	deactivate := func(dry bool) func(Active) (*schema.Operation, error) {
 		return func(a Active) (*schema.Operation, error) {
-			return a.Deactivate(t.Context(), deployer.DeactivateOptions{Options: deployer.Options{DryRun: dry}, Solution: "demo"})
+			return a.Deactivate(t.Context(), deployer.DeactivateOptions{Options: plan.Options{DryRun: dry}, Solution: "demo"})
 		}
 	}
 	refused := report.Errorf(report.Refused, "no")

@@ -20,6 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -617,7 +618,7 @@ func TestConverge(t *testing.T) {
 		Import:   []schema.ConvergeImport{{SolutionAt: schema.SolutionAt{Solution: "demo", Version: "2.0.0"}, Path: path}},
 		Unimport: []schema.SolutionAt{{Solution: "demo", Version: "1.0.0"}},
 	}}
-	o := ConvergeOptions{Configuration: c, Verbs: verbs, Import: w.options, Deploy: deployer.ConvergeOptions{Options: deployer.Options{DryRun: true}}}
+	o := ConvergeOptions{Configuration: c, Verbs: verbs, Import: w.options, Deploy: deployer.ConvergeOptions{Options: plan.Options{DryRun: true}}}
 	if _, err = w.Converge(t.Context(), o); err != nil || !slices.Equal(w.stored(), []string{"demo-1.0.0"}) {
 		t.Fatalf("a dry run left %q: %v", w.stored(), err)
 	}

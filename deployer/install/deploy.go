@@ -7,6 +7,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -51,7 +52,7 @@ func (p *Plan) planDeployment(ctx context.Context) error {
 }
 
 func (p *Plan) ensure() deployer.EnsureOptions {
-	return deployer.EnsureOptions{Options: p.o.Deploy, Environment: p.o.Environment, Solutions: p.wanted, Others: deployer.LeaveOthers}
+	return deployer.EnsureOptions{Options: p.o.Deploy, Environment: p.o.Environment, Solutions: p.wanted, Others: plan.LeaveOthers}
 }
 
 func (p *Plan) names() string {

@@ -15,9 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/node"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
@@ -71,10 +71,10 @@ func (p *Plan) planImport(ctx context.Context) error {
 			return err
 		}
 		p.Archives = append(p.Archives, schema.InstalledArchive{File: file, Solution: e.Solution, Version: e.Version, SHA256: e.SHA256, Signers: e.Signers})
-		if slices.ContainsFunc(p.wanted, func(w deployer.Wanted) bool { return w.Solution == e.Solution }) {
+		if slices.ContainsFunc(p.wanted, func(w plan.Wanted) bool { return w.Solution == e.Solution }) {
 			return report.Errorf(report.Usage, "two of the archives are of Solution %s", e.Solution).WithHint("install one version")
 		}
-		p.wanted = append(p.wanted, deployer.Wanted{Solution: e.Solution, Version: e.Version})
+		p.wanted = append(p.wanted, plan.Wanted{Solution: e.Solution, Version: e.Version})
 		names, known = append(names, e.Solution+"-"+e.Version), known && e.Known
 		unapproved, err := p.installer.Deployer.Unapproved(ctx, e.Solution, e.Powers.Powers, p.o.Environment)
 		if err != nil {
@@ -87,7 +87,7 @@ func (p *Plan) planImport(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		known = !slices.ContainsFunc(p.wanted, func(w deployer.Wanted) bool {
+		known = !slices.ContainsFunc(p.wanted, func(w plan.Wanted) bool {
 			return !slices.ContainsFunc(imports, func(i schema.Import) bool { return i.Name == w.Solution && i.Version == w.Version })
 		})
 	}

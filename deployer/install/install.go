@@ -19,6 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/node"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/key"
@@ -46,7 +47,7 @@ type Options struct {
 	Serve    host.ServeOptions
 	Endpoint string
 	Node     node.Config // without endpoints and certificates, which the cluster has
-	Deploy   deployer.Options
+	Deploy   plan.Options
 }
 
 // Plan is an installation that has not begun. It is for one [Plan.Run].
@@ -55,13 +56,13 @@ type Plan struct {
 
 	installer *Installer
 	o         Options
-	wanted    []deployer.Wanted
+	wanted    []plan.Wanted
 	run       []func(context.Context) error // for each of the steps
 }
 
 // Plan returns the steps of an installation. The error is the reason why it cannot begin.
 func (i *Installer) Plan(ctx context.Context, o Options) (*Plan, error) {
-	if err := deployer.CheckAllow(o.Deploy.Allow); err != nil {
+	if err := plan.CheckAllow(o.Deploy.Allow); err != nil {
 		return nil, err
 	}
 	p := &Plan{installer: i, o: o}
@@ -90,7 +91,7 @@ func (p *Plan) Unapproved() []schema.Power { return p.o.Deploy.Unallowed(p.Power
 
 // Approve approves of powers in this run.
 func (p *Plan) Approve(list []schema.Power) {
-	p.o.Deploy.AllowMore((&deployer.PowersError{Powers: list}).Allowances()...)
+	p.o.Deploy.AllowMore((&plan.PowersError{Powers: list}).Allowances()...)
 }
 
 // Run does what is not done yet. The steps say how far it came, also when there is an error.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -20,7 +21,7 @@ func (l *Launcher) activate(ctx context.Context, p *prepared, dry bool) error {
 	if err != nil {
 		return err
 	}
-	o := deployer.Options{DryRun: true, Refuse: !dry, Timeout: time.Duration(p.parameters.Timeout) * time.Second}
+	o := plan.Options{DryRun: true, Refuse: !dry, Timeout: time.Duration(p.parameters.Timeout) * time.Second}
 	planned, err := l.Deployer.EnsureActive(ctx, o, list)
 	if isUnapproved(err) || dry {
 		p.Activate = append(p.Activate, planned...)
@@ -37,14 +38,14 @@ func (l *Launcher) activate(ctx context.Context, p *prepared, dry bool) error {
 }
 
 // toActivate are the versions that are to be active.
-func (l *Launcher) toActivate(ctx context.Context, p *prepared) (list []deployer.Wanted, err error) {
+func (l *Launcher) toActivate(ctx context.Context, p *prepared) (list []plan.Wanted, err error) {
 	for _, e := range p.parameters.Environments {
 		wanted, err := l.Deployer.Wanted(ctx, e)
 		if err != nil {
 			return nil, err
 		}
 		for _, w := range wanted {
-			at := slices.IndexFunc(list, func(other deployer.Wanted) bool { return other.Solution == w.Solution })
+			at := slices.IndexFunc(list, func(other plan.Wanted) bool { return other.Solution == w.Solution })
 			switch {
 			case at < 0:
 				list = append(list, w)
@@ -72,7 +73,7 @@ func (l *Launcher) checkPowers(ctx context.Context, p *prepared, all bool) error
 		if err != nil {
 			return err
 		}
-		_, err = l.Deployer.PreviewEnsure(ctx, deployer.EnsureOptions{Options: deployer.Options{Refuse: true}, Environment: e.Name, Solutions: list})
+		_, err = l.Deployer.PreviewEnsure(ctx, deployer.EnsureOptions{Options: plan.Options{Refuse: true}, Environment: e.Name, Solutions: list})
 		if isUnapproved(err) {
 			return fmt.Errorf("environment %s: %w", e.Name, err)
 		}
@@ -82,16 +83,16 @@ func (l *Launcher) checkPowers(ctx context.Context, p *prepared, all bool) error
 
 // isUnapproved reports whether an error refuses powers that are not approved.
 func isUnapproved(err error) bool {
-	_, unapproved := errors.AsType[*deployer.PowersError](err)
+	_, unapproved := errors.AsType[*plan.PowersError](err)
 	return unapproved
 }
 
 // configurable adds to a refusal of powers that only the configuration of the loader can accept them.
 func configurable(err error) error {
-	refused, ok := errors.AsType[*deployer.PowersError](err)
+	refused, ok := errors.AsType[*plan.PowersError](err)
 	if !ok || !refused.Askable() {
 		return err
 	}
 	return report.Errorf(report.Refused, "%v", err).
-		WithHint("if you trust it with that, write it to the Solution in the configuration: %s", deployer.Accepting(refused.Powers))
+		WithHint("if you trust it with that, write it to the Solution in the configuration: %s", plan.Accepting(refused.Powers))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -52,7 +53,7 @@ func (l *Launcher) finishRepairs(ctx context.Context) error {
 	config.LockWait, config.Ended = max(config.LockWait, repairWait), podEnded(config.Cluster)
 	d := deployer.New(config)
 	for _, at := range begun {
-		_, _ = d.Repair(ctx, deployer.RepairOptions{Options: deployer.Options{NoWait: true}, Selection: survey.Selection{Environment: at.Environment, Solution: at.Solution}, Yield: true})
+		_, _ = d.Repair(ctx, deployer.RepairOptions{Options: plan.Options{NoWait: true}, Selection: survey.Selection{Environment: at.Environment, Solution: at.Solution}, Yield: true})
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -62,7 +63,7 @@ func (l *Launcher) finishRepairs(ctx context.Context) error {
 
 // begunRepairs returns the Solutions of the configuration of which nothing but repairs was interrupted.
 func (l *Launcher) begunRepairs(ctx context.Context) ([]schema.LoadedContent, error) {
-	begun, err := l.Deployer.Resume(ctx, deployer.ResumeOptions{Options: deployer.Options{DryRun: true}})
+	begun, err := l.Deployer.Resume(ctx, deployer.ResumeOptions{Options: plan.Options{DryRun: true}})
 	if begun == nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/loader"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -88,20 +89,20 @@ func TestBootAfterRepair(t *testing.T) {
 	if err == nil || b.Server.Object("ConfigMap", "infra", "api") == nil {
 		t.Fatalf("the repair was not killed in the middle: %v", err)
 	}
-	begun, err := b.Resume(t.Context(), deployer.ResumeOptions{Options: deployer.Options{DryRun: true}})
+	begun, err := b.Resume(t.Context(), deployer.ResumeOptions{Options: plan.Options{DryRun: true}})
 	if err != nil || len(begun.Operations) != 1 {
 		t.Fatalf("not one repair was begun: %+v, %v", begun, err)
 	}
-	plan, err := l.Plan(t.Context())
+	next, err := l.Plan(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	const notice = "an interrupted repair of Solution edge in environment infra is finished first, without a Job"
-	if plan.Run != "" || plan.Rights != "" || !slices.Contains(plan.Notices, notice) {
-		t.Errorf("the plan has run %q with the rights %q and the notices %q", plan.Run, plan.Rights, plan.Notices)
+	if next.Run != "" || next.Rights != "" || !slices.Contains(next.Notices, notice) {
+		t.Errorf("the plan has run %q with the rights %q and the notices %q", next.Run, next.Rights, next.Notices)
 	}
 	b.finds(t, l, pods, hook)
-	if begun, err = b.Resume(t.Context(), deployer.ResumeOptions{Options: deployer.Options{DryRun: true}}); err != nil || len(begun.Operations) > 0 {
+	if begun, err = b.Resume(t.Context(), deployer.ResumeOptions{Options: plan.Options{DryRun: true}}); err != nil || len(begun.Operations) > 0 {
 		t.Errorf("the repair is not finished: %+v, %v", begun, err)
 	}
 }

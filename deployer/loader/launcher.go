@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -188,7 +189,7 @@ func (l *Launcher) environment(ctx context.Context, p *prepared, e schema.Enviro
 	if err != nil {
 		return err
 	}
-	plan, rights, err := l.Deployer.PlanEnsure(ctx, deployer.EnsureOptions{Options: deployer.Options{KeepEdits: true, Refuse: !dry}, Environment: e.Name, Solutions: list})
+	plan, rights, err := l.Deployer.PlanEnsure(ctx, deployer.EnsureOptions{Options: plan.Options{KeepEdits: true, Refuse: !dry}, Environment: e.Name, Solutions: list})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -62,8 +63,8 @@ func (l *Launcher) prune(ctx context.Context, progress *schema.LoadProgress, p *
 	done := []*schema.Operation{}
 	for _, environment := range environments {
 		operation, err := l.Deployer.Ensure(ctx, deployer.EnsureOptions{
-			Options:     deployer.Options{DryRun: dry, Timeout: time.Duration(p.Timeout) * time.Second},
-			Environment: environment, Others: deployer.RemoveOthers, Going: names[environment],
+			Options:     plan.Options{DryRun: dry, Timeout: time.Duration(p.Timeout) * time.Second},
+			Environment: environment, Others: plan.RemoveOthers, Going: names[environment],
 		})
 		switch {
 		case report.CodeOf(err) == report.NotFound: // with the environment all of it is gone

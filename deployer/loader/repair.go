@@ -12,6 +12,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -74,7 +75,7 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 
 // repairOne repairs one Solution. The error includes the fields that were left to other managers.
 func repairOne(ctx context.Context, d *deployer.Deployer, at schema.LoadedContent, timeout time.Duration) error {
-	done, err := d.Repair(ctx, deployer.RepairOptions{Options: deployer.Options{Timeout: timeout}, Selection: survey.Selection{Environment: at.Environment, Solution: at.Solution}, Yield: true})
+	done, err := d.Repair(ctx, deployer.RepairOptions{Options: plan.Options{Timeout: timeout}, Selection: survey.Selection{Environment: at.Environment, Solution: at.Solution}, Yield: true})
 	if err != nil {
 		return err
 	}

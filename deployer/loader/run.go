@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -105,7 +106,7 @@ func (r *run) work(ctx context.Context) error {
 	deadline := r.Now().Add(time.Duration(r.parameters.Timeout) * time.Second)
 	var failures []error
 	for _, environment := range r.parameters.Environments { // a failure in one does not affect the others
-		o := deployer.Options{KeepEdits: true, Timeout: max(deadline.Sub(r.Now()), time.Second)}
+		o := plan.Options{KeepEdits: true, Timeout: max(deadline.Sub(r.Now()), time.Second)}
 		if err := r.ensure(ctx, environment, o); err != nil {
 			failures = append(failures, err)
 		}
@@ -116,7 +117,7 @@ func (r *run) work(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-func (r *run) ensure(ctx context.Context, environment schema.EnvironmentContents, o deployer.Options) error {
+func (r *run) ensure(ctx context.Context, environment schema.EnvironmentContents, o plan.Options) error {
 	list, err := r.Wanted(ctx, environment)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/metrics"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 )
 
@@ -152,7 +153,7 @@ func BenchmarkMetrics(b *testing.B) {
 		environment := fmt.Sprint("env", i)
 		bed.Namespace(environment, environment)
 		for j := range 5 {
-			o := deployer.AddOptions{Environment: environment, Solution: fmt.Sprint("shop", j), Options: deployer.Options{NoWait: true}}
+			o := deployer.AddOptions{Environment: environment, Solution: fmt.Sprint("shop", j), Options: plan.Options{NoWait: true}}
 			if _, err := bed.Add(b.Context(), o); err != nil {
 				b.Fatal(err)
 			}

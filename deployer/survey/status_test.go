@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -82,7 +83,7 @@ func TestHealth(t *testing.T) {
 		{"it is not ready", func(b *deployertest.Bed) {
 			b.Activated(shop, "1.0.0", deployertest.Content{})
 			b.Server.Stall("Deployment")
-			_, err := b.Add(b.Context(), deployer.AddOptions{Environment: site, Solution: shop, Options: deployer.Options{NoWait: true}})
+			_, err := b.Add(b.Context(), deployer.AddOptions{Environment: site, Solution: shop, Options: plan.Options{NoWait: true}})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -90,7 +91,7 @@ func TestHealth(t *testing.T) {
 		{"it was begun, and not finished", func(b *deployertest.Bed) {
 			b.Activated(shop, "1.0.0", deployertest.Content{})
 			b.Server.Stall("Deployment")
-			_, err := b.Add(b.Context(), deployer.AddOptions{Environment: site, Solution: shop, Options: deployer.Options{Timeout: 1}})
+			_, err := b.Add(b.Context(), deployer.AddOptions{Environment: site, Solution: shop, Options: plan.Options{Timeout: 1}})
 			if report.CodeOf(err) != report.Timeout {
 				b.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -35,7 +36,7 @@ solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to
 	c.loss.add(cmd)
 	addHazardFlag(cmd.Flags(), &c.hazards)
 	c.addAllow(cmd, func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
-		o := deployer.ActivateOptions{Options: deployer.Options{DryRun: true}, Solution: argumentAt(args, 0), Version: argumentAt(args, 1)}
+		o := deployer.ActivateOptions{Options: plan.Options{DryRun: true}, Solution: argumentAt(args, 0), Version: argumentAt(args, 1)}
 		return d.Activate(ctx, o)
 	})
 	cmd.Flags().BoolVar(&c.clusterWide, "cluster-wide", false, "approve of its own accounts' rights on the whole cluster, and of a say in changes of it, as this version has them")

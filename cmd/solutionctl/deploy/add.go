@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -34,7 +35,7 @@ How a Solution was added is remembered: adding it again keeps --webhook and what
 	cmd.Flags().StringVarP(&c.namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
 	c.rendering.add(c.verb)
 	c.addAllow(cmd, func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
-		o := deployer.AddOptions{Options: deployer.Options{DryRun: true}, Environment: argumentAt(args, 0), Solution: argumentAt(args, 1), Version: argumentAt(args, 2)}
+		o := deployer.AddOptions{Options: plan.Options{DryRun: true}, Environment: argumentAt(args, 0), Solution: argumentAt(args, 1), Version: argumentAt(args, 2)}
 		return d.Add(ctx, o)
 	})
 	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument, versionArgument.orNone())
@@ -79,12 +80,12 @@ func (f *renderingFlags) add(v *verb) {
 // addHazardFlag adds the flag that accepts what is refused for the sake of safety.
 func addHazardFlag(flags *pflag.FlagSet, hazards *[]string) {
 	flags.StringSliceVar(hazards, "accept-hazard", nil,
-		"the same as --allow for the powers of roles with this `HAZARD`, such as escalate; with "+deployer.HazardForeignImages+" accept images that the archive does not have (may be repeated)")
+		"the same as --allow for the powers of roles with this `HAZARD`, such as escalate; with "+plan.HazardForeignImages+" accept images that the archive does not have (may be repeated)")
 }
 
-func (f *renderingFlags) options() (deployer.Rendering, error) {
+func (f *renderingFlags) options() (plan.Rendering, error) {
 	parts, err := f.parts.options()
-	return deployer.Rendering{
+	return plan.Rendering{
 		Webhook: cli.IfChanged(f.flags, "webhook", &f.webhook), ClusterWide: cli.IfChanged(f.flags, "cluster-wide", &f.clusterWide),
 		IngressClass: cli.IfChanged(f.flags, "ingress-class", &f.class), AcceptHazards: f.hazards, Parts: parts,
 	}, err

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -29,14 +29,14 @@ func (f *dataFlags) add(cmd *cobra.Command, keep, usage string) {
 
 // policy is what the flags say, and where custom resources go that are to be deleted; name is that of the file, unless the
 // flags name one.
-func (f *dataFlags) policy(a *cli.App, name string) (deployer.DataPolicy, definitions.Export) {
+func (f *dataFlags) policy(a *cli.App, name string) (plan.DataPolicy, definitions.Export) {
 	switch {
 	case f.keep:
-		return deployer.KeepData, nil
+		return plan.KeepData, nil
 	case f.remove:
-		return deployer.DeleteData, export(a, f.export, name)
+		return plan.DeleteData, export(a, f.export, name)
 	default:
-		return deployer.RefuseData, nil
+		return plan.RefuseData, nil
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -17,11 +18,11 @@ func (c *convergence) applyEnvironment(ctx context.Context, data []byte) error {
 		return err
 	}
 	o := deployer.EnsureOptions{
-		Options: c.options(), Environment: configuration.Spec.Name, Others: deployer.TellOthers,
+		Options: c.options(), Environment: configuration.Spec.Name, Others: plan.TellOthers,
 		AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid, Export: export(c.App, c.loss.export, configuration.Spec.Name),
 	}
 	if c.prune {
-		o.Others = deployer.RemoveOthers
+		o.Others = plan.RemoveOthers
 	}
 	ensure := func(d *deployer.Deployer, ctx context.Context, o deployer.EnsureOptions) (*schema.Operation, error) {
 		var err error

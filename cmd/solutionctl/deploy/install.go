@@ -12,10 +12,10 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/node"
 	"github.com/solutionctl/solutionctl/deployer/install"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -137,13 +137,13 @@ func (c *installation) prepare(archives []string) (*install.Installer, install.O
 }
 
 // confirmPlan shows the plan and asks once for all of it: the key, the steps and the powers. --yes approves of no power.
-func (c *installation) confirmPlan(ctx context.Context, plan *install.Plan) error {
-	missing := plan.Unapproved()
-	refusal := &deployer.PowersError{Powers: missing}
+func (c *installation) confirmPlan(ctx context.Context, planned *install.Plan) error {
+	missing := planned.Unapproved()
+	refusal := &plan.PowersError{Powers: missing}
 	if len(missing) > 0 && (c.Yes || !c.Interactive || !refusal.Askable()) {
-		return report.Errorf(report.Refused, "not approved, the Solutions ask for the powers to:\n  %w", refusal).WithHint("approve: %s", deployer.Approving(missing))
+		return report.Errorf(report.Refused, "not approved, the Solutions ask for the powers to:\n  %w", refusal).WithHint("approve: %s", plan.Approving(missing))
 	}
-	question := report.Confirmation{Question: "Install this", Lists: []report.ConfirmationList{{Title: "This will be done", Items: stepLines(plan.Steps)}}}
+	question := report.Confirmation{Question: "Install this", Lists: []report.ConfirmationList{{Title: "This will be done", Items: stepLines(planned.Steps)}}}
 	if len(missing) > 0 {
 		question.Question = "Approve these powers and install"
 		question.Lists = append(question.Lists, report.ConfirmationList{Title: "It asks for the powers to", Items: refusal.Lines()})
@@ -151,7 +151,7 @@ func (c *installation) confirmPlan(ctx context.Context, plan *install.Plan) erro
 	if err := c.Confirm(ctx, question); err != nil {
 		return err
 	}
-	plan.Approve(missing)
+	planned.Approve(missing)
 	return nil
 }
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/loader"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -419,7 +419,7 @@ func (f *clusterFlags) printLoaderPlan(w *console.Stream, p *schema.LoaderPlan) 
 		if err := f.printOperation(w, &shown); err != nil {
 			return err
 		}
-		printPowers(w, o, deployer.Accepting)
+		printPowers(w, o, plan.Accepting)
 	}
 	if p.Run != "" {
 		fmt.Fprintf(w, "run %s, a Job with image %s and these rights:\n%s\n", p.Run, console.Clean(p.Image), p.Rights)

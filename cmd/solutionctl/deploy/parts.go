@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -113,8 +114,8 @@ func (s *selection) of(args []string) (survey.Selection, error) {
 	return selected, nil
 }
 
-func (f *partsFlags) options() (deployer.Parts, error) {
-	parts := deployer.Parts{Values: map[string]deployer.SiteValues{}, Rotate: f.rotate, Helm: map[string]deployer.HelmRelease{}, Restart: f.restart}
+func (f *partsFlags) options() (plan.Parts, error) {
+	parts := plan.Parts{Values: map[string]plan.SiteValues{}, Rotate: f.rotate, Helm: map[string]plan.HelmRelease{}, Restart: f.restart}
 	profiles := f.profiles
 	if f.flags.Changed("profile") && len(profiles) == 0 {
 		profiles = []string{""} // none, in place of those of before
@@ -124,7 +125,7 @@ func (f *partsFlags) options() (deployer.Parts, error) {
 		return parts, err
 	}
 	for _, text := range f.helm {
-		component, release, err := deployer.ParseHelmRelease(text)
+		component, release, err := plan.ParseHelmRelease(text)
 		if err != nil {
 			return parts, err
 		}
@@ -147,7 +148,7 @@ func (f *partsFlags) options() (deployer.Parts, error) {
 const maxSiteValues = 1 << 20
 
 // readSiteValues reads the values of charts. What the site said before of a chart that is in the file counts no more.
-func readSiteValues(name string, values map[string]deployer.SiteValues) error {
+func readSiteValues(name string, values map[string]plan.SiteValues) error {
 	var r io.Reader = os.Stdin
 	if name != "-" {
 		file, err := os.Open(name)
@@ -172,7 +173,7 @@ func readSiteValues(name string, values map[string]deployer.SiteValues) error {
 		return report.Errorf(report.Usage, "%s: %w", name, err).WithHint("write the name of a component, and below it the values of its chart")
 	}
 	for component, own := range charts {
-		said := deployer.SiteValues{Reset: true}
+		said := plan.SiteValues{Reset: true}
 		said.Add(values[component].Values)
 		said.Add(own)
 		values[component] = said
@@ -181,7 +182,7 @@ func readSiteValues(name string, values map[string]deployer.SiteValues) error {
 }
 
 // setSiteValue reads COMPONENT.KEY[.KEY]=VALUE.
-func setSiteValue(text string, values map[string]deployer.SiteValues) error {
+func setSiteValue(text string, values map[string]plan.SiteValues) error {
 	place, scalar, ok := strings.Cut(text, "=")
 	keys := strings.Split(place, ".")
 	if !ok || len(keys) < 2 || strings.Contains("."+place+".", "..") {

@@ -12,19 +12,20 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // addAllow adds the flag that approves of what a Solution can do. It is completed with what the plan for the arguments asks for, or
-// where plan is nil with the names of all powers.
-func (f *verbFlags) addAllow(cmd *cobra.Command, plan func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error)) {
+// where planning is nil with the names of all powers.
+func (f *verbFlags) addAllow(cmd *cobra.Command, planning func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error)) {
 	cmd.Flags().StringSliceVar(&f.common.Allow, "allow", nil,
 		"approve of this power, or of that of one object: `POWER[:KIND/NAME]`, as the plan names it; what a later version can do in addition asks again (may be repeated)")
 	cli.Must(cmd.RegisterFlagCompletionFunc("allow", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		begin := strings.LastIndex(prefix, ",") + 1
-		if plan == nil {
+		if planning == nil {
 			var names []string
 			for _, name := range schema.PowerNames() {
 				names = append(names, prefix[:begin]+string(name))
@@ -32,11 +33,11 @@ func (f *verbFlags) addAllow(cmd *cobra.Command, plan func(ctx context.Context, 
 			return names, cobra.ShellCompDirectiveNoFileComp
 		}
 		found, directive := f.complete(cmd, strings.Split(prefix[:begin], ","), func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-			planned, err := plan(ctx, f.deployerOn(c), args)
+			planned, err := planning(ctx, f.deployerOn(c), args)
 			if err != nil {
 				return nil, err
 			}
-			return (&deployer.PowersError{Powers: planned.Unapproved()}).Allowances(), nil
+			return (&plan.PowersError{Powers: planned.Unapproved()}).Allowances(), nil
 		})
 		for i := range found {
 			found[i] = prefix[:begin] + found[i]
@@ -48,7 +49,7 @@ func (f *verbFlags) addAllow(cmd *cobra.Command, plan func(ctx context.Context, 
 // askPowers asks a person to approve powers, and allows them in the options of the next run. --yes
 // is no answer to this.
 func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (again bool, err error) {
-	missing, asks := errors.AsType[*deployer.PowersError](refusal)
+	missing, asks := errors.AsType[*plan.PowersError](refusal)
 	o, takes := options.(interface{ AllowMore(allowances ...string) })
 	if !asks || !takes || !f.Interactive || !missing.Askable() {
 		return false, nil
@@ -69,7 +70,7 @@ func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (
 }
 
 // byOption tells how powers are approved on the command line.
-func byOption(list []schema.Power) string { return deployer.Approving(list).String() }
+func byOption(list []schema.Power) string { return plan.Approving(list).String() }
 
 // printPowers prints what the objects of a plan can do to the cluster, and how to approve what is not approved.
 func printPowers(w *console.Stream, o *schema.Operation, approve func([]schema.Power) string) {

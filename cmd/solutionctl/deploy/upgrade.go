@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -63,7 +64,7 @@ has ended is not run again, unless its name is given to --replace.`,
 	c.rendering.add(c.verb)
 	c.addAllow(cmd, func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
 		return d.Change(ctx, deployer.ChangeOptions{
-			Options: deployer.Options{DryRun: true}, Direction: direction, Environment: argumentAt(args, 0), Solution: argumentAt(args, 1), Version: argumentAt(args, 2),
+			Options: plan.Options{DryRun: true}, Direction: direction, Environment: argumentAt(args, 0), Solution: argumentAt(args, 1), Version: argumentAt(args, 2),
 		})
 	})
 	c.loss.add(cmd)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -16,7 +17,7 @@ import (
 // verbFlags are the flags of commands that deploy.
 type verbFlags struct {
 	*clusterFlags
-	common           deployer.Options
+	common           plan.Options
 	wait, exitStatus bool
 }
 
@@ -37,7 +38,7 @@ func (f *verbFlags) addExpect(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.common.Expect, "expect", "", "apply only if the plan still has this `DIGEST` (last line of 'deploy plan')")
 }
 
-func (f *verbFlags) options() deployer.Options {
+func (f *verbFlags) options() plan.Options {
 	o := f.common
 	o.NoWait, o.Timeout = o.NoWait || !f.wait, f.timeout
 	return o
@@ -100,7 +101,7 @@ func runVerb[O any](ctx context.Context, f *verbFlags, verb func(*deployer.Deplo
 	} else if again {
 		done, err = verb(d, ctx, o)
 	}
-	if changed, ok := errors.AsType[*deployer.PlanChangedError](err); ok {
+	if changed, ok := errors.AsType[*plan.PlanChangedError](err); ok {
 		return cmp.Or(cli.Emit(f.App, changed.Plan, nil, f.printOperation), err) // what would be done now is the result
 	}
 	if err = cli.Emit(f.App, done, f.explain(err), f.printOperation); err != nil {

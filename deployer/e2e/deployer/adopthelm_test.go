@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -119,8 +120,8 @@ func (s *helmSite) mustHelm(args ...string) string {
 
 // adopt adds the Solution and takes over the release of its component.
 func (s *helmSite) adopt(change func(*deployer.AddOptions)) (*schema.Operation, error) {
-	o := deployer.AddOptions{Options: deployer.Options{Timeout: testcluster.Deadline(time.Minute)}, Environment: s.Env, Solution: s.Solution}
-	o.Helm = map[string]deployer.HelmRelease{"db": {}}
+	o := deployer.AddOptions{Options: plan.Options{Timeout: testcluster.Deadline(time.Minute)}, Environment: s.Env, Solution: s.Solution}
+	o.Helm = map[string]plan.HelmRelease{"db": {}}
 	if change != nil {
 		change(&o)
 	}
@@ -170,7 +171,7 @@ func (s *helmSite) takeOver(applies bool) {
 	before, init := s.running(), s.uid("init")
 
 	_, err := s.adopt(func(o *deployer.AddOptions) {
-		o.Values = map[string]deployer.SiteValues{"db": {Values: map[string]any{"image": "registry.solutionctl.invalid/base-1.0.0/db:2"}}}
+		o.Values = map[string]plan.SiteValues{"db": {Values: map[string]any{"image": "registry.solutionctl.invalid/base-1.0.0/db:2"}}}
 	})
 	s.refused(err, report.Refused, "Deployment "+s.Env+"/db", "spec.template.spec.containers[name=db].image", "--accept-restart")
 	planned := s.must(s.adopt(func(o *deployer.AddOptions) { o.DryRun = true }))

@@ -21,6 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
@@ -149,7 +150,7 @@ func (b *bed) imported(version string, c content) {
 func (b *bed) activated(version string, c content) {
 	b.Helper()
 	b.imported(version, c)
-	if _, err := b.Activate(b.Context(), deployer.ActivateOptions{Options: deployer.Options{Allow: webhookOfTests}, Solution: b.Solution, Version: version}); err != nil {
+	if _, err := b.Activate(b.Context(), deployer.ActivateOptions{Options: plan.Options{Allow: webhookOfTests}, Solution: b.Solution, Version: version}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -158,7 +159,7 @@ func (b *bed) activated(version string, c content) {
 func (b *bed) add(version string) (*schema.Operation, error) {
 	b.Helper()
 	return b.Add(b.Context(), deployer.AddOptions{
-		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Version: version,
+		Options: plan.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Version: version,
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -16,7 +17,7 @@ import (
 func (b *bed) change(direction records.Direction, version string) (*schema.Operation, error) {
 	b.Helper()
 	return b.Change(b.Context(), deployer.ChangeOptions{
-		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Direction: direction, Version: version,
+		Options: plan.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Direction: direction, Version: version,
 	})
 }
 
@@ -43,7 +44,7 @@ func TestUpgradeNamespaceByNamespace(t *testing.T) {
 	b.mustAdd("1.0.0")
 	b.activated("1.1.0", content{})
 	_, err := b.Change(t.Context(), deployer.ChangeOptions{
-		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Direction: records.Up, Namespace: second,
+		Options: plan.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Direction: records.Up, Namespace: second,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -121,7 +122,7 @@ func (c *cloud) choose(version string, names ...string) (*schema.Operation, erro
 		c.Fatal(err)
 	}
 	return c.Add(c.Context(), deployer.AddOptions{
-		Environment: c.Env, Solution: c.Solution, Version: version, Rendering: deployer.Rendering{Parts: deployer.Parts{Choice: choice}},
+		Environment: c.Env, Solution: c.Solution, Version: version, Rendering: plan.Rendering{Parts: plan.Parts{Choice: choice}},
 	})
 }
 

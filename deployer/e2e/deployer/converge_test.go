@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -99,7 +100,7 @@ func TestConvergenceAcceptsLoss(t *testing.T) {
 	}
 	var out exported
 	o := deployer.ConvergeOptions{
-		Options: deployer.Options{DryRun: true}, AcceptDataLoss: []string{h.crdName()},
+		Options: plan.Options{DryRun: true}, AcceptDataLoss: []string{h.crdName()},
 		Export: func(string) definitions.Export { return out.open },
 	}
 	planned, err := h.converge(both, o)

@@ -27,6 +27,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -172,7 +173,7 @@ var webhookOfTests = []string{string(schema.PowerTakesTraffic)}
 
 func (m *matrix) activate(version string, lossy bool) {
 	m.Helper()
-	o := deployer.ActivateOptions{Options: deployer.Options{NoWait: true, Allow: webhookOfTests}, Solution: m.Solution, Version: version}
+	o := deployer.ActivateOptions{Options: plan.Options{NoWait: true, Allow: webhookOfTests}, Solution: m.Solution, Version: version}
 	_, err := m.Activate(m.Context(), o)
 	if !lossy || m.count == 0 {
 		if err != nil {
@@ -242,7 +243,7 @@ func (m *matrix) deactivate() {
 		m.same(m.read())
 	}
 	var out exported
-	o.Data, o.Export = deployer.DeleteData, out.open
+	o.Data, o.Export = plan.DeleteData, out.open
 	if _, err := m.Deactivate(m.Context(), o); err != nil {
 		m.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
@@ -49,7 +50,7 @@ func TestDependencyInAnEnvironment(t *testing.T) {
 	_, err = app.add("1.0.0")
 	app.refused(err, report.Refused, "deploy add "+app.Env+" "+db.Solution+" 1.1.0")
 	db.mustAdd("1.0.0")
-	_, err = app.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{DryRun: true}, Environment: app.Env, Solution: app.Solution})
+	_, err = app.Add(t.Context(), deployer.AddOptions{Options: plan.Options{DryRun: true}, Environment: app.Env, Solution: app.Solution})
 	app.refused(err, report.Refused, "there is 1.0.0", "deploy upgrade "+app.Env+" "+db.Solution+" 1.1.0")
 	if _, err = db.change(records.Up, "1.1.0"); err != nil {
 		t.Fatal(err)
@@ -63,21 +64,21 @@ func TestDependencyInAnEnvironment(t *testing.T) {
 	db.refused(err, report.InUse, needs)
 	_, err = db.change(records.Down, "1.0.0")
 	db.refused(err, report.InUse, needs)
-	_, err = db.Rollback(t.Context(), deployer.RollbackOptions{Options: deployer.Options{NoWait: true}, Environment: db.Env, Solution: db.Solution})
+	_, err = db.Rollback(t.Context(), deployer.RollbackOptions{Options: plan.Options{NoWait: true}, Environment: db.Env, Solution: db.Solution})
 	db.refused(err, report.InUse, needs)
 	db.refused(db.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: db.Solution + "-1.1.0"}), report.InUse, db.Env)
 
 	// One namespace of the environment is enough.
 	more := db.Env + "-more"
 	db.environment(db.Env, more)
-	o := deployer.AddOptions{Options: deployer.Options{NoWait: true}, Environment: db.Env, Namespace: more, Solution: db.Solution, Version: "1.1.0"}
+	o := deployer.AddOptions{Options: plan.Options{NoWait: true}, Environment: db.Env, Namespace: more, Solution: db.Solution, Version: "1.1.0"}
 	if _, err = db.Add(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	if err = db.remove(db.Env); err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: db.Env, Namespace: more, Data: deployer.DeleteData})
+	_, err = db.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: db.Env, Namespace: more, Data: plan.DeleteData})
 	db.refused(err, report.InUse, needs)
 	if err := app.remove(""); err != nil {
 		t.Fatal(err)
@@ -101,7 +102,7 @@ func TestDependencyOnWhatIsActive(t *testing.T) {
 	dns.activated("1.1.0", content{})
 	app.activated("1.0.0", needing(dns, `version: ">=1.1", scope: cluster`))
 	app.mustAdd("1.0.0")
-	_, err = dns.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: dns.Solution, Data: deployer.KeepData})
+	_, err = dns.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: dns.Solution, Data: plan.KeepData})
 	dns.refused(err, report.InUse, app.Solution+" 1.0.0 in environment "+app.Env, app.Solution+" 1.0.0 needs")
 	_, err = dns.Activate(t.Context(), deployer.ActivateOptions{Solution: dns.Solution, Version: "1.0.0"})
 	dns.refused(err, report.InUse, app.Solution)

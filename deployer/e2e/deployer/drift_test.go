@@ -23,6 +23,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -82,7 +83,7 @@ func (b *bed) bind(name string) {
 }
 
 // repair repairs the bed's environment.
-func (b *bed) repair(o deployer.Options) (*schema.Operation, error) {
+func (b *bed) repair(o plan.Options) (*schema.Operation, error) {
 	b.Helper()
 	o.NoWait = true
 	done, err := b.Repair(b.Context(), deployer.RepairOptions{Options: o, Selection: survey.Selection{Environment: b.Env, Solution: b.Solution}})
@@ -92,7 +93,7 @@ func (b *bed) repair(o deployer.Options) (*schema.Operation, error) {
 	return done, err
 }
 
-func (b *bed) wantRepaired(o deployer.Options, lines ...string) {
+func (b *bed) wantRepaired(o plan.Options, lines ...string) {
 	b.Helper()
 	done, err := b.repair(o)
 	if err != nil {
@@ -157,13 +158,13 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 	}
 	b.wantDrift(found...)
 	before := b.get(configMaps, b.Env, operator+"-config").GetResourceVersion()
-	if planned, err := b.repair(deployer.Options{DryRun: true}); err != nil || !planned.Planned || planned.Empty() {
+	if planned, err := b.repair(plan.Options{DryRun: true}); err != nil || !planned.Planned || planned.Empty() {
 		t.Errorf("%+v, %v", planned, err)
 	}
 	if after := b.get(configMaps, b.Env, operator+"-config").GetResourceVersion(); after != before {
 		t.Error("a dry run changed something")
 	}
-	b.wantRepaired(deployer.Options{}, found...)
+	b.wantRepaired(plan.Options{}, found...)
 	repaired := b.get(configMaps, b.Env, operator+"-config")
 	if data, _, _ := unstructured.NestedStringMap(repaired.Object, "data"); data["theirs"] != "x" || data["operator.yaml"] == "changed" || repaired.GetLabels()["theirs"] != "yes" {
 		t.Errorf("data %v, labels %v", data, repaired.GetLabels())
@@ -171,11 +172,11 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 	if replicas, _, _ := unstructured.NestedInt64(b.get(deployments, b.Env, operator).Object, "spec", "replicas"); replicas != 0 {
 		t.Errorf("%d replicas, and somebody wanted none", replicas)
 	}
-	b.wantRepaired(deployer.Options{})
+	b.wantRepaired(plan.Options{})
 
 	// Repairs are on the record, the second in the place of the first: what one could go back to stays.
 	b.patch(repaired, `{"data": {"operator.yaml": "again"}}`)
-	b.wantRepaired(deployer.Options{}, found[1])
+	b.wantRepaired(plan.Options{}, found[1])
 	history, err := b.Records.History(t.Context(), records.HistoryOptions{Environment: b.Env, Solution: b.Solution})
 	if err != nil {
 		t.Fatal(err)
@@ -199,9 +200,9 @@ func TestRepairAndAnotherTool(t *testing.T) {
 	b.applyDeployment("argo", operator, `{"template": {"spec": {"containers": [{"name": "`+operator+`", "image": "theirs:1"}]}}}`)
 	container := "spec.template.spec.containers[name=" + operator + "]"
 	b.wantDrift("update Deployment -operator, " + container + ".image (argo)")
-	_, err := b.repair(deployer.Options{})
+	_, err := b.repair(plan.Options{})
 	b.refused(err, report.Conflict, "Deployment "+b.Env+"/"+operator, container+".image", "argo", "--force-conflicts")
-	b.wantRepaired(deployer.Options{Force: true}, "update Deployment -operator, "+container+".image (argo)")
+	b.wantRepaired(plan.Options{Force: true}, "update Deployment -operator, "+container+".image (argo)")
 	if b.get(deployments, b.Env, operator).GetLabels()["theirs"] != "yes" {
 		t.Error("a field that was never ours is gone")
 	}
@@ -217,9 +218,9 @@ func TestRepairAndAnotherTool(t *testing.T) {
 	if _, err = client.Patch(t.Context(), config.GetName(), types.ApplyPatchType, []byte(theirs), metav1.PatchOptions{FieldManager: "argo"}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.repair(deployer.Options{})
+	_, err = b.repair(plan.Options{})
 	b.refused(err, report.Conflict, config.GetName(), "field manager argo", "--adopt")
-	if _, err := b.repair(deployer.Options{Adopt: true}); err != nil {
+	if _, err := b.repair(plan.Options{Adopt: true}); err != nil {
 		t.Fatal(err)
 	}
 	b.wantDrift()
@@ -264,7 +265,7 @@ func TestDriftOfManyEnvironments(t *testing.T) {
 	for i := range many {
 		b.environment("many", fmt.Sprintf("many-%03d", i))
 	}
-	_, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{NoWait: true}, Environment: "many", Solution: b.Solution, Version: "1.0.0"})
+	_, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{NoWait: true}, Environment: "many", Solution: b.Solution, Version: "1.0.0"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -31,7 +32,7 @@ func TestActivationRefusesInvalid(t *testing.T) {
 			b.newClock(b.Env, "none", "wheels: 4")
 			b.mustAdd("1.0.0")
 			b.imported("2.0.0", content{Fields: field + ", wheels: {type: integer}"})
-			o := deployer.ActivateOptions{Options: deployer.Options{NoWait: true}, Solution: b.Solution, Version: "2.0.0"}
+			o := deployer.ActivateOptions{Options: plan.Options{NoWait: true}, Solution: b.Solution, Version: "2.0.0"}
 			_, err := b.Activate(t.Context(), o)
 			b.refused(err, report.Refused, "Clock "+b.Env+"/sky: spec.colour", "--accept-invalid "+b.crdName())
 			if strings.Contains(err.Error(), "none") {

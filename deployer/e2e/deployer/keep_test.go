@@ -6,6 +6,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 )
 
 // TestDefinitionsOutliveTheirWebhook: it goes with the version, and the objects that it converted can be read, deleted and
@@ -18,7 +19,7 @@ func TestDefinitionsOutliveTheirWebhook(t *testing.T) {
 	m.begin("1.0.0", content{})
 	m.activate("1.1.0", false)
 	m.stored("v1", "v2")
-	o := deployer.DeactivateOptions{Solution: m.Solution, Data: deployer.KeepData}
+	o := deployer.DeactivateOptions{Solution: m.Solution, Data: plan.KeepData}
 	done, err := m.Deactivate(t.Context(), o)
 	m.noticed(done, err, m.crdName()+" loses its webhook", "only version v2 is served")
 	if m.find(services, m.Solution+"-system", "webhook") != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/loader"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -156,12 +157,12 @@ func TestLoaderRights(t *testing.T) {
 	testcluster.Long(t, "TestLeastRights in deployer")
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	b.activated("1.0.0", content{})
-	plan, err := b.loads().Plan(t.Context())
+	loaded, err := b.loads().Plan(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var roles []role
-	for namespace, rules := range placed(t, plan.Rights) {
+	for namespace, rules := range placed(t, loaded.Rights) {
 		kind := "Role"
 		if namespace == "" {
 			kind = "ClusterRole"
@@ -172,13 +173,13 @@ func TestLoaderRights(t *testing.T) {
 		b.grant(one)
 	}
 	trials := b.trials(roles, func(role) bool { return true })
-	ensure := command{"ensure", nil, func(d *deployer.Deployer, o deployer.Options) error {
+	ensure := command{"ensure", nil, func(d *deployer.Deployer, o plan.Options) error {
 		o.KeepEdits, o.NoWait = true, true
-		_, err := d.Ensure(t.Context(), deployer.EnsureOptions{Options: o, Environment: b.Env, Solutions: []deployer.Wanted{{Solution: b.Solution}}})
+		_, err := d.Ensure(t.Context(), deployer.EnsureOptions{Options: o, Environment: b.Env, Solutions: []plan.Wanted{{Solution: b.Solution}}})
 		return err
 	}, true}
 	await(t, func() (bool, bool) {
-		return true, ensure.run(b.user("loader", roles), deployer.Options{DryRun: true}) == nil
+		return true, ensure.run(b.user("loader", roles), plan.Options{DryRun: true}) == nil
 	})
 	for _, one := range trials {
 		resource := one.rule.Resources[0]

@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 )
 
 // TestProtectedDefinitions: not even an administrator deletes them by mistake.
@@ -47,7 +48,7 @@ func TestProtectedDefinitions(t *testing.T) {
 	}
 
 	b.newClock(b.Env, "wall", "hands: 2")
-	planned := deployer.DeactivateOptions{Options: deployer.Options{DryRun: true}, Solution: b.Solution, Data: deployer.DeleteData}
+	planned := deployer.DeactivateOptions{Options: plan.Options{DryRun: true}, Solution: b.Solution, Data: plan.DeleteData}
 	if _, err = b.Deactivate(t.Context(), planned); err != nil {
 		t.Fatal("the plan is refused:", err)
 	}
@@ -55,7 +56,7 @@ func TestProtectedDefinitions(t *testing.T) {
 		t.Error("a plan lifted the protection")
 	}
 	var out exported
-	if _, err = b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: b.Solution, Data: deployer.DeleteData, Export: out.open}); err != nil {
+	if _, err = b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: b.Solution, Data: plan.DeleteData, Export: out.open}); err != nil {
 		t.Fatal(err)
 	}
 	if b.find(crds, "", b.crdName()) != nil {

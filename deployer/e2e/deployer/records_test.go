@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -95,7 +96,7 @@ func (b *bed) wantBroken(words ...string) {
 }
 
 func (b *bed) removal(adopt bool) error {
-	_, err := b.Remove(b.Context(), deployer.RemoveOptions{Options: deployer.Options{Adopt: adopt}, Environment: b.Env, Solution: b.Solution})
+	_, err := b.Remove(b.Context(), deployer.RemoveOptions{Options: plan.Options{Adopt: adopt}, Environment: b.Env, Solution: b.Solution})
 	return err
 }
 
@@ -175,7 +176,7 @@ func TestRebuiltFromTheRightObjects(t *testing.T) {
 	b.refused(b.removal(false), report.Conflict, "Role "+b.Env+"/"+b.Solution+"-operator", "ServiceAccount "+b.Env+"/mine")
 	// The command that was named takes it back.
 	if _, err := b.Add(t.Context(), deployer.AddOptions{
-		Options: deployer.Options{NoWait: true, Adopt: true}, Environment: b.Env, Solution: b.Solution, Version: "1.0.0",
+		Options: plan.Options{NoWait: true, Adopt: true}, Environment: b.Env, Solution: b.Solution, Version: "1.0.0",
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +244,7 @@ func TestBadRecord(t *testing.T) {
 	if _, err = good.Resume(t.Context(), deployer.ResumeOptions{Solution: good.Solution}); err != nil {
 		t.Error(err)
 	}
-	_, err = good.Resume(t.Context(), deployer.ResumeOptions{Options: deployer.Options{DryRun: true}})
+	_, err = good.Resume(t.Context(), deployer.ResumeOptions{Options: plan.Options{DryRun: true}})
 	good.refused(err, report.Corrupt, bad.Env+"/"+bad.Solution)
 	diff, err := good.Diff(t.Context(), survey.Selection{})
 	if err != nil || !strings.Contains(fmt.Sprint(diff.Notices), bad.Env+"/"+bad.Solution+" is left out") {
@@ -259,7 +260,7 @@ func TestBadRecord(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err = good.Change(t.Context(), deployer.ChangeOptions{
-		Options: deployer.Options{NoWait: true}, Environment: good.Env, Solution: good.Solution, Direction: records.Up, Version: "1.1.0",
+		Options: plan.Options{NoWait: true}, Environment: good.Env, Solution: good.Solution, Direction: records.Up, Version: "1.1.0",
 	}); err != nil {
 		t.Error(err)
 	}
@@ -321,7 +322,7 @@ func TestMissingContent(t *testing.T) {
 	}
 	lose()
 	if _, err := b.Change(t.Context(), deployer.ChangeOptions{
-		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Direction: records.Up, Version: "1.1.0",
+		Options: plan.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Direction: records.Up, Version: "1.1.0",
 	}); err != nil {
 		t.Error(err)
 	}
@@ -370,10 +371,10 @@ func TestHostileDocument(t *testing.T) {
 		if err = b.Records.CheckUnused(t.Context(), b.Solution, "9.9.9"); err != nil {
 			t.Error(err)
 		}
-		if _, err = b.Activate(t.Context(), deployer.ActivateOptions{Options: deployer.Options{DryRun: true}, Solution: b.Solution, Version: "1.0.0"}); err != nil {
+		if _, err = b.Activate(t.Context(), deployer.ActivateOptions{Options: plan.Options{DryRun: true}, Solution: b.Solution, Version: "1.0.0"}); err != nil {
 			t.Error(err)
 		}
-		if _, err = b.Deactivate(t.Context(), deployer.DeactivateOptions{Options: deployer.Options{DryRun: true}, Solution: b.Solution}); err != nil {
+		if _, err = b.Deactivate(t.Context(), deployer.DeactivateOptions{Options: plan.Options{DryRun: true}, Solution: b.Solution}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -57,7 +58,7 @@ func TestWebhookOfTheActiveVersion(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	b.imported("1.0.0", withWebhook(b))
-	o := deployer.ActivateOptions{Options: deployer.Options{NoWait: true}, Solution: b.Solution}
+	o := deployer.ActivateOptions{Options: plan.Options{NoWait: true}, Solution: b.Solution}
 	if _, err := b.Activate(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ spec:
 `, "SOLUTION", b.Solution)}})
 	webhook := true
 	o := deployer.AddOptions{
-		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Rendering: deployer.Rendering{Webhook: &webhook},
+		Options: plan.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Rendering: plan.Rendering{Webhook: &webhook},
 	}
 	if _, err := b.Add(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -151,7 +152,7 @@ func TestInterfaceBehindNginx(t *testing.T) {
 	b.activated("1.0.0", content{Files: map[string]string{"ui/ui.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: page}\nspec: {ports: [{port: 80}]}\n"}})
 	class := "nginx-control-plane"
 	_, err := b.Add(t.Context(), deployer.AddOptions{
-		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Rendering: deployer.Rendering{IngressClass: &class},
+		Options: plan.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Rendering: plan.Rendering{IngressClass: &class},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -69,7 +70,7 @@ func TestInstallerRoleExtras(t *testing.T) {
 	})
 	protect := true
 	activate := func(version string) command {
-		return command{"activate " + version, nil, func(d *deployer.Deployer, o deployer.Options) error {
+		return command{"activate " + version, nil, func(d *deployer.Deployer, o plan.Options) error {
 			_, err := d.Activate(t.Context(), deployer.ActivateOptions{Options: o, Solution: b.Solution, Version: version, ProtectCRDs: &protect})
 			return err
 		}, true}
@@ -77,19 +78,19 @@ func TestInstallerRoleExtras(t *testing.T) {
 	webhook := true
 	b.live([]command{
 		activate("1.0.0"),
-		{"add", nil, func(d *deployer.Deployer, o deployer.Options) error {
+		{"add", nil, func(d *deployer.Deployer, o plan.Options) error {
 			_, err := d.Add(t.Context(), deployer.AddOptions{
-				Options: o, Environment: b.Env, Solution: b.Solution, Version: "1.0.0", Rendering: deployer.Rendering{Webhook: &webhook},
+				Options: o, Environment: b.Env, Solution: b.Solution, Version: "1.0.0", Rendering: plan.Rendering{Webhook: &webhook},
 			})
 			return err
 		}, true},
 		activate("1.1.0"),
 		activate("2.0.0"),
-		{"remove", nil, func(d *deployer.Deployer, o deployer.Options) error {
+		{"remove", nil, func(d *deployer.Deployer, o plan.Options) error {
 			_, err := d.Remove(t.Context(), deployer.RemoveOptions{Options: o, Environment: b.Env, Solution: b.Solution})
 			return err
 		}, true},
-		{"deactivate", nil, func(d *deployer.Deployer, o deployer.Options) error {
+		{"deactivate", nil, func(d *deployer.Deployer, o plan.Options) error {
 			_, err := d.Deactivate(t.Context(), deployer.DeactivateOptions{Options: o, Solution: b.Solution})
 			return err
 		}, true},
@@ -114,30 +115,30 @@ func TestRightsAreAskedFirst(t *testing.T) {
 		command
 		rights []string // resource and verb
 	}{
-		{command{"activate", used, func(d *deployer.Deployer, o deployer.Options) error {
+		{command{"activate", used, func(d *deployer.Deployer, o plan.Options) error {
 			_, err := d.Activate(t.Context(), deployer.ActivateOptions{Options: o, Solution: b.Solution, Version: "2.0.0"})
 			return err
 		}, false}, []string{"* update", "customresourcedefinitions update", "customresourcedefinitions/status update"}},
-		{command{"remove", func() { b.mustAdd("2.0.0") }, func(d *deployer.Deployer, o deployer.Options) error {
+		{command{"remove", func() { b.mustAdd("2.0.0") }, func(d *deployer.Deployer, o plan.Options) error {
 			o.Timeout = testcluster.Deadline(time.Minute)
 			_, err := d.Remove(t.Context(), deployer.RemoveOptions{
-				Options: o, Environment: b.Env, Solution: b.Solution, Data: deployer.DeleteData, Export: new(exported).open,
+				Options: o, Environment: b.Env, Solution: b.Solution, Data: plan.DeleteData, Export: new(exported).open,
 			})
 			return err
 		}, false}, []string{"* delete", "* watch", "configmaps update", "deployments delete"}},
-		{command{"env delete", func() { used(); b.mustAdd("2.0.0") }, func(d *deployer.Deployer, o deployer.Options) error {
+		{command{"env delete", func() { used(); b.mustAdd("2.0.0") }, func(d *deployer.Deployer, o plan.Options) error {
 			others, err := d.Survey.Others(t.Context(), survey.OthersOptions{Environment: b.Env})
 			if err != nil {
 				return err
 			}
 			_, err = d.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{
-				Options: o, Environment: b.Env, Data: deployer.DeleteData, Others: others, Export: new(exported).open,
+				Options: o, Environment: b.Env, Data: plan.DeleteData, Others: others, Export: new(exported).open,
 			})
 			return err
 		}, false}, []string{"* delete", "* watch", "configmaps update", "deployments delete", "namespaces delete", "namespaces watch"}},
-		{command{"deactivate", func() { b.environment(b.Env, b.Env); used() }, func(d *deployer.Deployer, o deployer.Options) error {
+		{command{"deactivate", func() { b.environment(b.Env, b.Env); used() }, func(d *deployer.Deployer, o plan.Options) error {
 			_, err := d.Deactivate(t.Context(), deployer.DeactivateOptions{
-				Options: o, Solution: b.Solution, Data: deployer.DeleteData, Export: new(exported).open,
+				Options: o, Solution: b.Solution, Data: plan.DeleteData, Export: new(exported).open,
 			})
 			return err
 		}, false}, []string{"* delete", "* watch", "customresourcedefinitions update", "customresourcedefinitions delete", "validatingadmissionpolicies delete"}},
@@ -150,7 +151,7 @@ func TestRightsAreAskedFirst(t *testing.T) {
 				t.Errorf("%s did not need %s", c.name, one)
 			}
 		}
-		if err := c.run(installer, deployer.Options{}); err != nil {
+		if err := c.run(installer, plan.Options{}); err != nil {
 			t.Fatalf("%s: %v\n%q", c.name, err, report.Hints(err))
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -171,7 +172,7 @@ func (b *bed) trials(roles []role, selected func(role) bool) []*trial {
 type command struct {
 	name    string
 	prepare func()
-	run     func(d *deployer.Deployer, o deployer.Options) error
+	run     func(d *deployer.Deployer, o plan.Options) error
 	dry     bool
 }
 
@@ -186,15 +187,15 @@ func (b *bed) life() []command {
 		}
 	}
 	return []command{
-		{"activate", nil, func(d *deployer.Deployer, o deployer.Options) error {
+		{"activate", nil, func(d *deployer.Deployer, o plan.Options) error {
 			_, err := d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: b.Solution, Version: "1.1.0"})
 			return err
 		}, true},
-		{"add", nil, func(d *deployer.Deployer, o deployer.Options) error {
+		{"add", nil, func(d *deployer.Deployer, o plan.Options) error {
 			_, err := d.Add(ctx, deployer.AddOptions{Options: o, Environment: b.Env, Solution: b.Solution, Version: "1.0.0"})
 			return err
 		}, true},
-		{"env create", func() { environments++ }, func(d *deployer.Deployer, _ deployer.Options) error {
+		{"env create", func() { environments++ }, func(d *deployer.Deployer, _ plan.Options) error {
 			_, err := d.CreateEnvironment(ctx, metalk8s.CreateOptions{Name: fmt.Sprintf("%s-%d", b.Env, environments)})
 			return err
 		}, false},
@@ -202,19 +203,19 @@ func (b *bed) life() []command {
 			if clock() {
 				must(b.Apps.Delete(ctx, app))
 			}
-		}, func(d *deployer.Deployer, _ deployer.Options) error {
+		}, func(d *deployer.Deployer, _ plan.Options) error {
 			_, err := d.Apps.Create(ctx, apps.CreateOptions{Options: app, Values: []byte("hands: 2\n")})
 			return err
 		}, false},
-		{"app set", func() { hands++ }, func(d *deployer.Deployer, _ deployer.Options) error {
+		{"app set", func() { hands++ }, func(d *deployer.Deployer, _ plan.Options) error {
 			_, err := d.Apps.Set(ctx, apps.SetOptions{Options: app, Set: []string{fmt.Sprintf("hands=%d", hands)}})
 			return err
 		}, false},
-		{"upgrade", nil, func(d *deployer.Deployer, o deployer.Options) error {
+		{"upgrade", nil, func(d *deployer.Deployer, o plan.Options) error {
 			_, err := d.Change(ctx, deployer.ChangeOptions{Options: o, Direction: records.Up, Environment: b.Env, Solution: b.Solution, Version: "1.1.0"})
 			return err
 		}, true},
-		{"rollback", nil, func(d *deployer.Deployer, o deployer.Options) error {
+		{"rollback", nil, func(d *deployer.Deployer, o plan.Options) error {
 			_, err := d.Rollback(ctx, deployer.RollbackOptions{Options: o, Environment: b.Env, Solution: b.Solution})
 			return err
 		}, true},
@@ -222,7 +223,7 @@ func (b *bed) life() []command {
 			if config := b.find(configMaps, b.Env, b.Solution+"-operator-config"); config != nil {
 				must(b.Cluster.Delete(ctx, config, cluster.DeleteOptions{}))
 			}
-		}, func(d *deployer.Deployer, o deployer.Options) error {
+		}, func(d *deployer.Deployer, o plan.Options) error {
 			_, err := d.Repair(ctx, deployer.RepairOptions{Options: o, Selection: survey.Selection{Environment: b.Env, Solution: b.Solution}})
 			return err
 		}, true},
@@ -230,12 +231,12 @@ func (b *bed) life() []command {
 			if !clock() {
 				b.newClock(b.Env, "one", "hands: 1")
 			}
-		}, func(d *deployer.Deployer, _ deployer.Options) error { return d.Apps.Delete(ctx, app) }, false},
-		{"remove", nil, func(d *deployer.Deployer, o deployer.Options) error {
+		}, func(d *deployer.Deployer, _ plan.Options) error { return d.Apps.Delete(ctx, app) }, false},
+		{"remove", nil, func(d *deployer.Deployer, o plan.Options) error {
 			_, err := d.Remove(ctx, deployer.RemoveOptions{Options: o, Environment: b.Env, Solution: b.Solution})
 			return err
 		}, true},
-		{"env delete", nil, func(d *deployer.Deployer, o deployer.Options) error {
+		{"env delete", nil, func(d *deployer.Deployer, o plan.Options) error {
 			others, err := d.Survey.Others(ctx, survey.OthersOptions{Environment: b.Env}) // the kinds that the role has nothing to do with
 			if err != nil {
 				return err
@@ -243,7 +244,7 @@ func (b *bed) life() []command {
 			_, err = d.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{Options: o, Environment: b.Env, Others: others})
 			return err
 		}, true},
-		{"deactivate", nil, func(d *deployer.Deployer, o deployer.Options) error {
+		{"deactivate", nil, func(d *deployer.Deployer, o plan.Options) error {
 			_, err := d.Deactivate(ctx, deployer.DeactivateOptions{Options: o, Solution: b.Solution})
 			return err
 		}, true},
@@ -308,7 +309,7 @@ func (b *bed) live(commands []command, installer *deployer.Deployer, trials []*t
 		if c.prepare != nil {
 			c.prepare()
 		}
-		if err := c.run(installer, deployer.Options{Timeout: testcluster.Deadline(time.Minute)}); err != nil {
+		if err := c.run(installer, plan.Options{Timeout: testcluster.Deadline(time.Minute)}); err != nil {
 			b.Fatalf("%s: %v\n%q", c.name, err, report.Hints(err))
 		}
 	}
@@ -328,7 +329,7 @@ func (b *bed) try(c command, one *trial) {
 		c.prepare()
 	}
 	before := b.snapshot()
-	err := c.run(one.Deployer, deployer.Options{DryRun: c.dry})
+	err := c.run(one.Deployer, plan.Options{DryRun: c.dry})
 	if err == nil {
 		return
 	}
@@ -465,26 +466,26 @@ func TestApplicationsRole(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-		}, func(d *deployer.Deployer, _ deployer.Options) error {
+		}, func(d *deployer.Deployer, _ plan.Options) error {
 			_, err := d.Apps.Create(ctx, apps.CreateOptions{Options: app, Set: []string{"hands=2"}})
 			return err
 		}, false},
-		{"app set", func() { there(); hands++ }, func(d *deployer.Deployer, _ deployer.Options) error {
+		{"app set", func() { there(); hands++ }, func(d *deployer.Deployer, _ plan.Options) error {
 			_, err := d.Apps.Set(ctx, apps.SetOptions{Options: app, Set: []string{fmt.Sprintf("hands=%d", hands)}})
 			return err
 		}, false},
-		{"app scale", there, func(d *deployer.Deployer, _ deployer.Options) error {
+		{"app scale", there, func(d *deployer.Deployer, _ plan.Options) error {
 			_, err := d.Apps.Scale(ctx, apps.ScaleOptions{Options: app, Replicas: 1})
 			return err
 		}, false},
-		{"app list", there, func(d *deployer.Deployer, _ deployer.Options) error {
+		{"app list", there, func(d *deployer.Deployer, _ plan.Options) error {
 			list, err := d.Apps.List(ctx, apps.Options{Environment: b.Env})
 			if err == nil && len(list.Apps) != 1 {
 				err = fmt.Errorf("%+v", list)
 			}
 			return err
 		}, false},
-		{"app delete", there, func(d *deployer.Deployer, _ deployer.Options) error { return d.Apps.Delete(ctx, app) }, false},
+		{"app delete", there, func(d *deployer.Deployer, _ plan.Options) error { return d.Apps.Delete(ctx, app) }, false},
 	}, admin, trials)
 
 	// The form is that of the version in the environment, not that of the active one; so it is for an administrator.
@@ -566,9 +567,9 @@ func TestGeneratedRoles(t *testing.T) {
 			b.newClock(b.Env, "one", "hands: 1")
 		}
 	}
-	life[remove].run = func(d *deployer.Deployer, o deployer.Options) error {
+	life[remove].run = func(d *deployer.Deployer, o plan.Options) error {
 		_, err := d.Remove(t.Context(), deployer.RemoveOptions{
-			Options: o, Environment: b.Env, Solution: b.Solution, Data: deployer.DeleteData, Export: new(exported).open,
+			Options: o, Environment: b.Env, Solution: b.Solution, Data: plan.DeleteData, Export: new(exported).open,
 		})
 		return err
 	}

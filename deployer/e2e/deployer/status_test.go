@@ -22,6 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -129,7 +130,7 @@ func TestDeleteEnvironment(t *testing.T) {
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	b.newClock(b.Env, "one", "hands: 2")
-	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Options: deployer.Options{Timeout: testcluster.Deadline(time.Minute)}}
+	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Options: plan.Options{Timeout: testcluster.Deadline(time.Minute)}}
 	_, err := b.DeleteEnvironment(b.Context(), o)
 	b.refused(err, report.InUse, "Solution "+b.Solution+" 1.0.0", "Clock one", "--delete-data")
 
@@ -141,7 +142,7 @@ func TestDeleteEnvironment(t *testing.T) {
 	b.refused(err, report.InUse, "Solution "+b.Solution+" 1.0.0")
 
 	var out exported
-	o.Data, o.Export, o.DryRun = deployer.DeleteData, out.open, true
+	o.Data, o.Export, o.DryRun = plan.DeleteData, out.open, true
 	planned, err := b.DeleteEnvironment(b.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -187,13 +188,13 @@ func TestDeleteEnvironmentCounts(t *testing.T) {
 	b.create(fmt.Sprintf("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: precious, namespace: %s}\n"+
 		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", b.Env))
 	var out exported
-	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Export: out.open, Options: deployer.Options{Timeout: testcluster.Deadline(time.Minute)}}
+	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Export: out.open, Options: plan.Options{Timeout: testcluster.Deadline(time.Minute)}}
 	_, err := b.DeleteEnvironment(b.Context(), o)
 	b.refused(err, report.InUse, "Solution "+b.Solution+" 1.1.0", "PersistentVolumeClaim precious")
 	if strings.Contains(err.Error(), "built-in") {
 		t.Error(err)
 	}
-	o.Data = deployer.DeleteData
+	o.Data = plan.DeleteData
 	done, err := b.DeleteEnvironment(b.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +265,7 @@ func TestDeleteEnvironmentInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var first, second exported
-	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Data: deployer.DeleteData, Export: first.open, Options: deployer.Options{Timeout: time.Second}}
+	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Data: plan.DeleteData, Export: first.open, Options: plan.Options{Timeout: time.Second}}
 	_, err = b.DeleteEnvironment(b.Context(), o)
 	b.refused(err, report.Timeout, "slow", "clocks.example/guard")
 	b.get(deployments, b.Env, b.Solution+"-operator") // it still serves
@@ -324,7 +325,7 @@ func TestSystemNamespaceIsNoEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.imported("1.0.0", dashboard)
-	_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Options: deployer.Options{Adopt: true}})
+	_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Options: plan.Options{Adopt: true}})
 	b.refused(err, report.Refused, system, "env delete other-"+b.Env+" --namespace "+system)
 	if _, err = b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: "other-" + b.Env, Namespace: system}); err != nil {
 		t.Fatal(err)
@@ -373,7 +374,7 @@ func TestStatusOfWebhooks(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	b.imported("1.0.0", withWebhook(b))
-	if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Options: deployer.Options{NoWait: true}, Solution: b.Solution}); err != nil {
+	if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Options: plan.Options{NoWait: true}, Solution: b.Solution}); err != nil {
 		t.Fatal(err)
 	}
 	part := func() schema.DeploymentStatus {

@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -118,7 +119,7 @@ func TestFinalizerWithoutController(t *testing.T) {
 
 	var out exported
 	options := deployer.DeleteEnvironmentOptions{
-		Options: deployer.Options{Timeout: soon}, Environment: b.Env, Data: deployer.DeleteData, Export: out.open,
+		Options: plan.Options{Timeout: soon}, Environment: b.Env, Data: plan.DeleteData, Export: out.open,
 		Others: []schema.ObjectRef{{APIVersion: "v1", Kind: "ConfigMap", Namespace: b.Env, Name: "other"}},
 	}
 	_, err := b.DeleteEnvironment(t.Context(), options)
@@ -188,13 +189,13 @@ func TestTerminatingDefinition(t *testing.T) {
 	before := b.get(crds, "", b.crdName())
 	b.delete(before)
 	activate := func(timeout time.Duration) error {
-		_, err := b.Activate(t.Context(), deployer.ActivateOptions{Options: deployer.Options{Timeout: timeout}, Solution: b.Solution})
+		_, err := b.Activate(t.Context(), deployer.ActivateOptions{Options: plan.Options{Timeout: timeout}, Solution: b.Solution})
 		return err
 	}
 	b.awaitReasons(before, "Clock "+b.Env+"/a waits")
 	b.refused(activate(soon), report.Conflict, "custom resource definition "+b.crdName()+" is being deleted",
 		"Clock "+b.Env+"/a waits for its finalizer example.com/hold", "Deployment "+b.Env+"/"+b.Solution+"-operator would remove it, but does not exist")
-	_, err := b.Deactivate(t.Context(), deployer.DeactivateOptions{Options: deployer.Options{Timeout: soon}, Solution: b.Solution})
+	_, err := b.Deactivate(t.Context(), deployer.DeactivateOptions{Options: plan.Options{Timeout: soon}, Solution: b.Solution})
 	b.refused(err, report.DataLoss, "1 of kind Clock")
 	b.finalizers(clock, `[]`)
 	b.awaitGone(before)
@@ -285,7 +286,7 @@ spec: {group: gone.example, version: v1, groupPriorityMinimum: 100, versionPrior
 	b.newClock(b.Env, "one", "hands: 2")
 	change := func(direction records.Direction, version string, dryRun bool) {
 		t.Helper()
-		o := deployer.ChangeOptions{Options: deployer.Options{NoWait: true, DryRun: dryRun}, Environment: b.Env, Solution: b.Solution, Direction: direction, Version: version}
+		o := deployer.ChangeOptions{Options: plan.Options{NoWait: true, DryRun: dryRun}, Environment: b.Env, Solution: b.Solution, Direction: direction, Version: version}
 		if _, err := b.Change(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +294,7 @@ spec: {group: gone.example, version: v1, groupPriorityMinimum: 100, versionPrior
 	change(records.Up, "2.0.0", true)
 	change(records.Up, "2.0.0", false)
 	change(records.Down, "1.0.0", false)
-	if _, err := b.Rollback(t.Context(), deployer.RollbackOptions{Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution}); err != nil {
+	if _, err := b.Rollback(t.Context(), deployer.RollbackOptions{Options: plan.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Held(t.Context(), deployer.HeldOptions{Environment: b.Env}); err != nil {
@@ -309,7 +310,7 @@ spec: {group: gone.example, version: v1, groupPriorityMinimum: 100, versionPrior
 	namespace := b.get(namespaces, "", b.Env)
 	b.delete(namespace)
 	b.awaitReasons(namespace, words, remedy)
-	_, err := b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Options: deployer.Options{Timeout: soon}, Environment: b.Env})
+	_, err := b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Options: plan.Options{Timeout: soon}, Environment: b.Env})
 	b.refused(err, report.Timeout, "namespace "+b.Env+" does not go away", words, remedy)
 	b.delete(api)
 	b.awaitGone(namespace)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -34,7 +35,7 @@ func (b *bed) served(want ...string) {
 // activate makes an imported version the active one.
 func (b *bed) activate(version string) (*schema.Operation, error) {
 	b.Helper()
-	return b.Activate(b.Context(), deployer.ActivateOptions{Options: deployer.Options{NoWait: true, Allow: webhookOfTests}, Solution: b.Solution, Version: version})
+	return b.Activate(b.Context(), deployer.ActivateOptions{Options: plan.Options{NoWait: true, Allow: webhookOfTests}, Solution: b.Solution, Version: version})
 }
 
 // noticed expects that one of the notices of an operation has all of these words.
@@ -82,7 +83,7 @@ func TestAddNeedsAnActivationThatIsRefused(t *testing.T) {
 	b.imported("2.0.0", content{Versions: "v2", Fields: "colour: {type: string}"})
 	more := b.Env + "-more"
 	b.environment(more, more)
-	_, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{NoWait: true}, Environment: more, Solution: b.Solution, Version: "2.0.0"})
+	_, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{NoWait: true}, Environment: more, Solution: b.Solution, Version: "2.0.0"})
 	b.refused(err, report.Refused, "version 1.0.0", "version 2.0.0 cannot become active", "environment "+b.Env+" has version 1.0.0", "deploy remove "+b.Env)
 	if text := strings.Join(report.Hints(err), " "); strings.Contains(text, "activate") {
 		t.Error(text)

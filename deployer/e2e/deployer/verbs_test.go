@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -126,7 +127,7 @@ func TestAddNamesWhatStays(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{Files: map[string]string{"charts/cache-1.0.0.tgz": "not read"}})
-	planned, err := b.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{DryRun: true}, Environment: b.Env, Solution: b.Solution, Version: "1.0.0"})
+	planned, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{DryRun: true}, Environment: b.Env, Solution: b.Solution, Version: "1.0.0"})
 	b.noticed(planned, err, "charts/cache-1.0.0.tgz")
 }
 
@@ -136,7 +137,7 @@ func TestSettingsAreKept(t *testing.T) {
 	b.activated("1.0.0", content{})
 	on := true
 	webhook := deployer.AddOptions{
-		Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Rendering: deployer.Rendering{Webhook: &on},
+		Options: plan.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Rendering: plan.Rendering{Webhook: &on},
 	}
 	if _, err := b.Add(t.Context(), webhook); err != nil {
 		t.Fatal(err)
@@ -178,7 +179,7 @@ func TestAPIServerGoneInTheMiddle(t *testing.T) {
 		Cluster: impatient, Sink: &saboteur{Sink: b.Sink, step: "apply", name: "roles", stop: kubernetes.StopAPIServer},
 		Now: b.Now, Version: b.Version, Identity: b.Identity, LockWait: b.LockWait,
 	})
-	_, err = d.Add(t.Context(), deployer.AddOptions{Options: deployer.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution})
+	_, err = d.Add(t.Context(), deployer.AddOptions{Options: plan.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution})
 	if code := report.CodeOf(err); code != report.Interrupted && code != report.Unavailable {
 		t.Errorf("%s: %v", code, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/proxy"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -230,7 +231,7 @@ func TestClocks(t *testing.T) {
 			holder := connect(t, cluster.Options{Kubeconfig: slow.Kubeconfig, Now: clock(skew)})
 			other := connect(t, cluster.Options{Now: clock(-skew)})
 			other.LockWait = 0
-			add := deployer.AddOptions{Environment: b.Env, Solution: b.Name, Version: "1.0.0", Rendering: deployer.Rendering{Webhook: new(true)}}
+			add := deployer.AddOptions{Environment: b.Env, Solution: b.Name, Version: "1.0.0", Rendering: plan.Rendering{Webhook: new(true)}}
 			ended := make(chan error, 1)
 			go func() {
 				_, err := holder.Add(t.Context(), add)

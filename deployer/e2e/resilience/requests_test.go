@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/proxy"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 )
 
@@ -22,7 +23,7 @@ func TestRequests(t *testing.T) {
 	p := proxy.New(t, b.Server, journal.Of("alice"))
 	d := connect(t, cluster.Options{Kubeconfig: p.Kubeconfig})
 	ctx := t.Context()
-	options := deployer.Options{NoWait: true}
+	options := plan.Options{NoWait: true}
 	add := func(environment string) func() error {
 		return func() error {
 			_, err := d.Add(ctx, deployer.AddOptions{Options: options, Environment: environment, Solution: b.Name, Version: "1.0.0"})

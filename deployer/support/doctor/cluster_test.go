@@ -26,6 +26,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/host/monitoring"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/support/doctor"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -289,7 +290,7 @@ func TestCluster(t *testing.T) {
 			func(p *patient) {
 				p.Activated("shop", "1.0.0", deployertest.Content{})
 				p.Server.Stall("Deployment")
-				if _, err := p.Add(p.Context(), deployer.AddOptions{Options: deployer.Options{Timeout: time.Millisecond}, Environment: "site", Solution: "shop", Version: "1.0.0"}); err == nil {
+				if _, err := p.Add(p.Context(), deployer.AddOptions{Options: plan.Options{Timeout: time.Millisecond}, Environment: "site", Solution: "shop", Version: "1.0.0"}); err == nil {
 					p.Fatal("it is ready all the same")
 				}
 			},

@@ -20,6 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/metrics"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 )
@@ -94,7 +95,7 @@ func (f *fleet) step(ctx context.Context, name string) error {
 		})
 	}
 	// Whoever has many environments does not wait for one after the other; whoever has one waits.
-	options := deployer.Options{NoWait: !f.together, Timeout: 20 * time.Minute}
+	options := plan.Options{NoWait: !f.together, Timeout: 20 * time.Minute}
 	switch name {
 	case "create environments":
 		return f.create(ctx, each)

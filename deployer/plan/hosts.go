@@ -1,4 +1,4 @@
-package deployer
+package plan
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // foreignHosts returns which Ingress or route of others answers for a host. Those of the cluster are read only if the planned objects name
 // hosts, and if the user has permission to list them; a notice names the kinds that were not compared.
-func (d *Deployer) foreignHosts(ctx context.Context, t *task, key engine.Key, objects []*unstructured.Unstructured) (func(host string) string, error) {
+func (r *Run) foreignHosts(ctx context.Context, key engine.Key, objects []*unstructured.Unstructured) (func(host string) string, error) {
 	var namespaces []string
 	for _, o := range objects {
 		if group := o.GroupVersionKind().GroupKind(); (powers.IsRoute(group) || group.Kind == "Gateway") && len(powers.Hosts(o)) > 0 {
@@ -25,7 +25,7 @@ func (d *Deployer) foreignHosts(ctx context.Context, t *task, key engine.Key, ob
 	if len(namespaces) == 0 {
 		return nil, nil
 	}
-	kinds, err := d.Cluster.Kinds(ctx)
+	kinds, err := r.Cluster.Kinds(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -34,15 +34,15 @@ func (d *Deployer) foreignHosts(ctx context.Context, t *task, key engine.Key, ob
 		if !powers.IsRoute(kind.GroupVersionKind.GroupKind()) {
 			continue
 		}
-		missing, err := d.Cluster.Missing(ctx, cluster.Permission{Verb: "list", Group: kind.Resource.Group, Resource: kind.Resource.Resource})
+		missing, err := r.Cluster.Missing(ctx, cluster.Permission{Verb: "list", Group: kind.Resource.Group, Resource: kind.Resource.Resource})
 		if err != nil {
 			return nil, err
 		}
 		if len(missing) > 0 {
-			t.notice("you do not have permission to list the " + kind.Resource.GroupResource().String() + " of the cluster: hosts were not compared with those of others")
+			r.Notice("you do not have permission to list the " + kind.Resource.GroupResource().String() + " of the cluster: hosts were not compared with those of others")
 			continue
 		}
-		for route, err := range d.Cluster.List(ctx, kind.GroupVersionKind, "", metav1.ListOptions{}) {
+		for route, err := range r.Cluster.List(ctx, kind.GroupVersionKind, "", metav1.ListOptions{}) {
 			if err != nil {
 				return nil, err
 			}

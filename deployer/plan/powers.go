@@ -1,4 +1,4 @@
-package deployer
+package plan
 
 import (
 	"context"
@@ -19,11 +19,11 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// PowersError is why nothing was done: what is to be deployed has powers that are not approved.
+// PowersError refuses a plan whose objects have powers that are not approved.
 type PowersError struct {
 	Powers []schema.Power
 
-	changed bool // the run has changed something before
+	Changed bool // the run has changed something before
 }
 
 func (e *PowersError) Error() string { return strings.Join(e.Lines(), "\n  ") }
@@ -31,9 +31,9 @@ func (e *PowersError) Error() string { return strings.Join(e.Lines(), "\n  ") }
 // Lines say the powers to people.
 func (e *PowersError) Lines() []string { return powers.Summarize(e.Powers) }
 
-// Askable tells whether a person can approve of all of them before anything is changed.
+// Askable reports whether the user can approve all of them before anything is changed.
 func (e *PowersError) Askable() bool {
-	return !e.changed && !slices.ContainsFunc(e.Powers, func(p schema.Power) bool { return p.Need == schema.NeedRefused })
+	return !e.Changed && !slices.ContainsFunc(e.Powers, func(p schema.Power) bool { return p.Need == schema.NeedRefused })
 }
 
 // Allowances are the options that approve of them, of each object.
@@ -68,10 +68,10 @@ func (o Options) Unallowed(list []schema.Power) []schema.Power {
 
 // Unapproved returns the powers of a Solution that have to be approved and were not approved before, neither for the
 // cluster nor for one of the namespaces.
-func (d *Deployer) Unapproved(ctx context.Context, solution string, list []schema.Power, namespaces ...string) ([]schema.Power, error) {
+func (p *Planner) Unapproved(ctx context.Context, solution string, list []schema.Power, namespaces ...string) ([]schema.Power, error) {
 	var approved []schema.Power
 	for _, namespace := range append([]string{""}, namespaces...) {
-		state, err := d.Records.Engine.State(ctx, engine.Key{Namespace: namespace, Name: solution})
+		state, err := p.Records.Engine.State(ctx, engine.Key{Namespace: namespace, Name: solution})
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +102,7 @@ func CheckAllow(allow []string) error {
 	return nil
 }
 
-// consent is what a person says yes to in one run.
+// consent has the powers that the user approves in one run.
 type consent struct {
 	allow       []string
 	clusterWide bool
@@ -115,7 +115,7 @@ func consentOf(o Options, r Rendering) consent {
 	}
 }
 
-// covers tells whether a power is allowed in this run. What no approval allows never is.
+// covers reports whether a power is allowed in this run. Powers that no approval allows never are.
 func (c consent) covers(p schema.Power) bool {
 	if p.Need == schema.NeedRefused {
 		return false
@@ -124,7 +124,7 @@ func (c consent) covers(p schema.Power) bool {
 		c.clusterWide && isClusterWide(p) || isRight(p) && slices.ContainsFunc(c.hazards, func(hazard string) bool { return hazardPowers[hazard] == p.Name })
 }
 
-// isClusterWide tells whether a power is one that --cluster-wide is about: rights of the Solution's own accounts in the whole cluster,
+// isClusterWide reports whether --cluster-wide approves a power: rights of the Solution's own accounts in the whole cluster,
 // and a say in its requests. Rights of people are not.
 func isClusterWide(p schema.Power) bool {
 	switch p.Object.Kind {
@@ -138,7 +138,7 @@ func isClusterWide(p schema.Power) bool {
 	}
 }
 
-// isRight tells whether a power is one of a role or a binding: what the hazards are about.
+// isRight reports whether a power comes from a role or a binding: hazards stand for these.
 func isRight(p schema.Power) bool {
 	return strings.HasPrefix(p.Object.APIVersion, "rbac.authorization.k8s.io/")
 }
@@ -166,30 +166,30 @@ type judged struct {
 	lookups    []schema.Power // of what its charts looked up while they were rendered
 }
 
-// judgedIn are versions in each of their namespaces.
-func judgedIn(list []*placement, o Options) []judged {
+// judgedIn returns placements in each of their namespaces.
+func (r *Run) judgedIn(list []*Placement) []judged {
 	var all []judged
-	for _, one := range list {
-		for _, n := range one.namespaces {
-			key := engine.Key{Namespace: n.Name, Name: one.Name}
+	for _, p := range list {
+		for _, n := range p.Namespaces {
+			key := engine.Key{Namespace: n.Name, Name: p.Name}
 			all = append(all, judged{
-				key: key, lookups: one.lookups[key], payload: one.payload, archive: one.Archive.SHA256, consent: consentOf(o, one.said[n.Name]),
-				dashboards: one.settings.Monitoring.Dashboards.Namespace,
+				key: key, lookups: r.lookups[key], payload: p.renderer.Payload, archive: p.Archive.SHA256, consent: consentOf(r.Options, p.merged[n.Name]),
+				dashboards: p.renderer.Settings.Monitoring.Dashboards.Namespace,
 			})
 		}
 	}
 	return all
 }
 
-// judgePowers judges what the planned releases of a task can do to the cluster. What exceeds what was approved for them, and is not
+// judgePowers judges what the planned releases of a run can do to the cluster. What exceeds what was approved for them, and is not
 // allowed now, is refused, or in a dry run shown. What runs counts as approved as it was deployed.
-func (d *Deployer) judgePowers(ctx context.Context, t *task, o Options, list ...judged) error {
+func (r *Run) judgePowers(ctx context.Context, list ...judged) error {
 	var missing []schema.Power
 	for _, j := range list {
 		if err := CheckAllow(j.consent.allow); err != nil {
 			return err
 		}
-		left, err := d.judgePowersOf(ctx, t, o, j)
+		left, err := r.judgePowersOf(ctx, &j)
 		if err != nil {
 			return err
 		}
@@ -200,7 +200,7 @@ func (d *Deployer) judgePowers(ctx context.Context, t *task, o Options, list ...
 	case len(refused) > 0:
 		return report.Errorf(report.Refused, "%s has powers that no approval allows:\n  %w", list[0].payload.Solution.ID(), &PowersError{Powers: refused}).
 			WithHint("ask the vendor for an archive without it")
-	case len(missing) == 0 || o.DryRun && !o.Refuse:
+	case len(missing) == 0 || r.DryRun && !r.Refuse:
 		return nil
 	}
 	return report.Errorf(report.Refused, "%s has powers that are not approved:\n  %w", list[0].payload.Solution.ID(), &PowersError{Powers: missing}).
@@ -232,7 +232,7 @@ func Approving(list []schema.Power) report.Remedy {
 	return remedy
 }
 
-// Accepting is what the configuration of a Solution lists to allow powers, where nobody can be asked.
+// Accepting returns the lines of a configuration that allow powers, for runs without a user.
 func Accepting(list []schema.Power) string {
 	var words []string
 	for _, option := range Approving(list).Options {
@@ -241,7 +241,7 @@ func Accepting(list []schema.Power) string {
 	return "accept: {powers: [" + strings.Join(words, ", ") + "]}"
 }
 
-// approvedPowers are those that somebody has approved of, for any version.
+// approvedPowers returns the powers that were approved for any version.
 func approvedPowers(state *engine.State) (list []schema.Power) {
 	for _, a := range state.Approvals {
 		list = append(list, a.Powers...)
@@ -250,10 +250,10 @@ func approvedPowers(state *engine.State) (list []schema.Power) {
 }
 
 // judgePowersOf judges one Solution and puts its powers into the plan. It returns those that are not approved.
-func (d *Deployer) judgePowersOf(ctx context.Context, t *task, o Options, j judged) (missing []schema.Power, err error) {
+func (r *Run) judgePowersOf(ctx context.Context, j *judged) (missing []schema.Power, err error) {
 	var objects []*unstructured.Unstructured
 	var own *engine.Plan
-	for _, p := range t.plans {
+	for _, p := range r.Plans {
 		if p.Release.Namespace != j.key.Namespace || p.Release.Name != j.key.Name || p.Release.Version == "" {
 			continue
 		}
@@ -265,18 +265,18 @@ func (d *Deployer) judgePowersOf(ctx context.Context, t *task, o Options, j judg
 			objects = append(objects, task.Object)
 		}
 	}
-	owner, err := d.owner(ctx, j, objects, o.Adopt)
+	owner, err := r.owner(ctx, j, objects)
 	if err != nil {
 		return nil, err
 	}
-	if owner.ForeignHost, err = d.foreignHosts(ctx, t, j.key, objects); err != nil {
+	if owner.ForeignHost, err = r.foreignHosts(ctx, j.key, objects); err != nil {
 		return nil, err
 	}
 	wanted := append(slices.DeleteFunc(powers.Judge(owner, judgeable(j.key, objects)), j.isPlaced), j.lookups...)
 	if len(wanted) == 0 || own == nil {
 		return nil, nil
 	}
-	state, err := d.Records.Engine.State(ctx, j.key)
+	state, err := r.Records.Engine.State(ctx, j.key)
 	if err != nil {
 		return nil, err
 	}
@@ -284,7 +284,7 @@ func (d *Deployer) judgePowersOf(ctx context.Context, t *task, o Options, j judg
 	unrecorded := powers.Uncovered(approved, wanted)
 	missing = unrecorded
 	if len(missing) > 0 && !j.ran {
-		before, failure := d.deployedPowers(ctx, owner, state)
+		before, failure := r.deployedPowers(ctx, owner, state)
 		if failure != nil {
 			return nil, failure
 		}
@@ -295,7 +295,7 @@ func (d *Deployer) judgePowersOf(ctx context.Context, t *task, o Options, j judg
 		return len(uncovered(missing, []schema.Power{p})) == 0 && p.Need != schema.NeedShown
 	}
 	for _, p := range wanted {
-		t.Powers = append(t.Powers, schema.PlannedPower{Power: p, Solution: j.key.Name, Approved: !isMissing(p)})
+		r.Powers = append(r.Powers, schema.PlannedPower{Power: p, Solution: j.key.Name, Approved: !isMissing(p)})
 	}
 	if fresh := slices.DeleteFunc(slices.Clone(unrecorded), isMissing); len(fresh) > 0 {
 		own.Release.Approval = &schema.PowerApproval{Version: own.Release.Version, Archive: j.archive, Powers: fresh}
@@ -303,7 +303,7 @@ func (d *Deployer) judgePowersOf(ctx context.Context, t *task, o Options, j judg
 	return missing, nil
 }
 
-// isPlaced tells of a dashboard that it is elsewhere because the site wants it there.
+// isPlaced reports whether a dashboard is in another namespace because the site wants it there.
 func (j *judged) isPlaced(p schema.Power) bool {
 	return p.Name == schema.PowerObjectsElsewhere && j.dashboards != "" && p.Object.Namespace == j.dashboards &&
 		p.Object.Kind == cluster.ConfigMapKind.Kind && strings.HasPrefix(p.Object.Name, j.key.Name+"-dashboard-")
@@ -334,15 +334,15 @@ func judgeable(key engine.Key, objects []*unstructured.Unstructured) []powers.Ob
 	return list
 }
 
-// deployedPowers are the powers of what is deployed, as it was rendered then. What cannot be read any more has none.
-func (d *Deployer) deployedPowers(ctx context.Context, owner powers.Owner, state *engine.State) ([]schema.Power, error) {
+// deployedPowers returns the powers of the deployed objects, as they were rendered then. Unreadable ones have none.
+func (p *Planner) deployedPowers(ctx context.Context, owner powers.Owner, state *engine.State) ([]schema.Power, error) {
 	current := state.Current
 	if current == nil || current.Version == "" {
 		return nil, nil
 	}
 	var objects []*unstructured.Unstructured
 	read := func(key engine.Key, r *schema.DeploymentRevision) error {
-		content, err := d.Records.Engine.Content(ctx, key, r)
+		content, err := p.Records.Engine.Content(ctx, key, r)
 		if report.CodeOf(err) == report.Corrupt {
 			return nil
 		}
@@ -369,7 +369,7 @@ func (d *Deployer) deployedPowers(ctx context.Context, owner powers.Owner, state
 }
 
 // owner is whose objects are judged.
-func (d *Deployer) owner(ctx context.Context, j judged, objects []*unstructured.Unstructured, adopts bool) (powers.Owner, error) {
+func (r *Run) owner(ctx context.Context, j *judged, objects []*unstructured.Unstructured) (powers.Owner, error) {
 	var namespaces []string
 	if j.key.Namespace != "" {
 		namespaces = append(namespaces, j.key.Namespace)
@@ -383,22 +383,22 @@ func (d *Deployer) owner(ctx context.Context, j judged, objects []*unstructured.
 	if err != nil {
 		return owner, err
 	}
-	for _, r := range required {
-		brings[r.Name] = true
+	for _, definition := range required {
+		brings[definition.Name] = true
 	}
-	foreign, err := d.foreignGroups(ctx, j.key.Name, owner.Groups, func(name string) bool {
-		return brings[name] && (adopts || j.key.Namespace != "") || slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
-			return adopts && o.GetKind() == cluster.DefinitionKind.Kind && o.GetName() == name
+	foreign, err := r.foreignGroups(ctx, j.key.Name, owner.Groups, func(name string) bool {
+		return brings[name] && (r.Adopt || j.key.Namespace != "") || slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+			return r.Adopt && o.GetKind() == cluster.DefinitionKind.Kind && o.GetName() == name
 		})
 	})
 	owner.ForeignGroup = func(group string) string { return foreign[group] }
 	return owner, err
 }
 
-// foreignGroups tells of groups who else has definitions in them. A definition that nobody's record has is a stranger's, unless it
+// foreignGroups returns who else has definitions in groups. A definition without a record is a stranger's, unless it
 // may be the Solution's own.
-func (d *Deployer) foreignGroups(ctx context.Context, solution string, groups []string, mayBeOwn func(name string) bool) (map[string]string, error) {
-	kinds, err := d.Cluster.Kinds(ctx)
+func (p *Planner) foreignGroups(ctx context.Context, solution string, groups []string, mayBeOwn func(name string) bool) (map[string]string, error) {
+	kinds, err := p.Cluster.Kinds(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -409,7 +409,7 @@ func (d *Deployer) foreignGroups(ctx context.Context, solution string, groups []
 		if !slices.Contains(groups, group) || foreign[group] != "" || schema.IsProtectedGroup(solution, group) {
 			continue
 		}
-		definition, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", kind.Resource.Resource+"."+group)
+		definition, err := p.Cluster.Get(ctx, cluster.DefinitionKind, "", kind.Resource.Resource+"."+group)
 		if err != nil {
 			return nil, err
 		}

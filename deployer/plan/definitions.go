@@ -1,4 +1,4 @@
-package deployer
+package plan
 
 import (
 	"context"
@@ -16,35 +16,35 @@ import (
 
 // prepareDefinitions plans what has to be done to definitions and their objects before anything is applied: they do without
 // a webhook that goes away, and versions are left in which nothing may be stored any more.
-func (d *Deployer) prepareDefinitions(ctx context.Context, t *task, plan *engine.Plan, migrations []definitions.Migration) error {
-	orphans, err := d.orphans(ctx, plan)
+func (r *Run) prepareDefinitions(ctx context.Context, plan *engine.Plan, migrations []definitions.Migration) error {
+	orphans, err := r.orphans(ctx, plan)
 	if err != nil {
 		return err
 	}
-	t.notice(orphanNotices(orphans)...)
+	r.Notice(orphanNotices(orphans)...)
 	for _, object := range orphans {
-		t.needs = append(t.needs, definitions.MayMigrate(object)...)
+		r.Needs = append(r.Needs, definitions.MayMigrate(object)...)
 	}
 	for _, m := range migrations {
-		t.needs = append(t.needs, definitions.MayMigrate(m.Definition)...)
+		r.Needs = append(r.Needs, definitions.MayMigrate(m.Definition)...)
 	}
-	t.before = func(ctx context.Context) error {
-		if err := d.Definitions.StandAlone(ctx, orphans); err != nil {
+	r.Before = func(ctx context.Context) error {
+		if err := r.Definitions.StandAlone(ctx, orphans); err != nil {
 			return err
 		}
-		return d.Definitions.Migrate(ctx, migrations)
+		return r.Definitions.Migrate(ctx, migrations)
 	}
 	return nil
 }
 
-// orphans are the definitions that a plan keeps and whose webhook it removes: nobody could read their objects any more.
-func (d *Deployer) orphans(ctx context.Context, plan *engine.Plan) ([]*unstructured.Unstructured, error) {
+// orphans returns the definitions that a plan keeps and whose webhook it removes: their objects could not be read any more.
+func (p *Planner) orphans(ctx context.Context, plan *engine.Plan) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	for _, change := range plan.Changes {
 		if change.Action != schema.ActionKeep || change.Object.Kind != cluster.DefinitionKind.Kind {
 			continue
 		}
-		live, err := d.Cluster.Get(ctx, cluster.DefinitionKind, "", change.Object.Name)
+		live, err := p.Cluster.Get(ctx, cluster.DefinitionKind, "", change.Object.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (d *Deployer) orphans(ctx context.Context, plan *engine.Plan) ([]*unstructu
 	return found, nil
 }
 
-// losesWebhook tells whether a webhook in the Solution's own namespace converts, of which nothing is left.
+// losesWebhook reports whether a webhook in the Solution's own namespace converts that the plan removes.
 func losesWebhook(definition *unstructured.Unstructured, plan *engine.Plan) bool {
 	strategy, _, _ := unstructured.NestedString(definition.Object, "spec", "conversion", "strategy")
 	service, _, _ := unstructured.NestedMap(definition.Object, "spec", "conversion", "webhook", "clientConfig", "service")

@@ -1,9 +1,8 @@
-package deployer
+package plan
 
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -23,33 +22,29 @@ import (
 // lookups answers what the templates of one chart look up, with the rights of the administrator, before anybody has approved of the
 // plan. It records the powers of what needs an approval.
 type lookups struct {
-	d         *Deployer
-	owner     powers.Owner
-	namespace string // of the chart
-	release   *engine.Release
-	chart     schema.ObjectRef
-	allows    func(schema.Power) bool
-	powers    []schema.Power
-	denied    []schema.Power // those of powers that nobody has approved of
+	Renderer
+	owner   powers.Owner
+	release *engine.Release
+	chart   schema.ObjectRef
+	powers  []schema.Power
+	denied  []schema.Power // those of powers that are not approved
 }
 
-// lookups are for one rendering of a chart. Nil allows stands for nothing that this run approves of.
-func (d *Deployer) lookups(p *render.Payload, namespace string, release *engine.Release, allows func(schema.Power) bool) (*lookups, error) {
+// lookups returns those for one rendering of a chart.
+func (r Renderer) lookups(release *engine.Release) (*lookups, error) {
 	var own []string
 	if release.Namespace != "" {
 		own = append(own, release.Namespace)
 	}
-	owner, err := render.Owner(p, own...)
-	return &lookups{
-		d: d, owner: owner, namespace: namespace, release: release, allows: allows, chart: render.ChartRef(namespace, release.Component),
-	}, err
+	owner, err := render.Owner(r.Payload, own...)
+	return &lookups{Renderer: r, owner: owner, release: release, chart: render.ChartRef(r.Settings.Namespace, release.Component)}, err
 }
 
 // find returns objects of the chart's own namespace, and those that have none; of other namespaces it finds nothing. Unless more is
 // approved, it returns no Secrets of other Solutions, and where the namespace of the chart is not the Solution's, only the release's own.
 func (l *lookups) find(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
 	gvk := kube.FromAPIVersionAndKind(apiVersion, kind)
-	mapping, err := l.d.Cluster.Mapping(ctx, gvk)
+	mapping, err := l.Cluster.Mapping(ctx, gvk)
 	switch {
 	case errors.Is(err, cluster.ErrNoKind):
 		return map[string]any{}, nil
@@ -57,7 +52,7 @@ func (l *lookups) find(ctx context.Context, apiVersion, kind, namespace, name st
 		return nil, err
 	case mapping.Scope.Name() == meta.RESTScopeNameRoot:
 		namespace = ""
-	case namespace != l.namespace:
+	case namespace != l.Settings.Namespace:
 		return map[string]any{}, nil
 	}
 	found, err := l.read(ctx, gvk, namespace, name)
@@ -83,13 +78,13 @@ func (l *lookups) find(ctx context.Context, apiVersion, kind, namespace, name st
 // read reads one object, or with an empty name all of a kind.
 func (l *lookups) read(ctx context.Context, kind kube.GroupVersionKind, namespace, name string) (found []*unstructured.Unstructured, err error) {
 	if name != "" {
-		object, err := l.d.Cluster.Get(ctx, kind, namespace, name)
+		object, err := l.Cluster.Get(ctx, kind, namespace, name)
 		if err != nil || object == nil {
 			return nil, err
 		}
 		return append(found, object), nil
 	}
-	for object, err := range l.d.Cluster.List(ctx, kind, namespace, metav1.ListOptions{}) {
+	for object, err := range l.Cluster.List(ctx, kind, namespace, metav1.ListOptions{}) {
 		if err != nil {
 			return nil, err
 		}
@@ -113,13 +108,13 @@ func (l *lookups) permitted(ctx context.Context, asked powers.Lookup, found []*u
 	if !l.owner.IsForeignSecret(asked) || !slices.ContainsFunc(found, isForeign) {
 		return found, nil
 	}
-	state, err := l.d.Records.Engine.State(ctx, engine.Key{Namespace: l.release.Namespace, Name: l.release.Name})
+	state, err := l.Records.Engine.State(ctx, engine.Key{Namespace: l.release.Namespace, Name: l.release.Name})
 	if err != nil {
 		return nil, err
 	}
 	needed := powers.JudgeLookups(l.owner, l.chart, "", []powers.Lookup{asked})
 	l.powers = append(l.powers, needed...)
-	missing := slices.DeleteFunc(powers.Uncovered(approvedPowers(state), needed), func(p schema.Power) bool { return l.allows != nil && l.allows(p) })
+	missing := slices.DeleteFunc(powers.Uncovered(approvedPowers(state), needed), func(p schema.Power) bool { return l.Allows != nil && l.Allows(p) })
 	if len(missing) == 0 {
 		return found, nil
 	}
@@ -136,18 +131,13 @@ func (l *lookups) explain(err error) error {
 		WithHint("if you trust it with that: %s", Approving(l.denied))
 }
 
-// allows tells what this run approves of while a version is rendered in a namespace.
-func (o *placement) allows() func(schema.Power) bool { return consentOf(Options{}, o.Rendering).covers }
-
-// looked notes the powers of what the chart of a component has looked up.
-func (o *placement) looked(key engine.Key, found []schema.Power) {
+// addLookups adds the powers that the chart of a component used while it was rendered.
+func (t *target) addLookups(found []schema.Power) {
 	if len(found) == 0 {
 		return
 	}
-	o.lookups = maps.Clone(o.lookups)
-	if o.lookups == nil {
-		o.lookups = map[engine.Key][]schema.Power{}
+	if t.lookups == nil {
+		t.lookups = map[engine.Key][]schema.Power{}
 	}
-	key.Component = ""
-	o.lookups[key] = append(slices.Clip(o.lookups[key]), found...)
+	t.lookups[t.release.Key] = append(t.lookups[t.release.Key], found...)
 }

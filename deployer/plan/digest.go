@@ -1,4 +1,4 @@
-package deployer
+package plan
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// PlanChangedError is why nothing was done: it would be something else than what was seen before.
+// PlanChangedError refuses a plan that differs from the one that the user expects.
 type PlanChangedError struct {
 	Plan *schema.Operation // as it is now
 }
@@ -23,25 +23,25 @@ func (e *PlanChangedError) Error() string {
 	return "the plan is no longer what it was when it was looked at; nothing was changed"
 }
 
-// settle returns what is told about the task, unless something else was expected.
-func (t *task) settle(o Options) (*schema.Operation, error) {
-	digest, err := t.digest(o)
+// Settle returns what the user is shown of a planned run, unless the user expects another plan.
+func (r *Run) Settle() (*schema.Operation, error) {
+	digest, err := r.digest()
 	if err != nil {
 		return nil, err
 	}
-	t.Digest = digest
-	if o.Expect == "" || o.Expect == digest {
-		return t.finish(), nil
+	r.Digest = digest
+	if r.Expect == "" || r.Expect == digest {
+		return r.Report(), nil
 	}
-	t.Planned = true
-	return nil, report.Errorf(report.Conflict, "%w", &PlanChangedError{Plan: t.finish()}).
+	r.Planned = true
+	return nil, report.Errorf(report.Conflict, "%w", &PlanChangedError{Plan: r.Report()}).
 		WithHint("look at what would be done now; to do that: --expect %s", digest)
 }
 
 // digest is the same for plans that would do the same, and for no others. Beside what a plan shows it is about the objects
 // themselves, of which a plan shows no more than the name when they are new, and about what the user has accepted. It does not
-// depend on the order in which a cluster tells what it has, nor on times, certificates and what charts draw, which are new in each plan.
-func (t *task) digest(o Options) (string, error) {
+// depend on the order of a cluster's answers, nor on times, certificates and generated values, which are new in each plan.
+func (r *Run) digest() (string, error) {
 	type release struct {
 		Namespace, Name, Version string
 		Settings                 map[string]string
@@ -56,20 +56,20 @@ func (t *task) digest(o Options) (string, error) {
 		Powers                                    []string `json:",omitempty"`
 		Releases                                  []release
 	}
-	head := &t.Operation
+	head := &r.Operation
 	plan.Operation, plan.Solution, plan.Version, plan.Environment = head.Operation, head.Solution, head.Version, head.Environment
-	plan.Adopt, plan.Force = o.Adopt, o.Force
-	plan.Replace, plan.Notices = sorted(o.Replace), sorted(t.Notices)
-	plan.Records = changeLines(t.records)
-	for _, part := range t.rebuilt {
+	plan.Adopt, plan.Force = r.Adopt, r.Force
+	plan.Replace, plan.Notices = sorted(r.Replace), sorted(r.Notices)
+	plan.Records = changeLines(r.Changes)
+	for _, part := range r.Rebuilt {
 		plan.Rebuilt = append(plan.Rebuilt, fmt.Sprintf("%s %s %s %q", part.Namespace, part.Solution, part.Version, changeLines(part.Changes)))
 	}
 	slices.Sort(plan.Rebuilt)
-	for _, scope := range t.exported {
+	for _, scope := range r.lost {
 		plan.Lost = append(plan.Lost, scope.String())
 	}
 	slices.Sort(plan.Lost)
-	for _, p := range t.Powers { // who approves of them is no part of what is done
+	for _, p := range r.Powers { // approvals change nothing
 		text, err := json.Marshal(p.Power)
 		if err != nil {
 			return "", err
@@ -77,18 +77,18 @@ func (t *task) digest(o Options) (string, error) {
 		plan.Powers = append(plan.Powers, p.Solution+" "+string(text))
 	}
 	slices.Sort(plan.Powers)
-	for _, p := range t.plans {
-		r := release{
+	for _, p := range r.Plans {
+		planned := release{
 			Namespace: p.Release.Namespace, Name: p.Release.Label(), Version: p.Release.Version, Settings: p.Release.Settings,
 			Changes: changeLines(p.Changes), Resumes: p.Resumes != nil,
 		}
 		var err error
-		if drawn, ok := t.drawn[p.Release.Key]; ok {
-			r.Objects, r.Changes = []string{fmt.Sprintf("%x", sha256.Sum256([]byte(drawn)))}, changeLines(withoutFields(p.Changes))
-		} else if r.Objects, err = objectDigests(&p.Release); err != nil {
+		if input, ok := r.generated[p.Release.Key]; ok {
+			planned.Objects, planned.Changes = []string{fmt.Sprintf("%x", sha256.Sum256([]byte(input)))}, changeLines(withoutFields(p.Changes))
+		} else if planned.Objects, err = objectDigests(&p.Release); err != nil {
 			return "", err
 		}
-		plan.Releases = append(plan.Releases, r)
+		plan.Releases = append(plan.Releases, planned)
 	}
 	slices.SortFunc(plan.Releases, func(a, b release) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -100,7 +100,7 @@ func (t *task) digest(o Options) (string, error) {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256(text)), nil
 }
 
-// objectDigests are those of the objects and tasks of a release, sorted.
+// objectDigests returns the digests of the objects and tasks of a release, sorted.
 func objectDigests(r *engine.Release) ([]string, error) {
 	var contents []any
 	for _, object := range r.Objects {
@@ -121,7 +121,7 @@ func objectDigests(r *engine.Release) ([]string, error) {
 	return digests, nil
 }
 
-// withoutFields are changes of which only counts what is changed.
+// withoutFields returns changes without the fields that they change.
 func withoutFields(changes []schema.Change) []schema.Change {
 	changes = slices.Clone(changes)
 	for i := range changes {
@@ -130,8 +130,7 @@ func withoutFields(changes []schema.Change) []schema.Change {
 	return changes
 }
 
-// changeLines are changes in an order of their own. When a field was changed last is not part of it: others may write what they
-// own again and again.
+// changeLines returns changes as sorted texts, without the times of the last changes: other managers may write their fields again and again.
 func changeLines(changes []schema.Change) []string {
 	var lines []string
 	for _, change := range changes {
@@ -146,8 +145,8 @@ func changeLines(changes []schema.Change) []string {
 	return lines
 }
 
-// nothingExpected refuses an expectation of what has no single plan.
-func (o Options) nothingExpected(what string) error {
+// ExpectsNothing refuses Expect for a verb that has no single plan.
+func (o Options) ExpectsNothing(what string) error {
 	if o.Expect == "" {
 		return nil
 	}

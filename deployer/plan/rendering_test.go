@@ -1,4 +1,4 @@
-package deployer
+package plan
 
 import (
 	"maps"
@@ -9,20 +9,20 @@ import (
 
 func TestRenderingIsRemembered(t *testing.T) {
 	yes, no, class := true, false, "nginx"
-	before := map[string]string{settingWebhook: "true", settingIngressClass: "haproxy", settingHazards: "bind"}
+	before := map[string]string{SettingWebhook: "true", SettingIngressClass: "haproxy", settingHazards: "bind"}
 	for _, test := range []struct {
 		name string
 		say  Rendering
 		want map[string]string
 	}{
 		{"nothing said", Rendering{}, before},
-		{"switched off", Rendering{Webhook: &no}, map[string]string{settingIngressClass: "haproxy", settingHazards: "bind"}},
+		{"switched off", Rendering{Webhook: &no}, map[string]string{SettingIngressClass: "haproxy", settingHazards: "bind"}},
 		{"switched on", Rendering{ClusterWide: &yes}, map[string]string{
-			settingWebhook: "true", settingClusterWide: "true", settingIngressClass: "haproxy", settingHazards: "bind",
+			SettingWebhook: "true", SettingClusterWide: "true", SettingIngressClass: "haproxy", settingHazards: "bind",
 		}},
-		{"another class", Rendering{IngressClass: &class}, map[string]string{settingWebhook: "true", settingIngressClass: "nginx", settingHazards: "bind"}},
+		{"another class", Rendering{IngressClass: &class}, map[string]string{SettingWebhook: "true", SettingIngressClass: "nginx", settingHazards: "bind"}},
 		{"one more hazard", Rendering{AcceptHazards: []string{"escalate", "bind"}}, map[string]string{
-			settingWebhook: "true", settingIngressClass: "haproxy", settingHazards: "bind,escalate",
+			SettingWebhook: "true", SettingIngressClass: "haproxy", settingHazards: "bind,escalate",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

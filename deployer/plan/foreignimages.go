@@ -1,4 +1,4 @@
-package deployer
+package plan
 
 import (
 	"fmt"
@@ -13,12 +13,12 @@ import (
 // HazardForeignImages is the name by which images are accepted that no archive has.
 const HazardForeignImages = "foreign-images"
 
-// judgeImages refuses charts that name images which no archive has: without internet their pods, or those that an operator starts,
-// would wait for ever. All of them are told at once, with what to write into solution.yaml, unless they were accepted.
-func (o *placement) judgeImages(accepted []string) (notices []string, err error) {
+// checkForeignImages refuses charts that name images which no archive has: without internet their pods, or those that an operator starts,
+// would wait for ever. It reports all of them at once, with the lines for solution.yaml. Accepted images are a notice.
+func (t *target) checkForeignImages() error {
 	var lines, entries []string
-	for _, component := range slices.Sorted(maps.Keys(o.foreign)) {
-		for _, use := range o.foreign[component] {
+	for _, component := range slices.Sorted(maps.Keys(t.of.foreign)) {
+		for _, use := range t.of.foreign[component] {
 			lines = append(lines, fmt.Sprintf("component %s: %s, %s: %s", component, use.Object, use.Path, use.Image))
 			entry := "- name it in full: " + use.Image
 			if reference, ok := images.ParseReference(use.Image); ok {
@@ -30,13 +30,14 @@ func (o *placement) judgeImages(accepted []string) (notices []string, err error)
 		}
 	}
 	if len(lines) == 0 {
-		return nil, nil
+		return nil
 	}
-	if slices.Contains(accepted, HazardForeignImages) {
-		return []string{"images that the archive does not have are accepted:\n  " + strings.Join(lines, "\n  ")}, nil
+	if slices.Contains(acceptedHazards(t.release.Settings), HazardForeignImages) {
+		t.notice("images that the archive does not have are accepted:\n  " + strings.Join(lines, "\n  "))
+		return nil
 	}
-	return nil, report.Errorf(report.Refused, "charts of %s name images that are not in its archive, which nodes of a site cannot pull:\n  %s",
-		o.ID(), strings.Join(lines, "\n  ")).
+	return report.Errorf(report.Refused, "charts of %s name images that are not in its archive, which nodes of a site cannot pull:\n  %s",
+		t.of.ID(), strings.Join(lines, "\n  ")).
 		WithHint("whoever builds the archive adds to images in solution.yaml:\n  %s\nif nothing pulls them, or nodes have them: %s",
 			strings.Join(entries, "\n  "), report.Accept("accept-hazard", HazardForeignImages).About(lines...))
 }
