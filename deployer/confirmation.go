@@ -1,11 +1,7 @@
 package deployer
 
 import (
-	"fmt"
-
 	"github.com/solutionctl/solutionctl/deployer/plan"
-	"github.com/solutionctl/solutionctl/deployer/survey"
-	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -24,49 +20,4 @@ func confirmData(dryRun bool, data plan.DataPolicy, solution string) report.Conf
 		return report.Confirmation{}
 	}
 	return report.Confirmation{Question: "Every custom resource of it will be deleted", Name: solution}
-}
-
-// Confirmation is what to ask before a cluster is purged of what a plan lists.
-func (o PurgeOptions) Confirmation() report.Confirmation {
-	if o.DryRun {
-		return report.Confirmation{}
-	}
-	return report.Confirmation{Question: "purge the cluster"}
-}
-
-// Confirmation is what to ask before namespaces are deleted: more earnestly when there is something in them.
-func (o DeleteEnvironmentOptions) Confirmation() report.Confirmation {
-	if o.DryRun {
-		return report.Confirmation{}
-	}
-	part, all := "environment "+o.Environment, "every namespace of environment "+o.Environment
-	if o.Namespace != "" {
-		part = fmt.Sprintf("namespace %s of environment %s", o.Namespace, o.Environment)
-		all = part
-	}
-	if len(o.Release)+len(o.Others) == 0 && o.Data != plan.DeleteData {
-		return report.Confirmation{Question: "delete " + all}
-	}
-	c := report.Confirmation{Question: "Everything in " + part + " will be deleted", Name: o.Environment}
-	if len(o.Others) > 0 {
-		c.Lists = append(c.Lists, report.ConfirmationList{
-			Title: "This is not part of a Solution, and will be deleted without an export", Items: otherTexts(o.Others),
-		})
-	}
-	if len(o.Release) > 0 {
-		list := report.ConfirmationList{Title: "These finalizers will be removed, and what they stand for is not cleaned up"}
-		for _, held := range o.Release {
-			list.Items = append(list.Items, held.String())
-		}
-		c.Lists = append(c.Lists, list)
-	}
-	return c
-}
-
-// otherTexts name what is not part of a Solution.
-func otherTexts(others []schema.ObjectRef) (texts []string) {
-	for _, ref := range others {
-		texts = append(texts, survey.OtherText(ref))
-	}
-	return texts
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -15,7 +16,7 @@ func TestConfirmation(t *testing.T) {
 	dry := plan.Options{DryRun: true}
 	pod := schema.ObjectRef{APIVersion: "v1", Kind: "Pod", Namespace: "test", Name: "stray"}
 	hidden := schema.ObjectRef{Kind: "Secret", Namespace: "test"}
-	held := deployer.Held{ObjectRef: pod, Finalizers: []string{"acme.example/tape", "acme.example/disk"}}
+	held := environments.Held{ObjectRef: pod, Finalizers: []string{"acme.example/tape", "acme.example/disk"}}
 	data := "Every custom resource of it will be deleted"
 	for name, test := range map[string]struct {
 		options asks
@@ -27,17 +28,17 @@ func TestConfirmation(t *testing.T) {
 		"plan to remove with data":   {deployer.RemoveOptions{Options: dry, Solution: "demo", Data: plan.DeleteData}, report.Confirmation{}},
 		"deactivate":                 {deployer.DeactivateOptions{Solution: "demo"}, report.Confirmation{}},
 		"deactivate, data deleted":   {deployer.DeactivateOptions{Solution: "demo", Data: plan.DeleteData}, report.Confirmation{Question: data, Name: "demo"}},
-		"purge":                      {deployer.PurgeOptions{}, report.Confirmation{Question: "purge the cluster"}},
-		"plan to purge":              {deployer.PurgeOptions{Options: dry}, report.Confirmation{}},
-		"environment":                {deployer.DeleteEnvironmentOptions{Environment: "test"}, report.Confirmation{Question: "delete every namespace of environment test"}},
-		"namespace":                  {deployer.DeleteEnvironmentOptions{Environment: "test", Namespace: "eu"}, report.Confirmation{Question: "delete namespace eu of environment test"}},
-		"plan to delete environment": {deployer.DeleteEnvironmentOptions{Options: dry, Environment: "test", Data: plan.DeleteData}, report.Confirmation{}},
+		"purge":                      {environments.PurgeOptions{}, report.Confirmation{Question: "purge the cluster"}},
+		"plan to purge":              {environments.PurgeOptions{Options: dry}, report.Confirmation{}},
+		"environment":                {environments.DeleteOptions{Environment: "test"}, report.Confirmation{Question: "delete every namespace of environment test"}},
+		"namespace":                  {environments.DeleteOptions{Environment: "test", Namespace: "eu"}, report.Confirmation{Question: "delete namespace eu of environment test"}},
+		"plan to delete environment": {environments.DeleteOptions{Options: dry, Environment: "test", Data: plan.DeleteData}, report.Confirmation{}},
 		"environment with data": {
-			deployer.DeleteEnvironmentOptions{Environment: "test", Data: plan.DeleteData},
+			environments.DeleteOptions{Environment: "test", Data: plan.DeleteData},
 			report.Confirmation{Question: "Everything in environment test will be deleted", Name: "test"},
 		},
 		"namespace with what is in it": {
-			deployer.DeleteEnvironmentOptions{Environment: "test", Namespace: "eu", Others: []schema.ObjectRef{pod, hidden}, Release: []deployer.Held{held}},
+			environments.DeleteOptions{Environment: "test", Namespace: "eu", Others: []schema.ObjectRef{pod, hidden}, Release: []environments.Held{held}},
 			report.Confirmation{
 				Question: "Everything in namespace eu of environment test will be deleted", Name: "test",
 				Lists: []report.ConfirmationList{

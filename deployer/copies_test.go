@@ -7,6 +7,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -38,7 +39,7 @@ func TestCopies(t *testing.T) {
 	if err != nil || !status.Ready {
 		t.Errorf("%+v, %v", status, err)
 	}
-	o := deployer.DeleteEnvironmentOptions{Environment: site, Data: plan.DeleteData}
+	o := environments.DeleteOptions{Environment: site, Data: plan.DeleteData}
 	_, err = b.DeleteEnvironment(t.Context(), o)
 	deployertest.Refused(t, err, report.InUse, append(mine, "--delete-others")...)
 
@@ -60,13 +61,13 @@ func TestCopies(t *testing.T) {
 	if err != nil || !again.Empty() {
 		t.Errorf("a copy is taken for a Solution without a record: %+v, %v", again, err)
 	}
-	_, err = b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: site})
+	_, err = b.DeleteEnvironment(t.Context(), environments.DeleteOptions{Environment: site})
 	deployertest.Refused(t, err, report.InUse, mine...)
 	others, err := b.Survey.Others(t.Context(), survey.OthersOptions{Environment: site})
 	if err != nil || len(others) != 2 {
 		t.Fatalf("%v, %v", others, err)
 	}
-	if _, err = b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: site, Others: others}); err != nil {
+	if _, err = b.DeleteEnvironment(t.Context(), environments.DeleteOptions{Environment: site, Others: others}); err != nil {
 		t.Error(err)
 	}
 }

@@ -20,12 +20,14 @@ package deployer
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -59,7 +61,8 @@ type Deployer struct {
 	Apps        *apps.Apps
 	Site        *site.Site
 
-	planner *plan.Planner
+	planner      *plan.Planner
+	environments *environments.Environments
 }
 
 // New returns the verbs on a cluster.
@@ -75,13 +78,15 @@ func New(c Config) *Deployer {
 	g := &definitions.Guard{Cluster: c.Cluster, Records: r, Sink: c.Sink}
 	v := &survey.Survey{Cluster: c.Cluster, Records: r, Definitions: g, Now: c.Now}
 	s := &site.Site{Cluster: c.Cluster, Records: r, Survey: v}
+	p := &plan.Planner{
+		Cluster: c.Cluster, Records: r, Definitions: g, Survey: v, Site: s, Now: c.Now,
+		Locks: cluster.LockOptions{Identity: c.Identity, Wait: c.LockWait, Sink: c.Sink, Ended: c.Ended},
+	}
 	return &Deployer{
 		Config: c, Records: r, Definitions: g, Survey: v, Site: s,
-		Apps: &apps.Apps{Cluster: c.Cluster, Records: r, Definitions: g, Sink: c.Sink},
-		planner: &plan.Planner{
-			Cluster: c.Cluster, Records: r, Definitions: g, Survey: v, Site: s, Now: c.Now,
-			Locks: cluster.LockOptions{Identity: c.Identity, Wait: c.LockWait, Sink: c.Sink, Ended: c.Ended},
-		},
+		Apps:         &apps.Apps{Cluster: c.Cluster, Records: r, Definitions: g, Sink: c.Sink},
+		planner:      p,
+		environments: &environments.Environments{Planner: p, Sink: c.Sink},
 	}
 }
 
@@ -111,4 +116,32 @@ func (d *Deployer) ConfigureMonitoring(ctx context.Context, o site.Options) (res
 		return err
 	}, cluster.ClusterLock)
 	return result, err
+}
+
+// CreateEnvironment is [environments.Environments.Create].
+func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptions) (*schema.Operation, error) {
+	return d.environments.Create(ctx, o)
+}
+
+// DeleteEnvironment is [environments.Environments.Delete].
+func (d *Deployer) DeleteEnvironment(ctx context.Context, o environments.DeleteOptions) (*schema.Operation, error) {
+	return d.environments.Delete(ctx, o)
+}
+
+// Held is [environments.Environments.Held].
+func (d *Deployer) Held(ctx context.Context, o environments.HeldOptions) ([]environments.Held, error) {
+	return d.environments.Held(ctx, o)
+}
+
+// Purge is [environments.Environments.Purge]. Lost records that can be rebuilt refuse it, too.
+func (d *Deployer) Purge(ctx context.Context, o environments.PurgeOptions) (*schema.Operation, error) {
+	return d.environments.Purge(ctx, o, func(ctx context.Context) (lost []string, err error) {
+		broken, err := d.brokenRecords(ctx, RepairOptions{})
+		for _, r := range broken {
+			if r.state.Damage == nil { // a purge reports damaged records itself
+				lost = append(lost, fmt.Sprintf("record of %s: %s (%s)", r.key, r.why, survey.Rebuilding("", r.key)))
+			}
+		}
+		return lost, err
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -241,9 +242,9 @@ func TestHeld(t *testing.T) {
 	b.Added(shop, "1.0.0", plain)
 	b.Server.Put(t, "{apiVersion: shop.example/v1, kind: Clock, metadata: {name: a, namespace: site, finalizers: [example.com/hold]}, spec: {hands: 2}}")
 	b.Server.Put(t, "{apiVersion: shop.example/v1, kind: Clock, metadata: {name: b, namespace: site, finalizers: [example.com/hold]}, spec: {hands: 2}}")
-	held := func() (names []string, list []deployer.Held) {
+	held := func() (names []string, list []environments.Held) {
 		t.Helper()
-		list, err := b.Held(t.Context(), deployer.HeldOptions{Environment: site})
+		list, err := b.Held(t.Context(), environments.HeldOptions{Environment: site})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +257,7 @@ func TestHeld(t *testing.T) {
 		t.Errorf("nobody has deleted %q", names)
 	}
 	var out export
-	o := deployer.DeleteEnvironmentOptions{Options: plan.Options{Timeout: 10}, Environment: site, Data: plan.DeleteData, Export: out.open}
+	o := environments.DeleteOptions{Options: plan.Options{Timeout: 10}, Environment: site, Data: plan.DeleteData, Export: out.open}
 	_, err := b.DeleteEnvironment(t.Context(), o)
 	deployertest.Refused(t, err, report.Timeout, "deploy env delete site --delete-data --force-finalizers")
 	names, list := held()
@@ -299,13 +300,13 @@ func TestForgetting(t *testing.T) {
 	b.Deleted("Namespace", "", site)
 	_, err := b.Resume(t.Context(), deployer.ResumeOptions{Environment: site})
 	deployertest.Refused(t, err, report.NotFound, site)
-	if done, err := b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: site}); err != nil || len(done.Parts) == 0 {
+	if done, err := b.DeleteEnvironment(t.Context(), environments.DeleteOptions{Environment: site}); err != nil || len(done.Parts) == 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if state, err := b.Records.Engine.State(t.Context(), engine.Key{Namespace: site, Name: shop}); err != nil || state.Current != nil {
 		t.Errorf("%+v, %v", state, err)
 	}
-	if done, err := b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: site}); err != nil || !done.Empty() || len(done.Notices) == 0 {
+	if done, err := b.DeleteEnvironment(t.Context(), environments.DeleteOptions{Environment: site}); err != nil || !done.Empty() || len(done.Notices) == 0 {
 		t.Errorf("again: %+v, %v", done, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 )
 
 // connected is a deployer on a server.
@@ -25,9 +26,9 @@ func connected(t *testing.T, s *clustertest.Server) *deployer.Deployer {
 // TestForcedDeletionIsRepeated runs the deletion of an environment again that was forced before.
 func TestForcedDeletionIsRepeated(t *testing.T) {
 	d := connected(t, clustertest.Start(t))
-	o := deployer.DeleteEnvironmentOptions{Environment: "gone"}
+	o := environments.DeleteOptions{Environment: "gone"}
 	var err error
-	if o.Release, err = d.Held(t.Context(), deployer.HeldOptions{Environment: o.Environment}); err != nil || len(o.Release) > 0 {
+	if o.Release, err = d.Held(t.Context(), environments.HeldOptions{Environment: o.Environment}); err != nil || len(o.Release) > 0 {
 		t.Fatalf("%v, %v", o.Release, err)
 	}
 	done, err := d.DeleteEnvironment(t.Context(), o)
@@ -40,7 +41,7 @@ func TestForcedDeletionIsRepeated(t *testing.T) {
 func TestHeldAsksForNothingDeprecated(t *testing.T) {
 	b := deployertest.New(t)
 	b.Server.Requests()
-	if _, err := b.Held(t.Context(), deployer.HeldOptions{Environment: site}); err != nil {
+	if _, err := b.Held(t.Context(), environments.HeldOptions{Environment: site}); err != nil {
 		t.Fatal(err)
 	}
 	for _, request := range b.Server.Requests() {
@@ -62,7 +63,7 @@ func TestHeldWithoutKind(t *testing.T) {
 		}
 		return false
 	}
-	if held, err := b.Held(t.Context(), deployer.HeldOptions{Environment: site}); err != nil || len(held) > 0 || !deleted {
+	if held, err := b.Held(t.Context(), environments.HeldOptions{Environment: site}); err != nil || len(held) > 0 || !deleted {
 		t.Errorf("%v, %v, CustomResourceDefinition deleted: %t", held, err, deleted)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
@@ -265,13 +266,13 @@ func TestReplaceBinding(t *testing.T) {
 // TestDeleteNothing: what is not there was not deleted, and what once was there is no part of what is.
 func TestDeleteNothing(t *testing.T) {
 	b := deployertest.New(t)
-	done, err := b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: "tst"})
+	done, err := b.DeleteEnvironment(t.Context(), environments.DeleteOptions{Environment: "tst"})
 	if err != nil || !strings.HasPrefix(done.Title(), "there is no environment tst") {
 		t.Errorf("%q, %v", done.Title(), err)
 	}
 	b.Added(shop, "1.0.0", plain)
 	must(b, remove(shop))
-	done, err = b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: site})
+	done, err = b.DeleteEnvironment(t.Context(), environments.DeleteOptions{Environment: site})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +336,7 @@ func TestData(t *testing.T) {
 			return err
 		}, false},
 		{"delete the environment", func(b *deployertest.Bed, e definitions.Export) error {
-			_, err := b.DeleteEnvironment(b.Context(), deployer.DeleteEnvironmentOptions{Environment: site, Data: plan.DeleteData, Export: e})
+			_, err := b.DeleteEnvironment(b.Context(), environments.DeleteOptions{Environment: site, Data: plan.DeleteData, Export: e})
 			return err
 		}, false},
 		{"activate and accept the loss", func(b *deployertest.Bed, e definitions.Export) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -51,7 +52,7 @@ func deactivate(solution string) verb {
 
 func deleteSite(data plan.DataPolicy) verb {
 	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
-		return d.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{Options: o, Environment: site, Data: data})
+		return d.DeleteEnvironment(ctx, environments.DeleteOptions{Options: o, Environment: site, Data: data})
 	}
 }
 
@@ -60,7 +61,7 @@ func createEnvironment(ctx context.Context, d *deployer.Deployer, _ plan.Options
 }
 
 func purge(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
-	return d.Purge(ctx, deployer.PurgeOptions{Options: o})
+	return d.Purge(ctx, environments.PurgeOptions{Options: o})
 }
 
 // must runs a verb that works.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -199,7 +200,7 @@ func (r *resuming) resume(ctx context.Context, p unfinished) (err error) {
 		}
 		_, err = r.Remove(ctx, resumed)
 	case schema.VerbDelete:
-		_, err = r.DeleteEnvironment(ctx, DeleteEnvironmentOptions{Options: o, Environment: p.Environment, Namespace: p.Namespace, Data: plan.DeleteData})
+		_, err = r.DeleteEnvironment(ctx, environments.DeleteOptions{Options: o, Environment: p.Environment, Namespace: p.Namespace, Data: plan.DeleteData})
 	case schema.VerbRepair:
 		_, err = r.Repair(ctx, RepairOptions{Options: o, Selection: survey.Selection{Environment: p.Environment, Solution: p.Solution, Components: saved.Components}})
 	default:

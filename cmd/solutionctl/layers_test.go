@@ -34,6 +34,7 @@ var layers = [][]string{
 	{"deployer/apps", "deployer/rights", "deployer/survey"},
 	{"deployer/site"},
 	{"deployer/plan"},
+	{"deployer/environments"},
 	{"deployer", "deployer/console/live", "deployer/logs"},
 	{"deployer/deployertest", "deployer/host", "deployer/loader"},
 	{"deployer/console/web", "deployer/install", "deployer/support/bundle", "deployer/support/doctor"},

@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -104,7 +105,7 @@ type order struct {
 	before        components.Choice // without the boxes of the page
 	accepted      url.Values        // by option, its value; "true" for an option without one
 	others        []schema.ObjectRef
-	held, release []deployer.Held
+	held, release []environments.Held
 	export        definitions.Export
 	configuration string
 }
@@ -305,15 +306,15 @@ func deleteEnvironment(ctx context.Context, d *deployer.Deployer, o *order) (*sc
 	return d.DeleteEnvironment(ctx, o.deletion())
 }
 
-func (o *order) deletion() deployer.DeleteEnvironmentOptions {
-	return deployer.DeleteEnvironmentOptions{
+func (o *order) deletion() environments.DeleteOptions {
+	return environments.DeleteOptions{
 		Options: o.Options, Environment: o.environment, Namespace: o.namespace, Data: o.data, Export: o.export, Others: o.others, Release: o.release,
 	}
 }
 
 // lookAround finds objects in an environment that are not part of a Solution, and those that finalizers hold.
 func lookAround(ctx context.Context, d *deployer.Deployer, o *order) (err error) {
-	if o.held, err = d.Held(ctx, deployer.HeldOptions{Environment: o.environment, Namespace: o.namespace}); err != nil {
+	if o.held, err = d.Held(ctx, environments.HeldOptions{Environment: o.environment, Namespace: o.namespace}); err != nil {
 		return err
 	}
 	o.others, o.release = nil, nil

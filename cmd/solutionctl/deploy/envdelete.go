@@ -7,6 +7,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 )
 
@@ -46,7 +47,7 @@ instance, is then not cleaned up.`,
 // environmentDeletion is a run of 'deploy env delete'.
 type environmentDeletion struct {
 	verbFlags
-	o                  deployer.DeleteEnvironmentOptions
+	o                  environments.DeleteOptions
 	data               dataFlags
 	others, finalizers bool // are listed and go, too
 }
@@ -60,7 +61,7 @@ func (e *environmentDeletion) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if e.finalizers {
-		if e.o.Release, err = d.Held(ctx, deployer.HeldOptions{Environment: environment, Namespace: e.o.Namespace}); err != nil {
+		if e.o.Release, err = d.Held(ctx, environments.HeldOptions{Environment: environment, Namespace: e.o.Namespace}); err != nil {
 			return err
 		}
 	}

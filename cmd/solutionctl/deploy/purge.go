@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 )
 
 func newPurgeCommand(a *cli.App) *cobra.Command {
@@ -34,7 +35,7 @@ One that was interrupted is simply run again.`,
 }
 
 func (f *verbFlags) purge(ctx context.Context) error {
-	o := deployer.PurgeOptions{Options: f.options()}
+	o := environments.PurgeOptions{Options: f.options()}
 	if !o.DryRun && !f.Yes {
 		if err := f.confirmPurge(ctx, o); err != nil {
 			return err
@@ -44,7 +45,7 @@ func (f *verbFlags) purge(ctx context.Context) error {
 }
 
 // confirmPurge shows what would be removed and asks. What is refused, or nothing, is not asked about.
-func (f *verbFlags) confirmPurge(ctx context.Context, o deployer.PurgeOptions) error {
+func (f *verbFlags) confirmPurge(ctx context.Context, o environments.PurgeOptions) error {
 	d, err := f.deployer()
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -78,7 +79,7 @@ func TestDependencyInAnEnvironment(t *testing.T) {
 	if err = db.remove(db.Env); err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: db.Env, Namespace: more, Data: plan.DeleteData})
+	_, err = db.DeleteEnvironment(t.Context(), environments.DeleteOptions{Environment: db.Env, Namespace: more, Data: plan.DeleteData})
 	db.refused(err, report.InUse, needs)
 	if err := app.remove(""); err != nil {
 		t.Fatal(err)

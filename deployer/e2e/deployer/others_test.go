@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -47,7 +47,7 @@ func TestDeleteEnvironmentWithOthers(t *testing.T) {
 		"Secret " + b.Env + "/password",
 	}
 
-	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Data: plan.DeleteData, Options: plan.Options{Timeout: testcluster.Deadline(time.Minute)}}
+	o := environments.DeleteOptions{Environment: b.Env, Data: plan.DeleteData, Options: plan.Options{Timeout: testcluster.Deadline(time.Minute)}}
 	_, err := b.DeleteEnvironment(t.Context(), o)
 	b.refused(err, report.InUse, append(want, "solutionctl deploy env delete "+b.Env+" --delete-data --delete-others")...)
 	if strings.Contains(err.Error(), "limits") || strings.Contains(err.Error(), "child") {
@@ -132,7 +132,7 @@ subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: blind-` + b.E
 		missing, err := blind.Cluster.Missing(t.Context(), cluster.Permission{Verb: "delete", Resource: "namespaces"})
 		return true, err == nil && len(missing) == 0
 	})
-	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Options: plan.Options{Timeout: testcluster.Deadline(time.Minute)}}
+	o := environments.DeleteOptions{Environment: b.Env, Options: plan.Options{Timeout: testcluster.Deadline(time.Minute)}}
 	_, err := blind.DeleteEnvironment(t.Context(), o)
 	b.refused(err, report.InUse, "kind CronJob in namespace "+b.Env+", which you do not have permission to list", "--delete-others")
 	if o.Others, err = blind.Survey.Others(t.Context(), survey.OthersOptions{Environment: b.Env}); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -131,7 +132,7 @@ func TestRightsAreAskedFirst(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = d.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{
+			_, err = d.DeleteEnvironment(t.Context(), environments.DeleteOptions{
 				Options: o, Environment: b.Env, Data: plan.DeleteData, Others: others, Export: new(exported).open,
 			})
 			return err

@@ -20,6 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -241,7 +242,7 @@ func (b *bed) life() []command {
 			if err != nil {
 				return err
 			}
-			_, err = d.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{Options: o, Environment: b.Env, Others: others})
+			_, err = d.DeleteEnvironment(ctx, environments.DeleteOptions{Options: o, Environment: b.Env, Others: others})
 			return err
 		}, true},
 		{"deactivate", nil, func(d *deployer.Deployer, o plan.Options) error {

@@ -20,6 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
@@ -130,7 +131,7 @@ func TestDeleteEnvironment(t *testing.T) {
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	b.newClock(b.Env, "one", "hands: 2")
-	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Options: plan.Options{Timeout: testcluster.Deadline(time.Minute)}}
+	o := environments.DeleteOptions{Environment: b.Env, Options: plan.Options{Timeout: testcluster.Deadline(time.Minute)}}
 	_, err := b.DeleteEnvironment(b.Context(), o)
 	b.refused(err, report.InUse, "Solution "+b.Solution+" 1.0.0", "Clock one", "--delete-data")
 
@@ -188,7 +189,7 @@ func TestDeleteEnvironmentCounts(t *testing.T) {
 	b.create(fmt.Sprintf("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: precious, namespace: %s}\n"+
 		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", b.Env))
 	var out exported
-	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Export: out.open, Options: plan.Options{Timeout: testcluster.Deadline(time.Minute)}}
+	o := environments.DeleteOptions{Environment: b.Env, Export: out.open, Options: plan.Options{Timeout: testcluster.Deadline(time.Minute)}}
 	_, err := b.DeleteEnvironment(b.Context(), o)
 	b.refused(err, report.InUse, "Solution "+b.Solution+" 1.1.0", "PersistentVolumeClaim precious")
 	if strings.Contains(err.Error(), "built-in") {
@@ -232,7 +233,7 @@ func TestDeleteEnvironmentOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	problem("was deleted: 'solutionctl deploy env delete " + b.Env + "'")
-	done, err := b.DeleteEnvironment(b.Context(), deployer.DeleteEnvironmentOptions{Environment: b.Env})
+	done, err := b.DeleteEnvironment(b.Context(), environments.DeleteOptions{Environment: b.Env})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +248,7 @@ func TestDeleteEnvironmentOfOthers(t *testing.T) {
 	if len(deleted) != 1 || !strings.HasPrefix(deleted[0], "ClusterRole solutionctl:"+b.Env) {
 		t.Errorf("deleted: %q", deleted)
 	}
-	if again, err := b.DeleteEnvironment(b.Context(), deployer.DeleteEnvironmentOptions{Environment: b.Env}); err != nil || !again.Empty() {
+	if again, err := b.DeleteEnvironment(b.Context(), environments.DeleteOptions{Environment: b.Env}); err != nil || !again.Empty() {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 }
@@ -265,7 +266,7 @@ func TestDeleteEnvironmentInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	var first, second exported
-	o := deployer.DeleteEnvironmentOptions{Environment: b.Env, Data: plan.DeleteData, Export: first.open, Options: plan.Options{Timeout: time.Second}}
+	o := environments.DeleteOptions{Environment: b.Env, Data: plan.DeleteData, Export: first.open, Options: plan.Options{Timeout: time.Second}}
 	_, err = b.DeleteEnvironment(b.Context(), o)
 	b.refused(err, report.Timeout, "slow", "clocks.example/guard")
 	b.get(deployments, b.Env, b.Solution+"-operator") // it still serves
@@ -327,7 +328,7 @@ func TestSystemNamespaceIsNoEnvironment(t *testing.T) {
 	b.imported("1.0.0", dashboard)
 	_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Options: plan.Options{Adopt: true}})
 	b.refused(err, report.Refused, system, "env delete other-"+b.Env+" --namespace "+system)
-	if _, err = b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Environment: "other-" + b.Env, Namespace: system}); err != nil {
+	if _, err = b.DeleteEnvironment(t.Context(), environments.DeleteOptions{Environment: "other-" + b.Env, Namespace: system}); err != nil {
 		t.Fatal(err)
 	}
 	b.refused(create(), report.Refused, system, b.Solution, "--namespace")

@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
@@ -118,7 +119,7 @@ func TestFinalizerWithoutController(t *testing.T) {
 	config := b.create("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: " + b.Env + ", finalizers: [example.com/other]}\n")
 
 	var out exported
-	options := deployer.DeleteEnvironmentOptions{
+	options := environments.DeleteOptions{
 		Options: plan.Options{Timeout: soon}, Environment: b.Env, Data: plan.DeleteData, Export: out.open,
 		Others: []schema.ObjectRef{{APIVersion: "v1", Kind: "ConfigMap", Namespace: b.Env, Name: "other"}},
 	}
@@ -128,7 +129,7 @@ func TestFinalizerWithoutController(t *testing.T) {
 		"solutionctl deploy env delete "+b.Env+" --delete-data --delete-others --force-finalizers")
 
 	// What nobody has deleted is not among what can be let go.
-	held, err := b.Held(t.Context(), deployer.HeldOptions{Environment: b.Env})
+	held, err := b.Held(t.Context(), environments.HeldOptions{Environment: b.Env})
 	if err != nil || len(held) != 1 || held[0].String() != "Clock "+b.Env+"/a: example.com/hold, example.com/more" {
 		t.Fatalf("%v, %v", held, err)
 	}
@@ -138,7 +139,7 @@ func TestFinalizerWithoutController(t *testing.T) {
 	_, err = b.DeleteEnvironment(t.Context(), options)
 	b.refused(err, report.Conflict, "Clock "+b.Env+"/a has other finalizers than it had when they were listed")
 
-	if options.Release, err = b.Held(t.Context(), deployer.HeldOptions{Environment: b.Env}); err != nil {
+	if options.Release, err = b.Held(t.Context(), environments.HeldOptions{Environment: b.Env}); err != nil {
 		t.Fatal(err)
 	}
 	planned := options
@@ -168,7 +169,7 @@ func TestFinalizerWithoutController(t *testing.T) {
 	b.refused(err, report.Conflict, "namespace "+b.Env+" is being deleted", "ConfigMap "+b.Env+"/other waits for its finalizer")
 
 	options.Timeout = 0
-	if options.Release, err = b.Held(t.Context(), deployer.HeldOptions{Environment: b.Env}); err != nil || len(options.Release) != 1 {
+	if options.Release, err = b.Held(t.Context(), environments.HeldOptions{Environment: b.Env}); err != nil || len(options.Release) != 1 {
 		t.Fatalf("%v, %v", options.Release, err)
 	}
 	if _, err = b.DeleteEnvironment(t.Context(), options); err != nil {
@@ -297,7 +298,7 @@ spec: {group: gone.example, version: v1, groupPriorityMinimum: 100, versionPrior
 	if _, err := b.Rollback(t.Context(), deployer.RollbackOptions{Options: plan.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Held(t.Context(), deployer.HeldOptions{Environment: b.Env}); err != nil {
+	if _, err := b.Held(t.Context(), environments.HeldOptions{Environment: b.Env}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Survey.Status(t.Context(), survey.StatusOptions{}); err != nil {
@@ -310,7 +311,7 @@ spec: {group: gone.example, version: v1, groupPriorityMinimum: 100, versionPrior
 	namespace := b.get(namespaces, "", b.Env)
 	b.delete(namespace)
 	b.awaitReasons(namespace, words, remedy)
-	_, err := b.DeleteEnvironment(t.Context(), deployer.DeleteEnvironmentOptions{Options: plan.Options{Timeout: soon}, Environment: b.Env})
+	_, err := b.DeleteEnvironment(t.Context(), environments.DeleteOptions{Options: plan.Options{Timeout: soon}, Environment: b.Env})
 	b.refused(err, report.Timeout, "namespace "+b.Env+" does not go away", words, remedy)
 	b.delete(api)
 	b.awaitGone(namespace)

@@ -8,6 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/proxy"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -59,7 +60,7 @@ func TestRequests(t *testing.T) {
 			return err
 		}},
 		{"delete the environment", 60, func() error {
-			_, err := d.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{Options: options, Environment: b.Env + "-b"})
+			_, err := d.DeleteEnvironment(ctx, environments.DeleteOptions{Options: options, Environment: b.Env + "-b"})
 			return err
 		}},
 	} {

@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/metrics"
 	"github.com/solutionctl/solutionctl/deployer/plan"
@@ -131,7 +132,7 @@ func (f *fleet) step(ctx context.Context, name string) error {
 		})
 	case "delete environments":
 		return each(func(ctx context.Context, environment string) error {
-			_, err := f.DeleteEnvironment(ctx, deployer.DeleteEnvironmentOptions{Options: options, Environment: environment})
+			_, err := f.DeleteEnvironment(ctx, environments.DeleteOptions{Options: options, Environment: environment})
 			return err
 		})
 	default:

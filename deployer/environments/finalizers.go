@@ -1,4 +1,4 @@
-package deployer
+package environments
 
 import (
 	"context"
@@ -21,10 +21,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Held is an object that somebody has deleted and that stays because of finalizers.
+// Held is a deleted object that finalizers keep.
 type Held struct {
 	schema.ObjectRef
-	// Finalizers are those that are not served by Kubernetes itself.
+	// Finalizers are those that Kubernetes itself does not remove.
 	Finalizers []string
 
 	object *unstructured.Unstructured // its metadata
@@ -35,17 +35,17 @@ func (h Held) String() string { return h.ObjectRef.String() + ": " + strings.Joi
 // HeldOptions name an environment, or one of its namespaces.
 type HeldOptions struct{ Environment, Namespace string }
 
-// Held lists what was deleted in an environment, or in one of its namespaces, and is kept by finalizers. What Kubernetes
-// itself holds is not among it: that goes when its reason does. Of an environment that is gone, nothing is held.
-func (d *Deployer) Held(ctx context.Context, o HeldOptions) ([]Held, error) {
-	namespaces, err := d.Records.Documents.Select(ctx, o.Environment, o.Namespace)
+// Held lists the deleted objects of an environment, or of one of its namespaces, that finalizers keep, apart from those that only
+// Kubernetes itself keeps. It is empty if the environment does not exist.
+func (e *Environments) Held(ctx context.Context, o HeldOptions) ([]Held, error) {
+	namespaces, err := e.Records.Documents.Select(ctx, o.Environment, o.Namespace)
 	if report.CodeOf(err) == report.NotFound {
-		return nil, nil // perhaps something is left behind all the same: deleting tells
+		return nil, nil // objects outside of it may be left: Delete reports them
 	}
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := d.Cluster.Kinds(ctx)
+	kinds, err := e.Cluster.Kinds(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (d *Deployer) Held(ctx context.Context, o HeldOptions) ([]Held, error) {
 			if m.Scope.Name() != meta.RESTScopeNameNamespace || m.GroupVersionKind == endpointsKind {
 				continue
 			}
-			for object, err := range d.Cluster.ListMetadata(ctx, m.GroupVersionKind, n.Name, metav1.ListOptions{}) {
+			for object, err := range e.Cluster.ListMetadata(ctx, m.GroupVersionKind, n.Name, metav1.ListOptions{}) {
 				if errors.Is(err, cluster.ErrNoKind) {
 					break // its CustomResourceDefinition was deleted since the kinds were read, and every object with it
 				}
@@ -65,7 +65,7 @@ func (d *Deployer) Held(ctx context.Context, o HeldOptions) ([]Held, error) {
 				found = appendHeld(found, m.GroupVersionKind, object)
 			}
 		}
-		live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", n.Name)
+		live, err := e.Cluster.Get(ctx, cluster.NamespaceKind, "", n.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +76,7 @@ func (d *Deployer) Held(ctx context.Context, o HeldOptions) ([]Held, error) {
 	return found, nil
 }
 
-// endpointsKind is listed by nobody any more: the API server warns whoever does, and what it has is in EndpointSlices as well.
+// endpointsKind is not listed: the API server warns of it, and EndpointSlices have the same.
 var endpointsKind = kube.GroupVersionKind{Version: "v1", Kind: "Endpoints"}
 
 func appendHeld(list []Held, kind kube.GroupVersionKind, object *unstructured.Unstructured) []Held {
@@ -87,8 +87,8 @@ func appendHeld(list []Held, kind kube.GroupVersionKind, object *unstructured.Un
 	return append(list, Held{records.RefOf(kind, object), finalizers, object})
 }
 
-// planLettingGo plans to remove finalizers, with the permissions that it takes.
-func planLettingGo(ctx context.Context, run *plan.Run, list []Held) error {
+// planRelease plans to remove finalizers.
+func planRelease(ctx context.Context, run *plan.Run, list []Held) error {
 	for _, h := range list {
 		needs, err := run.Cluster.PermissionsOn(ctx, kube.FromAPIVersionAndKind(h.APIVersion, h.Kind), h.Namespace, "get", "patch")
 		if err != nil {
@@ -102,22 +102,22 @@ func planLettingGo(ctx context.Context, run *plan.Run, list []Held) error {
 	return nil
 }
 
-// letGo removes finalizers: exactly those that were listed, from objects that have no others since.
-func (d *Deployer) letGo(ctx context.Context, list []Held) error {
+// release removes exactly the listed finalizers, from objects whose finalizers have not changed since.
+func (e *Environments) release(ctx context.Context, list []Held) error {
 	for _, h := range list {
 		event := report.Event{Step: "release", Name: h.ObjectRef.String(), State: report.Done, Note: "removed finalizers: " + strings.Join(h.Finalizers, ", ")}
-		if err := d.letOneGo(ctx, h); err != nil {
+		if err := e.releaseOne(ctx, h); err != nil {
 			return err
 		}
-		d.Sink.Emit(event)
+		e.Sink.Emit(event)
 	}
 	return nil
 }
 
-func (d *Deployer) letOneGo(ctx context.Context, h Held) error {
+func (e *Environments) releaseOne(ctx context.Context, h Held) error {
 	kind := kube.FromAPIVersionAndKind(h.APIVersion, h.Kind)
 	for {
-		live, err := d.Cluster.Get(ctx, kind, h.Namespace, h.Name)
+		live, err := e.Cluster.Get(ctx, kind, h.Namespace, h.Name)
 		if err != nil || live == nil || live.GetUID() != h.object.GetUID() {
 			return err
 		}
@@ -132,14 +132,14 @@ func (d *Deployer) letOneGo(ctx context.Context, h Held) error {
 		if err != nil {
 			return err
 		}
-		if _, err = d.Cluster.Patch(ctx, live, types.MergePatchType, patch, cluster.WriteOptions{}); !errors.Is(err, cluster.ErrChanged) {
+		if _, err = e.Cluster.Patch(ctx, live, types.MergePatchType, patch, cluster.WriteOptions{}); !errors.Is(err, cluster.ErrChanged) {
 			return err
 		}
 	}
 }
 
-// orForce tells whoever waited in vain for an environment to go that there is another way.
-func (o *DeleteEnvironmentOptions) orForce(err error) error {
+// hintForce adds the removal of finalizers to the hints of a timeout.
+func (o *DeleteOptions) hintForce(err error) error {
 	if report.CodeOf(err) != report.Timeout {
 		return err
 	}

@@ -1,4 +1,4 @@
-package deployer
+package environments
 
 import (
 	"cmp"
@@ -25,19 +25,19 @@ import (
 // PurgeOptions say how to purge a cluster.
 type PurgeOptions struct{ plan.Options }
 
-// Purge removes what stays when every Solution was removed and every archive unimported: the namespaces of Solutions, the
-// records, the catalogue, the locks, and the namespace of all these. It refuses while anything is left that they are about. What
-// somebody else made stays, and the namespace with it, and so do the documents that are shared with MetalK8s.
-func (d *Deployer) Purge(ctx context.Context, o PurgeOptions) (*schema.Operation, error) {
-	if err := d.finishPurge(ctx, o); err != nil {
+// Purge removes what stays when every Solution was removed and every archive unimported: the namespaces of Solutions, the records, the
+// catalogue, the locks, and their namespace. It refuses while anything is left that they describe, and while broken returns records that
+// must be rebuilt. Objects of others stay, with their namespace, and so do the documents of MetalK8s.
+func (e *Environments) Purge(ctx context.Context, o PurgeOptions, broken func(context.Context) ([]string, error)) (*schema.Operation, error) {
+	if err := e.finishPurge(ctx, o); err != nil {
 		return nil, err
 	}
 	head, dry := schema.Operation{Operation: "purge"}, o.Options
 	dry.DryRun = true
 	var names []string // of locks
-	run := d.begin(head, dry)
+	run := e.Begin(head, dry)
 	done, err := run.Do(ctx, func(ctx context.Context) error {
-		held, err := d.Cluster.Locks(ctx)
+		held, err := e.Cluster.Locks(ctx)
 		if err != nil {
 			return err
 		}
@@ -45,9 +45,9 @@ func (d *Deployer) Purge(ctx context.Context, o PurgeOptions) (*schema.Operation
 			names = append(names, lock.Name)
 		}
 		if !o.DryRun {
-			held = nil // they are waited for
+			held = nil // the run waits for them
 		}
-		return d.planPurge(ctx, run, held)
+		return e.planPurge(ctx, run, held, broken)
 	})
 	// To take a lock would make what a purged cluster does not have any more.
 	if err != nil || o.DryRun || done.Empty() {
@@ -58,48 +58,48 @@ func (d *Deployer) Purge(ctx context.Context, o PurgeOptions) (*schema.Operation
 	}
 	// Who was at work and died, this command before it was run again perhaps, keeps no lock for long: whether somebody lives shows
 	// when it is taken.
-	run = d.begin(head, o.Options)
-	return run.Do(ctx, func(ctx context.Context) error { return d.planPurge(ctx, run, nil) }, append(names, cluster.ClusterLock)...)
+	run = e.Begin(head, o.Options)
+	return run.Do(ctx, func(ctx context.Context) error { return e.planPurge(ctx, run, nil, broken) }, append(names, cluster.ClusterLock)...)
 }
 
 // finishPurge waits for the last thing that a purge does: while our own namespace goes away nobody can take a lock in it.
-func (d *Deployer) finishPurge(ctx context.Context, o PurgeOptions) error {
+func (e *Environments) finishPurge(ctx context.Context, o PurgeOptions) error {
 	if o.DryRun {
 		return nil
 	}
-	live, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", cluster.SystemNamespace)
+	live, err := e.Cluster.Get(ctx, cluster.NamespaceKind, "", cluster.SystemNamespace)
 	if err != nil || live == nil || live.GetDeletionTimestamp() == nil {
 		return err
 	}
-	return d.Records.Documents.AwaitGone(ctx, live, metalk8s.DeleteOptions{Timeout: o.Timeout})
+	return e.Records.Documents.AwaitGone(ctx, live, metalk8s.DeleteOptions{Timeout: o.Timeout})
 }
 
-func (d *Deployer) planPurge(ctx context.Context, run *plan.Run, held []cluster.Held) error {
-	states, err := d.Records.Engine.States(ctx)
+func (e *Environments) planPurge(ctx context.Context, run *plan.Run, held []cluster.Held, broken func(context.Context) ([]string, error)) error {
+	states, err := e.Records.Engine.States(ctx)
 	if err != nil {
 		return err
 	}
-	if err = d.checkPurge(ctx, states, held); err != nil {
+	if err = e.checkPurge(ctx, states, held, broken); err != nil {
 		return err
 	}
-	ours, err := d.solutionNamespaces(ctx)
+	ours, err := e.solutionNamespaces(ctx)
 	if err != nil {
 		return err
 	}
-	stored, err := d.storedObjects(ctx)
+	stored, err := e.storedObjects(ctx)
 	if err != nil {
 		return err
 	}
-	system, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", cluster.SystemNamespace)
+	system, err := e.Cluster.Get(ctx, cluster.NamespaceKind, "", cluster.SystemNamespace)
 	if err != nil {
 		return err
 	}
-	if ours, err = d.purgeable(ctx, run, ours, states, stored); err != nil {
+	if ours, err = e.purgeable(ctx, run, ours, states, stored); err != nil {
 		return err
 	}
 	var home []*unstructured.Unstructured
 	if system != nil {
-		if home, err = d.purgeable(ctx, run, []*unstructured.Unstructured{system}, states, stored); err != nil {
+		if home, err = e.purgeable(ctx, run, []*unstructured.Unstructured{system}, states, stored); err != nil {
 			return err
 		}
 	}
@@ -113,56 +113,51 @@ func (d *Deployer) planPurge(ctx context.Context, run *plan.Run, held []cluster.
 	run.After = func(ctx context.Context) error {
 		waiting := metalk8s.DeleteOptions{Timeout: run.Timeout, NoWait: run.NoWait}
 		// Records tell what a namespace of a Solution is, so they stay until it is gone. Locks go last: they guard every write.
-		if err := d.deleteAndAwait(ctx, ours, waiting); err != nil {
+		if err := e.deleteAndAwait(ctx, ours, waiting); err != nil {
 			return err
 		}
 		if len(home) > 0 {
 			stored = slices.DeleteFunc(stored, func(object *unstructured.Unstructured) bool { return object.GetKind() == cluster.LeaseKind.Kind })
 		}
 		for _, object := range stored {
-			if err := d.Cluster.Delete(ctx, withoutVersion(object), cluster.DeleteOptions{}); err != nil {
+			if err := e.Cluster.Delete(ctx, withoutVersion(object), cluster.DeleteOptions{}); err != nil {
 				return err
 			}
 		}
-		return d.deleteAndAwait(ctx, home, waiting)
+		return e.deleteAndAwait(ctx, home, waiting)
 	}
 	return nil
 }
 
-// checkPurge refuses while there is anything that what a purge removes is about.
-func (d *Deployer) checkPurge(ctx context.Context, states []*engine.State, held []cluster.Held) error {
+// checkPurge refuses a purge while anything is left that the purged objects describe.
+func (e *Environments) checkPurge(ctx context.Context, states []*engine.State, held []cluster.Held, broken func(context.Context) ([]string, error)) error {
 	var things []string
-	environments, err := d.Records.Documents.Environments(ctx)
+	environments, err := e.Records.Documents.Environments(ctx)
 	if err != nil {
 		return err
 	}
 	for _, e := range environments {
 		things = append(things, fmt.Sprintf("environment %s (%s)", e.Name, report.Run("deploy env delete", e.Name)))
 	}
-	catalog, err := d.Records.Catalog(ctx)
+	catalog, err := e.Records.Catalog(ctx)
 	if err != nil {
 		return err
 	}
 	for _, i := range catalog.Imports() {
 		things = append(things, fmt.Sprintf("%s is imported (%s)", i.ID(), report.Run("deploy unimport", i.Name, i.Version)))
 	}
-	recorded, err := d.onRecords(ctx, states)
+	found, err := e.recorded(ctx, states)
 	if err != nil {
 		return err
 	}
-	things = append(things, recorded...)
-	broken, err := d.brokenRecords(ctx, RepairOptions{})
+	things = append(things, found...)
+	lost, err := broken(ctx)
 	if err != nil {
 		return err
 	}
-	for _, r := range broken {
-		if r.state.Damage != nil { // told already
-			continue
-		}
-		things = append(things, fmt.Sprintf("record of %s: %s (%s)", r.key, r.why, survey.Rebuilding("", r.key)))
-	}
+	things = append(things, lost...)
 	for _, lock := range held {
-		if lock.Promised.After(d.Now()) {
+		if lock.Promised.After(e.Now()) {
 			things = append(things, "lock "+lock.Name+" is held by "+lock.Person)
 		}
 	}
@@ -173,8 +168,8 @@ func (d *Deployer) checkPurge(ctx context.Context, states []*engine.State, held 
 		WithHint("a purge is for a cluster of which everything was removed; '%s' shows what is there", report.Run("deploy status"))
 }
 
-// onRecords tells what is, or may be, in the cluster of what records list. Namespaces of Solutions go with the purge.
-func (d *Deployer) onRecords(ctx context.Context, states []*engine.State) ([]string, error) {
+// recorded returns what is, or may be, in the cluster according to records, apart from namespaces of Solutions, which a purge deletes.
+func (e *Environments) recorded(ctx context.Context, states []*engine.State) ([]string, error) {
 	var things []string
 	for _, s := range states {
 		version, deployed := records.DeployedVersion(s)
@@ -197,7 +192,7 @@ func (d *Deployer) onRecords(ctx context.Context, states []*engine.State) ([]str
 			if s.Namespace == "" && object.Kind == cluster.NamespaceKind.Kind && object.Name == render.SystemNamespace(s.Name) {
 				continue
 			}
-			there, err := d.stillThere(ctx, object)
+			there, err := e.stillThere(ctx, object)
 			if err != nil {
 				return nil, err
 			}
@@ -209,16 +204,16 @@ func (d *Deployer) onRecords(ctx context.Context, states []*engine.State) ([]str
 	return things, nil
 }
 
-func (d *Deployer) stillThere(ctx context.Context, object schema.DeployedObject) (bool, error) {
+func (e *Environments) stillThere(ctx context.Context, object schema.DeployedObject) (bool, error) {
 	kind := kube.FromAPIVersionAndKind(object.APIVersion, object.Kind)
-	live, err := d.Cluster.GetMetadata(ctx, kind, object.Namespace, object.Name)
+	live, err := e.Cluster.GetMetadata(ctx, kind, object.Namespace, object.Name)
 	return live != nil && string(live.GetUID()) == object.UID, err
 }
 
-// solutionNamespaces are those that activations made: the label is that of the very Solution that the name tells.
-func (d *Deployer) solutionNamespaces(ctx context.Context) ([]*unstructured.Unstructured, error) {
+// solutionNamespaces returns the namespaces that activations created: name and label are of the same Solution.
+func (e *Environments) solutionNamespaces(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var ours []*unstructured.Unstructured
-	for object, err := range d.Cluster.List(ctx, cluster.NamespaceKind, "", metav1.ListOptions{LabelSelector: engine.LabelRelease}) {
+	for object, err := range e.Cluster.List(ctx, cluster.NamespaceKind, "", metav1.ListOptions{LabelSelector: engine.LabelRelease}) {
 		if err != nil {
 			return nil, err
 		}
@@ -231,23 +226,23 @@ func (d *Deployer) solutionNamespaces(ctx context.Context) ([]*unstructured.Unst
 	return ours, nil
 }
 
-// storedObjects returns the objects that this tool keeps in its own namespace, in the order in which they can go: locks last, and
-// of those the one that a purge holds.
-func (d *Deployer) storedObjects(ctx context.Context) ([]*unstructured.Unstructured, error) {
+// storedObjects returns the objects of solutionctl in its own namespace in the order of their deletion: locks last, and of those the one
+// that a purge holds.
+func (e *Environments) storedObjects(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var stored []*unstructured.Unstructured
 	for _, of := range []struct {
 		kind kube.GroupVersionKind
 		ours func(*unstructured.Unstructured) bool
 	}{
 		{cluster.SecretKind, engine.Stored},
-		{cluster.SecretKind, ourNamed(records.ImportsName)},
-		{cluster.ConfigMapKind, ourNamed(records.RegistryName)},
-		{cluster.ConfigMapKind, ourNamed(records.MonitoringName)},
-		{cluster.ConfigMapKind, ourNamed(records.LoaderName)},
+		{cluster.SecretKind, managedNamed(records.ImportsName)},
+		{cluster.ConfigMapKind, managedNamed(records.RegistryName)},
+		{cluster.ConfigMapKind, managedNamed(records.MonitoringName)},
+		{cluster.ConfigMapKind, managedNamed(records.LoaderName)},
 		{cluster.LeaseKind, isLock},
 	} {
 		first := len(stored)
-		for object, err := range d.Cluster.ListMetadata(ctx, of.kind, cluster.SystemNamespace, metav1.ListOptions{}) {
+		for object, err := range e.Cluster.ListMetadata(ctx, of.kind, cluster.SystemNamespace, metav1.ListOptions{}) {
 			if err != nil {
 				return nil, err
 			}
@@ -271,15 +266,15 @@ func heldLast(a, b *unstructured.Unstructured) int {
 	return cmp.Compare(rank[a.GetName()], rank[b.GetName()])
 }
 
-// ourNamed finds an object of this tool by its name.
-func ourNamed(name string) func(*unstructured.Unstructured) bool {
+// managedNamed returns a function that reports whether an object is managed by solutionctl and has a name.
+func managedNamed(name string) func(*unstructured.Unstructured) bool {
 	return func(o *unstructured.Unstructured) bool {
 		return o.GetName() == name && o.GetLabels()["app.kubernetes.io/managed-by"] == cluster.FieldManager
 	}
 }
 
-// purgeable are those of our namespaces that have nothing but what is ours; the others are told.
-func (d *Deployer) purgeable(ctx context.Context, run *plan.Run, ours []*unstructured.Unstructured, states []*engine.State, stored []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// purgeable returns the namespaces that have no objects of others, and reports the rest.
+func (e *Environments) purgeable(ctx context.Context, run *plan.Run, ours []*unstructured.Unstructured, states []*engine.State, stored []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var free []*unstructured.Unstructured
 	for _, object := range ours {
 		if object.GetDeletionTimestamp() != nil {
@@ -287,11 +282,11 @@ func (d *Deployer) purgeable(ctx context.Context, run *plan.Run, ours []*unstruc
 			continue
 		}
 		namespace := metalk8s.Namespace{Name: object.GetName()}
-		others, err := d.Survey.OthersIn(ctx, []metalk8s.Namespace{namespace}, states)
+		others, err := e.Survey.OthersIn(ctx, []metalk8s.Namespace{namespace}, states)
 		if err != nil {
 			return nil, err
 		}
-		usage, err := d.usage(ctx, []metalk8s.Namespace{namespace}, nil)
+		usage, err := e.usage(ctx, []metalk8s.Namespace{namespace}, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -314,9 +309,9 @@ func (d *Deployer) purgeable(ctx context.Context, run *plan.Run, ours []*unstruc
 	return free, nil
 }
 
-func (d *Deployer) deleteAndAwait(ctx context.Context, namespaces []*unstructured.Unstructured, o metalk8s.DeleteOptions) error {
+func (e *Environments) deleteAndAwait(ctx context.Context, namespaces []*unstructured.Unstructured, o metalk8s.DeleteOptions) error {
 	for _, namespace := range namespaces {
-		if err := d.Cluster.Delete(ctx, withoutVersion(namespace), cluster.DeleteOptions{}); err != nil {
+		if err := e.Cluster.Delete(ctx, withoutVersion(namespace), cluster.DeleteOptions{}); err != nil {
 			return err
 		}
 	}
@@ -324,14 +319,14 @@ func (d *Deployer) deleteAndAwait(ctx context.Context, namespaces []*unstructure
 		return nil
 	}
 	for _, namespace := range namespaces {
-		if err := d.Records.Documents.AwaitGone(ctx, namespace, o); err != nil {
+		if err := e.Records.Documents.AwaitGone(ctx, namespace, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// withoutVersion is an object that was read, in whatever state it is now.
+// withoutVersion returns a copy that stands for the object in any later state.
 func withoutVersion(object *unstructured.Unstructured) *unstructured.Unstructured {
 	same := object.DeepCopy()
 	same.SetResourceVersion("")
