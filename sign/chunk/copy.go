@@ -10,7 +10,7 @@ import (
 
 // Copy writes the listed bytes of r to w, at the same offsets, and returns the digest of the whole, in one read. Each chunk
 // is written from the memory in which it was compared with the list, so only listed content is ever written,
-// whatever happens to r meanwhile. The error of a chunk that differs has the code report.Corrupt; it names the first such
+// whatever happens to r meanwhile. Several goroutines write at once. The error of a chunk that differs has the code report.Corrupt; it names the first such
 // chunk, and not which other chunks were written.
 func Copy(ctx context.Context, w io.WriterAt, r io.ReaderAt, list *List, sink report.Sink) (digest [sha256.Size]byte, _ error) {
 	return list.stream(ctx, r, &tracker{sink: sink, step: "copy", total: list.Size}, func(data []byte, offset int64) error {

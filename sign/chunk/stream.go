@@ -11,8 +11,8 @@ import (
 	"github.com/solutionctl/solutionctl/sign/chunk/internal/twin"
 )
 
-// stream is one pass over a file whose chunks are listed. Four goroutines share it: one reads chunks in order, one
-// hashes the whole, one compares each chunk with the list, and one passes on the chunks that were equal.
+// stream is one pass over a file whose chunks are listed. Goroutines share it: one reads chunks in order, one
+// hashes the whole, one compares each chunk with the list, and two pass on the chunks that were equal.
 //
 // The digest of the whole is one sequence, and decides how long the pass takes. The digest of a chunk can be computed by
 // either of two goroutines: the one that comes to the chunk first. Where that is the one of the whole, it computes both
@@ -20,7 +20,7 @@ import (
 type stream struct {
 	list   *List
 	track  *tracker
-	use    func(data []byte, offset int64) error // nil: the caller needs nothing but the digest
+	use    func(data []byte, offset int64) error // called by several goroutines; nil: the caller needs nothing but the digest
 	whole  hash.Hash
 	cancel context.CancelFunc
 
@@ -38,6 +38,9 @@ type piece struct {
 	claimed atomic.Bool  // by the goroutine that compares it
 	users   atomic.Int32 // goroutines that are not done with it
 }
+
+// users are the goroutines that pass chunks on. While one waits for the medium, the other has the next write ready.
+const users = 2
 
 // inMemory is the size in bytes of the chunks that a pass holds at once, if they are small.
 const inMemory = 24 << 20
@@ -61,7 +64,9 @@ func (l *List) stream(ctx context.Context, r io.ReaderAt, track *tracker, use fu
 	all.Go(func() { s.readAll(ctx, r) })
 	comparing.Go(s.hashWhole)
 	comparing.Go(s.compareAll)
-	all.Go(s.passOn)
+	for range users {
+		all.Go(s.passOn)
+	}
 	comparing.Wait()
 	close(s.equal)
 	all.Wait()

@@ -228,26 +228,11 @@ func (l *Locked) copy(ctx context.Context, out *os.File, source Source, o StageO
 	if err := allocate(out, source.Chunks.Size); err != nil {
 		return err
 	}
-	whole, err := chunk.Copy(ctx, flushing{out, l.step}, source.File, source.Chunks, o.Sink)
+	whole, err := chunk.Copy(ctx, newWriter(out, l.step), source.File, source.Chunks, o.Sink)
 	if err != nil {
 		return err
 	}
 	return source.compareWhole(whole)
-}
-
-// flushing writes data to the medium in the background, so that the sync at the end is short.
-type flushing struct {
-	*os.File
-	step func(string) error
-}
-
-func (f flushing) WriteAt(p []byte, offset int64) (int, error) {
-	if err := f.step("write"); err != nil {
-		return 0, err
-	}
-	n, err := f.File.WriteAt(p, offset)
-	durable.StartWriteback(f.File, offset, int64(n))
-	return n, err
 }
 
 // Commit makes the archive an entry of the store.

@@ -13,6 +13,8 @@ func reflink(*os.File, *os.File) error { return errors.ErrUnsupported }
 
 func allocate(*os.File, int64) error { return nil }
 
+func setDirect(*os.File, bool) error { return errors.ErrUnsupported }
+
 func space(string) (free, total int64, err error) { return 0, 0, errors.ErrUnsupported }
 
 func checkReadOnlyMedium(_ *os.File, path string) error {

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// What a package may allocate before main, in bytes. Time varies, allocations hardly do.
+const (
+	ownStart     = 16 << 10
+	libraryStart = 150_000
+)
+
+// heavyLibraries allocate more than libraryStart. The list may only get shorter: docs/adr/0032-start-of-the-program.md has the reason
+// of each.
+var heavyLibraries = []string{
+	"github.com/Masterminds/semver/v3",
+	"github.com/asaskevich/govalidator",
+	"github.com/distribution/reference",
+	"github.com/go-openapi/strfmt",
+	"github.com/google/go-cmp/cmp",
+	"github.com/santhosh-tekuri/jsonschema/v6",
+	"google.golang.org/protobuf/reflect/protodesc",
+	"k8s.io/component-base/metrics/legacyregistry",
+	"k8s.io/kube-openapi/pkg/validation/strfmt",
+}
+
+// TestStart reads what each package allocates while the program starts, which every call pays.
+func TestStart(t *testing.T) {
+	start := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+	start.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	var trace bytes.Buffer
+	start.Stderr = &trace
+	if err := start.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, &trace)
+	}
+	heavy := map[string]int{}
+	packages := 0
+	line := regexp.MustCompile(`^init (\S+) @.* clock, (\d+) bytes, `)
+	for lines := bufio.NewScanner(&trace); lines.Scan(); {
+		fields := line.FindStringSubmatch(lines.Text())
+		if fields == nil {
+			continue
+		}
+		packages++
+		size, err := strconv.Atoi(fields[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		// This package has the variables of its tests, too.
+		own := strings.HasPrefix(fields[1], module) && fields[1] != module+"/cmd/solutionctl"
+		switch {
+		case own && size > ownStart:
+			t.Errorf("%s allocates %d bytes at each start, want at most %d: use sync.OnceValue or lazyregexp", fields[1], size, ownStart)
+		case !own && size > libraryStart:
+			heavy[fields[1]] = size
+		}
+	}
+	if packages < 100 {
+		t.Fatalf("the trace has %d packages:\n%s", packages, &trace)
+	}
+	for _, name := range slices.Sorted(maps.Keys(heavy)) {
+		if !slices.Contains(heavyLibraries, name) {
+			t.Errorf("%s allocates %d bytes at each start: import a narrower package, or none of it", name, heavy[name])
+		}
+	}
+	for _, name := range heavyLibraries {
+		if heavy[name] == 0 {
+			t.Errorf("%s allocates less than %d bytes at a start: take it off the list", name, libraryStart)
+		}
+	}
+}

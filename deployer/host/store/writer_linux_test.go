@@ -1,0 +1,52 @@
+package store
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// TestWriter writes files of any length in pieces, from memory at any address, by several goroutines.
+func TestWriter(t *testing.T) {
+	const piece = 64 << 10
+	for _, test := range []struct {
+		name         string
+		size, offset int // of the data in its memory, which cannot be written directly if it is not aligned
+	}{
+		{"aligned", 5 * piece, 0},
+		{"a short end", 5*piece + 2048, 0},
+		{"an odd end", 5*piece + 4097, 0},
+		{"less than a block", 100, 0},
+		{"memory that is not aligned", 5*piece + 2048, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			memory := make([]byte, test.size+test.offset)
+			_, _ = rand.NewChaCha8([32]byte{}).Read(memory)
+			data := memory[test.offset:]
+			path := filepath.Join(t.TempDir(), "archive")
+			f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close() //nolint:errcheck // a test
+			w := newWriter(f, func(string) error { return nil })
+			var writers errgroup.Group
+			for from := 0; from < len(data); from += piece {
+				writers.Go(func() error {
+					_, err := w.WriteAt(data[from:min(from+piece, len(data))], int64(from))
+					return err
+				})
+			}
+			if err := writers.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, data) {
+				t.Errorf("%d bytes differ from the %d that were written: %v", len(got), len(data), err)
+			}
+		})
+	}
+}
