@@ -52,6 +52,38 @@ func BenchmarkVerifyReader(b *testing.B) {
 	}
 }
 
+// BenchmarkVerifyLayers reads the layers of an image and unpacks them, which 'lint --deep' does and a build does not; hash is what a build
+// does with the same layers.
+func BenchmarkVerifyLayers(b *testing.B) {
+	l := newLayout()
+	l.tag("web", l.image("linux/amd64", string(program(32<<20)), string(program(16<<20))))
+	image, err := newResolver(b, oci.Options{}).Resolve(b.Context(), testRef, "oci:"+l.dir(b)+":web")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("unpack", func(b *testing.B) {
+		for b.Loop() {
+			if err := image.VerifyLayers(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("hash", func(b *testing.B) {
+		for b.Loop() {
+			for _, blob := range image.Blobs {
+				content, err := blob.Open(b.Context(), 0)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := io.Copy(io.Discard, oci.VerifyReader(content, blob.Descriptor)); err != nil {
+					b.Fatal(err)
+				}
+				_ = content.Close() // it was only read
+			}
+		}
+	})
+}
+
 // BenchmarkDockerArchive makes the image of a docker-archive of 16 layers: with an empty cache, and with a full one.
 func BenchmarkDockerArchive(b *testing.B) {
 	var texts []string

@@ -103,7 +103,7 @@ func (l *layoutBuilder) fs() fstest.MapFS {
 	return l.files
 }
 
-func (l *layoutBuilder) dir(t *testing.T) string {
+func (l *layoutBuilder) dir(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, l.fs()); err != nil {
@@ -189,7 +189,7 @@ func tarOfFS(t *testing.T, fsys fstest.MapFS) []byte {
 	return tarOf(files)
 }
 
-func newResolver(t *testing.T, o oci.Options) *oci.Resolver {
+func newResolver(t testing.TB, o oci.Options) *oci.Resolver {
 	t.Helper()
 	r := oci.NewResolver(o)
 	t.Cleanup(func() {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -23,10 +25,50 @@ type rootFS struct {
 }
 
 // CheckLayers refuses an image that no container runtime can unpack, because its configuration does not have one digest
-// (rootfs.diff_ids) for each layer. It reads configurations, no layers.
+// (rootfs.diff_ids) for each layer, or the digest of a layer that is not compressed is another one. It reads configurations, and no more
+// of a layer than its first bytes.
 func (i *Image) CheckLayers(ctx context.Context) error {
-	_, err := i.rootFileSystems(ctx)
-	return err
+	all, err := i.rootFileSystems(ctx)
+	if err != nil {
+		return err
+	}
+	for _, root := range all {
+		for n, layer := range root.layers {
+			if !slices.Contains(plainTypes, layer.MediaType) || layer.Digest == root.diffIDs[n] {
+				continue
+			}
+			plain, err := i.isPlain(ctx, layer)
+			if err != nil {
+				return inManifest(root.manifest, err)
+			}
+			if plain {
+				return root.mismatch(n, layer.Digest)
+			}
+		}
+	}
+	return nil
+}
+
+// plainTypes are the media types of layers whose digest is that of their uncompressed form, unless they are wrong.
+var plainTypes = []types.MediaType{types.OCIUncompressedLayer, types.OCIUncompressedRestrictedLayer, types.DockerUncompressedLayer}
+
+// isPlain reports that a layer is not compressed.
+func (i *Image) isPlain(ctx context.Context, d Descriptor) (bool, error) {
+	at := i.blob(d.Digest)
+	if at < 0 {
+		return false, report.Errorf(report.Corrupt, "layer %s is missing", d.Digest)
+	}
+	content, err := i.Blobs[at].Open(ctx, 0)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = content.Close() }() // it was only read
+	head := make([]byte, 8)
+	n, err := io.ReadFull(content, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return false, inContext("layer "+shorten(d.Digest), err)
+	}
+	return compressionOf(head[:n]) == uncompressed, nil
 }
 
 // VerifyLayers reads every layer, and refuses one whose uncompressed bytes do not have the digest that the configuration
@@ -45,13 +87,18 @@ func (i *Image) VerifyLayers(ctx context.Context) error {
 				}
 			}
 			if got := hashed[layer.Digest]; got != root.diffIDs[n] {
-				return inManifest(root.manifest, report.Errorf(report.Corrupt,
-					"layer %s unpacks to %s, the configuration of the image wants %s", shorten(layer.Digest), shorten(got), shorten(root.diffIDs[n])).
-					WithHint(notUnpackable))
+				return root.mismatch(n, got)
 			}
 		}
 	}
 	return nil
+}
+
+// mismatch is the error about a layer that unpacks to another digest than that of the configuration.
+func (r rootFS) mismatch(n int, got Digest) error {
+	return inManifest(r.manifest, report.Errorf(report.Corrupt,
+		"layer %s unpacks to %s, the configuration of the image wants %s", shorten(r.layers[n].Digest), shorten(got), shorten(r.diffIDs[n])).
+		WithHint(notUnpackable))
 }
 
 const notUnpackable = "no container runtime unpacks such an image: build it again, or copy it with `skopeo copy` from where it runs"

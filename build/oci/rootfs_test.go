@@ -74,6 +74,32 @@ func TestNotUnpackable(t *testing.T) {
 	}
 }
 
+// TestPlainLayers: a layer that is not compressed is compared with the configuration before its bytes are copied.
+func TestPlainLayers(t *testing.T) {
+	for name, test := range map[string]struct {
+		content []byte
+		wrong   bool
+	}{
+		"right":                        {layerTar("web"), false},
+		"another":                      {layerTar("base"), true},
+		"nothing":                      {nil, true},
+		"compressed, whatever is said": {compressed(layerTar("web")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLayout()
+			m := l.manifest("linux/amd64", "web")
+			m.Layers[0] = l.blob(types.OCIUncompressedLayer, test.content)
+			l.tag("web", l.json(m.MediaType, m))
+			_, err := newResolver(t, oci.Options{}).Resolve(t.Context(), testRef, "oci:"+l.dir(t)+":web")
+			if test.wrong {
+				checkError(t, err, report.Corrupt, "unpacks to sha256:", "build it again")
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 func TestNotUnpackableFromRegistry(t *testing.T) {
 	reg := newRegistry(t)
 	image, err := mutate.ConfigFile(reg.image, &v1.ConfigFile{OS: "linux", Architecture: "amd64"})
