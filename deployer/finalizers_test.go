@@ -67,3 +67,23 @@ func TestHeldWithoutKind(t *testing.T) {
 		t.Errorf("%v, %v, CustomResourceDefinition deleted: %t", held, err, deleted)
 	}
 }
+
+// TestEndpointsAreNotListed: a deletion lists what is in its namespaces, but no Endpoints, about which the API server warns.
+func TestEndpointsAreNotListed(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", deployertest.Content{})
+	b.Server.Requests()
+	if _, err := b.Held(t.Context(), deployer.HeldOptions{Environment: site}); err != nil {
+		t.Fatal(err)
+	}
+	must(b, deleteSite(deployer.DeleteData))
+	requests := b.Server.Requests()
+	if !strings.Contains(strings.Join(requests, " "), "/services") {
+		t.Errorf("nothing is listed: %q", requests)
+	}
+	for _, r := range requests {
+		if strings.Contains(r, "/endpoints") && !strings.Contains(r, "/endpointslices") {
+			t.Errorf("listed are Endpoints: %s", r)
+		}
+	}
+}
