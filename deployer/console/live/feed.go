@@ -30,6 +30,7 @@ const (
 	retry    = 2 * time.Second         // for which a look tries to reach an API server that does not answer: then pages report it, and the feed reads again
 	pulse    = time.Second             // interval of checks whether the API server answers, while browsers follow
 	unheard  = 1500 * time.Millisecond // after which it is not
+	doubtful = 500 * time.Millisecond  // for which a page waits for a look before it asks whether the API server is there
 	soon     = 50 * time.Millisecond   // a browser that has to wait longer gets the frame of its page first
 )
 
@@ -119,23 +120,19 @@ func (f *Feed) isIdle() bool {
 }
 
 // Read returns a snapshot that is younger than fresh. Where the cluster cannot be read it returns the last one, marked as stale. It
-// fails when there never was a snapshot, and when the user is no longer allowed to see it. Slow, unless nil, is called when the API
+// fails when there never was a snapshot, and when the user is no longer allowed to see it. A look at a large cluster is waited for, an API
+// server that does not answer is not. Slow, unless nil, is called when the API
 // server has begun to answer and the rest takes longer.
 func (f *Feed) Read(ctx context.Context, slow func()) (*Snapshot, error) {
 	f.mu.Lock()
-	if f.isFresh(f.Now()) {
+	if f.isFresh(f.Now()) || f.isAway() {
 		defer f.mu.Unlock()
 		return f.last, nil
 	}
 	looking, reads := f.startLook(ctx)
 	f.mu.Unlock()
-	if slow != nil && takesLong(ctx, looking, reads) {
-		slow()
-	}
-	select {
-	case <-looking:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := f.await(ctx, looking, reads, slow); err != nil {
+		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,6 +140,46 @@ func (f *Feed) Read(ctx context.Context, slow func()) (*Snapshot, error) {
 		return nil, f.err
 	}
 	return f.last, nil
+}
+
+// isAway reports whether the API server is known not to answer, by those who look again while browsers watch. The caller has the mutex.
+func (f *Feed) isAway() bool {
+	return f.viewers > 0 && !f.expired && f.last != nil && f.last.Stale != nil
+}
+
+// await waits for a look until it ends, or until the API server does not answer: then what was seen last is stale, or the error tells why
+// there is nothing. Slow, unless nil, is called when the API server, which knows the user, turns out to need more time.
+func (f *Feed) await(ctx context.Context, looking <-chan struct{}, reads *cluster.Reads, slow func()) error {
+	doubt := time.After(doubtful)
+	var begun <-chan struct{}
+	if slow != nil {
+		select {
+		case <-looking:
+			return nil
+		case <-time.After(soon):
+			begun = reads.Begun()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	missed := make(chan error, 1)
+	for {
+		select {
+		case <-looking:
+			return nil
+		case <-begun:
+			begun = nil
+			slow()
+		case <-doubt:
+			go func() { missed <- f.reach(ctx) }()
+		case err := <-missed:
+			if err != nil && ctx.Err() == nil {
+				return f.miss(err)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // startLook returns the read in progress, or a new one, and the objects that it reads. The caller has the lock of the
@@ -167,22 +204,6 @@ func (f *Feed) lookAgain(ctx context.Context) {
 	case <-looking:
 	case <-ctx.Done():
 	}
-}
-
-// takesLong waits for a look until it ends soon or the API server, which knows the user, turns out to need more time.
-func takesLong(ctx context.Context, looking <-chan struct{}, reads *cluster.Reads) bool {
-	timely, stop := context.WithTimeout(ctx, soon)
-	defer stop()
-	for _, moment := range []<-chan struct{}{timely.Done(), reads.Begun()} {
-		select {
-		case <-moment:
-		case <-looking:
-			return false
-		case <-ctx.Done():
-			return false
-		}
-	}
-	return true
 }
 
 func (f *Feed) lookNow(ctx context.Context, looking chan struct{}, reads *cluster.Reads) {
@@ -219,13 +240,9 @@ func (f *Feed) lookNow(ctx context.Context, looking chan struct{}, reads *cluste
 func (f *Feed) keepAsking(ctx context.Context) {
 	away := false
 	for ctx.Err() == nil {
-		asking, stop := context.WithTimeout(cluster.WithRetry(ctx, 0), unheard)
-		err := ExplainTimeout(f.Cluster.Ping(asking))
-		stop()
-		code := report.CodeOf(err)
-		if err != nil && ctx.Err() == nil && code != report.Forbidden && code != report.Unauthenticated {
+		if err := f.reach(ctx); err != nil && ctx.Err() == nil {
 			away = true
-			f.miss(err)
+			_ = f.miss(err) // who asks for the first snapshot is answered by it
 		} else if away {
 			away = false
 			f.lookSoon()
@@ -237,13 +254,28 @@ func (f *Feed) keepAsking(ctx context.Context) {
 	}
 }
 
-// miss records that nothing newer than the last snapshot is available.
-func (f *Feed) miss(why error) {
+// reach asks the API server whether it is there. An answer that the user is not allowed to ask is one.
+func (f *Feed) reach(ctx context.Context) error {
+	asking, stop := context.WithTimeout(cluster.WithRetry(ctx, 0), unheard)
+	defer stop()
+	err := ExplainTimeout(f.Cluster.Ping(asking))
+	if code := report.CodeOf(err); code == report.Forbidden || code == report.Unauthenticated {
+		return nil
+	}
+	return err
+}
+
+// miss marks the last snapshot as stale, and returns why there is none.
+func (f *Feed) miss(why error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.last != nil && f.last.Stale == nil && f.last.refused == nil {
+	if f.last == nil {
+		return why
+	}
+	if f.last.Stale == nil && f.last.refused == nil {
 		f.publish(f.last.outdated(why))
 	}
+	return nil
 }
 
 // lookSoon makes the next look one that begins now.
