@@ -52,8 +52,8 @@ func BenchmarkVerifyReader(b *testing.B) {
 	}
 }
 
-// BenchmarkVerifyLayers reads the layers of an image and unpacks them, which 'lint --deep' does and a build does not; hash is what a build
-// does with the same layers.
+// BenchmarkVerifyLayers reads the layers of an image and unpacks them, as 'lint --deep' does and a build does not; hash reads
+// the same layers as a build does.
 func BenchmarkVerifyLayers(b *testing.B) {
 	l := newLayout()
 	l.tag("web", l.image("linux/amd64", string(program(32<<20)), string(program(16<<20))))
