@@ -147,7 +147,7 @@ func (f *Feed) isAway() bool {
 	return f.viewers > 0 && !f.expired && f.last != nil && f.last.Stale != nil
 }
 
-// await waits for a look until it ends, or until the API server does not answer: then what was seen last is stale, or the error tells why
+// await waits for a look until it ends, or until the API server does not answer: then what was seen last is stale, or the error is the reason why
 // there is nothing. Slow, unless nil, is called when the API server, which knows the user, turns out to need more time.
 func (f *Feed) await(ctx context.Context, looking <-chan struct{}, reads *cluster.Reads, slow func()) error {
 	doubt := time.After(doubtful)
