@@ -63,6 +63,7 @@ type Feed struct {
 	news    chan struct{}  // closed when last changes
 	viewers int
 	stop    context.CancelFunc
+	away    bool          // the API server did not answer the last check of keepAsking
 	wake    chan struct{} // has something when the next look is due at once
 	apart   time.Duration // time between two reads without a change
 
@@ -142,9 +143,10 @@ func (f *Feed) Read(ctx context.Context, slow func()) (*Snapshot, error) {
 	return f.last, nil
 }
 
-// isAway reports whether the API server is known not to answer, by those who look again while browsers watch. The caller has the mutex.
+// isAway reports whether the API server is known not to answer, while browsers follow. Any other error needs a new read: a token that is
+// no longer accepted ends the session. The caller has the mutex.
 func (f *Feed) isAway() bool {
-	return f.viewers > 0 && !f.expired && f.last != nil && f.last.Stale != nil
+	return f.viewers > 0 && f.away && !f.expired && f.last != nil && f.last.refused == nil && report.CodeOf(f.err) != report.Unauthenticated
 }
 
 // await waits for a look until it ends, or until the API server does not answer: then what was seen last is stale, or the error is the reason why
@@ -238,13 +240,18 @@ func (f *Feed) lookNow(ctx context.Context, looking chan struct{}, reads *cluste
 // keepAsking checks whether the API server answers: a watch does not notice that it hangs, and the next read may be far
 // away.
 func (f *Feed) keepAsking(ctx context.Context) {
-	away := false
 	for ctx.Err() == nil {
-		if err := f.reach(ctx); err != nil && ctx.Err() == nil {
-			away = true
+		err := f.reach(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		f.mu.Lock()
+		away := f.away
+		f.away = err != nil
+		f.mu.Unlock()
+		if err != nil {
 			_ = f.miss(err) // who asks for the first snapshot is answered by it
 		} else if away {
-			away = false
 			f.lookSoon()
 		}
 		select {
@@ -311,7 +318,7 @@ func (f *Feed) watch() {
 		return
 	}
 	ctx, stop := context.WithCancel(f.Context)
-	f.stop, f.news, f.apart = stop, make(chan struct{}), interval
+	f.stop, f.news, f.apart, f.away = stop, make(chan struct{}), interval, false
 	go f.keepLooking(ctx)
 	go f.keepHearing(ctx)
 	go f.keepAsking(ctx)
