@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
@@ -36,6 +38,7 @@ func TestComponents(t *testing.T) {
 	t.Run("life", func(t *testing.T) { newCloud(t, c).live() })
 	t.Run("failure", func(t *testing.T) { newCloud(t, c).failAndResume() })
 	t.Run("rights", func(t *testing.T) { newCloud(t, c).lackRights() })
+	t.Run("slow end", func(t *testing.T) { newCloud(t, c).endSlowly() })
 	t.Run("restart", func(t *testing.T) { newCloud(t, c).restart() })
 }
 
@@ -227,6 +230,45 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: somebody}]
 	_, err = c.choose("1.0.0")
 	c.refused(err, report.Forbidden, "poddisruptionbudgets", c.Env)
 	c.Deployer = admin
+	c.nothingLeft()
+}
+
+// endSlowly removes components while the pod of one of them has not ended: what it needs stays until then.
+func (c *cloud) endSlowly() {
+	c.activated("1.0.0", c.content("1.0.0", nil))
+	c.must(c.choose("1.0.0"))
+	pods, err := c.in.Client().CoreV1().Pods(c.Env).List(c.Context(), metav1.ListOptions{LabelSelector: "app=board"})
+	if err != nil || len(pods.Items) != 1 {
+		c.Fatalf("%v, %v", pods, err)
+	}
+	pod := c.get(cluster.PodKind, c.Env, pods.Items[0].Name)
+	c.finalizers(pod, `["example.com/ending"]`)
+
+	before := c.position()
+	removed := make(chan error, 1)
+	go func() {
+		_, err := c.Remove(c.Context(), deployer.RemoveOptions{Environment: c.Env, Solution: c.Solution})
+		removed <- err
+	}()
+	c.await(func(context.Context) (bool, string) {
+		waits := slices.ContainsFunc(c.Sink.Events(), func(e report.Event) bool { return strings.Contains(e.Note, "its pods have not ended yet") })
+		return waits, "the removal does not wait for the pod"
+	})
+	if c.get(cluster.PodKind, c.Env, pod.GetName()).GetDeletionTimestamp() == nil {
+		c.Error("the pod was not told to end")
+	}
+	for _, name := range []string{"compute", "network", "identity"} { // which board needs, and these need
+		if c.deployment(name).DeletionTimestamp != nil {
+			c.Errorf("%s is removed while a pod that needs it has not ended", name)
+		}
+	}
+	c.finalizers(pod, "null")
+	if err := <-removed; err != nil {
+		c.Fatal(err)
+	}
+	if names := c.deleted(before, 4); names[0] != "board" || names[3] != "identity" {
+		c.Errorf("removed in the order %q", names)
+	}
 	c.nothingLeft()
 }
 
