@@ -14,7 +14,7 @@ import (
 
 // fakeCluster returns the command of scripts that starts an API server in memory and sets KUBECONFIG: Solution shop 1.0.0 is
 // deployed in environment site, with a definition of Clocks in the API group that deployertest.Group returns. A file has further
-// objects, and in a directory is what containers have written, as POD/CONTAINER.
+// objects, and a directory has logs of containers, as POD/CONTAINER.
 func fakeCluster(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	t.Helper()
 	return func(ts *testscript.TestScript, neg bool, args []string) {

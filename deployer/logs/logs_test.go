@@ -44,7 +44,7 @@ func newBed(t *testing.T) *bed {
 	return b
 }
 
-// answerLogs answers with what was written, whatever else the server refuses.
+// answerLogs answers with logs, whatever else the server refuses.
 func (b *bed) answerLogs() {
 	others := b.Server.Answer
 	b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {

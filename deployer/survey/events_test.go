@@ -1,0 +1,55 @@
+package survey_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// reported makes an Event about the operator of a Solution, or about another Deployment.
+func reported(b *deployertest.Bed, name, object string, second int) {
+	b.Helper()
+	b.Server.Put(b, fmt.Sprintf(`{apiVersion: v1, kind: Event, metadata: {name: %s, namespace: site}, lastTimestamp: "2026-01-01T00:00:%02dZ",
+involvedObject: {apiVersion: apps/v1, kind: Deployment, namespace: site, name: %s, uid: x}, type: Normal, reason: %s, message: m}`, name, second, object, name))
+}
+
+// TestWatchEvents: those that are there come first, each once, and then new ones and repetitions.
+func TestWatchEvents(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", deployertest.Content{})
+	reported(b, "second", "shop-operator", 2)
+	reported(b, "first", "shop-operator", 1)
+	reported(b, "other", "somewhere", 3)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var got []string
+	err := b.Survey.WatchEvents(ctx, survey.Scope{Environment: site, Solution: shop}, func(e schema.ObjectEvent) error {
+		got = append(got, fmt.Sprintf("%s %d", e.Reason, e.Last.Second()))
+		switch got[len(got)-1] {
+		case "second 2":
+			reported(b, "first", "shop-operator", 59)
+		case "first 59":
+			reported(b, "third", "shop-operator", 4)
+		}
+		if slices.Contains(got, "first 59") && slices.Contains(got, "third 4") {
+			stop()
+		}
+		return nil
+	})
+	want := []string{"first 1", "second 2", "first 59", "third 4"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v, (-want +got):\n%s", err, diff)
+	}
+	broken := errors.New("broken pipe")
+	if err = b.Survey.WatchEvents(t.Context(), survey.Scope{Environment: site}, func(schema.ObjectEvent) error { return broken }); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+}
