@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/environments"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 )
 
 // connected is a deployer on a server.
@@ -73,10 +74,10 @@ func TestEndpointsAreNotListed(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", deployertest.Content{})
 	b.Server.Requests()
-	if _, err := b.Held(t.Context(), deployer.HeldOptions{Environment: site}); err != nil {
+	if _, err := b.Held(t.Context(), environments.HeldOptions{Environment: site}); err != nil {
 		t.Fatal(err)
 	}
-	must(b, deleteSite(deployer.DeleteData))
+	must(b, deleteSite(plan.DeleteData))
 	requests := b.Server.Requests()
 	if !strings.Contains(strings.Join(requests, " "), "/services") {
 		t.Errorf("nothing is listed: %q", requests)

@@ -5,7 +5,7 @@ type UserInterface struct {
 	Environment string   `json:"environment"`
 	Solution    string   `json:"solution"`
 	URLs        []string `json:"urls"`
-	// Backend is what connections are forwarded to, when no Ingress has an address.
+	// Backend is the Service that connections are forwarded to, when no Ingress has an address.
 	Backend *ServiceBackend `json:"backend,omitempty"`
 }
 

@@ -181,7 +181,7 @@ func (b *bed) life() []command {
 	ctx := b.Context()
 	app := apps.Options{Environment: b.Env, Kind: "clock", Name: "one"}
 	clock := func() bool { return b.find(b.clock(), b.Env, "one") != nil }
-	environments, hands := 0, 0
+	created, hands := 0, 0
 	must := func(err error) {
 		if err != nil {
 			b.Fatal(err)
@@ -196,8 +196,8 @@ func (b *bed) life() []command {
 			_, err := d.Add(ctx, deployer.AddOptions{Options: o, Environment: b.Env, Solution: b.Solution, Version: "1.0.0"})
 			return err
 		}, true},
-		{"env create", func() { environments++ }, func(d *deployer.Deployer, _ plan.Options) error {
-			_, err := d.CreateEnvironment(ctx, metalk8s.CreateOptions{Name: fmt.Sprintf("%s-%d", b.Env, environments)})
+		{"env create", func() { created++ }, func(d *deployer.Deployer, _ plan.Options) error {
+			_, err := d.CreateEnvironment(ctx, metalk8s.CreateOptions{Name: fmt.Sprintf("%s-%d", b.Env, created)})
 			return err
 		}, false},
 		{"app create", func() {
