@@ -2,8 +2,10 @@ package deployer_test
 
 import (
 	"slices"
+	"sync"
 	"testing"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/plan"
@@ -61,19 +63,19 @@ func TestLockAfterDeletion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting := *b.Deployer
-	waiting.LockWait = 1 << 40
-	sink := &report.Recorder{}
-	waiting.Sink = sink
-	got := make(chan error)
+	waits := make(chan struct{})
+	config := b.Deployer.Config
+	config.LockWait = 1 << 40
+	config.Sink = reports(sync.OnceFunc(func() { close(waits) }))
+	got := make(chan error, 1)
 	go func() {
-		_, err := remove(shop)(t.Context(), &waiting, plan.Options{})
+		_, err := remove(shop)(t.Context(), deployer.New(config), plan.Options{})
 		got <- err
 	}()
-	for len(sink.Events()) == 0 {
-		if err := t.Context().Err(); err != nil {
-			t.Fatal(err)
-		}
+	select {
+	case <-waits:
+	case err := <-got:
+		t.Fatalf("it did not wait: %v", err)
 	}
 	b.Deleted("Namespace", "", site)
 	lock.Discard()
@@ -87,3 +89,8 @@ func TestLockAfterDeletion(t *testing.T) {
 		t.Errorf("%q", names)
 	}
 }
+
+// reports is a sink that calls a function for each event.
+type reports func()
+
+func (r reports) Emit(report.Event) { r() }
