@@ -62,10 +62,13 @@ func newestEvents(events []schema.ObjectEvent) []schema.ObjectEvent {
 // WatchEvents passes on the Events of [Survey.Events], and then each further one, until ctx is done, without an error. Show is called by
 // one goroutine at a time, and its error ends the watch.
 func (v *Survey) WatchEvents(ctx context.Context, o Scope, show func(schema.ObjectEvent) error) error {
-	began := v.Now()
 	list, err := v.Events(ctx, o)
 	if err != nil {
 		return err
+	}
+	var from time.Time // the list has no older ones
+	if len(list.Events) == maxEvents {
+		from = list.Events[0].Last
 	}
 	shown := map[shownEvent]bool{}
 	for _, event := range list.Events {
@@ -87,11 +90,11 @@ func (v *Survey) WatchEvents(ctx context.Context, o Scope, show func(schema.Obje
 			return err
 		}
 		if key := keyOfEvent(*event); shown[key] {
-			delete(shown, key) // it is yielded once more at most
+			delete(shown, key) // the watch begins with a list, which has it once
 			return nil
 		}
-		if change.Type == watch.Added && event.Last.Before(began.Add(-time.Hour)) {
-			return nil // older than those that were shown
+		if event.Last.Before(from) {
+			return nil
 		}
 		return show(*event)
 	})
