@@ -20,14 +20,17 @@ func (a *app) powersOf(ctx context.Context, opened *archive.Archive) (*schema.Po
 }
 
 func printPowersOf(w *console.Stream, p *schema.Powers) error {
-	if len(p.Summary) == 0 {
-		fmt.Fprintf(w, "%s %s asks for nothing beyond what every Solution may do\n", p.Solution, p.Version)
-	} else {
+	switch {
+	case len(p.Summary) > 0:
 		fmt.Fprintf(w, "%s %s can\n", p.Solution, p.Version)
+	case len(p.Unjudged) > 0:
+		fmt.Fprintf(w, "%s %s was judged in part, and that part asks for nothing beyond what every Solution may do\n", p.Solution, p.Version)
+	default:
+		fmt.Fprintf(w, "%s %s asks for nothing beyond what every Solution may do\n", p.Solution, p.Version)
 	}
 	printLines(w, p.Summary)
 	if len(p.Unjudged) > 0 {
-		fmt.Fprintln(w, "\nnot judged, as it cannot be rendered without a cluster or the values of a site:")
+		fmt.Fprintln(w, "\nnot judged, as it cannot be rendered, at least not without a cluster or the values of a site:")
 		printLines(w, p.Unjudged)
 	}
 	return nil
