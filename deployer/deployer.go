@@ -60,9 +60,6 @@ type Deployer struct {
 	Survey      *survey.Survey
 	Apps        *apps.Apps
 	Site        *site.Site
-
-	planner      *plan.Planner
-	environments *environments.Environments
 }
 
 // New returns the verbs on a cluster.
@@ -78,32 +75,38 @@ func New(c Config) *Deployer {
 	g := &definitions.Guard{Cluster: c.Cluster, Records: r, Sink: c.Sink}
 	v := &survey.Survey{Cluster: c.Cluster, Records: r, Definitions: g, Now: c.Now}
 	s := &site.Site{Cluster: c.Cluster, Records: r, Survey: v}
-	p := &plan.Planner{
-		Cluster: c.Cluster, Records: r, Definitions: g, Survey: v, Site: s, Now: c.Now,
-		Locks: cluster.LockOptions{Identity: c.Identity, Wait: c.LockWait, Sink: c.Sink, Ended: c.Ended},
-	}
 	return &Deployer{
 		Config: c, Records: r, Definitions: g, Survey: v, Site: s,
-		Apps:         &apps.Apps{Cluster: c.Cluster, Records: r, Definitions: g, Sink: c.Sink},
-		planner:      p,
-		environments: &environments.Environments{Planner: p, Sink: c.Sink},
+		Apps: &apps.Apps{Cluster: c.Cluster, Records: r, Definitions: g, Sink: c.Sink},
 	}
+}
+
+// planner plans runs with the Config as it is now.
+func (d *Deployer) planner() *plan.Planner {
+	return &plan.Planner{
+		Cluster: d.Cluster, Records: d.Records, Definitions: d.Definitions, Survey: d.Survey, Site: d.Site, Now: d.Now,
+		Locks: cluster.LockOptions{Identity: d.Identity, Wait: d.LockWait, Sink: d.Sink, Ended: d.Ended},
+	}
+}
+
+func (d *Deployer) environments() *environments.Environments {
+	return &environments.Environments{Planner: d.planner(), Sink: d.Sink}
 }
 
 // Locked runs work under locks: every write with its context first checks that the locks are still held.
 func (d *Deployer) Locked(ctx context.Context, work func(context.Context) error, names ...string) error {
-	return d.planner.Locked(ctx, work, names...)
+	return d.planner().Locked(ctx, work, names...)
 }
 
 // Unapproved returns the powers of a Solution that have to be approved and were not approved before, neither for the
 // cluster nor for one of the namespaces.
 func (d *Deployer) Unapproved(ctx context.Context, solution string, list []schema.Power, namespaces ...string) ([]schema.Power, error) {
-	return d.planner.Unapproved(ctx, solution, list, namespaces...)
+	return d.planner().Unapproved(ctx, solution, list, namespaces...)
 }
 
 // begin returns a run of a verb.
 func (d *Deployer) begin(head schema.Operation, o plan.Options) *plan.Run {
-	return d.planner.Begin(head, o)
+	return d.planner().Begin(head, o)
 }
 
 // ConfigureMonitoring is [site.Site.Configure] under the lock of the cluster. A dry run takes none: a lock is a change, too.
@@ -120,22 +123,22 @@ func (d *Deployer) ConfigureMonitoring(ctx context.Context, o site.Options) (res
 
 // CreateEnvironment is [environments.Environments.Create].
 func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptions) (*schema.Operation, error) {
-	return d.environments.Create(ctx, o)
+	return d.environments().Create(ctx, o)
 }
 
 // DeleteEnvironment is [environments.Environments.Delete].
 func (d *Deployer) DeleteEnvironment(ctx context.Context, o environments.DeleteOptions) (*schema.Operation, error) {
-	return d.environments.Delete(ctx, o)
+	return d.environments().Delete(ctx, o)
 }
 
 // Held is [environments.Environments.Held].
 func (d *Deployer) Held(ctx context.Context, o environments.HeldOptions) ([]environments.Held, error) {
-	return d.environments.Held(ctx, o)
+	return d.environments().Held(ctx, o)
 }
 
 // Purge is [environments.Environments.Purge]. Lost records that can be rebuilt refuse it, too.
 func (d *Deployer) Purge(ctx context.Context, o environments.PurgeOptions) (*schema.Operation, error) {
-	return d.environments.Purge(ctx, o, func(ctx context.Context) (lost []string, err error) {
+	return d.environments().Purge(ctx, o, func(ctx context.Context) (lost []string, err error) {
 		broken, err := d.brokenRecords(ctx, RepairOptions{})
 		for _, r := range broken {
 			if r.state.Damage == nil { // a purge reports damaged records itself

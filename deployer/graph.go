@@ -79,7 +79,7 @@ func (d *Deployer) where(ctx context.Context, o ComponentsOptions) ([]metalk8s.N
 	if err != nil {
 		return nil, nil, err
 	}
-	there, err := d.planner.Installed(ctx, o.Solution, namespaces)
+	there, err := d.planner().Installed(ctx, o.Solution, namespaces)
 	return namespaces, there, err
 }
 

@@ -397,7 +397,7 @@ func (d *Deployer) likelyVersions(ctx context.Context, catalog *records.Catalog,
 
 // matchVersion renders a version as it may have been deployed and compares it with what is there.
 func (d *Deployer) matchVersion(ctx context.Context, catalog *records.Catalog, i schema.Import, r brokenRecord) (*candidate, error) {
-	renderer, err := d.planner.Renderer(ctx, catalog, i)
+	renderer, err := d.planner().Renderer(ctx, catalog, i)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (d *Deployer) recordedInterceptors(ctx context.Context, solution string) ([
 	if plan.LastRevision(own) == nil {
 		return nil, records.NotDeployed(solution)
 	}
-	parts, err := d.planner.ComponentStates(ctx, own)
+	parts, err := d.planner().ComponentStates(ctx, own)
 	if err != nil {
 		return nil, err
 	}

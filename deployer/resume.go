@@ -138,7 +138,7 @@ func (r *resuming) unfinishedOf(ctx context.Context, s *engine.State, solutions 
 	case s.Current == nil:
 		return nil, nil
 	case s.Component != "":
-		if at, err := r.planner.AdoptionLeft(ctx, s.Current.Settings); err != nil || at.Name != "" {
+		if at, err := r.planner().AdoptionLeft(ctx, s.Current.Settings); err != nil || at.Name != "" {
 			return s.Current, err // all that is left is that Helm forgets it
 		}
 	case s.Namespace == "" && s.Current.Version != solutions.Active(s.Name):

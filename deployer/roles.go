@@ -64,7 +64,7 @@ func (d *Deployer) namespaceNames(ctx context.Context, environment string) ([]st
 
 // version renders a version for its activation and for namespaces of an environment; "" is any namespace.
 func (d *Deployer) version(ctx context.Context, o rights.RolesOptions, catalog *records.Catalog, i schema.Import, namespaces []string) (v rights.Version, err error) {
-	r, err := d.planner.Renderer(ctx, catalog, i)
+	r, err := d.planner().Renderer(ctx, catalog, i)
 	if err != nil {
 		return v, err
 	}
