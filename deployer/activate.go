@@ -16,16 +16,16 @@ type ActivateOptions struct {
 	Solution string
 	// Version is an imported version; "" and "latest" stand for the highest release.
 	Version string
-	// ClusterWide approves of parts that have rights on the whole cluster, or a say in changes of it. Nil leaves it as it was
-	// said before.
+	// ClusterWide approves components that have rights on the whole cluster, or that influence changes of it. Nil keeps the
+	// saved approval.
 	ClusterWide *bool
-	// ProtectCRDs makes the API server refuse to delete the definitions until somebody allows it. Nil leaves it as it was.
+	// ProtectCRDs makes the API server refuse to delete the CRDs until the user allows it. Nil keeps the saved setting.
 	ProtectCRDs *bool
 	// AcceptDataLoss are the CustomResourceDefinitions whose objects may lose data. All of these are exported before.
 	AcceptDataLoss []string
-	// AcceptInvalid are those of which stored objects may become invalid: nobody can change such an object until it is valid.
+	// AcceptInvalid names CRDs whose stored objects may become invalid. An invalid object cannot be changed until it is valid again.
 	AcceptInvalid []string
-	// AcceptHazards are those of [Rendering], for components that live in the cluster.
+	// AcceptHazards has the meaning that it has in [Rendering], for cluster-wide components.
 	AcceptHazards []string
 	Export        definitions.Export
 	plan.Parts    // components that live in the cluster
@@ -45,7 +45,7 @@ func (d *Deployer) Activate(ctx context.Context, o ActivateOptions) (*schema.Ope
 	}, cluster.ClusterLock)
 }
 
-// PreviewActivation is the plan of activating what is not imported yet. Nothing is changed.
+// PreviewActivation returns the plan for activating a version that is not imported yet. It changes nothing.
 func (d *Deployer) PreviewActivation(ctx context.Context, i records.ImportRecord) (*schema.Operation, error) {
 	o := ActivateOptions{Options: plan.Options{DryRun: true}, Solution: i.Payload.Solution.Metadata.Name, Version: i.Payload.Solution.Spec.Version}
 	run := d.begin(schema.Operation{Operation: schema.VerbActivate}, o.Options)

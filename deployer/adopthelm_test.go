@@ -386,7 +386,7 @@ func TestHelmMeanwhile(t *testing.T) {
 	}
 }
 
-// isBegun tells whether the component is on record.
+// isBegun reports whether the component is on record.
 func isBegun(b *deployertest.Bed) bool {
 	return b.Server.Object("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop, Component: "db"})) != nil
 }

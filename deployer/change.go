@@ -25,14 +25,14 @@ type ChangeOptions struct {
 	// With are other Solutions of the environment, and the versions that they are to have in the same run: Solutions that need
 	// new versions of each other cannot change one after the other. How they are rendered stays as it was.
 	With []schema.SolutionAt
-	// RollBack goes back to what was there before when the new version does not become ready.
+	// RollBack restores the previous version when the new one does not become ready.
 	RollBack bool
 	// WaitApps waits until the custom resources of the Solutions are ready, too; only then the change has succeeded.
 	WaitApps bool
 	// AcceptDataLoss are the CustomResourceDefinitions of whose objects the version need not know all fields. Those in the
 	// namespaces are exported before.
 	AcceptDataLoss []string
-	// AcceptInvalid are those of whose objects the version need not accept all values.
+	// AcceptInvalid names CRDs whose stored objects need not all be valid in the version.
 	AcceptInvalid []string
 	Export        definitions.Export
 }
@@ -68,7 +68,7 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 	if _, failed := d.Rollback(ctx, back); failed != nil {
 		return done, report.Errorf(report.CodeOf(err), "%w\nand the rollback failed, too: %w", err, failed)
 	}
-	// What the failure recommends is about what is not there any more.
+	// The hint of the failure is about a version that is no longer deployed.
 	return done, report.Errorf(report.CodeOf(err), "%s\neverything is back as it was before", err).
 		WithHint("repair the cause, and run the command again")
 }

@@ -5,12 +5,12 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Confirmation is what to ask before a Solution is removed.
+// Confirmation returns the question to ask before a Solution is removed.
 func (o RemoveOptions) Confirmation() report.Confirmation {
 	return confirmData(o.DryRun, o.Data, o.Solution)
 }
 
-// Confirmation is what to ask before a Solution is deactivated.
+// Confirmation returns the question to ask before a Solution is deactivated.
 func (o DeactivateOptions) Confirmation() report.Confirmation {
 	return confirmData(o.DryRun, o.Data, o.Solution)
 }

@@ -48,7 +48,7 @@ func choiceOf(s schema.SolutionSelection) components.Choice {
 // secretValuesKey is the key of a Secret below which there are values.
 const secretValuesKey = "values.yaml"
 
-// siteValues are the values of charts, those of Secrets over those that stand in the configuration. They replace what was said before.
+// siteValues returns the values of charts; Secrets override the configuration. They replace the saved values.
 func siteValues(ctx context.Context, c *cluster.Cluster, s schema.SolutionSelection) (map[string]plan.SiteValues, error) {
 	values := map[string]plan.SiteValues{}
 	for component, own := range s.Values {
@@ -86,7 +86,7 @@ func secretValues(ctx context.Context, c *cluster.Cluster, name string) (map[str
 	}
 	var values map[string]any
 	if err := yaml.Unmarshal(data, &values); err != nil {
-		return nil, report.Errorf(report.Invalid, "%s, key %s, is no YAML object", where, secretValuesKey) // what is in it is told nobody
+		return nil, report.Errorf(report.Invalid, "%s, key %s, is no YAML object", where, secretValuesKey) // the content is secret and not shown
 	}
 	return values, nil
 }

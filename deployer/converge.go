@@ -27,9 +27,9 @@ type Host interface {
 	// Stored lists the versions in the store of this host. An import puts a version there first, an unimport takes it from
 	// there last.
 	Stored() ([]schema.SolutionAt, error)
-	// Judge tells what stands against importing the archives with these paths, and changes nothing.
+	// Judge returns an error if the archives with these paths cannot be imported. It changes nothing.
 	Judge(ctx context.Context, paths ...string) error
-	// Import imports the archives with these paths, all or none of them. One that is imported already is no error.
+	// Import imports the archives with these paths, all or none of them. An archive that is imported already is not an error.
 	Import(ctx context.Context, paths ...string) error
 	// Unimport forgets an imported version, unless it is in use.
 	Unimport(ctx context.Context, id string) error
@@ -54,7 +54,7 @@ type PlanConvergenceOptions struct {
 	Host          Host
 }
 
-// PlanConvergence compares what a SolutionsConfiguration says with what the cluster and this host have.
+// PlanConvergence compares a SolutionsConfiguration with the state of the cluster and this host.
 func (d *Deployer) PlanConvergence(ctx context.Context, o PlanConvergenceOptions) (*schema.Convergence, error) {
 	c, host := o.Configuration, o.Host
 	flat, notes, err := c.Flat(host.Identify)
@@ -168,7 +168,7 @@ func (d *Deployer) planInactive(ctx context.Context, plan *schema.Convergence, a
 	return nil
 }
 
-// isActive tells whether a version is the active one and nothing is left to do for that: no operation is pending, nothing waits for
+// isActive reports whether a version is the active one and nothing is left to do for that: no operation is pending, nothing waits for
 // a kind that the cluster has by now, and MetalK8s' document says the same as our record, if there is one.
 func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool, error) {
 	state, err := d.Records.Engine.State(ctx, engine.Key{Name: solution})

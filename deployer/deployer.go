@@ -1,10 +1,10 @@
-// Package deployer has the verbs: what an administrator tells a cluster to do with Solutions.
+// Package deployer has the verbs: the operations on Solutions that an administrator runs on a cluster.
 //
 // A [Deployer], made with [New], is a connection to a cluster and a way to report. Each verb is one method with one struct of
 // options: [Deployer.RecordImport] and [Deployer.RecordUnimport] keep the catalogue of what the cluster may run,
 // [Deployer.Activate] and [Deployer.Deactivate] handle the cluster-wide part of a Solution, [Deployer.Add], [Deployer.Change],
-// [Deployer.Rollback] and [Deployer.Remove] its part in an environment, and [Deployer.Converge] does what a SolutionsConfiguration
-// says.
+// [Deployer.Rollback] and [Deployer.Remove] its part in an environment, and [Deployer.Converge] applies a
+// SolutionsConfiguration.
 //
 // What a verb stands on has packages of its own, which it composes: package records knows what is deployed, dependencies who needs
 // whom, definitions what becomes of stored instances, survey how everything is, apps the instances of users, and package engine
@@ -14,7 +14,7 @@
 // with DryRun it stops there. Running it again after it was interrupted finishes the work. Every verb works anywhere the
 // API server can be reached: what was in the archives is read from the catalogue, not from the archives.
 //
-// The deployer reads no file, asks nobody and prints nothing. What may destroy data is refused unless the options say
+// The deployer reads no file, prompts for nothing and prints nothing. What may destroy data is refused unless the options say
 // otherwise; asking a person for it is the command's task.
 package deployer
 
@@ -43,11 +43,11 @@ type Config struct {
 	Sink    report.Sink      // nil for silence
 	Now     func() time.Time // the wall clock, for what people read
 	Version string           // of this program, for the history
-	// Identity is user@host, for whoever finds a lock taken.
+	// Identity is user@host, shown to the user who waits for the lock.
 	Identity string
-	// Ended tells whether somebody with such an Identity has certainly ended; nil where nobody can know. See [cluster.LockOptions].
+	// Ended reports whether the process with this Identity has certainly ended; nil where that cannot be determined. See [cluster.LockOptions].
 	Ended func(ctx context.Context, identity string) bool
-	// LockWait is for how long a verb waits while somebody else is at work.
+	// LockWait is how long a verb waits for a lock that another process holds.
 	LockWait time.Duration
 }
 

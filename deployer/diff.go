@@ -12,8 +12,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Diff tells what was changed since it was deployed: fields that were applied and that somebody has changed, with who and
-// when, and objects that are gone. What others have added is none of its business. It needs no right to write.
+// Diff reports changes since the deployment: applied fields that another field manager changed, with its name and the
+// time, and objects that were deleted. It ignores fields that others added. It needs no permission to write.
 func (d *Deployer) Diff(ctx context.Context, o survey.Selection) (*schema.Operation, error) {
 	run := d.begin(schema.Operation{Operation: "diff", Solution: o.Solution, Environment: o.Environment, Planned: true}, plan.Options{})
 	states, namespaces, notices, err := d.Survey.Deployed(ctx, o)

@@ -219,7 +219,7 @@ func dataOf(b *deployertest.Bed, kind, namespace, name string) map[string]string
 	return data
 }
 
-// anyBegun tells whether a record says that something has not come to its end.
+// anyBegun reports whether a record says that something has not come to its end.
 func anyBegun(b *deployertest.Bed) bool {
 	b.Helper()
 	states, err := b.Connect().Records.Engine.States(b.Context())

@@ -243,7 +243,7 @@ func (d *Deployer) whyBroken(ctx context.Context, r *brokenRecord) (string, erro
 	return "", err
 }
 
-// known tells that the record can be read, and only what was rendered for it is lost.
+// known reports that the record can be read, and only what was rendered for it is lost.
 func (r *brokenRecord) known() bool {
 	_, deployed := records.DeployedVersion(r.state)
 	return deployed

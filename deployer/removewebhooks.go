@@ -104,7 +104,7 @@ func intercepts(o schema.ObjectRef) bool {
 	}, gvk.Kind)
 }
 
-// isRecorded tells whether an object is the one on a record. A run that was stopped before it had the UID on record has left its label.
+// isRecorded reports whether an object is the one on a record. A run that was stopped before it had the UID on record has left its label.
 func isRecorded(state *engine.State, known schema.DeployedObject, live *unstructured.Unstructured) bool {
 	if known.UID != "" {
 		return known.UID == string(live.GetUID())

@@ -32,19 +32,19 @@ type onceUser struct {
 	all   bool
 }
 
-// with forgets what is known of somebody else, or of the same person with other groups: that is for what a token is replaced,
-// too. The caller has the mutex.
+// with discards what is known of the previous token's user: a token may also be replaced because the groups of the same user
+// changed. The caller holds the mutex.
 func (u *onceUser) with(token string) {
 	if u.token != token {
 		u.token, u.known, u.name, u.asked, u.all = token, false, "", false, false
 	}
 }
 
-// errNoToken marks the error of a request that was not sent because nobody gave a token for it.
+// errNoToken marks the error of a request that was not sent because it has no token.
 var errNoToken = errors.New("there is no token")
 
-// token returns what a request is sent with, "" for what the kubeconfig has. Its errors are those of whoever gives tokens, or no
-// longer admits the user.
+// token returns the bearer token of a request, "" for the credentials of the kubeconfig. Its errors are those of [Options.Token]
+// and [Options.Admit].
 func (c *Cluster) token(ctx context.Context) (token string, err error) {
 	if c.options.Admit != nil {
 		err = c.options.Admit(ctx)
@@ -65,8 +65,8 @@ func (c *Cluster) token(ctx context.Context) (token string, err error) {
 	return "", &report.Error{Code: known.Code, Err: &failure{text: "no token for the API server: " + err.Error(), kind: errNoToken, err: known}}
 }
 
-// User returns the name by which the server knows the user, for records of who did what. When the server does not tell,
-// it is the name that the kubeconfig uses.
+// User returns the name by which the server knows the user, for records of who did what. When the server does not report
+// one, it is the name in the kubeconfig.
 func (c *Cluster) User(ctx context.Context) string {
 	token, err := c.token(ctx)
 	c.user.mu.Lock()
@@ -90,7 +90,7 @@ func (c *Cluster) WhoAmI(ctx context.Context) (string, error) {
 	return review.Status.UserInfo.Username, err
 }
 
-// Permission is one thing that a user may or may not do.
+// Permission is one action that RBAC allows or denies a user.
 type Permission struct {
 	Verb        string // get, list, watch, create, patch, update, delete, …
 	Group       string // API group; "" is the core group
@@ -98,8 +98,8 @@ type Permission struct {
 	Subresource string
 	Namespace   string // "" asks for every namespace, or is that of a resource without namespaces
 	Name        string // "" asks for every object
-	// One is the object that it is asked for, where the right to that one will do. Whoever lacks it is told of the right to every
-	// object, as nobody writes a rule for each.
+	// One is the object that is asked for, where permission for that object is enough. If it is missing, the permission for every
+	// object is reported, since rules are rarely written for single objects.
 	One string
 }
 
@@ -113,8 +113,8 @@ func (p Permission) Each(verbs ...string) []Permission {
 	return list
 }
 
-// Missing returns those of the permissions that the user does not have, each once. Who may do everything, or something in every
-// namespace or to every object, is not asked about each part of it.
+// Missing returns those of the permissions that the user does not have, each once. A user who may do everything, or an
+// action in every namespace or on every object, is not checked for each part of it.
 func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permission, error) {
 	if len(wanted) == 0 {
 		return nil, nil
@@ -193,7 +193,7 @@ func (c *Cluster) missing(ctx context.Context, wanted []Permission) ([]Permissio
 	return missing, nil
 }
 
-// mayDoAll tells whether a rule lets the user do everything, as administrators may. It is asked once.
+// mayDoAll reports whether a rule lets the user do everything, as administrators may. It is asked once.
 func (c *Cluster) mayDoAll(ctx context.Context) (bool, error) {
 	token, err := c.token(ctx)
 	if err != nil {
@@ -240,7 +240,7 @@ func (c *Cluster) allowed(ctx context.Context, wanted []Permission) ([]bool, err
 	return answers, group.Wait()
 }
 
-// AccountMay tells whether a ServiceAccount has a permission. Whoever asks needs the right to ask that about others.
+// AccountMay reports whether a ServiceAccount has a permission. The caller needs permission to create SubjectAccessReviews.
 func (c *Cluster) AccountMay(ctx context.Context, namespace, account string, p Permission) (bool, error) {
 	review := authorization.SubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SubjectAccessReview"},

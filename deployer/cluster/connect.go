@@ -27,7 +27,7 @@ import (
 )
 
 // FieldManager owns the fields that this tool sets. It is a constant, because a manager named after the program's file
-// conflicts with itself as soon as somebody renames that file.
+// conflicts with itself as soon as that file is renamed.
 const FieldManager = "solutionctl"
 
 // SystemNamespace is the namespace of the tool's own state.
@@ -57,7 +57,7 @@ type Options struct {
 	// the user's with the code Unauthenticated unless it has a code of its own; neither it nor a token is written anywhere else.
 	Token func(ctx context.Context) (string, error)
 
-	// Admit, if it is set, is asked before each request whether whoever it is for may still be impersonated. Its error ends the
+	// Admit, if it is set, is called before each request to check that its user may still be impersonated. Its error ends the
 	// request as that of Token does, and it is called as Token is.
 	Admit func(ctx context.Context) error
 
@@ -66,7 +66,7 @@ type Options struct {
 	Retry time.Duration
 
 	Now  func() time.Time // the wall clock, for what other people read; never used to measure time
-	Sink report.Sink      // told about warnings of the API server and about an API server that is gone; may be nil
+	Sink report.Sink      // receives warnings of the API server, and reports that it cannot be reached; may be nil
 }
 
 // Cluster is a connection to one API server. Its methods may be called by several goroutines at once.
@@ -199,7 +199,7 @@ func (o Options) rules() (*clientcmd.ClientConfigLoadingRules, string) {
 	return &clientcmd.ClientConfigLoadingRules{ExplicitPath: file}, file
 }
 
-// load reads the configuration and tells where it was found.
+// load reads the configuration and returns where it was found.
 func load(o Options) (*rest.Config, source, error) {
 	rules, file := o.rules()
 	if rules == nil {

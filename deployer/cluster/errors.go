@@ -29,7 +29,7 @@ var (
 	ErrChanged = errors.New("it was changed meanwhile")
 )
 
-// failure is a sentence of ours about an error of somebody else's, which stays reachable.
+// failure is our sentence about an error of the API server or a library, which it wraps.
 type failure struct {
 	text string
 	kind error // ErrExists, ErrChanged, ErrNoKind or nil
@@ -73,7 +73,7 @@ func Name(kind, namespace, name string) string {
 	return kind + " " + name
 }
 
-// translate turns the error of a request into one with a code, a sentence and, where somebody can do something, a hint.
+// translate turns the error of a request into one with a code, a sentence and, where the user can act, a hint.
 func (c *Cluster) translate(ctx context.Context, r request, err error) error {
 	if ended := c.ended(ctx, r, err); ended != nil {
 		return ended
@@ -151,7 +151,7 @@ func (c *Cluster) ended(ctx context.Context, r request, err error) error {
 
 type sayFunc = func(code report.Code, kind error, format string, args ...any) *report.Error
 
-// The API server says what it forbids in English only.
+// The API server describes what it forbids in English only.
 var (
 	cannot       = lazyregexp.New(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)"(?: in the namespace "([^"]*)")?`)
 	impersonates = lazyregexp.New(`User "([^"]*)" cannot impersonate\S* `)
@@ -321,7 +321,7 @@ func some(words []string) string {
 	return strings.Join(words, "; ")
 }
 
-// webhookOf returns the name of the webhook that a message says has failed, and why, or nil.
+// webhookOf returns the name of the failed webhook in a message, and the reason, or nil.
 func webhookOf(message string) []string {
 	m := webhook.FindStringSubmatch(message)
 	if m == nil {
@@ -330,7 +330,7 @@ func webhookOf(message string) []string {
 	return []string{cmp.Or(m[1], m[3]), cmp.Or(m[2], m[4])}
 }
 
-// howToLogIn is a hint for somebody whom the API server does not know.
+// howToLogIn returns a hint for a user whom the API server does not know.
 func (c *Cluster) howToLogIn() string {
 	if expired := c.certificateExpired(); expired != "" {
 		return expired
@@ -412,7 +412,7 @@ func (c *Cluster) noAnswer(err error) error {
 
 func day(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// unreachable says in few words what the network has to say, without the address, which is named elsewhere.
+// unreachable describes a network error in few words, without the address, which is named elsewhere.
 func unreachable(err error) string {
 	if number, ok := errors.AsType[syscall.Errno](err); ok {
 		return number.Error()

@@ -20,21 +20,21 @@ import (
 // LockOptions name the holder of a lock and limit its waiting.
 type LockOptions struct {
 	Identity string        // for other people: user@host; a random part is added, so that no two processes share one
-	Wait     time.Duration // for how long to wait for somebody else to finish
+	Wait     time.Duration // how long to wait for another holder to finish
 	Duration time.Duration // for how long a holder that is silent keeps the lock, in whole seconds; 0 means 15
-	Sink     report.Sink   // told who is waited for; nil is that of the cluster
+	Sink     report.Sink   // receives the name of the holder that is waited for; nil is that of the cluster
 	// Ended, if it is set, is asked about a holder, user@host: a process that has certainly ended keeps no one waiting. Processes of
 	// this host need no such question: see [Lock].
 	Ended func(ctx context.Context, holder string) bool
-	free  bool // take it only when nobody has it
-	// meanwhile is called each time before somebody who waits looks again.
+	free  bool // take it only when no process holds it
+	// meanwhile is called before each poll of a process that waits.
 	meanwhile func(context.Context) error
 }
 
 // leaseDuration is for how long a holder that is silent keeps the lock.
 const leaseDuration = 15 * time.Second
 
-// pollInterval is the time between two looks of somebody who waits.
+// pollInterval is the time between two polls of a process that waits.
 const pollInterval = 500 * time.Millisecond
 
 // settleTime is for how long a process must have ended before its lock is taken: its last requests have been carried out by then, or were
@@ -58,7 +58,7 @@ type Lock struct {
 	token    int64
 
 	deadline atomic.Int64 // on the boot clock, in nanoseconds: until then the lock is certainly ours
-	lost     atomic.Bool  // somebody else has had it
+	lost     atomic.Bool  // another process has held it
 	stop     context.CancelFunc
 	stopped  chan struct{}
 	released bool
@@ -103,7 +103,7 @@ func (l *Lock) Check() error {
 }
 
 var (
-	// errSilent passes when the lock can be renewed before somebody else takes it.
+	// errSilent is temporary: the lock may be renewed before another process takes it.
 	errSilent = errors.New("was not renewed in time, somebody else may be at work now")
 	errTaken  = errors.New("was taken by somebody else")
 )
@@ -143,7 +143,7 @@ func (l *Lock) giveBack(ctx context.Context) error {
 		if !errors.Is(err, ErrChanged) {
 			return err
 		}
-		// By somebody else, or by a renewal of which nobody waited for the answer: then the lock is still ours.
+		// Changed by another process, or by a renewal whose answer was not awaited: then the lock is still ours.
 		if lease, err = l.cluster.Get(ctx, LeaseKind, SystemNamespace, l.name); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (l *Lock) acquire(ctx context.Context, o LockOptions, watch *observer) erro
 			if err == nil || !errors.Is(err, ErrChanged) && !errors.Is(err, ErrExists) {
 				return err
 			}
-			continue // somebody was quicker
+			continue // another process was quicker
 		case o.free:
 			return errHeld
 		case watch.alive && watch.ended == 0 && bootTime()-watch.started >= o.Wait:
@@ -229,7 +229,7 @@ func (l *Lock) take(ctx context.Context, lease *unstructured.Unstructured) error
 		return err
 	}
 	if holder(lease) != l.identity {
-		return ErrChanged // created by somebody else while our answer was lost
+		return ErrChanged // created by another process while our answer was lost
 	}
 	l.hold(lease, before)
 	return nil

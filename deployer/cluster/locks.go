@@ -33,7 +33,7 @@ const (
 	LockPrefix  = "env-"
 )
 
-// Work tells whether a process holds a lock, as far as its Lease says.
+// Work reports whether a process holds a lock, as far as its Lease says.
 type Work struct {
 	Holder  string    // user@host; "" when no process holds the lock
 	Renewed time.Time // when it was last written; zero when that is not known
@@ -55,7 +55,7 @@ func (c *Cluster) Work(ctx context.Context, lock string) (Work, error) {
 	}
 	text, _ := specOf(lease)["renewTime"].(string)
 	if w.Renewed, err = time.Parse(time.RFC3339Nano, text); err != nil {
-		return w, nil //nolint:nilerr // nothing says that the holder has ended
+		return w, nil //nolint:nilerr // there are no signs that the holder has ended
 	}
 	if c.options.Now().Sub(w.Renewed) > promise(lease)+patienceWithClocks {
 		w.Holder = ""
@@ -94,8 +94,8 @@ func (c *Cluster) LockAll(ctx context.Context, names []string, o LockOptions) (L
 	return held, nil
 }
 
-// lockFree takes locks from the first to the last before one that somebody else has, and waits for nobody. It holds what it
-// returns, also when there is an error.
+// lockFree takes locks in order up to the first one that another process holds, and does not wait. The returned locks are
+// held even when there is an error.
 func (c *Cluster) lockFree(ctx context.Context, names []string, o LockOptions, watches map[string]*observer) (Locks, error) {
 	o.free = true
 	locks := make(Locks, len(names))
@@ -126,7 +126,7 @@ func (c *Cluster) lockFree(ctx context.Context, names []string, o LockOptions, w
 	return locks[:taken], errors.Join(err, locks[taken:].Release(ctx))
 }
 
-// watchLocks looks at locks that somebody may have.
+// watchLocks reads locks that other processes may hold.
 func (c *Cluster) watchLocks(ctx context.Context, names []string, watches map[string]*observer) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
@@ -142,7 +142,7 @@ func (c *Cluster) watchLocks(ctx context.Context, names []string, watches map[st
 	return group.Wait()
 }
 
-// errHeld means that somebody else has a lock that was to be taken only if it is free.
+// errHeld means that another process holds a lock that was to be taken only if it is free.
 var errHeld = errors.New("somebody else has the lock")
 
 // Check returns the error of the first of the locks that is no longer certainly ours.
@@ -190,7 +190,7 @@ func (c *Cluster) CheckLocks(ctx context.Context) error {
 }
 
 // CheckWrite asks the API server whether it would store an object of a kind in a namespace, and changes nothing. As with
-// [Cluster.CheckLocks], what nobody can tell is no error.
+// [Cluster.CheckLocks], what cannot be determined is not an error.
 func (c *Cluster) CheckWrite(ctx context.Context, kind kube.GroupVersionKind, namespace string) error {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetGroupVersionKind(kind)

@@ -12,12 +12,12 @@ import (
 // memory holds the tool's own objects as they were last read, and what the server is.
 type memory struct {
 	mu      sync.Mutex
-	objects map[memoryKey]*unstructured.Unstructured // nil for what is not there
+	objects map[memoryKey]*unstructured.Unstructured // nil for an object that does not exist
 	whole   []memoryKey                              // kinds with the beginning of names of which everything is known
 
 	asking   sync.Mutex // held while the server is asked what it is, so that one asks for all
-	version  string     // "" until somebody has asked
-	versions []string   // nil until somebody has asked
+	version  string     // "" until it was read
+	versions []string   // nil until they were read
 }
 
 type memoryKey struct {
@@ -36,8 +36,8 @@ func memoryOf(ctx context.Context) *memory {
 }
 
 // WithMemory makes [Cluster.Get] read each object in [SystemNamespace] once with the returned context, and [Cluster.Version] and
-// [Cluster.APIVersions] ask once. It is for whoever reads and plans under a lock, and sees one state of what the lock protects;
-// who looks again before they write does it with another context.
+// [Cluster.APIVersions] ask once. It is for callers that read and plan under a lock, and see one state of what the lock protects;
+// to read again before a write, use another context.
 func WithMemory(ctx context.Context) context.Context {
 	return context.WithValue(ctx, memoryContext{}, &memory{objects: map[memoryKey]*unstructured.Unstructured{}})
 }

@@ -94,7 +94,7 @@ func (c *Cluster) GetMetadata(ctx context.Context, kind schema.GroupVersionKind,
 	return found, nil
 }
 
-// List returns the objects of a kind, in the order of the server, read in pages of 500 unless o.Limit says otherwise. The
+// List returns the objects of a kind, in the order of the server, read in pages of 500 unless o.Limit is set. The
 // namespace "" means all of them. A kind that the cluster does not have has no objects. The iteration ends with its first
 // error.
 func (c *Cluster) List(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
@@ -218,7 +218,7 @@ func (c *Cluster) listed(ctx context.Context, r request) ([]byte, error) {
 	return answer, err
 }
 
-// inconsistentContinue returns the token with which a list goes on whose own token is too old, "" if err is another one.
+// inconsistentContinue returns the token that continues a list whose own token has expired, "" if err is another error.
 func inconsistentContinue(err error) string {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsResourceExpired(err) {
@@ -246,7 +246,7 @@ func listQuery(o metav1.ListOptions) url.Values {
 // WriteOptions changes how an object is written.
 type WriteOptions struct {
 	DryRun bool // let the server check and answer, but change nothing
-	Force  bool // only for Apply: take fields over from other managers
+	Force  bool // only for Apply: take ownership of fields from other managers
 	Whole  bool // only for Create: what is made is replaced by Update and never applied, which costs the server half
 }
 
@@ -273,7 +273,7 @@ func (c *Cluster) Create(ctx context.Context, object *unstructured.Unstructured,
 	if !inDoubt || !errors.Is(err, ErrExists) {
 		return created, err
 	}
-	// The answer to an attempt was lost: did that attempt create it, or somebody else?
+	// The answer to an attempt was lost: did that attempt create it, or another client?
 	found, getErr := c.Get(ctx, r.kind, r.namespace, r.name)
 	if getErr != nil || found == nil || !slices.ContainsFunc(found.GetManagedFields(), madeByUs) {
 		return nil, err
@@ -332,7 +332,7 @@ func (c *Cluster) update(ctx context.Context, object *unstructured.Unstructured,
 	return updated, err
 }
 
-// Patch changes the object that was read as data says. A patch must be harmless when it is sent twice: it carries a
+// Patch applies the patch in data to the object that was read. A patch must be harmless when it is sent twice: it carries a
 // resource version or sets fields to values.
 func (c *Cluster) Patch(ctx context.Context, object *unstructured.Unstructured, kind types.PatchType, data []byte, o WriteOptions) (*unstructured.Unstructured, error) {
 	return c.patch(ctx, object, "", kind, data, o)
@@ -366,8 +366,8 @@ type DeleteOptions struct {
 }
 
 // Delete asks the server to delete the object that was read, which must have a UID; with a resource version it must be in
-// that state, too, else the error is [ErrChanged]. That it is gone already is no error, and so is that it stays until its
-// finalizers are served.
+// that state, too, else the error is [ErrChanged]. It is not an error if the object is gone already, or stays until its
+// finalizers are removed.
 func (c *Cluster) Delete(ctx context.Context, object *unstructured.Unstructured, o DeleteOptions) error {
 	r, err := c.deleteRequest(ctx, object, o)
 	if err != nil {

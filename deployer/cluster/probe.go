@@ -56,7 +56,7 @@ func (c *Cluster) Ping(ctx context.Context) error {
 	return response.Body.Close()
 }
 
-// skew compares the clock of a server, which tells whole seconds, with ours. What is not understood is no difference.
+// skew compares the clock of a server, which has a resolution of one second, with ours. It returns 0 for an invalid date.
 func skew(date string, now time.Time) time.Duration {
 	theirs, err := http.ParseTime(date)
 	if err != nil {
@@ -65,7 +65,7 @@ func skew(date string, now time.Time) time.Duration {
 	return theirs.Sub(now.Truncate(time.Second))
 }
 
-// Held is a lock that somebody holds.
+// Held is a lock that a process holds.
 type Held struct {
 	Name   string
 	Person string // user@host
@@ -95,6 +95,6 @@ func (c *Cluster) Locks(ctx context.Context) ([]Held, error) {
 
 func timeIn(lease *unstructured.Unstructured, field string) time.Time {
 	text, _ := specOf(lease)[field].(string)
-	t, _ := time.Parse(time.RFC3339Nano, text) // one that nobody can read is long ago
+	t, _ := time.Parse(time.RFC3339Nano, text) // an invalid time counts as long ago
 	return t
 }

@@ -40,7 +40,7 @@ func readMetadata(page *unstructured.UnstructuredList, raw []byte) error {
 	return nil
 }
 
-// metadataOf is the metadata as JSON would have it, but for the fields that managers own: to read those takes longer than all else.
+// metadataOf returns the metadata as in JSON, except the fields that managers own: decoding them takes longer than all the rest.
 func metadataOf(m *metav1.ObjectMeta) map[string]any {
 	metadata := map[string]any{}
 	object := unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
@@ -79,7 +79,7 @@ func metadataOf(m *metav1.ObjectMeta) map[string]any {
 	return metadata
 }
 
-// managersOf says who manages fields of an object, and not which.
+// managersOf returns the field managers of an object, without their fields.
 func managersOf(entries []metav1.ManagedFieldsEntry) []any {
 	managers := make([]any, len(entries))
 	for i, entry := range entries {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Reads are the objects and lists that were read with a context, for a [Follower] that tells when any of them changes.
+// Reads are the objects and lists that were read with a context, for a [Follower] that reports when any of them changes.
 type Reads struct {
 	mu    sync.Mutex
 	made  map[read]seen
@@ -21,7 +21,7 @@ type Reads struct {
 // Begun is closed when the API server has answered for the first time: it knows the user, who may see at least that.
 func (r *Reads) Begun() <-chan struct{} { return r.begun }
 
-// read is what was asked for: an object, or without a name a list.
+// read identifies a read: of an object, or without a name of a list.
 type read struct {
 	kind            schema.GroupVersionKind
 	namespace, name string
@@ -42,7 +42,7 @@ func WithReads(ctx context.Context) (context.Context, *Reads) {
 	return context.WithValue(ctx, readsContext{}, reads), reads
 }
 
-// note notes a read. The first of several that are the same counts: nobody knows which of them saw a change in between.
+// note notes a read. The first of several equal reads counts: it is unknown which of them saw a change in between.
 func note(ctx context.Context, r read, s seen) {
 	reads, ok := ctx.Value(readsContext{}).(*Reads)
 	if !ok {
@@ -69,7 +69,7 @@ func noteObject(ctx context.Context, r request, object *unstructured.Unstructure
 // maxFollowed bounds the watches of a Follower.
 const maxFollowed = 128
 
-// Follower tells when something that was read has changed. It watches the metadata of what was read, and keeps nothing.
+// Follower reports that something that was read has changed. It watches the metadata of what was read, and keeps nothing.
 type Follower struct {
 	cluster *Cluster
 	ctx     context.Context //nolint:containedctx // of the watches, which end with Close
@@ -79,7 +79,7 @@ type Follower struct {
 
 	mu      sync.Mutex
 	watches map[read]context.CancelFunc
-	ended   map[read]bool // watches that the server does not let go on
+	ended   map[read]bool // watches that the server does not allow to continue
 }
 
 // Follower returns a follower of nothing yet. It must be closed.
@@ -98,8 +98,8 @@ func (f *Follower) Close() {
 // Changed has a value when something has changed since the last one was taken, or may have: the server cannot be reached.
 func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
-// Follow goes on with what was read this time, from the state in which it was read. It reports false when a change of it may not be
-// told: the user may not watch it, or it is too much.
+// Follow watches what was read this time, from the state in which it was read. It reports false when changes cannot be
+// followed: the user has no permission to watch, or there are too many objects.
 func (f *Follower) Follow(reads *Reads) bool {
 	reads.mu.Lock()
 	defer reads.mu.Unlock()

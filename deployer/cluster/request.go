@@ -56,7 +56,7 @@ type request struct {
 type retryKey struct{}
 
 // WithRetry makes requests with the returned context be tried again for no longer than this where the server does not answer: for
-// whoever only looks, tells what they met, and looks again.
+// callers that only read, report the error and read again.
 func WithRetry(ctx context.Context, most time.Duration) context.Context {
 	return context.WithValue(ctx, retryKey{}, most)
 }
@@ -197,7 +197,7 @@ func (c *Cluster) send(ctx context.Context, r request) (*http.Response, error) {
 		case errors.Is(cause, errNoAnswer):
 			err = cause
 		case cause != nil:
-			return nil, err // the caller waits no longer, which says nothing about the server
+			return nil, err // the caller waits no longer; the server may be well
 		}
 		c.noticeAbsence(err)
 		return nil, err
@@ -226,7 +226,7 @@ func refusal(r request, response *http.Response) error {
 	const enough = 1 << 20
 	text, err := io.ReadAll(io.LimitReader(response.Body, enough))
 	if err != nil {
-		text = nil // the status line says the most important
+		text = nil // the status line has the most important part
 	}
 	var status metav1.Status
 	if raw, ok := fromProtobuf(text); ok {
@@ -245,7 +245,7 @@ func refusal(r request, response *http.Response) error {
 	return withRetryAfter(apierrors.NewGenericServerResponse(response.StatusCode, r.verb, resource, r.name, string(text), 0, true), response)
 }
 
-// withRetryAfter adds what the header says to an error that does not say how long to wait.
+// withRetryAfter adds the Retry-After header to an error without a time to wait.
 func withRetryAfter(err *apierrors.StatusError, response *http.Response) error {
 	seconds, ok := retryAfter(response.Header.Get("Retry-After"))
 	if !ok {
@@ -268,7 +268,7 @@ func retryAfter(header string) (int32, bool) {
 
 // again decides whether to send a request again, and when. Whatever this package sends may be sent twice: reads and
 // dry runs change nothing, updates, patches and deletions name the state that they start from, applying is idempotent,
-// and Create looks at what is there when an attempt was lost.
+// and Create reads the object when an attempt was lost.
 func (c *Cluster) again(err error, attempt int) (pause time.Duration, again bool) {
 	pause = min(firstPause<<min(attempt, 10), lastPause)
 	status, refused := errors.AsType[*apierrors.StatusError](err)
@@ -321,10 +321,10 @@ func mayHaveArrived(err error) bool {
 	return !isHopeless(err) || errors.Is(err, context.Canceled)
 }
 
-// noticeAbsence tells the user, once, that the server is gone.
+// noticeAbsence reports once that the server cannot be reached.
 func (c *Cluster) noticeAbsence(err error) {
 	if !c.answered.Load() || errors.Is(err, context.Canceled) || isHopeless(err) {
-		return // it is said by the error
+		return // the error reports it
 	}
 	if !c.absent.Swap(true) {
 		c.options.Sink.Emit(report.Event{
@@ -342,7 +342,7 @@ func (c *Cluster) noticePresence() {
 
 // warn passes the warnings of the API server on, in its own words, quoted: each once, whatever objects it is about.
 func (c *Cluster) warn(r request, response *http.Response) {
-	warnings, _ := utilnet.ParseWarningHeaders(response.Header["Warning"]) // what cannot be read is no warning
+	warnings, _ := utilnet.ParseWarningHeaders(response.Header["Warning"]) // invalid warnings are ignored
 	for _, warning := range warnings {
 		if _, known := c.warned.LoadOrStore(particulars.ReplaceAllLiteralString(warning.Text, ""), true); !known {
 			text := strings.ToValidUTF8(warning.Text[:min(len(warning.Text), maxWarning)], "")

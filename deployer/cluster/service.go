@@ -14,7 +14,7 @@ import (
 )
 
 // PostToService posts JSON to a Service that speaks HTTPS, through the API server, which does not verify its certificate. It
-// tries once: what is asked for has to be harmless, and whoever asks can do without an answer.
+// tries once: the request must be harmless, and the caller must not depend on an answer.
 func (c *Cluster) PostToService(ctx context.Context, namespace, name string, port int32, path string, body []byte) ([]byte, error) {
 	r := request{
 		verb: "create", method: http.MethodPost, about: fmt.Sprintf("ask Service %s/%s", namespace, name), namespace: namespace, body: body,
@@ -77,5 +77,5 @@ func (c *Cluster) GetFromService(ctx context.Context, s Service, path string, li
 	return answer, nil
 }
 
-// isProxied tells the path of a request that somebody behind the API server answers.
+// isProxied reports whether the path is of a request that a server behind the API server answers.
 func isProxied(path string) bool { return strings.Contains(path, "/proxy/") }

@@ -28,7 +28,7 @@ type Change struct {
 }
 
 // Watch follows the objects of a kind. It first yields those that are there, or, when o.ResourceVersion is set, what
-// happened since then. It goes on over lost connections, restarts of the server and a history that the server no longer
+// happened since then. It survives lost connections, restarts of the server and a history that the server no longer
 // has: changes in between may be yielded as one, but the last state of every object is. It ends with its context,
 // silently, or with an error that waiting does not heal: the kind is gone, the user may not watch it.
 //
@@ -47,7 +47,7 @@ func (c *Cluster) Watch(ctx context.Context, kind schema.GroupVersionKind, names
 	}
 }
 
-// watcher follows a kind until nobody listens any more.
+// watcher follows a kind until its caller stops listening.
 type watcher struct {
 	cluster   *Cluster
 	kind      schema.GroupVersionKind
@@ -55,9 +55,9 @@ type watcher struct {
 	options   metav1.ListOptions
 	metadata  bool                                     // ask for nothing else
 	version   string                                   // what happens after it is asked for; "" lists first
-	known     map[types.UID]*unstructured.Unstructured // nil keeps nothing: what is there is yielded again after each gap
+	known     map[types.UID]*unstructured.Unstructured // nil keeps nothing: existing objects are yielded again after each gap
 	yield     func(Change, error) bool
-	failed    func() // called when the watch cannot go on for now; may be nil
+	failed    func() // called when the watch is interrupted; may be nil
 }
 
 // errStop ends a watch whose listener has had enough.
@@ -134,7 +134,7 @@ func (w *watcher) once(ctx context.Context) (request, error) {
 	return r, w.follow(r, stream)
 }
 
-// list yields the present state: what is gone, what is new and what differs from the known.
+// list yields the present state: deleted, new and changed objects.
 func (w *watcher) list(ctx context.Context) error {
 	accept := ""
 	if w.metadata {
@@ -187,7 +187,7 @@ func (w *watcher) see(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// follow yields what the server sends until it stops. That a stream breaks off is no error: it is opened again.
+// follow yields what the server sends until it stops. A stream that breaks off is not an error: it is opened again.
 func (w *watcher) follow(r request, stream io.Reader) error {
 	decoder := json.NewDecoder(bufio.NewReader(stream))
 	for {

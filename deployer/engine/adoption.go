@@ -31,13 +31,13 @@ type Adoption struct {
 	Restart bool
 }
 
-// mayAdopt tells whether an object is among those that may be taken over.
+// mayAdopt reports whether an object is among those that may be taken over.
 func (j *judge) mayAdopt(s *step) bool {
 	a := j.release.Adopt
 	return a != nil && slices.ContainsFunc(a.Objects, func(o schema.ObjectRef) bool { return keyOfRef(o) == keyOfRef(s.Object) })
 }
 
-// adopts tells whether the object that is there may be taken over: the other tool has applied it, or a run that was taking it over.
+// adopts reports whether the object that is there may be taken over: the other tool has applied it, or a run that was taking it over.
 func (j *judge) adopts(s *step) bool {
 	return j.mayAdopt(s) && slices.ContainsFunc(s.live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == j.release.Adopt.Manager || isUs(entry.Manager)

@@ -15,7 +15,7 @@ const calm = 10 * time.Second
 
 // Await waits until objects that belong to no release are ready and stay so for a while, such as custom resources after the
 // operator has changed that looks after them. One that is deleted meanwhile is not waited for. The error has the code Timeout
-// and says which are not ready, and why.
+// and reports which are not ready, and why.
 func (e *Engine) Await(ctx context.Context, objects []schema.ObjectRef, timeout time.Duration) error {
 	patience, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -39,7 +39,7 @@ func (e *Engine) Await(ctx context.Context, objects []schema.ObjectRef, timeout 
 	}
 }
 
-// look sees how objects are, and tells whether some of them are not ready.
+// look sees how objects are, and reports whether some of them are not ready.
 func (r *run) look(targets []*target) (stirred bool, err error) {
 	err = each(len(targets), true, func(i int) error {
 		t := targets[i]

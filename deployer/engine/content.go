@@ -83,12 +83,12 @@ func partsOf(owner, digest string, packed []byte) []*unstructured.Unstructured {
 	return secrets
 }
 
-// Stored tells whether a Secret in [cluster.SystemNamespace] is a record of the engine, or content.
+// Stored reports whether a Secret in [cluster.SystemNamespace] is a record of the engine, or content.
 func Stored(secret *unstructured.Unstructured) bool {
 	return slices.Contains([]string{"state", "content"}, secret.GetLabels()[labelStores])
 }
 
-// storable tells whether data is small enough to be kept in the cluster.
+// storable reports whether data is small enough to be kept in the cluster.
 func storable(data []byte) error {
 	if len(data) > maxContent {
 		return report.Errorf(report.Refused, "content of %d bytes is too large to be kept in the cluster, the limit is %d MiB", len(data), maxContent>>20)

@@ -62,7 +62,7 @@ type Found struct {
 	Object *unstructured.Unstructured // its metadata
 }
 
-// IsManaged tells whether this program wrote an object, by the managers of its fields. A label does not: it goes with every copy that
+// IsManaged reports whether this program wrote an object, by the managers of its fields. A label does not: it goes with every copy that
 // an administrator makes of an object.
 func IsManaged(object *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return isUs(entry.Manager) })

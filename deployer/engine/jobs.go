@@ -74,7 +74,7 @@ func (j *judge) noteRun(s *step) {
 	}
 }
 
-// hasEnded tells whether the very Job that is wanted has ended before. One that the cluster deletes after its end and that is
+// hasEnded reports whether the very Job that is wanted has ended before. One that the cluster deletes after its end and that is
 // on record has ended when it is gone, whether or not anybody saw it.
 func (j *judge) hasEnded(s *step) bool {
 	if s.desired.GroupVersionKind().GroupKind() != jobKind {
@@ -87,17 +87,17 @@ func (j *judge) hasEnded(s *step) bool {
 	return s.known.Hash == s.hash && s.known.Completed || was.Hash == s.hash && was.UID != "" && expires(s.desired)
 }
 
-// wanted tells whether somebody has asked to replace an object, now or when the revision was begun that is being finished.
+// wanted reports whether somebody has asked to replace an object, now or when the revision was begun that is being finished.
 func (j *judge) wanted(s *step) bool {
 	return s.known.Replacing && s.known.Hash == s.hash || s.turn != nil && s.turn.task.Replace || j.asked(s)
 }
 
-// completed tells whether the Job of a step has ended well, now or before.
+// completed reports whether the Job of a step has ended well, now or before.
 func (s *step) completed() bool {
 	return s.ended || s.done.Load() || s.known.Completed && s.known.Hash == s.hash && !s.changes()
 }
 
-// expires tells whether the cluster deletes a Job when it has ended.
+// expires reports whether the cluster deletes a Job when it has ended.
 func expires(job *unstructured.Unstructured) bool {
 	_, ttl, _ := unstructured.NestedFieldNoCopy(job.Object, "spec", ttlField)
 	return ttl

@@ -134,7 +134,7 @@ func (j *judge) tryCreate(ctx context.Context, s *step) (done bool, err error) {
 	}
 }
 
-// bindsMissingRole tells whether the server looked for a role to see whether the user has what a binding to it grants. The
+// bindsMissingRole reports whether the server looked for a role to see whether the user has what a binding to it grants. The
 // role is part of the same release.
 func bindsMissingRole(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
@@ -183,7 +183,7 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 	return nil
 }
 
-// owns tells whether the object that is there belongs to this release.
+// owns reports whether the object that is there belongs to this release.
 func (j *judge) owns(ctx context.Context, s *step) (bool, error) {
 	label := s.live.GetLabels()[LabelRelease]
 	switch {
@@ -246,7 +246,7 @@ func (j *judge) adopt(s *step, identical bool) error {
 	return refused.WithHint("take such objects over with %s, or remove them first", accept)
 }
 
-// isIdentical tells whether an object would get nothing but the label of the release.
+// isIdentical reports whether an object would get nothing but the label of the release.
 func isIdentical(live, result *unstructured.Unstructured) bool {
 	result = result.DeepCopy()
 	labels := result.GetLabels()
@@ -290,12 +290,12 @@ func update(s *step) *unstructured.Unstructured {
 
 func isUs(manager string) bool { return manager == cluster.FieldManager }
 
-// conflicts tells whether the server refused because of fields that others own.
+// conflicts reports whether the server refused because of fields that others own.
 func conflicts(err error) bool {
 	return err != nil && report.CodeOf(err) == report.Conflict && !errors.Is(err, cluster.ErrChanged)
 }
 
-// onlyWith tells whether the fields in conflict belong to some managers: this program, which has set them in another way than by
+// onlyWith reports whether the fields in conflict belong to some managers: this program, which has set them in another way than by
 // applying, or those from whom an object is taken over.
 func onlyWith(err error, managers []string) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
@@ -307,7 +307,7 @@ func onlyWith(err error, managers []string) bool {
 	})
 }
 
-// changesRole tells whether a binding is to refer to another role, which the server never allows.
+// changesRole reports whether a binding is to refer to another role, which the server never allows.
 func changesRole(live, desired *unstructured.Unstructured) bool {
 	if phaseOf(live.GroupVersionKind().GroupKind()) != phaseBindings {
 		return false

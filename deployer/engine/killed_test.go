@@ -26,7 +26,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// writing tells whether a request changes something, and leaves its body to be read again.
+// writing reports whether a request changes something, and leaves its body to be read again.
 func writing(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.URL.Query().Get("dryRun") != "" || strings.Contains(r.URL.Path, "/self") {
 		return false

@@ -153,7 +153,7 @@ func (s *step) unchanged(live *unstructured.Unstructured) bool {
 	return true
 }
 
-// mayBeUnchanged tells whether the record says that an object is as it is wanted.
+// mayBeUnchanged reports whether the record says that an object is as it is wanted.
 func (s *step) mayBeUnchanged() bool {
 	known := s.known
 	return s.desired != nil && known.Name != "" && known.Hash == s.hash && known.UID != "" && known.ResourceVersion != "" && !known.Leaving &&

@@ -65,17 +65,17 @@ type decision struct {
 	ended       bool                       // a Job that ended before, and is not run again
 }
 
-// Empty tells whether the cluster has what is wanted already, so that Apply would change no object and run no task.
+// Empty reports whether the cluster has what is wanted already, so that Apply would change no object and run no task.
 func (p *Plan) Empty() bool {
 	return !slices.ContainsFunc(p.steps, (*step).changes) && !slices.ContainsFunc(p.turns, (*turn).changes)
 }
 
-// changes tells whether a step changes an object.
+// changes reports whether a step changes an object.
 func (s *step) changes() bool {
 	return s.Action != schema.ActionNone && s.Action != schema.ActionSkip && s.Action != schema.ActionKeep
 }
 
-// idle tells whether Apply has nothing to write, not even into the record, where a release stands, too, that has nothing but components.
+// idle reports whether Apply has nothing to write, not even into the record, where a release stands, too, that has nothing but components.
 func (p *Plan) idle() bool {
 	restores := p.judge != nil && p.judge.options.Restore && slices.ContainsFunc(p.turns, (*turn).changes)
 	if slices.ContainsFunc(p.steps, (*step).changes) || restores || p.Resumes != nil {
@@ -88,7 +88,7 @@ func (p *Plan) idle() bool {
 		slices.Equal(p.state.Current.Components, p.Release.Components) && p.judge.sameTasks(p.state.Current) && !slices.ContainsFunc(p.steps, (*step).unrecorded)
 }
 
-// unrecorded tells whether the record does not know yet what an object is to the release.
+// unrecorded reports whether the record does not know yet what an object is to the release.
 func (s *step) unrecorded() bool {
 	switch s.Action {
 	case schema.ActionNone:

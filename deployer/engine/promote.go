@@ -51,13 +51,13 @@ func (r *run) complete() {
 	}
 }
 
-// succeeds tells whether the current revision becomes history. One that was only restored, and is restored again, does not:
+// succeeds reports whether the current revision becomes history. One that was only restored, and is restored again, does not:
 // repairs must not push out what one could go back to.
 func (r *run) succeeds(s *State) bool {
 	return s.Current != nil && (!r.plan.judge.options.Restore || !sameWork(s.Current, s.Pending))
 }
 
-// sameWork tells whether a revision does what another one began.
+// sameWork reports whether a revision does what another one began.
 func sameWork(a, b *schema.DeploymentRevision) bool {
 	return a.Operation == b.Operation && a.Version == b.Version && a.Content == b.Content && maps.Equal(a.Settings, b.Settings)
 }

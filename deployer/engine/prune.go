@@ -53,7 +53,7 @@ var runsPods = map[kube.GroupKind]bool{
 	{Kind: "ReplicationController"}: true,
 }
 
-// outlived tells whether pods of these objects could still run while another release goes that they need.
+// outlived reports whether pods of these objects could still run while another release goes that they need.
 func (r *run) outlived(steps []*step) bool {
 	return r.precedes && r.plan.Release.removes() && slices.ContainsFunc(steps, func(s *step) bool { return runsPods[kindOfRef(s.Object).GroupKind()] })
 }

@@ -35,7 +35,7 @@ func addConditions(steps []*step, conditions []schema.Readiness) error {
 	return nil
 }
 
-// concerns tells whether a condition is about an object.
+// concerns reports whether a condition is about an object.
 func concerns(c schema.Readiness, object *unstructured.Unstructured) bool {
 	kind := object.GroupVersionKind()
 	gvk := slices.DeleteFunc([]string{kind.Group, kind.Version, kind.Kind}, func(part string) bool { return part == "" })

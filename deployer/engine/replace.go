@@ -91,7 +91,7 @@ func (j *judge) impossible(ctx context.Context, s *step, refusal error) (*unstru
 	return nil, j.replace(ctx, s, again, refusal)
 }
 
-// immutable tells whether the server refused because a field cannot change. It has no reason of its own for that, and each
+// immutable reports whether the server refused because a field cannot change. It has no reason of its own for that, and each
 // kind has its words.
 func immutable(err error) bool {
 	text := err.Error()
@@ -194,24 +194,24 @@ func (j *judge) replace(ctx context.Context, s *step, again *unstructured.Unstru
 	return err
 }
 
-// asked tells whether an object was named as one that may be replaced.
+// asked reports whether an object was named as one that may be replaced.
 func (j *judge) asked(s *step) bool {
 	return slices.ContainsFunc(j.options.Replace, func(name string) bool { return Names(name, s.Object) })
 }
 
-// Names tells whether a text KIND/NAME names an object, in whatever case the kind is written.
+// Names reports whether a text KIND/NAME names an object, in whatever case the kind is written.
 func Names(text string, object schema.ObjectRef) bool {
 	kind, name, _ := strings.Cut(text, "/")
 	return name == object.Name && strings.EqualFold(kind, object.Kind)
 }
 
-// ReplacedUnasked tells whether objects of a kind are replaced where they cannot be changed, and nobody is asked: bindings of roles, in
+// ReplacedUnasked reports whether objects of a kind are replaced where they cannot be changed, and nobody is asked: bindings of roles, in
 // whatever case the kind is written.
 func ReplacedUnasked(kind string) bool {
 	return strings.EqualFold(kind, "RoleBinding") || strings.EqualFold(kind, "ClusterRoleBinding")
 }
 
-// Replaceable tells whether objects of a kind may be replaced at all, in whatever case it is written.
+// Replaceable reports whether objects of a kind may be replaced at all, in whatever case it is written.
 func Replaceable(kind string) bool {
 	for known := range replacements {
 		if strings.EqualFold(known.Kind, kind) {
@@ -227,7 +227,7 @@ var (
 	configMapKind   = kube.GroupKind{Kind: "ConfigMap"}
 )
 
-// orphans tells whether the pods of a StatefulSet can stay for the new one to take over: it has to select them.
+// orphans reports whether the pods of a StatefulSet can stay for the new one to take over: it has to select them.
 func orphans(s *step) bool {
 	selector, _, _ := unstructured.NestedMap(s.desired.Object, "spec", "selector")
 	labels, _, _ := unstructured.NestedStringMap(s.live.Object, "spec", "template", "metadata", "labels")
@@ -235,7 +235,7 @@ func orphans(s *step) bool {
 	return simple && len(selector) == 1 && contains(labels, wanted)
 }
 
-// deletesClaims tells whether the volume claims of a StatefulSet are deleted with it.
+// deletesClaims reports whether the volume claims of a StatefulSet are deleted with it.
 func deletesClaims(live *unstructured.Unstructured) bool {
 	policy, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")
 	return policy == "Delete"

@@ -64,13 +64,13 @@ var podKind = kube.GroupKind{Kind: "Pod"}
 // runs reports whether a task does something that ends.
 func (t *turn) runs() bool { return Task{Object: t.rendered}.Runs() }
 
-// protected tells whether the object of a task is never deleted as a side effect.
+// protected reports whether the object of a task is never deleted as a side effect.
 func (t *turn) protected() bool { return protected[kindOfRef(t.Object).GroupKind()] }
 
-// removes tells whether a release is what is left when everything of it is removed.
+// removes reports whether a release is what is left when everything of it is removed.
 func (r *Release) removes() bool { return r.Version == "" && len(r.Objects) == 0 }
 
-// Installed tells whether the release is there as a whole: what is deployed next is an upgrade.
+// Installed reports whether the release is there as a whole: what is deployed next is an upgrade.
 func (s *State) Installed() bool { return s.Current != nil && s.Current.Version != "" }
 
 // occasion is what a release does to the one on record.
@@ -233,18 +233,18 @@ func stepsOf(turns []*turn) []*step {
 	return steps
 }
 
-// spares tells whether the object of a task is not to go with what the release has no longer. A removal takes all of them but
+// spares reports whether the object of a task is not to go with what the release has no longer. A removal takes all of them but
 // those that it applies itself, which go at its end.
 func (j *judge) spares(t *turn) bool { return !j.release.removes() || t.chosen && !t.protected() }
 
-// sameTasks tells whether a revision had the tasks of this release.
+// sameTasks reports whether a revision had the tasks of this release.
 func (j *judge) sameTasks(r *schema.DeploymentRevision) bool {
 	return j.release.removes() || slices.EqualFunc(j.turns, r.Tasks, func(t *turn, on schema.DeployedTask) bool {
 		return t.Object == on.ObjectRef && t.task.When == on.When && t.hash == on.Hash
 	})
 }
 
-// made tells whether a Job or a Pod was made for this turn and no other.
+// made reports whether a Job or a Pod was made for this turn and no other.
 func (t *turn) made(live *unstructured.Unstructured) bool {
 	mark := t.desired.GetAnnotations()[AnnotationRun]
 	return mark != "" && mark == live.GetAnnotations()[AnnotationRun]
@@ -306,7 +306,7 @@ func (j *judge) omitted() []schema.Change {
 	return changes
 }
 
-// homeless tells whether nothing can be made because the namespace is gone or goes.
+// homeless reports whether nothing can be made because the namespace is gone or goes.
 func homeless(err error) bool {
 	return report.CodeOf(err) == report.NotFound || apierrors.HasStatusCause(err, namespaceTerminating)
 }
@@ -357,7 +357,7 @@ func (j *judge) judgeRun(ctx context.Context, s *step) error {
 	return err
 }
 
-// endedWell tells whether a Job or a Pod has done what it was made for.
+// endedWell reports whether a Job or a Pod has done what it was made for.
 func endedWell(object *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
 	return health.JobEnded(object) == "Complete" || phase == "Succeeded"

@@ -119,12 +119,12 @@ func (e *Engine) restartPods(ctx context.Context, targets []*target) {
 // it ever gets a volume shows there.
 var alwaysReady = [phases]bool{phaseAccounts: true, phaseRoles: true, phaseBindings: true, phaseConfiguration: true}
 
-// awaited tells whether the object of a step has to become ready.
+// awaited reports whether the object of a step has to become ready.
 func (s *step) awaited() bool {
 	return s.desired != nil && s.Action != schema.ActionSkip && s.Action != schema.ActionKeep && !s.ended && (!alwaysReady[s.phase] || len(s.conditions) > 0)
 }
 
-// Awaits tells whether an object is watched until it is ready.
+// Awaits reports whether an object is watched until it is ready.
 func Awaits(object schema.ObjectRef) bool {
 	return !alwaysReady[phaseOf(kindOfRef(object).GroupKind())]
 }
@@ -160,7 +160,7 @@ func (e *Engine) await(patience context.Context, targets []*target, follow follo
 // still runs is trusted: the clock of its node may be wrong.
 const longest = 30 * time.Second
 
-// settle tells whether an object that is ready can be trusted to stay so, and how long to wait until that is asked again.
+// settle reports whether an object that is ready can be trusted to stay so, and how long to wait until that is asked again.
 // Without a probe a container is ready as soon as it is started, however soon it ends.
 func (t *target) settle(ctx context.Context) (settled bool, wait time.Duration) {
 	if t.settled || !t.ready() {

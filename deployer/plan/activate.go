@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Activation says which version of a Solution becomes active, and how.
+// Activation reports which version of a Solution becomes active, and how.
 type Activation struct {
 	Solution, Version string // an imported version; "" and "latest" stand for the highest release
 	Rendering                // ClusterWide, AcceptHazards and Parts

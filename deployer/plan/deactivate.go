@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Deactivation says how r.Solution is deactivated.
+// Deactivation reports how r.Solution is deactivated.
 type Deactivation struct {
 	Data DataPolicy // KeepData keeps the CustomResourceDefinitions and every custom resource
 	// Resumed allows to deactivate a Solution that environments have: an interrupted run was allowed to.

@@ -23,7 +23,7 @@ type event struct {
 	old, new *unstructured.Unstructured // nil before it was made, and after it is gone
 }
 
-// selector tells which objects a list or a watch has.
+// selector reports which objects a list or a watch has.
 func selector(namespace string, query url.Values) (func(*unstructured.Unstructured) bool, error) {
 	label, err := labels.Parse(query.Get("labelSelector"))
 	if err != nil {

@@ -252,7 +252,7 @@ func (w write) admit() error {
 	return nil
 }
 
-// settles tells whether a controller gives the object its status now. What a test puts may have one.
+// settles reports whether a controller gives the object its status now. What a test puts may have one.
 func (w write) settles(object *unstructured.Unstructured) bool {
 	given := w.manager == controller && object.Object["status"] != nil
 	return !given && w.subresource == "" && !slices.Contains(w.stalled, object.GetKind())

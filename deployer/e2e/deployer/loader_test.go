@@ -58,7 +58,7 @@ func placed(t *testing.T, text string) map[string][]rbacv1.PolicyRule {
 	return rules
 }
 
-// grants tells whether rules give a right.
+// grants reports whether rules give a right.
 func grants(rules []rbacv1.PolicyRule, a authorization.ResourceAttributes) bool {
 	resource := a.Resource
 	if a.Subresource != "" {

@@ -74,7 +74,7 @@ func single(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 // group is who has a role.
 func (r role) group() string { return r.Name + "." + r.Namespace }
 
-// inEnvironment tells that a role is to be bound in the namespaces of environments.
+// inEnvironment reports that a role is to be bound in the namespaces of environments.
 func (r role) inEnvironment() bool {
 	return strings.HasSuffix(r.Name, "-environment") || strings.HasSuffix(r.Name, "-extras") || strings.Contains(r.Name, "-applications-")
 }

@@ -75,7 +75,7 @@ func (l *Lane) dump(ctx context.Context) (dump, error) {
 	return d, l.dumpFiles(d)
 }
 
-// abandoned tells whether an object belongs to the environment of an earlier run.
+// abandoned reports whether an object belongs to the environment of an earlier run.
 func (l *Lane) abandoned(object *unstructured.Unstructured) bool {
 	namespace := object.GetNamespace()
 	if object.GetKind() == "Namespace" {
@@ -306,7 +306,7 @@ func contentOf(path string, info fs.FileInfo) (string, error) {
 	return string(text), err
 }
 
-// difference says how two dumps differ, "" when they do not.
+// difference reports how two dumps differ, "" when they do not.
 func (d dump) difference(got dump) string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(d)) {

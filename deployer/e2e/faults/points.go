@@ -60,7 +60,7 @@ func (c *Clean) Points(v *Verb) []Point {
 	return points
 }
 
-// changes tells whether a step changes something, or may.
+// changes reports whether a step changes something, or may.
 func (c *Clean) changes(p Point) bool {
 	return p.Kind == Files || !strings.HasPrefix(c.Calls[p.N-1], "GET ") && !strings.Contains(c.Calls[p.N-1], "/selfsubject")
 }

@@ -215,7 +215,7 @@ func (l *Lane) restoreObjects(ctx context.Context, at place, want map[string]*un
 	return true, nil
 }
 
-// restoreObject makes an object what it was, its owners included, and tells whether it did.
+// restoreObject makes an object what it was, its owners included, and reports whether it did.
 func (l *Lane) restoreObject(ctx context.Context, at place, live, object *unstructured.Unstructured) (bool, error) {
 	client := l.client.Resource(at.resource).Namespace(at.namespace)
 	want, err := normal(object.DeepCopy())

@@ -17,27 +17,27 @@ type Verb struct {
 	prepare [][]string
 	// before is done to the base where there is no environment.
 	before [][]string
-	// drifts tells that somebody has taken an object of ours away.
+	// drifts reports that somebody has taken an object of ours away.
 	drifts bool
-	// forgets tells that the record of what is in the environment is lost.
+	// forgets reports that the record of what is in the environment is lost.
 	forgets bool
-	// bare tells that there are no custom resources of users, with which the verb would be refused.
+	// bare reports that there are no custom resources of users, with which the verb would be refused.
 	bare bool
-	// installed tells that Helm has a release of the component that is a chart.
+	// installed reports that Helm has a release of the component that is a chart.
 	installed bool
 	// files are on the host before.
 	files map[string]string
-	// changesBase tells that the verb changes what is imported or active.
+	// changesBase reports that the verb changes what is imported or active.
 	changesBase bool
-	// deletes tells that the verb deletes custom resources; each must be in an export then.
+	// deletes reports that the verb deletes custom resources; each must be in an export then.
 	deletes bool
 	// fails is the code that the command ends with when all is well; "" is none.
 	fails string
 	// resumes is a verb that was killed half way before.
 	resumes *Verb
-	// pods tells that pods of the loader run meanwhile.
+	// pods reports that pods of the loader run meanwhile.
 	pods bool
-	// inPod tells that the command is that of a pod of the loader, for a run that prepare has begun.
+	// inPod reports that the command is that of a pod of the loader, for a run that prepare has begun.
 	inPod bool
 	// finishes is another verb, which finishes what this one has begun: then all has to be as after that one.
 	finishes *Verb

@@ -105,7 +105,7 @@ func turns(entries []proxy.Entry) []string {
 	return slices.Compact(clients)
 }
 
-// held tells that a request has come. Its answer, which the server gives at once, is kept back until it is released.
+// held reports that a request has come. Its answer, which the server gives at once, is kept back until it is released.
 func held(reached chan<- struct{}, release <-chan struct{}) proxy.Fault {
 	return func(w http.ResponseWriter, r *http.Request, forward http.Handler) bool {
 		if proxy.IsWatch(r) {

@@ -47,7 +47,7 @@ func Main(m *testing.M, o Options) {
 	os.Exit(finish(status))
 }
 
-// oldest tells whether a cluster is to be of [OldestKubernetes]. The environment says so, because a flag would have to be one of
+// oldest reports whether a cluster is to be of [OldestKubernetes]. The environment says so, because a flag would have to be one of
 // every package.
 func oldest(o Options) bool { return os.Getenv("TEST_KUBERNETES") == "oldest" && !o.Node }
 

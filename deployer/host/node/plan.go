@@ -63,7 +63,7 @@ func NewRemoval(root, certsDir string) (*Plan, error) {
 	return n.plan(nil, n.candidates(certsDir))
 }
 
-// Changed tells whether anything has to be done.
+// Changed reports whether anything has to be done.
 func (p *Plan) Changed() bool {
 	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Action != schema.NodeKeep })
 }

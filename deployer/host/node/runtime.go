@@ -127,7 +127,7 @@ func (s system) readContainerd(file string, settings *containerdSettings, seen m
 	return nil
 }
 
-// conflicts tells whether containerd takes an older setting instead of files per registry: any mirror, and of the other
+// conflicts reports whether containerd takes an older setting instead of files per registry: any mirror, and of the other
 // settings those of TLS.
 func conflicts(key string, old map[string]any) bool {
 	for _, entry := range old {

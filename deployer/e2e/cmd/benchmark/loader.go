@@ -275,7 +275,7 @@ func (l *loaderRuns) afterwards(ctx context.Context) error {
 	return nil
 }
 
-// repair deletes a Deployment and starts the Job of the CronJob, and tells how long it takes from there until it is ready again.
+// repair deletes a Deployment and starts the Job of the CronJob, and reports how long it takes from there until it is ready again.
 func (l *loaderRuns) repair(ctx context.Context, namespace, name, job string) (time.Duration, error) {
 	deployments := l.Client().AppsV1().Deployments(namespace)
 	if err := deployments.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {

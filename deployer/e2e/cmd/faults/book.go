@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/faults"
 )
 
-// found says with what, where and when a line of the book was found out.
+// found records with what, where and when a line of the book was found out.
 type found struct {
 	Program  string    `json:"program"`            // digest of what was killed
 	Scenario string    `json:"scenario,omitempty"` // digest of what was done with it
@@ -25,7 +25,7 @@ type found struct {
 	Time     time.Time `json:"time"`
 }
 
-// same tells whether results of both go together. Commits that do not change the program do not matter.
+// same reports whether results of both go together. Commits that do not change the program do not matter.
 func (f *found) same(other *found) bool {
 	return f.Program == other.Program && f.Scenario == other.Scenario
 }
@@ -46,7 +46,7 @@ type counts struct {
 	Points int    `json:"points"`
 }
 
-// proof says how a fault was found.
+// proof reports how a fault was found.
 type proof struct {
 	Tag   string `json:"tag"`
 	Found string `json:"found"`
@@ -131,7 +131,7 @@ func (b *book) proved(s faults.Sabotage) bool {
 	return l != nil && l.Proof.Found != "" && l.same(&found{Program: b.now.Program})
 }
 
-// known tells whether a point was tried, with a result.
+// known reports whether a point was tried, with a result.
 func (b *book) known(p faults.Point) bool {
 	b.writing.Lock()
 	defer b.writing.Unlock()

@@ -120,7 +120,7 @@ func (b *book) row(v *faults.Verb) (row [8]int, ok bool) {
 	return row, true
 }
 
-// coverage says how much of the matrix was run.
+// coverage reports how much of the matrix was run.
 func (b *book) coverage() string {
 	points, tried := 0, 0
 	for _, counts := range b.verbs {
