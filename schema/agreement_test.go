@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// node is what these tests need to know of a JSON Schema.
+// node is the part of a JSON Schema that these tests compare.
 type node struct {
 	Ref         string           `json:"$ref"`
 	Type        string           `json:"type"`
@@ -90,7 +90,7 @@ func agree(t *testing.T, root, n *node, typ reflect.Type, at string) {
 	case typ.Kind() == reflect.Slice:
 		want = "array"
 		agree(t, root, n.Items, typ.Elem(), at+"[]")
-	case typ == reflect.TypeFor[map[string]any](): // somebody else knows what may be in it
+	case typ == reflect.TypeFor[map[string]any](): // its content is defined elsewhere
 	case typ.Kind() == reflect.Map:
 		inner := new(node)
 		if err := json.Unmarshal(n.Additional, inner); err != nil {

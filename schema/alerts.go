@@ -6,11 +6,11 @@ import "time"
 // knows: the ones that fire first. `solutionctl deploy alerts` prints it.
 type AlertList struct {
 	Alerts []Alert `json:"alerts"`
-	// Asked are those that have answered, one name each.
+	// Asked lists the Prometheus services that answered.
 	Asked []string `json:"asked"`
-	// Unseen are those that whoever asks may not ask.
+	// Unseen lists the Prometheus services that the caller is not allowed to query.
 	Unseen []Unseen `json:"unseen,omitempty"`
-	// Problems say who did not answer, and what is not shown, one sentence each.
+	// Problems lists services that did not answer and alerts that are not shown, one sentence each.
 	Problems []string `json:"problems"`
 }
 
@@ -27,7 +27,7 @@ type Alert struct {
 	Solution    string `json:"solution,omitempty"`
 	Summary     string `json:"summary,omitempty"`
 	Description string `json:"description,omitempty"`
-	// Runbook says what to do, or where that is said.
+	// Runbook describes the remedy, or is a link to it.
 	Runbook string `json:"runbook,omitempty"`
 	// Labels are all that it has.
 	Labels map[string]string `json:"labels"`

@@ -17,9 +17,9 @@ type App struct {
 	Reasons []string `json:"reasons"`
 	// Values are the spec; absent in lists.
 	Values map[string]any `json:"values,omitempty"`
-	// Objects are what belongs to the instance, each followed by what it owns itself; absent in lists.
+	// Objects lists the objects of the instance, each followed by the objects that it owns; absent in lists.
 	Objects []AppObject `json:"objects,omitempty"`
-	// Events are what Kubernetes tells of it and of what belongs to it, the newest first; absent where nobody asked.
+	// Events lists the Kubernetes events of the instance and its objects, the newest first; absent unless requested.
 	Events []AppEvent `json:"events,omitzero"`
 }
 
@@ -90,10 +90,10 @@ type AppField struct {
 	Pattern string `json:"pattern,omitempty"`
 	// Format is that of a text, such as date-time, as JSON Schema calls it.
 	Format string `json:"format,omitempty"`
-	// Secret is true when the value is not to be seen by whoever looks at a screen.
+	// Secret is true when the value must not be shown on a screen.
 	Secret bool `json:"secret,omitempty"`
 	// Items is any item of a list, or any value of a map; it has no path.
 	Items *AppField `json:"items,omitempty"`
-	// Fields are those of an item that is an object; their paths begin in it.
+	// Fields lists the fields of an item that is an object; their paths are relative to the item.
 	Fields []AppField `json:"fields,omitempty"`
 }

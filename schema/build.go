@@ -113,7 +113,7 @@ func (s *BuildSpec) ImageRef(image BuildImage) ImageRef {
 	return ImageRef{Name: image.Name, Tag: image.Tag}
 }
 
-// OriginName is the name of the image outside of the archive, "" when neither Origin nor Source tells it.
+// OriginName is the name of the image outside of the archive, "" when neither Origin nor Source contains it.
 func (i BuildImage) OriginName() string {
 	if i.Origin != "" {
 		return i.Origin

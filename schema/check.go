@@ -333,7 +333,7 @@ func (c *checker) checkTolerations(at string) {
 	})
 }
 
-// isTaintKey tells whether a text has the form of a label's key.
+// isTaintKey reports whether text has the form of a label key.
 func isTaintKey(key string) bool {
 	prefix, name, qualified := strings.Cut(key, "/")
 	if !qualified {

@@ -96,7 +96,7 @@ func (c *checker) checkComponentName(path []string, component map[string]any) {
 	}
 }
 
-// reservedNamespaces are those in which no component has objects.
+// reservedNamespaces lists the namespaces in which a component must not have objects.
 var reservedNamespaces = []string{"metalk8s-solutions", "solutionctl-system"}
 
 // checkComponentScope judges where a component lives. What lives in an environment stays in its namespace.
@@ -123,7 +123,7 @@ type edge struct {
 	path     []string
 }
 
-// checkGraph makes sure that every dependency is there, that it can be met, and that there is no cycle.
+// checkGraph checks that every dependency exists and can be met, and that the graph has no cycle.
 func (c *checker) checkGraph(list []any) {
 	components := map[string]any{NodeOperator: nil, NodeUI: nil}
 	graph := map[string][]edge{}

@@ -14,11 +14,11 @@ type Compatibility struct {
 type VersionCompatibility struct {
 	Version string               `json:"version"`
 	Verdict CompatibilityVerdict `json:"verdict"`
-	// Operators are those of all environments, in the order of environments and namespaces.
+	// Operators lists the operators of all environments, sorted by environment and namespace.
 	Operators []OperatorCompatibility `json:"operators"`
-	// Losses tell which fields stored objects would lose, one line each.
+	// Losses lists the fields that stored objects would lose, one line each.
 	Losses []string `json:"losses"`
-	// Notices tell of other changes for stored objects and clients.
+	// Notices lists other changes for stored objects and clients.
 	Notices []string `json:"notices"`
 	// Refusals are other reasons against it: stored objects that would not be valid any more, and definitions that the API
 	// server never replaces.

@@ -46,8 +46,8 @@ const (
 	NodeUI       = "ui"       // what lies in ui/
 )
 
-// ComponentKind is what a component is made from: the name of the field that says so. The operator and the user interface of a
-// Solution are nodes of kinds of their own.
+// ComponentKind is the source of a component: the name of the field that specifies it. The operator and the user interface
+// of a Solution have kinds of their own.
 type ComponentKind string
 
 // The kinds of components.

@@ -1,13 +1,13 @@
 package schema
 
-// ComponentGraph is what a version of a Solution is made of, in the order in which it is brought up, and why each part belongs to a
-// deployment or not.
+// ComponentGraph lists the parts of a version of a Solution in the order in which they start, with the reason why each part
+// is selected for a deployment or not.
 type ComponentGraph struct {
 	Solution string `json:"solution" schema:"minLength=1 maxLength=63"`
 	Version  string `json:"version" schema:"minLength=1"`
-	// Profiles are those that components name.
+	// Profiles lists the profiles that components name.
 	Profiles []string `json:"profiles,omitempty"`
-	// Chosen are those that were chosen.
+	// Chosen lists the selected profiles.
 	Chosen     []string        `json:"chosen,omitempty"`
 	Components []ComponentNode `json:"components"`
 }
@@ -23,21 +23,21 @@ type ComponentNode struct {
 	Level     int                   `json:"level" schema:"minimum=0"`
 	DependsOn []ComponentDependency `json:"dependsOn,omitempty"`
 
-	// Profiles are those that choose it.
+	// Profiles lists the profiles that select the part.
 	Profiles []string `json:"profiles,omitempty"`
 	Selected bool     `json:"selected"`
-	// Reason tells why it is selected, or why not; By is the profile or the component that is the reason.
+	// Reason is why the part is selected or not; By is the profile or component that caused it.
 	Reason SelectionReason `json:"reason"`
 	By     string          `json:"by,omitempty"`
 
-	// Status is how it is where it is deployed; absent where it is not, or where nobody asked for it.
+	// Status is the state of the deployed part; absent when it is not deployed or the state was not requested.
 	Status *ComponentStatus `json:"status,omitempty"`
 }
 
 // SelectionReason is why a part of a Solution belongs to a deployment, or why not.
 type SelectionReason string
 
-// The reasons; the last two are those why not.
+// The reasons; with the last two, the part is not selected.
 const (
 	SelectedAlways    SelectionReason = "always"
 	SelectedByDefault SelectionReason = "default"

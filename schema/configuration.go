@@ -12,9 +12,9 @@ import (
 // ActiveLatest is the word that stands for the highest imported version in [SolutionsConfiguration.Active].
 const ActiveLatest = "latest"
 
-// SolutionsConfiguration is /etc/metalk8s/solutions.yaml: which archives are to be imported and which versions active.
+// SolutionsConfiguration is /etc/metalk8s/solutions.yaml: the archives to import and the versions to activate.
 //
-// Two forms exist. The flat form, Archives and Active, is what MetalK8s reads and what is written. The older form lists
+// Two forms exist. MetalK8s reads the flat form, Archives and Active, and only this form is written. The older form lists
 // Solutions; it and the older API group are read only, and [SolutionsConfiguration.Flat] converts them.
 type SolutionsConfiguration struct {
 	APIVersion string `json:"apiVersion"`
@@ -60,11 +60,11 @@ func (c *SolutionsConfiguration) AllArchives() []string {
 	return paths
 }
 
-// Flat returns the flat form. Only the archives know names and versions, so the caller tells them: identify returns the
+// Flat returns the flat form. Names and versions are only in the archives, so the caller supplies them: identify returns the
 // manifest of the archive with this path, and is called once per archive of the older form.
 //
-// In the older form the archives of a Solution must carry its name, its activeVersion must be the version of one of
-// them, and where it is absent the highest version is active. The notes say which versions were chosen.
+// In the older form the archives of a Solution must carry its name, its activeVersion must be the version of one of them,
+// and where it is absent the highest version is active. The notes report these versions.
 func (c *SolutionsConfiguration) Flat(identify func(path string) (*Solution, error)) (flat *SolutionsConfiguration, notes []string, err error) {
 	flat = NewSolutionsConfiguration()
 	flat.Archives = c.AllArchives()
@@ -87,7 +87,7 @@ func (c *SolutionsConfiguration) Flat(identify func(path string) (*Solution, err
 	return flat, notes, nil
 }
 
-// active resolves the version that the older form makes active, and says so when the form left it open.
+// active resolves the version that the older form makes active. The note names the version when the form left it open.
 func (s *SolutionArchives) active(identify func(path string) (*Solution, error)) (version, note string, err error) {
 	var versions []Version
 	for _, path := range s.Archives {

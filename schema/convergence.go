@@ -1,7 +1,7 @@
 package schema
 
-// Convergence is the work by which a cluster comes to have what a [SolutionsConfiguration] says, done in the order of the
-// fields. `solutionctl deploy apply` prints it.
+// Convergence is the work that applies a [SolutionsConfiguration] to a cluster, in the order of the fields. `solutionctl
+// deploy apply` prints it.
 type Convergence struct {
 	// Planned convergences were not carried out.
 	Planned    bool             `json:"planned"`

@@ -25,14 +25,14 @@ type DeploymentState struct {
 	Pending *DeploymentRevision `json:"pending,omitempty"`
 	// History are earlier revisions, the newest first; of their objects only those that are Completed.
 	History []DeploymentRevision `json:"history,omitempty" schema:"maxItems=5"`
-	// Approvals are what people have approved that the Solution can do, the newest first. They count for every version, until the
-	// Solution is removed. The record of a component has none: those of its Solution have all.
+	// Approvals lists the approved powers of the Solution, the newest first. They apply to every version until the Solution
+	// is removed. They are on the record of the Solution, never on that of a component.
 	Approvals []PowerApproval `json:"approvals,omitempty" schema:"maxItems=32"`
 }
 
 // PowerApproval is a set of powers that a person has approved of.
 type PowerApproval struct {
-	// Version and Archive are those that asked for the powers; Archive is the SHA-256 digest of it.
+	// Version is the version that requested the powers, Archive the SHA-256 digest of its archive.
 	Version    string    `json:"version"`
 	Archive    string    `json:"archive,omitempty" schema:"sha256"`
 	Powers     []Power   `json:"powers"`
@@ -52,7 +52,7 @@ const (
 	DeploymentPending DeploymentOutcome = "pending"
 	// DeploymentDone: all its objects were applied and became ready.
 	DeploymentDone DeploymentOutcome = "done"
-	// DeploymentReplaced: it was not completed; another operation took over.
+	// DeploymentReplaced: it was not completed; another operation replaced it.
 	DeploymentReplaced DeploymentOutcome = "replaced"
 )
 
@@ -101,13 +101,13 @@ type DeploymentRevision struct {
 	Tasks []DeployedTask `json:"tasks,omitempty"`
 	// Waiting are the objects that were not created, because the cluster did not have their kinds.
 	Waiting []ObjectRef `json:"waiting,omitempty"`
-	// Components are those that belong to the revision of a Solution, and what each of them was; sorted by their names.
+	// Components lists the components in this revision of a Solution, sorted by name.
 	Components []ComponentRevision `json:"components,omitempty"`
 	// Needs are the components, and parts of the Solution, that this component was brought up after, and is removed before.
 	Needs []string `json:"needs,omitempty"`
 }
 
-// ComponentRevision is what a component was in a revision of its Solution: the content of a revision on its own record.
+// ComponentRevision is the state of a component in a revision of its Solution: the content of a revision on its own record.
 type ComponentRevision struct {
 	Name    string `json:"name" schema:"minLength=1 maxLength=63"`
 	Content string `json:"content" schema:"digest"`
@@ -123,7 +123,7 @@ type DeploymentFailure struct {
 // DeployedObject is one object of an inventory.
 type DeployedObject struct {
 	ObjectRef `schema:"minLength=1"`
-	// UID tells the object from a later one of the same name. It is absent while the object is being created.
+	// UID distinguishes the object from a later one of the same name. It is absent while the object is being created.
 	UID string `json:"uid,omitempty"`
 	// Hash is that of the object as it was rendered.
 	Hash  string `json:"hash" schema:"sha256"`
@@ -132,14 +132,14 @@ type DeployedObject struct {
 	// hash is that of the object that is wanted, nothing has to be done.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	Generation      int64  `json:"generation,omitempty" schema:"minimum=0"`
-	// Leaving is set on what is no longer wanted and was not removed yet.
+	// Leaving marks an object that is no longer part of the release and has not been deleted yet.
 	Leaving bool `json:"leaving,omitempty"`
-	// Kept is set on what is no longer wanted and is never removed as a side effect.
+	// Kept marks an object that is no longer part of the release and is never deleted as a side effect.
 	Kept bool `json:"kept,omitempty"`
 	// Stays is set on what is to be left where it is when it is no longer wanted.
 	Stays bool `json:"stays,omitempty"`
-	// Replacing is set while an object is deleted and made again because somebody has asked for that. Whoever finishes the
-	// revision may do it, too.
+	// Replacing is set while an object is deleted and created again at a user's request. A run that finishes the revision is
+	// allowed to repeat this.
 	Replacing bool `json:"replacing,omitempty"`
 	// Completed is set on a Job that has ended well. It is not run again.
 	Completed bool `json:"completed,omitempty"`
@@ -172,7 +172,7 @@ const (
 	ActionUpdate  Action = "update"
 	ActionReplace Action = "replace" // delete and create, for what cannot be changed in place
 	ActionDelete  Action = "delete"
-	ActionAdopt   Action = "adopt" // take over what somebody else made
+	ActionAdopt   Action = "adopt" // adopt an object that another field manager created
 	ActionKeep    Action = "keep"  // not wanted any more, and never deleted as a side effect
 	ActionNone    Action = "none"
 	ActionSkip    Action = "skip" // the cluster does not have the kind
@@ -183,8 +183,8 @@ type Change struct {
 	Action Action        `json:"action"`
 	Object ObjectRef     `json:"object"`
 	Fields []FieldChange `json:"fields,omitempty"`
-	// Definition is what a change of a CustomResourceDefinition means to those who use its custom resources, the gravest first;
-	// the fields have it as raw schemas.
+	// Definition lists the effects of a change of a CustomResourceDefinition on its custom resources, the most serious first;
+	// the fields contain the raw schemas.
 	Definition []DefinitionChange `json:"definition,omitempty"`
 	// Note is a remark for a person.
 	Note string `json:"note,omitempty"`
@@ -231,7 +231,7 @@ type FieldChange struct {
 	To string `json:"to,omitempty"`
 	// Manager owns the value that is there now.
 	Manager string `json:"manager,omitempty"`
-	// Since is when that manager, if it is somebody else, last changed what it owns of the object.
+	// Since is when that manager last changed its fields of the object; absent for solutionctl itself.
 	Since *time.Time `json:"since,omitempty"`
 }
 

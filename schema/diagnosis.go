@@ -13,7 +13,7 @@ type CheckResult string
 // The results.
 const (
 	CheckOK      CheckResult = "ok"
-	CheckWarning CheckResult = "warning" // it works, or somebody has to decide whether it should
+	CheckWarning CheckResult = "warning" // it works, or the administrator has to decide whether it should
 	CheckProblem CheckResult = "problem" // something does not work, or will not
 	CheckSkipped CheckResult = "skipped" // it could not be looked at, or there is nothing to look at
 )
@@ -25,6 +25,6 @@ type Check struct {
 	Name    string      `json:"name"`
 	Result  CheckResult `json:"result"`
 	Message string      `json:"message"`
-	// Hint says what to do, with the command.
+	// Hint is the remedy, with the command.
 	Hint string `json:"hint,omitempty"`
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// TestDirectives refuses more directives than anybody writes, whatever ends their lines: the YAML library takes a time
-// that grows with their square.
+// TestDirectives refuses more directives than real files have, for every line ending: the YAML library needs quadratic time
+// for them.
 func TestDirectives(t *testing.T) {
 	for _, end := range []string{"\n", "\r", "\u0085", "\u2028"} {
 		var text strings.Builder

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// EnvironmentConfiguration says what an environment is to have. 'solutionctl deploy apply' brings it about.
+// EnvironmentConfiguration is the desired content of an environment. 'solutionctl deploy apply' applies it.
 type EnvironmentConfiguration struct {
 	APIVersion string              `json:"apiVersion"`
 	Kind       string              `json:"kind"`
@@ -26,21 +26,21 @@ type SolutionSelection struct {
 	Version    string                   `json:"version,omitempty"`
 	Profiles   []string                 `json:"profiles,omitempty"`
 	Components map[string]ComponentWish `json:"components,omitempty"`
-	// Values are those of charts, by component.
+	// Values are the values of charts, by component.
 	Values map[string]map[string]any `json:"values,omitempty"`
 	// ValuesFrom are values that are secret, by component. They go before Values.
 	ValuesFrom map[string]ValuesSource `json:"valuesFrom,omitempty"`
 	Accept     Acceptance              `json:"accept,omitzero"`
 }
 
-// ComponentWish says whether a component is wanted. In documents it is true, false or the word default.
+// ComponentWish selects or deselects a component. In documents it is true, false or the word default.
 type ComponentWish string
 
 // The wishes.
 const (
 	ComponentWanted   ComponentWish = "true"
 	ComponentUnwanted ComponentWish = "false"
-	ComponentDefault  ComponentWish = "default" // as if nobody had ever said anything about it
+	ComponentDefault  ComponentWish = "default" // back to the vendor's default
 )
 
 // MarshalJSON writes true, false or "default".
@@ -62,16 +62,16 @@ func (w *ComponentWish) UnmarshalJSON(data []byte) error {
 	}
 }
 
-// ValuesSource is where values are that nobody may read.
+// ValuesSource names the Secret that contains confidential values.
 type ValuesSource struct {
 	// Secret is one of namespace solutionctl-system, with YAML below the key values.yaml.
 	Secret string `json:"secret"`
 }
 
-// Acceptance is what somebody has said yes to.
+// Acceptance lists the risks that the user accepts.
 type Acceptance struct {
 	ClusterWide bool     `json:"clusterWide,omitempty"` // that operators have their ClusterRoles in all namespaces
 	Hazards     []string `json:"hazards,omitempty"`     // reasons for which roles are refused
-	// Powers are what it can do, each as --allow has it: NAME, or NAME:KIND/[NAMESPACE/]NAME.
+	// Powers lists the accepted powers in the form of --allow: NAME, or NAME:KIND/[NAMESPACE/]NAME.
 	Powers []string `json:"powers,omitempty"`
 }

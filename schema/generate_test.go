@@ -125,7 +125,8 @@ func TestGeneratedSchemas(t *testing.T) {
 	}
 }
 
-// source is what reflection does not see of types: package.Type and package.Type.Field to comment, package.Type to constants.
+// source holds the parts of types that reflection cannot read: package.Type and package.Type.Field to comment, package.Type
+// to constants.
 type source struct {
 	comments map[string]string
 	values   map[string][]any

@@ -3,11 +3,11 @@ package schema
 // ImportReport holds the archives that `solutionctl deploy import` has imported, which prints it.
 type ImportReport struct {
 	Archives []ArchiveReport `json:"archives"`
-	// RegistryMode says who serves the images.
+	// RegistryMode is how the images are served.
 	RegistryMode RegistryMode `json:"registryMode"`
-	// Recorded tells that the cluster knows the archives.
+	// Recorded is true when the archives are recorded in the cluster.
 	Recorded bool `json:"recorded"`
-	// Notices are what whoever runs the command should know, one sentence each.
+	// Notices are remarks for the user, one sentence each.
 	Notices []string `json:"notices"`
 }
 
@@ -28,7 +28,7 @@ type ArchiveReport struct {
 	Replaces string `json:"replaces,omitempty" schema:"sha256"`
 	// Signers are the names of the keys whose signatures counted.
 	Signers []string `json:"signers"`
-	// Powers says, a line for each, what the archive can do to a cluster beyond what a Solution may do unasked.
+	// Powers lists what the archive can do to a cluster beyond what a Solution may do without approval, one line each.
 	Powers []string `json:"powers"`
 	// Mountpoint is where the archive is mounted; "" where it is not.
 	Mountpoint string `json:"mountpoint,omitempty"`
@@ -36,14 +36,14 @@ type ArchiveReport struct {
 
 // UnimportReport names the archive that `solutionctl deploy unimport` has removed, which prints it.
 type UnimportReport struct {
-	// Solution and Version are empty when a path led to nothing, and does not tell them.
+	// Solution and Version are empty when nothing exists at the path and they cannot be read from it.
 	Solution string `json:"solution"`
 	Version  string `json:"version"`
 	// Path is empty when there was nothing to remove.
 	Path string `json:"path"`
 	// Freed is the size of the file that was removed: 0 for an archive that was used in place.
 	Freed int64 `json:"freed" schema:"minimum=0"`
-	// Recorded tells that the cluster does not know the archive any more.
+	// Recorded is true when the cluster's record of the archive was deleted.
 	Recorded bool     `json:"recorded"`
 	Notices  []string `json:"notices"`
 }

@@ -161,8 +161,8 @@ func (p Platform) normal() Platform {
 	return p
 }
 
-// MarshalText writes the form that [ParsePlatform] reads. It writes what an image says of itself as well, which need not be the name of
-// a platform.
+// MarshalText writes the form that [ParsePlatform] reads. It also writes values that an image claims for itself and that are
+// not valid names of platforms.
 func (p Platform) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText reads what [Platform.MarshalText] writes.

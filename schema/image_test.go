@@ -70,7 +70,7 @@ func TestPlatformMatches(t *testing.T) {
 	}
 }
 
-// An image says of itself what it likes: that can be printed, and is no platform that anybody can ask for.
+// TestOddPlatform: an image can claim any platform. It can be printed, but not selected.
 func TestOddPlatform(t *testing.T) {
 	for _, p := range []schema.Platform{{OS: "Linux", Architecture: "amd64"}, {OS: "win dows", Architecture: "amd64"}} {
 		if text, err := p.MarshalText(); err != nil || string(text) != p.String() {

@@ -29,8 +29,8 @@ type ImportedSolution struct {
 	Archive string
 	// Mountpoint is where the archive is mounted, or would be.
 	Mountpoint string
-	// Manifest is the manifest with its defaults filled in, see [Solution.Merged]; nil where whoever wrote the entry
-	// left it out. [ImportedSolution.Solution] reads it.
+	// Manifest is the manifest with its defaults filled in, see [Solution.Merged]; nil where the writer of the entry left it
+	// out. [ImportedSolution.Solution] reads it.
 	Manifest json.RawMessage
 
 	others map[string]json.RawMessage
@@ -65,7 +65,7 @@ func (s *ImportedSolution) Solution() (*Solution, error) {
 	return manifest, nil
 }
 
-// ReplacedBy returns the other entry with the fields of this one that only somebody else knows.
+// ReplacedBy returns the other entry with the fields of this one that belong to other programs.
 func (s ImportedSolution) ReplacedBy(other ImportedSolution) ImportedSolution {
 	other.others = s.others
 	return other
@@ -109,8 +109,7 @@ func MarshalImportedSolutions(list []ImportedSolution) (string, error) {
 	return string(data), err
 }
 
-// CompareVersions orders texts by the precedence of the versions that they are; what is no version comes first, in the
-// order of bytes.
+// CompareVersions orders texts by their precedence as versions. A text that is not a version comes first, in byte order.
 func CompareVersions(a, b string) int {
 	va, aErr := ParseVersion(a)
 	vb, bErr := ParseVersion(b)

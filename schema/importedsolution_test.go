@@ -245,7 +245,7 @@ func TestPillar(t *testing.T) {
 	}
 }
 
-// readBySalt reads YAML with PyYAML, which is what Salt does.
+// readBySalt reads YAML with PyYAML, as Salt does.
 func readBySalt(t *testing.T, data []byte) any {
 	t.Helper()
 	const python = "/usr/bin/python3"

@@ -56,13 +56,14 @@ const (
 type ClusterRegistry struct {
 	Stamp
 	Mode RegistryMode `json:"mode"`
-	// Host is the name in front of every image reference. It is a name for the node's configuration only; nobody resolves it.
+	// Host is the name in front of every image reference. It is a name for the node's configuration only and is never
+	// resolved.
 	Host string `json:"host" schema:"host"`
 	// Endpoints are the URLs behind Host, tried in this order.
 	Endpoints []string `json:"endpoints" schema:"url"`
 	// CA are the certificates, in PEM, that the endpoints' certificates are signed by; empty where the node trusts them anyway.
 	CA string `json:"ca,omitempty"`
-	// Authorities are those of CA that belong to an endpoint. An endpoint that is not in it has all of CA.
+	// Authorities maps an endpoint to its certificates out of CA. An endpoint without an entry uses all of CA.
 	Authorities map[string]string `json:"authorities,omitempty"`
 }
 
@@ -94,7 +95,7 @@ func ParseEndpoint(text string) (string, error) {
 	return strings.ToLower(u.Scheme + "://" + u.Host), nil
 }
 
-// Names in front of image references. Nothing resolves them: they lead nowhere but where the node's configuration says.
+// Host names of image references. They are never resolved: the node's configuration maps them to an endpoint.
 const (
 	RegistryHostOwn      = "registry.solutionctl.invalid"
 	RegistryHostMetalK8s = "metalk8s-registry-from-config.invalid"

@@ -1,6 +1,6 @@
 package schema
 
-// Installation is what `solutionctl deploy install` does, or would do.
+// Installation lists the steps of `solutionctl deploy install`, done or planned.
 type Installation struct {
 	Environment string             `json:"environment"`
 	Archives    []InstalledArchive `json:"archives"`
@@ -31,7 +31,7 @@ type InstallStep struct {
 	State StepState `json:"state"`
 }
 
-// StepState says whether a step is done.
+// StepState is the state of a step.
 type StepState string
 
 // The states of a step.

@@ -30,7 +30,7 @@ func (f FieldChange) Leaves(most int) (leaves []FieldChange, more int) {
 	return leaves, 0
 }
 
-// absent is where there is no value; null is one.
+// absent marks a missing value; null is a value.
 type absent struct{}
 
 func parsed(text string) (any, bool) {
@@ -156,7 +156,7 @@ func FieldPath(parent, field string) string {
 	}
 }
 
-// listKeys tell elements of lists apart, in the order in which they are tried.
+// listKeys identify elements of lists, in the order in which they are tried.
 var listKeys = []string{"name", "key", "type", "ip", "mountPath", "devicePath", "containerPort", "port", "topologyKey", "uid"}
 
 // ListKey returns the field whose values name every element of the lists, "" when there is none.
@@ -169,7 +169,7 @@ func ListKey(lists ...[]any) string {
 	return ""
 }
 
-// named tells whether every element is a map that has the field, each with another value.
+// named reports whether every element is a map with the field, each with a different value.
 func named(list []any, key string) bool {
 	seen := map[any]bool{}
 	for _, element := range list {

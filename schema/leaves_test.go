@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// TestLeaves: a long value is told by what differs in it.
+// TestLeaves: a change of a long value shows only the parts that differ.
 func TestLeaves(t *testing.T) {
 	long := strings.Repeat("x", 90)
 	for name, test := range map[string]struct {

@@ -22,7 +22,7 @@ type LintTarget struct {
 	Fixed []string `json:"fixed,omitempty"`
 }
 
-// SuppressedFinding is a finding that somebody does not want to see.
+// SuppressedFinding is a finding that the project suppresses.
 type SuppressedFinding struct {
 	Finding report.Finding `json:"finding"`
 	Reason  string         `json:"reason" schema:"minLength=1"`

@@ -8,14 +8,15 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// LoaderConfiguration is /etc/solutionctl/loader.yaml: what a platform has when it has started, and how the Job that brings it is run.
+// LoaderConfiguration is /etc/solutionctl/loader.yaml: the Solutions that a platform starts at boot, and how the Job that
+// deploys them is run.
 type LoaderConfiguration struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
 	Spec       LoaderSpec `json:"spec"`
 }
 
-// LoaderSpec is what a [LoaderConfiguration] says.
+// LoaderSpec is the content of a [LoaderConfiguration].
 type LoaderSpec struct {
 	// Image is the imported Solution that brings the image of the loader, or a full reference with a digest.
 	Image        string                `json:"image,omitempty"`
@@ -46,24 +47,24 @@ type Toleration struct {
 	Effect   string `json:"effect,omitempty"`
 }
 
-// LoaderRepair is what happens to what has changed since it was loaded.
+// LoaderRepair specifies whether and when changes of loaded objects are repaired.
 type LoaderRepair struct {
 	Mode     RepairMode `json:"mode,omitempty"`
 	Schedule string     `json:"schedule,omitempty"` // of a CronJob
 	TimeZone string     `json:"timeZone,omitempty"`
 }
 
-// RepairMode is what happens to what has changed since it was loaded.
+// RepairMode is the reaction to a change of a loaded object.
 type RepairMode string
 
 // The modes.
 const (
-	RepairOff     RepairMode = "off"     // nobody looks
-	RepairObserve RepairMode = "observe" // it is told
-	RepairOn      RepairMode = "repair"  // it is brought back
+	RepairOff     RepairMode = "off"     // changes are not detected
+	RepairObserve RepairMode = "observe" // changes are reported
+	RepairOn      RepairMode = "repair"  // changes are reverted
 )
 
-// What holds where a LoaderConfiguration says nothing.
+// The defaults of a LoaderConfiguration.
 const (
 	DefaultLoaderTimeout  = 30 * time.Minute
 	DefaultLoaderTTL      = time.Hour
@@ -72,10 +73,10 @@ const (
 	DefaultLoaderTimeZone = "Etc/UTC"
 )
 
-// MaxLoaderRepairs is how often the same is brought back in a row; then it is left to whoever changes it, and told.
+// MaxLoaderRepairs is how often in a row the same change is reverted; after that it is only reported.
 const MaxLoaderRepairs = 3
 
-// Filled is the configuration with what holds where it says nothing.
+// Filled returns the configuration with the defaults filled in.
 func (s LoaderSpec) Filled() LoaderSpec {
 	s.Image = cmp.Or(s.Image, ProgramImage)
 	s.Timeout = cmp.Or(s.Timeout, DefaultLoaderTimeout.String())
@@ -90,8 +91,8 @@ func (s LoaderSpec) Filled() LoaderSpec {
 	return s
 }
 
-// LoadParameters are what a run of the loader is to do. They lie in a ConfigMap of its own, key parameters.json; what is secret in
-// them does not.
+// LoadParameters are the input of a run of the loader. They are stored in a ConfigMap of the run, key parameters.json;
+// secret values are stored elsewhere.
 type LoadParameters struct {
 	Stamp
 	// Run names the run: a digest of what it is to do and of what does it.
@@ -99,7 +100,7 @@ type LoadParameters struct {
 	Environments []EnvironmentContents `json:"environments"`
 	// Timeout is in seconds.
 	Timeout int `json:"timeout" schema:"minimum=1"`
-	// Repair makes the run bring back what has changed, or with observe tell it, and nothing else. Empty for one that loads.
+	// Repair makes the run only revert changes, or with observe only report them. Empty for a run that loads.
 	Repair RepairMode `json:"repair,omitempty"`
 }
 
@@ -116,17 +117,17 @@ type LoadProgress struct {
 	Parts     []LoadPart      `json:"parts"`
 	Error     *LoadError      `json:"error,omitempty"` // why the run failed
 	Notices   []string        `json:"notices"`
-	Loaded    []LoadedContent `json:"loaded"` // all that was loaded and was not removed since
-	// Repair is what the last repair found; absent where that was nothing.
+	Loaded    []LoadedContent `json:"loaded"` // loaded and not removed since
+	// Repair is the result of the last repair; absent when it found no change.
 	Repair *LoadRepair `json:"repair,omitempty"`
 }
 
-// IsReady tells whether everything that has to be there is ready.
+// IsReady reports whether every required part is ready.
 func (p *LoadProgress) IsReady() bool {
 	return p.Phase == LoadReady && !slices.ContainsFunc(p.Parts, func(part LoadPart) bool { return part.State != PartReady && !part.Optional })
 }
 
-// Suffices tells of a run that goes on whether it does so only for what nobody has to have.
+// Suffices reports whether a run that continues only waits for optional parts.
 func (p *LoadProgress) Suffices() bool {
 	return p.Phase == LoadRunning && !slices.ContainsFunc(p.Parts, func(part LoadPart) bool {
 		whole := part.State == PartReady || part.Component == "" && part.State == PartWaiting && !part.ReadyAt.IsZero() // it waits for its components
@@ -134,39 +135,39 @@ func (p *LoadProgress) Suffices() bool {
 	})
 }
 
-// LoadRepair is what a repair found.
+// LoadRepair is the result of a repair.
 type LoadRepair struct {
 	At      time.Time `json:"at"`
-	Changed []string  `json:"changed"`                  // what was not as it was loaded, and who had changed it
-	Times   int       `json:"times" schema:"minimum=0"` // repairs in a row that found the same; 0 where it is only told
+	Changed []string  `json:"changed"`                  // objects that were changed since they were loaded, and by which field manager
+	Times   int       `json:"times" schema:"minimum=0"` // repairs in a row that found the same change; 0 where it is only reported
 }
 
-// GivenUp tells that what was found is left to whoever changes it.
+// GivenUp reports whether the change is no longer reverted, see [MaxLoaderRepairs].
 func (r *LoadRepair) GivenUp() bool { return r != nil && r.Times > MaxLoaderRepairs }
 
-// LoaderPlan is what starting the loader would do. `solutionctl deploy loader plan` prints it. Of `solutionctl deploy loader stop --prune`
-// it tells what is removed.
+// LoaderPlan lists the changes that a start of the loader would make. `solutionctl deploy loader plan` prints it.
+// `solutionctl deploy loader stop --prune` prints it with the deployments that it removes.
 type LoaderPlan struct {
 	Run   string `json:"run,omitempty"` // absent where no Job is needed
 	Image string `json:"image,omitempty"`
 	// Create are environments that do not exist.
 	Create []string `json:"create"`
-	// Activate is done by whoever starts the loader, and before a Job is.
+	// Activate lists the activations that the start of the loader carries out, before it creates the Job.
 	Activate []*Operation `json:"activate"`
-	// Environments are what the Job does; absent for those whose Solutions have to be activated first.
+	// Environments lists the operations of the Job; environments whose Solutions have to be activated first are absent.
 	Environments []*Operation `json:"environments"`
-	// Afterwards are what it adds to those: the objects as the archives have them, which are not compared with the cluster.
+	// Afterwards lists what the Job adds to these environments: the objects in the archives, not compared with the cluster.
 	Afterwards []*Operation `json:"afterwards,omitempty"`
-	// Rights are those of the Job, as rules of roles in YAML.
+	// Rights are the RBAC rules of the Job, in YAML.
 	Rights string `json:"rights,omitempty"`
-	// Unlisted are what was loaded and is not in the configuration any more.
+	// Unlisted lists loaded Solutions that are no longer in the configuration.
 	Unlisted []LoadedContent `json:"unlisted"`
-	// Remove is how it goes, where somebody asks for that.
+	// Remove lists the operations that remove them, if the user requests that.
 	Remove  []*Operation `json:"remove,omitempty"`
 	Notices []string     `json:"notices"`
 }
 
-// Empty tells that everything is as the configuration says.
+// Empty reports whether the cluster already matches the configuration.
 func (p *LoaderPlan) Empty() bool { return len(p.Create)+len(p.Activate) == 0 && p.Run == "" }
 
 // LoadedContent is a Solution in an environment.
@@ -187,7 +188,7 @@ const (
 	LoadInterrupted LoadPhase = "Interrupted"
 )
 
-// Ended tells whether nothing more comes of the run.
+// Ended reports whether the run has ended.
 func (p LoadPhase) Ended() bool { return p != LoadPending && p != LoadRunning }
 
 // LoadPart is a component of a Solution in a namespace, or without a name the Solution's own part.

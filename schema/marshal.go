@@ -98,7 +98,7 @@ func encode(v reflect.Value) (*yaml.Node, error) {
 	}
 }
 
-// numberNode writes a number of values that nobody here knows: in them, all numbers are floats.
+// numberNode writes a number of values without a schema, where all numbers are floats.
 func numberNode(f float64) *yaml.Node {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.FormatFloat(f, 'f', -1, 64)}
@@ -181,7 +181,7 @@ func stringNode(s string) *yaml.Node {
 	return node
 }
 
-// isInvisible tells of a character that changes how others are shown, such as one that turns the direction of what follows.
+// isInvisible reports whether a character changes how others are shown, such as one that reverses the direction of text.
 func isInvisible(r rune) bool { return unicode.Is(unicode.Cf, r) }
 
 // escapeInvisible writes such characters as YAML has them in double quotes, where [stringNode] puts what has any.

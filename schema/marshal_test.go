@@ -58,7 +58,7 @@ func TestMarshalEscapes(t *testing.T) {
 	}
 }
 
-// TestMarshalIsReadBySalt reads what is written with PyYAML, which is what Salt does.
+// TestMarshalIsReadBySalt reads the output with PyYAML, as Salt does.
 func TestMarshalIsReadBySalt(t *testing.T) {
 	written := []parsed{ambiguousSolution()}
 	for _, path := range glob(t, "valid/*.yaml") {

@@ -27,7 +27,7 @@ func (c *checker) unknownField(path []string, s *jsonschema.Schema) {
 	c.addKey(severity, "unknown-field", path, hint, "unknown field")
 }
 
-// translate turns what the validator says into findings.
+// translate turns errors of the validator into findings.
 func (c *checker) translate(failure *jsonschema.ValidationError) {
 	at := slices.Clone(failure.InstanceLocation)
 	switch k := failure.ErrorKind.(type) {
@@ -50,7 +50,7 @@ func (c *checker) translate(failure *jsonschema.ValidationError) {
 	}
 }
 
-// checkKey judges the key that ends path by what the schema of its object says about names.
+// checkKey checks the key that ends path by the propertyNames of its object's schema.
 func (c *checker) checkKey(path []string, object *jsonschema.Schema) {
 	if object.PropertyNames == nil {
 		return
@@ -128,7 +128,7 @@ func enumMessage(k *kind.Enum) (message, hint string) {
 	return fmt.Sprintf("%s is not one of %s", shownValue(k.Got), strings.Join(quoted, ", ")), hint
 }
 
-// shownValue is a value with what tells the string true from the boolean.
+// shownValue returns a value as text, with quotes that distinguish the string "true" from the boolean.
 func shownValue(value any) string {
 	switch value.(type) {
 	case bool, nil:
@@ -138,7 +138,7 @@ func shownValue(value any) string {
 	}
 }
 
-// article says a type of JSON in words.
+// article returns a JSON type in words, with its article.
 func article(jsonType string) string {
 	switch jsonType {
 	case "array":

@@ -10,14 +10,16 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Monitoring says what the Prometheus and the Grafana of a site look for. What is empty is as every Solution has it.
+// Monitoring holds the labels and annotations by which the Prometheus and the Grafana of a site select objects. An empty
+// field keeps the value of each Solution.
 type Monitoring struct {
 	// Labels are put on every monitor and every PrometheusRule of Solutions.
 	Labels map[string]string `json:"labels,omitempty"`
 	// RuleLabels are put on every PrometheusRule besides.
 	RuleLabels map[string]string    `json:"ruleLabels,omitempty"`
 	Dashboards MonitoringDashboards `json:"dashboards"`
-	// Prometheus are who is asked which alerts fire; without any, those are asked that the objects of its operator tell of.
+	// Prometheus lists the services that are queried for alerts; without any, they are found through the Prometheus
+	// operator's objects.
 	Prometheus []PrometheusService `json:"prometheus,omitempty"`
 }
 
@@ -26,8 +28,8 @@ type PrometheusService struct {
 	Namespace string `json:"namespace" schema:"name"`
 	Service   string `json:"service" schema:"name"`
 	Port      int    `json:"port" schema:"minimum=1 maximum=65535"`
-	TLS       bool   `json:"tls,omitempty"` // its certificate is not verified: the API server asks it for us
-	// Path is what stands before /api/v1; empty for nothing.
+	TLS       bool   `json:"tls,omitempty"` // its certificate is not verified: the API server proxies the request
+	// Path is the prefix of /api/v1, which may be empty.
 	Path string `json:"path,omitempty" schema:"pathprefix"`
 }
 
@@ -73,7 +75,7 @@ func ParsePrometheusService(text string) (PrometheusService, error) {
 	return s, nil
 }
 
-// IsValid tells whether nothing in it would mean something else in the path of a request to the API server.
+// IsValid reports whether the fields are safe in the path of a request to the API server.
 func (s PrometheusService) IsValid() bool { return s.problem() == "" }
 
 func (s PrometheusService) problem() string {
@@ -93,7 +95,7 @@ var (
 	pathPrefix = lazyregexp.New(`^(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*$`)
 )
 
-// MonitoringDashboards says how Grafana finds the ConfigMaps of dashboards.
+// MonitoringDashboards specifies how Grafana finds the ConfigMaps of dashboards.
 type MonitoringDashboards struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	// FolderAnnotation is the annotation in which Grafana's sidecar looks for the folder.
@@ -102,7 +104,7 @@ type MonitoringDashboards struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// ClusterMonitoring is what all Solutions of a cluster have to know of its monitoring. It is stored in the ConfigMap
+// ClusterMonitoring holds the monitoring settings for all Solutions of a cluster. It is stored in the ConfigMap
 // solutionctl-system/monitoring, key monitoring.json.
 type ClusterMonitoring struct {
 	Stamp
@@ -112,6 +114,6 @@ type ClusterMonitoring struct {
 // MonitoringReport holds what is recorded of the monitoring of a cluster. `solutionctl deploy monitoring` prints it.
 type MonitoringReport struct {
 	Monitoring
-	// Notices are what whoever runs the command should know, one sentence each.
+	// Notices are remarks for the user, one sentence each.
 	Notices []string `json:"notices"`
 }

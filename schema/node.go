@@ -4,7 +4,7 @@ package schema
 type NodeConfig struct {
 	Runtime string     `json:"runtime,omitempty" schema:"enum=containerd|crio"`
 	Files   []NodeFile `json:"files"`
-	// Notes say what is left to do for a person.
+	// Notes lists steps that the administrator has to do.
 	Notes []string `json:"notes"`
 	// DryRun is true when nothing was written.
 	DryRun bool `json:"dryRun"`

@@ -11,13 +11,13 @@ type Operation struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Planned operations were not carried out.
 	Planned bool `json:"planned"`
-	// Digest stands for all that was planned, also for what is not shown here: the same plan has the same digest whenever it is
-	// made. A verb that is told to expect it does exactly this or nothing.
+	// Digest identifies the whole plan, including values that are not shown here: the same plan always has the same digest. A
+	// verb with --expect carries out exactly this plan or nothing.
 	Digest string          `json:"digest,omitempty"`
 	Parts  []OperationPart `json:"parts"`
-	// Powers are what its objects can do to the cluster beyond what a Solution may do unasked.
+	// Powers lists what the objects can do to the cluster beyond what a Solution may do without approval.
 	Powers []PlannedPower `json:"powers,omitempty"`
-	// Notices are what whoever runs the command should know, one sentence each.
+	// Notices are remarks for the user, one sentence each.
 	Notices []string `json:"notices"`
 }
 
@@ -26,11 +26,11 @@ type PlannedPower struct {
 	Power
 	// Solution is whose object it is.
 	Solution string `json:"solution"`
-	// Approved tells that somebody has approved of it, now or for an earlier version, or that nobody has to.
+	// Approved is true when a user approved the power, now or for an earlier version, or no approval is needed.
 	Approved bool `json:"approved"`
 }
 
-// Unapproved returns the powers that nobody has approved of, and that somebody has to.
+// Unapproved returns the powers that still need approval.
 func (o *Operation) Unapproved() []Power {
 	var list []Power
 	for _, p := range o.Powers {
@@ -48,7 +48,7 @@ type OperationPart struct {
 	// Solution is given, with its version, where the operation changes several Solutions.
 	Solution string `json:"solution,omitempty"`
 	Version  string `json:"version,omitempty"`
-	// Component is given where the changes are those of a component of the Solution.
+	// Component is the component that the changes belong to; absent for the Solution itself.
 	Component string `json:"component,omitempty"`
 	// Resumes is true when an earlier run was interrupted and this one finishes its work.
 	Resumes bool     `json:"resumes,omitempty"`

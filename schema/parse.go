@@ -102,8 +102,8 @@ func ParseEnvironmentConfiguration(file string, data []byte) (*EnvironmentConfig
 	return c, err
 }
 
-// KindOf is the kind that a file says its document is of; "" where it says none. It is for whoever takes several kinds, and judges
-// nothing else.
+// KindOf returns the kind of the document in a file, "" when it has none. It is for callers that accept several kinds and
+// checks nothing else.
 func KindOf(file string, data []byte) (string, error) {
 	read, err := ParseYAML(file, data)
 	if err != nil || len(read) == 0 {

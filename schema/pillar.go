@@ -19,7 +19,7 @@ type Pillar struct {
 	Config *SolutionsConfiguration
 	// Environments are the environments by name.
 	Environments map[string]PillarEnvironment
-	// Errors says what could not be read; Salt's states look for it and stop.
+	// Errors lists what could not be read; Salt's states check it and stop.
 	Errors PillarErrors
 }
 
@@ -36,7 +36,7 @@ type PillarEnvironment struct {
 
 // PillarNamespace is a namespace of an environment in the pillar.
 type PillarNamespace struct {
-	// Config is what ConfigMap metalk8s-environment has, Solution to version; null when it is absent or empty.
+	// Config is the content of ConfigMap metalk8s-environment, Solution to version; null when it is absent or empty.
 	Config map[string]string `json:"config"`
 }
 

@@ -6,15 +6,15 @@ type Power struct {
 	Name  PowerName `json:"name"`
 	Reach Reach     `json:"reach"`
 	Need  Need      `json:"need"`
-	// Object is what has the power: a role, a workload, a webhook configuration.
+	// Object has the power: a role, a workload, a webhook configuration.
 	Object ObjectRef `json:"object"`
 	// File is where the archive has the object; it is not known of what solutionctl makes itself.
 	File string `json:"file,omitempty"`
 	// Field is where in the object it is, such as rules[2].
 	Field string `json:"field,omitempty"`
-	// Subject is who gets the rights of a role, such as ServiceAccount acme-system/operator.
+	// Subject gets the rights of a role, such as ServiceAccount acme-system/operator.
 	Subject string `json:"subject,omitempty"`
-	// Why says what it can do, as in "read every Secret of the cluster".
+	// Why describes the power, as in "read every Secret of the cluster".
 	Why string `json:"why"`
 	// Rules are the rights in question, where it is about rights.
 	Rules []PolicyRule `json:"rules,omitempty"`
@@ -49,9 +49,9 @@ const (
 	PowerRawStorage          PowerName = "raw-storage"            // create volumes of any path of a node
 	PowerRedirectTraffic     PowerName = "redirect-traffic"       // change where others' requests go
 	PowerStarveOrPreempt     PowerName = "starve-or-preempt"      // change priorities and quotas of others
-	PowerDeleteOthers        PowerName = "delete-others"          // delete what is not its own
-	PowerReadOthers          PowerName = "read-others"            // read what is not its own, Secrets excepted
-	PowerChangeOthers        PowerName = "change-others"          // change what is not its own, in ways that have no name here
+	PowerDeleteOthers        PowerName = "delete-others"          // delete objects that are not its own
+	PowerReadOthers          PowerName = "read-others"            // read objects that are not its own, except Secrets
+	PowerChangeOthers        PowerName = "change-others"          // change objects that are not its own, in ways without a power of their own here
 	PowerInstructsController PowerName = "instructs-controller"   // write what a controller with more rights acts upon
 	PowerRightsForPeople     PowerName = "rights-for-people"      // give rights to users, groups or others' accounts
 	PowerExtendsRoles        PowerName = "extends-standard-roles" // add to the roles admin, edit and view
@@ -70,10 +70,10 @@ const (
 	PowerOpensToOutside       PowerName = "opens-to-outside"       // can be reached from, or calls, the outside
 	PowerReadsOthersMetrics   PowerName = "reads-others-metrics"   // reads or overwrites others' metrics
 	PowerSchedulesAboveOthers PowerName = "schedules-above-others" // runs where or before others would not
-	PowerUsesForeignData      PowerName = "uses-foreign-data"      // mounts what is not its own
+	PowerUsesForeignData      PowerName = "uses-foreign-data"      // mounts volumes that are not its own
 )
 
-// Reach is who or what a power affects.
+// Reach is the extent of a power.
 type Reach string
 
 // The reaches, widest first.
@@ -92,22 +92,22 @@ func Reaches() []Reach {
 	return []Reach{ReachCluster, ReachNode, ReachNamespaces, ReachPeople, ReachEveryone, ReachTraffic, ReachOutside}
 }
 
-// Need is what a power needs before it is granted.
+// Need is the approval that a power requires.
 type Need string
 
 // The needs.
 const (
 	NeedRefused  Need = "refused"  // no approval can allow it
 	NeedApproval Need = "approval" // an administrator has to approve it
-	NeedShown    Need = "shown"    // plans show it, and nobody is asked
+	NeedShown    Need = "shown"    // plans show it, without asking for approval
 )
 
-// Powers is what an archive asks for. `solutionctl inspect --powers` prints it.
+// Powers lists the powers that an archive requests. `solutionctl inspect --powers` prints it.
 type Powers struct {
 	Solution string  `json:"solution"`
 	Version  string  `json:"version"`
 	Powers   []Power `json:"powers"`
-	// Summary says the same for people, a line for each kind of power and who gets it.
+	// Summary is the same for people: one line for each kind of power and its subject.
 	Summary []string `json:"summary"`
 	// Unjudged names the parts that cannot be rendered without a cluster or the values of a site, and why.
 	Unjudged []string `json:"unjudged"`

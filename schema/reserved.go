@@ -36,8 +36,8 @@ func isBelow(group, domain string) bool {
 	return group == domain || strings.HasSuffix(group, "."+domain)
 }
 
-// IsSystemNamespace reports whether a namespace belongs to the cluster, to its distribution or to solutionctl: whoever runs
-// pods in such a namespace can become administrator of the cluster.
+// IsSystemNamespace reports whether a namespace belongs to the cluster, to its distribution or to solutionctl: a user who
+// runs pods in such a namespace can become administrator of the cluster.
 func IsSystemNamespace(name string) bool {
 	for _, prefix := range []string{"kube-", "openshift-", "metalk8s-"} {
 		if strings.HasPrefix(name, prefix) {

@@ -17,6 +17,6 @@ type ResumedOperation struct {
 	PendingOperation
 	// Finished is true when it has ended now.
 	Finished bool `json:"finished"`
-	// Error says why it was not finished.
+	// Error is the reason why it was not finished.
 	Error string `json:"error,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 	_ "time/tzdata" // a configuration is judged alike on a host without time zones
 )
 
-// scheduleFields are those of a schedule of cron, as the CronJobs of Kubernetes read it.
+// scheduleFields lists the fields of a cron schedule, as Kubernetes reads it in CronJobs.
 var scheduleFields = []struct {
 	name     string
 	min, max int

@@ -30,7 +30,7 @@ import (
 const (
 	// APIVersion is the group and version of every document that is shared with MetalK8s.
 	APIVersion = "solutions.metalk8s.scality.com/v1alpha1"
-	// OlderAPIVersion is what early SolutionsConfiguration files carry. It is read and never written.
+	// OlderAPIVersion is the apiVersion of early SolutionsConfiguration files. It is read and never written.
 	OlderAPIVersion = "metalk8s.scality.com/v1alpha1"
 	// OwnAPIVersion is the group and version of the documents that only this toolchain reads.
 	OwnAPIVersion = "solutionctl.io/v1alpha1"

@@ -44,7 +44,7 @@ type SolutionSpec struct {
 	MinUpgradeFrom string       `json:"minUpgradeFrom,omitempty"`
 	DependsOn      []Dependency `json:"dependsOn,omitempty"`
 	Components     []Component  `json:"components,omitempty"`
-	// ImageOrigins tells under which name an image is known outside of the archive, such as "ghcr.io/acme/ui:1.0.0".
+	// ImageOrigins maps an image to its name outside of the archive, such as "ghcr.io/acme/ui:1.0.0".
 	ImageOrigins map[ImageRef]string `json:"imageOrigins,omitempty"`
 }
 
@@ -55,7 +55,7 @@ type Operator struct {
 	RequiresCRDs []CRDRequirement `json:"requiresCRDs,omitempty"`
 	// ClusterWide asks for the operator's ClusterRoles to be bound cluster-wide instead of in its own namespace.
 	ClusterWide bool `json:"clusterWide,omitempty"`
-	// Metrics tells how Prometheus reads the metrics of the operator; it does not by default.
+	// Metrics specifies how Prometheus reads the metrics of the operator; without it, they are not read.
 	Metrics *OperatorMetrics `json:"metrics,omitempty"`
 }
 
@@ -67,7 +67,7 @@ type OperatorMetrics struct {
 	Path    string `json:"path,omitempty"`
 }
 
-// SchemeHTTPS is the scheme of metrics that are served with a certificate, to those who may read them.
+// SchemeHTTPS is the scheme of metrics that are served with a certificate, to authorized clients.
 const SchemeHTTPS = "https"
 
 // defaulted is a copy with the defaults filled in.
@@ -82,7 +82,7 @@ func (m *OperatorMetrics) defaulted() *OperatorMetrics {
 	return &full
 }
 
-// UI is the user interface of a Solution. An archive has a UI if it has manifests for it, whatever this says.
+// UI is the user interface of a Solution. An archive has a UI if it has manifests for it, with or without these fields.
 type UI struct {
 	Image *ImageName `json:"image,omitempty"`
 }
@@ -102,8 +102,8 @@ const (
 	ScopeEnvironment Scope = "environment" // the other Solution is in the same environment; the default
 )
 
-// AnnotationScope says of a PrometheusRule of an archive where it belongs: with [ScopeCluster] there is one for the whole
-// cluster, as it is written; else each environment has its own, which is about this environment only.
+// AnnotationScope is the scope of a PrometheusRule in an archive: with [ScopeCluster] the cluster has one, unchanged;
+// otherwise each environment has its own, limited to this environment.
 const AnnotationScope = "solutionctl.io/scope"
 
 // LabelDashboard marks ConfigMaps with dashboards for the sidecars of Grafana's charts.
@@ -148,7 +148,7 @@ func (s *Solution) OperatorImage() ImageRef {
 	return image.ref(s.Metadata.Name+"-operator", s.Spec.Version)
 }
 
-// OperatorMetrics tells, with the defaults filled in, where the operator serves metrics; nil when nobody is to read them.
+// OperatorMetrics returns where the operator serves metrics, with the defaults filled in; nil when they are not to be read.
 func (s *Solution) OperatorMetrics() *OperatorMetrics {
 	if o := s.Spec.Operator; o != nil && o.Metrics != nil && o.Metrics.Enabled {
 		return o.Metrics.defaulted()

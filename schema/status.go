@@ -8,11 +8,11 @@ import (
 // Status is the state of a cluster: the Solutions that were imported, and the environments with what is deployed in them.
 // `solutionctl deploy status` prints it.
 type Status struct {
-	// Ready is true when everything that is recorded is there and works, and there are no problems.
+	// Ready is true when every recorded object exists and works, and there are no problems.
 	Ready        bool                `json:"ready"`
 	Solutions    []SolutionStatus    `json:"solutions"`
 	Environments []EnvironmentStatus `json:"environments"`
-	// Problems are those of the cluster as a whole, one sentence each.
+	// Problems lists the problems of the cluster as a whole, one sentence each.
 	Problems []string `json:"problems"`
 }
 
@@ -43,20 +43,20 @@ type EnvironmentStatus struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Namespaces  []NamespaceStatus `json:"namespaces"`
-	// Unseen is what whoever asks may not see of it; absent for who may see everything.
+	// Unseen lists what the caller does not have permission to see; absent when that is nothing.
 	Unseen []Unseen `json:"unseen,omitempty"`
-	// Members say who may do what here, as the RoleBindings of its namespaces have it; absent where nobody asked for it.
+	// Members lists the subjects of the RoleBindings in its namespaces, with their roles; absent unless requested.
 	Members []Member `json:"members,omitzero"`
 }
 
-// Unseen is something that a user may not see.
+// Unseen is something that a user does not have permission to see.
 type Unseen struct {
 	What string `json:"what"`
 	// Rules are the rights that are missing, as rules of roles in YAML.
 	Rules string `json:"rules,omitempty"`
 }
 
-// Member is somebody who has a role in a namespace.
+// Member is a subject with a role in a namespace.
 type Member struct {
 	Namespace string `json:"namespace"`
 	Kind      string `json:"kind"` // User, Group or ServiceAccount
@@ -82,15 +82,15 @@ type DeploymentHealth string
 const (
 	// HealthReady: every object is there and works.
 	HealthReady DeploymentHealth = "ready"
-	// HealthProgressing: something is not ready yet, and nothing says that it will not be.
+	// HealthProgressing: something is not ready yet and may still become so.
 	HealthProgressing DeploymentHealth = "progressing"
-	// HealthUnknown: whoever asks may not see enough of it.
+	// HealthUnknown: the caller does not have permission to see enough of it.
 	HealthUnknown DeploymentHealth = "unknown"
 	// HealthPending: an operation was begun and has not ended.
 	HealthPending DeploymentHealth = "pending"
 	// HealthDrifted: the cluster is no longer as it was made, or another version is asked for than is there.
 	HealthDrifted DeploymentHealth = "drifted"
-	// HealthForeign: somebody else deployed it.
+	// HealthForeign: it was deployed by another tool.
 	HealthForeign DeploymentHealth = "foreign"
 	// HealthMissing: it is asked for, and nothing of it was deployed.
 	HealthMissing DeploymentHealth = "missing"
@@ -112,15 +112,16 @@ type DeploymentStatus struct {
 	Ready int `json:"ready" schema:"minimum=0"`
 	// Completed is the number of those that are Jobs which have ended well and which the cluster has deleted since.
 	Completed int `json:"completed,omitempty" schema:"minimum=0"`
-	// Waiting are objects that were not created, because the cluster does not have their kinds. They are no fault.
+	// Waiting lists objects that were not created because the cluster does not have their kinds. This is not a fault.
 	Waiting []ObjectRef `json:"waiting,omitempty"`
 	// Pending is the operation that was begun and has not ended.
 	Pending *PendingOperation `json:"pending,omitempty"`
 	// Reasons say why it is not ready, or what is amiss although it is, one sentence each.
 	Reasons []string `json:"reasons"`
-	// Drift holds the changes that would undo what others did since it was deployed; absent where nobody asked for it.
+	// Drift holds the changes that would revert changes by other field managers since it was deployed; absent unless
+	// requested.
 	Drift []Change `json:"drift,omitzero"`
-	// Components are those that are deployed, sorted by name. The figures above count their objects, too.
+	// Components lists the deployed components, sorted by name. The figures above include their objects.
 	Components []ComponentStatus `json:"components,omitempty"`
 }
 
@@ -149,7 +150,7 @@ func (s *Status) Deployments() []DeploymentStatus {
 	return all
 }
 
-// Deployments are those in the namespaces of an environment.
+// Deployments returns the deployments in the namespaces of an environment.
 func (e *EnvironmentStatus) Deployments() []DeploymentStatus {
 	var all []DeploymentStatus
 	for _, n := range e.Namespaces {
@@ -158,12 +159,12 @@ func (e *EnvironmentStatus) Deployments() []DeploymentStatus {
 	return all
 }
 
-// HasDrift reports whether something was changed since it was deployed, as far as somebody asked.
+// HasDrift reports whether an object was changed since it was deployed, as far as drift was requested.
 func (s *Status) HasDrift() bool {
 	return slices.ContainsFunc(s.Deployments(), func(d DeploymentStatus) bool { return len(d.Drift) > 0 })
 }
 
-// PendingOperation is an operation that was begun and has not ended: somebody is at work, or was interrupted.
+// PendingOperation is an operation that was begun and has not ended: it is running, or was interrupted.
 type PendingOperation struct {
 	Operation string    `json:"operation"`
 	Version   string    `json:"version,omitempty"`
@@ -189,14 +190,14 @@ type NamespaceEntry struct {
 	Terminating bool   `json:"terminating"`
 	// Versions maps Solutions to the versions that are asked for.
 	Versions map[string]string `json:"versions"`
-	// Problems are entries of MetalK8s' document that nobody can read.
+	// Problems lists entries of MetalK8s' document that cannot be read.
 	Problems []string `json:"problems,omitempty"`
 }
 
 // History holds the operations on a cluster, the newest first. `solutionctl deploy history` prints it.
 type History struct {
 	Operations []HistoryEntry `json:"operations"`
-	// Problems tell of records that cannot be read any more, one sentence each.
+	// Problems lists records that cannot be read any more, one sentence each.
 	Problems []string `json:"problems,omitempty"`
 }
 
@@ -218,14 +219,14 @@ type HistoryEntry struct {
 	Tool      string            `json:"tool"`
 	Started   time.Time         `json:"started"`
 	Finished  *time.Time        `json:"finished,omitempty"`
-	// Failure is why it was not completed, as far as whoever did it could still write that down.
+	// Failure is why it was not completed, if the run could still record it.
 	Failure *DeploymentFailure `json:"failure,omitempty"`
 }
 
 // SearchResult holds versions of Solutions, ordered by name and version. `solutionctl deploy search` prints it.
 type SearchResult struct {
 	Versions []FoundVersion `json:"versions"`
-	// Problems tell of records that cannot be read any more, one sentence each: there may be more versions.
+	// Problems lists records that cannot be read any more, one sentence each: there may be more versions.
 	Problems []string `json:"problems,omitempty"`
 }
 
@@ -241,7 +242,7 @@ type FoundVersion struct {
 	// Stored is true when this host has its archive.
 	Stored  bool   `json:"stored"`
 	Archive string `json:"archive,omitempty"`
-	// Environments are those where it is deployed.
+	// Environments lists the environments where it is deployed.
 	Environments []string     `json:"environments"`
 	Images       []FoundImage `json:"images"`
 }
@@ -252,6 +253,6 @@ type FoundImage struct {
 	Digest string `json:"digest,omitempty"`
 	// Origin is the name of the image outside of the archive.
 	Origin string `json:"origin,omitempty"`
-	// Matches is true when the image is what was searched for.
+	// Matches is true for the image that was searched for.
 	Matches bool `json:"matches"`
 }

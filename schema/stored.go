@@ -16,7 +16,7 @@ import (
 // Stamp names the format of a stored document and who wrote it.
 type Stamp struct {
 	FormatVersion int `json:"formatVersion" schema:"minimum=1"`
-	// WrittenBy is the version of solutionctl to use for whoever cannot read the document.
+	// WrittenBy is the version of solutionctl that wrote the document and can read it.
 	WrittenBy string `json:"writtenBy"`
 }
 
@@ -67,9 +67,9 @@ func compileStored(name string) func() *jsonschema.Schema {
 // StoredDocuments returns the names of the documents that are stored in a cluster, sorted.
 func StoredDocuments() []string { return slices.Sorted(maps.Keys(storedDocuments)) }
 
-// ParseStored reads a document that was stored in a cluster. Name is that of its schema, stored/<name>.schema.json;
-// where says in messages what was read, such as "Secret solutionctl-system/imports". Whoever may write there may have
-// done so: everything is held against the schema.
+// ParseStored reads a document that was stored in a cluster. Name is that of its schema, stored/<name>.schema.json; where
+// names the source in messages, such as "Secret solutionctl-system/imports". Any user with write access there may have
+// changed it, so the whole document is validated against the schema.
 func ParseStored[T any](name, where string, data []byte) (*T, error) {
 	var stamp Stamp
 	if err := json.Unmarshal(data, &stamp); err != nil {

@@ -22,7 +22,7 @@ type SupportBundle struct {
 	Loader       *SupportLoader       `json:"loader,omitempty"` // absent where it never ran
 	// Stores are Secrets and ConfigMaps, without their content.
 	Stores []SupportStore `json:"stores"`
-	// Missing says what could not be collected, or was left out, and why.
+	// Missing lists what could not be collected or was left out, and why.
 	Missing []string `json:"missing"`
 }
 
@@ -176,9 +176,9 @@ type SupportStore struct {
 	Size   int64  `json:"size"` // of all values
 }
 
-// SupportLoader is what lies of the loader in the cluster.
+// SupportLoader is the loader's state in the cluster.
 type SupportLoader struct {
-	// Progress is what ConfigMap solutionctl-system/loader says; its texts only with --logs.
+	// Progress is the content of ConfigMap solutionctl-system/loader; its texts only with --logs.
 	Progress *LoadProgress `json:"progress,omitempty"`
 	Jobs     []SupportJob  `json:"jobs"` // of runs and of repairs
 	Repairs  *SupportCron  `json:"repairs,omitempty"`

@@ -2,11 +2,11 @@ package schema
 
 import "time"
 
-// Task says when an object of a release is applied by itself, such as a hook of a chart or a job, in place of together with the
+// Task specifies when an object of a release, such as a hook of a chart or a job, is applied on its own and not with the
 // others: a Job or a Pod then runs to its end before anything else is done.
 type Task struct {
 	When Moment `json:"when"`
-	// On are the operations in which it is applied. In the others what is there of it stays, but for a removal.
+	// On lists the operations in which it is applied. The others leave an existing object in place, except a removal.
 	On []Occasion `json:"on" schema:"minItems=1"`
 	// Weight orders the tasks of a moment, ascending; those of one weight follow each other by name.
 	Weight int `json:"weight,omitempty"`
@@ -31,14 +31,14 @@ const (
 	MomentReady   Moment = "ready"   // everything is ready; in a removal as applied
 )
 
-// Occasion is what an operation does to a release.
+// Occasion is the kind of change that an operation makes to a release.
 type Occasion string
 
 // The occasions.
 const (
 	OccasionInstall Occasion = "install" // nothing of it was there before
 	OccasionUpgrade Occasion = "upgrade"
-	OccasionBack    Occasion = "back" // to what was there before
+	OccasionBack    Occasion = "back" // to an earlier revision
 	OccasionRemove  Occasion = "remove"
 )
 
@@ -49,7 +49,7 @@ type DeployedTask struct {
 	// Hash is that of the object as it was rendered.
 	Hash string `json:"hash" schema:"sha256"`
 	Once Once   `json:"once,omitempty"`
-	// Finished is when it ended well: whoever finishes the revision does not run it again. It is absent before, and where it is
-	// for other operations.
+	// Finished is when it succeeded: a run that finishes the revision does not run it again. It is absent before that, and
+	// for a task of other operations.
 	Finished *time.Time `json:"finished,omitempty"`
 }

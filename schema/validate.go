@@ -70,7 +70,7 @@ func index(s *jsonschema.Schema, byLocation map[string]*jsonschema.Schema) {
 	}
 }
 
-// target follows references to the schema that says something.
+// target follows references to the schema with the constraints.
 func target(s *jsonschema.Schema) *jsonschema.Schema {
 	for s.Ref != nil {
 		s = s.Ref
@@ -150,7 +150,7 @@ func (c *checker) addAt(line, column int, severity report.Severity, rule string,
 	})
 }
 
-// reported tells whether an error is known for the value at path or for something in it.
+// reported reports whether the value at path, or a value in it, already has an error.
 func (c *checker) reported(path []string) bool {
 	text := pathText(path)
 	return slices.ContainsFunc(c.findings, func(f report.Finding) bool {

@@ -10,8 +10,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Version is a version of a Solution: strict Semantic Versioning 2.0.0 in lower case and without build metadata, because
-// it becomes part of a repository name and a tag. The zero value is no version.
+// Version is a version of a Solution: strict Semantic Versioning 2.0.0 in lower case and without build metadata, because it
+// becomes part of a repository name and a tag. The zero value is not a version.
 type Version struct {
 	semver semver.Version
 	text   string
@@ -48,7 +48,7 @@ func versionHint(s string) string {
 
 func (v Version) String() string { return v.text }
 
-// IsZero reports whether v is no version.
+// IsZero reports whether v is the zero value.
 func (v Version) IsZero() bool { return v.text == "" }
 
 // IsPrerelease reports whether v comes before the release of the same number.
@@ -64,9 +64,8 @@ func Replaceable(version string) bool {
 // Compare orders versions by SemVer precedence.
 func (v Version) Compare(other Version) int { return v.semver.Compare(&other.semver) }
 
-// Latest picks what "latest" means: the highest release; the highest pre-release when there is no release, with a
-// notice that says so. With preferPre the highest version wins, pre-release or not. It reports false when versions is
-// empty.
+// Latest resolves "latest": the highest release, or without a release the highest pre-release and a notice about it. With
+// preferPre the highest version wins, pre-release or not. It reports false when versions is empty.
 func Latest(versions []Version, preferPre bool) (latest Version, notice string, ok bool) {
 	if len(versions) == 0 {
 		return Version{}, "", false
@@ -85,7 +84,7 @@ func Latest(versions []Version, preferPre bool) (latest Version, notice string, 
 }
 
 // SamePrecedence reports whether two versions, in any notation that SemVer readers tolerate, have the same precedence:
-// "1.0.0+a" and "1.0.0+b" do. Two such versions of one Solution cannot be told apart and must not both be imported.
+// "1.0.0+a" and "1.0.0+b" do. Two such versions of one Solution cannot be distinguished and must not both be imported.
 func SamePrecedence(a, b string) bool {
 	if a == b {
 		return true

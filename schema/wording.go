@@ -9,8 +9,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// titleWords are what an operation is as an order and when it is done, before the name of the Solution, and a preposition, before
-// that of the environment.
+// titleWords maps a verb to its imperative and past tense, used before the name of the Solution, and to the preposition
+// before the name of the environment.
 var titleWords = map[string]struct{ order, done, at string }{
 	VerbActivate:       {"activate", "activated", ""},
 	VerbDeactivate:     {"deactivate", "deactivated", ""},
@@ -32,7 +32,7 @@ var titleWords = map[string]struct{ order, done, at string }{
 	"delete-app":       {"delete", "deleted", "in"},
 }
 
-// creationWords say what creating an environment did to its namespace.
+// creationWords describe what creating an environment did to its namespace.
 var creationWords = map[Action]string{
 	ActionCreate: "created",
 	ActionAdopt:  "taken over",
@@ -40,7 +40,7 @@ var creationWords = map[Action]string{
 	ActionNone:   "was there already",
 }
 
-// Title says in one line what was done, or what would be.
+// Title describes the operation, done or planned, in one line.
 func (o *Operation) Title() string {
 	if o.Operation == "create" && len(o.Parts) == 1 && len(o.Parts[0].Changes) == 1 {
 		part := o.Parts[0]
@@ -55,7 +55,7 @@ func (o *Operation) Title() string {
 	return o.phrase(cmp.Or(titleWords[o.Operation].done, o.Operation))
 }
 
-// Heading says in one line what is to be done, or is being done, as an order.
+// Heading describes the operation in one line, in the imperative.
 func (o *Operation) Heading() string {
 	return report.Capitalized(o.phrase(cmp.Or(titleWords[o.Operation].order, o.Operation)))
 }
@@ -77,7 +77,7 @@ func (o *Operation) phrase(doing string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
 
-// Place says where a part of an operation takes place, and with which Solution where there are several.
+// Place returns the place of a part of an operation, with the Solution if there are several.
 func (p *OperationPart) Place() string {
 	place := "cluster"
 	if p.Namespace != "" {
@@ -129,7 +129,7 @@ func (o *Operation) Tally(p *OperationPart) []Tally {
 	return tally
 }
 
-// Summary says how many objects a part of the operation changes.
+// Summary returns how many objects a part of the operation changes, in words.
 func (o *Operation) Summary(p *OperationPart) string {
 	var counts []string
 	for _, one := range o.Tally(p) {
@@ -141,7 +141,7 @@ func (o *Operation) Summary(p *OperationPart) string {
 	return strings.Join(counts, ", ")
 }
 
-// Nothing says what an operation that is [Operation.Empty] comes to.
+// Nothing describes the result of an operation that is [Operation.Empty].
 func (o *Operation) Nothing() string {
 	if o.Operation == "diff" {
 		return "no differences"

@@ -24,7 +24,7 @@ const (
 	// maxMarks bounds what the YAML library makes nodes of, before it does: it needs microseconds and hundreds of bytes for
 	// each. The largest definitions and dashboards stay far below.
 	maxMarks = 200_000
-	// directiveMarks is what a line that may be a directive costs: the library compares each with all before it.
+	// directiveMarks is the cost of a line that may be a directive: the library compares each with all earlier ones.
 	directiveMarks = 100
 	// maxValues and maxText bound the values of a file, and the bytes of its keys and scalars, after aliases were
 	// replaced by what they stand for.
@@ -47,8 +47,8 @@ type Document struct {
 	settings []Setting // what replaced parts of the file
 }
 
-// source is a file, and its nodes while they are wanted: those of a large file are made again by whoever asks where
-// something stands in it.
+// source is a file, and its nodes while they are needed. Those of a large file are parsed again for each position that is
+// looked up.
 type source struct {
 	data   []byte
 	once   sync.Once
@@ -69,7 +69,7 @@ func (s *source) node(i int) *yaml.Node {
 		for len(s.nodes) < len(s.places) {
 			var node yaml.Node
 			if err := decoder.Decode(&node); err != nil {
-				break // somebody changed the data
+				break // the data was changed
 			}
 			s.nodes = append(s.nodes, node.Content[0])
 		}
@@ -122,7 +122,7 @@ func (d *Document) Lookup(path ...string) (line, column int) {
 	return node.Line, node.Column
 }
 
-// LookupKey returns the position of the key that ends path; it is that of [Document.Lookup] where there is no such key.
+// LookupKey returns the position of the key that ends path; without such a key, that of [Document.Lookup].
 func (d *Document) LookupKey(path ...string) (line, column int) {
 	if len(path) == 0 {
 		return d.Lookup()
@@ -195,7 +195,7 @@ func pathText(path []string) string {
 	return b.String()
 }
 
-// parseYAML reads every document with a reader that says how.
+// parseYAML reads every document with the options of a reader.
 func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 	file, r := options.file, *options
 	if problem := checkEncoding(file, data); problem != nil {
@@ -229,8 +229,8 @@ func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 
 // countMarks returns how many marks text has, and the line of the first mark too many, 0 when there are few enough.
 //
-// A mark is what no item, key, document or comment of YAML can do without. It counts wherever it stands, in text, too: to know
-// text from structure is to parse, and whoever is mistaken about it can be deceived.
+// A mark is a character that every item, key, document or comment of YAML needs. It counts in text, too: only a parser can
+// distinguish text from structure, and a mistake here could be exploited.
 func countMarks(data []byte) (marks, line int) {
 	directives := 0
 	for i, c := range data {
@@ -276,7 +276,7 @@ func isMark(before, c, after byte) bool {
 	return false
 }
 
-// startsLine tells whether a line begins after the text, by any of the breaks of YAML 1.1.
+// startsLine reports whether the text ends with a line break of YAML 1.1.
 func startsLine(text []byte) bool {
 	last, _ := utf8.DecodeLastRune(text)
 	return len(text) == 0 || strings.ContainsRune("\n\r\u0085\u2028\u2029\ufeff", last)

@@ -103,7 +103,8 @@ func (r *yamlReader) mapping(node *yaml.Node) any {
 	return result
 }
 
-// duplicateHint says what to do about a key that occurs twice: those that every object begins with stand where two objects meet.
+// duplicateHint returns the hint for a duplicate key. A key that every object begins with means that a separator between two
+// objects is missing.
 func duplicateHint(name string) string {
 	if name == "apiVersion" || name == "kind" || name == "metadata" || name == "spec" {
 		return "separate two objects by a line with ---, or keep one of them"
@@ -211,7 +212,7 @@ func (r *yamlReader) scalar(node *yaml.Node) any {
 	}
 }
 
-// tagName says in words what YAML takes a scalar for.
+// tagName returns in words the type that YAML gives a scalar.
 func tagName(tag string) string {
 	switch tag {
 	case "!!null":

@@ -62,7 +62,7 @@ func hasAliases(data []byte) bool {
 	})
 }
 
-// hasSign reports whether text has a sign that begins a word, after what is said to be possible.
+// hasSign reports whether text has a sign that begins a word and follows a text that possible accepts.
 func hasSign(data []byte, sign byte, possible func(before []byte) bool) bool {
 	for from := 0; ; {
 		i := bytes.IndexByte(data[from:], sign)
@@ -104,7 +104,7 @@ const limitOfSize = 1 << 40
 
 type yamlSize struct{ values, text int }
 
-// yamlSizes are those of nodes that aliases stand for.
+// yamlSizes maps the nodes that aliases refer to to their sizes.
 type yamlSizes map[*yaml.Node]yamlSize
 
 func (known yamlSizes) of(node *yaml.Node) yamlSize {

@@ -19,7 +19,7 @@ func TestCheckYAMLAliases(t *testing.T) {
 		{"anchor after a quoted key", "{\"a\":&a " + text + ",b: [" + strings.Repeat("*a,", 1000) + "]}", "aliases make more than"},
 		{"few", "a: &a " + text + "\nb: [*a, *a]", ""},
 		{"no aliases", "a: b && *c\ncron: '*/5 * * * *'\n", ""},
-		{"in itself", "a: &a [*a]", ""}, // the parser says so
+		{"in itself", "a: &a [*a]", ""}, // the parser reports it
 		{"not YAML", "a: &a {\n*b", ""},
 	} {
 		err := schema.CheckYAML("values.yaml", []byte(test.data))

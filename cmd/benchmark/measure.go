@@ -77,7 +77,8 @@ func measure(ctx context.Context, c contestant) (s sample, err error) {
 	return s, nil
 }
 
-// watchMemory looks at the memory of a process until the function it returns is called, which tells the peak of RssAnon.
+// watchMemory samples the memory of a process until the returned function is called, which returns the peak of RssAnon in
+// bytes.
 func watchMemory(pid int) (peak func() int64) {
 	done, highest := make(chan struct{}), make(chan int64)
 	go func() {
@@ -142,8 +143,8 @@ func ratio(samples, to []sample) float64 {
 	return median(ratios)
 }
 
-// printComparison prints one row a contestant; the first one is what the others are compared with. Payload is what
-// bytes read and written are divided by.
+// printComparison prints one row for each contestant and compares it with the first. Bytes read and written are divided by
+// payload.
 func printComparison(title string, payload int64, contestants []contestant, samples [][]sample) {
 	fmt.Printf("\n%s\n\n| | wall | to the first | CPU | peak RssAnon | read / payload | written / payload |\n|---|---|---|---|---|---|---|\n", title)
 	for i, c := range contestants {

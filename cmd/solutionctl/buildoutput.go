@@ -105,7 +105,7 @@ func readSums(name string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-// withSum is a list of checksums with that of one file, in place of what it said of this file.
+// withSum returns a list of checksums with that of one file added, or replaced if the list has the file.
 func withSum(list []byte, name, sum string) []byte {
 	var next []byte
 	for line := range bytes.Lines(list) {

@@ -38,7 +38,7 @@ func pendingBundle(path string) string { return sign.BundleName(path, "partial")
 // written is an archive that has its name, and what is beside it and is to have its own now.
 type written struct {
 	result *build.Result
-	sums   *chunk.Sums   // nil where nobody asked for them
+	sums   *chunk.Sums   // nil unless requested
 	list   *durable.File // SHA256SUM, or nil
 	signed bool          // its signature is a pendingBundle
 }
@@ -78,7 +78,7 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 	}
 	stop()
 	if hashes != nil {
-		_, _ = hashes.Sums() // it ends, as its context is cancelled; why it is cancelled is the error to tell
+		_, _ = hashes.Sums() // it ends, as its context is cancelled; the error to return is the cause of that
 	}
 	if _, keyErr := signer(); keyErr != nil && !errors.Is(keyErr, context.Canceled) {
 		err = keyErr
@@ -92,9 +92,8 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 	return done, err
 }
 
-// loadAside opens a key, if there is one, while something else goes on: to derive the key of an encrypted file takes as
-// long as to hash 300 MiB. It returns when nobody is left to be asked for a password. A key that does not open stops
-// the rest.
+// loadAside opens the signing key, if any, in the background: deriving the key of an encrypted file takes as long as hashing
+// 300 MiB. It returns once no password has to be typed any more. If the key cannot be opened, it calls stop.
 func (a *app) loadAside(ctx context.Context, f keyFlags, stop context.CancelFunc) func() (*key.Signer, error) {
 	if f.key == "" {
 		return func() (*key.Signer, error) { return nil, nil }

@@ -35,7 +35,7 @@ func loadSchema(kind string) *jsonSchema {
 	return &s
 }
 
-// documentTitle says in a few words what a kind of document is.
+// documentTitle describes a kind of document in a few words.
 func documentTitle(kind string) string {
 	_, title, _ := strings.Cut(loadSchema(kind).Title, ": ")
 	return title

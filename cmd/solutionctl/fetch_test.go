@@ -26,7 +26,8 @@ func freeAddress(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(listener.Close())
 }
 
-// probe is the script command `probe ADDRESS`: it connects, says nothing and waits for the other side to end it.
+// probe is the script command `probe ADDRESS`: it connects, sends nothing and waits for the other side to close the
+// connection.
 func probe(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: probe ADDRESS")

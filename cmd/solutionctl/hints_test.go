@@ -19,11 +19,11 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 )
 
-// notRun are commands that hints tell and that no script runs, each with the reason.
+// notRun lists commands in hints that no script runs, each with the reason.
 var notRun = map[string]string{}
 
-// TestHintedCommands: a hint that is a command is run by a script, with the flags that the hint has, or is none. It is parsed by
-// the real command line first, so that command and flags are those that there are.
+// TestHintedCommands: every command in a hint is run by a script with the same flags. The real command line parses it first,
+// so that the command and its flags exist.
 func TestHintedCommands(t *testing.T) {
 	root := newRootCommand(&app{cli.New(strings.NewReader(""), os.Stdout, os.Stderr, os.Getenv, nil, "1.2.3")})
 	scripts := scriptedCommands(t, root)
@@ -50,7 +50,8 @@ func TestHintedCommands(t *testing.T) {
 	}
 }
 
-// writtenByHand are files and folders of package deployer that name commands in texts that are no hints: heads of files, pages for tests.
+// writtenByHand are files and folders of package deployer that name commands in texts other than hints: file headers, pages
+// for tests.
 var writtenByHand = []string{"deployer/host/node/node.go", "deployer/rights/shipped.go", "deployer/support/bundle/bundle.go", "deployer/console/page/pagetest/"}
 
 // TestRemedies: what is refused below the command line names commands and options as data, and those are real.
@@ -95,7 +96,7 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-// remedyText is how a remedy is typed that is made by this call, as far as the source says.
+// remedyText returns the text of the remedy that this call makes, as far as the source shows it.
 func remedyText(call *ast.CallExpr) string {
 	called, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || len(call.Args) == 0 {
@@ -120,7 +121,7 @@ func remedyText(call *ast.CallExpr) string {
 	}
 }
 
-// told is a command in a text.
+// told is a command found in a text.
 type told struct {
 	path    string
 	flags   []string
@@ -129,13 +130,12 @@ type told struct {
 
 func (c told) String() string { return strings.Join(append([]string{c.path}, c.flags...), " ") }
 
-// isLike tells whether running the other command tries what this one tells.
+// isLike reports whether running the other command also tests this one.
 func (c told) isLike(other told) bool {
 	return c.path == other.path && !slices.ContainsFunc(c.flags, func(flag string) bool { return !slices.Contains(other.flags, flag) })
 }
 
-// hintTexts are the literals of hints in the sources of this module, those that begin with a command, of which hints are made,
-// and the remedies that hints tell.
+// hintTexts returns the literals of hints in the sources of this module, literals that begin with a command, and remedies.
 func hintTexts(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -202,7 +202,7 @@ func eachNode(t *testing.T, visit func(place string, node ast.Node)) {
 	}
 }
 
-// scriptedCommands are those that scripts and the guides, which tests run as well, have.
+// scriptedCommands returns the commands in scripts and in the guides, which tests run as well.
 func scriptedCommands(t *testing.T, root *cobra.Command) []told {
 	t.Helper()
 	var found []told
@@ -228,7 +228,7 @@ func scriptedCommands(t *testing.T, root *cobra.Command) []told {
 	return found
 }
 
-// command is what stands before a command on a line of a script or a guide.
+// command matches the text before a command on a line of a script or a guide.
 var command = regexp.MustCompile(`^(\$ |sudo |[A-Z_]+=\S+ |(! )?exec |fails \S+ |await |ttyin .*|exec sh -c .*)*$`)
 
 var flagWord = regexp.MustCompile(`^--?[a-z][a-z0-9-]*`)

@@ -29,7 +29,7 @@ type initResult struct {
 	Warnings   int                  `json:"warnings"`
 }
 
-// initFrom makes a project of what there is.
+// initFrom creates a project from existing charts and manifests.
 func (a *app) initFrom(ctx context.Context, dir string, f initFlags) error {
 	name, err := solutionName(dir)
 	if err != nil {

@@ -62,7 +62,7 @@ func aboutChart(f report.Finding) string {
 	return f.Rule + " " + f.Path
 }
 
-// lintCount says in a line what was found.
+// lintCount summarizes the findings in one line.
 func lintCount(s *lint.Report) string {
 	var all []report.Finding
 	suppressed := 0

@@ -42,13 +42,13 @@ func TestMain(m *testing.M) {
 // TestScript runs every script in testdata/script. To the commands of testscript it adds
 //
 //	fails CODE COMMAND [ARG...]    the command must fail with this error code and its exit status
-//	judge PROGRAM [ARG...]         an independent tool has to be content; where it is missing, only CI fails
+//	judge PROGRAM [ARG...]         an independent tool has to succeed; where it is missing, only CI fails
 //	bad-registry                   serves images that do not come, or not the same twice; sets REGISTRY
-//	await-stall                    waits until somebody waits for it
+//	await-stall                    waits until another process waits for it
 //	flip FILE OFFSET               changes one byte of a file
-//	attest KEY STATEMENT BUNDLE    signs a statement as it is, whatever it says, with the password "secret"
+//	attest KEY STATEMENT BUNDLE    signs a statement unchanged and unchecked, with the password "secret"
 //	free-address NAME              sets a variable to an address that nothing listens on
-//	probe ADDRESS                  connects, says nothing and waits for the other side to end it
+//	probe ADDRESS                  connects, sends nothing and waits for the other side to close the connection
 //	fake-cluster OBJECTS [LOGS]    starts an API server in memory with a deployed Solution, see fakeCluster
 //	fetch STATUS URL FILE          asks until the answer has the status, and writes its body to a file
 func TestScript(t *testing.T) {

@@ -46,7 +46,7 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 		case <-again.C:
 			signal := syscall.SIGTERM
 			if signals == 1000 {
-				signal = syscall.SIGKILL // it will never end; what is left is to say so
+				signal = syscall.SIGKILL // it will never end; the test can only report that
 			}
 			if err := cmd.Process.Signal(signal); err == nil {
 				signals++

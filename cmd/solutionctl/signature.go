@@ -20,7 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign/key"
 )
 
-// statement checks the archive and says what is signed.
+// statement checks the archive and returns the statement to sign.
 func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOptions) (*bundle.Statement, error) {
 	expires, err := a.expiry(o.expires)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Clean replaces what a terminal or a browser might obey and nobody would see, control and invisible formatting characters,
-// by its escaped form. Line feeds and tabs stay.
+// Clean escapes control and invisible formatting characters, which a terminal or a browser might obey without showing them.
+// Line feeds and tabs stay.
 func Clean(text string) string {
 	harmless := func(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
 	if strings.IndexFunc(text, func(r rune) bool { return !harmless(r) || r == unicode.ReplacementChar }) < 0 {

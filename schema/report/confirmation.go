@@ -1,13 +1,13 @@
 package report
 
-// Confirmation is what to ask before something that cannot be taken back. The zero value asks nothing.
+// Confirmation is the question before an action that cannot be undone. The zero value asks nothing.
 type Confirmation struct {
 	Question string
-	Name     string // has to be typed, so that nobody answers without reading; "" where a yes will do
+	Name     string // has to be typed, so that the user reads the question; "" where a yes is enough
 	Lists    []ConfirmationList
 }
 
-// ConfirmationList names what would go and what nobody may expect to.
+// ConfirmationList names objects that the action would delete, including unexpected ones.
 type ConfirmationList struct {
 	Title string
 	Items []string

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// maxCompared bounds the names that are compared, as they come from foreign documents. No name that anybody means has
-// more bytes.
+// maxCompared bounds the names that are compared, as they come from foreign documents. No real name has more bytes.
 const maxCompared = 64
 
 // EditDistance counts the insertions, deletions and replacements of bytes that turn a into b (Levenshtein), for hints

@@ -39,7 +39,7 @@ const (
 	NotFound Code = "not-found"
 	// Forbidden means that the API server knows the user and does not allow it to them.
 	Forbidden Code = "forbidden"
-	// Unauthenticated means that the API server does not know who asks: what helps is to log in again.
+	// Unauthenticated means that the API server does not accept the caller's credentials; the remedy is to log in again.
 	Unauthenticated Code = "unauthenticated"
 	NotImported     Code = "not-imported"
 	InUse           Code = "in-use"
@@ -111,12 +111,12 @@ func (c Code) Info() CodeInfo {
 // ExitStatus is the status with which the program exits for this code.
 func (c Code) ExitStatus() int { return c.Info().ExitStatus }
 
-// Error is a failure with a stable code and, where someone knows the remedy, a hint: one sentence that tells the next
-// command to run or the thing to change.
+// Error is a failure with a stable code and, where a remedy is known, a hint: one sentence with the next command to run or
+// the thing to change.
 type Error struct {
 	Code     Code
 	Hint     string
-	Remedies Remedies // those that the hint tells
+	Remedies Remedies // the remedies in the hint
 	Err      error
 }
 
@@ -129,7 +129,7 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-// WithHint sets the hint and returns the error. What is a [Remedy] among the arguments is so for whoever shows the error, too.
+// WithHint sets the hint and returns the error. Each [Remedy] among the arguments is also recorded in Remedies.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	e.Hint, e.Remedies = fmt.Sprintf(format, args...), nil
 	for _, arg := range args {

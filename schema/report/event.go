@@ -20,10 +20,9 @@ const Warning State = "warning"
 
 // Event is one observation of work in progress.
 //
-// Step is the kind of work ("resolve", "pull", "write"), Name is what it is done to ("ui:1.0.0"). Both together
-// identify one line of progress. Done and Total count bytes, or what Unit names ("objects"); Total is 0 while it is
-// unknown. Note is one short remark for a person, such as the reason why a step was skipped or what a running one waits
-// for.
+// Step is the kind of work ("resolve", "pull", "write"), Name is its object ("ui:1.0.0"). Both together identify one line of
+// progress. Done and Total count bytes, or what Unit names ("objects"); Total is 0 while it is unknown. Note is one short
+// remark for a person, such as the reason why a step was skipped or what a running one waits for.
 type Event struct {
 	Step  string `json:"step"`
 	Name  string `json:"name,omitempty"`
@@ -32,7 +31,7 @@ type Event struct {
 	Total int64  `json:"total,omitempty"`
 	Unit  string `json:"unit,omitempty"`
 	Note  string `json:"note,omitempty"`
-	// Part is what a run is doing this for, where it does several things at once: a release as NAMESPACE/SOLUTION[.COMPONENT].
+	// Part is the release that the step belongs to, in a run that changes several at once: NAMESPACE/SOLUTION[.COMPONENT].
 	Part string `json:"part,omitempty"`
 }
 

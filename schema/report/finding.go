@@ -16,11 +16,11 @@ const (
 	SeverityNote    Severity = "note"
 )
 
-// Finding is one judgement on somebody's input.
+// Finding is one judgement on the user's input.
 //
-// Path is slash-separated and relative to the root of what was examined; Line and Column count from 1 and are 0 where
-// they do not apply. Object names a thing inside the file ("Deployment/web, container app", "spec.version"). Message
-// is one sentence: what was found and what was expected. Hint tells the remedy.
+// Path is slash-separated and relative to the root of the examined tree; Line and Column count from 1 and are 0 where they
+// do not apply. Object names a thing inside the file ("Deployment/web, container app", "spec.version"). Message is one
+// sentence: what was found and what was expected. Hint is the remedy.
 type Finding struct {
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Remedy is what helps against a failure, or what accepts what was refused, as data: the command line shows it as something to
-// type, others as something to press. In the text of a hint it is an argument of [Error.WithHint].
+// Remedy resolves a failure, or accepts a refused risk, as data: the command line shows a command to type, other front ends
+// show a button. In the text of a hint it is an argument of [Error.WithHint].
 type Remedy struct {
 	// Verb is the command that helps, without the name of the program: "deploy activate". "" is the command that failed, given
 	// once more.
 	Verb string `json:"verb,omitempty"`
-	// Arguments are those of the verb. One in capitals, such as ENVIRONMENT, is for the user to fill in.
+	// Arguments are the arguments of the verb. The user replaces one in capitals, such as ENVIRONMENT.
 	Arguments []string `json:"arguments,omitempty"`
 	Options   []Option `json:"options,omitempty"`
 }
@@ -19,8 +19,8 @@ type Remedy struct {
 // Option is an option of a command.
 type Option struct {
 	Name  string `json:"name"`            // without dashes
-	Value string `json:"value,omitempty"` // one of those that it takes; "" where it takes none
-	// Objects are what somebody agrees to who gives it, one line each.
+	Value string `json:"value,omitempty"` // "" for an option without a value
+	// Objects lists what the option accepts, one line each.
 	Objects []string `json:"objects,omitempty"`
 }
 
@@ -45,7 +45,7 @@ func (r Remedy) With(option string, values ...string) Remedy {
 // maxObjects bounds how many lines an option lists: enough to look through.
 const maxObjects = 100
 
-// About says what the last option is about.
+// About returns the remedy with the objects that its last option accepts.
 func (r Remedy) About(objects ...string) Remedy {
 	r.Options = slices.Clone(r.Options)
 	r.Options[len(r.Options)-1].Objects = atMost(maxObjects, objects)
@@ -67,7 +67,7 @@ func (r Remedy) and(other Remedy) Remedy {
 	return r
 }
 
-// IsZero tells that there is no remedy.
+// IsZero reports whether the remedy is empty.
 func (r Remedy) IsZero() bool { return r.Verb == "" && len(r.Options) == 0 }
 
 // String is the remedy as it is typed: a command, or options to give in addition.

@@ -157,7 +157,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestRemedy: a remedy reads as it is typed, and whoever shows an error finds it as data.
+// TestRemedy: the text of a remedy is the command to type, and the error contains it as data.
 func TestRemedy(t *testing.T) {
 	for want, r := range map[string]report.Remedy{
 		"":                          {},

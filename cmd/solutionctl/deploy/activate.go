@@ -72,7 +72,7 @@ func (c *activation) run(ctx context.Context, args []string) error {
 	return runVerb(ctx, &c.verbFlags, activate, o)
 }
 
-// addConfigurationFlag adds the flag for the file that tells MetalK8s which versions are active.
+// addConfigurationFlag adds the flag for the file from which MetalK8s reads the active versions.
 func addConfigurationFlag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration, a `FILE`; it is changed where it exists")
 }

@@ -59,7 +59,7 @@ func (c *addition) run(ctx context.Context, args []string) error {
 	})
 }
 
-// renderingFlags say how a Solution is deployed. What is not given stays as it was said before.
+// renderingFlags specify how a Solution is deployed. Flags that are not set keep their saved values.
 type renderingFlags struct {
 	flags                *pflag.FlagSet
 	webhook, clusterWide bool

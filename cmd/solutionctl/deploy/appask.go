@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// askApp asks for the values of a new application, field by field, and tells how to give them without being asked.
+// askApp asks for the values of a new application, field by field, and prints the flags that supply them without questions.
 func (f *clusterFlags) askApp(ctx context.Context, d *deployer.Deployer, o apps.Options) ([]string, error) {
 	kind, _, err := d.Apps.New(ctx, o)
 	if err != nil {

@@ -41,8 +41,8 @@ func (a argument) usage() string {
 // shorthands are the short forms that solutions.sh has for its flags.
 var shorthands = map[string]string{"name": "n", "solution": "s", "version": "V", "archive": "a"}
 
-// takesArguments makes a command take its arguments by position or by flag, and run with them: in the order of the list, "" for
-// what was left out.
+// takesArguments makes a command take its arguments by position or by flag, and run with them: in the order of the list, ""
+// for an argument that was left out.
 func takesArguments(cmd *cobra.Command, run func(context.Context, []string) error, complete cobra.CompletionFunc, arguments ...argument) {
 	cmd.ValidArgsFunction = complete
 	values := make([]string, len(arguments))

@@ -34,7 +34,7 @@ func addClusterFlags(a *cli.App, cmd *cobra.Command) *clusterFlags {
 	flags.StringArrayVar(&f.asGroups, "as-group", nil, "with --as, act as a member of `GROUP`; may be given several times")
 	flags.Float32Var(&f.qps, "qps", 0, "send at most `N` requests per second; 0 is as many as the API server takes")
 	contexts := func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		_ = a.Settings.Apply(cmd) // what is wrong with them is said when the command runs
+		_ = a.Settings.Apply(cmd) // errors in the settings are reported when the command runs
 		return cluster.Contexts(f.clusterOptions()), cobra.ShellCompDirectiveNoFileComp
 	}
 	cli.Must(cmd.RegisterFlagCompletionFunc("context", contexts))

@@ -13,14 +13,14 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 )
 
-// completionTime is how long a shell waits for names out of the cluster. Somebody who pressed a key is not kept longer.
+// completionTime is how long a shell waits for names from the cluster. A user who pressed Tab does not wait longer.
 const completionTime = time.Second
 
-// complete completes by names out of the cluster, but for those that are there already. A cluster that does not answer at once
-// completes nothing.
+// complete completes names from the cluster, except those already on the command line. A cluster that does not answer within
+// [completionTime] completes nothing.
 func (f *clusterFlags) complete(cmd *cobra.Command, there []string, list func(context.Context, *cluster.Cluster) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	return cli.CompleteNames(func(cmd *cobra.Command) ([]string, error) {
-		_ = f.Settings.Apply(cmd) // what is wrong with them is said when the command runs
+		_ = f.Settings.Apply(cmd) // errors in the settings are reported when the command runs
 		c, err := f.connect()
 		if err != nil {
 			return nil, err

@@ -27,8 +27,8 @@ func (f *dataFlags) add(cmd *cobra.Command, keep, usage string) {
 	cmd.MarkFlagsMutuallyExclusive(keep, "delete-data")
 }
 
-// policy is what the flags say, and where custom resources go that are to be deleted; name is that of the file, unless the
-// flags name one.
+// policy returns the data policy of the flags and the export of custom resources that are to be deleted. Its file is called
+// name, unless the flags name another.
 func (f *dataFlags) policy(a *cli.App, name string) (plan.DataPolicy, definitions.Export) {
 	switch {
 	case f.keep:

@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestExportIsWholeAndPrivate: what is written there is about to be deleted.
+// TestExportIsWholeAndPrivate: the exported resources are about to be deleted.
 func TestExportIsWholeAndPrivate(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "data.json")
 	a := cli.New(nil, io.Discard, io.Discard, func(string) string { return "" }, time.Now, "1.2.3")

@@ -62,7 +62,7 @@ type examined struct {
 	diagnosis *schema.Diagnosis
 }
 
-// doctor is what the doctor looks at on this host.
+// doctor returns what to check on this host.
 func (f *hostFlags) doctor() (doctor.Options, error) {
 	s, err := store.Open(f.places.Store)
 	if err != nil {
@@ -115,7 +115,7 @@ func printDiagnosis(w *console.Stream, d *schema.Diagnosis) error {
 	return err
 }
 
-// countDiagnosis says how many findings of which weight there are.
+// countDiagnosis returns the number of findings of each severity, in words.
 func countDiagnosis(d *schema.Diagnosis) string {
 	return report.Count(d.Problems, "problem") + ", " + report.Count(d.Warnings, "warning")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// applyEnvironment makes an environment have what an EnvironmentConfiguration says. Nothing of it needs the host.
+// applyEnvironment applies an EnvironmentConfiguration. It does not need the host.
 func (c *convergence) applyEnvironment(ctx context.Context, data []byte) error {
 	configuration, err := schema.ParseEnvironmentConfiguration(c.file, data)
 	if err != nil {

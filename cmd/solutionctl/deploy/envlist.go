@@ -117,7 +117,7 @@ func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
 	return nil
 }
 
-// printUnseen prints what is not shown for lack of rights.
+// printUnseen lists what is not shown for lack of permissions.
 func printUnseen(w *console.Stream, unseen []schema.Unseen) {
 	for _, u := range unseen {
 		fmt.Fprintf(w, "\n%s %s\n", w.Paint(console.Yellow, "not shown:"), console.Line(u.What))
@@ -127,7 +127,7 @@ func printUnseen(w *console.Stream, unseen []schema.Unseen) {
 	}
 }
 
-// printMembers prints who has which role.
+// printMembers prints the members and their roles.
 func printMembers(w *console.Stream, members []schema.Member) error {
 	if len(members) == 0 {
 		return nil

@@ -103,7 +103,8 @@ func (c *hostdRun) socket(group int) (*net.UnixListener, error) {
 	return hostd.Listen(c.listen, group)
 }
 
-// desk imports as the flags say. What is wrong with them is said when the program starts.
+// desk returns a Desk that imports with the flags' options. It opens and connects once, so that errors are reported when the
+// program starts.
 func (c *hostdRun) desk() (*hostd.Desk, error) {
 	imports := importFlags{verify: c.verify, mount: c.mount, registryMode: "auto"}
 	d := newDesk(c.hostFlags, imports.options(c.App))
@@ -114,7 +115,7 @@ func (c *hostdRun) desk() (*hostd.Desk, error) {
 	return d, err
 }
 
-// newDesk imports on this host, for whoever the tokens are of.
+// newDesk returns a Desk that imports on this host, as the user of each request's token.
 func newDesk(f *hostFlags, o host.ImportOptions) *hostd.Desk {
 	name, err := os.Hostname()
 	if err != nil {
@@ -126,7 +127,7 @@ func newDesk(f *hostFlags, o host.ImportOptions) *hostd.Desk {
 			o := f.clusterOptions()
 			o.Sink = nil
 			if token != "" {
-				o.As, o.AsGroups = "", nil // nobody is somebody else than their token says
+				o.As, o.AsGroups = "", nil // a request acts only as the user of its token
 				o.Token = func(context.Context) (string, error) { return token, nil }
 			}
 			return cluster.Connect(o)

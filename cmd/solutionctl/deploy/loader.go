@@ -20,7 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// defaultLoaderFile is where a platform says what it has when it has started.
+// defaultLoaderFile specifies the Solutions that a platform starts at boot.
 const defaultLoaderFile = "/etc/solutionctl/loader.yaml"
 
 func newLoaderCommand(a *cli.App) *cobra.Command {
@@ -41,7 +41,7 @@ The archives are imported before, that of solutionctl itself too, which brings t
 	return group
 }
 
-// loaderFlags are those of commands that read the configuration of the loader.
+// loaderFlags are the flags of commands that read the configuration of the loader.
 type loaderFlags struct {
 	*clusterFlags
 	file         string
@@ -57,7 +57,8 @@ func addLoaderFlags(a *cli.App, cmd *cobra.Command) *loaderFlags {
 	return f
 }
 
-// withLauncher is what a command does with a launcher: nothing where nothing is configured and nothing has to be.
+// withLauncher returns a command's function that calls do with the launcher; it does nothing without a configuration if none
+// is required.
 func withLauncher(launcher func() (*loader.Launcher, error), do func(ctx context.Context, l *loader.Launcher) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		l, err := launcher()
@@ -335,7 +336,8 @@ func (f *loaderFlags) print(cmd *cobra.Command, what string) error {
 	return err
 }
 
-// printForHost is what a host runs, which has neither a directory to start from nor the settings of whoever prints it.
+// printForHost returns the text of a service. It contains absolute paths and settings, as a service has neither the user's
+// working directory nor the user's settings.
 func (f *loaderFlags) printForHost(cmd *cobra.Command, text func(program, file string, flags ...string) string) ([]byte, error) {
 	if f.kubeconfig == "" {
 		return nil, report.Errorf(report.Usage, "a service has no kubeconfig of its own").

@@ -87,7 +87,7 @@ func (c *opening) forward(ctx context.Context, d *deployer.Deployer, to *schema.
 	})
 }
 
-// browse shows a page to a user who has a display. One who has none has the address.
+// browse opens a page if the user has a display. Without one, the user has the printed address.
 func (c *opening) browse(ctx context.Context, address string) {
 	if !c.Out.TTY || c.Getenv("DISPLAY") == "" && c.Getenv("WAYLAND_DISPLAY") == "" {
 		return

@@ -45,7 +45,7 @@ func (f *partsFlags) add(v *verb, where schema.Scope) {
 	}
 }
 
-// partNames are what flags that choose parts of a Solution are completed with.
+// partNames lists the completions of flags that select parts of a Solution.
 var partNames = map[string]func(*schema.ComponentGraph) []string{
 	"profile": func(g *schema.ComponentGraph) []string { return g.Profiles },
 	"component": func(g *schema.ComponentGraph) []string {
@@ -105,7 +105,7 @@ func (s *selection) addComponents(cmd *cobra.Command, f *clusterFlags) {
 	})))
 }
 
-// of is what arguments and flag select.
+// of returns the selection of the arguments and the flag.
 func (s *selection) of(args []string) (survey.Selection, error) {
 	selected := survey.Selection{Environment: args[0], Solution: args[1], Components: s.components}
 	if len(s.components) > 0 && selected.Solution == "" {
@@ -147,7 +147,7 @@ func (f *partsFlags) options() (plan.Parts, error) {
 // maxSiteValues bounds a file with values.
 const maxSiteValues = 1 << 20
 
-// readSiteValues reads the values of charts. What the site said before of a chart that is in the file counts no more.
+// readSiteValues reads the values of charts from a file. They replace the site's earlier values of the charts in the file.
 func readSiteValues(name string, values map[string]plan.SiteValues) error {
 	var r io.Reader = os.Stdin
 	if name != "-" {

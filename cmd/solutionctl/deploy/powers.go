@@ -46,8 +46,7 @@ func (f *verbFlags) addAllow(cmd *cobra.Command, planning func(ctx context.Conte
 	}))
 }
 
-// askPowers asks a person to approve powers, and allows them in the options of the next run. --yes
-// is no answer to this.
+// askPowers asks a person to approve powers, and allows them in the options of the next run. --yes does not approve them.
 func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (again bool, err error) {
 	missing, asks := errors.AsType[*plan.PowersError](refusal)
 	o, takes := options.(interface{ AllowMore(allowances ...string) })
@@ -69,10 +68,10 @@ func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (
 	return true, nil
 }
 
-// byOption tells how powers are approved on the command line.
+// byOption returns the options that approve powers on the command line.
 func byOption(list []schema.Power) string { return plan.Approving(list).String() }
 
-// printPowers prints what the objects of a plan can do to the cluster, and how to approve what is not approved.
+// printPowers prints what the objects of a plan can do to the cluster, and how to approve the powers that need it.
 func printPowers(w *console.Stream, o *schema.Operation, approve func([]schema.Power) string) {
 	var approved []schema.Power
 	for _, p := range o.Powers {

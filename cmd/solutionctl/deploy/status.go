@@ -293,7 +293,7 @@ func versionText(d schema.DeploymentStatus) string {
 	}
 }
 
-// healthStyles are the colours of what is not well.
+// healthStyles maps each unhealthy state to its colour.
 var healthStyles = map[schema.DeploymentHealth]console.Style{
 	schema.HealthFailed: console.Red, schema.HealthMissing: console.Red,
 	schema.HealthPending: console.Yellow, schema.HealthDrifted: console.Yellow, schema.HealthProgressing: console.Yellow,
@@ -317,7 +317,8 @@ func printReasons(w *console.Stream, what string, d schema.DeploymentStatus) {
 	}
 }
 
-// printWaiting tells of objects for whose kinds the cluster has to get definitions first, one line for each kind.
+// printWaiting lists the kinds whose CustomResourceDefinitions are missing, with the waiting objects, one line for each
+// kind.
 func printWaiting(w *console.Stream, deployments []schema.DeploymentStatus) {
 	waiting := map[string]int{}
 	for _, d := range deployments {

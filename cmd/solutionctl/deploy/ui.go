@@ -136,7 +136,7 @@ func (c *consoleRun) run(ctx context.Context) error {
 		o := c.clusterOptions()
 		o.Token, o.Sink = token, nil
 		if token != nil {
-			o.As, o.AsGroups = "", nil // nobody is somebody else than their token says
+			o.As, o.AsGroups = "", nil // a request acts only as the user of its token
 		}
 		return cluster.Connect(o)
 	}
@@ -147,7 +147,7 @@ func (c *consoleRun) run(ctx context.Context) error {
 			return cluster.Connect(o)
 		}
 	}
-	if _, err := c.o.Connect(nil); err != nil { // what is wrong with the kubeconfig is said here, not in a browser
+	if _, err := c.o.Connect(nil); err != nil { // errors in the kubeconfig are reported here, not in a browser
 		return err
 	}
 	name, err := os.Hostname()
@@ -166,7 +166,7 @@ func (c *consoleRun) run(ctx context.Context) error {
 	c.o.Version, c.o.Host, c.o.LockWait = c.Version, name, c.lockWait
 	c.o.Errors, c.o.Sink, c.o.Now = c.Err, c.Sink, c.Now
 	c.o.Manager = service.Notifier{Socket: c.Getenv("NOTIFY_SOCKET"), Sink: c.Sink}
-	if !c.o.Links { // whoever closes the terminal of a console with a link ends it
+	if !c.o.Links { // closing the terminal of a console with a link ends the console
 		hangups := make(chan os.Signal, 1)
 		signal.Notify(hangups, syscall.SIGHUP)
 		defer signal.Stop(hangups)
@@ -180,7 +180,7 @@ func (c *consoleRun) run(ctx context.Context) error {
 	return err
 }
 
-// choose says how people log in.
+// choose sets how users log in.
 func (c *consoleRun) choose() {
 	c.o.Links, c.o.Tokens = c.login == loginLink, c.login == loginToken
 }
@@ -267,7 +267,7 @@ func (c *consoleRun) imported(ctx context.Context) (string, error) {
 	return image, nil
 }
 
-// imports finds out whether archives can be imported from here: by whoever runs the program, or through 'deploy hostd'.
+// imports finds out whether archives can be imported from here: by the user who runs the program, or through 'deploy hostd'.
 func (c *consoleRun) imports() {
 	if c.login == loginLink {
 		if !writable(c.places.Store) {
@@ -296,7 +296,7 @@ func (c *consoleRun) imports() {
 	}
 }
 
-// writable tells whether this user can make files in a directory, or make the directory.
+// writable reports whether this user can create files in a directory, or create the directory.
 func writable(dir string) bool {
 	for {
 		f, err := os.CreateTemp(dir, ".solutionctl-")
@@ -346,7 +346,8 @@ func (c *consoleRun) checkProvider() error {
 	return nil
 }
 
-// tell says where the console is. A link is part of the result: who starts the program for somebody else reads it from there.
+// tell prints the address of the console. A link goes to standard output: a program that starts the console for a user reads
+// it there.
 func (c *consoleRun) tell(ctx context.Context, served *web.Console) {
 	c.Sink.Close()
 	if !c.o.Links {

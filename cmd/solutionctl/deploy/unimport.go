@@ -28,7 +28,7 @@ error: the same command again finishes one that was interrupted.`,
 	f := addHostFlags(a, cmd)
 	f.addNoCluster(cmd)
 	complete := cli.CompleteNames(func(cmd *cobra.Command) ([]string, error) {
-		_ = a.Settings.Apply(cmd) // what is wrong with them is said when the command runs
+		_ = a.Settings.Apply(cmd) // errors in the settings are reported when the command runs
 		return storedNames(f.places.Store)
 	})
 	takesArguments(cmd, f.unimport, complete, argument{name: "ARCHIVE", flags: []string{"archive", "name"}}, versionArgument.orNone())

@@ -33,7 +33,7 @@ func (f *verbFlags) addExitStatus(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.exitStatus, "exit-status", false, "exit with status 3 when there is something to do")
 }
 
-// addExpect adds the flag of a command that carries out a plan that somebody has seen.
+// addExpect adds the flag of a command that carries out a reviewed plan.
 func (f *verbFlags) addExpect(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.common.Expect, "expect", "", "apply only if the plan still has this `DIGEST` (last line of 'deploy plan')")
 }

@@ -44,7 +44,7 @@ func Fails(ts *testscript.TestScript, neg bool, args []string) {
 //
 //	judge PROGRAM [ARG...]
 //
-// of scripts: an independent tool that has to be content. Nobody has to have it, except where CI=true.
+// of scripts: an independent tool that has to succeed. It is optional unless CI=true.
 func Judge(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: judge PROGRAM [ARG...]")

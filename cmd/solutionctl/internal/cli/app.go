@@ -1,5 +1,6 @@
-// Package cli is what the commands of solutionctl share: the process as they see it ([App]: streams, environment, clock, settings),
-// groups and sections of commands, arguments and flags with their completion, questions, and how results and errors are printed.
+// Package cli holds the shared parts of the commands of solutionctl: the process as they see it ([App]: streams,
+// environment, clock, settings), groups and sections of commands, arguments and flags with their completion, questions, and
+// how results and errors are printed.
 //
 // A command line is made of commands, passed to [App.Prepare] and run by [App.Execute], which returns the exit status.
 package cli

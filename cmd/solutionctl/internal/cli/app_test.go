@@ -164,7 +164,7 @@ func TestEmitResult(t *testing.T) {
 	}
 }
 
-// TestInterruptedInWords: whoever presses Ctrl-C is told what became of it, not what Go calls a context.
+// TestInterruptedInWords: after Ctrl-C the message describes the result, without Go's "context canceled".
 func TestInterruptedInWords(t *testing.T) {
 	for _, test := range []struct {
 		name string

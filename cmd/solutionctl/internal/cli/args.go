@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// ExactArgs is cobra's ExactArgs with a message that names what is missing.
+// ExactArgs is cobra's ExactArgs with a message that names the missing arguments.
 func ExactArgs(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Confirm asks before something that cannot be taken back. The default answer is no. --yes answers for the user; where
-// nobody can answer, nothing is asked and the command line has to say it.
+// Confirm asks before an action that cannot be undone. The default answer is no. --yes answers for the user; without a
+// terminal nothing is asked and the command line has to contain the answer.
 func (a *App) Confirm(ctx context.Context, c report.Confirmation) error {
 	for _, list := range c.Lists {
 		fmt.Fprintf(a.Err, "%s:\n", list.Title)

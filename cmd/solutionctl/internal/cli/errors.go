@@ -15,8 +15,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// isMissing reports whether err says that one of these files is not there. That something else is missing is for the
-// command to explain.
+// isMissing reports whether err means that one of these files does not exist. The command itself explains other missing
+// files.
 func isMissing(err error, names []string) bool {
 	missing, ok := errors.AsType[*fs.PathError](err)
 	if !ok || !errors.Is(missing, fs.ErrNotExist) && !errors.Is(missing, syscall.ENOTDIR) {
@@ -36,7 +36,7 @@ func (a *App) classify(err error, names []string) *report.Error {
 	vague := code == report.Failure || code == report.Unavailable
 	switch {
 	case vague && errors.Is(err, context.Canceled) && !a.Verbose:
-		// What had changed something would have said that it was interrupted.
+		// An operation that had changed something would have reported the interruption itself.
 		return report.Errorf(report.Cancelled, "interrupted; nothing was changed")
 	case vague && errors.Is(err, context.Canceled):
 		code = report.Cancelled
@@ -65,7 +65,7 @@ type errorLine struct {
 	Remedies report.Remedies `json:"remedies,omitempty"` // the commands and options in the hints, as data
 }
 
-// printError tells the user what went wrong and what to do about it. That there are changes is a result, not an error.
+// printError shows the user the error and its hints. [report.Changes] is a result, not an error, so it is not shown.
 func (a *App) printError(err *report.Error) {
 	if console.Mode(a.progress) == console.JSON {
 		console.WriteJSONLine(a.Err, errorLine{
@@ -91,8 +91,8 @@ func (a *App) printError(err *report.Error) {
 	}
 }
 
-// wording is the text of an error without what only Go calls so. Where nothing else says that it was interrupted, this does: a text
-// is never cut off before its cause.
+// wording returns the text of an error without Go's "context canceled". The word "interrupted" replaces it unless the text
+// has it already, so that the cause is never lost.
 func wording(err error) string {
 	text := err.Error()
 	if strings.Contains(text, "interrupted") {

@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestClassify checks the codes of errors that come without one, or with one that says too little.
+// TestClassify checks the codes of errors that come without one, or with one that is too general.
 func TestClassify(t *testing.T) {
 	open := func(name string) error { return &fs.PathError{Op: "open", Path: name, Err: syscall.ENOENT} }
 	for _, test := range []struct {

@@ -28,7 +28,7 @@ func (a *App) Prepare(root *cobra.Command) {
 	a.watch(root)
 }
 
-// watch makes every command below cmd tell the app that its own code is called.
+// watch makes every command below cmd set [App].started when its own code is called.
 func (a *App) watch(cmd *cobra.Command) {
 	if work := cmd.RunE; work != nil && !cmd.HasSubCommands() {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -37,7 +37,7 @@ func AskSecret(ctx context.Context, in io.Reader, out *Stream, question string) 
 	return secret, err
 }
 
-// answer reads until the context ends. What reads then goes on until the process ends: nothing can interrupt it.
+// answer reads until the context ends. The read itself then continues until the process ends, as it cannot be interrupted.
 func answer[T any](ctx context.Context, out *Stream, read func() (T, error)) (T, error) {
 	type result struct {
 		text T

@@ -28,7 +28,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskIsInterrupted: Ctrl-C ends the context while nobody types.
+// TestAskIsInterrupted: Ctrl-C ends the context before the user has typed anything.
 func TestAskIsInterrupted(t *testing.T) {
 	in, typing := io.Pipe()
 	defer func() { _ = typing.Close() }()

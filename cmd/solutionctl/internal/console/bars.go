@@ -15,8 +15,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// barSink shows every running step as one line at the bottom of the terminal, redrawn ten times a second, and prints a
-// line that stays when a step ends. The library owns the cursor and the size of the terminal; what a line says is ours.
+// barSink shows every running step as one line at the bottom of the terminal, redrawn ten times a second, and prints a line
+// that stays when a step ends. The library owns the cursor and the size of the terminal; this package formats the lines.
 type barSink struct {
 	stream  *Stream
 	options Options
@@ -67,8 +67,8 @@ func (s *barSink) Emit(e report.Event) {
 	}
 }
 
-// add puts a new line below the others. When the terminal is gone the library takes no more lines, and there is nobody
-// to tell.
+// add puts a new line below the others. When the terminal is gone the library accepts no more lines; the error is ignored,
+// as it cannot be shown.
 func (s *barSink) add(first report.Event, now time.Time) *bar {
 	b := &bar{began: now}
 	b.last.Store(&first)
@@ -120,7 +120,7 @@ func (s *barSink) Close() {
 }
 
 // barLine draws a step in at most width columns: label and note, bar, amount and speed; what does not fit is left out, the
-// label, which tells the steps apart, last. A note says more than a bar and takes its place.
+// label, which identifies the step, last. A note replaces the bar, as it is more useful.
 func barLine(e report.Event, elapsed time.Duration, width int) string {
 	var amount, speed string
 	switch {

@@ -1,11 +1,11 @@
-// Package console shows on a terminal, in a log or to another program what the tool has to say.
+// Package console writes the tool's output for a terminal, a log or another program.
 //
-// A [Stream] is a writer that knows whether a person is looking at it. Results go to standard output through [Table],
-// [PrintFindings] or a command's own text; progress goes to standard error through a [Sink] made by [NewSink]: bars on
-// a terminal, lines elsewhere, JSON lines for programs. The functions [Bytes] and [Duration] write numbers for people.
+// A [Stream] is a writer that knows whether it is an interactive terminal. Results go to standard output through [Table],
+// [PrintFindings] or a command's own text; progress goes to standard error through a [Sink] made by [NewSink]: bars on a
+// terminal, lines elsewhere, JSON lines for programs. The functions [Bytes] and [Duration] write numbers for people.
 //
-// Text that comes from an archive, a registry or a cluster passes through [Clean] before it is written, so that nobody's
-// file name can move the cursor. Package console decides nothing: it never exits and knows no command.
+// Text that comes from an archive, a registry or a cluster passes through [Clean] before it is written, so that a file name
+// cannot move the cursor. Package console decides nothing: it never exits and knows no command.
 package console
 
 import (
@@ -18,17 +18,16 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Stream is an output and what is known about its reader. The zero values of the last three fields are those of a file
-// or a pipe.
+// Stream is an output and what is known about its reader. The last three fields are zero for a file or a pipe.
 type Stream struct {
 	io.Writer
-	TTY   bool // somebody looks at a terminal that understands cursor movements
+	TTY   bool // it is a terminal that understands cursor movements
 	Width int  // columns; 0 means that lines may have any length
 	Color bool // colours are welcome
 }
 
-// NewStream looks at w and at the environment: NO_COLOR, when it is not empty, forbids colours, and TERM=dumb says that
-// the terminal cannot do more than print lines.
+// NewStream derives the properties from w and the environment: NO_COLOR, when it is not empty, forbids colours, and
+// TERM=dumb means that the terminal can only print lines.
 func NewStream(w io.Writer, getenv func(string) string) *Stream {
 	s := &Stream{Writer: w}
 	if !IsTerminal(w) {
@@ -78,8 +77,8 @@ func (s *Stream) Paint(style Style, text string) string {
 // Clean is [report.Clean]: what a terminal might obey becomes visible.
 func Clean(text string) string { return report.Clean(text) }
 
-// Text returns the stream for the text of a result: whatever is written passes through [Clean], but for the styles of
-// [Stream.Paint]. What goes to programs is written to the stream itself.
+// Text returns the stream for the text of a result: everything written passes through [Clean], except the styles of
+// [Stream.Paint]. Output for programs is written to the stream itself.
 func (s *Stream) Text() *Stream {
 	text := *s
 	text.Writer = cleaner{s.Writer, s.Color}

@@ -47,7 +47,7 @@ func PrintFinding(s *Stream, f report.Finding, source string) error {
 	return err
 }
 
-// PrintEach writes remarks, one a line, each behind a word that says what it is, such as "note:".
+// PrintEach writes remarks, one a line, each after a word for its kind, such as "note:".
 func PrintEach(s *Stream, style Style, word string, remarks []string) error {
 	for _, remark := range remarks {
 		if _, err := fmt.Fprintf(s, "%s %s\n", s.Paint(style, word), Clean(remark)); err != nil {

@@ -49,8 +49,8 @@ func (j *jsonSink) Emit(e report.Event) {
 	WriteJSONLine(j.stream, jsonEvent{Type: "event", Time: now.UTC().Format(time.RFC3339), Event: e})
 }
 
-// WriteJSONLine writes v, which must be encodable, as one line of JSON. Progress that cannot be written is lost: there
-// is no better place to complain than the stream that just failed.
+// WriteJSONLine writes v, which must be encodable, as one line of JSON. Write errors are ignored: only the stream that just
+// failed could show them.
 func WriteJSONLine(s *Stream, v any) {
 	encoder := json.NewEncoder(s)
 	encoder.SetEscapeHTML(false)

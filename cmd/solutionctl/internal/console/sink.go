@@ -173,7 +173,7 @@ func portion(e report.Event) string {
 	return fmt.Sprintf("%d of %s", e.Done, quantity(e.Total, e.Unit))
 }
 
-// percent returns the part of total that is done, at most 100 even when a source turns out longer than it said.
+// percent returns the part of total that is done, at most 100 even when a source turns out longer than announced.
 func percent(done, total int64) int {
 	return int(min(float64(done)/float64(total), 1) * 100)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// clock is a clock that stands still until it is told to move.
+// clock is a clock that only moves when the test moves it.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -38,8 +38,8 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// story is what every sink is told: a pull with many small advances, a skipped step, a hostile failure, and a step
-// that never ends. Every event comes one second after the one before.
+// story is the input of every sink: a pull with many small advances, a skipped step, a hostile failure, and a step that
+// never ends. Every event comes one second after the one before.
 var story = []report.Event{
 	{Step: "resolve", Name: "ui:1.0.0", State: report.Started},
 	{Step: "resolve", Name: "ui:1.0.0", State: report.Done},
@@ -109,7 +109,8 @@ func TestSinks(t *testing.T) {
 	}
 }
 
-// rollout is what a deployment tells: objects instead of bytes, what it waits for, a warning beside a step that goes on.
+// rollout has the events of a deployment: objects instead of bytes, notes about what it waits for, a warning beside a step
+// that continues.
 var rollout = []report.Event{
 	{Step: "lock", Name: "env-demo", State: report.Started, Note: "held by alice@node1"},
 	{Step: "lock", Name: "env-demo", State: report.Done},

@@ -1,8 +1,8 @@
-// Package settings gives every flag of a command three more places to come from.
+// Package settings lets every flag of a command also be set in the environment and in a configuration file.
 //
-// A setting is a flag. Its value is what the command line says; else the environment variable SOLUTIONCTL_<COMMAND>_<FLAG>
-// or SOLUTIONCTL_<FLAG>; else the key of that name in the configuration file; else the flag's default. Start with
-// [New], call [Settings.Apply] for the command that is about to run and, to show everything, [Settings.List].
+// A setting is a flag. Its value comes from the command line; else the environment variable SOLUTIONCTL_<COMMAND>_<FLAG> or
+// SOLUTIONCTL_<FLAG>; else the key of that name in the configuration file; else the flag's default. Start with [New], call
+// [Settings.Apply] for the command that is about to run and, to show everything, [Settings.List].
 //
 // The file is YAML. Its keys are names of flags; a mapping under a command's name holds settings of that command only:
 //
@@ -15,7 +15,7 @@
 // ignored: others may set them, as Kubernetes does for a Service called "solutionctl". An empty variable counts as
 // unset.
 //
-// A flag that accepts a loss or a risk is no setting: see [CommandLineOnly].
+// A flag that accepts a loss or a risk is not a setting: see [CommandLineOnly].
 package settings
 
 import (
@@ -42,7 +42,7 @@ const (
 	Default     Kind = "default"
 )
 
-// Setting is the value of one flag and where it came from. Origin says it exactly: "--output", "SOLUTIONCTL_OUTPUT",
+// Setting is the value of one flag and where it came from. Origin is the exact place: "--output", "SOLUTIONCTL_OUTPUT",
 // "/etc/solutionctl/config.yaml:3", "default".
 type Setting struct {
 	Key    string `json:"key"`
@@ -111,7 +111,7 @@ func (s *Settings) Apply(cmd *cobra.Command) error {
 	return errors.Join(problems...)
 }
 
-// Given tells whether the command line sets a flag.
+// Given reports whether the command line sets a flag.
 func (s *Settings) Given(flag *pflag.Flag) bool {
 	_, applied := s.applied[flag]
 	return flag.Changed && !applied

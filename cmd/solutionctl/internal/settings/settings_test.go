@@ -175,7 +175,7 @@ func TestNamedFileMustExist(t *testing.T) {
 	}
 }
 
-// FuzzFile checks that no file crashes the parser and that a file that was accepted says where every value stands.
+// FuzzFile checks that no file crashes the parser and that every value of an accepted file has its position.
 func FuzzFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file := filepath.Join(t.TempDir(), "config.yaml")
