@@ -4,6 +4,7 @@ package console_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,7 +135,7 @@ const finder = `(role, name) => {
 		text: () => { while (text.nextNode()) if (text.currentNode.data.trim() === name && text.currentNode.parentElement.checkVisibility()) return text.currentNode.parentElement; },
 		element: () => [...document.body.querySelectorAll(tags[role] + ", [role=" + role + "]")].find(e => e.computedRole === role && e.computedName === name && e.checkVisibility()),
 	};
-	const found = document.readyState === "complete" && (role === "text" ? is.text() : is.element());
+	const found = document.readyState === "complete" && !document.isLeaving && (role === "text" ? is.text() : is.element());
 	if (!found) return null;
 	found.scrollIntoView({block: "center", behavior: "instant"});
 	const at = found.getBoundingClientRect();
@@ -247,7 +248,18 @@ func (b *browser) press(role, name string) {
 		return
 	}
 	at := b.find(role, name)
+	if role == "link" {
+		b.leaves(at)
+	}
 	b.do(chromedp.MouseClickXY(at.X, at.Y))
+}
+
+// leaves marks a page that a click on a link at a place leaves, so that nothing is looked for on it any more: what both pages have may
+// be somewhere else on the next one when the mouse gets there.
+func (b *browser) leaves(at *place) {
+	b.Helper()
+	answerOf[bool](b, fmt.Sprintf(`(link => document.isLeaving = !!link && !link.target && !link.hasAttribute("download") && link.pathname !== location.pathname)(
+		document.elementFromPoint(%f, %f)?.closest("a[href]"))`, at.X, at.Y))
 }
 
 // reach goes with the tabulator key to a thing. Whoever uses it sees where they are.
