@@ -2,6 +2,7 @@ package store
 
 import (
 	"os"
+	"sync"
 	"sync/atomic"
 
 	"github.com/solutionctl/solutionctl/durable"
@@ -15,13 +16,20 @@ const directUnit = 4096
 // writing to the medium, so that the sync at the end finds little to do.
 type writer struct {
 	*os.File
-	step   func(string) error
-	direct atomic.Bool
+	step     func(string) error
+	direct   atomic.Bool
+	buffered func() error // makes all further writes go through the page cache; returns once they do
 }
 
 func newWriter(f *os.File, step func(string) error) *writer {
 	w := &writer{File: f, step: step}
 	w.direct.Store(setDirect(f, true) == nil)
+	w.buffered = sync.OnceValue(func() error {
+		if !w.direct.Swap(false) {
+			return nil
+		}
+		return setDirect(f, false)
+	})
 	return w
 }
 
@@ -38,10 +46,8 @@ func (w *writer) WriteAt(p []byte, offset int64) (int, error) {
 		}
 		// The rest is the end of the file, or the file system does not write directly after all. Other errors come again.
 	}
-	if w.direct.Swap(false) {
-		if err := setDirect(w.File, false); err != nil {
-			return done, err
-		}
+	if err := w.buffered(); err != nil {
+		return done, err
 	}
 	n, err := w.File.WriteAt(p[done:], offset+int64(done))
 	durable.StartWriteback(w.File, offset+int64(done), int64(n))
