@@ -20,17 +20,7 @@ type App struct {
 	// Objects lists the objects of the instance, each followed by the objects that it owns; absent in lists.
 	Objects []AppObject `json:"objects,omitempty"`
 	// Events lists the Kubernetes events of the instance and its objects, the newest first; absent unless requested.
-	Events []AppEvent `json:"events,omitzero"`
-}
-
-// AppEvent is something that happened to an instance, or to an object that belongs to it.
-type AppEvent struct {
-	ObjectRef
-	Type    string    `json:"type"` // Normal or Warning
-	Reason  string    `json:"reason"`
-	Message string    `json:"message"`
-	Count   int64     `json:"count" schema:"minimum=1"`
-	Last    time.Time `json:"last"`
+	Events []ObjectEvent `json:"events,omitzero"`
 }
 
 // AppHealth is the condition of an instance.

@@ -8,14 +8,12 @@ type EventList struct {
 	Events      []ObjectEvent `json:"events"`
 }
 
-// ObjectEvent is an Event of Kubernetes.
+// ObjectEvent is an Event of Kubernetes about an object. Reason and Message are the words of the program that reports it.
 type ObjectEvent struct {
 	ObjectRef
-	// Last is when it was reported last, and Count how often.
-	Last  time.Time `json:"last"`
-	Count int       `json:"count" schema:"minimum=1"`
-	Type  string    `json:"type"` // Normal or Warning
-	// Reason and Message are the words of the program that reports it.
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
+	Type    string    `json:"type"` // Normal or Warning
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	Count   int64     `json:"count" schema:"minimum=1"` // how often it was reported
+	Last    time.Time `json:"last"`                     // when it was reported last
 }

@@ -105,7 +105,7 @@ type shownEvent struct {
 	object schema.ObjectRef
 	reason string
 	last   time.Time
-	count  int
+	count  int64
 }
 
 func keyOfEvent(e schema.ObjectEvent) shownEvent {
@@ -124,18 +124,8 @@ func (d *Owned) event(ctx context.Context, object *unstructured.Unstructured) (*
 	if err != nil || !ours {
 		return nil, err
 	}
-	event := &schema.ObjectEvent{
-		ObjectRef: schema.ObjectRef{APIVersion: about.APIVersion, Kind: about.Kind, Namespace: about.Namespace, Name: about.Name},
-		Last:      latest(e.LastTimestamp.Time, e.EventTime.Time, e.FirstTimestamp.Time),
-		Count:     max(int(e.Count), 1), Type: e.Type, Reason: e.Reason, Message: e.Message,
-	}
-	if s := e.Series; s != nil {
-		event.Last, event.Count = latest(event.Last, s.LastObservedTime.Time), max(event.Count, int(s.Count))
-	}
-	if event.Last.IsZero() {
-		event.Last = e.CreationTimestamp.Time
-	}
-	return event, nil
+	event := cluster.EventOf(&e)
+	return &event, nil
 }
 
 // hasNamed reports whether an object that a reference names is owned. Of one that is gone, the name of its workload is in its own name.
@@ -168,10 +158,6 @@ func (d *Owned) hadPod(kind, namespace, name string) bool {
 }
 
 func makesPods(kind string) bool { return makePods[kind] || kind == "Job" || kind == "CronJob" }
-
-func latest(times ...time.Time) time.Time {
-	return slices.MaxFunc(times, func(a, b time.Time) int { return a.Compare(b) })
-}
 
 // watchAll watches a kind in several namespaces until ctx is done, without an error, or until one of them fails.
 func (v *Survey) watchAll(ctx context.Context, kind kube.GroupVersionKind, namespaces []string, see func(cluster.Change) error) error {

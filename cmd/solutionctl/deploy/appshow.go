@@ -96,7 +96,7 @@ func printApp(w *console.Stream, one *schema.App) error {
 	return printEvents(w, one.Events)
 }
 
-func printEvents(w *console.Stream, events []schema.AppEvent) error {
+func printEvents(w *console.Stream, events []schema.ObjectEvent) error {
 	if len(events) == 0 {
 		return nil
 	}

@@ -34,7 +34,7 @@ func sampleApp(say func(string) string) *page.App {
 		object(2, "Pod", "archive-0", schema.AppFailed, "container web: ImagePullBackOff"), object(2, "Pod", "archive-1", schema.AppReady, ""),
 		object(1, "Service", "archive", schema.AppReady, ""), object(1, "PersistentVolumeClaim", "data", schema.AppReady, ""),
 	}
-	app.Events = []schema.AppEvent{
+	app.Events = []schema.ObjectEvent{
 		{ObjectRef: schema.ObjectRef{Kind: "Pod", Name: say("archive-0")}, Type: "Warning", Reason: say("Failed"), Message: say("Error: ImagePullBackOff"), Count: 14, Last: ago(time.Minute)},
 		{ObjectRef: schema.ObjectRef{Kind: "StatefulSet", Name: say("archive")}, Type: "Normal", Reason: say("SuccessfulCreate"), Message: say("create Pod archive-0 in StatefulSet archive successful"), Count: 1, Last: ago(time.Hour)},
 	}
