@@ -18,13 +18,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -69,12 +69,9 @@ func (r *Reader) Run(ctx context.Context, o Options) error {
 	return run.read(ctx)
 }
 
-// dnsName matches names of pods and containers.
-var dnsName = lazyregexp.New(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
-
 func (o Options) check() error {
 	for _, name := range []string{o.Pod, o.Container} {
-		if name != "" && !dnsName.MatchString(name) {
+		if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
 			return report.Errorf(report.Usage, "%q is not the name of a pod or container", name)
 		}
 	}

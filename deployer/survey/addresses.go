@@ -7,9 +7,10 @@ import (
 
 	networking "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -20,21 +21,32 @@ func (v *Survey) Addresses(ctx context.Context, environment, solution string) ([
 	if err != nil {
 		return nil, err
 	}
-	var urls []string
-	kind := networking.SchemeGroupVersion.WithKind("Ingress")
-	for _, n := range namespaces {
-		for object, err := range v.Cluster.List(ctx, kind, n.Name, metav1.ListOptions{LabelSelector: engine.LabelRelease}) {
+	released := metav1.ListOptions{LabelSelector: engine.LabelRelease}
+	return v.ingressURLs(ctx, metalk8s.NamesOf(namespaces), released, func(ingress *unstructured.Unstructured) (bool, error) {
+		return strings.HasPrefix(ingress.GetLabels()[engine.LabelRelease], solution+"."), nil
+	})
+}
+
+// ingressURLs returns the URLs of the Ingresses that belong to a Solution, sorted. In namespaces in which the user does not have permission to
+// list Ingresses it finds none.
+func (v *Survey) ingressURLs(ctx context.Context, namespaces []string, o metav1.ListOptions, belongs func(*unstructured.Unstructured) (bool, error)) ([]string, error) {
+	urls := []string{}
+	for _, namespace := range namespaces {
+		for object, err := range v.Cluster.List(ctx, networking.SchemeGroupVersion.WithKind("Ingress"), namespace, o) {
 			if report.CodeOf(err) == report.Forbidden {
 				break
 			}
 			if err != nil {
 				return nil, err
 			}
-			if !strings.HasPrefix(object.GetLabels()[engine.LabelRelease], solution+".") {
+			if ok, err := belongs(object); err != nil || !ok {
+				if err != nil {
+					return nil, err
+				}
 				continue
 			}
 			var ingress networking.Ingress
-			if err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &ingress); err != nil {
+			if err = Convert(object, &ingress); err != nil {
 				return nil, err
 			}
 			urls = append(urls, addressesOf(&ingress)...)

@@ -155,7 +155,7 @@ func TestNoAnswer(t *testing.T) {
 		code      report.Code
 		words     []string
 	}{
-		"nobody is known":    {code: report.NotFound, words: []string{"no Prometheus of this cluster is known", "solutionctl deploy monitoring config --prometheus http://SERVICE.NAMESPACE:9090"}},
+		"none is known":      {code: report.NotFound, words: []string{"no Prometheus of this cluster is known", "solutionctl deploy monitoring config --prometheus http://SERVICE.NAMESPACE:9090"}},
 		"it has no pods":     {documents: []string{kps}, code: report.Unavailable, words: []string{"Prometheus monitoring/kps", "status 503", "no endpoints"}},
 		"it is another page": {documents: []string{kps}, answer: page, code: report.Unavailable, words: []string{"not that of a Prometheus"}},
 		"it wants a token": {

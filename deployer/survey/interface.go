@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	networking "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -25,8 +25,9 @@ func (v *Survey) Interface(ctx context.Context, o Scope, service string) (*schem
 		return nil, err
 	}
 	found := &schema.UserInterface{Environment: o.Environment, Solution: o.Solution, URLs: []string{}}
+	has := func(ingress *unstructured.Unstructured) (bool, error) { return owned.Has(ctx, ingress) }
 	if service == "" {
-		if found.URLs, err = v.ingressURLs(ctx, owned); err != nil || len(found.URLs) > 0 {
+		if found.URLs, err = v.ingressURLs(ctx, owned.Namespaces, metav1.ListOptions{}, has); err != nil || len(found.URLs) > 0 {
 			return found, err
 		}
 	}
@@ -36,31 +37,6 @@ func (v *Survey) Interface(ctx context.Context, o Scope, service string) (*schem
 	}
 	found.Backend, err = v.backend(ctx, chosen)
 	return found, err
-}
-
-// ingressURLs are the addresses of the Ingresses that are owned. Users without the permission to list Ingresses are shown none.
-func (v *Survey) ingressURLs(ctx context.Context, owned *Owned) ([]string, error) {
-	urls := []string{}
-	for _, namespace := range owned.Namespaces {
-		for object, err := range v.Cluster.List(ctx, networking.SchemeGroupVersion.WithKind("Ingress"), namespace, metav1.ListOptions{}) {
-			if report.CodeOf(err) == report.Forbidden {
-				break
-			}
-			if err != nil {
-				return nil, err
-			}
-			ours, err := owned.Has(ctx, object)
-			if err != nil {
-				return nil, err
-			}
-			var ingress networking.Ingress
-			if ours && Convert(object, &ingress) == nil {
-				urls = append(urls, addressesOf(&ingress)...)
-			}
-		}
-	}
-	slices.Sort(urls)
-	return slices.Compact(urls), nil
 }
 
 // interfaceService chooses the Service with a name, or the one that is known as the user interface, or the only one.

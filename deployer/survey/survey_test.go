@@ -93,7 +93,7 @@ func TestDeployment(t *testing.T) {
 			health: schema.HealthForeign, version: "1.0.0", words: []string{"deployed by MetalK8s", "--adopt"},
 		},
 		{
-			name: "somebody has", foreign: operator(nil), health: schema.HealthForeign, words: []string{"deployed by another program"},
+			name: "another program has", foreign: operator(nil), health: schema.HealthForeign, words: []string{"deployed by another program"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
