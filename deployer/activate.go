@@ -77,7 +77,7 @@ type DeactivateOptions struct {
 	Data     plan.DataPolicy    // KeepData keeps the definitions and every custom resource
 	Export   definitions.Export // where custom resources go before they are deleted
 
-	begun bool                // by somebody who was told who has the Solution, and whose data was to go
+	begun bool                // an interrupted run, whose user saw which environments have the Solution and accepted the loss of data
 	later []schema.SolutionAt // what else becomes active, or with the version "" no longer is, in the run that this is a part of
 }
 

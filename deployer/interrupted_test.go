@@ -152,7 +152,7 @@ func TestResumeKeepsData(t *testing.T) {
 		if err == nil {
 			t.Fatal("it was not interrupted")
 		}
-		if policy == plan.DeleteData { // somebody has made another one since
+		if policy == plan.DeleteData { // another one was made since
 			b.Clock(shop, site, "blue", "hands: 2")
 		}
 		_, err = b.Resume(t.Context(), deployer.ResumeOptions{})

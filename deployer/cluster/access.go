@@ -43,8 +43,8 @@ func (u *onceUser) with(token string) {
 // errNoToken marks the error of a request that was not sent because it has no token.
 var errNoToken = errors.New("there is no token")
 
-// token returns the bearer token of a request, "" for the credentials of the kubeconfig. Its errors are those of [Options.Token]
-// and [Options.Admit].
+// token returns the bearer token of a request, "" for the credentials of the kubeconfig. It returns the errors of [Options.Token] and
+// [Options.Admit] as they are.
 func (c *Cluster) token(ctx context.Context) (token string, err error) {
 	if c.options.Admit != nil {
 		err = c.options.Admit(ctx)

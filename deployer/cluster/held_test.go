@@ -265,7 +265,7 @@ func TestKeep(t *testing.T) {
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	jane, bob := LockOptions{Identity: "jane@host", Duration: time.Second}, LockOptions{Identity: "bob@host", Duration: time.Second, Wait: time.Minute}
-	t.Run("nobody waits", func(t *testing.T) {
+	t.Run("no process waits", func(t *testing.T) {
 		t.Parallel()
 		s, c := connected(t)
 		l, err := c.Lock(t.Context(), "env-shop", jane)
@@ -279,7 +279,7 @@ func TestDiscard(t *testing.T) {
 			t.Errorf("%v, %s", err, leaseIn(s))
 		}
 	})
-	t.Run("somebody waits", func(t *testing.T) {
+	t.Run("a process waits", func(t *testing.T) {
 		t.Parallel()
 		s, c := connected(t)
 		l, err := c.Lock(t.Context(), "env-shop", jane)
@@ -297,7 +297,7 @@ func TestDiscard(t *testing.T) {
 			}
 			got <- err
 		}()
-		until(t, "somebody waits", func() bool { return len(recorder.Events()) > 0 })
+		until(t, "a process waits", func() bool { return len(recorder.Events()) > 0 })
 		l.Discard()
 		if err := errors.Join(l.Release(t.Context()), <-got); err != nil || leaseIn(s) != "bob@host 1 1s" {
 			t.Errorf("%v, %s", err, leaseIn(s))
@@ -319,7 +319,7 @@ func TestDiscard(t *testing.T) {
 			t.Errorf("%v, %s", err, leaseIn(s))
 		}
 	})
-	t.Run("somebody takes it before it goes", func(t *testing.T) {
+	t.Run("a process takes it before it is deleted", func(t *testing.T) {
 		t.Parallel()
 		s, c := connected(t)
 		l, err := c.Lock(t.Context(), "env-shop", jane)
@@ -418,7 +418,7 @@ func TestLockAllOrNone(t *testing.T) {
 		others, err := c.LockAll(t.Context(), []string{"env-0", "env-b"}, bob)
 		got <- errors.Join(err, others.Check(), others.Release(t.Context()))
 	}()
-	until(t, "somebody waits", func() bool { return len(recorder.Events()) > 0 })
+	until(t, "a process waits", func() bool { return len(recorder.Events()) > 0 })
 	if err := locks.Release(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -48,8 +48,8 @@ const settleTime = pollInterval
 // anything it finds that its own promise has run out on the boot clock, which goes on meanwhile: that is what Check is
 // for. The Lease names the process of its holder: one of this host that has ended keeps others waiting no longer than a moment.
 //
-// A lock that somebody else had since stays lost. One that nobody touched is ours again as soon as it is renewed: the API
-// server may have been away for longer than any promise.
+// A lock that another process has held since stays lost. One that no process touched is held again as soon as it is renewed: the API
+// server may have been away for longer than the lease lasts.
 type Lock struct {
 	cluster  *Cluster
 	name     string
@@ -66,8 +66,8 @@ type Lock struct {
 	lease    *unstructured.Unstructured // as last written; belongs to renew until stopped is closed
 }
 
-// Lock takes the lock of a name, such as "env-demo". Somebody else who holds it is waited for; one who does not renew it
-// for as long as they promised, as seen by this process on its own clock, or who has ended, has lost it. The error has the code Locked and
+// Lock takes the lock of a name, such as "env-demo". It waits for another holder; one that does not renew the lock for the
+// duration of its lease, by the clock of this process, or that has ended, has lost it. The error has the code Locked and
 // names the holder: it comes when the time to wait is over and the holder has given a sign of life.
 func (c *Cluster) Lock(ctx context.Context, name string, o LockOptions) (*Lock, error) {
 	return c.lock(ctx, name, o, newObserver())
@@ -108,8 +108,7 @@ var (
 	errTaken  = errors.New("was taken by somebody else")
 )
 
-// Token is a number that grows whenever the lock changes hands: what was written with a smaller one is from somebody who
-// lost the lock. It starts again when the Lease was deleted, see [Lock.Discard].
+// Token is a number that grows whenever the lock changes hands: a smaller one belongs to a holder that has lost the lock. It starts again when the Lease was deleted, see [Lock.Discard].
 func (l *Lock) Token() int64 { return l.token }
 
 // Name is the name of the lock.

@@ -74,7 +74,7 @@ func TestHasEnded(t *testing.T) {
 		"a group of processes":                {place + "/-1/1", false},
 		"a Lease of an older version":         {"ABCDEFGH", false},
 		"a Lease without a start":             {place + "/1073741824", false},
-		"a Lease of nobody":                   {"", false},
+		"a Lease without a holder":            {"", false},
 		"a Lease of a program with odd ideas": {place + "/x/y", false},
 	} {
 		if got := hasEnded(test.process); got != test.want {
@@ -87,7 +87,7 @@ func TestHasEnded(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it has ended, and nobody has waited for it", func() bool { return hasEnded(process) })
+	until(t, "it has ended, and its parent has not waited for it", func() bool { return hasEnded(process) })
 	_ = cmd.Wait() // it was killed
 	if !hasEnded(process) {
 		t.Error("it is gone, and has not ended")
@@ -110,7 +110,7 @@ func TestLockOfKilled(t *testing.T) {
 		}
 		got <- err
 	}()
-	until(t, "somebody waits", func() bool { return len(recorder.Events()) > 0 })
+	until(t, "a process waits", func() bool { return len(recorder.Events()) > 0 })
 	at := func() (string, bool) {
 		t.Helper()
 		work, err := c.Work(t.Context(), "env-shop")

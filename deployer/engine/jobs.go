@@ -87,7 +87,7 @@ func (j *judge) hasEnded(s *step) bool {
 	return s.known.Hash == s.hash && s.known.Completed || was.Hash == s.hash && was.UID != "" && expires(s.desired)
 }
 
-// wanted reports whether somebody has asked to replace an object, now or when the revision was begun that is being finished.
+// wanted reports whether the user has asked to replace an object, now or when the revision was begun that is being finished.
 func (j *judge) wanted(s *step) bool {
 	return s.known.Replacing && s.known.Hash == s.hash || s.turn != nil && s.turn.task.Replace || j.asked(s)
 }

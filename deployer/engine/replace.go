@@ -205,7 +205,7 @@ func Names(text string, object schema.ObjectRef) bool {
 	return name == object.Name && strings.EqualFold(kind, object.Kind)
 }
 
-// ReplacedUnasked reports whether objects of a kind are replaced where they cannot be changed, and nobody is asked: bindings of roles, in
+// ReplacedUnasked reports whether objects of a kind are replaced where they cannot be changed, without a question: bindings of roles, in
 // whatever case the kind is written.
 func ReplacedUnasked(kind string) bool {
 	return strings.EqualFold(kind, "RoleBinding") || strings.EqualFold(kind, "ClusterRoleBinding")

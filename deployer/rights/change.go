@@ -148,7 +148,7 @@ func onRole(role *unstructured.Unstructured, verbs ...string) []cluster.Permissi
 	}.Each(verbs...)
 }
 
-// grantedBy returns the permissions that RBAC demands to apply a role or a binding: those that the role grants, because nobody can grant
+// grantedBy returns the permissions that RBAC demands to apply a role or a binding: those that the role grants, because no user can grant
 // more than they have, or that to bind a role that is not among the objects.
 func grantedBy(object *unstructured.Unstructured, objects []*unstructured.Unstructured) ([]cluster.Permission, error) {
 	if object.GroupVersionKind().Group != rbacv1.GroupName {

@@ -31,9 +31,9 @@ func (l listener) Addr() net.Addr { return &net.TCPAddr{} }
 // TestServesWhileAsked: a server that has to end answers as long as a node leads requests to it, and reports at once that it is not ready.
 func TestServesWhileAsked(t *testing.T) {
 	for name, test := range map[string]struct{ asked, want time.Duration }{
-		"nobody asks":            {0, quietTime},
-		"a node is slow":         {26 * time.Second, 26*time.Second + quietTime},
-		"somebody asks for ever": {time.Hour, gracePeriod - finishTime - spareTime},
+		"no requests":          {0, quietTime},
+		"a node is slow":       {26 * time.Second, 26*time.Second + quietTime},
+		"requests without end": {time.Hour, gracePeriod - finishTime - spareTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -121,9 +121,8 @@ func (f *Feed) isIdle() bool {
 }
 
 // Read returns a snapshot that is younger than fresh. Where the cluster cannot be read it returns the last one, marked as stale. It
-// fails when there never was a snapshot, and when the user is no longer allowed to see it. A look at a large cluster is waited for, an API
-// server that does not answer is not. Slow, unless nil, is called when the API
-// server has begun to answer and the rest takes longer.
+// fails when there never was a snapshot, and when the user is no longer allowed to see it. It waits for a read of a large cluster, but not
+// for an API server that does not answer. Slow, unless nil, is called when the API server has begun to answer and the rest takes longer.
 func (f *Feed) Read(ctx context.Context, slow func()) (*Snapshot, error) {
 	f.mu.Lock()
 	if f.isFresh(f.Now()) || f.isAway() {

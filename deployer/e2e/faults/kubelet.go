@@ -41,7 +41,7 @@ var loaderKinds = []schema.GroupVersionResource{
 const loaderAccount = "system:serviceaccount:" + systemNamespace + ":solutionctl-loader"
 
 // kubelet does what the kubelet of a node does with the pods of the loader, until it is stopped: it runs the program, with the
-// account of the pod, and reports how that ended. No node takes these pods, so that nobody else says that they have run.
+// account of the pod, and reports how that ended. No node takes these pods, so that no kubelet reports that they have run.
 func (l *Lane) kubelet(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup

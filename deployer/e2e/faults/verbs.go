@@ -17,7 +17,7 @@ type Verb struct {
 	prepare [][]string
 	// before is done to the base where there is no environment.
 	before [][]string
-	// drifts reports that somebody has taken an object of ours away.
+	// drifts reports that an object of ours was deleted.
 	drifts bool
 	// forgets reports that the record of what is in the environment is lost.
 	forgets bool

@@ -228,7 +228,7 @@ func (c *compilation) progress(elapsed time.Duration) string {
 		c.name, strings.Repeat("#", full), strings.Repeat(".", width-full), c.packages, c.total, passed, left.Round(10*time.Second))
 }
 
-// isBuilt reports whether all of it is there, and notes that somebody needs it.
+// isBuilt reports whether all of it is there, and notes that it is in use.
 func (p program) isBuilt(dir string) bool {
 	now := time.Now()
 	_ = os.Chtimes(dir, now, now)

@@ -29,7 +29,7 @@ spec:
 		"an element of a list":       {`{'f:containers': {'k:{"name":"web"}': {'.': {}, 'f:image': {}}}}`, "{containers: [{name: web, image: 'w:1'}]}"},
 		"an element known by number": {`{'f:containers': {'k:{"name":"web"}': {'f:ports': {'k:{"containerPort":80,"protocol":"TCP"}': {'f:name': {}}}}}}`, "{containers: [{name: web, ports: [{containerPort: 80, protocol: TCP, name: http}]}]}"},
 		"a value in a list":          {`{'f:finalizers': {'v:"ours"': {}}}`, "{finalizers: [ours]}"},
-		"a key that nobody can read": {`{'f:containers': {'k:{': {'f:image': {}}}, 'f:replicas': {}}`, "{containers: null, replicas: 3}"},
+		"a key that cannot be read":  {`{'f:containers': {'k:{': {'f:image': {}}}, 'f:replicas': {}}`, "{containers: null, replicas: 3}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fields := object(t, "{apiVersion: v1, kind: A, set: "+test.fields+"}").Object["set"].(map[string]any)

@@ -284,7 +284,7 @@ func TestCluster(t *testing.T) {
 		},
 
 		"somebody is at work":                 {puts(heldUntil(time.Now().Add(time.Minute))), []string{"warning records locks: jane@there is at work since 2026-01-02T03:04:05Z (lock env-site) → wait"}},
-		"somebody was at work, and is dead":   {puts(heldUntil(time.Now().Add(-time.Hour))), []string{"warning records locks: jane@there took lock env-site at 2026-01-02T03:04:05Z, and gives no sign of life since … the next command acquires it"}},
+		"a process was at work, and is dead":  {puts(heldUntil(time.Now().Add(-time.Hour))), []string{"warning records locks: jane@there took lock env-site at 2026-01-02T03:04:05Z, and gives no sign of life since … the next command acquires it"}},
 		"somebody wrote what nobody can read": {puts("{apiVersion: v1, kind: Namespace, metadata: {name: metalk8s-solutions}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: metalk8s-solutions, namespace: metalk8s-solutions}, data: {shop: nonsense}}"), []string{"warning records documents: ConfigMap metalk8s-solutions/metalk8s-solutions, key shop"}},
 		"something was begun, and does not work": {
 			func(p *patient) {

@@ -99,7 +99,7 @@ func TestLoader(t *testing.T) {
 			"warning loader run: … was stopped before it was done → " + start, "no CANARY",
 		}},
 		"it was interrupted": {local, func(p *patient) { p.progress(`"phase":"Ready"`, `"phase":"Interrupted"`) }, []string{"warning loader run: … was interrupted, and no process continues it → " + start}},
-		"nobody can read it": {local, func(p *patient) { p.progress(`"phase":"Ready"`, `"phase":"CANARY`) }, []string{"problem loader run: the progress of the loader … → " + start, "no CANARY"}},
+		"it cannot be read":  {local, func(p *patient) { p.progress(`"phase":"Ready"`, `"phase":"CANARY`) }, []string{"problem loader run: the progress of the loader … → " + start, "no CANARY"}},
 		"the pod has not started": {job, func(*patient) {}, []string{
 			"warning loader run: … has not begun yet … " + loaderImage + " → 'solutionctl deploy loader status' shows why it does not", "no loader account",
 		}},
