@@ -27,10 +27,7 @@ func (r *run) begin(ctx context.Context, user string) error {
 		return err
 	}
 	r.changed = true
-	if !sabotageNoPending {
-		err = r.save(ctx, &r.state)
-	}
-	if errors.Is(err, errOutrun) {
+	if err = r.save(ctx, &r.state); errors.Is(err, errOutrun) {
 		r.changed = false
 		return report.Errorf(report.Locked, "%w", err).WithHint("somebody else works on it at the same time; run the command again")
 	}

@@ -346,7 +346,7 @@ func (j *judge) removes(s *step) (ask bool) {
 	case s.known.Stays && !named:
 		s.Action, s.Note = schema.ActionKeep, "it was deployed to stay"
 		return false
-	case !sabotagePruneAll && protected[kindOfRef(s.Object).GroupKind()] && !named:
+	case protected[kindOfRef(s.Object).GroupKind()] && !named:
 		s.Action, s.Note = schema.ActionKeep, "a "+s.Object.Kind+" is never deleted as a side effect"
 		return false
 	case s.live.GetDeletionTimestamp() != nil:

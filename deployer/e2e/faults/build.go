@@ -1,3 +1,5 @@
+//go:build linux
+
 package faults
 
 import (
@@ -5,12 +7,21 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 )
 
-// Build builds the program as it is released, with build tags, out of the checkout at source. What does not change the program
-// does not change the file either: no commit is in it.
-func Build(ctx context.Context, source, program, tags string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-tags", tags, "-o", program, "./cmd/solutionctl")
+// Build builds the program as it is released out of the checkout at source, with a sabotage unless that is nil. The file depends
+// only on what is compiled: it holds no commit.
+func Build(ctx context.Context, source, program string, sabotage *Sabotage) error {
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o", program}
+	if sabotage != nil {
+		overlay, err := sabotage.overlay(source, filepath.Dir(program))
+		if err != nil {
+			return err
+		}
+		args = append(args, "-overlay", overlay)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/solutionctl")...)
 	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build solutionctl: %w\n%s", err, out)

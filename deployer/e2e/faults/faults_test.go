@@ -15,10 +15,10 @@ func TestMain(m *testing.M) {
 	testcluster.Main(m, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true})
 }
 
-func build(t *testing.T, tags string) string {
+func build(t *testing.T, sabotage *faults.Sabotage) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "solutionctl")
-	if err := faults.Build(t.Context(), "../../..", program, tags); err != nil {
+	if err := faults.Build(t.Context(), "../../..", program, sabotage); err != nil {
 		t.Fatal(err)
 	}
 	return program
@@ -28,7 +28,7 @@ func build(t *testing.T, tags string) string {
 // same to builds that have a fault on purpose, which must be found.
 func TestFaults(t *testing.T) {
 	const seed = 1
-	lane, err := faults.NewLane(t.Context(), testcluster.Shared(t), build(t, ""), t.TempDir())
+	lane, err := faults.NewLane(t.Context(), testcluster.Shared(t), build(t, nil), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,15 +39,15 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	for _, sabotage := range faults.Sabotages {
-		t.Run(sabotage.Tag, func(t *testing.T) {
+		t.Run(sabotage.Name, func(t *testing.T) {
 			testcluster.Long(t, "nothing: what finds faults is proven by 'make check' and 'make faults'")
-			lane.Use(build(t, sabotage.Tag))
+			lane.Use(build(t, sabotage))
 			found, err := lane.Finds(t.Context(), sabotage)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if found == "" {
-				t.Fatal("nobody noticed")
+				t.Fatalf("no kill of %q finds that %s", sabotage.Verb, sabotage.Fault)
 			}
 			t.Log(found)
 		})

@@ -18,7 +18,7 @@ import (
 // starts no other one, as the real controller of Jobs understands its policy.
 func TestRefusedPod(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "solutionctl")
-	if err := Build(t.Context(), "../../..", program, ""); err != nil {
+	if err := Build(t.Context(), "../../..", program, nil); err != nil {
 		t.Fatal(err)
 	}
 	alone := testcluster.StartFor(t, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true}) // a lane takes what is there for built in

@@ -48,7 +48,7 @@ type counts struct {
 
 // proof reports how a fault was found.
 type proof struct {
-	Tag   string `json:"tag"`
+	Name  string `json:"name"`
 	Found string `json:"found"`
 }
 
@@ -85,7 +85,7 @@ func (b *book) take(l *line) {
 	case l.Clean != nil:
 		b.takeVerb(l)
 	case l.Proof != nil:
-		b.proofs[l.Proof.Tag] = l
+		b.proofs[l.Proof.Name] = l
 	case l.Result != nil && b.verbs[l.Verb] != nil && b.verbs[l.Verb].same(&l.found):
 		b.results[l.Point] = l
 	}
@@ -122,12 +122,12 @@ func (b *book) noteVerb(v *faults.Verb, clean *faults.Clean) error {
 	return b.write(line{Clean: &counts{Verb: v.Name, Calls: len(clean.Calls), Files: clean.Files, Points: len(clean.Points(v))}}, v.Scenario())
 }
 
-func (b *book) noteProof(s faults.Sabotage, how string) error {
-	return b.write(line{Proof: &proof{s.Tag, how}}, "")
+func (b *book) noteProof(s *faults.Sabotage, how string) error {
+	return b.write(line{Proof: &proof{s.Name, how}}, "")
 }
 
-func (b *book) proved(s faults.Sabotage) bool {
-	l := b.proofs[s.Tag]
+func (b *book) proved(s *faults.Sabotage) bool {
+	l := b.proofs[s.Name]
 	return l != nil && l.Proof.Found != "" && l.same(&found{Program: b.now.Program})
 }
 
@@ -153,7 +153,7 @@ func (b *book) verdict() error {
 	}
 	for _, s := range faults.Sabotages {
 		if !b.proved(s) {
-			return fmt.Errorf("the fault of a build with tag %s was not found", s.Tag)
+			return fmt.Errorf("sabotage %s was not found: %s", s.Name, s.Fault)
 		}
 	}
 	return nil

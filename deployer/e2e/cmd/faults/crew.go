@@ -105,19 +105,19 @@ func (c *crew) survey(ctx context.Context, verbs []*faults.Verb) error {
 
 // prove makes sure that builds with a fault are found.
 func (c *crew) prove(ctx context.Context) error {
-	return share(ctx, c, faults.Sabotages, func(ctx context.Context, lane *faults.Lane, s faults.Sabotage) error {
+	return share(ctx, c, faults.Sabotages, func(ctx context.Context, lane *faults.Lane, s *faults.Sabotage) error {
 		if c.proved(s) {
 			return nil
 		}
-		program := filepath.Join(c.dir, s.Tag)
-		if err := faults.Build(ctx, c.source, program, s.Tag); err != nil {
+		program := filepath.Join(c.dir, s.Name)
+		if err := faults.Build(ctx, c.source, program, s); err != nil {
 			return err
 		}
 		lane.Use(program)
 		defer lane.Use(c.program)
 		found, err := lane.Finds(ctx, s)
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.Tag, err)
+			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 		return c.noteProof(s, found)
 	})

@@ -75,7 +75,7 @@ func (o *options) run(ctx context.Context) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // temporary
 	program := filepath.Join(dir, "solutionctl")
-	if err = faults.Build(ctx, o.source, program, ""); err != nil {
+	if err = faults.Build(ctx, o.source, program, nil); err != nil {
 		return err
 	}
 	digest, err := digestOf(program)

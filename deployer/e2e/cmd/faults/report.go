@@ -160,12 +160,12 @@ func (b *book) reportFaults(w *strings.Builder) {
 }
 
 func (b *book) reportProofs(w *strings.Builder) {
-	w.WriteString("## Proof that it can fail\n\nBuilds with a fault on purpose have to be found.\n\n| build tag | fault | found |\n|---|---|---|\n")
+	w.WriteString("## Proof that it can fail\n\nBuilds with a fault on purpose have to be found.\n\n| name | fault | found |\n|---|---|---|\n")
 	for _, s := range faults.Sabotages {
 		how := "**no**"
-		if l := b.proofs[s.Tag]; l != nil && l.Proof.Found != "" {
+		if l := b.proofs[s.Name]; l != nil && l.Proof.Found != "" {
 			how = l.Proof.Found
 		}
-		fmt.Fprintf(w, "| `%s` | %s | %s |\n", s.Tag, s.Fault, strings.ReplaceAll(how, "\n", "; "))
+		fmt.Fprintf(w, "| `%s` | %s | %s |\n", s.Name, s.Fault, strings.ReplaceAll(how, "\n", "; "))
 	}
 }

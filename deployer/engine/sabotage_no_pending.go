@@ -1,8 +1,0 @@
-//go:build sabotage_no_pending
-
-package engine
-
-const (
-	sabotageNoPending = true
-	sabotagePruneAll  = false
-)
