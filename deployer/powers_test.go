@@ -92,6 +92,11 @@ func TestPowersAreAsked(t *testing.T) {
 			if len(planned.Unapproved()) == 0 {
 				t.Error("the plan does not show it as not approved")
 			}
+			for _, p := range planned.Powers {
+				if _, known := test.content.Files[p.File]; !known {
+					t.Errorf("%s of %s is from file %q", p.Name, p.Object, p.File)
+				}
+			}
 			allowed := plan.Options{Allow: missing.Allowances(), Expect: planned.Digest}
 			done, err := run(allowed)
 			if err != nil || len(done.Unapproved()) > 0 {

@@ -112,7 +112,7 @@ func (l *lookups) permitted(ctx context.Context, asked powers.Lookup, found []*u
 	if err != nil {
 		return nil, err
 	}
-	needed := powers.JudgeLookups(l.owner, l.chart, "", []powers.Lookup{asked})
+	needed := powers.JudgeLookups(l.owner, l.chart, render.ChartFile(l.Payload, l.release.Component), []powers.Lookup{asked})
 	l.powers = append(l.powers, needed...)
 	missing := slices.DeleteFunc(powers.Uncovered(approvedPowers(state), needed), func(p schema.Power) bool { return l.Allows != nil && l.Allows(p) })
 	if len(missing) == 0 {

@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/kube/powers"
@@ -253,17 +251,11 @@ func approvedPowers(state *engine.State) (list []schema.Power) {
 func (r *Run) judgePowersOf(ctx context.Context, j *judged) (missing []schema.Power, err error) {
 	var objects []*unstructured.Unstructured
 	var own *engine.Plan
-	for _, p := range r.Plans {
-		if p.Release.Namespace != j.key.Namespace || p.Release.Name != j.key.Name || p.Release.Version == "" {
-			continue
-		}
+	for p := range r.plansOf(j.key) {
 		if p.Release.Component == "" {
 			own = p
 		}
-		objects = append(objects, p.Release.Objects...)
-		for _, task := range p.Release.Tasks {
-			objects = append(objects, task.Object)
-		}
+		objects = append(objects, WithTasks(&p.Release)...)
 	}
 	owner, err := r.owner(ctx, j, objects)
 	if err != nil {
@@ -272,7 +264,11 @@ func (r *Run) judgePowersOf(ctx context.Context, j *judged) (missing []schema.Po
 	if owner.ForeignHost, err = r.foreignHosts(ctx, j.key, objects); err != nil {
 		return nil, err
 	}
-	wanted := append(slices.DeleteFunc(powers.Judge(owner, judgeable(j.key, objects)), j.isPlaced), j.lookups...)
+	found := powers.Judge(owner, judgeable(j.key, objects, ""))
+	if len(found) > 0 {
+		found = r.judgeWithFiles(owner, j)
+	}
+	wanted := append(slices.DeleteFunc(found, j.isPlaced), j.lookups...)
 	if len(wanted) == 0 || own == nil {
 		return nil, nil
 	}
@@ -320,20 +316,6 @@ func uncovered(approved, wanted []schema.Power) []schema.Power {
 	})
 }
 
-// judgeable are objects as they are judged. What protects definitions is made by solutionctl, and asks for nothing.
-func judgeable(key engine.Key, objects []*unstructured.Unstructured) []powers.Object {
-	protection := definitions.Protect(key, nil)
-	var list []powers.Object
-	for _, object := range objects {
-		if !slices.ContainsFunc(protection, func(p *unstructured.Unstructured) bool {
-			return p.GetKind() == object.GetKind() && p.GetName() == object.GetName() && reflect.DeepEqual(p.Object["spec"], object.Object["spec"])
-		}) {
-			list = append(list, powers.Object{Unstructured: object})
-		}
-	}
-	return list
-}
-
 // deployedPowers returns the powers of the deployed objects, as they were rendered then. Unreadable ones have none.
 func (p *Planner) deployedPowers(ctx context.Context, owner powers.Owner, state *engine.State) ([]schema.Power, error) {
 	current := state.Current
@@ -365,7 +347,7 @@ func (p *Planner) deployedPowers(ctx context.Context, owner powers.Owner, state 
 			return nil, err
 		}
 	}
-	return powers.Judge(owner, judgeable(state.Key, objects)), nil
+	return powers.Judge(owner, judgeable(state.Key, objects, "")), nil
 }
 
 // owner is whose objects are judged.

@@ -14,6 +14,9 @@ import (
 // UnknownEnvironment stands for the namespace of an environment where there is none. No namespace can have this name.
 const UnknownEnvironment = "ENVIRONMENT"
 
+// unknownRegistry is the registry of renderings whose images nothing reads.
+const unknownRegistry = "registry.invalid"
+
 // Owner is the Solution of a payload with the namespaces of an environment, for checking the powers of its objects.
 func Owner(p *Payload, namespaces ...string) (powers.Owner, error) {
 	definitions, err := Definitions(p)
@@ -36,7 +39,7 @@ func Powers(ctx context.Context, p *Payload, now time.Time) (*schema.Powers, err
 // PowersIn is [Powers] in an environment with a namespace, so that its objects have their names.
 func PowersIn(ctx context.Context, p *Payload, namespace string, now time.Time) (*schema.Powers, error) {
 	owner, err := Owner(p, namespace)
-	s := Settings{Registry: "registry.invalid", Namespace: namespace, Now: now}
+	s := Settings{Registry: unknownRegistry, Namespace: namespace, Now: now}
 	e := everything{p: p, s: s, owner: owner, result: &schema.Powers{Solution: p.Solution.Metadata.Name, Version: p.Solution.Spec.Version, Powers: []schema.Power{}, Summary: []string{}, Unjudged: []string{}}}
 	if err != nil {
 		e.result.Unjudged = append(e.result.Unjudged, err.Error())
@@ -55,6 +58,42 @@ func PowersIn(ctx context.Context, p *Payload, namespace string, now time.Time) 
 	e.result.Powers = append(append(e.result.Powers, powers.Judge(owner, e.objects)...), e.lookups...)
 	e.result.Summary = append(e.result.Summary, powers.Summarize(e.result.Powers)...)
 	return e.result, ctx.Err()
+}
+
+// Files returns a function that names the file of the archive with a rendered object: of a component, or where that is "" of the Solution
+// itself, in a namespace, or where that is "" in the cluster. The name is "" for objects that no file has, and for all where they cannot be
+// rendered, as those that an older version of this program deployed.
+func Files(p *Payload, component, namespace string, now time.Time) (fileOf func(*unstructured.Unstructured) string) {
+	if file := ChartFile(p, component); file != "" {
+		return func(*unstructured.Unstructured) string { return file }
+	}
+	s := Settings{Registry: unknownRegistry, Namespace: namespace, Now: now}
+	var (
+		r   *renderer
+		err error
+	)
+	switch {
+	case component != "":
+		r, err = renderComponent(p, component, s)
+	case namespace == "":
+		r, err = renderActivation(p, s)
+	default:
+		r, err = renderEnvironment(p, s)
+	}
+	if err != nil {
+		return func(*unstructured.Unstructured) string { return "" }
+	}
+	return r.fileOf
+}
+
+// ChartFile returns the file of a component's chart, "" for other components.
+func ChartFile(p *Payload, component string) string {
+	for _, c := range p.Solution.Spec.Components {
+		if c.Name == component && c.Chart != "" {
+			return path.Clean(c.Chart)
+		}
+	}
+	return ""
 }
 
 // everything collects the objects of an archive.
