@@ -186,11 +186,14 @@ func TestHostsOfOthersAreAsked(t *testing.T) {
 	}
 }
 
-// TestHostsOfRoutesAreCompared: a route of any kind that the cluster has takes the requests of a host from a route of any other kind.
+// TestHostsOfRoutesAreCompared: a route or Gateway of any kind that the cluster has takes the requests of a host from one of any other kind,
+// but a route does not from the Gateway that it is attached to.
 func TestHostsOfRoutesAreCompared(t *testing.T) {
 	b := deployertest.New(t)
 	b.Put(namespaceObject(neighbour))
-	for kind, group := range map[string]string{"HTTPRoute": "gateway.networking.k8s.io", "GRPCRoute": "gateway.networking.k8s.io", "Route": "route.openshift.io"} {
+	for kind, group := range map[string]string{
+		"HTTPRoute": "gateway.networking.k8s.io", "GRPCRoute": "gateway.networking.k8s.io", "Gateway": "gateway.networking.k8s.io", "Route": "route.openshift.io",
+	} {
 		b.Server.Put(t, strings.NewReplacer("monitoring.coreos.com", group, "servicemonitor", strings.ToLower(kind), "ServiceMonitor", kind).Replace(deployertest.ServiceMonitors))
 	}
 	b.Cluster.Refresh()
@@ -199,11 +202,23 @@ func TestHostsOfRoutesAreCompared(t *testing.T) {
 {apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: wiki, namespace: team-b}, spec: {host: wiki.example.com}}
 ---
 {apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: own, namespace: site}, spec: {hostnames: [shop.example.com]}}
+---
+{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: front, namespace: team-b}, spec: {listeners: [{name: a, hostname: mail.example.com}, {name: b, hostname: '*.apps.example.com'}]}}
 `)
 	for version, c := range map[string]struct{ object, other string }{
 		"1.1.0": {"{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: part}, spec: {rules: [{host: bank.example.com}]}}", "HTTPRoute team-b/bank"},
 		"1.2.0": {"{apiVersion: gateway.networking.k8s.io/v1, kind: GRPCRoute, metadata: {name: part}, spec: {hostnames: [Wiki.example.com]}}", "Route team-b/wiki"},
 		"1.3.0": {"{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: part}, spec: {hostnames: [shop.example.com]}}", ""},
+		"1.4.0": {"{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: part}, spec: {rules: [{host: mail.example.com}]}}", "Gateway team-b/front"},
+		"1.5.0": {"{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: part}, spec: {listeners: [{name: a, hostname: mail.example.com}]}}", "Gateway team-b/front"},
+		"1.6.0": {
+			"{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: part}, spec: {hostnames: [a.b.apps.example.com], parentRefs: [{name: own}]}}",
+			"Gateway team-b/front",
+		},
+		"1.7.0": {
+			"{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: part}, spec: {hostnames: [a.apps.example.com], parentRefs: [{name: front, namespace: team-b}]}}",
+			"",
+		},
 	} {
 		b.Activated(shop, version, shown(c.object))
 		operation, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{DryRun: true, Refuse: true}, Environment: site, Solution: shop, Version: version})
@@ -211,7 +226,7 @@ func TestHostsOfRoutesAreCompared(t *testing.T) {
 		case c.other != "":
 			deployertest.Refused(t, err, report.Refused, c.other, "--allow takes-traffic:")
 		case err != nil:
-			t.Errorf("a host of the environment's own: %v", err)
+			t.Errorf("a host that is not of others: %v", err)
 		case len(operation.Powers) != 1 || operation.Powers[0].Need != schema.NeedShown:
 			t.Errorf("shown: %+v", operation.Powers)
 		}

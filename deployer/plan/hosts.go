@@ -10,15 +10,17 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/kube/powers"
+	"github.com/solutionctl/solutionctl/schema"
 )
 
-// foreignHosts returns which Ingress or route of others answers for a host. Those of the cluster are read only if the planned objects name
-// hosts, and if the user has permission to list them; a notice names the kinds that were not compared.
-func (r *Run) foreignHosts(ctx context.Context, key engine.Key, objects []*unstructured.Unstructured) (func(host string) string, error) {
+// foreignHosts returns which Ingress, route or Gateway of others answers for a host of an object. Those of the cluster are read only if the
+// planned objects name hosts, and if the user has permission to list them; a notice names the kinds that were not compared.
+func (r *Run) foreignHosts(ctx context.Context, key engine.Key, objects []*unstructured.Unstructured) (func(o *unstructured.Unstructured, host string) string, error) {
 	var namespaces []string
 	for _, o := range objects {
-		if group := o.GroupVersionKind().GroupKind(); (powers.IsRoute(group) || group.Kind == "Gateway") && len(powers.Hosts(o)) > 0 {
+		if powers.HasHosts(o.GroupVersionKind().GroupKind()) && len(powers.Hosts(o)) > 0 {
 			namespaces = append(namespaces, o.GetNamespace())
 		}
 	}
@@ -29,9 +31,9 @@ func (r *Run) foreignHosts(ctx context.Context, key engine.Key, objects []*unstr
 	if err != nil {
 		return nil, err
 	}
-	answering := map[string]string{}
+	answering := hosts{}
 	for _, kind := range kinds {
-		if !powers.IsRoute(kind.GroupVersionKind.GroupKind()) {
+		if !powers.HasHosts(kind.GroupVersionKind.GroupKind()) {
 			continue
 		}
 		missing, err := r.Cluster.Missing(ctx, cluster.Permission{Verb: "list", Group: kind.Resource.Group, Resource: kind.Resource.Resource})
@@ -42,28 +44,48 @@ func (r *Run) foreignHosts(ctx context.Context, key engine.Key, objects []*unstr
 			r.Notice("you do not have permission to list the " + kind.Resource.GroupResource().String() + " of the cluster: hosts were not compared with those of others")
 			continue
 		}
-		for route, err := range r.Cluster.List(ctx, kind.GroupVersionKind, "", metav1.ListOptions{}) {
+		for object, err := range r.Cluster.List(ctx, kind.GroupVersionKind, "", metav1.ListOptions{}) {
 			if err != nil {
 				return nil, err
 			}
-			if isOwnRoute(key, namespaces, route) {
-				continue
-			}
-			for _, host := range powers.Hosts(route) {
-				answering[host] = cluster.Name(route.GetKind(), route.GetNamespace(), route.GetName())
+			if !isOwnRoute(key, namespaces, object) {
+				answering.add(object)
 			}
 		}
 	}
-	return func(host string) string {
-		if other := answering[host]; other != "" {
-			return other
-		}
-		_, parent, _ := strings.Cut(host, ".")
-		return answering["*."+parent]
-	}, nil
+	return answering.foreign, nil
 }
 
-// isOwnRoute reports whether an Ingress or a route is of a Solution in one of the planned namespaces: deployed with it, or made in its
+// hosts has the objects that answer for each host.
+type hosts map[string][]schema.ObjectRef
+
+func (h hosts) add(object *unstructured.Unstructured) {
+	for _, host := range powers.Hosts(object) {
+		h[host] = append(h[host], records.RefOf(object.GroupVersionKind(), object))
+	}
+}
+
+// foreign names an object that answers for a host, itself or with a wildcard, other than those that a route is attached to.
+func (h hosts) foreign(route *unstructured.Unstructured, host string) string {
+	isForeign := func(ref schema.ObjectRef) bool { return !powers.IsParent(route, ref) }
+	if i := slices.IndexFunc(h[host], isForeign); i >= 0 {
+		return h[host][i].String()
+	}
+	_, parent, below := strings.Cut(host, ".")
+	for level := 1; below; level++ {
+		list := h["*."+parent]
+		if i := slices.IndexFunc(list, func(ref schema.ObjectRef) bool {
+			group, _, _ := strings.Cut(ref.APIVersion, "/")
+			return isForeign(ref) && (level == 1 || powers.MatchesBelow(group))
+		}); i >= 0 {
+			return list[i].String()
+		}
+		_, parent, below = strings.Cut(parent, ".")
+	}
+	return ""
+}
+
+// isOwnRoute reports whether an Ingress, a route or a Gateway is of a Solution in one of the planned namespaces: deployed with it, or made in its
 // environment by its operator or an administrator.
 func isOwnRoute(key engine.Key, namespaces []string, route *unstructured.Unstructured) bool {
 	solution, _, labelled := strings.Cut(route.GetLabels()[engine.LabelRelease], ".")

@@ -1,6 +1,7 @@
 package powers
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -60,7 +61,7 @@ func (j *judgement) network(o Object) {
 		j.hosts(o, "spec.host", text(o, "spec", "wildcardPolicy") == "Subdomain")
 	case "HTTPRoute", "GRPCRoute", "TLSRoute":
 		j.hosts(o, "spec.hostnames", len(nestedList(o.Object, "spec", "hostnames")) == 0)
-	case "Gateway":
+	case "Gateway", "ListenerSet":
 		j.hosts(o, "spec.listeners", false)
 		for i, listener := range nested(o.Object, "spec", "listeners") {
 			if from, _, _ := unstructured.NestedString(listener, "allowedRoutes", "namespaces", "from"); from == "All" {
@@ -93,19 +94,37 @@ func (j *judgement) ingress(o Object) {
 	j.hosts(o, "spec.rules", wild)
 }
 
-// routes are the kinds whose objects direct the requests for a host to a Service.
-var routes = map[kube.GroupKind]bool{
-	{Group: "networking.k8s.io", Kind: "Ingress"}:           true,
-	{Group: "route.openshift.io", Kind: "Route"}:            true,
-	{Group: "gateway.networking.k8s.io", Kind: "HTTPRoute"}: true,
-	{Group: "gateway.networking.k8s.io", Kind: "GRPCRoute"}: true,
-	{Group: "gateway.networking.k8s.io", Kind: "TLSRoute"}:  true,
+// answering are the kinds whose objects answer for hosts: they direct their requests, or listen for these.
+var answering = map[kube.GroupKind]bool{
+	{Group: "networking.k8s.io", Kind: "Ingress"}: true,
+	{Group: "route.openshift.io", Kind: "Route"}:  true,
+	{Group: gatewayGroup, Kind: "HTTPRoute"}:      true,
+	{Group: gatewayGroup, Kind: "GRPCRoute"}:      true,
+	{Group: gatewayGroup, Kind: "TLSRoute"}:       true,
+	{Group: gatewayGroup, Kind: "Gateway"}:        true,
+	{Group: gatewayGroup, Kind: "ListenerSet"}:    true,
 }
 
-// IsRoute reports whether objects of a kind direct the requests for a host to a Service.
-func IsRoute(kind kube.GroupKind) bool { return routes[kind] }
+// gatewayGroup is the API group of the Gateway API.
+const gatewayGroup = "gateway.networking.k8s.io"
 
-// Hosts returns the hosts that a route, or the listeners of a Gateway, are for, sorted.
+// HasHosts reports whether objects of a kind answer for hosts.
+func HasHosts(kind kube.GroupKind) bool { return answering[kind] }
+
+// MatchesBelow reports whether hosts of a kind such as *.example.com include names of several levels, as in the Gateway API.
+func MatchesBelow(group string) bool { return group == gatewayGroup }
+
+// IsParent reports whether a route, or a ListenerSet, is attached to an object, and so answers through it.
+func IsParent(route *unstructured.Unstructured, of schema.ObjectRef) bool {
+	parents := append(nested(route.Object, "spec", "parentRefs"), nestedMap(route.Object, "spec", "parentRef"))
+	group, _, _ := strings.Cut(of.APIVersion, "/")
+	return slices.ContainsFunc(parents, func(parent map[string]any) bool {
+		return stringIn(parent, "name") == of.Name && cmp.Or(stringIn(parent, "namespace"), route.GetNamespace()) == of.Namespace &&
+			cmp.Or(stringIn(parent, "kind"), "Gateway") == of.Kind && cmp.Or(stringIn(parent, "group"), gatewayGroup) == group
+	})
+}
+
+// Hosts returns the hosts that an object answers for, sorted.
 func Hosts(o *unstructured.Unstructured) []string {
 	hosts := append(nestedStrings(o.Object, "spec", "hostnames"), stringIn(nestedMap(o.Object, "spec"), "host"))
 	for _, rule := range nested(o.Object, "spec", "rules") { // of a Gateway route they have no host
@@ -147,7 +166,7 @@ func (j *judgement) foreignHost(o Object, field, host string) bool {
 	if j.owner.ForeignHost == nil {
 		return false
 	}
-	other := j.owner.ForeignHost(host)
+	other := j.owner.ForeignHost(o.Unstructured, host)
 	if other != "" {
 		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, field, "answer for "+host+", for which "+other+" answers", host)
 	}

@@ -35,8 +35,8 @@ type Owner struct {
 	Groups []string
 	// ForeignGroup names who else has a group in the cluster, "" for nobody. Nil stands for no cluster: then Groups count.
 	ForeignGroup func(group string) (owner string)
-	// ForeignHost names what else in the cluster answers for a host, "" for nothing. Nil stands for no cluster.
-	ForeignHost func(host string) (object string)
+	// ForeignHost names what else in the cluster answers for a host of an object, "" for nothing. Nil stands for no cluster.
+	ForeignHost func(o *unstructured.Unstructured, host string) (object string)
 }
 
 // Object is one object and the file of the archive that it is from, if that is known.
