@@ -28,7 +28,9 @@ func renderActivation(p *Payload, s Settings) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, crd := range r.crds {
+	for i, crd := range r.crds {
+		crd.Unstructured = crd.DeepCopy() // the payload keeps those of charts
+		r.crds[i] = crd
 		r.mark(crd.Unstructured)
 		if err := r.add(crd.document.File(), crd.Unstructured); err != nil {
 			return nil, err

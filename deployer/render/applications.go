@@ -29,23 +29,11 @@ func ApplicationsName(solution string) string { return solution + "-applications
 // applications renders the CRDs for users whose only permissions are on the custom resources of this namespace. Those
 // that do not fit into a ConfigMap are left out.
 func (r *renderer) applications() error {
-	document := schema.Applications{
-		Stamp: schema.NewStamp("applications", applicationsReader), Solution: r.name, Version: r.p.Solution.Spec.Version, Definitions: []map[string]any{},
-	}
-	for _, crd := range r.crds {
-		if isApplication(crd.Unstructured) {
-			document.Definitions = append(document.Definitions, outline(crd.Unstructured))
-		}
-	}
-	if len(document.Definitions) == 0 {
+	if r.s.judged {
 		return nil
 	}
-	data, err := schema.MarshalStored(document)
-	if err != nil {
-		return err
-	}
-	packed, err := pack(data)
-	if err != nil || len(packed) > maxApplications || len(data) > maxUnpacked {
+	packed, err := r.p.applications()
+	if err != nil || packed == nil {
 		return err
 	}
 	name := ApplicationsName(r.name)
@@ -53,6 +41,35 @@ func (r *renderer) applications() error {
 	labels := r.labels(name, "applications")
 	delete(labels, "app")
 	return r.add(generated, newKubernetesObject("v1", "ConfigMap", r.s.Namespace, name, labels, content))
+}
+
+// packApplications returns the content of the ConfigMap, which is the same in each namespace, nil where there is none.
+func (p *Payload) packApplications() ([]byte, error) {
+	crds, err := p.crds()
+	if err != nil {
+		return nil, err
+	}
+	document := schema.Applications{
+		Stamp: schema.NewStamp("applications", applicationsReader), Solution: p.Solution.Metadata.Name, Version: p.Solution.Spec.Version,
+		Definitions: []map[string]any{},
+	}
+	for _, crd := range crds {
+		if isApplication(crd.Unstructured) {
+			document.Definitions = append(document.Definitions, outline(crd.Unstructured))
+		}
+	}
+	if len(document.Definitions) == 0 {
+		return nil, nil
+	}
+	data, err := schema.MarshalStored(document)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := pack(data)
+	if err != nil || len(packed) > maxApplications || len(data) > maxUnpacked {
+		return nil, err
+	}
+	return packed, nil
 }
 
 // applicationsReader is the first version of the program that reads the document.

@@ -172,7 +172,7 @@ func (p *Payload) chartDefinitions() ([]object, error) {
 		if err != nil {
 			continue
 		}
-		rendering, err := loaded.Render(ctx, chart.Options{Release: c.ReleaseName(), Values: values, StandIns: true})
+		rendering, err := loaded.Render(ctx, chart.Options{Release: c.ReleaseName(), Values: values, StandIns: true, RawCRDs: true})
 		if report.CodeOf(err) == report.Timeout { // values of a site are unlikely to end it, and the timeout must not be spent twice
 			return nil, fmt.Errorf("component %s of %s: %w", c.Name, p.Solution.ID(), err)
 		}
@@ -180,10 +180,10 @@ func (p *Payload) chartDefinitions() ([]object, error) {
 			continue
 		}
 		for _, m := range rendering.Manifests {
-			if m.Object["kind"] != "CustomResourceDefinition" {
+			if !m.CRD && m.Object["kind"] != definitionKind {
 				continue
 			}
-			found, err := parseObjects(path.Clean(c.Chart)+"/"+m.Template, atLine(m.Line, m.Text))
+			found, err := parseObjectsOf(definitionKind, path.Clean(c.Chart)+"/"+m.Template, atLine(m.Line, m.Text))
 			if err != nil {
 				return nil, err
 			}

@@ -69,6 +69,20 @@ func chartPayload(t *testing.T, templates map[string]string) *render.Payload {
 	return cloud(t, map[string]string{"manifest.yaml": manifest, "charts/chart.tgz": chartOf(t, templates), "components/values.yaml": "size: 3\nmode: {name: replicated}\n"})
 }
 
+// TestActivationLeavesThePayload: a payload is never changed, and later renderings read the CRDs of its charts from it.
+func TestActivationLeavesThePayload(t *testing.T) {
+	p := chartPayload(t, database)
+	for _, o := range activation(t, p, settings()) {
+		if o.GetKind() == "CustomResourceDefinition" && len(o.GetLabels()) == 0 {
+			t.Errorf("%s has no labels", o.GetName())
+		}
+	}
+	definitions, err := render.Definitions(p)
+	if err != nil || len(definitions) != 1 || len(definitions[0].GetLabels()) > 0 {
+		t.Errorf("%v, %v", definitions, err)
+	}
+}
+
 func TestChart(t *testing.T) {
 	p := chartPayload(t, database)
 	first, err := render.Chart(t.Context(), p, "chart", settings(), render.ChartSettings{Values: map[string]any{"mode": map[string]any{"name": "mine"}}})

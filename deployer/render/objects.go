@@ -3,11 +3,11 @@ package render
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
@@ -57,31 +57,62 @@ func (p *Payload) read(file, repository string) ([]object, error) {
 	return objects, nil
 }
 
-func parseObjects(file string, data []byte) ([]object, error) {
+func parseObjects(file string, data []byte) ([]object, error) { return parseObjectsOf("", file, data) }
+
+// definitionKind is the kind of definitions of APIs.
+const definitionKind = "CustomResourceDefinition"
+
+// parseObjectsOf returns only the objects of a kind, "" for all of them.
+func parseObjectsOf(kind, file string, data []byte) ([]object, error) {
 	documents, err := schema.ParseKubernetes(file, data)
 	if err != nil {
 		return nil, err
 	}
 	var objects []object
 	for _, document := range documents {
-		if document.Value() == nil {
+		content, _ := document.Value().(map[string]any)
+		if document.Value() == nil || kind != "" && content["kind"] != kind {
 			continue
 		}
-		text, err := document.JSON()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		var value any
-		if err = json.Unmarshal(text, &value); err != nil { // of Kubernetes: integers stay integers
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		found, err := objectsOf(document, value)
+		found, err := objectsOf(document, decoded(document.Value()))
 		if err != nil {
 			return nil, err
 		}
 		objects = append(objects, found...)
 	}
 	return objects, nil
+}
+
+// decoded returns a copy of a value of a document as Kubernetes decodes it from JSON: a number is an int64 if it is one, else a float64.
+func decoded(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		object := make(map[string]any, len(v))
+		for key, field := range v {
+			object[key] = decoded(field)
+		}
+		return object
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = decoded(item)
+		}
+		return list
+	case int:
+		return int64(v)
+	case uint64:
+		if v <= math.MaxInt64 {
+			return int64(v)
+		}
+		return float64(v)
+	case float64:
+		if v == math.Trunc(v) && v >= -(1<<63) && v < 1<<63 {
+			return int64(v)
+		}
+		return v
+	default:
+		return v
+	}
 }
 
 // objectsOf takes a document apart: a List holds objects, everything else is one.

@@ -46,6 +46,8 @@ type Payload struct {
 	files  memoryFS
 	parsed sync.Map                 // parsed files
 	charts func() ([]object, error) // the definitions of its charts
+	// applications returns the packed definitions of applications, see [Payload.packApplications].
+	applications func() ([]byte, error)
 }
 
 // Image is an image of the archive.
@@ -96,7 +98,7 @@ func newPayload(files memoryFS, images []Image) (*Payload, error) {
 		refs[i] = image.Ref
 	}
 	p := &Payload{FS: files, Solution: solution.Merged(refs), Images: images, files: files}
-	p.charts = sync.OnceValues(p.chartDefinitions)
+	p.charts, p.applications = sync.OnceValues(p.chartDefinitions), sync.OnceValues(p.packApplications)
 	return p, nil
 }
 

@@ -39,7 +39,7 @@ func Powers(ctx context.Context, p *Payload, now time.Time) (*schema.Powers, err
 // PowersIn is [Powers] in an environment with a namespace, so that its objects have their names.
 func PowersIn(ctx context.Context, p *Payload, namespace string, now time.Time) (*schema.Powers, error) {
 	owner, err := Owner(p, namespace)
-	s := Settings{Registry: unknownRegistry, Namespace: namespace, Now: now}
+	s := Settings{Registry: unknownRegistry, Namespace: namespace, Now: now, judged: true}
 	e := everything{p: p, s: s, owner: owner, result: &schema.Powers{Solution: p.Solution.Metadata.Name, Version: p.Solution.Spec.Version, Powers: []schema.Power{}, Summary: []string{}, Unjudged: []string{}}}
 	if err != nil {
 		e.result.Unjudged = append(e.result.Unjudged, err.Error())
@@ -67,7 +67,7 @@ func Files(p *Payload, component, namespace string, now time.Time) (fileOf func(
 	if file := ChartFile(p, component); file != "" {
 		return func(*unstructured.Unstructured) string { return file }
 	}
-	s := Settings{Registry: unknownRegistry, Namespace: namespace, Now: now}
+	s := Settings{Registry: unknownRegistry, Namespace: namespace, Now: now, judged: true}
 	var (
 		r   *renderer
 		err error

@@ -49,6 +49,9 @@ type Settings struct {
 	Secrets map[string]*unstructured.Unstructured
 	// Now decides whether a certificate is valid; an archive without a webhook does not need it.
 	Now time.Time
+
+	// judged leaves out generated objects that have no powers and take long to make.
+	judged bool
 }
 
 // SystemNamespace is the namespace of the cluster-wide part of a Solution: <solution>-system.
@@ -131,7 +134,7 @@ func (p *Payload) crds() ([]object, error) {
 		}
 	}
 	charts, err := p.charts()
-	return append(objects, charts...), err
+	return slices.Concat(objects, charts), err
 }
 
 // Definitions returns the CustomResourceDefinitions of a payload as its files have them.

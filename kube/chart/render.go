@@ -36,6 +36,7 @@ type Options struct {
 	Now      time.Time // required, but with StandIns
 
 	SkipCRDs bool // leave out the directories crds/: their objects are the same whatever the values, except for subcharts
+	RawCRDs  bool // leave Manifest.Object nil for what is in the directories crds/: it can be the larger part of a chart
 }
 
 // Rendering holds the objects of a rendered chart.
@@ -112,7 +113,7 @@ func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 			texts[f.Name] = string(f.Data)
 		}
 	}
-	if err := r.read(texts); err != nil {
+	if err := r.read(texts, o.RawCRDs); err != nil {
 		return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err)
 	}
 	return r, nil
@@ -142,8 +143,8 @@ func (c *Chart) capabilities(o Options) (*engine.Capabilities, error) {
 	return capabilities, nil
 }
 
-// read reads the documents of all texts.
-func (r *Rendering) read(texts map[string]string) error {
+// read reads the documents of all texts, with rawCRDs those of the directories crds/ only as texts.
+func (r *Rendering) read(texts map[string]string, rawCRDs bool) error {
 	total, left := 0, maxValues
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if total += len(texts[name]); total > maxOutput {
@@ -152,7 +153,7 @@ func (r *Rendering) read(texts map[string]string) error {
 		if strings.HasSuffix(name, "NOTES.txt") {
 			continue
 		}
-		list, misread, err := manifests(name, texts[name], &left)
+		list, misread, err := manifests(name, texts[name], rawCRDs, &left)
 		if err != nil {
 			return err
 		}
@@ -166,7 +167,7 @@ func (c *Chart) CRDs() ([]Manifest, error) {
 	var all []Manifest
 	left := maxValues
 	for _, f := range c.engine.Definitions() {
-		list, _, err := manifests(f.Name, string(f.Data), &left)
+		list, _, err := manifests(f.Name, string(f.Data), false, &left)
 		if err != nil {
 			return nil, report.Errorf(report.Invalid, "chart %s: %w", c.Name, err)
 		}
@@ -176,16 +177,20 @@ func (c *Chart) CRDs() ([]Manifest, error) {
 }
 
 // manifests reads the documents of a rendered template. Empty documents, and hooks of kinds unknown to Helm, are left
-// out: Helm applies neither.
-func manifests(template, text string, left *int) (list []Manifest, misread []Misread, err error) {
+// out: Helm applies neither. With rawCRDs documents of the directories crds/ stay texts.
+func manifests(template, text string, rawCRDs bool, left *int) (list []Manifest, misread []Misread, err error) {
 	crd := strings.Contains(template, "/crds/") && !strings.Contains(template, "/templates/")
 	for d := range split(text) {
 		m := Manifest{Template: template, Line: d.line, Text: []byte(d.text), CRD: crd}
-		err := m.decode(left)
+		err := m.spend(left)
+		raw := crd && rawCRDs
+		if err == nil && !raw {
+			err = m.decode()
+		}
 		if err != nil {
 			return nil, nil, report.Errorf(report.Invalid, "%s, document at line %d: %w", template, d.line, err)
 		}
-		if m.Object == nil {
+		if m.Object == nil && !raw {
 			continue
 		}
 		misread = append(misread, m.misread()...)
@@ -196,8 +201,8 @@ func manifests(template, text string, left *int) (list []Manifest, misread []Mis
 	return list, misread, nil
 }
 
-// decode leaves Object nil for an empty document.
-func (m *Manifest) decode(left *int) error {
+// spend subtracts the size of a document from what is left for all of them.
+func (m *Manifest) spend(left *int) error {
 	values, text, err := schema.SizeYAML(m.Template, m.Text)
 	if err != nil {
 		return err
@@ -205,6 +210,11 @@ func (m *Manifest) decode(left *int) error {
 	if *left -= valuesOfDocument + values + text/textOfValue; *left < 0 {
 		return report.Errorf(report.Invalid, "the objects of the chart have more than %d values", maxValues)
 	}
+	return nil
+}
+
+// decode leaves Object nil for an empty document.
+func (m *Manifest) decode() error {
 	var value any
 	if err := yaml.Unmarshal(m.Text, &value); err != nil {
 		return err
