@@ -201,7 +201,7 @@ func manifests(template, text string, rawCRDs bool, left *int) (list []Manifest,
 	return list, misread, nil
 }
 
-// spend subtracts the size of a document from what is left for all of them.
+// spend subtracts the size of a document from the remaining bound of all documents.
 func (m *Manifest) spend(left *int) error {
 	values, text, err := schema.SizeYAML(m.Template, m.Text)
 	if err != nil {
