@@ -169,11 +169,11 @@ func (c *Console) routes() http.Handler {
 		"/operations/{id}":                     c.showOperation,
 		"/":                                    c.nothing,
 	} {
-		mux.Handle("GET "+pattern, c.server.Handle(read))
+		mux.Handle("GET "+pattern, c.server.HandleRead(read))
 	}
 	for pattern, v := range verbs {
-		mux.Handle("GET "+pattern, c.server.Handle(c.plan(v)))
-		mux.Handle("POST "+pattern, c.server.Handle(c.perform(v)))
+		mux.Handle("GET "+pattern, c.server.HandleRead(c.plan(v)))
+		mux.Handle("POST "+pattern, c.server.HandleRead(c.perform(v))) // the operation does the rest
 	}
 	for pattern, change := range map[string]web.Handler{
 		"/environments":                    c.createEnvironment,

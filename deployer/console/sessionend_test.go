@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -82,8 +83,14 @@ func TestRevokedMeanwhile(t *testing.T) {
 // TestHangingServer: open pages report an API server that hangs, fails or is gone, with the time of the state that they
 // show.
 func TestHangingServer(t *testing.T) {
+	back := make(chan struct{}) // of the server that hangs
 	for name, broken := range map[string]func(w http.ResponseWriter, r *http.Request){
-		"hangs":   func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"hangs": func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-back:
+			case <-r.Context().Done():
+			}
+		},
 		"fails":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
 		"is gone": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
@@ -95,7 +102,7 @@ func TestHangingServer(t *testing.T) {
 			b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
 				if away.Load() && r.URL.Query().Get("watch") == "" {
 					broken(w, r)
-					return true
+					return away.Load() // a server that goes on answers what it was asked
 				}
 				return false
 			}
@@ -106,12 +113,34 @@ func TestHangingServer(t *testing.T) {
 			since := time.Now()
 			next("stale")
 			t.Logf("reported after %s", time.Since(since).Round(10*time.Millisecond))
-			since = time.Now()
-			if a := c.get("/"); a.StatusCode != http.StatusOK || !strings.Contains(content(a.body), "Not up to date since 20") {
-				t.Errorf("%d\n%s", a.StatusCode, content(a.body))
+			site := "/environments/" + deployertest.Environment
+			for _, path := range []string{"/", "/environments", site, "/solutions/shop"} { // have a last state
+				if a := c.get(path); a.StatusCode != http.StatusOK || !strings.Contains(content(a.body), "Not up to date since 20") {
+					t.Errorf("%s: %d\n%s", path, a.StatusCode, content(a.body))
+				}
 			}
-			t.Logf("another page after %s", time.Since(since).Round(10*time.Millisecond))
+			var pages sync.WaitGroup
+			for _, path := range []string{ // read more than the last state
+				"/solutions", "/history", "/loader", "/settings", site + "/apps", site + "/components/shop", site + "/plan/repair",
+				site + "/plan/delete?data=delete", "/solutions/shop/plan/deactivate",
+			} {
+				pages.Go(func() {
+					a := c.get(path)
+					if text := content(a.body); strings.Contains(text, "takes too long") || strings.Contains(text, "context canceled") ||
+						strings.Contains(text, "There is no registry") ||
+						!strings.Contains(text, "The cluster was last read at 20") && !strings.Contains(text, "Not up to date since 20") && path != "/settings" {
+						t.Errorf("%s: %d\n%s", path, a.StatusCode, text)
+					}
+				})
+			}
+			pages.Wait()
+			if a := c.get("/doctor"); !strings.Contains(a.body, "does not answer") && !strings.Contains(a.body, "cannot do it now") {
+				t.Errorf("doctor: %d\n%s", a.StatusCode, content(a.body))
+			}
 			away.Store(false)
+			if name == "hangs" {
+				close(back)
+			}
 			next("changed")
 		})
 	}

@@ -39,6 +39,7 @@ func (c *Console) showSettings(v *web.Visit, problem error) (*web.Answer, error)
 	if err == nil && registry != nil {
 		content.Registry = records.Endpoints(registry)
 	}
+	content.RegistryUnknown = err != nil
 	v.Frame.Problem = page.ProblemOf(cmp.Or(problem, err))
 	c.showTrust(v, content)
 	if c.Settings.mayChange(v) == nil {

@@ -192,8 +192,8 @@ func (c *Console) environment(v *web.Visit) (*web.Answer, error) {
 	if err := compare(v, &content.Status); err != nil {
 		return nil, err
 	}
-	if err := members(v, &content.Status); err != nil {
-		return nil, err
+	if err := members(v, &content.Status); err != nil && (s.Stale == nil || report.CodeOf(err) == report.Unauthenticated) {
+		return nil, err // else the last state is shown without members
 	}
 	deployments := 0
 	for _, n := range content.Status.Namespaces {

@@ -268,6 +268,9 @@ func (f *Feed) reach(ctx context.Context) error {
 	if code := report.CodeOf(err); code == report.Forbidden || code == report.Unauthenticated {
 		return nil
 	}
+	if err != nil && asking.Err() != nil && ctx.Err() == nil {
+		return report.Errorf(report.Unavailable, "API server %s does not answer", f.Cluster.Server())
+	}
 	return err
 }
 

@@ -341,8 +341,9 @@ type Support struct {
 
 // Settings are the settings of the console: /settings.
 type Settings struct {
-	Registry *schema.EndpointList
-	Keys     []TrustedKey
+	Registry        *schema.EndpointList
+	RegistryUnknown bool // it could not be read
+	Keys            []TrustedKey
 	// PolicyFile is the path of the policy; "" where there is none.
 	PolicyFile string
 	// TrustElsewhere is the reason why no keys are shown; "" where they are.

@@ -88,8 +88,11 @@ type Stale struct {
 
 // Sentence returns it as a sentence.
 func (s *Stale) Sentence() string {
-	return Text("frame.stale", s.Since.UTC().Format("2006-01-02 15:04:05")+" UTC", s.Why)
+	return Text("frame.stale", UTC(s.Since), s.Why)
 }
+
+// UTC returns a time of a sentence, to the second.
+func UTC(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05") + " UTC" }
 
 // Link leads to a page of the console.
 type Link struct {

@@ -100,6 +100,37 @@ func (c *Server) turnAway(w http.ResponseWriter, r *http.Request, reason string)
 	c.Sessions.Lead(w, r, to)
 }
 
+// HandleRead answers with the result of a handler that changes nothing. It does not wait for an API server that does not answer.
+func (c *Server) HandleRead(h Handler) http.Handler {
+	return c.Handle(func(v *Visit) (*Answer, error) {
+		feed, whole := c.Everything(v.Identity), v.Request
+		ctx, stop := feed.Guard(v.Context())
+		v.Request = v.WithContext(ctx)
+		a, err := h(v)
+		absent := stop()
+		v.Request = whole
+		if absent == nil && report.CodeOf(err) == report.Unavailable {
+			absent = err
+		}
+		if absent == nil {
+			return a, err
+		}
+		at, mark := feed.LastRead()
+		if err == nil && a.Status < http.StatusBadRequest {
+			v.Frame.Problem = nil // it has the same cause
+			if v.Frame.Stale == nil && mark != "" {
+				v.Frame.Stale = &page.Stale{Since: at, Why: absent.Error()}
+			}
+			return a, nil
+		}
+		if mark != "" {
+			v.Frame.Feed = page.Query("/events", "seen", mark)
+			v.Frame.Notices = append(v.Frame.Notices, page.Notice{Tone: page.ToneWarn, Text: page.Text("failure.lastread", page.UTC(at))})
+		}
+		return nil, absent
+	})
+}
+
 // Handle answers with the result of a handler.
 func (c *Server) Handle(h Handler) http.Handler {
 	return c.SignedIn(func(w http.ResponseWriter, v *Visit) {
