@@ -3,10 +3,12 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 SAMPLE ?= 0
 SEED ?= 1
+BASE ?= HEAD
+BENCH ?=
 RELEASE ?= $(shell awk '/^\#\# [0-9]/ { print $$2; exit }' CHANGELOG.md)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
-.PHONY: demo cluster test check build image release bench faults fuzz docs site
+.PHONY: demo cluster test check build image release bench bench-check faults fuzz docs site
 
 demo: # everything from nothing: the first results come before the cluster is compiled; on an existing cluster if you want it
 	VERSION='$(VERSION)' .ci/demo
@@ -30,9 +32,11 @@ image: # dist/solutionctl-VERSION.iso: the program as a Solution, for what runs 
 release: # dist/release: everything that users download, reproducible; KEY=FILE signs it (docs/releases.md)
 	VERSION='$(RELEASE)' .ci/release dist/release
 
-bench: # the tables of docs/performance.md: the program beside what its users would use instead
-	go run ./cmd/benchmark
-	cd deployer/e2e && go run ./cmd/benchmark
+bench: # the tables of docs/performance.md, in at most about 15 minutes: the program beside what its users would use instead
+	cd deployer/e2e && go run ./cmd/benchmark $(BENCH)
+
+bench-check: # the program of the working tree beside the one of commit BASE; fails if it takes more than 1.1 times, beyond noise
+	cd deployer/e2e && go run ./cmd/benchmark -base '$(BASE)' $(BENCH)
 
 faults: # docs/reliability.md: the program killed at every step of every verb, and run again (hours; goes on where it was stopped; SAMPLE=30 SEED=1: 30 steps of each, half an hour)
 	cd deployer/e2e && go run ./cmd/faults -sample '$(SAMPLE)' -seed '$(SEED)'

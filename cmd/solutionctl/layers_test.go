@@ -44,7 +44,7 @@ var layers = [][]string{
 	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
 	{"cmd/solutionctl/internal/cli", "cmd/solutionctl/internal/manual"},
 	{"cmd/solutionctl/deploy"},
-	{"cmd/solutionctl", "cmd/benchmark", "cmd/image", "cmd/release"},
+	{"cmd/solutionctl", "cmd/image", "cmd/release"},
 }
 
 func TestLayers(t *testing.T) {

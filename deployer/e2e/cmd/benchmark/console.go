@@ -44,23 +44,23 @@ const (
 )
 
 // measureConsole prints the numbers of the web console on a cluster with many environments.
-func measureConsole(ctx context.Context, environments int) (err error) {
+func measureConsole(ctx context.Context, s settings) (err error) {
 	c, err := testcluster.Start(ctx, testcluster.Options{FakeNodes: 3, ReadyAtOnce: true, Progress: os.Stderr})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
 	for _, step := range []string{"prepare", "create environments", "add"} {
-		if _, err = measure(ctx, os.Args[0], "fleet-step", c.Kubeconfig, strconv.Itoa(environments), "apart", step); err != nil {
+		if _, err = measure(ctx, os.Args[0], "fleet-step", c.Kubeconfig, strconv.Itoa(s.environments), "apart", step); err != nil {
 			return fmt.Errorf("%s: %w", step, err)
 		}
 	}
-	u, err := startConsole(ctx, c)
+	u, err := startConsole(ctx, c, s.binary)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, u.close()) }()
-	fmt.Printf("\n%d environments, %d Solutions in each\n\n| | |\n|---|---|\n", environments, solutions)
+	fmt.Printf("\n%d environments, %d Solutions in each\n\n| | |\n|---|---|\n", s.environments, solutions)
 	for _, measured := range []func(context.Context) error{u.idle, u.overview, u.load, u.crowd, u.nobody} {
 		if err = measured(ctx); err != nil {
 			return err
@@ -83,7 +83,7 @@ type consoleUnderTest struct {
 
 func row(name, format string, args ...any) { fmt.Printf("| "+name+" | "+format+" |\n", args...) }
 
-func startConsole(ctx context.Context, c *testcluster.Cluster) (u *consoleUnderTest, err error) {
+func startConsole(ctx context.Context, c *testcluster.Cluster, program string) (u *consoleUnderTest, err error) {
 	u = &consoleUnderTest{cluster: c}
 	if u.dir, err = os.MkdirTemp("", "solutionctl-console-"); err != nil {
 		return nil, err
@@ -91,11 +91,6 @@ func startConsole(ctx context.Context, c *testcluster.Cluster) (u *consoleUnderT
 	kubeconfig, err := u.count(ctx)
 	if err != nil {
 		return nil, err
-	}
-	program := filepath.Join(u.dir, "bin", "solutionctl")
-	build := exec.CommandContext(ctx, filepath.Join("..", "..", ".ci", "build"), program)
-	if out, failure := build.CombinedOutput(); failure != nil {
-		return nil, fmt.Errorf("%w: %s", failure, out)
 	}
 	u.command = exec.CommandContext(ctx, program, "deploy", "ui", "--kubeconfig", kubeconfig, "--store", filepath.Join(u.dir, "store"), "--listen", "127.0.0.1:0", "--progress", "plain")
 	u.command.Env = append(os.Environ(), "HOME="+u.dir, "XDG_CACHE_HOME="+u.dir, "SOLUTIONCTL_CONFIG="+os.DevNull)

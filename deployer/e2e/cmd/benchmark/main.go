@@ -1,35 +1,21 @@
 //go:build linux
 
-// Command benchmark measures how fast the engine of solutionctl deploys, beside kubectl and Helm, and prints the tables of
-// docs/performance.md.
+// Command benchmark measures solutionctl as its users run it, beside the tools that they would use instead and beside floors, and
+// prints the tables of docs/performance.md.
 //
-//	go run ./cmd/benchmark [-environments N] [-rivals N]
-//	go run ./cmd/benchmark fleet [-namespaces N]
-//	go run ./cmd/benchmark console [-environments N]
-//	go run ./cmd/benchmark components [-components N] [-objects N]
-//	go run ./cmd/benchmark node [-rounds N] [-alone | -helmfile VERSION]
+//	go run ./cmd/benchmark [flags] [NAME...]
+//	go run ./cmd/benchmark -base COMMIT [NAME...]
 //
-// It starts a control plane without nodes. Every environment is a namespace with five Solutions, each of them what an
-// operator needs: account, role, binding, configuration and a deployment without replicas, so that the API server is
-// measured and not its controllers. Each contestant is a process of its own, in a cluster of its own, and gets the objects
-// as files. Memory is the peak of RssAnon, which leaves out the page cache.
+// Without names it runs all benchmarks, as far as the time limit allows. Contestants run in turn, round by round, so that a machine
+// that changes its speed changes it for all. Figures are medians, and ratios are medians of the ratios within one round. Every
+// contestant ends by bringing its result to the medium. Memory is the peak of RssAnon, which leaves out the page cache.
 //
-// With fleet it measures the verbs instead, which lock, judge, record and wait as well: on nodes that pretend to run pods,
-// in as many environments as namespaces, eight at a time and without waiting, and in one environment of all of them.
-//
-// With console it measures the web console on such environments: what a browser loads, how soon it shows something, what open
-// browsers cost the console and the API server, and how soon they learn of a change.
-//
-// With components it measures a Solution of many components that need each other, without nodes: what a plan takes, what it takes
-// until everything is applied, and what it takes to find that nothing is to be done.
-//
-// With node it measures how soon ten components that need each other are ready on a node that runs containers, beside Helm, Helmfile
-// and kubectl, and what the loader takes.
+// With a base it compares two builds instead: the program of that commit and the one of the working tree. It fails when the latter
+// takes more than 1.1 times the time or memory, beyond noise.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -37,56 +23,70 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"strconv"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"golang.org/x/sys/unix"
 
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
+
+type settings struct {
+	rounds       int
+	size         int64 // bytes of layers
+	environments int
+	components   int
+	objects      int // of each component
+	alone        bool
+	helmfile     string
+	limit        time.Duration
+	base         string
+
+	dir, binary string
+}
+
+type benchmark struct {
+	name, what string
+	run        func(context.Context, settings) error
+}
+
+// benchmarks are run in this order.
+var benchmarks = []benchmark{
+	{"start", "the start of the program, beside an empty one", benchmarkStart},
+	{"build", "a build, beside skopeo with genisoimage, and beside hashing and writing", benchmarkBuild},
+	{"sign", "signing and verifying, beside openssl", benchmarkSign},
+	{"import", "an import, beside one hash and a copy", benchmarkImport},
+	{"lint", "1,000 objects, beside kubeconform", benchmarkLint},
+	{"serve", "images pulled over 200 connections, beside nginx", benchmarkServe},
+	{"engine", "the engine alone, for many environments", func(ctx context.Context, s settings) error { return measureEngine(ctx, s.environments) }},
+	{"rivals", "the engine, beside kubectl and Helm", func(ctx context.Context, s settings) error { return measureRivals(ctx, max(s.environments/10, 1)) }},
+	{"components", "a Solution of many components, beside the same writes alone", func(ctx context.Context, s settings) error { return measureGraph(ctx, s.components, s.objects) }},
+	{"node", "ten components on a node with containers, beside Helm, Helmfile and kubectl", measureNode},
+	{"console", "the web console for many environments", measureConsole},
+	{"fleet", "the verbs in many environments, and in one of many namespaces", func(ctx context.Context, s settings) error { return measureFleet(ctx, s.environments) }},
+}
+
+// processes are contestants that this program runs as processes of their own: "benchmark STEP ARGUMENT...".
+var processes = map[string]func(ctx context.Context, args []string) error{
+	"floor-step":  func(_ context.Context, args []string) error { return hashAndWrite(args[0], args[1]) },
+	"engine-step": func(ctx context.Context, args []string) error { return deploy(ctx, args[0], args[1], args[2]) },
+	"fleet-step": func(ctx context.Context, args []string) error {
+		return runStep(ctx, args[0], args[1], args[2], args[3])
+	},
+	"graph-step": func(ctx context.Context, args []string) error {
+		return runGraphStep(ctx, args[0], args[1], args[2], args[3])
+	},
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	switch {
-	case len(os.Args) == 5 && os.Args[1] == "engine":
-		err = deploy(ctx, os.Args[2], os.Args[3], os.Args[4])
-	case len(os.Args) == 6 && os.Args[1] == "fleet-step":
-		err = runStep(ctx, os.Args[2], os.Args[3], os.Args[4], os.Args[5])
-	case len(os.Args) > 1 && os.Args[1] == "fleet":
-		flags := flag.NewFlagSet("fleet", flag.ExitOnError)
-		namespaces := flags.Int("namespaces", 200, "namespaces that Solutions are deployed to")
-		_ = flags.Parse(os.Args[2:]) // it exits itself
-		err = measureFleet(ctx, *namespaces)
-	case len(os.Args) > 1 && os.Args[1] == "console":
-		flags := flag.NewFlagSet("console", flag.ExitOnError)
-		environments := flags.Int("environments", 200, "environments that the console shows")
-		_ = flags.Parse(os.Args[2:]) // it exits itself
-		err = measureConsole(ctx, *environments)
-	case len(os.Args) == 6 && os.Args[1] == "graph-step":
-		err = runGraphStep(ctx, os.Args[2], os.Args[3], os.Args[4], os.Args[5])
-	case len(os.Args) > 1 && os.Args[1] == "components":
-		flags := flag.NewFlagSet("components", flag.ExitOnError)
-		components := flags.Int("components", 200, "components of a Solution")
-		objects := flags.Int("objects", 10, "objects of each")
-		_ = flags.Parse(os.Args[2:]) // it exits itself
-		err = measureGraph(ctx, *components, *objects)
-	case len(os.Args) > 1 && os.Args[1] == "node":
-		flags, o := flag.NewFlagSet("node", flag.ExitOnError), nodeOptions{}
-		flags.IntVar(&o.rounds, "rounds", 3, "how often each contestant brings up everything")
-		flags.BoolVar(&o.alone, "alone", false, "measure nobody else, for whom compilers take minutes")
-		flags.StringVar(&o.helmfile, "helmfile", "", "measure this `VERSION` of Helmfile, too, which is built for it: v1.8.0")
-		_ = flags.Parse(os.Args[2:]) // it exits itself
-		err = measureNode(ctx, o)
-	default:
-		environments := flag.Int("environments", 200, "environments that the engine deploys to")
-		rivals := flag.Int("rivals", 20, "environments in the comparison with kubectl and Helm")
-		flag.Parse()
-		err = run(ctx, *environments, *rivals)
+	if len(os.Args) > 1 && processes[os.Args[1]] != nil {
+		err = processes[os.Args[1]](ctx, os.Args[2:])
+	} else {
+		err = run(ctx, parse())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "benchmark:", err)
@@ -94,258 +94,117 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, environments, rivals int) error {
-	fmt.Printf("%s, %d processors, %s, Kubernetes %s\n\n", runtime.GOARCH, runtime.NumCPU(), runtime.Version(), testcluster.KubernetesVersion)
-	if err := measureEngine(ctx, environments); err != nil {
-		return fmt.Errorf("engine: %w", err)
+// parse reads the flags, whose defaults let everything fit into the limit on two processors.
+func parse() settings {
+	var s settings
+	size := flag.Int64("size", 512, "`MiB` of layers in the archives")
+	flag.IntVar(&s.rounds, "rounds", 3, "rounds of each comparison")
+	flag.IntVar(&s.environments, "environments", 50, "environments of a cluster, with five Solutions each")
+	flag.IntVar(&s.components, "components", 200, "components of a Solution")
+	flag.IntVar(&s.objects, "objects", 10, "objects of each component")
+	flag.BoolVar(&s.alone, "alone", false, "node: leave out the rivals, which compilers take minutes for")
+	flag.StringVar(&s.helmfile, "helmfile", "", "node: measure this `VERSION` of Helmfile, too: v1.8.0")
+	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "start no benchmark after this `TIME`; 0 is no limit")
+	flag.StringVar(&s.base, "base", "", "compare the working tree with the program of this `COMMIT`")
+	flag.Usage = func() {
+		out := flag.CommandLine.Output()
+		fmt.Fprintf(out, "usage: benchmark [flags] [NAME...]\n\n")
+		for _, b := range benchmarks {
+			fmt.Fprintf(out, "  %-11s %s\n", b.name, b.what)
+		}
+		fmt.Fprintf(out, "\nflags:\n")
+		flag.PrintDefaults()
 	}
-	if rivals == 0 {
-		return nil
-	}
-	return compare(ctx, rivals)
+	flag.Parse()
+	s.size = *size << 20
+	return s
 }
 
-// measureEngine prints what the engine takes for the objects of all environments.
-func measureEngine(ctx context.Context, environments int) error {
-	return inCluster(ctx, environments, func(b bed) error {
-		objects := 0
-		for _, file := range b.files {
-			objects += strings.Count(file.text, "\n---\n")
-		}
-		fmt.Printf("%d environments, %d Solutions in each, %d objects\n\n", environments, solutions, objects)
-		fmt.Println("| | plan | apply | objects written | CPU | peak RssAnon |")
-		fmt.Println("|---|---|---|---|---|---|")
-		for _, test := range []struct{ name, version string }{{"all new", "1"}, {"nothing to do", "1"}, {"every Solution upgraded", "2"}} {
-			s, err := measure(ctx, os.Args[0], "engine", b.cluster.Kubeconfig, b.dir, test.version)
-			if err != nil {
-				return err
-			}
-			var t timings
-			if err := json.Unmarshal(s.output, &t); err != nil {
-				return fmt.Errorf("%w: %s", err, s.output)
-			}
-			fmt.Printf("| %s | %.2f s | %.2f s | %d | %.2f s | %.0f MiB |\n", test.name, t.Plan, t.Apply, t.Written, s.cpu.Seconds(), float64(s.anon)/(1<<20))
-		}
-		return nil
-	})
-}
-
-// compare prints what the engine and its rivals take for the same objects.
-func compare(ctx context.Context, environments int) error {
-	tools, err := buildRivals(ctx)
-	if err != nil {
+func run(ctx context.Context, s settings) (err error) {
+	started, names := time.Now(), flag.Args()
+	if s.dir, err = os.MkdirTemp("", "solutionctl-benchmark-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(tools) //nolint:errcheck // a temporary directory
-	type contestant struct {
-		name  string
-		steps func(b bed) [][]string // commands that run side by side, eight at a time
+	defer os.RemoveAll(s.dir) //nolint:errcheck // a temporary directory
+	s.binary = filepath.Join(s.dir, "solutionctl")
+	if err = inModule(ctx, ".ci/build", s.binary); err != nil {
+		return fmt.Errorf("build solutionctl: %w", err)
 	}
-	kubectl, helm := filepath.Join(tools, "kubectl"), filepath.Join(tools, "helm")
-	contestants := []contestant{
-		{"solutionctl", func(b bed) [][]string { return [][]string{{os.Args[0], "engine", b.cluster.Kubeconfig, b.dir, "1"}} }},
-		{"kubectl apply", func(b bed) [][]string {
-			return [][]string{{kubectl, "--kubeconfig", b.cluster.Kubeconfig, "apply", "-f", b.dir}}
-		}},
-		{"kubectl apply --server-side", func(b bed) [][]string {
-			return [][]string{{kubectl, "--kubeconfig", b.cluster.Kubeconfig, "apply", "--server-side", "-f", b.dir}}
-		}},
-		{"helm upgrade --install, 8 at a time", func(b bed) [][]string {
-			var commands [][]string
-			for _, file := range b.files {
-				commands = append(commands, []string{
-					helm, "--kubeconfig", b.cluster.Kubeconfig, "upgrade", "--install", "--namespace", file.namespace, file.solution, file.chart,
-				})
-			}
-			return commands
-		}},
+	if err = printHeader(ctx); err != nil {
+		return err
 	}
-	fmt.Printf("\n%d environments, the same objects\n\n| | all new | to the first | nothing to do | to the first | CPU, both |\n|---|---|---|---|---|---|\n", environments)
-	var first [2]float64
-	for _, c := range contestants {
-		var seconds [2]float64
-		var cpu time.Duration
-		err := inCluster(ctx, environments, func(b bed) error {
-			for round := range seconds {
-				started := time.Now()
-				used, err := sideBySide(ctx, c.steps(b))
-				if err != nil {
-					return err
-				}
-				seconds[round] = time.Since(started).Seconds()
-				cpu += used
-			}
-			return nil
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+	if s.base != "" {
+		return checkBuilds(ctx, s, names)
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(benchmarks, func(b benchmark) bool { return b.name == name }) {
+			return fmt.Errorf("there is no benchmark %q; -h lists them", name)
 		}
-		if first[0] == 0 {
-			first = seconds
+	}
+	var left []string
+	for _, b := range benchmarks {
+		if len(names) > 0 && !slices.Contains(names, b.name) {
+			continue
 		}
-		fmt.Printf("| %s | %.2f s | %.1f | %.2f s | %.1f | %.1f s |\n", c.name, seconds[0], seconds[0]/first[0], seconds[1], seconds[1]/first[1], cpu.Seconds())
+		if s.limit > 0 && time.Since(started) > s.limit {
+			left = append(left, b.name)
+			continue
+		}
+		begun := time.Now()
+		if err := b.run(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		fmt.Fprintf(os.Stderr, "== %s took %d s\n", b.name, int(time.Since(begun).Seconds()))
+	}
+	if len(left) > 0 {
+		fmt.Printf("\nLeft out after %s: %s\n", s.limit, strings.Join(left, ", "))
 	}
 	return nil
 }
 
-// bed is a cluster with empty namespaces, and what is to be deployed to them.
-type bed struct {
-	cluster *testcluster.Cluster
-	dir     string // a file for each environment and Solution
-	files   []file
-}
-
-// inCluster calls f with a cluster that is stopped afterwards.
-func inCluster(ctx context.Context, environments int, f func(b bed) error) (err error) {
-	b := bed{}
-	if b.cluster, err = testcluster.Start(ctx, testcluster.Options{Progress: os.Stderr}); err != nil {
-		return err
-	}
-	defer func() {
-		if stopped := b.cluster.Stop(); err == nil {
-			err = stopped
-		}
-	}()
-	if b.dir, err = os.MkdirTemp("", "solutionctl-objects-"); err != nil {
-		return err
-	}
-	defer os.RemoveAll(b.dir) //nolint:errcheck // a temporary directory
-	for e := range environments {
-		namespace := fmt.Sprintf("env-%03d", e)
-		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-		if _, err := b.cluster.Client().CoreV1().Namespaces().Create(ctx, n, metav1.CreateOptions{}); err != nil {
-			return err
-		}
-		for s := range solutions {
-			file, err := writeFile(b.dir, namespace, fmt.Sprintf("solution-%d", s), s < extra)
-			if err != nil {
-				return err
-			}
-			b.files = append(b.files, file)
-		}
-	}
-	if err := b.settle(ctx, environments); err != nil {
-		return err
-	}
-	return f(b)
-}
-
-// settle waits until the controllers have made what they make in every namespace.
-func (b bed) settle(ctx context.Context, environments int) error {
-	for tick := time.Tick(100 * time.Millisecond); ; {
-		accounts, err := b.cluster.Client().CoreV1().ServiceAccounts("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=default"})
-		if err != nil {
-			return err
-		}
-		maps, err := b.cluster.Client().CoreV1().ConfigMaps("").List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=kube-root-ca.crt"})
-		if err != nil {
-			return err
-		}
-		if len(accounts.Items) >= environments && len(maps.Items) >= environments {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick:
-		}
-	}
-}
-
-// sideBySide runs commands, eight at a time, and adds up their processor time.
-func sideBySide(ctx context.Context, commands [][]string) (time.Duration, error) {
-	var (
-		mu     sync.Mutex
-		cpu    time.Duration
-		failed error
-		group  sync.WaitGroup
-		slots  = make(chan struct{}, 8)
-	)
-	for _, command := range commands {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			s, err := measure(ctx, command[0], command[1:]...)
-			mu.Lock()
-			defer mu.Unlock()
-			cpu += s.cpu
-			if err != nil && failed == nil {
-				failed = err
-			}
-		})
-	}
-	group.Wait()
-	return cpu, failed
-}
-
-// sample is what one process took.
-type sample struct {
-	cpu    time.Duration
-	anon   int64
-	output []byte
-}
-
-func measure(ctx context.Context, name string, args ...string) (sample, error) {
-	return measureWith(exec.CommandContext(ctx, name, args...), (*exec.Cmd).Start)
-}
-
-// measureWith is measure for a command that is started in another way, such as on a node.
-func measureWith(cmd *exec.Cmd, start func(*exec.Cmd) error) (s sample, err error) {
-	var stdout, stderr strings.Builder
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err = start(cmd); err != nil {
-		return s, err
-	}
-	done, peak := make(chan struct{}), make(chan int64)
-	go func() {
-		var most int64
-		for tick := time.Tick(5 * time.Millisecond); ; {
-			most = max(most, anonymous(cmd.Process.Pid))
-			select {
-			case <-done:
-				peak <- most
-				return
-			case <-tick:
-			}
-		}
-	}()
-	err = cmd.Wait()
-	close(done)
-	s.anon = <-peak
+// printHeader prints what figures need beside them: date, commit and machine.
+func printHeader(ctx context.Context) error {
+	root, err := moduleRoot(ctx)
 	if err != nil {
-		return s, fmt.Errorf("%w: %s", err, stderr.String())
+		return err
 	}
-	s.cpu, s.output = cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), []byte(stdout.String())
-	return s, nil
+	commit, err := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always", "--dirty", "--abbrev=10").Output()
+	if err != nil {
+		return fmt.Errorf("read the commit of %s: %w", root, err)
+	}
+	var system unix.Utsname
+	if err = unix.Uname(&system); err != nil {
+		return err
+	}
+	extensions := ""
+	if slices.Contains(strings.Fields(cpuInfo("flags")), "sha_ni") {
+		extensions = ", SHA extensions"
+	}
+	fmt.Printf("%s, commit %s; %s%s, %d processors, %d GiB, Linux %s, %s, Kubernetes %s; load %s\n",
+		time.Now().UTC().Format(time.DateOnly), strings.TrimSpace(string(commit)), cpuInfo("model name"), extensions, runtime.NumCPU(),
+		field("/proc/meminfo", "MemTotal:")>>20, unix.ByteSliceToString(system.Release[:]), runtime.Version(), testcluster.KubernetesVersion, load())
+	return nil
 }
 
-// anonymous is the RssAnon of a process in bytes, 0 when it is gone.
-func anonymous(pid int) int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+// cpuInfo returns a value of the first processor.
+func cpuInfo(key string) string {
+	data, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
-		return 0
+		return ""
 	}
 	for line := range strings.Lines(string(data)) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "RssAnon:" {
-			n, _ := strconv.ParseInt(fields[1], 10, 64) // the kernel wrote it
-			return n << 10
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == key {
+			return strings.TrimSpace(value)
 		}
 	}
-	return 0
+	return ""
 }
 
-// buildRivals returns a directory with kubectl and helm, made from their Go modules.
-func buildRivals(ctx context.Context) (string, error) {
-	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/solutionctl/solutionctl/deployer/e2e").Output()
+// load returns the load average of the last minute: other processes are measured as well.
+func load() string {
+	data, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
-		return "", err
+		return "unknown"
 	}
-	dir, err := os.MkdirTemp("", "solutionctl-rivals-")
-	if err != nil {
-		return "", err
-	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir+"/", "./kubectl", "helm.sh/helm/v4/cmd/helm")
-	cmd.Dir = filepath.Join(strings.TrimSpace(string(module)), "cmd", "rivals")
-	cmd.Stderr = os.Stderr
-	return dir, cmd.Run()
+	return strings.Fields(string(data))[0]
 }

@@ -8,47 +8,35 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
-// nodeOptions say what is measured on a node.
-type nodeOptions struct {
-	rounds   int
-	alone    bool   // without anybody else
-	helmfile string // version, "" to do without
-}
-
-// contestant brings up the ten components in a namespace that is there, and returns when all of them are ready. Nothing of them is
-// on the node before, images neither.
-type contestant struct {
+// installer deploys the ten components into an existing namespace, and returns when all of them are ready. Before, nothing of them is on
+// the node, not even images.
+type installer struct {
 	name string
 	run  func(ctx context.Context, p *platform, namespace string) (time.Duration, error)
 	ours bool // the namespace is an environment
 }
 
 // measureNode prints how long ten components take until they are ready on a node that runs containers.
-func measureNode(ctx context.Context, o nodeOptions) (err error) {
-	p, err := preparePlatform(ctx, o)
+func measureNode(ctx context.Context, s settings) (err error) {
+	p, err := preparePlatform(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.end()) }()
-	fmt.Printf("%s, %d processors, %s, Kubernetes %s; load %s\n", runtime.GOARCH, runtime.NumCPU(), runtime.Version(), testcluster.KubernetesVersion, load())
-	fmt.Printf("%d components of four levels, whose programs work %s, %s in the longest chain; medians of %d rounds\n\n",
-		len(parts), inSequence(), critical(), o.rounds)
+	fmt.Printf("\n%d components of four levels, whose programs work %s, %s in the longest chain; medians of %d rounds\n\n",
+		len(parts), inSequence(), critical(), s.rounds)
 	l := &loaderRuns{platform: p}
-	contestants := contestantsOf(l, o)
+	contestants := installersOf(l, s)
 	times := make([][]float64, len(contestants))
-	for round := range o.rounds {
+	for round := range s.rounds {
 		for i, c := range contestants {
 			took, err := p.inNamespace(ctx, c, fmt.Sprintf("round-%d-%d", round, i))
 			if err != nil {
@@ -71,26 +59,26 @@ func measureNode(ctx context.Context, o nodeOptions) (err error) {
 	return nil
 }
 
-func contestantsOf(l *loaderRuns, o nodeOptions) []contestant {
-	ours := []contestant{
+func installersOf(l *loaderRuns, s settings) []installer {
+	ours := []installer{
 		{"solutionctl deploy add", deployAdd, true},
 		{"the loader, its Job created to everything ready", l.load, true},
 		{"the loader, killed once in its pod when half is there", l.killed, true},
 	}
-	if o.alone {
+	if s.alone {
 		return ours
 	}
-	list := append([]contestant{{"helm install --wait, one after the other", helmInstall, false}}, ours...)
-	if o.helmfile != "" {
-		list = append(list, contestant{"helmfile sync " + o.helmfile, helmfileSync, false})
+	list := append([]installer{{"helm install --wait, one after the other", helmInstall, false}}, ours...)
+	if s.helmfile != "" {
+		list = append(list, installer{"helmfile sync " + s.helmfile, helmfileSync, false})
 	}
 	return append(list,
-		contestant{"kubectl apply -k --server-side, a directory after the other, programs that wait for each other", applyDirectories("yes"), false},
-		contestant{"the same, programs that end when they miss another one for three seconds", applyDirectories("no"), false})
+		installer{"kubectl apply -k --server-side, a directory after the other, programs that wait for each other", applyDirectories("yes"), false},
+		installer{"the same, programs that end when they miss another one for three seconds", applyDirectories("no"), false})
 }
 
 // inNamespace lets a contestant work in a namespace of its own, and removes everything afterwards.
-func (p *platform) inNamespace(ctx context.Context, c contestant, namespace string) (time.Duration, error) {
+func (p *platform) inNamespace(ctx context.Context, c installer, namespace string) (time.Duration, error) {
 	var err error
 	if c.ours {
 		err = p.solutionctl(ctx, "deploy", "env", "create", namespace)
@@ -143,7 +131,7 @@ func (p *platform) allReady(ctx context.Context, namespace string) error {
 }
 
 // clean removes the namespace, whatever was recorded of it, and all images from the node.
-func (p *platform) clean(ctx context.Context, c contestant, namespace string) error {
+func (p *platform) clean(ctx context.Context, c installer, namespace string) error {
 	if c.ours {
 		if err := p.solutionctl(ctx, "deploy", "remove", namespace, "platform"); err != nil {
 			return err
@@ -217,30 +205,4 @@ func timed(do func() error) (time.Duration, error) {
 	started := time.Now()
 	err := do()
 	return time.Since(started), err
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	if len(sorted)%2 == 0 {
-		return (sorted[len(sorted)/2-1] + sorted[len(sorted)/2]) / 2
-	}
-	return sorted[len(sorted)/2]
-}
-
-// ratios are those within one round.
-func ratios(values, of []float64) []float64 {
-	list := make([]float64, len(values))
-	for i := range values {
-		list[i] = values[i] / of[i]
-	}
-	return list
-}
-
-// load is how many processes wanted a processor in the last minute: who has others beside him measures them, too.
-func load() string {
-	data, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.Fields(string(data))[0]
 }

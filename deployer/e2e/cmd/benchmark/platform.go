@@ -109,24 +109,24 @@ func (p *platform) solutionctl(ctx context.Context, args ...string) error {
 }
 
 // preparePlatform makes programs, images, charts and archives, and imports them.
-func preparePlatform(ctx context.Context, o nodeOptions) (p *platform, err error) {
+func preparePlatform(ctx context.Context, s settings) (p *platform, err error) {
 	p = &platform{}
 	if p.dir, err = os.MkdirTemp("", "solutionctl-platform-"); err != nil {
 		return nil, err
 	}
-	p.program = p.path("solutionctl")
+	p.program = s.binary
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.end())
 		}
 	}()
-	if !o.alone {
+	if !s.alone {
 		if p.tools, err = buildRivals(ctx); err != nil {
 			return p, err
 		}
 	}
-	if !o.alone && o.helmfile != "" {
-		if err = buildHelmfile(ctx, o.helmfile, p.tools); err != nil {
+	if !s.alone && s.helmfile != "" {
+		if err = buildHelmfile(ctx, s.helmfile, p.tools); err != nil {
 			return p, err
 		}
 	}
@@ -189,11 +189,8 @@ func buildHelmfile(ctx context.Context, version, to string) error {
 	return build.Run()
 }
 
-// makeProgram makes solutionctl and the archive that brings it as an image.
+// makeProgram makes the archive that brings solutionctl as an image.
 func (p *platform) makeProgram(ctx context.Context) error {
-	if err := inModule(ctx, ".ci/build", p.program); err != nil {
-		return fmt.Errorf("build solutionctl: %w", err)
-	}
 	system := "linux/" + runtime.GOARCH
 	if err := inModule(ctx, "go", "run", "./cmd/image", p.path("image"), system+"="+p.program); err != nil {
 		return fmt.Errorf("make the image of solutionctl: %w", err)

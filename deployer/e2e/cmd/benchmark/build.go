@@ -72,7 +72,7 @@ func builders(s settings, set *imageSet, source, foreign func(string) string) ([
 	}
 	contestants := []contestant{
 		{"solutionctl build", []string{s.binary, "build", "--quiet", project, "--to", out}, clean},
-		{"hash and write (floor)", []string{self, "floor", filepath.Join(set.dir, "images", "blobs", "sha256"), filepath.Join(out, "floor")}, clean},
+		{"hash and write (floor)", []string{self, "floor-step", filepath.Join(set.dir, "images", "blobs", "sha256"), filepath.Join(out, "floor")}, clean},
 	}
 	for _, tool := range []string{"skopeo", "genisoimage"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -137,42 +137,22 @@ func hashAndWriteOne(name string, out *os.File, at int64) error {
 	return err
 }
 
-// benchmarkMemory builds a small and a large archive and compares the peaks of memory.
-func benchmarkMemory(ctx context.Context, s settings) error {
-	fmt.Printf("\nMemory of a build\n\n| layers | peak RssAnon |\n|---|---|\n")
-	for _, size := range []int64{s.size, s.large} {
-		archive, err := buildLarge(ctx, s, size)
-		if err != nil {
-			return err
-		}
-		fmt.Printf("| %d MiB | %.1f MiB |\n", size>>20, float64(archive.sample.anon)/(1<<20))
-	}
-	return nil
-}
-
-// builtArchive is an archive of random layers.
-type builtArchive struct {
-	path   string
-	sample sample
-}
-
-// buildLarge builds an archive of the given size, or finds the one that was built before.
-func buildLarge(ctx context.Context, s settings, size int64) (*builtArchive, error) {
+// buildLarge builds an archive of random layers of the given size and returns its path, or that of the one built before.
+func buildLarge(ctx context.Context, s settings, size int64) (string, error) {
 	dir := filepath.Join(s.dir, fmt.Sprintf("large-%d", size))
 	path := filepath.Join(dir, "benchmark-1.0.0.iso")
 	if _, err := os.Stat(path); err == nil {
-		return &builtArchive{path: path}, nil
+		return path, nil
 	}
 	set, err := makeImages(filepath.Join(s.dir, "set"), size)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if err = set.writeProject(dir, func(name string) string { return "oci:" + filepath.Join(set.dir, "images") + ":" + name }); err != nil {
-		return nil, err
+		return "", err
 	}
-	took, err := measure(ctx, contestant{"build", []string{s.binary, "build", "--quiet", dir, "--to", dir}, nil})
-	if err != nil {
-		return nil, err
+	if _, err = measure(ctx, s.binary, "build", "--quiet", dir, "--to", dir); err != nil {
+		return "", err
 	}
-	return &builtArchive{path, took}, os.RemoveAll(set.dir)
+	return path, os.RemoveAll(set.dir)
 }

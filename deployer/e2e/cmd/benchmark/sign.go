@@ -57,10 +57,10 @@ func buildSigned(ctx context.Context, s settings, keyName string) (string, error
 	if err = os.Setenv("SOLUTIONCTL_PASSWORD", "benchmark"); err != nil {
 		return "", err
 	}
-	for _, args := range [][]string{{"keygen", keyName}, {"sign", "--key", keyName + ".key", archive.path}} {
+	for _, args := range [][]string{{"keygen", keyName}, {"sign", "--key", keyName + ".key", archive}} {
 		if output, failure := exec.CommandContext(ctx, s.binary, args...).CombinedOutput(); failure != nil {
 			return "", fmt.Errorf("%w: %s", failure, output)
 		}
 	}
-	return archive.path, nil
+	return archive, nil
 }

@@ -70,16 +70,13 @@ func importFrom(ctx context.Context, s settings, archive, key, place string, cac
 		}
 		return forget(archive)
 	}
-	copied, store := filepath.Join(place, "copy.iso"), filepath.Join(place, "store")
+	copied := filepath.Join(place, "copy.iso")
 	contestants := []contestant{
-		{"read once: cat", []string{"sh", "-c", `cat "$0" >/dev/null`, archive}, ready},
 		{"read and hash once: openssl dgst -sha256", []string{"openssl", "dgst", "-sha256", archive}, ready},
+		{"read once: cat", []string{"sh", "-c", `cat "$0" >/dev/null`, archive}, ready},
 		{"solutionctl verify", []string{s.binary, "verify", "--quiet", "--key", key, archive}, ready},
 		{"copy: cp, sync", []string{"sh", "-c", `cp --reflink=auto "$0" "$1" && sync "$1"`, archive, copied}, ready},
-		{"solutionctl deploy import", []string{
-			s.binary, "deploy", "import", "--quiet", "--no-cluster", "--mount", "never", "--key", key, "--store", store,
-			"--state", filepath.Join(store, "state.json"), "--solutions-file", filepath.Join(place, "solutions.yaml"), "--nginx-dir", filepath.Join(place, "nginx"), archive,
-		}, ready},
+		{"solutionctl deploy import", append([]string{s.binary}, importCommand(archive, key, place)...), ready},
 	}
 	samples, err := compare(ctx, s.rounds, contestants...)
 	if err != nil {
@@ -94,7 +91,6 @@ func importFrom(ctx context.Context, s settings, archive, key, place string, cac
 		return err
 	}
 	printComparison(fmt.Sprintf("Import on %s, archive of %d MiB %s", kind, info.Size()>>20, where), info.Size(), contestants, samples)
-	fmt.Printf("\nimport / copy: %.2f, import / verify: %.2f\n", ratio(samples[4], samples[3]), ratio(samples[4], samples[2]))
 	return os.RemoveAll(place)
 }
 
@@ -119,5 +115,14 @@ func fileSystem(path string) (string, error) {
 		return "ext4", nil
 	default:
 		return fmt.Sprintf("file system %#x", system.Type), nil
+	}
+}
+
+// importCommand returns the arguments that import an archive on a host without a cluster, with everything below place.
+func importCommand(archive, key, place string) []string {
+	store := filepath.Join(place, "store")
+	return []string{
+		"deploy", "import", "--quiet", "--no-cluster", "--mount", "never", "--key", key, "--store", store,
+		"--state", filepath.Join(store, "state.json"), "--solutions-file", filepath.Join(place, "solutions.yaml"), "--nginx-dir", filepath.Join(place, "nginx"), archive,
 	}
 }

@@ -14,35 +14,16 @@ import (
 // ones.
 const withoutImages = "--disable=operator,monitoring,completeness"
 
-// lintedArchive is the size of the archive that is judged, in bytes of layers.
-const lintedArchive = 2 << 30
-
-// benchmarkLint judges a large archive without reading its layers, and many objects beside kubeconform.
-func benchmarkLint(ctx context.Context, s settings) error {
-	archive, err := buildLarge(ctx, s, lintedArchive)
-	if err != nil {
-		return err
-	}
-	lint := contestant{"solutionctl lint", []string{s.binary, "lint", withoutImages, archive.path}, nil}
-	samples, err := compare(ctx, max(s.rounds, 9), lint)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("\nLint, %d MiB of layers: %d ms, peak RssAnon %.1f MiB\n", lintedArchive>>20,
-		medianOf(samples[0], func(s sample) int64 { return s.wall.Milliseconds() }),
-		float64(medianOf(samples[0], func(s sample) int64 { return s.anon }))/(1<<20))
-	return benchmarkObjects(ctx, s)
-}
-
 const (
-	objects     = 1000
+	linted      = 1000 // objects
 	kubeconform = "github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0"
 	kubernetes  = "k8s.io/kubernetes@v1.30.14" // whose OpenAPI description kubeconform gets
 )
 
-func benchmarkObjects(ctx context.Context, s settings) error {
+// benchmarkLint judges many objects beside kubeconform.
+func benchmarkLint(ctx context.Context, s settings) error {
 	dir := filepath.Join(s.dir, "objects")
-	size, err := writeObjects(dir)
+	size, err := writeManifests(dir)
 	if err != nil {
 		return err
 	}
@@ -66,7 +47,7 @@ func benchmarkObjects(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	printComparison(fmt.Sprintf("%d Kubernetes objects", objects), size, contestants, samples)
+	printComparison(fmt.Sprintf("Lint, %d Kubernetes objects", linted), size, contestants, samples)
 	return nil
 }
 
@@ -127,10 +108,10 @@ data:
   mode: production
 `}
 
-// writeObjects writes an archive with one object a file and returns their bytes.
-func writeObjects(dir string) (size int64, err error) {
+// writeManifests writes an archive with one object a file and returns their bytes.
+func writeManifests(dir string) (size int64, err error) {
 	files := map[string]string{"manifest.yaml": objectManifest}
-	for i := range objects {
+	for i := range linted {
 		text := fmt.Sprintf(objectTemplates[i%len(objectTemplates)], i/len(objectTemplates))
 		files[fmt.Sprintf("components/object-%04d.yaml", i)] = text
 		size += int64(len(text))

@@ -4,8 +4,8 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,11 +24,12 @@ type contestant struct {
 	prepare func() error
 }
 
-// sample holds the time and the memory of one run.
+// sample holds what one process took.
 type sample struct {
 	wall, cpu     time.Duration
 	anon          int64 // peak of RssAnon, of the process itself
 	read, written int64 // by system calls, of the process and those it waited for
+	output        []byte
 }
 
 // compare runs the contestants in turn and returns the samples of each.
@@ -36,7 +37,7 @@ func compare(ctx context.Context, rounds int, contestants ...contestant) ([][]sa
 	samples := make([][]sample, len(contestants))
 	for round := range rounds + 1 {
 		for i, c := range contestants {
-			s, err := measure(ctx, c)
+			s, err := c.measure(ctx)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c.name, err)
 			}
@@ -48,32 +49,37 @@ func compare(ctx context.Context, rounds int, contestants ...contestant) ([][]sa
 	return samples, nil
 }
 
-func measure(ctx context.Context, c contestant) (s sample, err error) {
+func (c contestant) measure(ctx context.Context) (sample, error) {
 	if c.prepare != nil {
-		if err = c.prepare(); err != nil {
-			return s, err
+		if err := c.prepare(); err != nil {
+			return sample{}, err
 		}
 	}
 	unix.Sync() // what the last contestant left in the page cache is not this one's to write
-	cmd := exec.CommandContext(ctx, c.command[0], c.command[1:]...)
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
+	return measure(ctx, c.command[0], c.command[1:]...)
+}
+
+func measure(ctx context.Context, name string, args ...string) (sample, error) {
+	return measureWith(exec.CommandContext(ctx, name, args...), (*exec.Cmd).Start)
+}
+
+// measureWith is measure for a command that is started in another way, such as on a node.
+func measureWith(cmd *exec.Cmd, start func(*exec.Cmd) error) (s sample, err error) {
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	started := time.Now()
-	if err = cmd.Start(); err != nil {
+	if err = start(cmd); err != nil {
 		return s, err
 	}
 	memory := watchMemory(cmd.Process.Pid)
 	var info unix.Siginfo // the exit status stays, to be collected below
-	if err = unix.Waitid(unix.P_PID, cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
-		return s, err
-	}
-	s.wall = time.Since(started)
-	s.anon = memory()
+	err = unix.Waitid(unix.P_PID, cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil)
+	s.wall, s.anon = time.Since(started), memory()
 	s.read, s.written = ioOf(cmd.Process.Pid)
-	if err = cmd.Wait(); err != nil {
-		return s, fmt.Errorf("%w: %s", err, output.String())
+	if err = errors.Join(err, cmd.Wait()); err != nil {
+		return s, fmt.Errorf("%w: %s%s", err, stdout.Bytes(), stderr.Bytes())
 	}
-	s.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	s.cpu, s.output = cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), stdout.Bytes()
 	return s, nil
 }
 
@@ -86,7 +92,7 @@ func watchMemory(pid int) (peak func() int64) {
 		ticks := time.NewTicker(2 * time.Millisecond)
 		defer ticks.Stop()
 		for {
-			most = max(most, field(fmt.Sprintf("/proc/%d/status", pid), "RssAnon:")<<10)
+			most = max(most, anonymous(pid))
 			select {
 			case <-done:
 				highest <- most
@@ -100,6 +106,9 @@ func watchMemory(pid int) (peak func() int64) {
 		return <-highest
 	}
 }
+
+// anonymous returns the RssAnon of a process in bytes, 0 when it has ended.
+func anonymous(pid int) int64 { return field(fmt.Sprintf("/proc/%d/status", pid), "RssAnon:") << 10 }
 
 func ioOf(pid int) (read, written int64) {
 	name := fmt.Sprintf("/proc/%d/io", pid)
@@ -121,27 +130,47 @@ func field(name, key string) int64 {
 	return 0
 }
 
-func median[T cmp.Ordered](values []T) T {
+func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]
 }
 
-func medianOf[T cmp.Ordered](samples []sample, value func(sample) T) T {
-	values := make([]T, len(samples))
+func medianOf(samples []sample, value func(sample) float64) float64 {
+	values := make([]float64, len(samples))
 	for i, s := range samples {
 		values[i] = value(s)
 	}
 	return median(values)
 }
 
-// ratio is the median of the ratios of wall times within one round.
-func ratio(samples, to []sample) float64 {
-	ratios := make([]float64, len(samples))
-	for i := range samples {
-		ratios[i] = samples[i].wall.Seconds() / to[i].wall.Seconds()
+// ratios returns those within each round.
+func ratios(values, to []float64) []float64 {
+	list := make([]float64, len(values))
+	for i := range values {
+		list[i] = values[i] / to[i]
 	}
-	return median(ratios)
+	return list
 }
+
+func seconds(samples []sample, of func(sample) time.Duration) []float64 {
+	list := make([]float64, len(samples))
+	for i, s := range samples {
+		list[i] = of(s).Seconds()
+	}
+	return list
+}
+
+// anon returns the peaks of RssAnon in MiB.
+func anon(samples []sample) []float64 {
+	list := make([]float64, len(samples))
+	for i, s := range samples {
+		list[i] = float64(s.anon) / (1 << 20)
+	}
+	return list
+}
+
+func wall(s sample) time.Duration { return s.wall }
+func cpu(s sample) time.Duration  { return s.cpu }
 
 // printComparison prints one row for each contestant and compares it with the first. Bytes read and written are divided by
 // payload.
@@ -150,10 +179,9 @@ func printComparison(title string, payload int64, contestants []contestant, samp
 	for i, c := range contestants {
 		s := samples[i]
 		fmt.Printf("| %s | %.2f s | %.2f | %.2f s | %.1f MiB | %.2f | %.2f |\n", c.name,
-			medianOf(s, func(s sample) float64 { return s.wall.Seconds() }), ratio(s, samples[0]),
-			medianOf(s, func(s sample) float64 { return s.cpu.Seconds() }),
-			float64(medianOf(s, func(s sample) int64 { return s.anon }))/(1<<20),
-			float64(medianOf(s, func(s sample) int64 { return s.read }))/float64(payload),
-			float64(medianOf(s, func(s sample) int64 { return s.written }))/float64(payload))
+			median(seconds(s, wall)), median(ratios(seconds(s, wall), seconds(samples[0], wall))), median(seconds(s, cpu)),
+			median(anon(s)),
+			medianOf(s, func(s sample) float64 { return float64(s.read) })/float64(payload),
+			medianOf(s, func(s sample) float64 { return float64(s.written) })/float64(payload))
 	}
 }

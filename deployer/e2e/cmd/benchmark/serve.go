@@ -60,11 +60,11 @@ func benchmarkServe(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	dir := filepath.Join(s.dir, "serve")
-	layers, image, err := unpackLayers(archive.path, filepath.Join(dir, "blobs"))
+	layers, image, err := unpackLayers(archive, filepath.Join(dir, "blobs"))
 	if err != nil {
 		return err
 	}
-	if err = importArchive(ctx, archive.path, filepath.Join(dir, "store")); err != nil {
+	if err = importArchive(ctx, archive, filepath.Join(dir, "store")); err != nil {
 		return err
 	}
 	if err = writeCertificate(dir); err != nil {
@@ -405,6 +405,6 @@ func printServe(contenders []*contender, samples [][]sample) {
 		fmt.Printf("| %s | %.3f s | %.2f | %.3f s | %.1f MiB | %d ms |\n", c.name,
 			medianOf(samples[i], func(s sample) float64 { return perGiB(s.cpu, s) }), median(ratios),
 			medianOf(samples[i], func(s sample) float64 { return perGiB(s.wall, s) }),
-			float64(medianOf(samples[i], func(s sample) int64 { return s.anon }))/(1<<20), c.ready.Milliseconds())
+			median(anon(samples[i])), c.ready.Milliseconds())
 	}
 }
