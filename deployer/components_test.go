@@ -629,7 +629,7 @@ func TestRemovalGoesOn(t *testing.T) {
 		return true
 	}
 	_, err := remove(shop)(t.Context(), b.Deployer, plan.Options{})
-	deployertest.Refused(t, err, report.Unavailable, "shop.db", "shop: it was not begun, as it needs shop.db, which failed")
+	deployertest.Refused(t, err, report.Unavailable, "shop.db", "shop: it was not started, because it needs shop.db, which failed")
 	b.Server.Answer = nil
 	must(b, remove(shop))
 	if got := there(b); got != "" {

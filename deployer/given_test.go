@@ -243,7 +243,7 @@ func TestWhatIsGivenStaysSecret(t *testing.T) {
 	_, failed := hidden(t.Context(), b.Deployer, plan.Options{})
 	mend()
 	state, err := b.Records.Engine.State(t.Context(), engine.Key{Namespace: site, Name: shop})
-	if failed == nil || err != nil || !strings.Contains(string(state.Given), "S3cr3tValue") {
+	if failed == nil || err != nil || !strings.Contains(string(state.SavedOptions), "S3cr3tValue") {
 		t.Fatalf("it is not kept: %v %v", failed, err)
 	}
 	record, err := schema.MarshalStored(state.Pending)

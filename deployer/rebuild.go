@@ -185,7 +185,7 @@ func (d *Deployer) allRecords(ctx context.Context, o RepairOptions) ([]*brokenRe
 	var all []*brokenRecord
 	for _, key := range slices.Compact(keys) {
 		n, inside := places[key.Namespace]
-		if !inside && o.Environment == "" && key.Namespace != engine.Nowhere {
+		if !inside && o.Environment == "" && key.Namespace != engine.UnknownNamespace {
 			n, inside = metalk8s.Namespace{Name: key.Namespace}, true
 		}
 		if !inside || !o.Includes(key) {

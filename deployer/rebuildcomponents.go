@@ -78,7 +78,7 @@ func (d *Deployer) keptContent(ctx context.Context, r brokenRecord, release *eng
 		return false, nil
 	}
 	if err == nil {
-		release.Objects, release.Tasks, release.Memory, release.Stay = content.Objects, content.Tasks, content.Memory, render.Staying(content.Objects)
+		release.Objects, release.Tasks, release.GeneratedValues, release.Stay = content.Objects, content.Tasks, content.GeneratedValues, render.Staying(content.Objects)
 	}
 	return err == nil, err
 }
@@ -148,7 +148,7 @@ func (d *Deployer) partStates(ctx context.Context, r brokenRecord) ([]*engine.St
 	states := make([]*engine.State, len(r.parts))
 	for i, name := range r.parts {
 		var err error
-		if states[i], err = d.Records.Engine.Look(ctx, engine.Key{Namespace: r.key.Namespace, Name: r.key.Name, Component: name}); err != nil {
+		if states[i], err = d.Records.Engine.ReadState(ctx, engine.Key{Namespace: r.key.Namespace, Name: r.key.Name, Component: name}); err != nil {
 			return nil, err
 		}
 	}

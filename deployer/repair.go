@@ -97,7 +97,7 @@ func (o *RepairOptions) plan(ctx context.Context, run *plan.Run, changed map[eng
 		return err
 	}
 	for i := range releases {
-		releases[i].Operation, releases[i].Given = schema.VerbRepair, given
+		releases[i].Operation, releases[i].SavedOptions = schema.VerbRepair, given
 	}
 	if err = run.Restore(ctx, o.Yield, releases...); err != nil {
 		return err

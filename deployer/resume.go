@@ -118,7 +118,7 @@ func (r *resuming) unfinished(ctx context.Context) (list []unfinished, unread []
 		if revision == nil {
 			continue
 		}
-		list = append(list, unfinished{revision: revision, given: s.Given, ResumedOperation: schema.ResumedOperation{
+		list = append(list, unfinished{revision: revision, given: s.SavedOptions, ResumedOperation: schema.ResumedOperation{
 			Environment: environmentOf[s.Namespace], Namespace: s.Namespace, Solution: s.Name,
 			PendingOperation: schema.PendingOperation{
 				Operation: revision.Operation, Version: revision.Version, User: revision.User, Started: revision.Started,

@@ -20,31 +20,32 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Adoption is what a release takes over from another tool. What that has applied counts as if the release had: it stays where it is
-// wanted, and goes where it is not and nobody else has it. Installing such a release is an upgrade to its tasks.
+// Adoption describes what a release adopts from another tool. Fields that the tool has applied are treated as if the release had
+// applied them: they stay if the release has them, and are removed otherwise, unless another manager owns them. For its tasks,
+// such a release is an upgrade.
 type Adoption struct {
-	// Objects are those that may be taken over; those that the release does not have are left alone.
+	// Objects may be adopted; those that the release does not have are left alone.
 	Objects []schema.ObjectRef
-	// Manager is the field manager of the other tool. Objects that it has no fields of are left alone, and so are fields of others.
+	// Manager is the field manager of the other tool. Objects and fields that it does not own are left alone.
 	Manager string
-	// Restart accepts that pods start again, as their template changes.
+	// Restart accepts that pods start again, because their template changes.
 	Restart bool
 }
 
-// mayAdopt reports whether an object is among those that may be taken over.
+// mayAdopt reports whether an object is listed for adoption.
 func (j *judge) mayAdopt(s *step) bool {
 	a := j.release.Adopt
 	return a != nil && slices.ContainsFunc(a.Objects, func(o schema.ObjectRef) bool { return keyOfRef(o) == keyOfRef(s.Object) })
 }
 
-// adopts reports whether the object that is there may be taken over: the other tool has applied it, or a run that was taking it over.
+// adopts reports whether the existing object may be adopted: the other tool has applied it, or an interrupted adoption has.
 func (j *judge) adopts(s *step) bool {
 	return j.mayAdopt(s) && slices.ContainsFunc(s.live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == j.release.Adopt.Manager || isUs(entry.Manager)
+		return entry.Manager == j.release.Adopt.Manager || isSelf(entry.Manager)
 	})
 }
 
-// former are the managers from whom fields of an object are taken without a word.
+// former returns the managers whose fields of an object are replaced without a conflict.
 func (j *judge) former(s *step) []string {
 	if j.adopts(s) {
 		return []string{cluster.FieldManager, j.release.Adopt.Manager}
@@ -52,8 +53,8 @@ func (j *judge) former(s *step) []string {
 	return []string{cluster.FieldManager}
 }
 
-// heir returns the object that is there as if the engine had applied what the other tool has, nil when that has nothing of it.
-func (j *judge) heir(s *step) *unstructured.Unstructured {
+// adopted returns the existing object as if the engine owned the fields of the other tool; nil if that owns none.
+func (j *judge) adopted(s *step) *unstructured.Unstructured {
 	if !j.mayAdopt(s) {
 		return nil
 	}
@@ -62,7 +63,7 @@ func (j *judge) heir(s *step) *unstructured.Unstructured {
 	fields := map[string]any{}
 	for _, entry := range s.live.GetManagedFields() {
 		former := entry.Manager == j.release.Adopt.Manager
-		ours := isUs(entry.Manager) && entry.Operation == metav1.ManagedFieldsOperationApply
+		ours := isSelf(entry.Manager) && entry.Operation == metav1.ManagedFieldsOperationApply
 		var set map[string]any
 		if entry.Subresource != "" || !former && !ours || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &set) != nil {
 			others = append(others, entry)
@@ -80,18 +81,18 @@ func (j *judge) heir(s *step) *unstructured.Unstructured {
 		return nil
 	}
 	last.Manager, last.Operation, last.FieldsV1 = cluster.FieldManager, metav1.ManagedFieldsOperationApply, metav1.NewFieldsV1(string(text))
-	heir := s.live.DeepCopy()
-	heir.SetManagedFields(append(others, *last))
-	return heir
+	adopted := s.live.DeepCopy()
+	adopted.SetManagedFields(append(others, *last))
+	return adopted
 }
 
-// inherit makes what the other tool has applied the engine's own, and changes nothing else.
-func (r *run) inherit(ctx context.Context, s *step) error {
-	if s.heir == nil {
+// adoptFields transfers the ownership of the other tool's fields to the engine, and changes nothing else.
+func (r *run) adoptFields(ctx context.Context, s *step) error {
+	if s.adopted == nil {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": s.live.GetUID(), "resourceVersion": s.live.GetResourceVersion(), "managedFields": s.heir.GetManagedFields(),
+		"uid": s.live.GetUID(), "resourceVersion": s.live.GetResourceVersion(), "managedFields": s.adopted.GetManagedFields(),
 	}})
 	if err != nil {
 		return err
@@ -100,8 +101,8 @@ func (r *run) inherit(ctx context.Context, s *step) error {
 	return err
 }
 
-// takeLeft takes over what tasks of the other tool have left and no task of this operation applies, as it is.
-func (r *run) takeLeft(ctx context.Context) error {
+// adoptTaskObjects adopts, as they are, the objects of the other tool's tasks that no task of this operation applies.
+func (r *run) adoptTaskObjects(ctx context.Context) error {
 	for _, t := range r.plan.judge.turns {
 		if t.chosen || t.known.UID == "" || !r.plan.judge.mayAdopt(t.step) {
 			continue
@@ -117,14 +118,14 @@ func (r *run) takeLeft(ctx context.Context) error {
 	return nil
 }
 
-// label gives the object that the record names the label of the release, and the engine what the other tool has applied of it.
+// label sets the label of the release on a recorded object and transfers the other tool's fields to the engine.
 func (r *run) label(ctx context.Context, s *step) (err error) {
 	s.live, err = r.plan.judge.find(ctx, s)
 	if err != nil || s.live == nil || string(s.live.GetUID()) != s.known.UID || s.live.GetLabels()[LabelRelease] == r.plan.Release.ID() {
 		return err
 	}
-	s.heir = r.plan.judge.heir(s)
-	if err = r.inherit(ctx, s); err != nil {
+	s.adopted = r.plan.judge.adopted(s)
+	if err = r.adoptFields(ctx, s); err != nil {
 		return err
 	}
 	object := diff.AppliedPart(s.live)
@@ -140,8 +141,7 @@ func (r *run) label(ctx context.Context, s *step) (err error) {
 	return err
 }
 
-// withoutFormer asks what becomes of an object when what the other tool has applied, and nobody else, goes. Result is what it would
-// become otherwise.
+// withoutFormer asks the server for the object without the fields that only the other tool owns. Result is the object with them.
 func (j *judge) withoutFormer(ctx context.Context, s *step, result *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	former, others := map[string]any{}, map[string]any{}
 	for _, o := range diff.Owners(result) {
@@ -161,15 +161,15 @@ func (j *judge) withoutFormer(ctx context.Context, s *step, result *unstructured
 	if err != nil {
 		return nil, err
 	}
-	return j.Cluster.Patch(ctx, s.live, types.JSONPatchType, data, cluster.WriteOptions{DryRun: true}) // the server fills in what it always does
+	return j.Cluster.Patch(ctx, s.live, types.JSONPatchType, data, cluster.WriteOptions{DryRun: true}) // the server fills in its defaults
 }
 
-// podsOf are the kinds whose pods start again when their template changes.
+// podsOf are kinds whose pods restart when their template changes.
 var podsOf = map[kube.GroupKind]bool{
 	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true, {Group: "apps", Kind: "DaemonSet"}: true,
 }
 
-// checkRestart refuses to take over what runs if its pods would start again for it, unless that is accepted.
+// checkRestart refuses to adopt a workload if its pods would restart, unless that is accepted.
 func (j *judge) checkRestart(s *step) error {
 	if !j.adopts(s) || !podsOf[kindOfRef(s.Object).GroupKind()] {
 		return nil
@@ -185,9 +185,9 @@ func (j *judge) checkRestart(s *step) error {
 	}
 	changed := strings.Join(paths, ", ")
 	if !j.release.Adopt.Restart {
-		return report.Errorf(report.Refused, "the pods of %s would start again, as it gets other values in %s", s.Object, changed).
-			WithHint("give its component the values that it was deployed with, or accept that: %s", report.Accept("accept-restart").About(s.Object.String()+": "+changed))
+		return report.Errorf(report.Refused, "the pods of %s would restart, because it gets other values in %s", s.Object, changed).
+			WithHint("give its component the values that it was deployed with, or accept the restart: %s", report.Accept("accept-restart").About(s.Object.String()+": "+changed))
 	}
-	s.Note = "its pods start again: " + changed
+	s.Note = "its pods restart: " + changed
 	return nil
 }

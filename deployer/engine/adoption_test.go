@@ -25,8 +25,8 @@ const (
 template: {metadata: {labels: {a: b}}, spec: {containers: [{name: web, image: a, env: [{name: A, value: b}]}]}}}}`
 )
 
-// create makes an object as another tool that does not apply.
-func (w *world) create(manager, path, document string) {
+// create creates an object as a tool that does not use server-side apply.
+func (w *fixture) create(manager, path, document string) {
 	w.Helper()
 	data, err := parse(w.T, document).MarshalJSON()
 	if err != nil {
@@ -39,8 +39,8 @@ func (w *world) create(manager, path, document string) {
 	}
 }
 
-// takes is a release that takes over what the tool called other has made of it.
-func (w *world) takes(documents ...string) engine.Release {
+// takes returns a release that adopts the objects of a tool with the field manager "other".
+func (w *fixture) takes(documents ...string) engine.Release {
 	r := w.release("1.0.0", documents...)
 	r.Adopt = &engine.Adoption{Manager: "other"}
 	for _, o := range r.Objects {
@@ -53,7 +53,7 @@ func headed(document string) string { return strings.Replace(document, "HEAD", l
 
 func plain(document string) string { return strings.Replace(document, ", HEAD", "", 1) }
 
-// managers are those of what is there of an object.
+// managers returns the field managers of an object.
 func managers(object *unstructured.Unstructured) string {
 	names := map[string]bool{}
 	for _, entry := range object.GetManagedFields() {
@@ -64,20 +64,20 @@ func managers(object *unstructured.Unstructured) string {
 	return strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }
 
-// TestTakenOver: what another tool has applied, in either way, becomes the release's own: what is wanted stays as it is, pods
-// included, and what is not goes.
-func TestTakenOver(t *testing.T) {
+// TestAdoptedFields checks that the fields of another tool, applied or updated, become fields of the release: desired ones stay, pods
+// included, and others are removed.
+func TestAdoptedFields(t *testing.T) {
 	const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, HEAD}, data: {same: a, changed: b, old: c}}"
-	for name, made := range map[string]func(w *world, path, name, document string){
-		"as Helm 3": func(w *world, path, _, document string) { w.create("other", path, document) },
-		"as Helm 4": func(w *world, path, name, document string) { w.applyAs("other", path+"/"+name, document) },
+	for name, made := range map[string]func(w *fixture, path, name, document string){
+		"as Helm 3": func(w *fixture, path, _, document string) { w.create("other", path, document) },
+		"as Helm 4": func(w *fixture, path, name, document string) { w.applyAs("other", path+"/"+name, document) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			made(w, configs, "settings", headed(settings))
 			made(w, deploys, "web", headed(web))
 			w.applyAs("autoscaler", deploys+"/web", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {replicas: 7}}")
-			w.applyAs("teller", configs+"/settings", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {told: d}}")
+			w.applyAs("controller", configs+"/settings", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {extra: d}}")
 			before := w.server.Object("Deployment", "shop", "web")
 
 			r := w.takes("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {same: a, changed: B, new: e}}", plain(web))
@@ -91,50 +91,51 @@ func TestTakenOver(t *testing.T) {
 				`data.changed "b" "B" other`, `data.new  "e" `, `data.old "c"  other`, `metadata.annotations {"other.example/of":"shop"}  other`,
 				`metadata.labels[app.kubernetes.io/managed-by] "other"  other`, `metadata.labels[solutionctl.io/release]  "` + demo.ID() + `" `,
 			})
-			w.same("what is there", w.everything(), []string{"ConfigMap settings [changed:B new:e same:a told:d]", "Deployment web"})
+			w.same("objects", w.everything(), []string{"ConfigMap settings [changed:B extra:d new:e same:a]", "Deployment web"})
 			after := w.server.Object("Deployment", "shop", "web")
 			if replicas, _, _ := unstructured.NestedInt64(after.Object, "spec", "replicas"); replicas != 7 || after.GetGeneration() != before.GetGeneration() || after.GetUID() != before.GetUID() {
 				t.Errorf("%d replicas, generation %d after %d", replicas, after.GetGeneration(), before.GetGeneration())
 			}
-			w.same("who manages it", []string{managers(w.server.Object("ConfigMap", "shop", "settings")), managers(after)},
-				[]string{"solutionctl Apply, teller Apply", "autoscaler Apply, solutionctl Apply"})
+			w.same("field managers", []string{managers(w.server.Object("ConfigMap", "shop", "settings")), managers(after)},
+				[]string{"controller Apply, solutionctl Apply", "autoscaler Apply, solutionctl Apply"})
 			w.writes()
 			w.same("the plan again", actions(w.deploy(r, engine.PlanOptions{})), nil)
 			w.same("writes", w.writes(), nil)
 			w.deploy(w.release(""), engine.PlanOptions{})
-			w.same("what is left", w.everything(), nil)
+			w.same("objects after the removal", w.everything(), nil)
 		})
 	}
 }
 
-// TestNotTakenOver: what is not named, or not the other tool's, is not touched, and pods do not start again without a word.
-func TestNotTakenOver(t *testing.T) {
+// TestNotAdopted checks that objects that are not listed or not owned by the other tool are left alone, and that pods do not restart
+// without approval.
+func TestNotAdopted(t *testing.T) {
 	const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: b}}"
 	const wanted = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: c}}"
 	for name, test := range map[string]struct {
-		before  func(w *world)
+		before  func(w *fixture)
 		release func(r *engine.Release)
 		code    report.Code
 		words   []string
 	}{
-		"somebody else's": {before: func(w *world) { w.create("kubectl", configs, settings) }, code: report.Conflict, words: []string{"exists", "field manager kubectl", "--adopt"}},
+		"of a third manager": {before: func(w *fixture) { w.create("kubectl", configs, settings) }, code: report.Conflict, words: []string{"exists", "field manager kubectl", "--adopt"}},
 		"not named": {
-			before: func(w *world) { w.create("other", configs, settings) }, release: func(r *engine.Release) { r.Adopt.Objects = nil },
+			before: func(w *fixture) { w.create("other", configs, settings) }, release: func(r *engine.Release) { r.Adopt.Objects = nil },
 			code: report.Conflict, words: []string{"exists", "field manager other"},
 		},
 		"named in another namespace": {
-			before: func(w *world) { w.create("other", configs, settings) }, release: func(r *engine.Release) { r.Adopt.Objects[0].Namespace = "kube-system" },
+			before: func(w *fixture) { w.create("other", configs, settings) }, release: func(r *engine.Release) { r.Adopt.Objects[0].Namespace = "kube-system" },
 			code: report.Conflict, words: []string{"exists"},
 		},
-		"a field is somebody else's": {
-			before: func(w *world) {
+		"a field is of a third manager": {
+			before: func(w *fixture) {
 				w.create("other", configs, settings)
 				w.applyAs("kubectl", configs+"/settings", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: z}}")
 			},
 			code: report.Conflict, words: []string{`kubectl`, "data.a", "--force-conflicts"},
 		},
 		"another release's": {
-			before: func(w *world) {
+			before: func(w *fixture) {
 				r := w.release("1.0.0", settings)
 				r.Name = "first"
 				w.deploy(r, engine.PlanOptions{})
@@ -143,7 +144,7 @@ func TestNotTakenOver(t *testing.T) {
 			code: report.Conflict, words: []string{"belongs to shop/first"},
 		},
 		"pods": {
-			before: func(w *world) { w.create("other", deploys, headed(web)) },
+			before: func(w *fixture) { w.create("other", deploys, headed(web)) },
 			release: func(r *engine.Release) {
 				r.Objects[0] = parse(t, plain(strings.NewReplacer("image: a", "image: b", ", env: [{name: A, value: b}]", "").Replace(web)))
 				r.Objects[0].SetNamespace("shop")
@@ -153,7 +154,7 @@ func TestNotTakenOver(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			test.before(w)
 			r := w.takes(wanted)
 			if test.release != nil {
@@ -165,8 +166,8 @@ func TestNotTakenOver(t *testing.T) {
 				return
 			}
 			r.Adopt.Restart = true
-			if plan := w.deploy(r, engine.PlanOptions{}); !strings.Contains(plan.Changes[0].Note, "its pods start again: spec.template") {
-				t.Errorf("the plan says %q", plan.Changes[0].Note)
+			if plan := w.deploy(r, engine.PlanOptions{}); !strings.Contains(plan.Changes[0].Note, "its pods restart: spec.template") {
+				t.Errorf("note %q", plan.Changes[0].Note)
 			}
 			containers, _, _ := unstructured.NestedSlice(w.server.Object("Deployment", "shop", "web").Object, "spec", "template", "spec", "containers")
 			if container, _ := containers[0].(map[string]any); container["image"] != "b" || container["env"] != nil {
@@ -176,9 +177,9 @@ func TestNotTakenOver(t *testing.T) {
 	}
 }
 
-// TestTasksOfTheOther: to tasks, taking over is an upgrade, and what the other tool has left in their place is theirs.
-func TestTasksOfTheOther(t *testing.T) {
-	w := newWorld(t)
+// TestTasksOfAdoptedRelease checks that an adoption counts as an upgrade for tasks, and that objects of the other tool's tasks are adopted.
+func TestTasksOfAdoptedRelease(t *testing.T) {
+	w := newFixture(t)
 	const job = "{apiVersion: batch/v1, kind: Job, metadata: {name: migrate, namespace: shop}, spec: {template: {metadata: {}, spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}"
 	w.create("other", "/apis/batch/v1/namespaces/shop/jobs", job)
 	before := w.server.Object("Job", "shop", "migrate")
@@ -207,15 +208,15 @@ func TestTasksOfTheOther(t *testing.T) {
 	}
 	w.same("what a task has left", []string{fmt.Sprint(left.Object["data"]), managers(left)}, []string{"map[a:b25l b:dGhyZWU=]", "kubectl Apply, solutionctl Apply"})
 	w.deploy(w.release(""), engine.PlanOptions{})
-	w.same("what is left", w.everything(), nil)
+	w.same("objects after the removal", w.everything(), nil)
 }
 
-// TestKilledWhileTakingOver ends runs at each of their writes; whoever goes on gets to where an undisturbed run gets.
-func TestKilledWhileTakingOver(t *testing.T) {
+// TestKilledWhileAdopting kills adoptions at each write: the next run reaches the same state as an undisturbed one.
+func TestKilledWhileAdopting(t *testing.T) {
 	const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, HEAD}, data: {a: b, old: c}}"
-	start := func(t *testing.T) (*world, engine.Release) {
+	start := func(t *testing.T) (*fixture, engine.Release) {
 		t.Helper()
-		w := newWorld(t)
+		w := newFixture(t)
 		w.create("other", configs, headed(settings))
 		w.create("other", deploys, headed(web))
 		return w, w.takes("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: B}}", plain(web))

@@ -18,15 +18,15 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Apply carries a plan out. When it returns an error, the same release, planned and applied again, finishes the work.
-// The error has the code Interrupted when ctx ended after something was written, and Timeout when not everything became
-// ready in time; its text then says why, down to the container.
+// Apply carries out a plan. After an error, planning and applying the same release again completes the work. The error has the
+// code Interrupted if ctx ended after something was written, and Timeout if not everything became ready in time; its text then
+// includes the reasons, down to the container.
 func (e *Engine) Apply(ctx context.Context, p *Plan, o ApplyOptions) error {
 	return e.ApplyAll(ctx, []*Plan{p}, o)
 }
 
-// ApplyAll carries out several plans side by side. Nothing is changed before all of them are on record. What goes wrong with
-// one from then on does not stop the others; the error is that of all of them.
+// ApplyAll carries out several plans side by side. Nothing is changed before all of them are recorded. From then on the failure
+// of one does not stop the others; the error joins those of all.
 func (e *Engine) ApplyAll(ctx context.Context, plans []*Plan, o ApplyOptions) error {
 	runs, ordered, err := e.queue(plans, o)
 	if err != nil {
@@ -34,7 +34,7 @@ func (e *Engine) ApplyAll(ctx context.Context, plans []*Plan, o ApplyOptions) er
 	}
 	busy := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.idle })
 	if err := e.begin(ctx, busy, o); err != nil || len(busy) == 0 {
-		noteFailures(ctx, busy, err)
+		recordFailures(ctx, busy, err)
 		return err
 	}
 	if ordered {
@@ -42,24 +42,24 @@ func (e *Engine) ApplyAll(ctx context.Context, plans []*Plan, o ApplyOptions) er
 		return join(failures(runs))
 	}
 	e.sideBySide(ctx, busy, o)
-	noteFailures(ctx, busy, nil)
+	recordFailures(ctx, busy, nil)
 	return finish(ctx, busy)
 }
 
-// defaultTimeout is for how long something is waited for where nobody said how long.
+// defaultTimeout is the limit of a wait for which the caller sets none.
 const defaultTimeout = 10 * time.Minute
 
-// sideBySide carries runs out that do not wait for each other: what is common to them is done once for all.
+// sideBySide carries out runs that do not wait for each other, and shares requests between them.
 func (e *Engine) sideBySide(ctx context.Context, runs []*run, o ApplyOptions) {
-	patience, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
+	waitCtx, cancel := context.WithTimeout(ctx, cmp.Or(o.Timeout, defaultTimeout))
 	defer cancel()
 	all(runs, func(r *run) error {
-		r.patience, r.follow = patience, e.watch
+		r.waitCtx, r.follow = waitCtx, e.watch
 		return r.change(ctx)
 	})
 	good := unfailed(runs)
 	if !o.NoWait {
-		e.wait(ctx, patience, good, e.watch)
+		e.wait(ctx, waitCtx, good, e.watch)
 		good = unfailed(good)
 	}
 	all(good, func(r *run) error { return r.runTasks(ctx, schema.MomentReady) })
@@ -67,11 +67,11 @@ func (e *Engine) sideBySide(ctx context.Context, runs []*run, o ApplyOptions) {
 	all(good, func(r *run) error { return r.promote(ctx) })
 }
 
-// noteFailures puts on record why runs have not completed what they began, or the error that all of them met. That is for whoever
-// reads the history: when it cannot be written, the error itself matters more.
-func noteFailures(ctx context.Context, runs []*run, met error) {
-	// The run may have ended because of its context.
-	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeToNote)
+// recordFailures records why runs have failed: their own errors, or the error met by all of them. This is only for readers of the
+// history, so a failure to write it is ignored.
+func recordFailures(ctx context.Context, runs []*run, met error) {
+	// ctx may have ended, which is why the run failed.
+	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	_ = each(len(runs), false, func(i int) error {
 		r := runs[i]
@@ -90,13 +90,13 @@ func noteFailures(ctx context.Context, runs []*run, met error) {
 	})
 }
 
-// maxMessage bounds what is kept of an error.
+// maxMessage limits the size of a recorded error.
 const maxMessage = 1000
 
-// timeToNote is for how long somebody who has interrupted a run waits for its last words.
-const timeToNote = 3 * time.Second
+// recordTimeout is short because a user who has interrupted a run waits for it.
+const recordTimeout = 3 * time.Second
 
-// begin puts the runs on record and does what has to come before all of them.
+// begin records the runs and calls Prepare.
 func (e *Engine) begin(ctx context.Context, runs []*run, o ApplyOptions) error {
 	if len(runs) > 0 {
 		user := e.User
@@ -118,8 +118,7 @@ func (e *Engine) begin(ctx context.Context, runs []*run, o ApplyOptions) error {
 	return err
 }
 
-// beginAll puts runs on record, those first that are not complete without others: what is known of those alone is not what was to
-// be done.
+// beginAll records runs. Releases that close others come first: the record of a component alone does not show what the operation was.
 func beginAll(ctx context.Context, runs []*run, user string) {
 	wholes := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return len(r.plan.Release.Closes) == 0 })
 	parts := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return len(r.plan.Release.Closes) > 0 })
@@ -129,7 +128,7 @@ func beginAll(ctx context.Context, runs []*run, user string) {
 	}
 }
 
-// all does something with every run; what goes wrong is kept with it.
+// all calls f for every run; errors are kept in the runs.
 func all(runs []*run, f func(r *run) error) {
 	_ = each(len(runs), false, func(i int) error {
 		runs[i].err = f(runs[i])
@@ -144,26 +143,26 @@ func unfailed(runs []*run) []*run {
 // run carries out one plan.
 type run struct {
 	*Engine
-	plan     *Plan
-	options  ApplyOptions
-	patience context.Context //nolint:containedctx // ends the waiting, and nothing else, when the time is up
-	timeout  time.Duration
+	plan    *Plan
+	options ApplyOptions
+	waitCtx context.Context //nolint:containedctx // ends the waiting, and nothing else, when the time is up
+	timeout time.Duration
 
 	state     State                                // as it is written
-	results   map[*step]*unstructured.Unstructured // what the server made of the objects
+	results   map[*step]*unstructured.Unstructured // objects as the server returned them
 	recording sync.Mutex                           // held to write the state while objects are waited for
-	begun     struct{ here, there time.Time }      // when it began, by the clocks of this host and of the API server
-	changed   bool                                 // something in the cluster may have been changed
+	begun     struct{ here, there time.Time }      // start by the clocks of this host and of the API server
+	changed   bool                                 // the cluster may have been written to
 
-	incomplete bool // nothing is wrong with it but what it closes
+	incomplete bool // only releases that it closes have failed
 	err        error
 
 	follow follower // how objects are waited for
-	idle   bool     // there is nothing to do, and others wait until what is there is ready
+	idle   bool     // nothing to do, but others wait until its objects are ready
 	queued
 }
 
-// finish reports the end of runs.
+// finish reports the results of runs.
 func finish(ctx context.Context, runs []*run) error {
 	for _, r := range runs {
 		r.report(ctx)
@@ -171,10 +170,10 @@ func finish(ctx context.Context, runs []*run) error {
 	return join(failures(runs))
 }
 
-// OwnPartReady is the note of an event that tells that a release has failed for nothing but those that it closes.
+// OwnPartReady is the note of an event for a release of which only the releases that it closes have failed.
 const OwnPartReady = "its own part is ready"
 
-// report tells the end of a run, and makes of its error one that says whose it is.
+// report reports the result of a run and adds the name of the release to its error.
 func (r *run) report(ctx context.Context) {
 	name := r.plan.Release.String()
 	state, note := report.Done, ""
@@ -193,7 +192,7 @@ func (r *run) report(ctx context.Context) {
 	r.emit(report.Event{Step: "deploy", Name: name, State: state, Note: note})
 }
 
-// failures are the errors of runs, those last of which nothing was begun.
+// failures returns the errors of runs; those of runs that were never begun come last.
 func failures(runs []*run) []error {
 	var errs, idle []error
 	for _, r := range runs {
@@ -206,15 +205,15 @@ func failures(runs []*run) []error {
 	return append(errs, idle...)
 }
 
-// interrupted is the error of what was begun and ended before its end.
+// interrupted wraps the error of a run that has written something and was interrupted.
 func interrupted(err error) error {
-	return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again: it finishes what was begun")
+	return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again: it completes the operation")
 }
 
-// change brings the objects of the cluster to what is wanted: everything but waiting for it to work. The first tasks may need
-// the namespace or custom resources; when one of the others fails, what there was before is still there.
+// change applies and deletes the objects of a release, without waiting until they are ready. The first tasks may need the
+// namespace or CustomResourceDefinitions, so these come before them; if a later task fails, the old objects are still there.
 func (r *run) change(ctx context.Context) error {
-	if err := r.takeLeft(ctx); err != nil {
+	if err := r.adoptTaskObjects(ctx); err != nil {
 		return err
 	}
 	for phase := range phases {
@@ -233,7 +232,7 @@ func (r *run) change(ctx context.Context) error {
 	return r.prune(ctx)
 }
 
-// applyPhase makes and changes the objects of a phase and waits for what the next phases need of them.
+// applyPhase applies the objects of a phase and waits for those that the next phases depend on.
 func (r *run) applyPhase(ctx context.Context, phase int) error {
 	var steps []*step
 	for _, s := range r.plan.steps {
@@ -273,7 +272,7 @@ func (r *run) applyPhase(ctx context.Context, phase int) error {
 	return r.converted(ctx, steps)
 }
 
-// perform makes one object what it shall be. What turns out to be different from what was planned is judged again.
+// perform applies one object. If the object is not as it was when it was planned, it is planned again.
 func (r *run) perform(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	for attempt := range attempts {
 		s.busy = s.busy || attempt >= attempts/2
@@ -285,24 +284,24 @@ func (r *run) perform(ctx context.Context, s *step) (*unstructured.Unstructured,
 		result, err := r.write(ctx, s)
 		switch {
 		case err == nil && result != nil && result.GetDeletionTimestamp() != nil:
-			// Applying to what is being deleted succeeds, and then it disappears all the same.
-			if err = r.gone(ctx, result); err != nil {
+			// Applying to an object that is being deleted succeeds, but does not keep it.
+			if err = r.waitGone(ctx, result); err != nil {
 				return nil, err
 			}
 		case err == nil:
 			return result, nil
 		case errors.Is(err, cluster.ErrChanged), errors.Is(err, cluster.ErrExists), errors.Is(err, cluster.ErrNoKind):
-			// It is not what it was when it was planned.
+			// It has changed since it was planned.
 		default:
 			return nil, err
 		}
 		s.late = true
 	}
-	return nil, restless(s)
+	return nil, contended(s)
 }
 
-// judgeLate judges a step in the middle of the run, when what it needs is there. A kind that was defined a moment ago may
-// take another moment, and what is being deleted has to go first.
+// judgeLate plans a step in the middle of the run, when what it depends on exists. A kind may be served only a moment after it was
+// defined, and an object that is being deleted has to be gone first.
 func (r *run) judgeLate(ctx context.Context, s *step) error {
 	return r.poll(ctx, func() (bool, error) {
 		err := r.plan.judge.decide(ctx, s)
@@ -312,14 +311,14 @@ func (r *run) judgeLate(ctx context.Context, s *step) error {
 		case err != nil:
 			return false, err
 		case s.late && s.live != nil && s.live.GetDeletionTimestamp() != nil:
-			return false, r.gone(ctx, s.live)
+			return false, r.waitGone(ctx, s.live)
 		}
 		return !s.late, nil
-	}, complaint(s))
+	}, timeoutMessage(s))
 }
 
-// complaint is what is told of a step whose time never came.
-func complaint(s *step) string {
+// timeoutMessage describes a step that could never be carried out.
+func timeoutMessage(s *step) string {
 	if s.Note != "" {
 		return fmt.Sprintf("%s: %s", s.Object, s.Note)
 	}
@@ -334,31 +333,31 @@ func (r *run) write(ctx context.Context, s *step) (*unstructured.Unstructured, e
 	case schema.ActionCreate:
 		return r.Cluster.Create(ctx, s.desired, cluster.WriteOptions{})
 	case schema.ActionDelete:
-		return nil, r.clear(ctx, s)
+		return nil, r.deleteExisting(ctx, s)
 	case schema.ActionReplace:
 		for _, c := range s.claims {
 			if err := r.grow(ctx, c, false); err != nil {
 				return nil, err
 			}
 		}
-		if err := r.clear(ctx, s); err != nil {
+		if err := r.deleteExisting(ctx, s); err != nil {
 			return nil, err
 		}
 		return r.Cluster.Create(ctx, s.desired, cluster.WriteOptions{})
 	default:
-		if err := r.makeWay(ctx, s); err != nil {
+		if err := r.clearFields(ctx, s); err != nil {
 			return nil, err
 		}
 		return r.Cluster.Apply(ctx, update(s), cluster.WriteOptions{Force: s.force})
 	}
 }
 
-// clear takes away what is in the place of an object.
-func (r *run) clear(ctx context.Context, s *step) error {
+// deleteExisting deletes the object that is to be replaced and waits until it is gone.
+func (r *run) deleteExisting(ctx context.Context, s *step) error {
 	if err := r.Cluster.Delete(ctx, s.live, cluster.DeleteOptions{Propagation: s.propagation}); err != nil {
 		return err
 	}
-	return r.gone(ctx, s.live)
+	return r.waitGone(ctx, s.live)
 }
 
 // workloadsReady waits until the workloads of the release run.
@@ -369,11 +368,11 @@ func (r *run) workloadsReady(ctx context.Context) error {
 			targets = append(targets, newTarget(r, s))
 		}
 	}
-	r.await(r.patience, targets, r.follow)
-	return r.verdict(ctx, targets)
+	r.await(r.waitCtx, targets, r.follow)
+	return r.waitError(ctx, targets)
 }
 
-// established waits until the kinds that the release defines can be used.
+// established waits until the API server serves the kinds that the release defines.
 func (r *run) established(ctx context.Context, steps []*step) error {
 	targets := make([]*target, len(steps))
 	var kinds []kube.GroupVersionKind
@@ -381,8 +380,8 @@ func (r *run) established(ctx context.Context, steps []*step) error {
 		targets[i] = newTarget(r, s)
 		kinds = append(kinds, definedKinds(s.desired)...)
 	}
-	r.watch(r.patience, targets)
-	if err := r.verdict(ctx, targets); err != nil {
+	r.watch(r.waitCtx, targets)
+	if err := r.waitError(ctx, targets); err != nil {
 		return err
 	}
 	r.Cluster.Refresh()
@@ -399,8 +398,8 @@ func (r *run) established(ctx context.Context, steps []*step) error {
 	}, "the API server does not serve the kinds of the new CustomResourceDefinitions")
 }
 
-// converted waits until the API server reaches the webhooks of new definitions: it can ask for objects in every version.
-// That the pods of a webhook are ready is not enough, as the network learns of them a moment later.
+// converted waits until the API server reaches the webhooks of new CustomResourceDefinitions, so that it can list objects in every
+// version. Ready pods of a webhook are not enough, as the network learns of them a moment later.
 func (r *run) converted(ctx context.Context, steps []*step) error {
 	return r.poll(ctx, func() (bool, error) {
 		for _, s := range steps {
@@ -420,13 +419,13 @@ func (r *run) converted(ctx context.Context, steps []*step) error {
 	}, "the API server does not reach the webhook that converts custom resources")
 }
 
-// emit tells something of this run.
+// emit sends an event of this run.
 func (r *run) emit(event report.Event) {
 	event.Part = r.plan.Release.String()
 	r.Engine.emit(event)
 }
 
-// progress counts the objects of a phase.
+// progress returns a counter for the objects of a phase.
 func (r *run) progress(step, phase string, total int) *counter {
 	c := &counter{sink: r.emit, event: report.Event{
 		Step: step, Name: r.plan.Release.String() + " " + phase, State: report.Started, Total: int64(total), Unit: "objects",

@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// begin writes down what is about to be done, before the first change.
+// begin records the pending revision before the first change.
 func (r *run) begin(ctx context.Context, user string) error {
 	r.state = *r.plan.state
 	r.results = map[*step]*unstructured.Unstructured{}
@@ -27,21 +27,21 @@ func (r *run) begin(ctx context.Context, user string) error {
 		return err
 	}
 	r.changed = true
-	if err = r.save(ctx, &r.state); errors.Is(err, errOutrun) {
+	if err = r.save(ctx, &r.state); errors.Is(err, errStaleRecord) {
 		r.changed = false
-		return report.Errorf(report.Locked, "%w", err).WithHint("somebody else works on it at the same time; run the command again")
+		return report.Errorf(report.Locked, "%w", err).WithHint("another process changes it at the same time; run the command again")
 	}
 	if err != nil {
 		return err
 	}
 	r.begun.here, r.begun.there = r.Now(), writtenAt(r.state.secret)
-	// The record comes first here, too: content that no record refers to would never be thrown away.
+	// The record comes first: content that no record refers to would never be deleted.
 	_, err = r.StoreContent(ctx, r.plan.Release.ID(), data)
 	return err
 }
 
-// propose makes the work that is begun the pending revision. Whoever finishes what an earlier run began keeps its number; what
-// is done instead of it makes it history.
+// propose makes the new work the pending revision. A run that resumes the same work keeps its number; other work moves the pending
+// revision to the history.
 func (r *run) propose(user, digest string) {
 	release := r.plan.Release
 	pending := &schema.DeploymentRevision{
@@ -52,7 +52,7 @@ func (r *run) propose(user, digest string) {
 		if sameWork(old, pending) {
 			pending.Number, pending.User, pending.Started = old.Number, old.User, old.Started
 		} else {
-			r.state.remember(old, schema.DeploymentReplaced)
+			r.state.addHistory(old, schema.DeploymentReplaced)
 		}
 	}
 	for _, s := range r.plan.steps {
@@ -64,8 +64,8 @@ func (r *run) propose(user, digest string) {
 	}
 	pending.Objects = append(pending.Objects, r.taskObjects(false)...)
 	pending.Tasks = r.plan.judge.recorded()
-	r.plan.judge.sign(pending)
-	r.state.Pending, r.state.Given = pending, release.Given
+	r.plan.judge.markRuns(pending)
+	r.state.Pending, r.state.SavedOptions = pending, release.SavedOptions
 	r.state.approve(release.Approval, user, r.second())
 }
 
@@ -91,7 +91,7 @@ func writtenAt(object *unstructured.Unstructured) time.Time {
 	return last
 }
 
-// planned is the object as the record of a begun revision has it.
+// planned returns the object as the record of a pending revision has it.
 func (s *step) planned() (schema.DeployedObject, bool) {
 	object := schema.DeployedObject{ObjectRef: s.Object, Hash: s.hash, Phase: s.phase, Replacing: s.replacing, Stays: s.stays}
 	if s.desired != nil && kindOfRef(s.Object).GroupKind() == jobKind {
@@ -113,7 +113,7 @@ func (s *step) planned() (schema.DeployedObject, bool) {
 	return object, true
 }
 
-// objects are those that are wanted, as they are applied.
+// objects returns the desired objects as they are applied.
 func (j *judge) objects() []*unstructured.Unstructured {
 	objects := make([]*unstructured.Unstructured, len(j.desired))
 	for i, s := range j.desired {

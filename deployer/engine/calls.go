@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// listMetadata returns the metadata of the objects that have a label selector's labels.
+// listMetadata returns the metadata of the objects that a label selector matches.
 func (e *Engine) listMetadata(ctx context.Context, kind kube.GroupVersionKind, namespace, selector string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	for object, err := range e.Cluster.ListMetadata(ctx, kind, namespace, metav1.ListOptions{LabelSelector: selector}) {
@@ -35,11 +35,11 @@ func (e *Engine) emit(event report.Event) {
 	}
 }
 
-// workers are the goroutines of [each]: more than the cluster lets requests through at a time.
+// workers is the number of goroutines of [each], more than the cluster lets through at a time.
 const workers = 2 * cluster.InFlight
 
-// each calls f for 0 to n-1, several at a time, and returns the errors in that order. With stop it begins no further call
-// after the first error.
+// each calls f for 0 to n-1, several at a time, and returns the errors in that order. With stop it starts no further call after
+// the first error.
 func each(n int, stop bool, f func(i int) error) error {
 	var (
 		errs   = make([]error, n)
@@ -63,7 +63,7 @@ func each(n int, stop bool, f func(i int) error) error {
 // shown is the number of errors that a message lists.
 const shown = 20
 
-// join is errors.Join, except that one error stays itself, that a cause of several is told once, and that many are cut.
+// join is errors.Join, except that it returns a single error as it is, lists a common cause once, and limits the number of errors.
 func join(errs []error) error {
 	var all []error
 	for _, err := range errs {
@@ -83,18 +83,18 @@ func join(errs []error) error {
 	return errors.Join(all...)
 }
 
-// oncePerCause leaves of the errors that one webhook or policy has given in the same words only the first, with the number of the others.
+// oncePerCause keeps the first of the errors that one webhook or policy has returned with the same message, with the number of the others.
 func oncePerCause(errs []error) []error {
 	var left []error
 	first, more := map[string]int{}, map[int]int{}
 	for _, err := range errs {
 		status, ok := errors.AsType[*apierrors.StatusError](err)
-		if !ok || cluster.Interceptor(err) == "" || strings.Contains(err.Error(), "\n") { // with a line feed it may be several
+		if !ok || cluster.Interceptor(err) == "" || strings.Contains(err.Error(), "\n") { // several lines may be several errors
 			left = append(left, err)
 			continue
 		}
 		cause := status.ErrStatus.Message
-		if i, told := first[cause]; told {
+		if i, listed := first[cause]; listed {
 			more[i]++
 			continue
 		}

@@ -16,22 +16,22 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// claim is a volume claim of a StatefulSet that is to grow.
+// claim is a volume claim of a StatefulSet that is to be enlarged.
 type claim struct {
 	live *unstructured.Unstructured
 	size string
 }
 
-// growing are the claims of a StatefulSet that is replaced which are smaller than its new templates: a StatefulSet never
-// changes claims that are there. Those that the server does not let grow stay as they are, which is said in the notes.
-func (j *judge) growing(ctx context.Context, s *step) (claims []claim, notes []string, err error) {
+// claimsToGrow returns the claims of a replaced StatefulSet that are smaller than in its new templates, because a StatefulSet never
+// changes existing claims. Claims that the server does not enlarge are listed in the notes.
+func (j *judge) claimsToGrow(ctx context.Context, s *step) (claims []claim, notes []string, err error) {
 	sizes := templateSizes(s.desired)
 	if len(sizes) == 0 {
 		return nil, nil, nil
 	}
 	for live, err := range j.Cluster.List(ctx, cluster.ClaimKind, s.Object.Namespace, metav1.ListOptions{}) {
 		if report.CodeOf(err) == report.Forbidden {
-			return nil, []string{"its claims stay as they are, as the user may not read them"}, nil
+			return nil, []string{"its claims stay as they are: you do not have permission to list them"}, nil
 		}
 		if err != nil {
 			return nil, nil, err
@@ -65,7 +65,7 @@ func templateSizes(object *unstructured.Unstructured) map[string]string {
 	return sizes
 }
 
-// templateOf returns the name of the template that a claim of a StatefulSet was made from; "" for one of somebody else.
+// templateOf returns the name of the template from which a StatefulSet has created a claim; "" if the claim is not of this StatefulSet.
 func templateOf(claim, set string) string {
 	at := strings.LastIndexByte(claim, '-')
 	if at < 0 {
@@ -81,7 +81,7 @@ func templateOf(claim, set string) string {
 	return template
 }
 
-// smaller compares two sizes; what is no size is not smaller than any.
+// smaller compares two sizes; an invalid size is not smaller than another one.
 func smaller(a, b string) bool {
 	x, err := resource.ParseQuantity(a)
 	if err != nil {
@@ -91,7 +91,7 @@ func smaller(a, b string) bool {
 	return err == nil && x.Cmp(y) < 0
 }
 
-// grow makes a claim larger.
+// grow sets the size of a claim.
 func (e *Engine) grow(ctx context.Context, c claim, dryRun bool) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": c.live.GetUID()},

@@ -36,7 +36,7 @@ func TestSmaller(t *testing.T) {
 		{"2Gi", "1Gi", false},
 		{"1G", "1Gi", true},
 		{"", "1Gi", false},
-		{"1Gi", "", false}, // a claim of somebody else has no template
+		{"1Gi", "", false}, // the claim has no template
 		{"much", "1Gi", false},
 	} {
 		if got := smaller(test.a, test.b); got != test.want {

@@ -19,19 +19,18 @@ import (
 
 const (
 	contentKey = "content.gz"
-	// partSize bounds what goes into one Secret: the server refuses objects of 1 MiB, and base64 does not count.
+	// partSize limits the data in one Secret: the server refuses objects over 1 MiB, not counting base64.
 	partSize = 900 << 10
-	// maxContent bounds what is stored under one digest, uncompressed.
+	// maxContent limits the size of one content, uncompressed.
 	maxContent = 64 << 20
-	// annotationParts is on the first part of a content and says how many parts it has.
+	// annotationParts is the number of parts of a content, on its first part.
 	annotationParts = "solutionctl.io/parts"
 	// annotationDigest is on every part of a content.
 	annotationDigest = "solutionctl.io/digest"
 )
 
-// StoreContent keeps data in the cluster, under its digest ("sha256:…"), for an owner: the value of a label that says who
-// may throw it away, see [Engine.CollectContent]. Storing the same again mends what somebody has changed, and nothing else. At most 64
-// MiB are accepted.
+// StoreContent stores data in the cluster under its digest ("sha256:…"). The owner is a label value for [Engine.CollectContent].
+// Storing the same data again repairs parts that have been changed, and does nothing otherwise. At most 64 MiB are accepted.
 func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (digest string, err error) {
 	digest = DigestOf(data)
 	if err = storable(data); err != nil {
@@ -44,29 +43,29 @@ func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (d
 	if _, err = e.LoadContent(ctx, owner, digest); report.CodeOf(err) != report.Corrupt {
 		return digest, err
 	}
-	// Somebody has changed it, and only a new one can be made of it.
+	// It has been changed, and its parts are immutable.
 	if err = e.dropContent(ctx, owner, digest); err == nil {
 		_, err = e.storeParts(ctx, owner, digest, data)
 	}
 	return digest, err
 }
 
-// storeParts keeps what is not there yet; stored tells that it was nothing of it.
+// storeParts creates the parts that do not exist; stored reports whether none of them existed.
 func (e *Engine) storeParts(ctx context.Context, owner, digest string, data []byte) (stored bool, err error) {
 	stored = true
-	// The first part comes last: when it is there, all of them are.
+	// The first part comes last: if it exists, all of them do.
 	for _, secret := range slices.Backward(partsOf(owner, digest, e.compressors.compress(data))) {
 		_, err := e.createStored(ctx, secret)
 		if errors.Is(err, cluster.ErrExists) {
 			stored = false
 		} else if err != nil {
-			return false, fmt.Errorf("keep content in the cluster: %w", err)
+			return false, fmt.Errorf("store content in the cluster: %w", err)
 		}
 	}
 	return stored, nil
 }
 
-// partsOf are the Secrets that keep what was compressed.
+// partsOf returns the Secrets for compressed content.
 func partsOf(owner, digest string, packed []byte) []*unstructured.Unstructured {
 	parts := slices.Collect(slices.Chunk(packed, partSize))
 	secrets := make([]*unstructured.Unstructured, len(parts))
@@ -83,21 +82,21 @@ func partsOf(owner, digest string, packed []byte) []*unstructured.Unstructured {
 	return secrets
 }
 
-// Stored reports whether a Secret in [cluster.SystemNamespace] is a record of the engine, or content.
+// Stored reports whether a Secret in [cluster.SystemNamespace] is a record or content of the engine.
 func Stored(secret *unstructured.Unstructured) bool {
 	return slices.Contains([]string{"state", "content"}, secret.GetLabels()[labelStores])
 }
 
-// storable reports whether data is small enough to be kept in the cluster.
+// storable returns an error if data is too large to be stored in the cluster.
 func storable(data []byte) error {
 	if len(data) > maxContent {
-		return report.Errorf(report.Refused, "content of %d bytes is too large to be kept in the cluster, the limit is %d MiB", len(data), maxContent>>20)
+		return report.Errorf(report.Refused, "content of %d bytes is too large to store in the cluster; the limit is %d MiB", len(data), maxContent>>20)
 	}
 	return nil
 }
 
-// LoadContent returns what was stored. The error has the code NotFound when it is not there, and Corrupt when it does not
-// have the digest any more.
+// LoadContent returns stored content. The error has the code NotFound if it does not exist, and Corrupt if it does not match the
+// digest.
 func (e *Engine) LoadContent(ctx context.Context, owner, digest string) ([]byte, error) {
 	var packed bytes.Buffer
 	for i, parts := 0, 1; i < parts; i++ {
@@ -107,7 +106,7 @@ func (e *Engine) LoadContent(ctx context.Context, owner, digest string) ([]byte,
 			return nil, err
 		}
 		if secret == nil {
-			return nil, report.Errorf(report.NotFound, "Secret %s/%s, which keeps it, does not exist", cluster.SystemNamespace, name)
+			return nil, report.Errorf(report.NotFound, "Secret %s/%s with the content does not exist", cluster.SystemNamespace, name)
 		}
 		if i == 0 {
 			if parts, err = strconv.Atoi(secret.GetAnnotations()[annotationParts]); err != nil || parts > maxContent/partSize+1 {
@@ -134,17 +133,17 @@ func corruptContent(digest string, err error) error {
 	return report.Errorf(report.Corrupt, "content %s in namespace %s: %w", digest, cluster.SystemNamespace, err)
 }
 
-// CollectContent removes what is stored for an owner, but for the digests to keep. The caller holds the lock that
-// protects the owner's references.
+// CollectContent deletes the content of an owner, except the digests to keep. The caller holds the lock that protects the
+// owner's references.
 func (e *Engine) CollectContent(ctx context.Context, owner string, keep ...string) error {
 	return e.collect(ctx, []string{owner}, keep...)
 }
 
-// manyOwners bounds how long a question about their content becomes.
+// manyOwners limits the length of one label selector.
 const manyOwners = 50
 
 func (e *Engine) collect(ctx context.Context, owners []string, keep ...string) error {
-	// The first part goes first: without it the others do not count.
+	// The first part is deleted first: without it the others are ignored.
 	var first, others []*unstructured.Unstructured
 	for some := range slices.Chunk(owners, manyOwners) {
 		stored, err := e.listMetadata(ctx, cluster.SecretKind, cluster.SystemNamespace, labelStores+"=content,"+labelOwner+" in ("+strings.Join(some, ",")+")")
@@ -169,7 +168,7 @@ func (e *Engine) collect(ctx context.Context, owners []string, keep ...string) e
 	return nil
 }
 
-// dropContent removes what is stored under one digest, without a look at everything that is stored.
+// dropContent deletes one content without a list of everything that is stored.
 func (e *Engine) dropContent(ctx context.Context, owner, digest string) error {
 	for i, parts := 0, 1; i < parts; i++ {
 		secret, err := e.Cluster.GetMetadata(ctx, cluster.SecretKind, cluster.SystemNamespace, contentName(owner, digest, i))
@@ -196,7 +195,7 @@ func (e *Engine) dropPart(ctx context.Context, secret *unstructured.Unstructured
 	return nil
 }
 
-// contentName names the Secret of a part. Names of the same content sort in the order of its parts.
+// contentName returns the name of the Secret of a part. Names of the same content sort in the order of its parts.
 func contentName(owner, digest string, part int) string {
 	name := "content." + owner + "." + strings.TrimPrefix(digest, "sha256:")
 	if part > 0 {
@@ -205,7 +204,7 @@ func contentName(owner, digest string, part int) string {
 	return name
 }
 
-// DigestOf is the digest under which content is stored.
+// DigestOf returns the digest under which content is stored.
 func DigestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])

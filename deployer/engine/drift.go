@@ -15,8 +15,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Deployed returns the releases as they were deployed, in the order of the states, all of which have a Current. Those whose
-// objects are not there any more, or not as they were stored, are left out; why is returned by their keys.
+// Deployed returns the releases of states as they were deployed, in their order. All states must have a Current. Releases whose
+// stored objects are missing or corrupt are left out; unread has the reasons.
 func (e *Engine) Deployed(ctx context.Context, states []*State) (releases []Release, unread map[Key]error, err error) {
 	all := make([]*Release, len(states))
 	errs := make([]error, len(states))
@@ -29,7 +29,7 @@ func (e *Engine) Deployed(ctx context.Context, states []*State) (releases []Rele
 		}
 		all[i] = &Release{
 			Key: s.Key, Version: s.Current.Version, Operation: s.Current.Operation, Settings: s.Current.Settings, Components: s.Current.Components,
-			Objects: content.Objects, Tasks: content.Tasks, Memory: content.Memory,
+			Objects: content.Objects, Tasks: content.Tasks, GeneratedValues: content.GeneratedValues,
 		}
 		for _, name := range s.Current.Needs {
 			all[i].Needs = append(all[i].Needs, Need{Key{s.Namespace, s.Name, name}, schema.UntilReady})
@@ -54,8 +54,8 @@ func (e *Engine) Deployed(ctx context.Context, states []*State) (releases []Rele
 	return releases, unread, nil
 }
 
-// decideRestore decides how to bring back the deployed fields of an object, and nothing beyond them. A field was changed if the
-// server no longer counts it as ours; a plan that only looks needs no right to write.
+// decideRestore decides how to restore the deployed fields of an object. A field counts as changed if the engine does not own it any
+// more, so a read-only plan needs no dry run and no right to write.
 func (j *judge) decideRestore(ctx context.Context, s *step) error {
 	kind := s.desired.GroupVersionKind()
 	switch _, err := j.Cluster.Mapping(ctx, kind); {
@@ -77,18 +77,18 @@ func (j *judge) decideRestore(ctx context.Context, s *step) error {
 	case live == nil && s.known.Name == "":
 		s.Action, s.Note = schema.ActionCreate, "the cluster has its kind now"
 	case live == nil:
-		s.Action, s.Note = schema.ActionCreate, "it is gone"
+		s.Action, s.Note = schema.ActionCreate, "it does not exist"
 	case live.GetDeletionTimestamp() != nil:
-		s.Action, s.late, s.Note = schema.ActionCreate, !j.options.Look, terminating(live)
+		s.Action, s.late, s.Note = schema.ActionCreate, !j.options.ReadOnly, terminating(live)
 	default:
 		s.Action, s.Fields = schema.ActionUpdate, diff.Drift(s.desired, live)
-		if !j.isOurs(s) {
-			s.Action, s.Note = schema.ActionAdopt, "somebody made it again: "+describe(live)
+		if !j.belongs(s) {
+			s.Action, s.Note = schema.ActionAdopt, "it was created again by another process: "+describe(live)
 		} else if len(s.Fields) == 0 {
 			s.Action = schema.ActionNone
 		}
 	}
-	if j.options.Look || s.Action == schema.ActionNone || s.Action == schema.ActionSkip || s.late {
+	if j.options.ReadOnly || s.Action == schema.ActionNone || s.Action == schema.ActionSkip || s.late {
 		return nil
 	}
 	err = j.mayRestore(ctx, s)
@@ -98,13 +98,13 @@ func (j *judge) decideRestore(ctx context.Context, s *step) error {
 	return err
 }
 
-// mayRestore asks the server whether what is planned can be done. What another manager applies is a conflict, as that manager
-// would only apply it again; what somebody has edited is put back.
+// mayRestore asks the server whether the planned change is possible. Fields that another manager applies are a conflict, because
+// that manager would apply them again; edited fields are restored.
 func (j *judge) mayRestore(ctx context.Context, s *step) error {
 	phase := phaseOf(s.desired.GroupVersionKind().GroupKind())
 	switch {
 	case phase == phaseDefinitions:
-		s.Action, s.Note = schema.ActionKeep, "a definition is changed by its activation only"
+		s.Action, s.Note = schema.ActionKeep, "a CustomResourceDefinition is only changed by activation"
 		return nil
 	case s.Action == schema.ActionCreate:
 		_, err := j.tryCreate(ctx, s)
@@ -112,8 +112,8 @@ func (j *judge) mayRestore(ctx context.Context, s *step) error {
 	}
 	if !j.options.Force {
 		if taken := appliedByOthers(s); len(taken) > 0 {
-			return report.Errorf(report.Conflict, "%s: somebody else applies these fields: %s", s.Object, strings.Join(taken, "; ")).
-				WithHint("let the other manager give them up, or take them over with %s",
+			return report.Errorf(report.Conflict, "%s: other managers apply these fields: %s", s.Object, strings.Join(taken, "; ")).
+				WithHint("remove the fields from what the other manager applies, or take them with %s",
 					report.Accept("force-conflicts").About(s.Object.String()+": "+strings.Join(taken, "; ")))
 		}
 	}
@@ -127,7 +127,7 @@ func (j *judge) mayRestore(ctx context.Context, s *step) error {
 	return nil
 }
 
-// appliedByOthers lists the fields of a step that other managers set by applying them.
+// appliedByOthers lists the fields of a step that other managers have applied.
 func appliedByOthers(s *step) []string {
 	var taken []string
 	for _, entry := range s.live.GetManagedFields() {

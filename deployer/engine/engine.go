@@ -1,18 +1,18 @@
-// Package engine makes a cluster have the objects of a Release, and no longer those of the one before.
+// Package engine deploys a Release: it applies its objects, waits until they are ready and deletes the objects of the
+// previous Release that are not part of it any more.
 //
-// Start with [Engine.Plan], which compares what is wanted with what the cluster has and writes nothing, then give the
-// result to [Engine.Apply]. Apply writes down what it is about to do before it does it, applies phase by phase, removes
-// what is no longer wanted, waits until everything is ready and only then calls the release the current one. A [Task] is an object
-// that is applied by itself in between, such as a Job that others wait for. Each step
-// looks at what is there and not at what an earlier run meant to do: after a crash at any point, planning and applying
-// the same release again finishes the work. Removing is a Release without objects.
+// Start with [Engine.Plan], which compares a Release with the cluster and writes nothing, and pass the result to [Engine.Apply].
+// Apply records what it is about to do before it does it, applies the objects phase by phase, deletes those that are no longer
+// wanted, waits for readiness, and only then makes the Release the current one. A [Task] is an object that is applied separately,
+// such as a Job that others wait for. Each step reads the cluster and does not rely on the plans of an earlier run: after a crash
+// at any point, planning and applying the same Release again completes the work. A removal is a Release without objects.
 //
-// What is known about a release lies in namespace solutionctl-system ([State]), never where a Solution can write.
+// Records ([State]) are stored in namespace solutionctl-system, where a Solution cannot write.
 //
-// Package engine knows objects, not Solutions. It takes no lock: whoever calls it does, and passes the lock on with
-// [cluster.WithGuard], so that every write is preceded by a look at it. It never forces a field away from its owner, never
-// deletes a CustomResourceDefinition, a Namespace or a volume claim as a side effect, and never removes a finalizer. What
-// cannot be changed in place it replaces only where somebody has asked for that and nothing is lost.
+// Package engine knows objects, not Solutions. It takes no lock: the caller does, and passes it with [cluster.WithGuard], so that
+// each write checks it first. The engine never forces a field away from its owner, never removes a finalizer, and never deletes a
+// CustomResourceDefinition, a Namespace or a volume claim as a side effect. It replaces an object that cannot be changed in place
+// only if the user has asked for that and nothing is lost.
 package engine
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Engine plans and applies releases in one cluster. All fields but Sink, User and Tool are required. Its methods may be
-// called by several goroutines at once, for different releases.
+// Engine plans and applies releases in one cluster. Sink, User and Tool are optional. Several goroutines may use it at once, for
+// different releases.
 type Engine struct {
 	Cluster *cluster.Cluster
 	Sink    report.Sink // nil discards progress
@@ -39,12 +39,12 @@ type Engine struct {
 	compressors compressors
 }
 
-// Key names a release: the objects of one owner in a namespace, or with an empty Namespace its objects that belong to the
-// whole cluster. A key has at most one release at a time.
+// Key identifies a release: the objects of one owner in a namespace, or its cluster-wide objects if Namespace is empty. A key has
+// at most one release at a time.
 type Key struct {
 	Namespace string
-	Name      string // a DNS label; for the verbs that of a Solution
-	// Component is a DNS label, too, where the owner has further releases beside its own; with Name it has at most 53 characters.
+	Name      string // a DNS label: the name of a Solution
+	// Component is a DNS label if this is the release of a component, and empty otherwise. Together with Name it has at most 53 characters.
 	Component string
 }
 
@@ -64,63 +64,63 @@ func (k Key) String() string {
 	return k.Namespace + "/" + k.Label()
 }
 
-// CompareKeys orders keys by namespace, those of the whole cluster first, then by owner, its own release before its components.
+// CompareKeys orders keys by namespace, cluster-wide ones first, then by owner, and its own release before its components.
 func CompareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Component, b.Component))
 }
 
-// Release is what a cluster shall have under a key.
+// Release is the desired state of the objects of a key.
 type Release struct {
 	Key
-	Version   string // for the record; "" when all of it is removed
+	Version   string // for the record; "" for a removal
 	Operation string // the verb, for the record
-	// Settings are how the caller was told to render the objects. They are recorded with the revision, so that the next
-	// operation can keep them.
+	// Settings are the options with which the caller rendered the objects. They are recorded with the revision, so that the next
+	// operation can use them again.
 	Settings map[string]string
-	Together []schema.SolutionAt // for the record: what changes in the same run
+	Together []schema.SolutionAt // for the record: the other Solutions of the same operation
 	Objects  []*unstructured.Unstructured
-	// Tasks are objects that are applied by themselves, in the order of their weights. Those of a removal are taken from the record
-	// where there are none.
+	// Tasks are objects that are applied separately, in the order of their weights. A removal without tasks uses those of the
+	// record.
 	Tasks []Task
-	// Back is set on what was there before, or is older than what is there. A Job that has ended then is not run again.
+	// Back is set for a rollback or a downgrade. A Job that has already ended is not run again then.
 	Back bool
-	// Delete allows to delete objects that are never deleted as a side effect, once they are no longer in Objects. An
-	// object that this release never had is not deleted either.
+	// Delete are objects to delete although their kind is never deleted as a side effect, once they are no longer in Objects.
+	// Objects that this release never had are not deleted.
 	Delete []schema.ObjectRef
-	// Adopt says what this release takes over from another tool; nil for nothing.
+	// Adopt lists what this release adopts from another tool; nil for nothing.
 	Adopt *Adoption
-	// Found are objects of this release that no record knows, see [Found.Deployed]. They count as if it did.
+	// Found are objects of this release that no record has, see [Found.Deployed]. They are treated as if it had them.
 	Found []schema.DeployedObject
-	// Ready are conditions that objects have to meet, beside the usual judgement, before they count as ready. They are not on
-	// record: every operation that waits is given them.
+	// Ready are conditions that objects have to meet to count as ready, in addition to those of their kind. They are not recorded:
+	// each operation passes them again.
 	Ready []schema.Readiness
 
-	// Needs are releases that have to be in a state before this one is touched. What is not planned in the same run has no say.
+	// Needs are releases that have to reach a state before this one is changed. Those that are not planned in the same run are ignored.
 	Needs []Need
-	// Closes are releases without which this one is not complete: it is called the current one after all of them.
+	// Closes are releases that have to be complete before this one becomes the current one.
 	Closes []Key
-	// Tolerated is set on what others go without when it fails.
+	// Tolerated lets releases that need this one continue when it fails.
 	Tolerated bool
-	// Timeout is for how long to wait for this release, once it is its turn; 0 is that of the run.
+	// Timeout limits the wait for this release, from its turn on; 0 is the timeout of the run.
 	Timeout time.Duration
-	// Complete is set where every object has to be made: one whose kind the cluster does not have yet is waited for, but for those
-	// of OptionalKinds, <group>/<kind>.
+	// Complete requires that every object is created: the run waits for a kind that the cluster does not have yet. Without it, and
+	// for OptionalKinds (<group>/<kind>), such objects are skipped.
 	Complete      bool
 	OptionalKinds []string
-	// Stay are objects that are left where they are when they are no longer wanted.
+	// Stay are objects that are left in the cluster when the release does not have them any more.
 	Stay []schema.ObjectRef
-	// Memory is what the caller wants to find again with the revision, see [Engine.Content]. It is kept as secret as the objects.
-	Memory []byte
-	// Given is what whoever goes on with this release has to know of it, and is not in its Settings, see [State]. It lies beside the
-	// record until the release is complete, and is kept as secret as the objects.
-	Given []byte
-	// Approval is what a person has approved of for this release, for the record; nil for nothing new. Who and when is filled in.
+	// GeneratedValues are stored with the revision for the caller, see [Engine.Content], and kept as secret as the objects.
+	GeneratedValues []byte
+	// SavedOptions are what a resumed run needs beyond Settings, see [State]. They are stored beside the record until the release is
+	// complete, and kept as secret as the objects.
+	SavedOptions []byte
+	// Approval is recorded for this release; nil if there is no new one. The engine fills in the user and the time.
 	Approval *schema.PowerApproval
-	// Components are for the record: the revisions of the owner's components that belong to this one.
+	// Components are recorded: the revisions of the owner's components that belong to this release.
 	Components []schema.ComponentRevision
 }
 
-// neededComponents are the components of the same owner that come before this one, for the record.
+// neededComponents returns the components of the same owner that come before this one, for the record.
 func (r *Release) neededComponents() (names []string) {
 	for _, need := range r.Needs {
 		if need.Component != "" && need.Namespace == r.Namespace && need.Name == r.Name {
@@ -132,29 +132,29 @@ func (r *Release) neededComponents() (names []string) {
 
 // PlanOptions changes what a plan accepts.
 type PlanOptions struct {
-	Adopt bool // take over objects that exist and belong to nobody else's release, with all their fields that are given
-	Force bool // take over fields that belong to other managers
-	// Replace names objects as KIND/NAME that may be deleted and made again when they cannot be changed in place, where that
-	// loses nothing, and Jobs that are to be run again although they have ended.
+	Adopt bool // adopt existing objects that belong to no other release, and set all fields of the release
+	Force bool // take fields that belong to other managers
+	// Replace names objects as KIND/NAME that may be deleted and created again if they cannot be changed in place and nothing is
+	// lost with them, and Jobs to run again although they have ended.
 	Replace []string
-	// Restore plans to bring back what was deployed of the objects that are on the record, and no more: fields that somebody
-	// has changed since are taken back, unless another manager applies them, and objects that are gone are made again.
-	// Nothing is removed, and definitions stay as they are.
+	// Restore plans to bring the recorded objects back to their deployed state, and nothing else. Fields that have been edited
+	// since are reset, unless another manager applies them, and missing objects are created. Nothing is deleted, and
+	// CustomResourceDefinitions stay as they are.
 	Restore bool
-	// Yield, with Restore, leaves objects as they are that another manager applies or has made again, where that is a conflict else.
+	// Yield, with Restore, skips objects that another manager applies or has created again. Without it they are a conflict.
 	Yield bool
-	// KeepEdits leaves objects as they are that are there and wanted as they were deployed, whatever somebody has changed of them.
+	// KeepEdits leaves an existing object as it is if it is to be as it was deployed, even if it has been edited since.
 	KeepEdits bool
-	// Look, with Restore, only finds what was changed, whoever did it: it needs no right to write.
-	Look bool
+	// ReadOnly, with Restore, only detects changes, including those by managers that apply. It needs no right to write.
+	ReadOnly bool
 }
 
 // ApplyOptions changes how a plan is carried out.
 type ApplyOptions struct {
-	Timeout time.Duration // for how long to wait for objects to become ready or to go away; 0 is ten minutes
-	NoWait  bool          // do not wait for readiness; what was applied counts as done. Tasks are waited for all the same.
+	Timeout time.Duration // limit of the wait for objects to become ready or to be deleted; 0 is ten minutes
+	NoWait  bool          // do not wait for readiness, except that of tasks
 	Token   int64         // the fencing token of the lock, for the record
-	// Prepare, unless it is nil, is what the caller has to do when everything is on record and before any object is changed.
-	// It is done once for all plans, also when none of them changes anything, and again by the next run if this one ends in it.
+	// Prepare, unless nil, is called once for all plans, after everything is recorded and before any object is changed. It is
+	// called even if no plan changes anything, and again by the next run if this run fails in it.
 	Prepare func(context.Context) error
 }

@@ -254,7 +254,7 @@ func TestUnchanged(t *testing.T) {
 			}
 		})
 	}
-	t.Run("kind whose generation says nothing", func(t *testing.T) {
+	t.Run("kind whose generation does not change", func(t *testing.T) {
 		s := &step{hash: hash, known: known, desired: desired}
 		s.Object = schema.ObjectRef{APIVersion: "scheduling.k8s.io/v1", Kind: "PriorityClass", Name: "d"}
 		s.known.APIVersion = s.Object.APIVersion
@@ -267,7 +267,7 @@ func TestUnchanged(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	s := &State{}
 	for i := range int64(8) {
-		s.remember(&schema.DeploymentRevision{Number: i + 1, Objects: []schema.DeployedObject{{}}}, schema.DeploymentDone)
+		s.addHistory(&schema.DeploymentRevision{Number: i + 1, Objects: []schema.DeployedObject{{}}}, schema.DeploymentDone)
 	}
 	var got []int64
 	for _, r := range s.History {

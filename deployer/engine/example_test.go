@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 )
 
-// Give a cluster the objects of a release, and no longer those of the one before.
+// Deploy objects as a release, and delete those of the previous one.
 func Example() {
 	ctx := context.Background()
 	c, err := cluster.Connect(cluster.Options{Kubeconfig: "/etc/kubernetes/admin.conf", Now: time.Now})
@@ -24,7 +24,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = lock.Release(ctx) }() // it runs out by itself
+	defer func() { _ = lock.Release(ctx) }() // it expires by itself
 	ctx = cluster.WithGuard(ctx, lock)
 
 	var objects []*unstructured.Unstructured // as they were rendered

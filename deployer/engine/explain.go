@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// explainEvery is how often somebody who waits is told why.
+	// explainEvery is the interval at which a waiting user is shown the reasons.
 	explainEvery = 10 * time.Second
-	// explained is of how many objects.
+	// explained is the number of objects that are explained.
 	explained = 3
 )
 
-// explainAll tells from time to time why the first targets that are not ready are not.
+// explainAll periodically reports why the first targets that are not ready are not.
 func (e *Engine) explainAll(ctx context.Context, targets []*target) {
 	ticker := time.NewTicker(explainEvery)
 	defer ticker.Stop()
@@ -40,7 +40,7 @@ func (e *Engine) explainAll(ctx context.Context, targets []*target) {
 	}
 }
 
-// explain asks why an object is not ready; what cannot be found out stays unsaid.
+// explain returns the reasons why an object is not ready, as far as they can be found.
 func (e *Engine) explain(ctx context.Context, s *step) []string {
 	live, err := e.Cluster.Get(ctx, kindOfRef(s.Object), s.Object.Namespace, s.Object.Name)
 	if err != nil {
@@ -52,8 +52,8 @@ func (e *Engine) explain(ctx context.Context, s *step) []string {
 	return health.Explain(ctx, e.Cluster, live)
 }
 
-// unfinished is the error of a wait that was interrupted: for what, as it was last seen. Nothing is asked any more.
-func unfinished(ctx context.Context, late []*target, of int) error {
+// errInterruptedWait is the error of an interrupted wait. It names the objects as they were last observed, without further requests.
+func errInterruptedWait(ctx context.Context, late []*target, of int) error {
 	var names []string
 	for _, t := range late[:min(len(late), explained)] {
 		t.mu.Lock()
@@ -70,8 +70,8 @@ func unfinished(ctx context.Context, late []*target, of int) error {
 	return fmt.Errorf("interrupted while waiting for %d of %s: %s: %w", len(late), report.Count(of, "object"), strings.Join(names, "; "), ctx.Err())
 }
 
-// verdict returns an error that names the targets that are not ready, and why.
-func (r *run) verdict(ctx context.Context, targets []*target) error {
+// waitError returns an error with the targets that are not ready, and the reasons; nil if all are.
+func (r *run) waitError(ctx context.Context, targets []*target) error {
 	var late []*target
 	for _, t := range targets {
 		if !t.status.Ready {
@@ -82,7 +82,7 @@ func (r *run) verdict(ctx context.Context, targets []*target) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return unfinished(ctx, late, len(targets))
+		return errInterruptedWait(ctx, late, len(targets))
 	}
 	var text strings.Builder
 	for i, t := range late {
@@ -98,7 +98,7 @@ func (r *run) verdict(ctx context.Context, targets []*target) error {
 		text.WriteString(strings.Join(reasons, "\n    "))
 	}
 	what := "did not become ready in " + r.timeout.String()
-	if r.patience.Err() == nil {
+	if r.waitCtx.Err() == nil {
 		what = "cannot become ready"
 	}
 	return report.Errorf(report.Timeout, "%d of %s %s:%s", len(late), report.Count(len(targets), "object"), what, text.String()).

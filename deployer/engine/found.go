@@ -17,8 +17,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Kinds are those by which a release is found again without its record: all that it usually consists of.
-var Kinds = slices.Concat(Telling, []kube.GroupVersionKind{
+// Kinds are the kinds that are searched for objects of a release without a record: all that a release usually has.
+var Kinds = slices.Concat(CommonKinds, []kube.GroupVersionKind{
 	{Version: "v1", Kind: "ConfigMap"},
 	{Version: "v1", Kind: "Secret"},
 	{Version: "v1", Kind: "Service"},
@@ -45,8 +45,8 @@ var Kinds = slices.Concat(Telling, []kube.GroupVersionKind{
 	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"},
 })
 
-// Telling are the kinds of which almost every release has an object: what runs, and as whom.
-var Telling = []kube.GroupVersionKind{
+// CommonKinds are kinds of which almost every release has an object: workloads, their accounts and CustomResourceDefinitions.
+var CommonKinds = []kube.GroupVersionKind{
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
 	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
 	{Group: "apps", Version: "v1", Kind: "DaemonSet"},
@@ -56,27 +56,27 @@ var Telling = []kube.GroupVersionKind{
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 }
 
-// Found is an object of a release that was found by its label, or by its name.
+// Found is an object of a release that was found by its label or its name.
 type Found struct {
 	Key
 	Object *unstructured.Unstructured // its metadata
 }
 
-// IsManaged reports whether this program wrote an object, by the managers of its fields. A label does not: it goes with every copy that
-// an administrator makes of an object.
+// IsManaged reports whether solutionctl has written an object, by its field managers. The label is no proof: it is part of every
+// copy of an object.
 func IsManaged(object *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return isUs(entry.Manager) })
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return isSelf(entry.Manager) })
 }
 
-// Deployed is the object as a record has it. As what it was rendered is not known, and the hash is that of nothing.
+// Deployed returns the object as a record has it. It was rendered from unknown input, so its hash is that of nothing.
 func (f Found) Deployed() schema.DeployedObject {
 	kind := f.Object.GroupVersionKind().GroupKind()
 	return schema.DeployedObject{ObjectRef: refOf(f.Object), UID: string(f.Object.GetUID()), Hash: strings.TrimPrefix(DigestOf(nil), "sha256:"), Phase: phaseOf(kind)}
 }
 
-// Labelled finds the objects of some kinds that have the label of a release: of any release in these namespaces, or without
-// namespaces of the releases of the whole cluster and of every namespace that has such objects. What belongs to other objects
-// is left out, as it goes with them, and so is what the user may not see. What has only the label is among them: see [IsManaged].
+// Labelled finds the objects of some kinds with the label of a release: of releases in the given namespaces, or of all releases if
+// none are given. It leaves out objects with an owner, which are deleted with it, and kinds that the user is not allowed to list.
+// The label alone does not prove that solutionctl wrote an object, see [IsManaged].
 func (e *Engine) Labelled(ctx context.Context, kinds []kube.GroupVersionKind, namespaces ...string) ([]Found, error) {
 	places := namespaces
 	if len(namespaces) == 0 || len(namespaces) > manyNamespaces {
@@ -87,7 +87,7 @@ func (e *Engine) Labelled(ctx context.Context, kinds []kube.GroupVersionKind, na
 	err := each(len(kinds), true, func(i int) error {
 		for _, place := range places {
 			if kinds[i].Kind == "CustomResourceDefinition" && len(namespaces) > 0 {
-				continue // it is of the whole cluster
+				continue // it is cluster-wide
 			}
 			found, err := e.listMetadata(ctx, kinds[i], place, LabelRelease)
 			if errors.Is(err, cluster.ErrNoKind) || report.CodeOf(err) == report.Forbidden {
@@ -108,12 +108,12 @@ func (e *Engine) Labelled(ctx context.Context, kinds []kube.GroupVersionKind, na
 	if err != nil {
 		return nil, err
 	}
-	return whose(objects, namespaces), nil
+	return matchReleases(objects, namespaces), nil
 }
 
-// whose tells whose the objects are, and lists each once. What has the label of a release of another namespace than its own has
-// it from somebody who copied it.
-func whose(objects []*unstructured.Unstructured, namespaces []string) []Found {
+// matchReleases finds the releases of objects by their labels, and lists each object once. A label of a release in another namespace was
+// copied and is ignored.
+func matchReleases(objects []*unstructured.Unstructured, namespaces []string) []Found {
 	everywhere := len(namespaces) == 0
 	all := namespaces
 	if everywhere {

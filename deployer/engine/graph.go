@@ -12,26 +12,25 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Need is a release to wait for, and the state that it has to reach: that its objects are applied, or that all of it is ready,
-// for which Ready and Complete both stand.
+// Need is a release to wait for, and the state that it has to reach: applied, or ready, which is both Ready and Complete.
 type Need struct {
 	Key
 	Until schema.Until
 }
 
-// Content is the digest of what is stored with the revision that the plan makes.
+// Content returns the digest of the content of the planned revision.
 func (p *Plan) Content() (string, error) {
 	data, err := p.judge.content()
 	return DigestOf(data), err
 }
 
-// queued is the place of a run among those that wait for each other. Its channels are closed when the run has come so far.
+// queued has the dependencies of a run. Its channels are closed when the run reaches the state.
 type queued struct {
 	needs                 []need
 	closes                []*run
 	applied, ready, ended chan struct{}
-	awaited               bool // somebody needs it ready
-	precedes              bool // somebody does not begin before it has come so far
+	awaited               bool // another run needs it ready
+	precedes              bool // another run starts after it
 }
 
 type need struct {
@@ -39,7 +38,7 @@ type need struct {
 	until schema.Until
 }
 
-// reached is closed when what is needed is so.
+// reached is closed when the needed state is reached.
 func (n need) reached() <-chan struct{} {
 	if n.until == schema.UntilApplied {
 		return n.applied
@@ -47,8 +46,8 @@ func (n need) reached() <-chan struct{} {
 	return n.ready
 }
 
-// queue returns the runs of plans: of those that have something to do, and of those that others wait for. Ordered tells that they
-// are not carried out side by side. Releases that wait for each other are refused.
+// queue returns the runs of plans: those with something to do, and those that others wait for. ordered reports whether runs depend
+// on each other or have timeouts of their own. Circular dependencies are refused.
 func (e *Engine) queue(plans []*Plan, o ApplyOptions) (runs []*run, ordered bool, err error) {
 	byKey := map[Key]*run{}
 	for _, p := range plans {
@@ -63,7 +62,7 @@ func (e *Engine) queue(plans []*Plan, o ApplyOptions) (runs []*run, ordered bool
 		if r.idle {
 			continue
 		}
-		ordered = ordered || p.Release.Timeout > 0 // it has a patience of its own
+		ordered = ordered || p.Release.Timeout > 0 // it has a timeout of its own
 		for _, n := range p.Release.Needs {
 			other, planned := byKey[n.Key]
 			if !planned {
@@ -85,12 +84,12 @@ func (e *Engine) queue(plans []*Plan, o ApplyOptions) (runs []*run, ordered bool
 			runs = append(runs, r)
 		}
 	}
-	return runs, ordered, e.endless(runs)
+	return runs, ordered, e.rejectCycles(runs)
 }
 
-// endless refuses runs that would wait for themselves. What they need may come from a record, which somebody has changed.
-func (e *Engine) endless(runs []*run) error {
-	finished := map[*run]bool{} // false while what it needs is looked at
+// rejectCycles refuses runs that wait for themselves. Dependencies may come from a record that has been edited.
+func (e *Engine) rejectCycles(runs []*run) error {
+	finished := map[*run]bool{} // false while its needs are visited
 	var visit func(r *run) error
 	visit = func(r *run) error {
 		if done, visited := finished[r]; done {
@@ -104,7 +103,7 @@ func (e *Engine) endless(runs []*run) error {
 				return err
 			}
 		}
-		finished[r] = true // what it closes may need it: that does not wait for its end
+		finished[r] = true // releases that it closes may need it: they do not wait for its end
 		return nil
 	}
 	for _, r := range runs {
@@ -115,18 +114,18 @@ func (e *Engine) endless(runs []*run) error {
 	return nil
 }
 
-// inOrder carries runs out, each as soon as what it needs is so. What goes wrong with one stops those that need it, and no others.
+// inOrder starts each run when its needs are met. A failure stops the runs that need it, and no others.
 func (e *Engine) inOrder(ctx context.Context, runs []*run) {
 	watches := newSharedWatches(e)
 	defer watches.close()
 	var group sync.WaitGroup
-	places := make(chan struct{}, workers) // as many change objects at once as in runs side by side
+	places := make(chan struct{}, workers) // the same limit as for runs side by side
 	for _, r := range runs {
 		group.Go(func() {
 			defer close(r.ended)
 			r.follow = watches.follow
-			r.err = r.takeTurn(ctx, places)
-			noteFailures(ctx, []*run{r}, nil)
+			r.err = r.runInOrder(ctx, places)
+			recordFailures(ctx, []*run{r}, nil)
 			if !r.idle || r.err != nil {
 				r.report(ctx)
 			}
@@ -135,12 +134,12 @@ func (e *Engine) inOrder(ctx context.Context, runs []*run) {
 	group.Wait()
 }
 
-func (r *run) takeTurn(ctx context.Context, places chan struct{}) error {
+func (r *run) runInOrder(ctx context.Context, places chan struct{}) error {
 	if err := r.awaitNeeds(ctx); err != nil {
 		return err
 	}
 	var cancel context.CancelFunc
-	r.patience, cancel = context.WithTimeout(ctx, r.timeout)
+	r.waitCtx, cancel = context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	if !r.idle {
 		places <- struct{}{}
@@ -152,7 +151,7 @@ func (r *run) takeTurn(ctx context.Context, places chan struct{}) error {
 	}
 	close(r.applied)
 	if r.awaited || !r.options.NoWait {
-		r.wait(ctx, r.patience, []*run{r}, r.follow)
+		r.wait(ctx, r.waitCtx, []*run{r}, r.follow)
 		if r.err != nil {
 			return r.err
 		}
@@ -172,9 +171,9 @@ func (r *run) takeTurn(ctx context.Context, places chan struct{}) error {
 	return r.promote(ctx)
 }
 
-// awaitClosed waits until everything is complete that belongs to a run, and tells for what.
+// awaitClosed waits until the releases that a run closes are complete, and reports which it waits for.
 func (r *run) awaitClosed() error {
-	if open := r.stillOpen(); len(open) > 0 {
+	if open := r.incompleteReleases(); len(open) > 0 {
 		label := r.plan.Release.Label()
 		r.emit(report.Event{Step: "wait", Name: label, State: report.Running, Note: OwnPartReady + ", and complete with " + strings.Join(open, ", ")})
 		defer r.emit(report.Event{Step: "wait", Name: label, State: report.Done})
@@ -189,8 +188,8 @@ func (r *run) awaitClosed() error {
 	return blockedBy(failed, "it is not complete without")
 }
 
-// stillOpen are the names of what belongs to a run and is not complete yet.
-func (r *run) stillOpen() []string {
+// incompleteReleases returns the labels of the releases that a run closes and that are not complete yet.
+func (r *run) incompleteReleases() []string {
 	var names []string
 	for _, other := range r.closes {
 		select {
@@ -202,7 +201,7 @@ func (r *run) stillOpen() []string {
 	return names
 }
 
-// awaitNeeds waits until everything is so that a run needs. What may fail without harm counts when it has failed, too.
+// awaitNeeds waits until the needs of a run are met. A tolerated release counts even if it has failed.
 func (r *run) awaitNeeds(ctx context.Context) error {
 	var failed []*run
 	for _, n := range r.needs {
@@ -214,7 +213,7 @@ func (r *run) awaitNeeds(ctx context.Context) error {
 			return errBeforeNeeds(ctx, n)
 		}
 		select {
-		case <-n.reached(): // both were so
+		case <-n.reached(): // both channels were closed
 			continue
 		default:
 		}
@@ -225,15 +224,15 @@ func (r *run) awaitNeeds(ctx context.Context) error {
 			failed = append(failed, n.run)
 		}
 	}
-	return blockedBy(failed, "it was not begun, as it needs")
+	return blockedBy(failed, "it was not started, because it needs")
 }
 
-// errBeforeNeeds is the error of a run that was interrupted before its turn.
+// errBeforeNeeds is the error of a run that was interrupted before it started.
 func errBeforeNeeds(ctx context.Context, n need) error {
-	return fmt.Errorf("interrupted before it was begun, while waiting for %s: %w", n.plan.Release.Label(), ctx.Err())
+	return fmt.Errorf("interrupted before it was started, while waiting for %s: %w", n.plan.Release.Label(), ctx.Err())
 }
 
-// blockedBy is the error of a run that cannot go on because of others.
+// blockedBy returns the error of a run that cannot continue because others have failed; nil if none have.
 func blockedBy(failed []*run, why string) error {
 	if len(failed) == 0 {
 		return nil
@@ -246,7 +245,7 @@ func blockedBy(failed []*run, why string) error {
 	return &blockedError{report.Errorf(report.CodeOf(failed[0].err), "%s %s, which failed", why, strings.Join(names, ", "))}
 }
 
-// blockedError is that of a run that could not go on because of another one.
+// blockedError marks the error of a run that could not continue because of another one.
 type blockedError struct{ error }
 
 func (e *blockedError) Unwrap() error { return e.error }

@@ -16,8 +16,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// component is a release of shop/demo beside its own, with a Deployment of its name. Each need is a name, or name:Applied.
-func (w *world) component(name string, needs ...string) engine.Release {
+// component returns a release beside shop/demo with a Deployment of its name. Each need is a name, or name:Applied.
+func (w *fixture) component(name string, needs ...string) engine.Release {
 	w.Helper()
 	r := w.release("1.0.0", strings.ReplaceAll(deployment, "web", name))
 	r.Component, r.Complete = name, true
@@ -35,7 +35,7 @@ func needOf(text string) engine.Need {
 	return engine.Need{Key: engine.Key{Namespace: "shop", Name: "demo", Component: name}, Until: schema.Until(until)}
 }
 
-// gone is the removal of a component.
+// gone returns the removal of a component.
 func gone(name string, needs ...string) engine.Release {
 	r := engine.Release{Key: needOf(name).Key, Operation: "remove"}
 	for _, need := range needs {
@@ -44,7 +44,7 @@ func gone(name string, needs ...string) engine.Release {
 	return r
 }
 
-func (w *world) run(releases ...engine.Release) error {
+func (w *fixture) run(releases ...engine.Release) error {
 	w.Helper()
 	plans, err := w.PlanAll(w.Context(), releases, engine.PlanOptions{})
 	if err != nil {
@@ -63,8 +63,8 @@ var stuckStatus = map[string]any{
 	"conditions": []any{map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "it takes too long"}},
 }
 
-// onCreation calls f whenever somebody has made a Deployment, with its name.
-func (w *world) onCreation(f func(name string)) {
+// onCreation calls f with the name of each Deployment that is created.
+func (w *fixture) onCreation(f func(name string)) {
 	w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
 		collection, name := path.Split(r.URL.Path)
 		if r.Context().Value(servedKey{}) != nil || r.Method != http.MethodPatch || path.Base(collection) != "deployments" || !writing(r) ||
@@ -77,9 +77,9 @@ func (w *world) onCreation(f func(name string)) {
 	}
 }
 
-// TestInTurn: each release begins as soon as all that it needs is as it needs it, and not before, whatever else goes on.
-func TestInTurn(t *testing.T) {
-	w := newWorld(t)
+// TestNeeds checks that each release starts as soon as its needs are met, and not before, independently of others.
+func TestNeeds(t *testing.T) {
+	w := newFixture(t)
 	w.server.Stall("Deployment")
 	needs := map[string][]string{"api": {"db"}, "web": {"api", "ui:Applied"}, "ui": nil, "db": nil, "slow": nil, "far": {"web", "db"}}
 	var releases []engine.Release
@@ -100,7 +100,7 @@ func TestInTurn(t *testing.T) {
 				t.Errorf("%s is there before %s", name, need)
 			}
 		}
-		if name != "slow" && name != "ui" { // nobody waits until they are ready
+		if name != "slow" && name != "ui" { // no release waits until they are ready
 			makeReady(name)
 		}
 	}
@@ -118,22 +118,22 @@ func TestInTurn(t *testing.T) {
 	}
 }
 
-// watcher is a sink that tells what a release waits for when its own part is ready.
+// watcher is a sink that collects what release demo waits for.
 type watcher struct {
 	report.Sink
-	told chan report.Event
+	events chan report.Event
 }
 
 func (s watcher) Emit(e report.Event) {
 	if e.Step == "wait" && e.Name == "demo" && e.Part == "shop/demo" {
-		s.told <- e
+		s.events <- e
 	}
 	s.Sink.Emit(e)
 }
 
-// TestCompletion: a release whose own part is ready tells for which of those that belong to it it waits.
-func TestCompletion(t *testing.T) {
-	w := newWorld(t)
+// TestCloses checks that a release that is ready reports which of the releases that it closes it waits for.
+func TestCloses(t *testing.T) {
+	w := newFixture(t)
 	w.server.Stall("Deployment")
 	own := w.release("1.0.0", deployment)
 	own.Closes = []engine.Key{needOf("slow").Key}
@@ -145,11 +145,11 @@ func TestCompletion(t *testing.T) {
 		}
 		w.edit("Deployment", name, readyStatus, "status")
 	})
-	told, done := make(chan report.Event, 10), make(chan error, 1)
-	w.Sink = watcher{w.events, told}
+	waits, done := make(chan report.Event, 10), make(chan error, 1)
+	w.Sink = watcher{w.events, waits}
 	go func() { done <- w.run(own, w.component("slow")) }()
 	select {
-	case e := <-told:
+	case e := <-waits:
 		if e.State != report.Running || !strings.Contains(e.Note, "demo.slow") {
 			t.Errorf("it waits: %+v", e)
 		}
@@ -161,16 +161,16 @@ func TestCompletion(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if e := <-told; e.State != report.Done {
+	if e := <-waits; e.State != report.Done {
 		t.Errorf("it has waited: %+v", e)
 	}
 }
 
-// TestFailuresBlock: a failure stops those that need it, and no others; the same again finishes them.
+// TestFailuresBlock checks that a failure stops the releases that need it, and no others, and that a second run completes them.
 func TestFailuresBlock(t *testing.T) {
 	for _, tolerated := range []bool{false, true} {
 		t.Run(fmt.Sprint("tolerated ", tolerated), func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.server.Stall("Deployment")
 			db := w.component("db")
 			db.Tolerated = tolerated
@@ -184,7 +184,7 @@ func TestFailuresBlock(t *testing.T) {
 			})
 			err := w.run(releases...)
 			w.failed(err, report.Timeout, "deploy shop/demo.db: 1 of 1 object cannot become ready")
-			blocked := "deploy shop/demo.api: it was not begun, as it needs demo.db, which failed"
+			blocked := "deploy shop/demo.api: it was not started, because it needs demo.db, which failed"
 			if strings.Contains(err.Error(), blocked) == tolerated {
 				t.Errorf("got %v", err)
 			}
@@ -198,7 +198,7 @@ func TestFailuresBlock(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !tolerated && (s.Pending == nil || s.Pending.Failure == nil || !strings.Contains(s.Pending.Failure.Message, "demo.db, which failed")) {
-				t.Errorf("the record does not say why it was not begun: %+v", s.Pending)
+				t.Errorf("the record has no reason: %+v", s.Pending)
 			}
 			w.server.Answer = nil
 			w.server.Stall()
@@ -211,9 +211,9 @@ func TestFailuresBlock(t *testing.T) {
 	}
 }
 
-// TestWhatIsNeededIsLookedAt: what has nothing to do, and does not work, holds up those that need it all the same.
-func TestWhatIsNeededIsLookedAt(t *testing.T) {
-	w := newWorld(t)
+// TestUnchangedNeedIsAwaited checks that a release without changes that is not ready still delays the releases that need it.
+func TestUnchangedNeedIsAwaited(t *testing.T) {
+	w := newFixture(t)
 	if err := w.run(w.component("db")); err != nil {
 		t.Fatal(err)
 	}
@@ -221,19 +221,19 @@ func TestWhatIsNeededIsLookedAt(t *testing.T) {
 	w.failed(w.run(w.component("db"), w.component("api", "db")), report.Timeout, "deploy shop/demo.db: 1 of 1 object cannot become ready", "it needs demo.db")
 	w.same("there", w.server.Names("Deployment"), []string{"shop/db"})
 	if err := w.run(w.component("db"), w.component("lonely")); err != nil {
-		t.Errorf("nobody needs it: %v", err)
+		t.Errorf("no release needs it: %v", err)
 	}
 }
 
-// TestRemovalInOrder: what others need goes after them, and stays when one of them does not go.
+// TestRemovalInOrder checks that a release is removed after those that need it, and stays if one of them cannot be removed.
 func TestRemovalInOrder(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	if err := w.run(w.component("web", "api"), w.component("api", "db"), w.component("db")); err != nil {
 		t.Fatal(err)
 	}
 	s, err := w.State(t.Context(), needOf("web").Key)
 	if err != nil || !slices.Equal(s.Current.Needs, []string{"api"}) {
-		t.Errorf("the record does not say what it needs: %+v %v", s.Current, err)
+		t.Errorf("the record has no needs: %+v %v", s.Current, err)
 	}
 	removal := []engine.Release{gone("db", "api:Applied"), gone("api", "web:Applied"), gone("web")}
 	w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
@@ -243,7 +243,7 @@ func TestRemovalInOrder(t *testing.T) {
 		}
 		return false
 	}
-	w.failed(w.run(removal...), report.Unavailable, "deploy shop/demo.api", "deploy shop/demo.db: it was not begun, as it needs demo.api, which failed")
+	w.failed(w.run(removal...), report.Unavailable, "deploy shop/demo.api", "deploy shop/demo.db: it was not started, because it needs demo.api, which failed")
 	w.same("there", w.server.Names("Deployment"), []string{"shop/api", "shop/db"})
 	w.server.Answer = nil
 	if err := w.run(removal...); err != nil {
@@ -252,7 +252,7 @@ func TestRemovalInOrder(t *testing.T) {
 	w.same("there", w.server.Names("Deployment"), nil)
 }
 
-// waiter calls f when a run begins to wait until a Deployment is gone, with its name and what is told of it.
+// waiter calls f with the name and note of each Deployment for whose deletion a run begins to wait.
 type waiter struct {
 	report.Sink
 	f func(name, note string)
@@ -265,14 +265,14 @@ func (s waiter) Emit(e report.Event) {
 	s.Sink.Emit(e)
 }
 
-// TestRemovalWaitsForPods: what others need goes when their pods have ended, and not when the objects that made them are deleted.
+// TestRemovalWaitsForPods checks that a release is removed only after the pods that need it have ended.
 func TestRemovalWaitsForPods(t *testing.T) {
 	const pod = `{apiVersion: v1, kind: Pod, metadata: {name: web-0, namespace: shop, finalizers: [example.com/ending], ownerReferences: [
 		{apiVersion: apps/v1, kind: Deployment, name: web, uid: %s, controller: true, blockOwnerDeletion: true}]}}`
 	removal := []engine.Release{gone("db", "web:Applied"), gone("web")}
-	prepare := func(t *testing.T) *world {
+	prepare := func(t *testing.T) *fixture {
 		t.Helper()
-		w := newWorld(t)
+		w := newFixture(t)
 		if err := w.run(w.component("web", "db"), w.component("db")); err != nil {
 			t.Fatal(err)
 		}
@@ -306,9 +306,9 @@ func TestRemovalWaitsForPods(t *testing.T) {
 		}
 		w.same("there", append(w.server.Names("Deployment"), w.server.Names("Pod")...), []string{"shop/web-0"})
 		if !slices.ContainsFunc(w.events.Events(), func(e report.Event) bool {
-			return e.State == report.Skipped && strings.Contains(e.Note, "its pods may still be ending while what it needs is removed")
+			return e.State == report.Skipped && strings.Contains(e.Note, "its pods may still run")
 		}) {
-			t.Error("nothing is said of the pods")
+			t.Error("no event about the pods")
 		}
 	})
 	t.Run("in vain", func(t *testing.T) {
@@ -318,12 +318,12 @@ func TestRemovalWaitsForPods(t *testing.T) {
 			err = w.ApplyAll(t.Context(), plans, engine.ApplyOptions{Timeout: time.Second})
 		}
 		w.failed(err, report.Timeout, "Deployment shop/web is still there after 1s: it is being deleted, and its pods have not ended yet", "--no-wait",
-			"deploy shop/demo.db: it was not begun, as it needs demo.web, which failed")
+			"deploy shop/demo.db: it was not started, because it needs demo.web, which failed")
 	})
 }
 
 func TestNeedsWithoutEnd(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.failed(w.run(w.component("a", "b"), w.component("b", "c"), w.component("c", "a")), report.Invalid, "waits for itself")
 	w.same("there", w.server.Names("Deployment"), nil)
 	if states, err := w.States(t.Context()); len(states) > 0 || err != nil {
@@ -331,10 +331,11 @@ func TestNeedsWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestKindsOfOthers: an object whose kind another release brings is made, never skipped; one whose kind nobody brings is waited for.
-func TestKindsOfOthers(t *testing.T) {
+// TestKindsOfOtherReleases checks that the engine waits for a kind that another release defines, or that a complete release requires, and does not
+// skip its objects.
+func TestKindsOfOtherReleases(t *testing.T) {
 	brings, uses := engine.Release{}, engine.Release{}
-	w := newWorld(t)
+	w := newFixture(t)
 	brings = w.release("1.0.0", definition)
 	uses = w.release("1.0.0", pizza)
 	brings.Component, uses.Component = "brings", "uses"
@@ -343,7 +344,7 @@ func TestKindsOfOthers(t *testing.T) {
 	}
 	w.same("there", w.server.Names("Pizza"), []string{"shop/margherita"})
 
-	w = newWorld(t)
+	w = newFixture(t)
 	uses = w.release("1.0.0", settings, pizza)
 	uses.Complete, uses.Timeout = true, 50*time.Millisecond
 	w.failed(w.run(uses), report.Timeout, "Pizza shop/margherita: the cluster has no Pizza of example.com/v1 yet after 50ms")
@@ -356,7 +357,7 @@ func TestKindsOfOthers(t *testing.T) {
 	}
 	w.same("there", w.server.Names("Pizza"), []string{"shop/margherita"})
 
-	w = newWorld(t)
+	w = newFixture(t)
 	uses.OptionalKinds = []string{"example.com/Pizza"}
 	if err := w.run(uses); err != nil {
 		t.Fatal(err)
@@ -364,14 +365,14 @@ func TestKindsOfOthers(t *testing.T) {
 	w.same("there", w.everything(), []string{"ConfigMap settings [color:red size:1]"})
 }
 
-// TestWhatStays: an object that was deployed to stay is left where it is, and forgotten when it is deleted by its name.
-func TestWhatStays(t *testing.T) {
-	w := newWorld(t)
+// TestStay checks that objects in Stay are left in the cluster, and dropped from the record when they are deleted by name.
+func TestStay(t *testing.T) {
+	w := newFixture(t)
 	stay := schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
 	first := w.release("1.0.0", settings, account)
 	w.deploy(first, engine.PlanOptions{})
 	first.Stay = []schema.ObjectRef{stay}
-	w.deploy(first, engine.PlanOptions{}) // nothing but the record changes
+	w.deploy(first, engine.PlanOptions{}) // only the record changes
 	plan := w.deploy(w.release("2.0.0", account), engine.PlanOptions{})
 	w.same("plan", actions(plan), []string{"keep ConfigMap settings"})
 	plan = w.deploy(w.release(""), engine.PlanOptions{})
@@ -382,12 +383,12 @@ func TestWhatStays(t *testing.T) {
 	w.same("there", w.everything(), nil)
 }
 
-// TestMemory: what the caller wants to find again is kept with each revision.
-func TestMemory(t *testing.T) {
-	w := newWorld(t)
+// TestGeneratedValues checks that generated values are stored with each revision.
+func TestGeneratedValues(t *testing.T) {
+	w := newFixture(t)
 	for _, memory := range []string{"one", "two"} {
 		r := w.release(memory, settings)
-		r.Memory = []byte(memory)
+		r.GeneratedValues = []byte(memory)
 		w.deploy(r, engine.PlanOptions{})
 	}
 	s, err := w.State(t.Context(), demo)
@@ -396,19 +397,19 @@ func TestMemory(t *testing.T) {
 	}
 	for want, revision := range map[string]*schema.DeploymentRevision{"two": s.Current, "one": &s.History[0]} {
 		content, err := w.Content(t.Context(), demo, revision)
-		if err != nil || string(content.Memory) != want || len(content.Objects) != 1 {
+		if err != nil || string(content.GeneratedValues) != want || len(content.Objects) != 1 {
 			t.Errorf("%s: %+v, %v", want, content, err)
 		}
 	}
 }
 
-// TestGiven: what is not complete without others is on record first, with what it was given, which goes when it is complete.
-func TestGiven(t *testing.T) {
+// TestSavedOptions checks that a release that closes others is recorded first, with its saved options, which are removed when it is complete.
+func TestSavedOptions(t *testing.T) {
 	for n := int64(1); n < 8; n++ {
-		w := newWorld(t)
+		w := newFixture(t)
 		whole := w.release("1.0.0", settings)
 		part := w.component("db")
-		whole.Given, whole.Closes = []byte("secret"), []engine.Key{part.Key}
+		whole.SavedOptions, whole.Closes = []byte("secret"), []engine.Key{part.Key}
 		if !w.allKilled(n, true, []engine.Release{part, whole}, engine.PlanOptions{}) {
 			t.Fatalf("there are only %d writes", n)
 		}
@@ -416,32 +417,32 @@ func TestGiven(t *testing.T) {
 		if err != nil || n > 3 && len(states) == 0 {
 			t.Fatalf("after write %d: %v, %v", n, states, err)
 		}
-		if len(states) > 0 && (states[0].Key != whole.Key || string(states[0].Given) != "secret") {
+		if len(states) > 0 && (states[0].Key != whole.Key || string(states[0].SavedOptions) != "secret") {
 			t.Errorf("after write %d: %+v", n, states[0])
 		}
 		if err := w.run(part, whole); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := w.State(t.Context(), whole.Key); err != nil || s.Pending != nil || s.Given != nil {
+		if s, err := w.State(t.Context(), whole.Key); err != nil || s.Pending != nil || s.SavedOptions != nil {
 			t.Errorf("it is complete: %+v, %v", s, err)
 		}
 	}
-	w := newWorld(t)
+	w := newFixture(t)
 	large := make([]byte, 1<<20)
-	rand.NewChaCha8([32]byte{}).Read(large) //nolint:errcheck // it has no end
+	rand.NewChaCha8([32]byte{}).Read(large) //nolint:errcheck // it does not fail
 	r := w.release("1.0.0", settings)
-	r.Given = large
-	w.failed(w.run(r), report.Refused, "too large to be kept")
+	r.SavedOptions = large
+	w.failed(w.run(r), report.Refused, "too large to store")
 }
 
-// TestKilledInOrder kills a run of several releases at each of its writes: the next one finishes it.
+// TestKilledInOrder kills a run of several releases at each write: the next run completes it.
 func TestKilledInOrder(t *testing.T) {
-	releases := func(w *world) []engine.Release {
+	releases := func(w *fixture) []engine.Release {
 		return []engine.Release{w.component("web", "api"), w.component("api", "db"), w.component("db")}
 	}
 	for n := int64(1); ; n++ {
 		for _, served := range []bool{false, true} {
-			w := newWorld(t)
+			w := newFixture(t)
 			if !w.allKilled(n, served, releases(w), engine.PlanOptions{}) {
 				if n < 10 {
 					t.Errorf("there are only %d writes", n)
@@ -465,9 +466,9 @@ func TestKilledInOrder(t *testing.T) {
 	}
 }
 
-// TestOneWatch: those that wait one after the other share one watch, and what is there is listed once.
+// TestOneWatch checks that releases that wait one after the other share a watch, and that objects are listed once.
 func TestOneWatch(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Stall("Deployment")
 	w.onCreation(func(name string) { w.edit("Deployment", name, readyStatus, "status") })
 	if err := w.run(w.component("a"), w.component("b", "a"), w.component("c", "b"), w.component("d", "c")); err != nil {

@@ -16,7 +16,7 @@ func (s *State) before() map[objectKey]schema.DeployedObject {
 	return (&State{Current: s.Current}).inventory()
 }
 
-// ended returns the hashes of the Jobs that have ended in the revisions that are known.
+// ended returns the hashes of the Jobs that have ended in any recorded revision.
 func (s *State) ended() map[objectKey][]string {
 	all := map[objectKey][]string{}
 	for _, r := range s.Revisions() {
@@ -30,23 +30,23 @@ func (s *State) ended() map[objectKey][]string {
 	return all
 }
 
-// decideEnded decides about a Job that has ended before, just as it is wanted now: it is not run again unless somebody asks
-// for that. What another version has left in its place goes.
+// decideEnded decides on a Job that has already ended with the same content: it is not run again unless the user asks for that. A
+// Job of another version in its place is deleted.
 func (j *judge) decideEnded(ctx context.Context, s *step) (done bool, err error) {
 	if !j.hasEnded(s) {
 		return false, nil
 	}
 	s.live, err = j.Cluster.Get(ctx, s.desired.GroupVersionKind(), s.Object.Namespace, s.Object.Name)
-	if err != nil || s.live != nil && (health.JobEnded(s.live) == "" || !j.isOurs(s)) {
+	if err != nil || s.live != nil && (health.JobEnded(s.live) == "" || !j.belongs(s)) {
 		return false, err
 	}
 	return j.judgeEnded(s), nil
 }
 
-// judgeEnded is the decision about such a Job; it may be gone.
+// judgeEnded decides on such a Job, which may not exist any more.
 func (j *judge) judgeEnded(s *step) (done bool) {
 	switch {
-	case j.wanted(s):
+	case j.replaceRequested(s):
 		s.Action, s.Note, s.propagation = schema.ActionReplace, "it is run again", metav1.DeletePropagationBackground
 		if s.replacing = true; s.live == nil {
 			s.Action = schema.ActionCreate
@@ -63,8 +63,8 @@ func (j *judge) judgeEnded(s *step) (done bool) {
 	return true
 }
 
-// noteRun says of a Job that is made on the way back whether it is the first of its name, or one has ended before that was another.
-func (j *judge) noteRun(s *step) {
+// noteRerun notes on a Job that a rollback creates whether it is run for the first time, or a different one has ended before.
+func (j *judge) noteRerun(s *step) {
 	isMade := s.Action == schema.ActionCreate || s.Action == schema.ActionReplace
 	if !j.release.Back || !isMade || s.turn != nil || s.Note != "" || s.desired.GroupVersionKind().GroupKind() != jobKind {
 		return
@@ -74,8 +74,8 @@ func (j *judge) noteRun(s *step) {
 	}
 }
 
-// hasEnded reports whether the very Job that is wanted has ended before. One that the cluster deletes after its end and that is
-// on record has ended when it is gone, whether or not anybody saw it.
+// hasEnded reports whether the desired Job has already ended. A recorded Job that the cluster deletes after its end counts as ended if
+// it is gone, even if its end was not observed.
 func (j *judge) hasEnded(s *step) bool {
 	if s.desired.GroupVersionKind().GroupKind() != jobKind {
 		return false
@@ -87,17 +87,17 @@ func (j *judge) hasEnded(s *step) bool {
 	return s.known.Hash == s.hash && s.known.Completed || was.Hash == s.hash && was.UID != "" && expires(s.desired)
 }
 
-// wanted reports whether the user has asked to replace an object, now or when the revision was begun that is being finished.
-func (j *judge) wanted(s *step) bool {
-	return s.known.Replacing && s.known.Hash == s.hash || s.turn != nil && s.turn.task.Replace || j.asked(s)
+// replaceRequested reports whether the user has asked to replace an object, now or in the pending revision that is being resumed.
+func (j *judge) replaceRequested(s *step) bool {
+	return s.known.Replacing && s.known.Hash == s.hash || s.turn != nil && s.turn.task.Replace || j.isNamed(s)
 }
 
-// completed reports whether the Job of a step has ended well, now or before.
+// completed reports whether the Job of a step has succeeded, now or before.
 func (s *step) completed() bool {
 	return s.ended || s.done.Load() || s.known.Completed && s.known.Hash == s.hash && !s.changes()
 }
 
-// expires reports whether the cluster deletes a Job when it has ended.
+// expires reports whether the cluster deletes a Job after its end.
 func expires(job *unstructured.Unstructured) bool {
 	_, ttl, _ := unstructured.NestedFieldNoCopy(job.Object, "spec", ttlField)
 	return ttl
@@ -105,9 +105,9 @@ func expires(job *unstructured.Unstructured) bool {
 
 const ttlField = "ttlSecondsAfterFinished"
 
-// noteEnd writes down that a Job has ended well, as soon as that is seen: before the run ends, the cluster may have deleted
-// the Job, and whoever finishes the run must not run it again. A record that cannot be written now is written at the end.
-func (r *run) noteEnd(ctx context.Context, s *step) {
+// recordJobEnd records at once that a Job has succeeded: the cluster may delete the Job before the run ends, and a resumed run must not
+// run it again. If the record cannot be written now, it is written at the end of the run.
+func (r *run) recordJobEnd(ctx context.Context, s *step) {
 	if s.turn != nil || s.done.Swap(true) || s.known.Completed && s.known.Hash == s.hash && !s.replacing {
 		return
 	}
@@ -118,5 +118,5 @@ func (r *run) noteEnd(ctx context.Context, s *step) {
 			r.state.Pending.Objects[i].Completed, r.state.Pending.Objects[i].Replacing = true, false
 		}
 	}
-	_ = r.save(ctx, &r.state) // see above
+	_ = r.save(ctx, &r.state) // see the comment of the function
 }

@@ -25,8 +25,8 @@ var (
 	jobKind = kube.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
 )
 
-// TestEndedJobs: a Job that has ended is not run again by any verb, whether it is still there or not, until another one is
-// wanted or somebody asks for it.
+// TestEndedJobs checks that no verb runs a Job again that has ended, whether or not it still exists, unless its content changes or the
+// user asks for it.
 func TestEndedJobs(t *testing.T) {
 	t.Run("that the cluster deletes", func(t *testing.T) { endedJobs(t, job) })
 	t.Run("that stay", func(t *testing.T) { endedJobs(t, strings.Replace(job, "ttlSecondsAfterFinished: 60,", "", 1)) })
@@ -34,14 +34,14 @@ func TestEndedJobs(t *testing.T) {
 
 func endedJobs(t *testing.T, job string) {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	jobs := func(image string) *engine.Release {
 		r := w.release("1", strings.Replace(job, "migrate:1", "migrate:"+image, 1))
 		return &r
 	}
 	for _, step := range []struct {
 		name    string
-		gone    bool // the cluster has deleted the Job, as it has ended some time ago
+		gone    bool // the cluster has deleted the Job some time after its end
 		release *engine.Release
 		change  func(*engine.Release)
 		options engine.PlanOptions
@@ -72,31 +72,31 @@ func endedJobs(t *testing.T, job string) {
 	}
 }
 
-// TestUnfinishedJobs: the next run of a release whose Job is gone knows whether it has ended.
+// TestUnfinishedJobs checks that a run that resumes a release whose Job was deleted knows whether the Job has ended.
 func TestUnfinishedJobs(t *testing.T) {
-	finish := func(condition string) func(*world) {
-		return func(w *world) {
+	finish := func(condition string) func(*fixture) {
+		return func(w *fixture) {
 			w.edit("Job", "migrate", map[string]any{"conditions": []any{map[string]any{"type": condition, "status": "True"}}}, "status")
 		}
 	}
 	broken := errors.New("broken")
 	for name, test := range map[string]struct {
-		stall     string              // of this kind nothing becomes ready by itself
-		meanwhile func(*world)        // as soon as it is watched
-		options   engine.ApplyOptions // of the first run
-		err       func(*world, error) // of the first run
-		next      string              // is deployed again
+		stall     string                // objects of this kind do not become ready by themselves
+		meanwhile func(*fixture)        // as soon as it is watched
+		options   engine.ApplyOptions   // of the first run
+		err       func(*fixture, error) // of the first run
+		next      string                // the next deployment
 		actions   []string
 	}{
 		"it has ended, and something else failed": {
 			stall: "Deployment",
-			meanwhile: func(w *world) {
+			meanwhile: func(w *fixture) {
 				w.edit("Deployment", "web", map[string]any{"observedGeneration": int64(1), "replicas": int64(1), "conditions": []any{
 					map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "it takes too long"},
 				}}, "status")
 			},
 			options: engine.ApplyOptions{Timeout: time.Minute},
-			err: func(w *world, err error) {
+			err: func(w *fixture, err error) {
 				w.failed(err, report.Timeout, "Deployment shop/web")
 				s, err := w.State(w.Context(), demo)
 				if i := slices.IndexFunc(s.Pending.Objects, func(o schema.DeployedObject) bool { return o.Kind == "Job" }); err != nil || i < 0 || !s.Pending.Objects[i].Completed || !s.Pending.Objects[i].Expires {
@@ -107,15 +107,15 @@ func TestUnfinishedJobs(t *testing.T) {
 		},
 		"it has failed": {
 			stall: "Job", meanwhile: finish("Failed"), options: engine.ApplyOptions{Timeout: time.Minute},
-			err: func(w *world, err error) { w.failed(err, report.Timeout, "Job shop/migrate") }, next: job, actions: []string{"create Job migrate"},
+			err: func(w *fixture, err error) { w.failed(err, report.Timeout, "Job shop/migrate") }, next: job, actions: []string{"create Job migrate"},
 		},
-		"nobody waited for it": {stall: "Job", options: engine.ApplyOptions{NoWait: true}, next: job},
-		"nobody waited for it, and another one is wanted": {
+		"the first run did not wait for it": {stall: "Job", options: engine.ApplyOptions{NoWait: true}, next: job},
+		"the first run did not wait for it, and it changes": {
 			stall: "Job", options: engine.ApplyOptions{NoWait: true}, next: jobTwo, actions: []string{"create Job migrate"},
 		},
 		"the run was over before it was made": {
 			options: engine.ApplyOptions{Prepare: func(context.Context) error { return broken }},
-			err: func(w *world, err error) {
+			err: func(w *fixture, err error) {
 				if !errors.Is(err, broken) {
 					w.Error(err)
 				}
@@ -124,7 +124,7 @@ func TestUnfinishedJobs(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			if test.stall == "" { // it replaces one that has ended
 				w.deploy(w.release("1.0.0", jobTwo, deployment), engine.PlanOptions{})
 				w.remove(jobKind, "migrate")

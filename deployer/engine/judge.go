@@ -21,7 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// decide looks at the object of a step and says what is to be done with it.
+// decide reads the object of a step and chooses the action.
 func (j *judge) decide(ctx context.Context, s *step) error {
 	s.Action, s.Note, s.Fields, s.decision = "", "", nil, decision{}
 	switch {
@@ -47,9 +47,9 @@ func (j *judge) decideWanted(ctx context.Context, s *step) error {
 	if done, err := j.decideEnded(ctx, s); done || err != nil {
 		return err
 	}
-	defer j.noteRun(s)
+	defer j.noteRerun(s)
 	if s.known.Name == "" {
-		// Nothing is known of it: most likely it is not there, and the server checks in one request whether it could be made.
+		// It is on no record, so it probably does not exist: one request checks whether it could be created.
 		if done, err := j.tryCreate(ctx, s); done || err != nil {
 			return err
 		}
@@ -73,23 +73,23 @@ func (j *judge) decideWanted(ctx context.Context, s *step) error {
 		}
 		if versions := storedBefore(live, s.desired); len(versions) > 0 {
 			s.Action, s.late = schema.ActionUpdate, true
-			s.Note = "once no object is stored in version " + strings.Join(versions, ", ") + " any more"
+			s.Note = "waits until no object is stored in version " + strings.Join(versions, ", ")
 			return nil
 		}
 		if err := j.decideUpdate(ctx, s); !errors.Is(err, cluster.ErrChanged) {
 			return err
 		}
 	}
-	return restless(s)
+	return contended(s)
 }
 
-// decideKindless decides on an object whose kind the cluster does not have.
+// decideKindless decides on an object whose kind the cluster does not serve.
 func (j *judge) decideKindless(s *step, kind kube.GroupVersionKind) {
 	switch {
 	case j.defines[kind]:
-		s.Action, s.late, s.Note = schema.ActionCreate, true, "its kind is made by the same release"
+		s.Action, s.late, s.Note = schema.ActionCreate, true, "the same release defines its kind"
 	case j.brings[kind]:
-		s.Action, s.late, s.Note = schema.ActionCreate, true, "its kind is made in the same run"
+		s.Action, s.late, s.Note = schema.ActionCreate, true, "the same operation defines its kind"
 	case j.release.Complete && !slices.Contains(j.release.OptionalKinds, kind.Group+"/"+kind.Kind):
 		s.Action, s.late, s.Note = schema.ActionCreate, true, noKind(kind)+" yet"
 	default:
@@ -101,18 +101,18 @@ func noKind(kind kube.GroupVersionKind) string {
 	return fmt.Sprintf("the cluster has no %s of %s", kind.Kind, kind.GroupVersion())
 }
 
-// attempts is the number of looks at an object that somebody else changes at the same time. Controllers write the
-// status of objects that are young, so this is nothing special.
+// attempts limits how often an object is read again because it changes at the same time. Controllers write the status of new
+// objects, so some repetitions are normal.
 const attempts = 10
 
-func restless(s *step) error {
-	return report.Errorf(report.Conflict, "%s is changed by somebody else all the time", s.Object).WithHint("run the command again")
+func contended(s *step) error {
+	return report.Errorf(report.Conflict, "%s is changed by another process all the time", s.Object).WithHint("run the command again")
 }
 
-// namespaceTerminating is the cause that the server names when it takes nothing new into a namespace.
+// namespaceTerminating is the cause with which the server refuses new objects in a namespace that is being deleted.
 const namespaceTerminating metav1.CauseType = "NamespaceTerminating"
 
-// tryCreate asks the server whether the object could be made. It is not done when the object exists.
+// tryCreate asks the server whether the object could be created. done is false if the object exists.
 func (j *judge) tryCreate(ctx context.Context, s *step) (done bool, err error) {
 	_, err = j.Cluster.Create(ctx, s.desired, cluster.WriteOptions{DryRun: true})
 	switch {
@@ -134,26 +134,26 @@ func (j *judge) tryCreate(ctx context.Context, s *step) (done bool, err error) {
 	}
 }
 
-// bindsMissingRole reports whether the server looked for a role to see whether the user has what a binding to it grants. The
-// role is part of the same release.
+// bindsMissingRole reports whether the server refused because the role of a binding does not exist, which it reads to check that the
+// user is allowed to grant it. The same release creates the role.
 func bindsMissingRole(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && status.ErrStatus.Details != nil && status.ErrStatus.Details.Group == "rbac.authorization.k8s.io"
 }
 
-// decideUpdate compares what is wanted with an object that is there.
+// decideUpdate compares the desired object with the existing one.
 func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 	mine, err := j.owns(ctx, s)
 	if err != nil {
 		return err
 	}
-	written := s.known.ResourceVersion != "" // else a revision that was begun and interrupted was only about to write it
+	written := s.known.ResourceVersion != "" // otherwise an interrupted revision may not have written it yet
 	if mine && j.options.KeepEdits && s.known.Hash == s.hash && written {
-		s.Action, s.live = schema.ActionNone, nil // the record goes on to say how it was deployed, so that edits are found
+		s.Action, s.live = schema.ActionNone, nil // the record keeps the deployed state, so that edits are detected
 		return nil
 	}
 	s.Action, s.force = schema.ActionUpdate, j.options.Restore
-	if s.heir = j.heir(s); !mine {
+	if s.adopted = j.adopted(s); !mine {
 		s.Action, s.force = schema.ActionAdopt, j.options.Adopt || !j.adopts(s)
 	}
 	if changesRole(s.live, s.desired) {
@@ -174,20 +174,20 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 		return j.adopt(s, isIdentical(s.live, result))
 	}
 	if len(s.Fields) == 0 {
-		if s.heir == nil && diff.SameApplied(s.live, result) {
+		if s.adopted == nil && diff.SameApplied(s.live, result) {
 			s.Action = schema.ActionNone
 		} else {
-			s.Note = "only who owns its fields changes"
+			s.Note = "only the owners of its fields change"
 		}
 	}
 	return nil
 }
 
-// owns reports whether the object that is there belongs to this release.
+// owns reports whether the existing object belongs to this release.
 func (j *judge) owns(ctx context.Context, s *step) (bool, error) {
 	label := s.live.GetLabels()[LabelRelease]
 	switch {
-	case j.isOurs(s):
+	case j.belongs(s):
 		return true, nil
 	case label == "":
 		return false, nil
@@ -199,8 +199,8 @@ func (j *judge) owns(ctx context.Context, s *step) (bool, error) {
 	return false, heldByOther(j.release.Key, s.Object, label, states)
 }
 
-// heldByOther is the error when a record says that an object belongs to the release of its label. A label alone says nothing:
-// it may have been copied, or be left of a release that is gone.
+// heldByOther returns an error if a record confirms that an object belongs to the release of its label. The label alone may be a copy,
+// or of a release that was removed.
 func heldByOther(key Key, object schema.ObjectRef, label string, states []*State) error {
 	for _, state := range states {
 		if state.Damage != nil && state.ID() == label {
@@ -212,25 +212,25 @@ func heldByOther(key Key, object schema.ObjectRef, label string, states []*State
 			case state.Namespace != key.Namespace || state.Name != key.Name:
 				return err.WithHint("two Solutions cannot have the same object; remove %s first, or give the object another name", state.Key)
 			case state.Component == "":
-				return err.WithHint("an object does not go from its Solution to a component; give it another name there")
+				return err.WithHint("an object cannot move from its Solution to a component; give it another name there")
 			default:
-				return err.WithHint("an object does not go from one component to another: give it another name, or deselect component %s before, which deletes it", state.Component)
+				return err.WithHint("an object cannot move between components: give it another name, or first deselect component %s, which deletes it", state.Component)
 			}
 		}
 	}
 	return nil
 }
 
-// isOurs reports whether the object that is there belongs to this release: the record names that very object, or its label says so, and
-// either this program has written it, or the record has an object of its name, which was deleted and created again, as from a backup.
-// The label alone is not enough: see [IsManaged].
-func (j *judge) isOurs(s *step) bool {
+// belongs reports whether the existing object belongs to this release: the record has its UID, or its label names the release and
+// either solutionctl wrote it, or the record has an object of its name that was deleted and created again, as from a backup. The
+// label alone is not enough: see [IsManaged].
+func (j *judge) belongs(s *step) bool {
 	recorded := s.known.UID != ""
 	return recorded && s.known.UID == string(s.live.GetUID()) ||
 		s.live.GetLabels()[LabelRelease] == j.release.ID() && (recorded || IsManaged(s.live))
 }
 
-// adopt accepts an object that is there and belongs to no release if that was asked for, or if it is as it is wanted.
+// adopt accepts an object of no release if the user has asked for that, or if it already is as desired.
 func (j *judge) adopt(s *step, identical bool) error {
 	s.Note = strings.TrimPrefix(s.Note+"; it exists: "+describe(s.live), "; ")
 	if identical || j.options.Adopt || j.adopts(s) {
@@ -241,12 +241,12 @@ func (j *judge) adopt(s *step, identical bool) error {
 	accept := report.Accept("adopt").About(about)
 	if name := s.live.GetAnnotations()["meta.helm.sh/release-name"]; name != "" && j.release.Component != "" {
 		whole := report.Accept("adopt-helm", j.release.Component+"="+s.live.GetAnnotations()["meta.helm.sh/release-namespace"]+"/"+name).About(about)
-		return refused.WithHint("take over what Helm has installed, with its values and passwords, with %s, or such objects alone with %s", whole, accept)
+		return refused.WithHint("adopt the Helm release with its values and passwords with %s, or only such objects with %s", whole, accept)
 	}
-	return refused.WithHint("take such objects over with %s, or remove them first", accept)
+	return refused.WithHint("adopt such objects with %s, or delete them first", accept)
 }
 
-// isIdentical reports whether an object would get nothing but the label of the release.
+// isIdentical reports whether an object would only get the label of the release.
 func isIdentical(live, result *unstructured.Unstructured) bool {
 	result = result.DeepCopy()
 	labels := result.GetLabels()
@@ -257,7 +257,7 @@ func isIdentical(live, result *unstructured.Unstructured) bool {
 	return len(diff.Fields(live, result)) == 0
 }
 
-// try asks the server what would become of the object. The result is nil when the object has to be replaced.
+// try asks the server for the result of the update; nil if the object has to be replaced.
 func (j *judge) try(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	object := update(s)
 	result, err := j.Cluster.Apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: s.force})
@@ -265,38 +265,38 @@ func (j *judge) try(ctx context.Context, s *step) (*unstructured.Unstructured, e
 		s.force = true
 		result, err = j.Cluster.Apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: true})
 	}
-	if err == nil && s.heir != nil {
+	if err == nil && s.adopted != nil {
 		result, err = j.withoutFormer(ctx, s, result)
 	}
 	if apierrors.IsInvalid(err) {
-		return j.impossible(ctx, s, err)
+		return j.decideImmutable(ctx, s, err)
 	}
 	return result, err
 }
 
-// update is the object as it is sent to change the one that was read, in the state in which it was read. In an object that
-// somebody changes all the time only the fields count: the server says whose they are.
+// update returns the object to apply, with the resource version that was read. For an object that changes all the time the
+// version is left out, unless fields are forced: the server then checks the owners of the fields.
 func update(s *step) *unstructured.Unstructured {
 	object := s.desired.DeepCopy()
 	object.SetUID(s.live.GetUID())
 	if !s.busy || s.force {
 		object.SetResourceVersion(s.live.GetResourceVersion())
 	}
-	if diff.IsScaled(cmp.Or(s.heir, s.live)) {
+	if diff.IsScaled(cmp.Or(s.adopted, s.live)) {
 		unstructured.RemoveNestedField(object.Object, "spec", "replicas")
 	}
 	return object
 }
 
-func isUs(manager string) bool { return manager == cluster.FieldManager }
+func isSelf(manager string) bool { return manager == cluster.FieldManager }
 
-// conflicts reports whether the server refused because of fields that others own.
+// conflicts reports whether the server refused because other managers own fields.
 func conflicts(err error) bool {
 	return err != nil && report.CodeOf(err) == report.Conflict && !errors.Is(err, cluster.ErrChanged)
 }
 
-// onlyWith reports whether the fields in conflict belong to some managers: this program, which has set them in another way than by
-// applying, or those from whom an object is taken over.
+// onlyWith reports whether the fields in conflict belong only to the given managers: solutionctl, which has not applied them, or those
+// from which the object is adopted.
 func onlyWith(err error, managers []string) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || status.ErrStatus.Details == nil {
@@ -317,14 +317,13 @@ func changesRole(live, desired *unstructured.Unstructured) bool {
 	return !maps.Equal(was, is)
 }
 
-// decideRemoval decides on an object that is not wanted any more. Nothing is to be done, and the step
-// has no action, when it is gone.
+// decideRemoval decides on an object that the release does not have any more. If it does not exist, the step keeps no action.
 func (j *judge) decideRemoval(ctx context.Context, s *step) error {
 	live, err := j.find(ctx, s)
 	if err != nil || live == nil {
 		return err
 	}
-	if s.live = live; !j.removes(s) {
+	if s.live = live; !j.decideLive(s) {
 		return nil
 	}
 	err = j.Cluster.Delete(ctx, live, cluster.DeleteOptions{DryRun: true, Propagation: metav1.DeletePropagationBackground})
@@ -334,17 +333,17 @@ func (j *judge) decideRemoval(ctx context.Context, s *step) error {
 	return err
 }
 
-// removes decides on an object that is there and not wanted any more. What it returns is whether the server is to be asked.
-func (j *judge) removes(s *step) (ask bool) {
+// decideLive decides on an existing object that is no longer desired, and reports whether to ask the server with a dry run.
+func (j *judge) decideLive(s *step) (ask bool) {
 	named := slices.Contains(j.release.Delete, s.Object)
 	switch {
-	case !j.isOurs(s):
+	case !j.belongs(s):
 		return false // another object has the name now
 	case j.options.Restore:
 		s.Action = schema.ActionKeep
 		return false
 	case s.known.Stays && !named:
-		s.Action, s.Note = schema.ActionKeep, "it was deployed to stay"
+		s.Action, s.Note = schema.ActionKeep, "the release leaves it in the cluster"
 		return false
 	case protected[kindOfRef(s.Object).GroupKind()] && !named:
 		s.Action, s.Note = schema.ActionKeep, "a "+s.Object.Kind+" is never deleted as a side effect"
@@ -355,7 +354,7 @@ func (j *judge) removes(s *step) (ask bool) {
 	}
 	s.Action = schema.ActionDelete
 	allowed := s.live.GetAnnotations()[AnnotationAllowDeletion]
-	return allowed == "" || allowed == "true" || !named // whoever asks for it by name lifts the protection before
+	return allowed == "" || allowed == "true" || !named // the caller who names it lifts the protection first
 }
 
 // find returns the object of a step, which may have been recorded in a version of its API that is no longer served.
@@ -368,7 +367,7 @@ func (j *judge) find(ctx context.Context, s *step) (*unstructured.Unstructured, 
 		}
 		i := slices.IndexFunc(kinds, func(m *meta.RESTMapping) bool { return m.GroupVersionKind.GroupKind() == kind.GroupKind() })
 		if i < 0 {
-			return nil, nil // its kind is gone, and so is the object
+			return nil, nil // without its kind the object does not exist
 		}
 		kind = kinds[i].GroupVersionKind
 	} else if missing != nil {

@@ -18,7 +18,7 @@ import (
 
 var shop = Key{"shop", "demo", ""}
 
-// stepOf is a step for what is wanted and what is there; "" for neither.
+// stepOf returns a step for a desired and an existing object; "" for neither.
 func stepOf(t *testing.T, desired, live string) *step {
 	t.Helper()
 	s := &step{}
@@ -38,7 +38,7 @@ func stepOf(t *testing.T, desired, live string) *step {
 	return s
 }
 
-// refusal is what the API server answers to a change that it does not take.
+// refusal returns the error of an API server that rejects fields.
 func refusal(fields ...string) error {
 	status := metav1.Status{Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid, Message: "field is immutable", Details: &metav1.StatusDetails{}}
 	for _, field := range fields {
@@ -47,7 +47,7 @@ func refusal(fields ...string) error {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// TestRemovals: what becomes of an object that is there and not wanted any more.
+// TestRemovals checks the decision on existing objects that the release does not have any more.
 func TestRemovals(t *testing.T) {
 	label := ", labels: {" + LabelRelease + ": " + shop.ID() + "}"
 	ours := label + ", managedFields: [{manager: " + cluster.FieldManager + "}]"
@@ -60,20 +60,20 @@ func TestRemovals(t *testing.T) {
 		note           string
 		ask            bool
 	}{
-		"an object of ours":                          {kind: "ConfigMap", metadata: ours, action: schema.ActionDelete, ask: true},
-		"ours without its label":                     {kind: "ConfigMap", uid: "u", action: schema.ActionDelete, ask: true},
-		"somebody made another one":                  {kind: "ConfigMap", uid: "old"},
-		"a copy with our label":                      {kind: "ConfigMap", metadata: label + ", managedFields: [{manager: kubectl-create}]"},
-		"never recorded and without a label":         {kind: "ConfigMap"},
-		"restoring removes nothing":                  {kind: "ConfigMap", metadata: ours, restore: true, action: schema.ActionKeep},
-		"a volume claim":                             {kind: "PersistentVolumeClaim", metadata: ours, action: schema.ActionKeep, note: "a PersistentVolumeClaim is never deleted as a side effect"},
-		"a namespace":                                {kind: "Namespace", metadata: ours, action: schema.ActionKeep, note: "a Namespace is never deleted as a side effect"},
-		"a volume claim that was named":              {kind: "PersistentVolumeClaim", metadata: ours, named: true, action: schema.ActionDelete, ask: true},
-		"being deleted already":                      {kind: "ConfigMap", metadata: ours + deleted, action: schema.ActionDelete, note: "it is being deleted; finalizers: example.com/f"},
-		"protected by a policy, and named":           {kind: "ConfigMap", metadata: ours + `, annotations: {` + AnnotationAllowDeletion + `: "false"}`, named: true, action: schema.ActionDelete},
-		"protected by a policy, and not named":       {kind: "ConfigMap", metadata: ours + `, annotations: {` + AnnotationAllowDeletion + `: "false"}`, action: schema.ActionDelete, ask: true},
-		"protection lifted, and named":               {kind: "ConfigMap", metadata: ours + `, annotations: {` + AnnotationAllowDeletion + `: "true"}`, named: true, action: schema.ActionDelete, ask: true},
-		"a volume claim of somebody else, and named": {kind: "PersistentVolumeClaim", uid: "old", named: true},
+		"an object of ours":                           {kind: "ConfigMap", metadata: ours, action: schema.ActionDelete, ask: true},
+		"ours without its label":                      {kind: "ConfigMap", uid: "u", action: schema.ActionDelete, ask: true},
+		"another object of its name":                  {kind: "ConfigMap", uid: "old"},
+		"a copy with our label":                       {kind: "ConfigMap", metadata: label + ", managedFields: [{manager: kubectl-create}]"},
+		"never recorded and without a label":          {kind: "ConfigMap"},
+		"restoring removes nothing":                   {kind: "ConfigMap", metadata: ours, restore: true, action: schema.ActionKeep},
+		"a volume claim":                              {kind: "PersistentVolumeClaim", metadata: ours, action: schema.ActionKeep, note: "a PersistentVolumeClaim is never deleted as a side effect"},
+		"a namespace":                                 {kind: "Namespace", metadata: ours, action: schema.ActionKeep, note: "a Namespace is never deleted as a side effect"},
+		"a volume claim that was named":               {kind: "PersistentVolumeClaim", metadata: ours, named: true, action: schema.ActionDelete, ask: true},
+		"being deleted already":                       {kind: "ConfigMap", metadata: ours + deleted, action: schema.ActionDelete, note: "it is being deleted; finalizers: example.com/f"},
+		"protected by a policy, and named":            {kind: "ConfigMap", metadata: ours + `, annotations: {` + AnnotationAllowDeletion + `: "false"}`, named: true, action: schema.ActionDelete},
+		"protected by a policy, and not named":        {kind: "ConfigMap", metadata: ours + `, annotations: {` + AnnotationAllowDeletion + `: "false"}`, action: schema.ActionDelete, ask: true},
+		"protection lifted, and named":                {kind: "ConfigMap", metadata: ours + `, annotations: {` + AnnotationAllowDeletion + `: "true"}`, named: true, action: schema.ActionDelete, ask: true},
+		"another volume claim of its name, and named": {kind: "PersistentVolumeClaim", uid: "old", named: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := stepOf(t, "", "{apiVersion: v1, kind: "+test.kind+", metadata: {name: a, namespace: shop, uid: u"+test.metadata+"}}")
@@ -82,14 +82,14 @@ func TestRemovals(t *testing.T) {
 			if test.named {
 				j.release.Delete = []schema.ObjectRef{s.Object}
 			}
-			if ask := j.removes(s); ask != test.ask || s.Action != test.action || s.Note != test.note {
+			if ask := j.decideLive(s); ask != test.ask || s.Action != test.action || s.Note != test.note {
 				t.Errorf("ask %t, %q: %s", ask, s.Action, s.Note)
 			}
 		})
 	}
 }
 
-// TestReplace: what may be deleted and made again because it cannot be changed in place.
+// TestReplace checks which objects that cannot be changed in place are deleted and created again.
 func TestReplace(t *testing.T) {
 	const (
 		job         = "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: shop}, spec: {template: 1}}"
@@ -120,9 +120,9 @@ func TestReplace(t *testing.T) {
 		"another Deployment was named":           {desired: deployment, live: deployment, replace: "Deployment/b", code: report.Refused, hint: "--replace Deployment/a"},
 		"a StatefulSet whose pods stay":          {desired: set, live: liveSet, code: report.Refused, message: "keeps its volume claims and, where the selector allows it, its pods"},
 		"a StatefulSet that selects other pods":  {desired: otherSelect, live: liveSet, code: report.Refused, message: "keeps its volume claims, and ends its pods"},
-		"a StatefulSet whose data would go":      {desired: otherSelect, live: deletesAll, replace: "StatefulSet/a", code: report.Refused, message: "the data in the volumes that are deleted with it", hint: "nothing was changed"},
+		"a StatefulSet whose data would go":      {desired: otherSelect, live: deletesAll, replace: "StatefulSet/a", code: report.Refused, message: "the data in the volumes that its persistentVolumeClaimRetentionPolicy deletes", hint: "nothing was changed"},
 		"a Secret":                               {desired: secret, live: secret, replace: "secret/a", propagation: metav1.DeletePropagationBackground, note: "it cannot be changed in place; replacing it leaves what runs with the old values until it starts again"},
-		"a Secret into which others put a value": {desired: secret, live: shared, replace: "secret/a", code: report.Refused, message: "what others have put into it (theirs) would be lost"},
+		"a Secret into which others put a value": {desired: secret, live: shared, replace: "secret/a", code: report.Refused, message: "the data of others in it (theirs) would be lost"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := stepOf(t, test.desired, test.live)
@@ -144,7 +144,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestNeverReplaced: what holds the data of others is kept, and nobody is told how to lose it.
+// TestNeverReplaced checks that objects with data of others are never replaced, and that no message offers it.
 func TestNeverReplaced(t *testing.T) {
 	for kind, lost := range map[string]string{
 		"v1 PersistentVolumeClaim": "the data in its volume",
@@ -155,7 +155,7 @@ func TestNeverReplaced(t *testing.T) {
 		version, name, _ := strings.Cut(kind, " ")
 		s := stepOf(t, "{apiVersion: "+version+", kind: "+name+", metadata: {name: a}}", "{apiVersion: "+version+", kind: "+name+", metadata: {name: a}}")
 		j := &judge{options: PlanOptions{Replace: []string{name + "/a"}}}
-		_, err := j.impossible(t.Context(), s, refusal())
+		_, err := j.decideImmutable(t.Context(), s, refusal())
 		if report.CodeOf(err) != report.Refused || !strings.Contains(err.Error(), "as "+lost+" would be lost") || strings.Contains(strings.Join(report.Hints(err), ""), "--replace") {
 			t.Errorf("%s: %v, hints %q", kind, err, report.Hints(err))
 		}
@@ -167,12 +167,12 @@ func TestNeverReplaced(t *testing.T) {
 		t.Error("what may be replaced is not known")
 	}
 	wrong := errors.New("spec.size: must be a number")
-	if _, err := (&judge{}).impossible(t.Context(), stepOf(t, "{apiVersion: example.com/v1, kind: Database, metadata: {name: a}}", "{apiVersion: example.com/v1, kind: Database, metadata: {name: a}}"), wrong); !errors.Is(err, wrong) {
+	if _, err := (&judge{}).decideImmutable(t.Context(), stepOf(t, "{apiVersion: example.com/v1, kind: Database, metadata: {name: a}}", "{apiVersion: example.com/v1, kind: Database, metadata: {name: a}}"), wrong); !errors.Is(err, wrong) {
 		t.Errorf("what is wrong in itself: %v", err)
 	}
 }
 
-// TestAdoption: who gets an object that is there before the release.
+// TestAdoption checks which existing objects are adopted.
 func TestAdoption(t *testing.T) {
 	for name, test := range map[string]struct {
 		metadata         string
@@ -180,11 +180,11 @@ func TestAdoption(t *testing.T) {
 		note             string
 		code             report.Code
 	}{
-		"made by kubectl":           {metadata: ", managedFields: [{manager: kubectl}, {manager: kubectl}, {manager: other, subresource: status}]", code: report.Conflict, note: "it exists: field manager kubectl"},
-		"of a chart":                {metadata: ", labels: {heritage: Helm, app.kubernetes.io/managed-by: Helm}", code: report.Conflict, note: "it exists: label app.kubernetes.io/managed-by=Helm, label heritage=Helm"},
-		"nobody's":                  {code: report.Conflict, note: "it exists: nothing on it says whose it is"},
-		"just as it is wanted":      {identical: true, note: "it exists: nothing on it says whose it is"},
-		"somebody asks to adopt it": {adopt: true, note: "it exists: nothing on it says whose it is"},
+		"made by kubectl":     {metadata: ", managedFields: [{manager: kubectl}, {manager: kubectl}, {manager: other, subresource: status}]", code: report.Conflict, note: "it exists: field manager kubectl"},
+		"of a chart":          {metadata: ", labels: {heritage: Helm, app.kubernetes.io/managed-by: Helm}", code: report.Conflict, note: "it exists: label app.kubernetes.io/managed-by=Helm, label heritage=Helm"},
+		"unowned":             {code: report.Conflict, note: "it exists: it has no label and no field manager that names its owner"},
+		"identical":           {identical: true, note: "it exists: it has no label and no field manager that names its owner"},
+		"adoption is allowed": {adopt: true, note: "it exists: it has no label and no field manager that names its owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := stepOf(t, "", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop"+test.metadata+"}}")
@@ -201,7 +201,7 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// TestHeldByOther: a record decides whose an object is, and not the label, which anybody may copy.
+// TestHeldByOther checks that a record decides on the owner of an object, and not the label, which may be a copy.
 func TestHeldByOther(t *testing.T) {
 	web := schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"}
 	other := Key{"shop", "other", ""}
@@ -234,12 +234,12 @@ func TestHeldByOther(t *testing.T) {
 	}
 	part := holds(false)
 	part.Component = "api"
-	if hint := strings.Join(report.Hints(heldByOther(other, web, part.ID(), []*State{part})), ""); !strings.Contains(hint, "deselect component api before") {
+	if hint := strings.Join(report.Hints(heldByOther(other, web, part.ID(), []*State{part})), ""); !strings.Contains(hint, "first deselect component api") {
 		t.Errorf("hint %q", hint)
 	}
 }
 
-// TestConflicts: which refusals are about fields of others, and which about what this program did itself.
+// TestConflicts checks which refusals are conflicts with other managers, and which with earlier writes of solutionctl.
 func TestConflicts(t *testing.T) {
 	with := func(messages ...string) error {
 		status := metav1.Status{Status: metav1.StatusFailure, Code: 409, Reason: metav1.StatusReasonConflict, Details: &metav1.StatusDetails{}}
@@ -268,7 +268,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// TestScaledByOthers: whose number of replicas is left alone.
+// TestScaledByOthers checks that replicas that others have set are left alone.
 func TestScaledByOthers(t *testing.T) {
 	managed := func(manager, replicas string) string {
 		return "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, managedFields: [{manager: " + manager +
@@ -293,7 +293,7 @@ func TestScaledByOthers(t *testing.T) {
 				t.Errorf("sent %v", sent.Object)
 			}
 			if s.busy = true; update(s).GetResourceVersion() != "" {
-				t.Error("what changes all the time is sent in the state in which it was read")
+				t.Error("the resource version of an object that changes all the time is sent")
 			}
 		})
 	}
@@ -312,7 +312,7 @@ func TestChangesRole(t *testing.T) {
 	}
 }
 
-// TestDefinitions: which kinds a definition makes, and for which it has to wait.
+// TestDefinitions checks which kinds a CustomResourceDefinition defines, and for which stored versions an update waits.
 func TestDefinitions(t *testing.T) {
 	const wanted = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a},
 spec: {group: example.com, names: {kind: Db}, versions: [{name: v2, served: true}, {name: v1, served: false}, {name: v3, served: true}]}}`
@@ -332,8 +332,8 @@ spec: {group: example.com, names: {kind: Db}, versions: [{name: v2, served: true
 	}
 }
 
-// TestNews: which changes of an object that is made again are news to whoever reads the plan.
-func TestNews(t *testing.T) {
+// TestShownChanges checks which changes of a replaced object a plan shows.
+func TestShownChanges(t *testing.T) {
 	const (
 		plain     = "{apiVersion: v1, kind: Service, metadata: {name: a}}"
 		addressed = "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: 10.0.0.1}}"
@@ -367,7 +367,7 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// TestAppliedByOthers: fields that another manager would only apply again are not taken back silently.
+// TestAppliedByOthers checks that fields that another manager applies are not taken without approval.
 func TestAppliedByOthers(t *testing.T) {
 	s := stepOf(t, "", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, managedFields: [
 {manager: argocd, operation: Apply}, {manager: kubectl, operation: Update}, {manager: solutionctl, operation: Apply}]}}`)

@@ -26,7 +26,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// writing reports whether a request changes something, and leaves its body to be read again.
+// writing reports whether a request writes, and restores its body.
 func writing(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.URL.Query().Get("dryRun") != "" || strings.Contains(r.URL.Path, "/self") {
 		return false
@@ -38,15 +38,15 @@ func writing(r *http.Request) bool {
 
 type servedKey struct{}
 
-// killed runs a release that is killed at its n-th write, before the server has it or as soon as it has. It reports whether
-// the run had as many. After it the engine knows nothing.
-func (w *world) killed(n int64, served bool, r engine.Release, o engine.PlanOptions) bool {
+// killed runs a release that is killed at its n-th write, before or after the server executes it, and reports whether the run had so
+// many writes. Afterwards the engine has no state.
+func (w *fixture) killed(n int64, served bool, r engine.Release, o engine.PlanOptions) bool {
 	w.Helper()
 	return w.allKilled(n, served, []engine.Release{r}, o)
 }
 
 // allKilled is killed for several releases in one run.
-func (w *world) allKilled(n int64, served bool, releases []engine.Release, o engine.PlanOptions) bool {
+func (w *fixture) allKilled(n int64, served bool, releases []engine.Release, o engine.PlanOptions) bool {
 	w.Helper()
 	ctx, kill := context.WithCancel(w.Context())
 	defer kill()
@@ -63,7 +63,7 @@ func (w *world) allKilled(n int64, served bool, releases []engine.Release, o eng
 		if rule != nil && rule(rw, r) {
 			return true
 		}
-		// What the dead process has sent may arrive long after.
+		// Requests of the killed process may arrive long after.
 		if r.UserAgent() != process || !writing(r) {
 			return false
 		}
@@ -75,7 +75,7 @@ func (w *world) allKilled(n int64, served bool, releases []engine.Release, o eng
 			w.server.ServeHTTP(httptest.NewRecorder(), r.WithContext(context.WithValue(r.Context(), servedKey{}, true)))
 		}
 		kill()
-		panic(http.ErrAbortHandler) // nor has it what comes after that
+		panic(http.ErrAbortHandler) // the requests after it do not arrive either
 	}
 	err = w.ApplyAll(ctx, plans, engine.ApplyOptions{})
 	w.restart()
@@ -91,9 +91,9 @@ func (w *world) allKilled(n int64, served bool, releases []engine.Release, o eng
 	return true
 }
 
-// dump is all that there is of the release: its objects with the owners of their fields, its record, and what is stored for
-// it. The history is that of what was run, and compared only where that is the same.
-func (w *world) dump(history bool) []string {
+// dump returns the objects of the release with the owners of their fields, its record and its content. The history depends on the
+// runs, so it is optional.
+func (w *fixture) dump(history bool) []string {
 	w.Helper()
 	var all []string
 	for _, object := range w.objectsOfAll() {
@@ -135,9 +135,8 @@ func (w *world) dump(history bool) []string {
 	return append(all, w.lostContents(s)...)
 }
 
-// lostContents says what is wrong with the contents that are kept: one that no revision refers to, or one that is missing
-// although its revision was completed.
-func (w *world) lostContents(s *engine.State) []string {
+// lostContents describes problems of stored content: content that no revision refers to, and missing content of a completed revision.
+func (w *fixture) lostContents(s *engine.State) []string {
 	w.Helper()
 	var problems []string
 	referred := map[string]bool{}
@@ -157,23 +156,23 @@ func (w *world) lostContents(s *engine.State) []string {
 	return problems
 }
 
-// TestKilled ends runs at each of their writes, before the server has it and after. Whoever goes on knows nothing, and finishes
-// the work or does something else. Then everything is as if nobody had been killed.
+// TestKilled kills runs at each write, before and after the server executes it. The next run has no state, and completes the work or
+// does something else. The result is the same as without a kill.
 func TestKilled(t *testing.T) {
 	const binding = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: web}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: ROLE}}"
-	type release = func(*world) engine.Release
-	kinds := func(w *world) engine.Release { return w.release("0.1.0", definition) }
-	one := func(w *world) engine.Release {
+	type release = func(*fixture) engine.Release
+	kinds := func(w *fixture) engine.Release { return w.release("0.1.0", definition) }
+	one := func(w *fixture) engine.Release {
 		return w.release("1.0.0", definition, pizza, settings, account, strings.Replace(binding, "ROLE", "view", 1))
 	}
 	changed := []string{definition, strings.Replace(pizza, "30", "40", 1), settingsTwo, deployment, strings.Replace(binding, "ROLE", "edit", 1)}
-	two := func(w *world) engine.Release { return w.release("2.0.0", changed...) }
-	data := func(w *world) engine.Release { return w.release("2.0.0", append(changed, volume)...) } // which stays for ever
-	none := func(w *world) engine.Release { return w.release("") }
+	two := func(w *fixture) engine.Release { return w.release("2.0.0", changed...) }
+	data := func(w *fixture) engine.Release { return w.release("2.0.0", append(changed, volume)...) } // a claim is never deleted
+	none := func(w *fixture) engine.Release { return w.release("") }
 	for name, test := range map[string]struct {
 		before []release
 		killed release
-		next   release // what is run afterwards: the same again, or something else
+		next   release // the next run: the same again, or another one
 		same   bool
 		writes int64 // at least: the record twice, the content, and each object that changes
 	}{
@@ -186,8 +185,8 @@ func TestKilled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			start := func() *world {
-				w := newWorld(t)
+			start := func() *fixture {
+				w := newFixture(t)
 				for _, r := range test.before {
 					w.deploy(r(w), engine.PlanOptions{})
 				}
@@ -216,11 +215,11 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// fixed are fields that no server changes.
+// fixed are immutable fields.
 var fixed = map[string][]string{"StatefulSet": {"spec", "serviceName"}, "ConfigMap": {"data"}}
 
-// immutable refuses changes of the fixed fields, as the real server does.
-func (w *world) immutable(rw http.ResponseWriter, r *http.Request) bool {
+// immutable refuses changes of immutable fields, as a real server does.
+func (w *fixture) immutable(rw http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodPatch {
 		return false
 	}
@@ -244,7 +243,7 @@ func (w *world) immutable(rw http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// TestKilledWhileReplacing ends a run that replaces. Whoever finishes it needs not be told again what may be replaced.
+// TestKilledWhileReplacing kills runs that replace objects. The next run does not need the approval again.
 func TestKilledWhileReplacing(t *testing.T) {
 	const (
 		set = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: web}, spec: {replicas: 0, serviceName: web, selector: {matchLabels: {app: web}},
@@ -252,11 +251,11 @@ template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image
 		sealed = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, immutable: true, data: {color: red}}"
 	)
 	asked := engine.PlanOptions{Replace: []string{"StatefulSet/web", "ConfigMap/settings"}}
-	two := func(w *world) engine.Release {
+	two := func(w *fixture) engine.Release {
 		return w.release("2.0.0", strings.Replace(set, "serviceName: web", "serviceName: shop", 1), strings.Replace(sealed, "red", "blue", 1))
 	}
-	start := func() *world {
-		w := newWorld(t)
+	start := func() *fixture {
+		w := newFixture(t)
 		w.server.Answer = w.immutable
 		w.deploy(w.release("1.0.0", set, sealed), engine.PlanOptions{})
 		return w
@@ -270,7 +269,7 @@ template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image
 		for n := int64(1); ; n++ {
 			w := start()
 			if !w.killed(n, served, two(w), asked) {
-				if n <= 7 { // the record twice, the content, and two objects that are deleted and made again
+				if n <= 7 { // the record twice, the content, and two objects that are deleted and created again
 					t.Errorf("it ended after %d writes", n-1)
 				}
 				break
@@ -279,7 +278,7 @@ template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image
 			if s, err := w.State(t.Context(), demo); err != nil {
 				t.Fatal(err)
 			} else if s.Pending == nil && s.Current.Version == "1.0.0" {
-				options = asked // nothing was begun
+				options = asked // nothing was recorded
 			}
 			w.deploy(two(w), options)
 			w.same(fmt.Sprintf("after write %d, served %t", n, served), w.dump(true), want)
@@ -287,10 +286,10 @@ template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image
 	}
 }
 
-// TestOtherWorkAfterAKill: what was begun and is not finished, but replaced by something else, is part of the history, and
-// what it made is removed.
-func TestOtherWorkAfterAKill(t *testing.T) {
-	w := newWorld(t)
+// TestOtherOperationAfterKill checks that an interrupted revision that another one replaces becomes history, and that its objects are
+// deleted.
+func TestOtherOperationAfterKill(t *testing.T) {
+	w := newFixture(t)
 	w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
 	w.killed(4, false, w.release("2.0.0", settings, account, deployment), engine.PlanOptions{}) // record, content, account, and then the deployment
 	w.same("record", w.record(), []string{"current 1 add done 1.0.0", "pending 2 add pending 2.0.0"})
@@ -298,19 +297,19 @@ func TestOtherWorkAfterAKill(t *testing.T) {
 
 	plan := w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
 	if plan.Resumes == nil || plan.Resumes.Version != "2.0.0" {
-		t.Errorf("the plan does not say what was begun: %+v", plan.Resumes)
+		t.Errorf("the plan does not have the pending revision: %+v", plan.Resumes)
 	}
 	w.same("plan", actions(plan), []string{"delete ServiceAccount web"})
 	w.same("record", w.record(), []string{"current 3 add done 1.0.0", "history 2 add replaced 2.0.0", "history 1 add done 1.0.0"})
 }
 
-// TestLostAnswers loses the answers to some of the requests that the server has executed, as when a load balancer restarts. They are
-// sent again, the engine finds its own work and is not confused by it.
+// TestLostAnswers loses the answers to some requests that the server has executed, as a restarted load balancer does. The client repeats
+// them, and the engine recognizes its own writes.
 func TestLostAnswers(t *testing.T) {
 	for _, every := range []int64{3, 4} {
 		t.Run(fmt.Sprint("one of ", every), func(t *testing.T) {
 			t.Parallel()
-			clean, w := newWorld(t), newWorld(t)
+			clean, w := newFixture(t), newFixture(t)
 			var err error
 			if w.Cluster, err = cluster.Connect(cluster.Options{Kubeconfig: w.server.Kubeconfig(t), Now: time.Now, Sink: report.Discard}); err != nil {
 				t.Fatal(err)
@@ -324,7 +323,7 @@ func TestLostAnswers(t *testing.T) {
 				panic(http.ErrAbortHandler)
 			}
 			for _, documents := range [][]string{{definition, pizza, settings, account, deployment}, {definition, settingsTwo, deployment}, nil} {
-				for _, w := range []*world{clean, w} {
+				for _, w := range []*fixture{clean, w} {
 					w.deploy(w.release(fmt.Sprint(len(documents), ".0.0"), documents...), engine.PlanOptions{})
 				}
 				w.same(fmt.Sprint(len(documents), " objects"), w.dump(true), clean.dump(true))

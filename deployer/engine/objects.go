@@ -20,7 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// objectKey identifies an object whatever version of its API it is written in.
+// objectKey identifies an object independently of its API version.
 type objectKey struct {
 	kube.GroupKind
 	Namespace, Name string
@@ -42,8 +42,7 @@ func refOf(object *unstructured.Unstructured) schema.ObjectRef {
 	return schema.ObjectRef{APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// prepare returns the object as it is applied for a release: without what only the server writes, and with the label of
-// the release.
+// prepare returns the object as it is applied: without fields that only the server writes, and with the label of the release.
 func prepare(key Key, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if object.GetAPIVersion() == "" || object.GetKind() == "" || object.GetName() == "" {
 		return nil, report.Errorf(report.Invalid, "%s has no apiVersion, no kind or no name", refOf(object))
@@ -65,8 +64,8 @@ func prepare(key Key, object *unstructured.Unstructured) (*unstructured.Unstruct
 	return object, nil
 }
 
-// foldStringData moves stringData of a Secret to data, as the server does when it stores it: server-side apply tracks only
-// fields that are stored, so a key that disappears from stringData would stay.
+// foldStringData moves stringData of a Secret to data, as the server does: server-side apply tracks stored fields only, so a key
+// that is removed from stringData would stay.
 func foldStringData(object *unstructured.Unstructured) error {
 	if object.GroupVersionKind() != cluster.SecretKind {
 		return nil
@@ -74,13 +73,13 @@ func foldStringData(object *unstructured.Unstructured) error {
 	given := object.Object["stringData"]
 	texts, isTable := given.(map[string]any)
 	if given != nil && !isTable {
-		return report.Errorf(report.Invalid, "%s: stringData is no table", refOf(object))
+		return report.Errorf(report.Invalid, "%s: stringData is not a map", refOf(object))
 	}
 	delete(object.Object, "stringData")
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		text, isText := texts[key].(string)
-		if texts[key] != nil && !isText { // it may be a password of digits, and is not told
-			return report.Errorf(report.Invalid, "%s: stringData.%s is no text", refOf(object), key).WithHint("write it in quotes")
+		if texts[key] != nil && !isText { // it may be a password of digits, so the message does not contain it
+			return report.Errorf(report.Invalid, "%s: stringData.%s is not a string", refOf(object), key).WithHint("write it in quotes")
 		}
 		if err := unstructured.SetNestedField(object.Object, base64.StdEncoding.EncodeToString([]byte(text)), "data", key); err != nil {
 			return report.Errorf(report.Invalid, "%s: %w", refOf(object), err)
@@ -89,7 +88,7 @@ func foldStringData(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// hashOf is the same for objects that say the same, in whatever order and notation they say it.
+// hashOf returns the same hash for equal objects, whatever their order and notation.
 func hashOf(object *unstructured.Unstructured) (string, error) {
 	data, err := json.Marshal(object.Object) // sorts the keys
 	if err != nil {
@@ -99,33 +98,33 @@ func hashOf(object *unstructured.Unstructured) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// Content is what is kept of a revision: the objects as they were rendered, the tasks, and what the caller wants to find again.
+// Content is stored with a revision: the rendered objects, the tasks, and the generated values of the caller.
 type Content struct {
-	Objects []*unstructured.Unstructured
-	Tasks   []Task
-	Memory  []byte
+	Objects         []*unstructured.Unstructured
+	Tasks           []Task
+	GeneratedValues []byte
 }
 
-// storedTask is the line of a task, which is no object: it has no apiVersion.
+// storedTask is the line of a task. It has no apiVersion, which distinguishes it from objects.
 type storedTask struct {
 	Kind   string         `json:"kind"`
 	Task   schema.Task    `json:"task"`
 	Object map[string]any `json:"object"`
 }
 
-// storedMemory is the last line, which is no object either.
-type storedMemory struct {
+// storedValues is the last line, with the generated values.
+type storedValues struct {
 	Kind string `json:"kind"`
 	Data []byte `json:"data"`
 }
 
-// These mark lines that are no objects.
+// Kinds of lines that are not objects. The word "Memory" is part of the format.
 const (
 	taskKind   = "Task"
-	memoryKind = "Memory"
+	valuesKind = "Memory"
 )
 
-// encode writes objects, and after them tasks and the memory, if there is one, each in a line.
+// encode writes objects, tasks and generated values, one in a line.
 func (c *Content) encode() ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -140,8 +139,8 @@ func (c *Content) encode() ([]byte, error) {
 			return nil, report.Errorf(report.Invalid, "%s: %w", refOf(task.Object), err)
 		}
 	}
-	if c.Memory != nil {
-		if err := encoder.Encode(storedMemory{memoryKind, c.Memory}); err != nil {
+	if c.GeneratedValues != nil {
+		if err := encoder.Encode(storedValues{valuesKind, c.GeneratedValues}); err != nil {
 			return nil, err
 		}
 	}
@@ -162,12 +161,12 @@ func decodeContent(data []byte) (*Content, error) {
 				return nil, fmt.Errorf("task %d: %w", len(c.Tasks)+1, err)
 			}
 			c.Tasks = append(c.Tasks, task)
-		case object.GetAPIVersion() == "" && kind == memoryKind:
-			var last storedMemory
+		case object.GetAPIVersion() == "" && kind == valuesKind:
+			var last storedValues
 			if err := json.Unmarshal(line, &last); err != nil {
-				return nil, fmt.Errorf("memory: %w", err)
+				return nil, fmt.Errorf("generated values: %w", err)
 			}
-			c.Memory = last.Data
+			c.GeneratedValues = last.Data
 		default:
 			c.Objects = append(c.Objects, object)
 		}
@@ -188,7 +187,7 @@ func decodeTask(line *unstructured.Unstructured) (task Task, err error) {
 	return task, nil
 }
 
-// The phases in which objects are applied; they are removed in the opposite order.
+// Phases in which objects are applied; they are deleted in the opposite order.
 const (
 	phaseNamespaces = iota
 	phaseDefinitions
@@ -244,7 +243,7 @@ var phaseOfKind = map[kube.GroupKind]int{
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:   phaseAdmission,
 }
 
-// phaseOf returns the phase in which objects of a kind are applied; lower ones come first.
+// phaseOf returns the phase in which objects of a kind are applied, lower ones first.
 func phaseOf(kind kube.GroupKind) int {
 	if phase, ok := phaseOfKind[kind]; ok {
 		return phase
@@ -255,9 +254,9 @@ func phaseOf(kind kube.GroupKind) int {
 	return phaseOthers
 }
 
-// phaseOfObject returns the phase in which an object is applied. A definition whose custom resources are converted by a
-// webhook comes when what serves the webhook runs: from then on the API server needs it for every object that is stored in
-// another version than it is asked for.
+// phaseOfObject returns the phase in which an object is applied. A CustomResourceDefinition with a conversion webhook comes after
+// the workloads that serve the webhook: once it is applied, the API server calls the webhook for each object that is stored in
+// another version.
 func phaseOfObject(object *unstructured.Unstructured) int {
 	phase := phaseOf(object.GroupVersionKind().GroupKind())
 	if strategy, _, _ := unstructured.NestedString(object.Object, "spec", "conversion", "strategy"); phase == phaseDefinitions && strategy == "Webhook" {
@@ -266,7 +265,7 @@ func phaseOfObject(object *unstructured.Unstructured) int {
 	return phase
 }
 
-// protected are kinds whose objects hold data of others: they are never removed as a side effect.
+// protected are kinds whose objects hold data of others: they are never deleted as a side effect.
 var protected = map[kube.GroupKind]bool{
 	{Kind: "Namespace"}: true,
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
@@ -274,10 +273,10 @@ var protected = map[kube.GroupKind]bool{
 	{Kind: "PersistentVolume"}:                                        true,
 }
 
-// AnnotationAllowDeletion is on objects that a policy protects from being deleted, unless its value is "true".
+// AnnotationAllowDeletion is on objects that a policy protects from deletion unless its value is "true".
 const AnnotationAllowDeletion = "solutionctl.io/allow-deletion"
 
-// definedKinds returns the kinds that a CustomResourceDefinition makes, one for each version that is served.
+// definedKinds returns the kinds of the served versions of a CustomResourceDefinition.
 func definedKinds(definition *unstructured.Unstructured) []kube.GroupVersionKind {
 	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
@@ -293,8 +292,8 @@ func definedKinds(definition *unstructured.Unstructured) []kube.GroupVersionKind
 	return kinds
 }
 
-// storedBefore returns the versions in which objects of a CustomResourceDefinition may be stored and that a new definition
-// does not have: until they were stored again, the API server does not take it. Nil for any other kind.
+// storedBefore returns the stored versions of a CustomResourceDefinition that the new one does not have. The API server refuses the new
+// one until no object is stored in them. Nil for other kinds.
 func storedBefore(live, desired *unstructured.Unstructured) []string {
 	if phase := phaseOf(live.GroupVersionKind().GroupKind()); phase != phaseDefinitions {
 		return nil
@@ -309,7 +308,7 @@ func storedBefore(live, desired *unstructured.Unstructured) []string {
 	})
 }
 
-// describe names whom an object that is not ours seems to belong to, from what is written on it.
+// describe returns the labels and field managers that hint at the owner of an object.
 func describe(object *unstructured.Unstructured) string {
 	var signs []string
 	for _, label := range []string{LabelRelease, "app.kubernetes.io/managed-by", "heritage"} {
@@ -325,7 +324,7 @@ func describe(object *unstructured.Unstructured) string {
 		}
 	}
 	if len(signs) == 0 {
-		return "nothing on it says whose it is"
+		return "it has no label and no field manager that names its owner"
 	}
 	return strings.Join(signs, ", ")
 }

@@ -21,51 +21,50 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Plan holds the changes that make of a cluster's objects those of a release. When the record of the release has changed
-// since, Apply refuses it.
+// Plan has the changes that make the cluster match a release. Apply refuses it if the record of the release has changed since.
 type Plan struct {
 	Release Release
-	// Changes are those of all objects, also of those that stay as they are, in the order in which they are made.
+	// Changes has one change for each object, in the order of Apply, including objects that stay as they are.
 	Changes []schema.Change
-	// Resumes is the revision that an earlier run began and did not complete, nil otherwise.
+	// Resumes is the pending revision of an earlier run; nil if there is none.
 	Resumes *schema.DeploymentRevision
 
 	judge *judge
 	state *State
-	steps []*step // one for each change of an object that is no task, in the same order
-	turns []*turn // the tasks, in the order in which they are taken
+	steps []*step // of objects that are not tasks, in the order of Changes
+	turns []*turn // the tasks, in the order in which they are run
 }
 
-// step is one change, with what is needed to make it.
+// step is one change, with the data to make it.
 type step struct {
 	schema.Change
 	phase   int
-	desired *unstructured.Unstructured // nil for what is not wanted any more
+	desired *unstructured.Unstructured // nil if the release does not have it any more
 	hash    string
-	known   schema.DeployedObject // what the record says; without a name when it says nothing
-	stays   bool                  // it is left where it is when it is no longer wanted
-	busy    bool                  // somebody changes it all the time
-	done    atomic.Bool           // a Job that was seen to end well
+	known   schema.DeployedObject // of the record; without a name if the record does not have it
+	stays   bool                  // it is left in the cluster when the release does not have it any more
+	busy    bool                  // other processes change it all the time
+	done    atomic.Bool           // a Job that was observed to succeed
 
 	conditions []*health.Condition // that its object has to meet before it is ready
-	turn       *turn               // of whose task it is; nil for what is applied with everything else
+	turn       *turn               // its task; nil for other objects
 	decision
 }
 
-// decision is the private part of the judgement on a step; the shown part is its [schema.Change].
+// decision is the internal part of the decision on a step; the public part is its [schema.Change].
 type decision struct {
-	live        *unstructured.Unstructured // as it was read; nil when it is not there
-	heir        *unstructured.Unstructured // the same as if the engine had applied what somebody else has, from whom it is taken over; nil otherwise
-	force       bool                       // take fields over from others
-	late        bool                       // to be judged again when it is its turn: what it needs is not there yet
-	cleared     [][]string                 // fields that are taken away explicitly, as nobody owns them
-	replacing   bool                       // it is replaced because somebody has asked for that
-	propagation metav1.DeletionPropagation // how it is deleted when it is replaced
-	claims      []claim                    // that grow before it is replaced
+	live        *unstructured.Unstructured // as it was read; nil if it does not exist
+	adopted     *unstructured.Unstructured // live as if the engine owned the fields of the tool from which it is adopted; nil otherwise
+	force       bool                       // take fields from other managers
+	late        bool                       // to be planned again at its turn: something that it needs does not exist yet
+	cleared     [][]string                 // fields without an owner, which have to be removed explicitly
+	replacing   bool                       // the user has asked to replace it
+	propagation metav1.DeletionPropagation // of the deletion when it is replaced
+	claims      []claim                    // to enlarge before it is replaced
 	ended       bool                       // a Job that ended before, and is not run again
 }
 
-// Empty reports whether the cluster has what is wanted already, so that Apply would change no object and run no task.
+// Empty reports whether Apply would change no object and run no task.
 func (p *Plan) Empty() bool {
 	return !slices.ContainsFunc(p.steps, (*step).changes) && !slices.ContainsFunc(p.turns, (*turn).changes)
 }
@@ -75,7 +74,7 @@ func (s *step) changes() bool {
 	return s.Action != schema.ActionNone && s.Action != schema.ActionSkip && s.Action != schema.ActionKeep
 }
 
-// idle reports whether Apply has nothing to write, not even into the record, where a release stands, too, that has nothing but components.
+// idle reports whether Apply has nothing to write, not even to the record. A release without objects may still have a record, for its components.
 func (p *Plan) idle() bool {
 	restores := p.judge != nil && p.judge.options.Restore && slices.ContainsFunc(p.turns, (*turn).changes)
 	if slices.ContainsFunc(p.steps, (*step).changes) || restores || p.Resumes != nil {
@@ -88,7 +87,7 @@ func (p *Plan) idle() bool {
 		slices.Equal(p.state.Current.Components, p.Release.Components) && p.judge.sameTasks(p.state.Current) && !slices.ContainsFunc(p.steps, (*step).unrecorded)
 }
 
-// unrecorded reports whether the record does not know yet what an object is to the release.
+// unrecorded reports whether the record has to be changed although the object is not.
 func (s *step) unrecorded() bool {
 	switch s.Action {
 	case schema.ActionNone:
@@ -100,9 +99,9 @@ func (s *step) unrecorded() bool {
 	}
 }
 
-// Plan compares a release with the cluster. Nothing is written; the server is asked to check what would be. The error
-// lists everything that stands against the plan: objects of somebody else (Conflict), fields of somebody else
-// (Conflict), what the user may not do (Forbidden), what cannot be changed (Refused), what the server finds invalid.
+// Plan compares a release with the cluster by dry runs and writes nothing. The error lists all problems: objects or fields of
+// other owners (Conflict), missing permissions (Forbidden), changes that are impossible (Refused), and objects that the server
+// rejects (Invalid).
 func (e *Engine) Plan(ctx context.Context, r Release, o PlanOptions) (*Plan, error) {
 	state, err := e.State(ctx, r.Key)
 	if err != nil {
@@ -115,7 +114,7 @@ func (e *Engine) Plan(ctx context.Context, r Release, o PlanOptions) (*Plan, err
 	return plans[0], nil
 }
 
-// PlanAll plans several releases and reads the cluster once for all of them. The plans come in the order of the releases.
+// PlanAll plans several releases with common reads. The plans come in the order of the releases.
 func (e *Engine) PlanAll(ctx context.Context, releases []Release, o PlanOptions) ([]*Plan, error) {
 	keys := make([]Key, len(releases))
 	for i, r := range releases {
@@ -128,7 +127,7 @@ func (e *Engine) PlanAll(ctx context.Context, releases []Release, o PlanOptions)
 	return e.plan(ctx, releases, states, o)
 }
 
-// statesOf reads records: a few one by one, however many others there are.
+// statesOf reads records: a few one by one, many with one list.
 func (e *Engine) statesOf(ctx context.Context, keys []Key) ([]*State, error) {
 	if len(keys) > manyStates {
 		ctx = cluster.WithMemory(ctx)
@@ -148,14 +147,14 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 	if err := each(len(releases), false, func(i int) (err error) {
 		p := &Plan{Release: releases[i], Resumes: states[i].Pending, state: states[i]}
 		plans[i] = p
-		if p.Release.removes() && len(p.Release.Tasks) == 0 {
+		if p.Release.isRemoval() && len(p.Release.Tasks) == 0 {
 			p.Release.Tasks, err = e.tasksOfRemoval(ctx, p.state)
 		}
 		if err == nil {
 			p.judge, err = e.newJudge(ctx, p.Release, p.state, o)
 		}
 		if err == nil {
-			p.turns = only(p.judge.turns, func(t *turn) bool { return t.chosen })
+			p.turns = filterTurns(p.judge.turns, func(t *turn) bool { return t.chosen })
 			p.steps, err = p.judge.steps()
 		}
 		if err != nil {
@@ -165,8 +164,8 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 	}); err != nil {
 		return nil, err
 	}
-	introduce(plans)
-	seen, err := e.look(ctx, plans)
+	shareKinds(plans)
+	seen, err := e.readDeployed(ctx, plans)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +179,7 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 			open = append(open, item{p, t.step})
 		}
 		for _, s := range p.steps {
-			if p.judge.asked(s) || p.judge.mayAdopt(s) || !s.unchanged(seen[seenKey{p.Release.ID(), keyOfRef(s.Object)}]) {
+			if p.judge.isNamed(s) || p.judge.mayAdopt(s) || !s.unchanged(seen[seenKey{p.Release.ID(), keyOfRef(s.Object)}]) {
 				open = append(open, item{p, s})
 			}
 		}
@@ -193,19 +192,19 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 	}); err != nil {
 		return nil, err
 	}
-	if !o.Look {
+	if !o.ReadOnly {
 		if err := e.mayWriteLate(ctx, plans); err != nil {
 			return nil, err
 		}
 	}
 	for _, p := range plans {
-		p.arrange()
+		p.listChanges()
 	}
 	return plans, nil
 }
 
-// introduce tells each of several releases which kinds, and which namespaces that it needs, the others bring.
-func introduce(plans []*Plan) {
+// shareKinds passes on to each plan which kinds the others define, and which namespaces the releases that it needs create.
+func shareKinds(plans []*Plan) {
 	brings := map[kube.GroupVersionKind]bool{}
 	for _, p := range plans {
 		maps.Copy(brings, p.judge.defines)
@@ -220,8 +219,8 @@ func introduce(plans []*Plan) {
 	}
 }
 
-// arrange drops what needs nothing and lists the changes.
-func (p *Plan) arrange() {
+// listChanges drops steps without an action and lists the changes.
+func (p *Plan) listChanges() {
 	p.steps = slices.DeleteFunc(p.steps, func(s *step) bool { return s.Action == "" })
 	if p.idle() {
 		p.turns = nil
@@ -240,20 +239,19 @@ func (p *Plan) arrange() {
 	}
 }
 
-// judge decides what is done to the objects of one release. It is used to plan, and again in the middle of carrying a plan
-// out where something turns out to be different.
+// judge decides on the objects of one release: for a plan, and again during Apply if an object has changed since.
 type judge struct {
 	*Engine
 	release   Release
 	options   PlanOptions
 	inventory map[objectKey]schema.DeployedObject
 	before    map[objectKey]schema.DeployedObject // the inventory of the last completed revision
-	past      map[objectKey][]string              // hashes of the Jobs that have ended, in any revision that is known
+	past      map[objectKey][]string              // hashes of the Jobs that have ended in any recorded revision
 	desired   []*step
 	turns     []*turn
-	defines   map[kube.GroupVersionKind]bool // kinds whose CustomResourceDefinition is part of the release
-	brings    map[kube.GroupVersionKind]bool // the same of all releases that are planned together
-	makes     map[string]bool                // namespaces that are part of the release, or of one that it needs
+	defines   map[kube.GroupVersionKind]bool // kinds that the release defines
+	brings    map[kube.GroupVersionKind]bool // kinds that any release of the run defines
+	makes     map[string]bool                // namespaces of the release and of those that it needs
 }
 
 func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOptions) (*judge, error) {
@@ -288,15 +286,15 @@ func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOp
 	if err := j.addTasks(ctx, state); err != nil {
 		return nil, err
 	}
-	if !r.removes() { // a removal waits for nothing to become ready
-		if err := addConditions(slices.Concat(j.desired, stepsOf(only(j.turns, (*turn).runs))), r.Ready); err != nil {
+	if !r.isRemoval() { // a removal waits for nothing to become ready
+		if err := addConditions(slices.Concat(j.desired, stepsOf(filterTurns(j.turns, (*turn).runs))), r.Ready); err != nil {
 			return nil, err
 		}
 	}
 	return j, nil
 }
 
-// newStep is a step that makes an object what it shall be.
+// newStep returns a step that applies an object.
 func (j *judge) newStep(ctx context.Context, object *unstructured.Unstructured) (*step, error) {
 	desired, err := prepare(j.release.Key, object)
 	if err == nil {
@@ -311,7 +309,7 @@ func (j *judge) newStep(ctx context.Context, object *unstructured.Unstructured) 
 	return s, err
 }
 
-// place makes sure that an object has a namespace if and only if its kind has.
+// place removes the namespace of a cluster-wide object, and requires one for others.
 func (j *judge) place(ctx context.Context, object *unstructured.Unstructured) error {
 	mapping, err := j.Cluster.Mapping(ctx, object.GroupVersionKind())
 	switch {
@@ -327,8 +325,8 @@ func (j *judge) place(ctx context.Context, object *unstructured.Unstructured) er
 	return nil
 }
 
-// steps returns the steps of the release without their actions, in the order in which they are taken: what is wanted by
-// phases, then what is not wanted any more by phases backwards.
+// steps returns the steps of the release without actions: desired objects in the order of the phases, then objects to delete in the
+// opposite order.
 func (j *judge) steps() ([]*step, error) {
 	wanted := map[objectKey]bool{}
 	steps := slices.Clone(j.desired)
@@ -347,7 +345,7 @@ func (j *judge) steps() ([]*step, error) {
 	}
 	for _, t := range j.turns {
 		key := keyOfRef(t.Object)
-		wanted[key] = wanted[key] || j.spares(t)
+		wanted[key] = wanted[key] || j.keepsObject(t)
 	}
 	slices.SortStableFunc(steps, func(a, b *step) int { return cmp.Compare(a.phase, b.phase) })
 	var unwanted []*step
@@ -364,8 +362,7 @@ func (j *judge) steps() ([]*step, error) {
 	return append(steps, unwanted...), nil
 }
 
-// mayWriteLate asks whether the user may make what the server could not check yet, because its namespace or its kind does
-// not exist.
+// mayWriteLate checks the permissions for objects that no dry run could check, because their namespace does not exist yet.
 func (e *Engine) mayWriteLate(ctx context.Context, plans []*Plan) error {
 	wanted := map[cluster.Permission]bool{}
 	for _, p := range plans {
@@ -393,8 +390,8 @@ func (e *Engine) mayWriteLate(ctx context.Context, plans []*Plan) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return report.Errorf(report.Forbidden, "the user may not do all that is needed").
-		WithHint("what is missing:\n%s", cluster.Rules(missing...))
+	return report.Errorf(report.Forbidden, "you do not have all permissions that the operation needs").
+		WithHint("ask an administrator for these rules:\n%s", cluster.Rules(missing...))
 }
 
 // terminating describes an object that is being deleted, with its finalizers.

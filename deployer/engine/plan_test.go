@@ -14,7 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestNewJudge: what of a release is accepted before the cluster is asked about its objects.
+// TestNewJudge checks the validation of a release before its objects are read.
 func TestNewJudge(t *testing.T) {
 	e := recorded(t)
 	for name, test := range map[string]struct {
@@ -68,7 +68,7 @@ func TestNewJudge(t *testing.T) {
 	}
 }
 
-// TestIdle: when a plan needs no run at all, and when only the record has to know.
+// TestIdle checks when a plan needs no run, and when only the record changes.
 func TestIdle(t *testing.T) {
 	current := schema.DeploymentRevision{Version: "1.0.0", Settings: map[string]string{"a": "b"}}
 	release := Release{Key: shop, Version: "1.0.0", Settings: map[string]string{"a": "b"}}
@@ -102,7 +102,7 @@ func TestIdle(t *testing.T) {
 				s.desired = &unstructured.Unstructured{}
 			}
 			p := &Plan{Release: release, state: &State{Current: &current}, judge: &judge{release: release}, steps: []*step{s, {}}}
-			if p.arrange(); len(p.steps) != 1 || len(p.Changes) != 1 {
+			if p.listChanges(); len(p.steps) != 1 || len(p.Changes) != 1 {
 				t.Fatalf("%d steps, %d changes", len(p.steps), len(p.Changes))
 			}
 			if test.change != nil {
@@ -118,7 +118,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestQueries: few objects are asked for by their names, and many by lists.
+// TestQueries checks that a few objects are read by name, and many with lists.
 func TestQueries(t *testing.T) {
 	plan := func(namespaces, each int) *Plan {
 		p := &Plan{}

@@ -11,21 +11,21 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// promote calls the release the current one, in one write. What nothing will refer to any more is thrown away before: a run
-// that dies in between is known as not completed, and the next one goes on.
+// promote makes the pending revision the current one with one write. Content that no revision refers to is deleted before: if the run
+// dies in between, the revision is still pending and the next run continues.
 func (r *run) promote(ctx context.Context) error {
 	if err := r.collect(ctx); err != nil {
 		return err
 	}
 	r.complete()
 	err := r.save(ctx, &r.state)
-	if errors.Is(err, errOutrun) {
+	if errors.Is(err, errStaleRecord) {
 		return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again")
 	}
 	return err
 }
 
-// complete makes the pending revision the current one, with its objects as they are now.
+// complete makes the pending revision the current one, with the objects as they are now.
 func (r *run) complete() {
 	done := *r.state.Pending
 	finished := r.second()
@@ -43,26 +43,26 @@ func (r *run) complete() {
 	}
 	done.Objects = append(done.Objects, r.taskObjects(true)...)
 	if r.succeeds(&r.state) {
-		r.state.remember(r.state.Current, r.state.Current.Outcome)
+		r.state.addHistory(r.state.Current, r.state.Current.Outcome)
 	}
-	r.state.Current, r.state.Pending, r.state.Given = &done, nil, nil
-	if done.Version == "" { // it is removed
+	r.state.Current, r.state.Pending, r.state.SavedOptions = &done, nil, nil
+	if done.Version == "" { // it was removed
 		r.state.Approvals = nil
 	}
 }
 
-// succeeds reports whether the current revision becomes history. One that was only restored, and is restored again, does not:
-// repairs must not push out what one could go back to.
+// succeeds reports whether the current revision becomes history. Repeated repairs do not: they must not push out revisions to which
+// the user could roll back.
 func (r *run) succeeds(s *State) bool {
 	return s.Current != nil && (!r.plan.judge.options.Restore || !sameWork(s.Current, s.Pending))
 }
 
-// sameWork reports whether a revision does what another one began.
+// sameWork reports whether two revisions are the same operation with the same content.
 func sameWork(a, b *schema.DeploymentRevision) bool {
 	return a.Operation == b.Operation && a.Version == b.Version && a.Content == b.Content && maps.Equal(a.Settings, b.Settings)
 }
 
-// last is the number of the newest revision.
+// last returns the number of the newest revision.
 func (s *State) last() int64 {
 	var last int64
 	for _, r := range s.Revisions() {
@@ -71,8 +71,8 @@ func (s *State) last() int64 {
 	return last
 }
 
-// remember puts a revision into the history.
-func (s *State) remember(r *schema.DeploymentRevision, outcome schema.DeploymentOutcome) {
+// addHistory adds a revision to the history.
+func (s *State) addHistory(r *schema.DeploymentRevision, outcome schema.DeploymentOutcome) {
 	old := *r
 	old.Objects, old.Outcome = nil, outcome
 	old.Tasks = slices.DeleteFunc(slices.Clone(r.Tasks), func(t schema.DeployedTask) bool { return t.Once == "" || t.Finished == nil })
@@ -86,9 +86,8 @@ func (s *State) remember(r *schema.DeploymentRevision, outcome schema.Deployment
 	s.History = s.History[:min(len(s.History), historyLimit)]
 }
 
-// collect throws away the content of revisions that leave the history. Only a run that did not come to its end leaves
-// content behind that no revision refers to, and then everything that is stored is looked through: that takes the server
-// the longer the more others have stored.
+// collect deletes the content of revisions that leave the history. Only an interrupted run leaves content that no revision refers to,
+// so only after one all content of the release is listed, which takes longer the more is stored.
 func (r *run) collect(ctx context.Context) error {
 	next := r.state
 	if next.Current == nil && len(next.History) == 0 {
@@ -97,7 +96,7 @@ func (r *run) collect(ctx context.Context) error {
 	before := contents(next.Current, next.History)
 	keep := []string{next.Pending.Content}
 	if r.succeeds(&next) {
-		next.remember(next.Current, next.Current.Outcome)
+		next.addHistory(next.Current, next.Current.Outcome)
 	}
 	keep = append(keep, contents(nil, next.History)...)
 	if r.plan.Resumes != nil {
@@ -114,7 +113,7 @@ func (r *run) collect(ctx context.Context) error {
 	return nil
 }
 
-// contents are the digests that revisions refer to.
+// contents returns the digests that revisions refer to.
 func contents(current *schema.DeploymentRevision, history []schema.DeploymentRevision) []string {
 	var digests []string
 	if current != nil {

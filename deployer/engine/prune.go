@@ -13,8 +13,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// prune removes what is no longer wanted, the phases backwards: a custom resource goes while its operator is still there
-// to serve the finalizers, and what belongs to the cluster goes before a namespace.
+// prune deletes objects that the release does not have any more, the phases backwards: custom resources go while their operator still
+// handles the finalizers, and cluster-wide objects before a namespace.
 func (r *run) prune(ctx context.Context) error {
 	for phase := phases - 1; phase >= 0; phase-- {
 		var steps []*step
@@ -29,7 +29,7 @@ func (r *run) prune(ctx context.Context) error {
 		if r.outlived(steps) && r.options.NoWait {
 			r.emit(report.Event{
 				Step: "wait", Name: r.plan.Release.Label(), State: report.Skipped,
-				Note: "its pods may still be ending while what it needs is removed, as nothing is waited for",
+				Note: "its pods may still run while the releases that it needs are removed, because of --no-wait",
 			})
 		}
 		progress := r.progress("remove", phaseNames[phase], len(steps))
@@ -45,7 +45,7 @@ func (r *run) prune(ctx context.Context) error {
 	return nil
 }
 
-// runsPods are the kinds whose pods end after the object is deleted, unless they are to go first.
+// runsPods are kinds whose pods end after the object is deleted, unless the deletion is in the foreground.
 var runsPods = map[kube.GroupKind]bool{
 	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
 	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "ReplicaSet"}: true,
@@ -53,13 +53,12 @@ var runsPods = map[kube.GroupKind]bool{
 	{Kind: "ReplicationController"}: true,
 }
 
-// outlived reports whether pods of these objects could still run while another release goes that they need.
+// outlived reports whether pods of these objects could still run while a release that they need is removed.
 func (r *run) outlived(steps []*step) bool {
-	return r.precedes && r.plan.Release.removes() && slices.ContainsFunc(steps, func(s *step) bool { return runsPods[kindOfRef(s.Object).GroupKind()] })
+	return r.precedes && r.plan.Release.isRemoval() && slices.ContainsFunc(steps, func(s *step) bool { return runsPods[kindOfRef(s.Object).GroupKind()] })
 }
 
-// propagation is how the object of a step is deleted: what the next release is needed for ends before that goes. An object that is
-// deleted in the foreground is there until its pods are gone.
+// propagation returns foreground if a release that the object needs is removed next: the object then exists until its pods are gone.
 func (r *run) propagation(s *step) metav1.DeletionPropagation {
 	if r.outlived([]*step{s}) && !r.options.NoWait {
 		return metav1.DeletePropagationForeground
@@ -67,15 +66,15 @@ func (r *run) propagation(s *step) metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-// remove deletes the very object that the record names and waits until it is gone.
+// remove deletes the recorded object, and no other of its name, and waits until it is gone.
 func (r *run) remove(ctx context.Context, s *step) error {
 	for attempt := range attempts {
-		if attempt >= attempts/2 { // somebody changes it all the time, and it goes all the same
+		if attempt >= attempts/2 { // it changes all the time: delete it in any version
 			s.live.SetResourceVersion("")
 		}
 		err := r.Cluster.Delete(ctx, s.live, cluster.DeleteOptions{Propagation: r.propagation(s)})
 		if err == nil {
-			return r.gone(ctx, s.live)
+			return r.waitGone(ctx, s.live)
 		}
 		if !errors.Is(err, cluster.ErrChanged) {
 			return err
@@ -85,12 +84,12 @@ func (r *run) remove(ctx context.Context, s *step) error {
 		}
 		switch s.Action {
 		case schema.ActionDelete:
-		case "": // it is gone, or what has its name now is not ours
+		case "": // it is gone, or another object has its name now
 			s.Action = schema.ActionDelete
 			return nil
 		default:
 			return nil
 		}
 	}
-	return restless(s)
+	return contended(s)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// addConditions gives the steps the conditions of the release. One that concerns none of its objects would hold for ever, and
-// is refused as one that cannot be compiled is.
+// addConditions adds the conditions of the release to the steps. A condition that cannot be compiled is refused, and so is one without
+// an object, because it would always hold.
 func addConditions(steps []*step, conditions []schema.Readiness) error {
 	for _, c := range conditions {
 		condition, err := health.NewCondition(c.CEL)
@@ -29,7 +29,7 @@ func addConditions(steps []*step, conditions []schema.Readiness) error {
 			}
 		}
 		if !concerned {
-			return report.Errorf(report.Invalid, "readiness of %s %s: there is no such object among those that are applied", c.GVK, cmp.Or(c.Name, "*"))
+			return report.Errorf(report.Invalid, "readiness of %s %s: no such object is applied", c.GVK, cmp.Or(c.Name, "*"))
 		}
 	}
 	return nil
@@ -42,7 +42,7 @@ func concerns(c schema.Readiness, object *unstructured.Unstructured) bool {
 	return c.GVK == strings.Join(gvk, "/") && (c.Name == "" || c.Name == "*" || c.Name == object.GetName())
 }
 
-// judge judges the object of a step as everybody does, and then by the conditions of the release.
+// judge returns the health of an object: by the rules of its kind, then by the conditions of the release.
 func (s *step) judge(ctx context.Context, object *unstructured.Unstructured) health.Status {
 	status := health.Of(object)
 	if s.turn != nil && s.turn.runs() && status.Ready && !endedWell(object) {

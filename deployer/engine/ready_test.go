@@ -10,15 +10,15 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestConditions: a release is ready when its objects meet what it asks of them, and not before.
+// TestConditions checks that a release is ready only when its objects meet its conditions.
 func TestConditions(t *testing.T) {
 	const phase = `object.status.phase == "Baked"`
-	baked := func(w *world) { w.edit("Pizza", "margherita", "Baked", "status", "phase") }
-	burnt := func(w *world) { w.edit("Pizza", "margherita", "Burnt", "status", "phase") }
+	baked := func(w *fixture) { w.edit("Pizza", "margherita", "Baked", "status", "phase") }
+	burnt := func(w *fixture) { w.edit("Pizza", "margherita", "Burnt", "status", "phase") }
 	for name, test := range map[string]struct {
 		ready     schema.Readiness
-		meanwhile func(*world) // as soon as it is watched
-		says      []string     // when it does not become ready
+		meanwhile func(*fixture) // as soon as it is watched
+		says      []string       // when it does not become ready
 	}{
 		"is met later": {schema.Readiness{GVK: "example.com/v1/Pizza", Name: "margherita", CEL: phase}, baked, nil},
 		"of all":       {schema.Readiness{GVK: "example.com/v1/Pizza", Name: "*", CEL: phase}, baked, nil},
@@ -37,7 +37,7 @@ func TestConditions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, definition)
+			w := newFixture(t, definition)
 			r := w.release("1.0.0", pizza, settings)
 			r.Ready = []schema.Readiness{test.ready}
 			plan, err := w.Plan(t.Context(), r, engine.PlanOptions{})
@@ -65,20 +65,20 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestConditionsThatCannotBe are refused before anything is changed.
-func TestConditionsThatCannotBe(t *testing.T) {
+// TestImpossibleConditions checks that impossible conditions are refused before any change.
+func TestImpossibleConditions(t *testing.T) {
 	for name, test := range map[string]struct {
 		ready schema.Readiness
 		says  string
 	}{
 		"syntax":        {schema.Readiness{GVK: "v1/ConfigMap", CEL: "object.data =="}, "readiness of v1/ConfigMap *: "},
 		"no boolean":    {schema.Readiness{GVK: "v1/ConfigMap", CEL: "1 + 1"}, "it yields int and not a boolean"},
-		"other name":    {schema.Readiness{GVK: "v1/ConfigMap", Name: "setting", CEL: "true"}, "readiness of v1/ConfigMap setting: there is no such object"},
-		"other version": {schema.Readiness{GVK: "v2/ConfigMap", CEL: "true"}, "there is no such object"},
-		"other group":   {schema.Readiness{GVK: "example.com/v1/ConfigMap", CEL: "true"}, "there is no such object"},
+		"other name":    {schema.Readiness{GVK: "v1/ConfigMap", Name: "setting", CEL: "true"}, "readiness of v1/ConfigMap setting: no such object is applied"},
+		"other version": {schema.Readiness{GVK: "v2/ConfigMap", CEL: "true"}, "no such object is applied"},
+		"other group":   {schema.Readiness{GVK: "example.com/v1/ConfigMap", CEL: "true"}, "no such object is applied"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			r := w.release("1.0.0", settings)
 			r.Ready = []schema.Readiness{test.ready}
 			_, err := w.Plan(t.Context(), r, engine.PlanOptions{})
@@ -86,16 +86,16 @@ func TestConditionsThatCannotBe(t *testing.T) {
 			w.same("writes", w.writes(), nil)
 		})
 	}
-	w := newWorld(t)
+	w := newFixture(t)
 	w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
 	r := w.release("")
 	r.Ready = []schema.Readiness{{GVK: "v1/ConfigMap", CEL: "true"}}
 	w.deploy(r, engine.PlanOptions{}) // a removal waits for nothing to become ready
 }
 
-// TestConditionsOfWhatIsUnchanged: the whole object is judged, also when only what identifies it had to be read so far.
-func TestConditionsOfWhatIsUnchanged(t *testing.T) {
-	w := newWorld(t, definition)
+// TestConditionsOfUnchangedObjects checks that conditions see the whole object even if the plan has read only its metadata.
+func TestConditionsOfUnchangedObjects(t *testing.T) {
+	w := newFixture(t, definition)
 	w.deploy(w.release("1.0.0", pizza), engine.PlanOptions{})
 	w.edit("Pizza", "margherita", "Burnt", "status", "phase")
 	w.restart()

@@ -12,26 +12,26 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Match compares a cluster's objects with a release, whatever the record says.
+// Match is the result of comparing a cluster with a release, independently of the record.
 type Match struct {
 	Release Release
-	Objects []schema.DeployedObject // that are as they are wanted, and have the label of the release
-	Changed []schema.ObjectRef      // that have the label, and are not as they are wanted
+	Objects []schema.DeployedObject // as desired, with the label of the release
+	Changed []schema.ObjectRef      // with the label, but different
 	Missing []schema.ObjectRef
-	Foreign []schema.ObjectRef // that have the name, and not the label
+	Foreign []schema.ObjectRef // with the name, but without the label
 
 	judge *judge
 }
 
-// Match compares a release with what the cluster has. Nothing is written: the server is asked what each object would become.
+// Match compares a release with the cluster by dry runs. Nothing is written.
 func (e *Engine) Match(ctx context.Context, r Release) (*Match, error) {
 	j, err := e.newJudge(ctx, r, &State{Key: r.Key}, PlanOptions{})
 	if err != nil {
 		return nil, err
 	}
-	verdicts := make([]verdict, len(j.desired))
+	results := make([]matchResult, len(j.desired))
 	if err := each(len(j.desired), true, func(i int) (err error) {
-		verdicts[i], err = j.match(ctx, j.desired[i])
+		results[i], err = j.match(ctx, j.desired[i])
 		return err
 	}); err != nil {
 		return nil, fmt.Errorf("compare %s: %w", r.Key, err)
@@ -41,7 +41,7 @@ func (e *Engine) Match(ctx context.Context, r Release) (*Match, error) {
 		return nil, fmt.Errorf("compare %s: %w", r.Key, err)
 	}
 	for i, s := range j.desired {
-		switch verdicts[i] {
+		switch results[i] {
 		case same:
 			m.Objects = append(m.Objects, schema.DeployedObject{ObjectRef: s.Object, UID: string(s.live.GetUID()), Hash: s.hash, Phase: s.phase, Stays: s.stays})
 		case changed:
@@ -55,27 +55,27 @@ func (e *Engine) Match(ctx context.Context, r Release) (*Match, error) {
 	return m, nil
 }
 
-// verdict is the judgement on an object in a [Match].
-type verdict int
+// matchResult is the result for one object in a [Match].
+type matchResult int
 
 const (
-	same verdict = iota
+	same matchResult = iota
 	changed
 	missing
 	foreign
 	impossible // the cluster does not have its kind
 )
 
-func (j *judge) match(ctx context.Context, s *step) (verdict, error) {
+func (j *judge) match(ctx context.Context, s *step) (matchResult, error) {
 	for range attempts {
 		if v, err := j.matchOnce(ctx, s); !errors.Is(err, cluster.ErrChanged) {
 			return v, err
 		}
 	}
-	return impossible, restless(s)
+	return impossible, contended(s)
 }
 
-func (j *judge) matchOnce(ctx context.Context, s *step) (verdict, error) {
+func (j *judge) matchOnce(ctx context.Context, s *step) (matchResult, error) {
 	live, err := j.find(ctx, s)
 	if err != nil {
 		return impossible, err
@@ -84,7 +84,7 @@ func (j *judge) matchOnce(ctx context.Context, s *step) (verdict, error) {
 	switch {
 	case live == nil:
 		if _, err = j.Cluster.Mapping(ctx, s.desired.GroupVersionKind()); err != nil {
-			return impossible, nil //nolint:nilerr // it cannot be there
+			return impossible, nil //nolint:nilerr // it cannot exist
 		}
 		return missing, nil
 	case live.GetLabels()[LabelRelease] != j.release.ID():
@@ -97,7 +97,7 @@ func (j *judge) matchOnce(ctx context.Context, s *step) (verdict, error) {
 	case errors.Is(err, cluster.ErrChanged):
 		return impossible, err
 	case code == report.Invalid:
-		return changed, nil // it cannot even become what is wanted
+		return changed, nil // it cannot become the desired object
 	case err != nil:
 		return impossible, err
 	case len(diff.Fields(live, result)) > 0:
@@ -106,7 +106,7 @@ func (j *judge) matchOnce(ctx context.Context, s *step) (verdict, error) {
 	return same, nil
 }
 
-// tasksThere are the objects of tasks that are there and have the label of the release.
+// tasksThere returns the existing objects of tasks with the label of the release.
 func (j *judge) tasksThere(ctx context.Context) ([]schema.DeployedObject, error) {
 	var list []schema.DeployedObject
 	seen := map[objectKey]bool{}
@@ -124,10 +124,10 @@ func (j *judge) tasksThere(ctx context.Context) ([]schema.DeployedObject, error)
 	return list, nil
 }
 
-// Rebuild puts a release on record as it is in the cluster, and changes nothing else. A record that can be read keeps what it
-// says; only the objects as they were rendered are stored again. The caller holds the lock.
+// Rebuild records a release as it is in the cluster, and changes nothing else. Of a readable record only the stored content is
+// replaced. The caller holds the lock.
 func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
-	state, err := e.Look(ctx, m.Release.Key)
+	state, err := e.ReadState(ctx, m.Release.Key)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 	} else {
 		now := e.second()
 		if state.Current != nil {
-			state.remember(state.Current, state.Current.Outcome)
+			state.addHistory(state.Current, state.Current.Outcome)
 		}
 		state.Current = &schema.DeploymentRevision{
 			Number: state.last() + 1, Operation: m.Release.Operation, Version: m.Release.Version, Outcome: schema.DeploymentDone,
@@ -156,17 +156,17 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 			Components: m.Release.Components, Needs: m.Release.neededComponents(), Tasks: m.judge.recorded(),
 		}
 		for i := range state.Current.Tasks {
-			state.Current.Tasks[i].Finished = &now // what is deployed has been through them
+			state.Current.Tasks[i].Finished = &now // they have run for the deployed version
 		}
 		if e.User == "" {
 			state.Current.User = e.Cluster.User(ctx)
 		}
 	}
-	if err = e.noteContent(ctx, m.Release, state.Current.Content); err != nil {
+	if err = e.recordContent(ctx, m.Release, state.Current.Content); err != nil {
 		return err
 	}
 	if old := state.secret; state.Damage != nil && old != nil {
-		// Whatever it is by now, it may be of another type, or immutable.
+		// It may have another type by now, or be immutable.
 		if err = e.Cluster.Delete(ctx, old, cluster.DeleteOptions{}); err != nil {
 			return fmt.Errorf("record of %s: %w", state.Key, err)
 		}
@@ -179,12 +179,12 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 	return err
 }
 
-// noteContent writes what a rebuilt component has now on the record of its owner, if there is one that lists it.
-func (e *Engine) noteContent(ctx context.Context, r Release, content string) error {
+// recordContent updates the content of a rebuilt component on the record of its owner, if that lists the component.
+func (e *Engine) recordContent(ctx context.Context, r Release, content string) error {
 	if r.Component == "" {
 		return nil
 	}
-	owner, err := e.Look(ctx, Key{Namespace: r.Namespace, Name: r.Name})
+	owner, err := e.ReadState(ctx, Key{Namespace: r.Namespace, Name: r.Name})
 	if err != nil || owner.Damage != nil || owner.Current == nil || owner.Current.Version != r.Version {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// replacement describes the consequences of replacing an object, for kinds that keep nothing of others.
+// replacement describes the consequences of replacing an object that holds no data of others.
 type replacement struct {
 	costs       string // the end of a sentence that begins with "replacing it"
 	propagation metav1.DeletionPropagation
@@ -30,7 +30,7 @@ const (
 	costsObject = "leaves a moment without it"
 )
 
-// Objects that own pods go after them, so that the old and the new ones are never at work at the same time.
+// Objects that own pods are deleted in the foreground, so that old and new pods never run at the same time.
 var replacements = map[kube.GroupKind]replacement{
 	{Kind: "Pod"}:                                  {"ends it before the new one starts", metav1.DeletePropagationForeground},
 	{Kind: "ReplicationController"}:                {costsPods, metav1.DeletePropagationForeground},
@@ -42,7 +42,7 @@ var replacements = map[kube.GroupKind]replacement{
 	{Group: "batch", Kind: "CronJob"}:              {"ends the jobs that it has started", metav1.DeletePropagationForeground},
 	{Group: "policy", Kind: "PodDisruptionBudget"}: {costsObject, metav1.DeletePropagationBackground},
 	{Kind: "Service"}: {
-		"gives it another cluster IP, and perhaps other node ports and another address of a load balancer: who has looked it up before has to do so again",
+		"gives it another cluster IP, and perhaps other node ports and another address of a load balancer; clients have to resolve it again",
 		metav1.DeletePropagationBackground,
 	},
 	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: {costsObject, metav1.DeletePropagationBackground},
@@ -55,19 +55,18 @@ var replacements = map[kube.GroupKind]replacement{
 	{Group: "node.k8s.io", Kind: "RuntimeClass"}:        {"leaves the pods that run as they are", metav1.DeletePropagationBackground},
 }
 
-// keepers are kinds that are never replaced, and what would be lost.
-var keepers = map[kube.GroupKind]string{
+// irreplaceable are kinds that are never replaced, with the loss that this would cause.
+var irreplaceable = map[kube.GroupKind]string{
 	{Kind: "Namespace"}: "everything in it",
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: "every custom resource of it",
 	{Kind: "PersistentVolumeClaim"}:                                   "the data in its volume",
-	{Kind: "PersistentVolume"}:                                        "the way to the data in it, if not the data",
+	{Kind: "PersistentVolume"}:                                        "the reference to its data, if not the data itself",
 }
 
-// impossible decides about a change that the server does not accept in place. It is one of three things: fields that the
-// server itself has filled in for what the object was before are in the way, or the object would be welcome if it were made
-// again, or it is wrong in itself.
-func (j *judge) impossible(ctx context.Context, s *step, refusal error) (*unstructured.Unstructured, error) {
-	if s.cleared = leftovers(s, refusal); len(s.cleared) > 0 {
+// decideImmutable decides on a change that the server refuses in place. There are three cases: defaults that the server has set for the
+// old object are in the way, or the object could be created again, or it is invalid.
+func (j *judge) decideImmutable(ctx context.Context, s *step, refusal error) (*unstructured.Unstructured, error) {
+	if s.cleared = fieldsToClear(s, refusal); len(s.cleared) > 0 {
 		result, err := j.tryCleared(ctx, s)
 		if err == nil || !apierrors.IsInvalid(err) {
 			return result, err
@@ -77,7 +76,7 @@ func (j *judge) impossible(ctx context.Context, s *step, refusal error) (*unstru
 	kind := s.desired.GroupVersionKind().GroupKind()
 	if _, ok := replacements[kind]; !ok {
 		if immutable(refusal) {
-			return nil, j.keeps(s, refusal)
+			return nil, j.refuseReplace(s, refusal)
 		}
 		return nil, refusal
 	}
@@ -85,25 +84,25 @@ func (j *judge) impossible(ctx context.Context, s *step, refusal error) (*unstru
 	switch {
 	case apierrors.IsInvalid(err):
 		return nil, refusal
-	case err != nil && !immutable(refusal): // nobody knows
+	case err != nil && !immutable(refusal): // unknown
 		return nil, refusal
 	}
 	return nil, j.replace(ctx, s, again, refusal)
 }
 
-// immutable reports whether the server refused because a field cannot change. It has no reason of its own for that, and each
-// kind has its words.
+// immutable reports whether the server refused because a field cannot change. There is no reason code for that; each kind has its own
+// message.
 func immutable(err error) bool {
 	text := err.Error()
 	return slices.ContainsFunc([]string{"immutable", "may not change", "may not be changed", "cannot change", "cannot be changed", "are forbidden", "can not be less than"},
 		func(words string) bool { return strings.Contains(text, words) })
 }
 
-// trial asks the server whether an object could be made, under another name, as its own is taken.
+// trial asks the server whether an object could be created. It uses another name, because the object exists.
 func (j *judge) trial(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	object := s.desired.DeepCopy()
 	object.SetName("solutionctl-trial-" + s.hash[:8])
-	if kind := object.GroupVersionKind(); kind.Group == "" && kind.Kind == "Service" { // its addresses are taken, too
+	if kind := object.GroupVersionKind(); kind.Group == "" && kind.Kind == "Service" { // its addresses are in use, too
 		if ip, _, _ := unstructured.NestedString(object.Object, "spec", "clusterIP"); ip != "None" {
 			unstructured.RemoveNestedField(object.Object, "spec", "clusterIP")
 			unstructured.RemoveNestedField(object.Object, "spec", "clusterIPs")
@@ -126,22 +125,22 @@ func (j *judge) trial(ctx context.Context, s *step) (*unstructured.Unstructured,
 	return made, err
 }
 
-// keeps refuses to replace an object that holds what others have put there. It never says how to do it all the same.
-func (j *judge) keeps(s *step, refusal error) error {
-	lost, known := keepers[s.desired.GroupVersionKind().GroupKind()]
+// refuseReplace refuses to replace an object that holds data of others. The hint does not offer a way to do it.
+func (j *judge) refuseReplace(s *step, refusal error) error {
+	lost, known := irreplaceable[s.desired.GroupVersionKind().GroupKind()]
 	if !known {
 		lost = "what its controller keeps for it"
 	}
-	return keep(s, refusal, lost)
+	return refuseLoss(s, refusal, lost)
 }
 
-func keep(s *step, refusal error, lost string) error {
+func refuseLoss(s *step, refusal error, lost string) error {
 	return report.Errorf(report.Refused, "%w; it cannot be changed in place, and is not replaced, as %s would be lost with it", refusal, lost).
 		WithHint("a version of the Solution that leaves this as it is in %s can be deployed; nothing was changed", s.Object)
 }
 
-// replace decides whether an object that cannot be changed in place is deleted and made again. That is done unasked where
-// nothing is lost: a binding, and a Job that has ended. Anew is what it would become, nil if that is not known.
+// replace decides whether an object that cannot be changed in place is deleted and created again. Where nothing is lost (a binding, a
+// Job that has ended), this needs no approval. again is the object that would be created; nil if unknown.
 func (j *judge) replace(ctx context.Context, s *step, again *unstructured.Unstructured, refusal error) error {
 	if s.Action == schema.ActionAdopt && !j.options.Adopt {
 		if err := j.adopt(s, false); err != nil {
@@ -154,10 +153,10 @@ func (j *judge) replace(ctx context.Context, s *step, again *unstructured.Unstru
 	if again != nil {
 		s.Fields = slices.DeleteFunc(diff.Fields(s.live, again), isAssigned(s.desired))
 	}
-	if kind == statefulSetKind && refusal != nil { // the server names all that may change, and not what may not
+	if kind == statefulSetKind && refusal != nil { // the server lists only fields that can change
 		refusal = fmt.Errorf("%w, this is a change of %s", refusal, strings.Join(fixedFields(s.Fields), ", "))
 	}
-	asked := j.wanted(s)
+	asked := j.replaceRequested(s)
 	switch stops := kind == statefulSetKind && !orphans(s); {
 	case phaseOf(kind) == phaseBindings, kind == jobKind && health.JobEnded(s.live) != "":
 		s.propagation, s.Action = metav1.DeletePropagationBackground, schema.ActionReplace
@@ -166,14 +165,14 @@ func (j *judge) replace(ctx context.Context, s *step, again *unstructured.Unstru
 		}
 		return nil
 	case stops && deletesClaims(s.live):
-		return keep(s, refusal, "the data in the volumes that are deleted with it, as its persistentVolumeClaimRetentionPolicy says,")
+		return refuseLoss(s, refusal, "the data in the volumes that its persistentVolumeClaimRetentionPolicy deletes with it")
 	case stops:
 		s.propagation, r.costs = metav1.DeletePropagationForeground, "keeps its volume claims, and "+costsPods
 	case kind == jobKind:
 		r.costs = "ends it, though it is still running, and begins again"
 	case kind == cluster.SecretKind.GroupKind() || kind == configMapKind:
 		if keys := dataOfOthers(s); len(keys) > 0 {
-			return keep(s, refusal, "what others have put into it ("+strings.Join(keys, ", ")+")")
+			return refuseLoss(s, refusal, "the data of others in it ("+strings.Join(keys, ", ")+")")
 		}
 	}
 	if !asked {
@@ -189,29 +188,29 @@ func (j *judge) replace(ctx context.Context, s *step, again *unstructured.Unstru
 	if kind != statefulSetKind {
 		return nil
 	}
-	claims, notes, err := j.growing(ctx, s)
+	claims, notes, err := j.claimsToGrow(ctx, s)
 	s.claims, s.Note = claims, strings.Join(append([]string{s.Note}, notes...), "; ")
 	return err
 }
 
-// asked reports whether an object was named as one that may be replaced.
-func (j *judge) asked(s *step) bool {
+// isNamed reports whether the user has named an object for replacement.
+func (j *judge) isNamed(s *step) bool {
 	return slices.ContainsFunc(j.options.Replace, func(name string) bool { return Names(name, s.Object) })
 }
 
-// Names reports whether a text KIND/NAME names an object, in whatever case the kind is written.
+// Names reports whether a text KIND/NAME names an object, ignoring the case of the kind.
 func Names(text string, object schema.ObjectRef) bool {
 	kind, name, _ := strings.Cut(text, "/")
 	return name == object.Name && strings.EqualFold(kind, object.Kind)
 }
 
-// ReplacedUnasked reports whether objects of a kind are replaced where they cannot be changed, without a question: bindings of roles, in
-// whatever case the kind is written.
+// ReplacedUnasked reports whether objects of a kind are replaced without approval, ignoring the case: bindings, whose role cannot be
+// changed in place.
 func ReplacedUnasked(kind string) bool {
 	return strings.EqualFold(kind, "RoleBinding") || strings.EqualFold(kind, "ClusterRoleBinding")
 }
 
-// Replaceable reports whether objects of a kind may be replaced at all, in whatever case it is written.
+// Replaceable reports whether objects of a kind can be replaced at all, ignoring the case.
 func Replaceable(kind string) bool {
 	for known := range replacements {
 		if strings.EqualFold(known.Kind, kind) {
@@ -227,7 +226,7 @@ var (
 	configMapKind   = kube.GroupKind{Kind: "ConfigMap"}
 )
 
-// orphans reports whether the pods of a StatefulSet can stay for the new one to take over: it has to select them.
+// orphans reports whether the new StatefulSet can adopt the pods of the old one: it has to select them.
 func orphans(s *step) bool {
 	selector, _, _ := unstructured.NestedMap(s.desired.Object, "spec", "selector")
 	labels, _, _ := unstructured.NestedStringMap(s.live.Object, "spec", "template", "metadata", "labels")
@@ -241,14 +240,14 @@ func deletesClaims(live *unstructured.Unstructured) bool {
 	return policy == "Delete"
 }
 
-// dataOfOthers are the keys of a ConfigMap or a Secret that were not deployed.
+// dataOfOthers returns the keys of a ConfigMap or a Secret that were not deployed.
 func dataOfOthers(s *step) []string {
 	var keys []string
 	for _, field := range []string{"data", "binaryData"} {
 		live, _, _ := unstructured.NestedMap(s.live.Object, field)
 		wanted, _, _ := unstructured.NestedMap(s.desired.Object, field)
 		for _, key := range slices.Sorted(maps.Keys(live)) {
-			if _, ok := wanted[key]; !ok && !diff.IsOurs(s.live, field, key) {
+			if _, ok := wanted[key]; !ok && !diff.IsOwned(s.live, field, key) {
 				keys = append(keys, key)
 			}
 		}
@@ -256,7 +255,7 @@ func dataOfOthers(s *step) []string {
 	return keys
 }
 
-// fixedFields are the changes of a StatefulSet that cannot be made in place.
+// fixedFields returns the changes of a StatefulSet that cannot be made in place.
 func fixedFields(changes []schema.FieldChange) []string {
 	var paths []string
 	for _, c := range changes {
@@ -270,7 +269,7 @@ func fixedFields(changes []schema.FieldChange) []string {
 	return paths
 }
 
-// isAssigned tells of an object which changes are no news: what the server or a controller gives every object again.
+// isAssigned returns a filter for changes that are not worth showing, because the server or a controller sets these fields on each new object.
 func isAssigned(object *unstructured.Unstructured) func(schema.FieldChange) bool {
 	kind := object.GroupVersionKind().GroupKind()
 	_, addressed, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "clusterIP")

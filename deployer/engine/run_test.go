@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// runOf is a run of a release at two o'clock, with a record and steps.
+// runOf returns a run of a release at two o'clock.
 func runOf(release Release, state State, steps ...*step) *run {
 	now := func() time.Time { return time.Date(2026, 1, 2, 2, 0, 0, 123, time.UTC) }
 	e := &Engine{Now: now, Tool: "1.2.3"}
@@ -23,7 +23,7 @@ func runOf(release Release, state State, steps ...*step) *run {
 	}
 }
 
-// TestPropose: which number and which history the work has that begins.
+// TestPropose checks the number and the history of a new revision.
 func TestPropose(t *testing.T) {
 	upgrade := Release{Key: shop, Operation: "upgrade", Version: "2.0.0"}
 	revision := func(number int64, operation, version string) *schema.DeploymentRevision {
@@ -58,7 +58,7 @@ func TestPropose(t *testing.T) {
 	}
 }
 
-// TestComplete: what the record says of each object when everything works.
+// TestComplete checks the objects of a completed revision.
 func TestComplete(t *testing.T) {
 	const live = `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop, uid: u, resourceVersion: "7", generation: 2}}`
 	wanted := "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}"
@@ -66,7 +66,7 @@ func TestComplete(t *testing.T) {
 	for name, test := range map[string]struct {
 		desired string
 		action  schema.Action
-		want    string // UID, resource version and what else; "" when the record forgets it
+		want    string // UID, resource version and more; "" if it is dropped
 	}{
 		"made":                        {wanted, schema.ActionCreate, "u 7 kept false"},
 		"replaced":                    {wanted, schema.ActionReplace, "u 7 kept false"},
@@ -104,8 +104,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestRepairsAreNoHistory: repairing twice must not push out what one could go back to.
-func TestRepairsAreNoHistory(t *testing.T) {
+// TestRepairsLeaveHistory checks that repeated repairs do not push revisions out of the history.
+func TestRepairsLeaveHistory(t *testing.T) {
 	repair := &schema.DeploymentRevision{Number: 3, Operation: "repair", Version: "1.0.0", Settings: map[string]string{"a": "b"}}
 	again, other := *repair, *repair
 	again.Number, again.User, other.Operation = 4, "bob", "upgrade"
@@ -123,7 +123,7 @@ func TestRepairsAreNoHistory(t *testing.T) {
 	}
 }
 
-// TestJobs: a Job that has ended is not run again unless somebody asks for that.
+// TestJobs checks that a Job that has ended is not run again unless the user asks for that.
 func TestJobs(t *testing.T) {
 	const (
 		job     = "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: shop}}"
@@ -131,8 +131,8 @@ func TestJobs(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		desired       string
-		known, before schema.DeployedObject // a hash "same" is that of what is wanted
-		past          bool                  // an earlier revision saw it end
+		known, before schema.DeployedObject // the hash "same" is that of the desired object
+		past          bool                  // it has ended in an earlier revision
 		back          bool
 		live          bool
 		replace       string
@@ -205,14 +205,14 @@ func TestEndedJobsOfAllRevisions(t *testing.T) {
 		t.Error("ended Jobs or their inventory are not counted")
 	}
 	s = &State{}
-	s.remember(&schema.DeploymentRevision{Number: 1, Objects: slices.Concat(job("old", true), job("other", false))}, schema.DeploymentDone)
+	s.addHistory(&schema.DeploymentRevision{Number: 1, Objects: slices.Concat(job("old", true), job("other", false))}, schema.DeploymentDone)
 	if kept := s.History[0].Objects; len(kept) != 1 || kept[0].Hash != "old" {
 		t.Errorf("the history has %v", kept)
 	}
 }
 
-// TestWhose: whose objects are found by a label that anybody may copy.
-func TestWhose(t *testing.T) {
+// TestMatchReleases checks the release of labelled objects, as labels may be copies.
+func TestMatchReleases(t *testing.T) {
 	shop, prod, global := Key{"shop", "db", ""}, Key{"prod", "db", ""}, Key{"", "db", ""}
 	config := func(name, namespace string, release Key, more string) *unstructured.Unstructured {
 		return object(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %q, labels: {%s: %s}%s}}", name, namespace, LabelRelease, release.ID(), more))
@@ -233,7 +233,7 @@ func TestWhose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, f := range whose(test.objects, test.namespaces) {
+			for _, f := range matchReleases(test.objects, test.namespaces) {
 				got = append(got, f.String()+" "+f.Object.GetName())
 				if d := f.Deployed(); d.Phase != phaseConfiguration || d.Name != f.Object.GetName() {
 					t.Errorf("%+v", d)
@@ -246,7 +246,7 @@ func TestWhose(t *testing.T) {
 	}
 }
 
-// TestAge: how long ago something was, by the clock of the cluster.
+// TestAge checks that ages use the clock of the cluster.
 func TestAge(t *testing.T) {
 	r := runOf(Release{}, State{})
 	at := r.Now().Add(-time.Minute)
@@ -263,7 +263,7 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// TestAwaited: what has to become ready.
+// TestAwaited checks which objects have to become ready.
 func TestAwaited(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind   string

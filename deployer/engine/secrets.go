@@ -20,11 +20,11 @@ import (
 const (
 	// labelStores is "state" or "content".
 	labelStores = "solutionctl.io/stores"
-	// labelOwner is the owner of the content.
+	// labelOwner is the owner of content.
 	labelOwner = "solutionctl.io/owner"
 )
 
-// newSecret makes a Secret of the engine; old, if there is one, gives it its identity.
+// newSecret returns a Secret of the engine, with the identity of old if that is not nil.
 func newSecret(old *unstructured.Unstructured, name, stores, owner string, parts map[string][]byte) *unstructured.Unstructured {
 	secret := &unstructured.Unstructured{Object: map[string]any{}}
 	if old != nil {
@@ -44,7 +44,7 @@ func newSecret(old *unstructured.Unstructured, name, stores, owner string, parts
 	return secret
 }
 
-// createStored makes a Secret of the engine, and the namespace for it when this is the first.
+// createStored creates a Secret of the engine, and the namespace if it does not exist.
 func (e *Engine) createStored(ctx context.Context, secret *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	saved, err := e.Cluster.Create(ctx, secret, cluster.WriteOptions{Whole: true})
 	if !apierrors.IsNotFound(err) {
@@ -74,7 +74,7 @@ func sameData(a, b *unstructured.Unstructured) bool {
 	return true
 }
 
-// compressors are kept, because each has more than a megabyte of tables. The zero value is ready to use.
+// compressors are pooled, because each has more than a megabyte of tables. The zero value is ready to use.
 type compressors struct{ pool sync.Pool }
 
 func (c *compressors) compress(data []byte) []byte {
@@ -90,7 +90,7 @@ func (c *compressors) compress(data []byte) []byte {
 	return b.Bytes()
 }
 
-// decompressors are kept: of a thousand small records most of the work would be to make them.
+// decompressors are pooled: to create one takes longer than to read a small record.
 var decompressors sync.Pool
 
 func decompress(data []byte, limit int64) ([]byte, error) {

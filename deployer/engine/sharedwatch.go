@@ -13,11 +13,11 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/health"
 )
 
-// follower follows targets until all of them are ready or failed, or until the patience ends.
-type follower func(patience context.Context, targets []*target)
+// follower follows targets until all are ready or failed, or until ctx ends.
+type follower func(ctx context.Context, targets []*target)
 
-// sharedWatches lets runs that begin and end at different times follow their objects with one watch for each kind in a namespace:
-// hundreds of watches at once would take all streams of a connection.
+// sharedWatches lets runs that start and end at different times share one watch for each kind in a namespace: hundreds of watches
+// would use up the streams of a connection.
 type sharedWatches struct {
 	*Engine
 	mu   sync.Mutex
@@ -29,31 +29,31 @@ type watchedKind struct {
 	namespace string
 }
 
-// sharedWatch is a watch with those who listen to it.
+// sharedWatch is a watch with its listeners.
 type sharedWatch struct {
 	end       context.CancelFunc
 	listeners map[objectKey]*listener
-	last      map[objectKey]cluster.Change // of every object, as those who come later have missed it
+	last      map[objectKey]cluster.Change // of each object, for listeners that come later
 	failure   error
 }
 
-// listener is a target that is told what happens to its object.
+// listener is a target that receives the changes of its object.
 type listener struct {
 	*target
-	watch   *sharedWatch
-	known   string         // the state in which its object was last seen, "" when that is not known
-	heeding sync.WaitGroup // somebody tells it something
+	watch    *sharedWatch
+	known    string         // resource version of its object when it joined; "" if unknown
+	handling sync.WaitGroup // changes that are being handled
 }
 
-// keptWatches is how many watches stay open without anybody who listens, as the next run would begin them again with a list of
-// everything.
+// keptWatches is the number of watches that stay open without listeners, because the next run would have to list everything
+// for a new one.
 const keptWatches = 20
 
 func newSharedWatches(e *Engine) *sharedWatches {
 	return &sharedWatches{Engine: e, open: map[watchedKind]*sharedWatch{}}
 }
 
-// close ends all watches, when nobody listens any more.
+// close ends all watches, after the last listener has left.
 func (w *sharedWatches) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,12 +62,12 @@ func (w *sharedWatches) close() {
 	}
 }
 
-func (w *sharedWatches) follow(patience context.Context, targets []*target) {
+func (w *sharedWatches) follow(waitCtx context.Context, targets []*target) {
 	moved := make(chan struct{}, 1)
 	var open []*target
 	for _, t := range targets {
 		if t.live != nil && !t.ready() {
-			t.see(patience, t.live)
+			t.observe(waitCtx, t.live)
 		}
 		if !t.over() {
 			t.moved = moved
@@ -77,9 +77,9 @@ func (w *sharedWatches) follow(patience context.Context, targets []*target) {
 	if len(open) == 0 {
 		return
 	}
-	patience, cancel := context.WithCancel(patience)
+	waitCtx, cancel := context.WithCancel(waitCtx)
 	var explaining sync.WaitGroup
-	explaining.Go(func() { w.explainAll(patience, open) })
+	explaining.Go(func() { w.explainAll(waitCtx, open) })
 	defer explaining.Wait()
 	defer cancel()
 	for _, t := range open {
@@ -89,7 +89,7 @@ func (w *sharedWatches) follow(patience context.Context, targets []*target) {
 		for !t.over() {
 			select {
 			case <-moved:
-			case <-patience.Done():
+			case <-waitCtx.Done():
 				return
 			}
 		}
@@ -100,7 +100,7 @@ func (l *listener) kind() watchedKind {
 	return watchedKind{kindOfRef(l.step.Object), l.step.Object.Namespace}
 }
 
-// join begins to tell a target what happens to its object, from what is known of it on.
+// join registers a target for the changes of its object, from its known state on.
 func (w *sharedWatches) join(t *target) *listener {
 	l := &listener{target: t}
 	if t.live != nil {
@@ -109,8 +109,8 @@ func (w *sharedWatches) join(t *target) *listener {
 	w.mu.Lock()
 	s := w.open[l.kind()]
 	if s == nil {
-		// It outlives the run that needs it first.
-		ctx, end := context.WithCancel(context.WithoutCancel(t.run.patience))
+		// The watch outlives the run that opens it.
+		ctx, end := context.WithCancel(context.WithoutCancel(t.run.waitCtx))
 		s = &sharedWatch{end: end, listeners: map[objectKey]*listener{}, last: map[objectKey]cluster.Change{}}
 		w.open[l.kind()] = s
 		go w.run(ctx, l.kind(), s)
@@ -121,9 +121,9 @@ func (w *sharedWatches) join(t *target) *listener {
 	return l
 }
 
-// catchUp tells a listener what it has missed, until nothing newer has come meanwhile.
+// catchUp passes changes to a listener that came before it joined, until there is no newer one.
 func (w *sharedWatches) catchUp(l *listener) {
-	var told cluster.Change
+	var handled cluster.Change
 	for {
 		w.mu.Lock()
 		last, failure := l.watch.last[keyOfRef(l.step.Object)], l.watch.failure
@@ -132,11 +132,11 @@ func (w *sharedWatches) catchUp(l *listener) {
 		case failure != nil:
 			l.set(unwatched(failure))
 			return
-		case last == told:
+		case last == handled:
 			return
 		}
-		told = last
-		l.heed(l.run.patience, last)
+		handled = last
+		l.handle(l.run.waitCtx, last)
 	}
 }
 
@@ -147,10 +147,10 @@ func (w *sharedWatches) leave(l *listener) {
 		w.drop(l.kind(), l.watch)
 	}
 	w.mu.Unlock()
-	l.heeding.Wait()
+	l.handling.Wait()
 }
 
-// drop ends a watch: who comes later begins another one. The caller holds the lock.
+// drop ends a watch: later listeners open another one. The caller holds the lock.
 func (w *sharedWatches) drop(kind watchedKind, s *sharedWatch) {
 	s.end()
 	if w.open[kind] == s {
@@ -158,7 +158,7 @@ func (w *sharedWatches) drop(kind watchedKind, s *sharedWatch) {
 	}
 }
 
-// run tells the listeners of a watch what happens to their objects.
+// run passes the changes of a watch on to its listeners.
 func (w *sharedWatches) run(ctx context.Context, kind watchedKind, s *sharedWatch) {
 	options := metav1.ListOptions{LabelSelector: LabelRelease}
 	for change, err := range w.Cluster.Watch(ctx, kind.GroupVersionKind, kind.namespace, options) {
@@ -171,17 +171,17 @@ func (w *sharedWatches) run(ctx context.Context, kind watchedKind, s *sharedWatc
 		s.last[key] = change
 		l := s.listeners[key]
 		if l != nil {
-			l.heeding.Add(1)
+			l.handling.Add(1)
 		}
 		w.mu.Unlock()
 		if l != nil {
-			l.heed(ctx, change)
-			l.heeding.Done()
+			l.handle(ctx, change)
+			l.handling.Done()
 		}
 	}
 }
 
-// fail tells everybody who listens that a watch cannot go on.
+// fail reports to all listeners that a watch cannot continue.
 func (w *sharedWatches) fail(kind watchedKind, s *sharedWatch, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -196,14 +196,14 @@ func unwatched(err error) health.Status {
 	return health.Status{Failed: true, Reason: "NotWatched", Message: err.Error()}
 }
 
-// heed judges what has happened to the object. What was before the run has changed or replaced it is told late, and means nothing.
-func (l *listener) heed(ctx context.Context, change cluster.Change) {
+// handle updates the target. A change from before the run applied the object arrives late and is ignored.
+func (l *listener) handle(ctx context.Context, change cluster.Change) {
 	order, err := resourceversion.CompareResourceVersion(change.Object.GetResourceVersion(), l.known)
 	switch {
 	case err == nil && order < 0:
 	case change.Type == watch.Deleted:
-		l.vanish(ctx, change.Object)
+		l.observeDeletion(ctx, change.Object)
 	default:
-		l.see(ctx, change.Object)
+		l.observe(ctx, change.Object)
 	}
 }

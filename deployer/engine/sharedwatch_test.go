@@ -10,15 +10,15 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestHeed: a watch that was open before tells late what was before the run has changed an object. That counts for nothing: the
-// object was ready then, or was another one.
-func TestHeed(t *testing.T) {
+// TestLateChange checks that a change from before the run, which an open watch delivers late, is ignored: the object was ready then, or was another
+// one.
+func TestLateChange(t *testing.T) {
 	claim := func(version string, phase string) string {
 		return fmt.Sprintf("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: db, namespace: shop, resourceVersion: %q}, status: {phase: %s}}",
 			version, phase)
 	}
 	for name, test := range map[string]struct {
-		live   string // as the run has made it; "" when nothing is known of it
+		live   string // as the run has applied it; "" if unknown
 		object string
 		kind   watch.EventType
 		want   string
@@ -40,7 +40,7 @@ func TestHeed(t *testing.T) {
 			if s.live != nil {
 				l.known = s.live.GetResourceVersion()
 			}
-			l.heed(t.Context(), cluster.Change{Type: test.kind, Object: object(t, test.object)})
+			l.handle(t.Context(), cluster.Change{Type: test.kind, Object: object(t, test.object)})
 			got := l.status.Reason
 			if l.status.Ready {
 				got = "Ready"
@@ -52,7 +52,7 @@ func TestHeed(t *testing.T) {
 	}
 }
 
-// TestScaledToNothing: what wants no pods has none to look at before it is trusted.
+// TestScaledToNothing checks that an object without pods needs no time to settle.
 func TestScaledToNothing(t *testing.T) {
 	for text, want := range map[string]bool{
 		"{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 0}}":  true,

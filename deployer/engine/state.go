@@ -23,14 +23,14 @@ import (
 const LabelRelease = schema.LabelRelease
 
 const (
-	stateKey     = "state.json.gz"
-	givenKey     = "given.gz"
-	historyLimit = 5
-	maxState     = 64 << 20  // of a record, uncompressed
-	maxGiven     = 512 << 10 // of what lies beside it, compressed: both are one Secret
+	stateKey        = "state.json.gz"
+	savedOptionsKey = "given.gz"
+	historyLimit    = 5
+	maxState        = 64 << 20  // size of a record, uncompressed
+	maxSavedOptions = 512 << 10 // size of the saved options, compressed: both are in one Secret
 )
 
-// ID is the value of [LabelRelease] on the objects of this key, and part of the name of its record.
+// ID returns the value of [LabelRelease] on the objects of this key. It is part of the name of its record.
 func (k Key) ID() string {
 	text := k.Namespace + "\x00" + k.Name
 	if k.Component != "" {
@@ -45,10 +45,10 @@ const statePrefix = "state."
 
 func (k Key) secretName() string { return statePrefix + k.ID() }
 
-// RecordName is the name of the Secret with the record of a release.
+// RecordName returns the name of the Secret with the record of a release.
 func RecordName(k Key) string { return k.secretName() }
 
-// Secret is the name of the Secret that was read, "" when there is none.
+// Secret returns the name of the Secret that was read; "" if there is none.
 func (s *State) Secret() string {
 	if s.secret == nil {
 		return ""
@@ -56,27 +56,27 @@ func (s *State) Secret() string {
 	return s.secret.GetName()
 }
 
-// State is the record of a release with the place that it was read from.
+// State is the record of a release.
 type State struct {
 	Key
-	Current   *schema.DeploymentRevision  // the last one that was completed, nil before
-	Pending   *schema.DeploymentRevision  // the one that was begun and not completed, nil otherwise
-	History   []schema.DeploymentRevision // earlier ones without their objects, the newest first
-	Approvals []schema.PowerApproval      // what people have approved of, the newest first
-	// Given is that of the [Release] that was begun and not completed; nil otherwise.
-	Given []byte
-	// Damage is why the record cannot be read. Then nothing else is known but whose it is: objects may be there or not.
+	Current   *schema.DeploymentRevision  // the last completed one, nil if there is none
+	Pending   *schema.DeploymentRevision  // the one that was started and is not complete, nil if there is none
+	History   []schema.DeploymentRevision // earlier ones without their objects, newest first
+	Approvals []schema.PowerApproval      // newest first
+	// SavedOptions are those of the pending [Release]; nil if there is none.
+	SavedOptions []byte
+	// Damage is why the record cannot be read. Then only the key is known, and whether objects exist is not.
 	Damage error
 
-	secret *unstructured.Unstructured // as it was read, nil when there is none
+	secret *unstructured.Unstructured // as it was read, nil if there is none
 }
 
-// Recent returns the revision that was begun, if one was, and the last one that was completed.
+// Recent returns the pending and the current revision, as far as they exist.
 func (s *State) Recent() []*schema.DeploymentRevision {
 	return slices.DeleteFunc([]*schema.DeploymentRevision{s.Pending, s.Current}, func(r *schema.DeploymentRevision) bool { return r == nil })
 }
 
-// Revisions returns all that are known, the newest first.
+// Revisions returns all recorded revisions, newest first.
 func (s *State) Revisions() []*schema.DeploymentRevision {
 	all := s.Recent()
 	for i := range s.History {
@@ -85,18 +85,18 @@ func (s *State) Revisions() []*schema.DeploymentRevision {
 	return all
 }
 
-// State returns what is known about a release; a State without Current and Pending when there is nothing. The error is that
-// of the record where it cannot be read.
+// State returns the record of a release; a State without Current and Pending if there is none. The error of a record that cannot be
+// read is its Damage.
 func (e *Engine) State(ctx context.Context, key Key) (*State, error) {
-	s, err := e.Look(ctx, key)
+	s, err := e.ReadState(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	return s, s.Damage
 }
 
-// Look is [Engine.State] for whoever goes on where a record cannot be read.
-func (e *Engine) Look(ctx context.Context, key Key) (*State, error) {
+// ReadState is [Engine.State], but returns a record that cannot be read with its Damage and no error.
+func (e *Engine) ReadState(ctx context.Context, key Key) (*State, error) {
 	secret, err := e.Cluster.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, key.secretName())
 	if err != nil {
 		return nil, fmt.Errorf("record of %s: %w", key, err)
@@ -104,23 +104,22 @@ func (e *Engine) Look(ctx context.Context, key Key) (*State, error) {
 	if secret == nil {
 		return &State{Key: key}, nil
 	}
-	return readState(secret, key), nil
+	return decodeRecord(secret, key), nil
 }
 
-// States returns what is known about all releases, sorted by namespace and name. A record that cannot be read is among
-// them, with its Damage.
+// States returns all records, sorted by namespace and name. A record that cannot be read is included, with its Damage.
 func (e *Engine) States(ctx context.Context) ([]*State, error) {
 	var secrets []*unstructured.Unstructured
 	for secret, err := range e.Cluster.List(ctx, cluster.SecretKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: labelStores + "=state"}) {
 		if err != nil {
-			return nil, fmt.Errorf("records of what is deployed: %w", err)
+			return nil, fmt.Errorf("list records: %w", err)
 		}
 		secrets = append(secrets, secret)
 	}
 	states := make([]*State, len(secrets))
 	_ = each(len(secrets), true, func(i int) error {
-		if states[i] = readState(secrets[i]); states[i].Damage == nil {
-			delete(secrets[i].Object, "data") // it is kept once, and decoded
+		if states[i] = decodeRecord(secrets[i]); states[i].Damage == nil {
+			delete(secrets[i].Object, "data") // only the decoded form is kept
 		}
 		return nil
 	})
@@ -131,12 +130,12 @@ func (e *Engine) States(ctx context.Context) ([]*State, error) {
 	return states, nil
 }
 
-// ReadAhead reads all records at once into the memory of the context, see [cluster.WithMemory], for whoever will ask for many.
+// ReadAhead reads all records with one list into the cache of the context, see [cluster.WithMemory], for callers that need many.
 func (e *Engine) ReadAhead(ctx context.Context) error {
 	var secrets []*unstructured.Unstructured
 	for secret, err := range e.Cluster.List(ctx, cluster.SecretKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: labelStores + "=state"}) {
 		if err != nil {
-			return fmt.Errorf("records of what is deployed: %w", err)
+			return fmt.Errorf("list records: %w", err)
 		}
 		secrets = append(secrets, secret)
 	}
@@ -144,15 +143,15 @@ func (e *Engine) ReadAhead(ctx context.Context) error {
 	return nil
 }
 
-// manyStates is the number of records up to which each is read by itself; beyond that, all are read at once.
+// manyStates is the number of records up to which each is read separately; beyond it, all are listed.
 const manyStates = 32
 
-// StatesIn returns what is known about the releases in namespaces, sorted like [Engine.States]. It reads no other records:
-// the name of a record says whose it is.
+// StatesIn returns the records of the releases in namespaces, sorted like [Engine.States]. Names of records have a hash of the
+// namespace, so no other records are read.
 func (e *Engine) StatesIn(ctx context.Context, namespaces ...string) ([]*State, error) {
 	records, err := e.listMetadata(ctx, cluster.SecretKind, cluster.SystemNamespace, labelStores+"=state")
 	if err != nil {
-		return nil, fmt.Errorf("records of what is deployed: %w", err)
+		return nil, fmt.Errorf("list records: %w", err)
 	}
 	var keys []Key
 	for _, record := range records {
@@ -168,15 +167,15 @@ func (e *Engine) StatesIn(ctx context.Context, namespaces ...string) ([]*State, 
 	slices.SortFunc(keys, CompareKeys)
 	states = make([]*State, len(keys))
 	err = each(len(keys), true, func(i int) (err error) {
-		states[i], err = e.Look(ctx, keys[i])
+		states[i], err = e.ReadState(ctx, keys[i])
 		return err
 	})
 	return slices.DeleteFunc(states, func(s *State) bool { return s == nil || s.secret == nil }), err
 }
 
-// Forget removes the records of releases that have no objects any more, with their histories. It refuses with the code InUse
-// while there are objects.
-func (e *Engine) Forget(ctx context.Context, keys ...Key) error {
+// DeleteRecords deletes the records of releases without objects, with their histories. It fails with the code InUse while a release
+// has objects.
+func (e *Engine) DeleteRecords(ctx context.Context, keys ...Key) error {
 	states, err := e.statesOf(ctx, keys)
 	if err != nil {
 		return err
@@ -185,7 +184,7 @@ func (e *Engine) Forget(ctx context.Context, keys ...Key) error {
 	var owners []string
 	for _, s := range states {
 		if left := len(s.inventory()); left > 0 {
-			return report.Errorf(report.InUse, "forget %s: %s of it still in the cluster", s.Key, report.Count(left, "object"))
+			return report.Errorf(report.InUse, "delete the record of %s: %s still in the cluster", s.Key, report.Count(left, "object"))
 		}
 		owners = append(owners, s.ID())
 	}
@@ -194,13 +193,13 @@ func (e *Engine) Forget(ctx context.Context, keys ...Key) error {
 	}
 	return each(len(states), true, func(i int) error {
 		if err := e.Cluster.Delete(ctx, states[i].secret, cluster.DeleteOptions{}); err != nil {
-			return fmt.Errorf("forget %s: %w", states[i].Key, err)
+			return fmt.Errorf("delete the record of %s: %w", states[i].Key, err)
 		}
 		return nil
 	})
 }
 
-// Objects returns the objects of a revision as they were rendered, for going back to it.
+// Objects returns the objects of a revision as they were rendered, for a rollback to it.
 func (e *Engine) Objects(ctx context.Context, key Key, r *schema.DeploymentRevision) ([]*unstructured.Unstructured, error) {
 	content, err := e.Content(ctx, key, r)
 	if err != nil {
@@ -209,12 +208,12 @@ func (e *Engine) Objects(ctx context.Context, key Key, r *schema.DeploymentRevis
 	return content.Objects, nil
 }
 
-// Content returns what is kept of a revision, for going back to it.
+// Content returns the content of a revision, for a rollback to it.
 func (e *Engine) Content(ctx context.Context, key Key, r *schema.DeploymentRevision) (*Content, error) {
 	data, err := e.LoadContent(ctx, key.ID(), r.Content)
 	if code := report.CodeOf(err); code == report.NotFound || code == report.Corrupt {
 		return nil, report.Errorf(report.Corrupt, "objects of %s, revision %d: %w", key, r.Number, err).
-			WithHint("rebuild the record from what is in the cluster: %s", report.Run("deploy repair").With("records"))
+			WithHint("rebuild the record from the objects in the cluster: %s", report.Run("deploy repair").With("records"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("objects of %s, revision %d: %w", key, r.Number, err)
@@ -222,8 +221,8 @@ func (e *Engine) Content(ctx context.Context, key Key, r *schema.DeploymentRevis
 	return decodeContent(data)
 }
 
-// inventory returns the objects of the last completed revision and of the one that was begun, each once. What is known of
-// the newer one counts, except that a UID is never forgotten.
+// inventory returns the objects of the last completed revision and of the pending one, each once. The newer entry counts, except that
+// a known UID is kept.
 func (s *State) inventory() map[objectKey]schema.DeployedObject {
 	all := map[objectKey]schema.DeployedObject{}
 	for _, revision := range slices.Backward(s.Recent()) {
@@ -238,27 +237,26 @@ func (s *State) inventory() map[objectKey]schema.DeployedObject {
 	return all
 }
 
-// readState decodes a record. What stands in it must be about one of the keys, if there are any, and about nothing else than
-// its name says.
-func readState(secret *unstructured.Unstructured, keys ...Key) *State {
+// decodeRecord decodes a record. Its content must match its name, and one of the keys if there are any.
+func decodeRecord(secret *unstructured.Unstructured, keys ...Key) *State {
 	where := "Secret " + secret.GetNamespace() + "/" + secret.GetName()
 	d, err := decodeState(secret, where)
-	var given []byte
+	var saved []byte
 	if err == nil && d.Pending != nil {
-		given, err = decodeGiven(secret, where)
+		saved, err = decodeSavedOptions(secret, where)
 	}
 	if err == nil {
 		s := &State{
-			Key: Key{d.Namespace, d.Solution, d.Component}, Current: d.Current, Pending: d.Pending, History: d.History, Approvals: d.Approvals, Given: given,
+			Key: Key{d.Namespace, d.Solution, d.Component}, Current: d.Current, Pending: d.Pending, History: d.History, Approvals: d.Approvals, SavedOptions: saved,
 			secret: secret,
 		}
 		if s.secretName() == secret.GetName() {
 			return s
 		}
-		err = report.Errorf(report.Corrupt, "%s is the record of %s, and has the name of another one", where, s.Key)
+		err = report.Errorf(report.Corrupt, "%s is the record of %s, but has another name", where, s.Key)
 	}
 	if report.CodeOf(err) == report.Corrupt {
-		err = report.Errorf(report.Corrupt, "%w", err).WithHint("rebuild the record from what is in the cluster: %s", report.Run("deploy repair").With("records"))
+		err = report.Errorf(report.Corrupt, "%w", err).WithHint("rebuild the record from the objects in the cluster: %s", report.Run("deploy repair").With("records"))
 	}
 	s := &State{Damage: err, secret: secret}
 	s.Key, _ = keyOfID(strings.TrimPrefix(secret.GetName(), statePrefix))
@@ -280,33 +278,33 @@ func decodeState(secret *unstructured.Unstructured, where string) (*schema.Deplo
 	return schema.ParseStored[schema.DeploymentState]("deployment", where, data)
 }
 
-// decodeGiven reads what lies beside a record; nil where that is nothing.
-func decodeGiven(secret *unstructured.Unstructured, where string) ([]byte, error) {
-	if _, there, _ := unstructured.NestedFieldNoCopy(secret.Object, "data", givenKey); !there {
+// decodeSavedOptions reads the saved options of a record; nil if there are none.
+func decodeSavedOptions(secret *unstructured.Unstructured, where string) ([]byte, error) {
+	if _, there, _ := unstructured.NestedFieldNoCopy(secret.Object, "data", savedOptionsKey); !there {
 		return nil, nil
 	}
-	packed, err := cluster.SecretData(secret, givenKey)
+	packed, err := cluster.SecretData(secret, savedOptionsKey)
 	if err == nil {
 		packed, err = decompress(packed, maxState)
 	}
 	if err != nil {
-		return nil, report.Errorf(report.Corrupt, "%s: %s: %w", where, givenKey, err)
+		return nil, report.Errorf(report.Corrupt, "%s: %s: %w", where, savedOptionsKey, err)
 	}
 	return packed, nil
 }
 
-// Nowhere is the namespace of a record that cannot be read and that is of none of the namespaces of the cluster that the user
-// may see. No namespace has this name.
-const Nowhere = "(unknown)"
+// UnknownNamespace stands for the namespace of a record that cannot be read and belongs to no namespace that the user can list. It is not a
+// valid name of a namespace.
+const UnknownNamespace = "(unknown)"
 
-// placeDamaged finds out which namespaces the records are about that cannot be read: their names have a hash of it.
+// placeDamaged finds the namespaces of records that cannot be read, by the hash in their names.
 func (e *Engine) placeDamaged(ctx context.Context, states []*State) error {
 	if !slices.ContainsFunc(states, func(s *State) bool { return s.Damage != nil }) {
 		return nil
 	}
 	namespaces, err := e.listMetadata(ctx, cluster.NamespaceKind, "", "")
 	if err != nil && report.CodeOf(err) != report.Forbidden {
-		return fmt.Errorf("a record cannot be read, and which namespace it is about neither: %w", err)
+		return fmt.Errorf("find the namespace of a damaged record: %w", err)
 	}
 	names := []string{""}
 	for _, namespace := range namespaces {
@@ -318,13 +316,13 @@ func (e *Engine) placeDamaged(ctx context.Context, states []*State) error {
 		}
 		var known bool
 		if s.Key, known = keyOfID(strings.TrimPrefix(s.secret.GetName(), statePrefix), names...); !known {
-			s.Namespace = Nowhere
+			s.Namespace = UnknownNamespace
 		}
 	}
 	return nil
 }
 
-// keyOfID finds the key with an ID among those of some namespaces; without one of them only whose it is is known.
+// keyOfID finds the key with an ID among the namespaces. If it is in none of them, only name and component are set.
 func keyOfID(id string, namespaces ...string) (key Key, known bool) {
 	key.Name, key.Component, _ = strings.Cut(id[:max(strings.LastIndexByte(id, '.'), 0)], ".")
 	for _, namespace := range namespaces {
@@ -336,17 +334,17 @@ func keyOfID(id string, namespaces ...string) (key Key, known bool) {
 	return key, false
 }
 
-// document is the record as it is stored.
+// document returns the record as it is stored.
 func (s *State) document(tool string) ([]byte, error) {
 	return schema.MarshalStored(schema.DeploymentState{
 		Stamp: schema.NewStamp("deployment", tool), Namespace: s.Namespace, Solution: s.Name, Component: s.Component, Current: s.Current, Pending: s.Pending, History: s.History, Approvals: s.Approvals,
 	})
 }
 
-// maxApprovals is how many approvals a record keeps; the powers of older ones are asked for again.
+// maxApprovals limits the approvals on a record; powers of older ones have to be approved again.
 const maxApprovals = 32
 
-// approve adds what a person has approved of, unless the run is a repetition of one that has.
+// approve adds an approval, unless the same one is recorded already.
 func (s *State) approve(a *schema.PowerApproval, user string, now time.Time) {
 	if a == nil || slices.ContainsFunc(s.Approvals, func(old schema.PowerApproval) bool {
 		return old.Version == a.Version && old.Archive == a.Archive && reflect.DeepEqual(old.Powers, a.Powers)
@@ -359,21 +357,21 @@ func (s *State) approve(a *schema.PowerApproval, user string, now time.Time) {
 	s.Approvals = s.Approvals[:min(len(s.Approvals), maxApprovals)]
 }
 
-// errOutrun means that somebody else wrote the record since it was read.
-var errOutrun = errors.New("the record was changed by somebody else meanwhile")
+// errStaleRecord means that another process has written the record since it was read.
+var errStaleRecord = errors.New("another process has changed the record meanwhile")
 
-// save writes the record in place of the one that was read. The error is errOutrun when that is no longer the one in the
-// cluster, unless what is there is what was to be written: then an earlier attempt succeeded and its answer was lost.
+// save writes the record in place of the one that was read. The error is errStaleRecord if that has changed, except if the cluster has
+// exactly the record to write: then an earlier attempt succeeded and its answer was lost.
 func (e *Engine) save(ctx context.Context, s *State) error {
 	data, err := s.document(e.Tool)
 	if err != nil {
 		return fmt.Errorf("record of %s: %w", s.Key, err)
 	}
 	parts := map[string][]byte{stateKey: e.compressors.compress(data)}
-	if len(s.Given) > 0 && s.Pending != nil {
-		parts[givenKey] = e.compressors.compress(s.Given)
-		if len(parts[givenKey]) > maxGiven {
-			return report.Errorf(report.Refused, "what was given for %s is too large to be kept in the cluster: %d KiB, compressed, of at most %d", s.Key, len(parts[givenKey])>>10, maxGiven>>10)
+	if len(s.SavedOptions) > 0 && s.Pending != nil {
+		parts[savedOptionsKey] = e.compressors.compress(s.SavedOptions)
+		if len(parts[savedOptionsKey]) > maxSavedOptions {
+			return report.Errorf(report.Refused, "the values of %s are too large to store: %d KiB compressed, the limit is %d", s.Key, len(parts[savedOptionsKey])>>10, maxSavedOptions>>10)
 		}
 	}
 	secret := newSecret(s.secret, s.secretName(), "state", s.ID(), parts)
@@ -386,7 +384,7 @@ func (e *Engine) save(ctx context.Context, s *State) error {
 	if errors.Is(err, cluster.ErrExists) || errors.Is(err, cluster.ErrChanged) {
 		saved, err = e.Cluster.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, s.secretName())
 		if err == nil && (saved == nil || !sameData(saved, secret)) {
-			err = errOutrun
+			err = errStaleRecord
 		}
 	}
 	if err != nil {
@@ -396,5 +394,5 @@ func (e *Engine) save(ctx context.Context, s *State) error {
 	return nil
 }
 
-// second is the time as records have it.
+// second returns the current time in the precision of records.
 func (e *Engine) second() time.Time { return e.Now().UTC().Truncate(time.Second) }

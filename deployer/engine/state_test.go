@@ -21,7 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// recorded is an engine whose API server says which kinds it has, and nothing more.
+// recorded returns an engine whose API server only lists its kinds.
 func recorded(t *testing.T) *Engine {
 	t.Helper()
 	const list = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[`
@@ -52,7 +52,7 @@ func recorded(t *testing.T) *Engine {
 	return &Engine{Cluster: c, Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC) }, Tool: "1.2.3"}
 }
 
-// stored is a context in which the namespace of the tool has these Secrets and no others.
+// stored returns a context with cached Secrets of the system namespace.
 func stored(t *testing.T, secrets ...*unstructured.Unstructured) context.Context {
 	t.Helper()
 	ctx := cluster.WithMemory(t.Context())
@@ -60,7 +60,7 @@ func stored(t *testing.T, secrets ...*unstructured.Unstructured) context.Context
 	return ctx
 }
 
-// TestGoldenRecord reads records that earlier versions have written, and writes the same in the format of today.
+// TestGoldenRecord reads records of earlier versions, and writes them in the current format.
 func TestGoldenRecord(t *testing.T) {
 	for _, file := range []string{"testdata/record-1.json", "testdata/record-1-tasks.json"} {
 		t.Run(file, func(t *testing.T) { goldenRecord(t, file) })
@@ -99,7 +99,7 @@ func goldenRecord(t *testing.T, file string) {
 	}
 }
 
-// TestDamagedRecords: a record that cannot be read says so, and nothing of it is believed.
+// TestDamagedRecords checks that a record that cannot be read has an error and no content.
 func TestDamagedRecords(t *testing.T) {
 	golden, err := os.ReadFile("testdata/record-1.json")
 	if err != nil {
@@ -121,13 +121,13 @@ func TestDamagedRecords(t *testing.T) {
 		"not compressed":              {record(golden), report.Corrupt, "gzip"},
 		"without data":                {noData, report.Corrupt, "it has no data state.json.gz"},
 		"not JSON":                    {record(pack([]byte("{"))), report.Corrupt, ""},
-		"of another Solution":         {record(pack(bytes.Replace(golden, []byte(`"db"`), []byte(`"web"`), 1))), report.Corrupt, "is the record of shop/web, and has the name of another one"},
-		"of another namespace":        {record(pack(bytes.Replace(golden, []byte(`"shop"`), []byte(`"prod"`), 1))), report.Corrupt, "is the record of prod/db, and has the name of another one"},
+		"of another Solution":         {record(pack(bytes.Replace(golden, []byte(`"db"`), []byte(`"web"`), 1))), report.Corrupt, "is the record of shop/web, but has another name"},
+		"of another namespace":        {record(pack(bytes.Replace(golden, []byte(`"shop"`), []byte(`"prod"`), 1))), report.Corrupt, "is the record of prod/db, but has another name"},
 		"written by a later version":  {record(pack(bytes.Replace(golden, []byte(`"formatVersion": 1`), []byte(`"formatVersion": 9`), 1))), report.Refused, "has format 9, this program reads up to 3"},
 		"with a field that has to be": {record(pack(bytes.Replace(golden, []byte(`"outcome": "done",`), nil, 1))), report.Corrupt, "outcome"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := e.Look(stored(t, test.secret), key)
+			s, err := e.ReadState(stored(t, test.secret), key)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +140,7 @@ func TestDamagedRecords(t *testing.T) {
 			if s.Key != key || s.Current != nil || s.Pending != nil || s.History != nil {
 				t.Errorf("believed: %+v", s)
 			}
-			if other := readState(test.secret); other.Name != "db" || other.Namespace != "" {
+			if other := decodeRecord(test.secret); other.Name != "db" || other.Namespace != "" {
 				t.Errorf("without a question, it is of %q", other.Key)
 			}
 		})
@@ -166,7 +166,7 @@ func TestKeyOfID(t *testing.T) {
 	}
 }
 
-// TestStoredContent: what was stored comes back, or it is said that it does not.
+// TestStoredContent checks that stored content is returned, or its problem reported.
 func TestStoredContent(t *testing.T) {
 	e := recorded(t)
 	data := []byte(strings.Repeat("content", 100))
@@ -199,7 +199,7 @@ func TestStoredContent(t *testing.T) {
 		"of other content":       {with(dataIs(e.compressors.compress([]byte("other")))), report.Corrupt, "it has digest sha256:"},
 		"cut off":                {with(dataIs(packed[:len(packed)-9])), report.Corrupt, "EOF"},
 		"emptied":                {with(func(o *unstructured.Unstructured) { delete(o.Object, "data") }), report.Corrupt, "no data content.gz"},
-		"a part is missing":      {with(counts("2")), report.NotFound, ".001, which keeps it, does not exist"},
+		"a part is missing":      {with(counts("2")), report.NotFound, ".001 with the content does not exist"},
 		"more parts than can be": {with(counts("100000")), report.Corrupt, annotationParts},
 		"no number of parts":     {with(counts("two")), report.Corrupt, annotationParts},
 	} {
@@ -224,7 +224,7 @@ func TestStoredContent(t *testing.T) {
 	}
 }
 
-// TestPartsOfContent: what does not go into one Secret goes into several, which sort in their order.
+// TestPartsOfContent checks that large content is split into Secrets that sort in the order of the parts.
 func TestPartsOfContent(t *testing.T) {
 	packed := bytes.Repeat([]byte("0123456789"), partSize/10*2+1)
 	parts := partsOf("demo.a", "sha256:d", packed)
@@ -246,7 +246,7 @@ func TestPartsOfContent(t *testing.T) {
 	}
 }
 
-// TestObjectsOfARevision: to go back, its objects have to be as they were.
+// TestObjectsOfARevision checks that the stored objects of a revision are unchanged.
 func TestObjectsOfARevision(t *testing.T) {
 	e, key := recorded(t), Key{"shop", "db", ""}
 	data, err := (&Content{Objects: []*unstructured.Unstructured{object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")}}).encode()

@@ -20,34 +20,34 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Task is an object of a release that is applied by itself, at a moment of some operations. A Job or a Pod is made again by each
-// revision and has to end well before anything else is done; any other object counts once it is applied. A task that a revision
-// has finished is not run again by whoever finishes the revision; the next revision runs it again.
+// Task is an object that is applied separately, at a moment of some operations, such as a hook of a chart. A Job or a Pod is created
+// again by each revision and has to succeed before the run continues; any other object is complete once it is applied. A resumed
+// revision does not repeat tasks that it has completed.
 //
-// What is there of a task belongs to the release as its other objects do, until the release has the task no longer. Others may
-// change it: a repair brings back what is gone, but for Jobs and Pods, and leaves what is there as it is.
+// The object of a task belongs to the release until the release does not have the task any more. Others may change it: a repair
+// creates it again if it is missing, except Jobs and Pods, but does not reset it.
 type Task struct {
 	schema.Task
 	Object *unstructured.Unstructured
 }
 
-// Runs reports whether a task does something that ends: it is a Job or a Pod.
+// Runs reports whether a task ends: it is a Job or a Pod.
 func (t Task) Runs() bool {
 	kind := t.Object.GroupVersionKind().GroupKind()
 	return kind == jobKind || kind == podKind
 }
 
-// AnnotationRun is on the Job or Pod of a task and says which revision has made it, and for which moment.
+// AnnotationRun is on the Job or Pod of a task, with the number, start and moment of its revision.
 const AnnotationRun = "solutionctl.io/run"
 
-// turn is a task of a plan.
+// turn is a task in a plan.
 type turn struct {
 	*step
 	task     schema.Task
-	rendered *unstructured.Unstructured // as it is kept; a Job is made without the time after which the cluster deletes it
-	chosen   bool                       // it is for this operation
-	finished *time.Time                 // when it ended well in this revision, or in this version; nil when it has not
-	over     bool                       // there is nothing to apply any more
+	rendered *unstructured.Unstructured // as it is stored; a Job is created without ttlSecondsAfterFinished
+	chosen   bool                       // it is run by this operation
+	finished *time.Time                 // when it succeeded in this revision or version; nil if it has not
+	over     bool                       // nothing is left to apply
 	dropped  bool                       // it was deleted after its end
 }
 
@@ -61,24 +61,24 @@ func (t *turn) key() taskKey { return taskKey{t.task.When, keyOfRef(t.Object)} }
 
 var podKind = kube.GroupKind{Kind: "Pod"}
 
-// runs reports whether a task does something that ends.
+// runs reports whether the object is a Job or a Pod.
 func (t *turn) runs() bool { return Task{Object: t.rendered}.Runs() }
 
 // protected reports whether the object of a task is never deleted as a side effect.
 func (t *turn) protected() bool { return protected[kindOfRef(t.Object).GroupKind()] }
 
-// removes reports whether a release is what is left when everything of it is removed.
-func (r *Release) removes() bool { return r.Version == "" && len(r.Objects) == 0 }
+// isRemoval reports whether a release is the removal of another one.
+func (r *Release) isRemoval() bool { return r.Version == "" && len(r.Objects) == 0 }
 
-// Installed reports whether the release is there as a whole: what is deployed next is an upgrade.
+// Installed reports whether a version is deployed, so that the next deployment is an upgrade.
 func (s *State) Installed() bool { return s.Current != nil && s.Current.Version != "" }
 
-// occasion is what a release does to the one on record.
+// occasion returns the kind of operation for tasks.
 func (s *State) occasion(r *Release) schema.Occasion {
 	switch {
-	case r.removes():
+	case r.isRemoval():
 		return schema.OccasionRemove
-	case r.Back && s.Installed(): // what is there now may not have it
+	case r.Back && s.Installed(): // the deployed version may not have the task
 		return schema.OccasionBack
 	case s.Installed() || r.Adopt != nil:
 		return schema.OccasionUpgrade
@@ -89,12 +89,12 @@ func (s *State) occasion(r *Release) schema.Occasion {
 
 var moments = []schema.Moment{schema.MomentBefore, schema.MomentApplied, schema.MomentReady}
 
-// words tell when a task is applied.
-func (j *judge) words(t *turn) string {
+// describeMoment returns the moment of a task in words.
+func (j *judge) describeMoment(t *turn) string {
 	switch {
 	case t.task.When == schema.MomentBefore:
 		return "before everything else"
-	case j.release.removes():
+	case j.release.isRemoval():
 		return "when everything is gone"
 	case t.task.When == schema.MomentApplied:
 		return "when everything is applied"
@@ -103,8 +103,8 @@ func (j *judge) words(t *turn) string {
 	}
 }
 
-// addTasks makes the turns of a release, in the order in which they are taken: by moments and weights, and then as Helm does by
-// names; what others need comes first of what has one name.
+// addTasks adds the turns of a release in their order: by moment, weight and, as Helm does, name; tasks of one name are sorted by
+// phase.
 func (j *judge) addTasks(ctx context.Context, state *State) error {
 	occasion, seen := state.occasion(&j.release), map[taskKey]bool{}
 	for _, task := range j.release.Tasks {
@@ -125,23 +125,23 @@ func (j *judge) addTasks(ctx context.Context, state *State) error {
 			cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Namespace, b.Object.Namespace),
 		)
 	})
-	return j.noteFinished(state)
+	return j.loadFinished(state)
 }
 
 func (j *judge) newTurn(ctx context.Context, task Task, occasion schema.Occasion) (*turn, error) {
 	if task.Object == nil || !slices.Contains(moments, task.When) || len(task.On) == 0 {
-		return nil, report.Errorf(report.Invalid, "a task has no object, no operation, or the moment %q, which there is not", task.When)
+		return nil, report.Errorf(report.Invalid, "a task has no object or no operation, or its moment %q is unknown", task.When)
 	}
 	s, err := j.newStep(ctx, task.Object)
 	if err != nil {
 		return nil, err
 	}
 	if phaseOf(kindOfRef(s.Object).GroupKind()) == phaseDefinitions {
-		return nil, report.Errorf(report.Invalid, "%s cannot be a task: definitions come before everything else", s.Object)
+		return nil, report.Errorf(report.Invalid, "%s cannot be a task: CustomResourceDefinitions are applied before everything else", s.Object)
 	}
 	t := &turn{step: s, task: task.Task, rendered: s.desired, chosen: slices.Contains(task.On, occasion)}
 	if occasion == schema.OccasionRemove && t.task.When == schema.MomentApplied {
-		t.task.When = schema.MomentReady // there is nothing that becomes ready
+		t.task.When = schema.MomentReady // a removal has nothing that becomes ready
 	}
 	s.turn, s.known, s.Task = t, j.inventory[keyOfRef(s.Object)], t.task.When
 	if j.options.Restore {
@@ -154,8 +154,8 @@ func (j *judge) newTurn(ctx context.Context, task Task, occasion schema.Occasion
 	return t, nil
 }
 
-// noteFinished finds out which tasks have ended well before, in the revision that is being finished or in the version.
-func (j *judge) noteFinished(state *State) error {
+// loadFinished sets which tasks have succeeded before, in the resumed revision or in the version.
+func (j *judge) loadFinished(state *State) error {
 	if len(j.turns) == 0 {
 		return nil
 	}
@@ -167,8 +167,8 @@ func (j *judge) noteFinished(state *State) error {
 		}
 		r := &j.release
 		if sameWork(state.Pending, &schema.DeploymentRevision{Operation: r.Operation, Version: r.Version, Settings: r.Settings, Content: DigestOf(data)}) {
-			take(finished, state.Pending, func(schema.DeployedTask) bool { return true })
-			j.sign(state.Pending)
+			collectFinished(finished, state.Pending, func(schema.DeployedTask) bool { return true })
+			j.markRuns(state.Pending)
 		}
 	}
 	open := map[schema.Moment]bool{}
@@ -177,14 +177,14 @@ func (j *judge) noteFinished(state *State) error {
 		open[t.task.When] = open[t.task.When] || t.chosen && t.finished == nil
 	}
 	for _, t := range j.turns {
-		// What does not end is applied again, as one of the others may need it.
+		// An object that is not a Job or Pod is applied again while other tasks of the moment are open, which may need it.
 		t.over = t.finished != nil && (t.runs() || !open[t.task.When])
 	}
 	return nil
 }
 
-// take collects when tasks of a revision have ended.
-func take(finished map[taskKey]*time.Time, r *schema.DeploymentRevision, which func(schema.DeployedTask) bool) {
+// collectFinished adds the end times of tasks of a revision.
+func collectFinished(finished map[taskKey]*time.Time, r *schema.DeploymentRevision, which func(schema.DeployedTask) bool) {
 	for _, t := range r.Tasks {
 		if t.Finished != nil && which(t) {
 			finished[taskKey{t.When, keyOfRef(t.ObjectRef)}] = t.Finished
@@ -192,7 +192,7 @@ func take(finished map[taskKey]*time.Time, r *schema.DeploymentRevision, which f
 	}
 }
 
-// finishedOnce are the tasks that a version does not run again. With a removal it begins again.
+// finishedOnce returns the tasks that are not repeated for a version. After a removal they are run again.
 func (s *State) finishedOnce(version string) map[taskKey]*time.Time {
 	finished := map[taskKey]*time.Time{}
 	for _, r := range s.Revisions() {
@@ -200,14 +200,14 @@ func (s *State) finishedOnce(version string) map[taskKey]*time.Time {
 		case "":
 			return finished
 		case version:
-			take(finished, r, func(t schema.DeployedTask) bool { return t.Once == schema.OncePerVersion })
+			collectFinished(finished, r, func(t schema.DeployedTask) bool { return t.Once == schema.OncePerVersion })
 		}
 	}
 	return finished
 }
 
-// sign marks the Jobs and Pods of a revision: whoever finishes it knows them again.
-func (j *judge) sign(r *schema.DeploymentRevision) {
+// markRuns annotates Jobs and Pods with the revision, so that a resumed run recognizes them.
+func (j *judge) markRuns(r *schema.DeploymentRevision) {
 	for _, t := range j.turns {
 		if t.chosen && t.runs() {
 			annotations := t.rendered.GetAnnotations()
@@ -220,8 +220,8 @@ func (j *judge) sign(r *schema.DeploymentRevision) {
 	}
 }
 
-// only are some of the turns.
-func only(turns []*turn, which func(*turn) bool) []*turn {
+// filterTurns returns the turns for which which is true.
+func filterTurns(turns []*turn, which func(*turn) bool) []*turn {
 	return slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return !which(t) })
 }
 
@@ -233,24 +233,26 @@ func stepsOf(turns []*turn) []*step {
 	return steps
 }
 
-// spares reports whether the object of a task is not to go with what the release has no longer. A removal takes all of them but
-// those that it applies itself, which go at its end.
-func (j *judge) spares(t *turn) bool { return !j.release.removes() || t.chosen && !t.protected() }
+// keepsObject reports whether the object of a task is not pruned. A removal prunes all except those that it applies itself, which it
+// deletes at its end.
+func (j *judge) keepsObject(t *turn) bool {
+	return !j.release.isRemoval() || t.chosen && !t.protected()
+}
 
 // sameTasks reports whether a revision had the tasks of this release.
 func (j *judge) sameTasks(r *schema.DeploymentRevision) bool {
-	return j.release.removes() || slices.EqualFunc(j.turns, r.Tasks, func(t *turn, on schema.DeployedTask) bool {
+	return j.release.isRemoval() || slices.EqualFunc(j.turns, r.Tasks, func(t *turn, on schema.DeployedTask) bool {
 		return t.Object == on.ObjectRef && t.task.When == on.When && t.hash == on.Hash
 	})
 }
 
-// made reports whether a Job or a Pod was made for this turn and no other.
+// made reports whether a Job or a Pod was created for this turn.
 func (t *turn) made(live *unstructured.Unstructured) bool {
 	mark := t.desired.GetAnnotations()[AnnotationRun]
 	return mark != "" && mark == live.GetAnnotations()[AnnotationRun]
 }
 
-// decideTask decides about the object of a task, which cannot be left out.
+// decideTask decides on the object of a task, which must not be skipped.
 func (j *judge) decideTask(ctx context.Context, s *step) (err error) {
 	switch t := s.turn; {
 	case j.options.Restore:
@@ -260,8 +262,8 @@ func (j *judge) decideTask(ctx context.Context, s *step) (err error) {
 		}
 		return j.decideRestore(ctx, s)
 	case t.over:
-		s.Action, s.Note = schema.ActionNone, "it has ended well, and is not run again"
-		if s.live, err = j.find(ctx, s); s.live != nil && !j.isOurs(s) {
+		s.Action, s.Note = schema.ActionNone, "it has succeeded, and is not run again"
+		if s.live, err = j.find(ctx, s); s.live != nil && !j.belongs(s) {
 			s.live = nil
 		}
 	case t.runs():
@@ -270,14 +272,14 @@ func (j *judge) decideTask(ctx context.Context, s *step) (err error) {
 		err = j.decideWanted(ctx, s)
 	}
 	switch {
-	case j.release.removes() && (s.Action == schema.ActionSkip || homeless(err)):
-		s.turn.over, s.Action, s.Note = true, schema.ActionNone, "it is left out, as its kind or its namespace is gone"
+	case j.release.isRemoval() && (s.Action == schema.ActionSkip || isNamespaceGone(err)):
+		s.turn.over, s.Action, s.Note = true, schema.ActionNone, "it is left out: its kind or its namespace does not exist any more"
 	case err != nil:
 		return err
 	case s.Action == schema.ActionSkip:
-		return report.Errorf(report.NotFound, "task %s: %s", s.Object, s.Note).WithHint("deploy first what brings the kind")
+		return report.Errorf(report.NotFound, "task %s: %s", s.Object, s.Note).WithHint("first deploy the Solution that defines the kind")
 	case s.Note == "":
-		s.Note = j.words(s.turn)
+		s.Note = j.describeMoment(s.turn)
 		if j.release.Back && s.turn.runs() {
 			s.Note = "it is run " + s.Note
 		}
@@ -285,34 +287,33 @@ func (j *judge) decideTask(ctx context.Context, s *step) (err error) {
 	return nil
 }
 
-// omitted returns the Jobs and Pods of a release that goes back that are for an installation or an upgrade, and are not run. Nothing is
-// changed of what is there of them.
+// omitted returns the Jobs and Pods for installations and upgrades that a rollback does not run. Existing ones stay as they are.
 func (j *judge) omitted() []schema.Change {
 	if !j.release.Back {
 		return nil
 	}
 	listed := map[schema.ObjectRef]bool{}
 	for _, t := range j.turns {
-		listed[t.Object] = listed[t.Object] || t.chosen // with what is run
+		listed[t.Object] = listed[t.Object] || t.chosen // among the tasks that are run
 	}
 	var changes []schema.Change
 	for _, t := range j.turns {
 		on := slices.ContainsFunc(t.task.On, func(o schema.Occasion) bool { return o == schema.OccasionInstall || o == schema.OccasionUpgrade })
 		if on && !listed[t.Object] && t.runs() {
 			listed[t.Object] = true
-			changes = append(changes, schema.Change{Action: schema.ActionNone, Object: t.Object, Task: t.task.When, Note: "it is not run again, as it is for installations and upgrades"})
+			changes = append(changes, schema.Change{Action: schema.ActionNone, Object: t.Object, Task: t.task.When, Note: "it is not run again: it is for installations and upgrades"})
 		}
 	}
 	return changes
 }
 
-// homeless reports whether nothing can be made because the namespace is gone or goes.
-func homeless(err error) bool {
+// isNamespaceGone reports whether nothing can be created because the namespace is deleted or being deleted.
+func isNamespaceGone(err error) bool {
 	return report.CodeOf(err) == report.NotFound || apierrors.HasStatusCause(err, namespaceTerminating)
 }
 
-// decideRun decides about a Job or a Pod. One that this revision has made is waited for, unless it has failed; what another one
-// has left in its place goes.
+// decideRun decides on a Job or a Pod. One that this revision has created is waited for, unless it has failed; any other one of its
+// name is replaced.
 func (j *judge) decideRun(ctx context.Context, s *step) error {
 	for range attempts {
 		live, err := j.Cluster.Get(ctx, kindOfRef(s.Object), s.Object.Namespace, s.Object.Name)
@@ -326,7 +327,7 @@ func (j *judge) decideRun(ctx context.Context, s *step) error {
 			return err
 		}
 	}
-	return restless(s)
+	return contended(s)
 }
 
 func (j *judge) judgeRun(ctx context.Context, s *step) error {
@@ -336,7 +337,7 @@ func (j *judge) judgeRun(ctx context.Context, s *step) error {
 		s.Action, s.late, s.Note = schema.ActionCreate, true, terminating(s.live)
 		return nil
 	case s.turn.made(s.live) && !status.Failed:
-		s.Action, s.Note = schema.ActionNone, "it was begun before, and is waited for"
+		s.Action, s.Note = schema.ActionNone, "it was started before, and is waited for"
 		return nil
 	}
 	mine, err := j.owns(ctx, s)
@@ -348,8 +349,8 @@ func (j *judge) judgeRun(ctx context.Context, s *step) error {
 	}
 	s.Action, s.propagation = schema.ActionReplace, metav1.DeletePropagationBackground
 	if !status.Ready && !status.Failed {
-		if s.propagation = metav1.DeletePropagationForeground; !j.wanted(s) {
-			return report.Errorf(report.Refused, "%s is still at work for an earlier operation", s.Object).
+		if s.propagation = metav1.DeletePropagationForeground; !j.replaceRequested(s) {
+			return report.Errorf(report.Refused, "%s is still running for an earlier operation", s.Object).
 				WithHint("wait until it has ended, or: to end it, add %s", report.Accept("replace", s.Object.Kind+"/"+s.Object.Name).About("ending "+s.Object.String()))
 		}
 	}
@@ -357,19 +358,19 @@ func (j *judge) judgeRun(ctx context.Context, s *step) error {
 	return err
 }
 
-// endedWell reports whether a Job or a Pod has done what it was made for.
+// endedWell reports whether a Job or a Pod has succeeded.
 func endedWell(object *unstructured.Unstructured) bool {
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
 	return health.JobEnded(object) == "Complete" || phase == "Succeeded"
 }
 
-// turnsAt are those of a moment.
+// turnsAt returns the turns of a moment.
 func (p *Plan) turnsAt(when schema.Moment) []*turn {
-	return only(p.turns, func(t *turn) bool { return t.task.When == when })
+	return filterTurns(p.turns, func(t *turn) bool { return t.task.When == when })
 }
 
-// runTasks applies the tasks of a moment one after the other, each when the one before has ended well, and then deletes those
-// that do not stay. When one goes wrong, the others stay for whoever goes on with it.
+// runTasks applies the tasks of a moment one after the other, each after the one before has succeeded, and then deletes those that are
+// not to stay. After a failure all stay for the next run.
 func (r *run) runTasks(ctx context.Context, when schema.Moment) error {
 	turns := r.plan.turnsAt(when)
 	for _, t := range turns {
@@ -380,9 +381,9 @@ func (r *run) runTasks(ctx context.Context, when schema.Moment) error {
 			return err
 		}
 	}
-	leaves := r.plan.Release.removes() && when == schema.MomentReady
+	leaves := r.plan.Release.isRemoval() && when == schema.MomentReady
 	if leaves {
-		turns = r.plan.turns // nothing of them stays
+		turns = r.plan.turns // none of them stays
 	}
 	for _, t := range slices.Backward(turns) {
 		if err := r.tidy(ctx, t, leaves || t.task.DeleteOnSuccess); err != nil {
@@ -392,9 +393,9 @@ func (r *run) runTasks(ctx context.Context, when schema.Moment) error {
 	return nil
 }
 
-// runTask applies a task, as it is judged now and not by what was there before the tasks before it.
+// runTask applies a task. It is planned again now, because earlier tasks may have changed the cluster.
 func (r *run) runTask(ctx context.Context, t *turn) error {
-	r.emit(report.Event{Step: "task", Name: t.Object.String(), State: report.Started, Note: r.plan.judge.words(t)})
+	r.emit(report.Event{Step: "task", Name: t.Object.String(), State: report.Started, Note: r.plan.judge.describeMoment(t)})
 	t.late = true
 	live, err := r.perform(ctx, t.step)
 	if err == nil && t.runs() {
@@ -407,19 +408,19 @@ func (r *run) runTask(ctx context.Context, t *turn) error {
 	}
 	r.results[t.step] = cmp.Or(r.results[t.step], live)
 	r.emit(report.Event{Step: "task", Name: t.Object.String(), State: report.Done})
-	return r.noteTask(ctx, t)
+	return r.recordTask(ctx, t)
 }
 
 // awaitEnd waits until a Job or a Pod has ended.
 func (r *run) awaitEnd(ctx context.Context, t *turn) error {
 	awaited := newTarget(r, t.step)
-	r.await(r.patience, []*target{awaited}, r.follow)
+	r.await(r.waitCtx, []*target{awaited}, r.follow)
 	status := awaited.status
 	switch {
 	case status.Ready:
 		return nil
 	case ctx.Err() != nil:
-		return unfinished(ctx, []*target{awaited}, 1)
+		return errInterruptedWait(ctx, []*target{awaited}, 1)
 	}
 	reasons := r.explain(ctx, t.step)
 	if len(reasons) == 0 || status.Reason == "Deleted" {
@@ -435,11 +436,11 @@ func (r *run) awaitEnd(ctx context.Context, t *turn) error {
 		}
 	}
 	return report.Errorf(report.Timeout, "task %s %s: %s", t.Object, what, strings.Join(reasons, "\n    ")).
-		WithHint("repair the cause and run the same command again: it goes on with this task")
+		WithHint("repair the cause and run the same command again: it continues with this task")
 }
 
-// noteTask writes down that a task has ended well. What does not end may be applied again, and is noted with the next that does.
-func (r *run) noteTask(ctx context.Context, t *turn) error {
+// recordTask records that a task has succeeded. Objects that do not run may be applied twice, so they are saved with the next Job or Pod.
+func (r *run) recordTask(ctx context.Context, t *turn) error {
 	r.recording.Lock()
 	defer r.recording.Unlock()
 	now := r.second()
@@ -454,8 +455,8 @@ func (r *run) noteTask(ctx context.Context, t *turn) error {
 	return r.save(ctx, &r.state)
 }
 
-// tidy deletes the object of a task that has ended if it does not stay. A Job that the cluster deletes some time after its end
-// gets that time only now: what is gone before its end is on record would be run again.
+// tidy deletes the object of a completed task unless it stays. A Job gets its ttlSecondsAfterFinished only now: a Job that is deleted
+// before its end is recorded would be run again.
 func (r *run) tidy(ctx context.Context, t *turn, leaves bool) error {
 	live := cmp.Or(r.results[t.step], t.live)
 	switch {
@@ -470,14 +471,14 @@ func (r *run) tidy(ctx context.Context, t *turn, leaves bool) error {
 	object.SetAnnotations(t.desired.GetAnnotations())
 	object.SetUID(live.GetUID())
 	applied, err := r.Cluster.Apply(ctx, object, cluster.WriteOptions{})
-	if errors.Is(err, cluster.ErrChanged) { // it is gone
+	if errors.Is(err, cluster.ErrChanged) { // the Job was deleted
 		return nil
 	}
 	r.results[t.step] = applied
 	return err
 }
 
-// drop deletes the very object that was made for a task, and waits until it is gone.
+// drop deletes the object that was created for a task, and no other of its name, and waits until it is gone.
 func (r *run) drop(ctx context.Context, t *turn, live *unstructured.Unstructured) error {
 	object := identity(live)
 	err := r.Cluster.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground})
@@ -485,5 +486,5 @@ func (r *run) drop(ctx context.Context, t *turn, live *unstructured.Unstructured
 		return err
 	}
 	t.dropped = true
-	return r.gone(ctx, object)
+	return r.waitGone(ctx, object)
 }

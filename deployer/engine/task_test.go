@@ -22,7 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// aJob is one of a name, and with a time to live unless that is "".
+// aJob returns a Job with a time to live; "" for none.
 func aJob(name, ttl string) string {
 	if ttl != "" {
 		ttl = "ttlSecondsAfterFinished: " + ttl + ", "
@@ -36,8 +36,8 @@ func anAccount(name string) string {
 
 var deploying = []schema.Occasion{schema.OccasionInstall, schema.OccasionUpgrade}
 
-// add gives a release a task: as the hooks of most charts, unless a test changes that.
-func (w *world) add(r *engine.Release, when schema.Moment, document string, change ...func(*schema.Task)) {
+// add adds a task with the usual settings of a chart's hook, which change may edit.
+func (w *fixture) add(r *engine.Release, when schema.Moment, document string, change ...func(*schema.Task)) {
 	w.Helper()
 	task := engine.Task{Task: schema.Task{When: when, On: deploying, Replace: true}, Object: w.objects(document)[0]}
 	for _, f := range change {
@@ -50,14 +50,14 @@ func weight(n int) func(*schema.Task)              { return func(t *schema.Task)
 func deleted(t *schema.Task)                       { t.DeleteOnSuccess = true }
 func once(t *schema.Task)                          { t.Once = schema.OncePerVersion }
 func on(o ...schema.Occasion) func(t *schema.Task) { return func(t *schema.Task) { t.On = o } }
-func (w *world) jobs() []string                    { return w.server.Names("Job") }
-func (w *world) again(r engine.Release) *engine.Plan {
+func (w *fixture) jobs() []string                  { return w.server.Names("Job") }
+func (w *fixture) again(r engine.Release) *engine.Plan {
 	w.restart()
 	return w.deploy(r, engine.PlanOptions{})
 }
 
-// steps are the writes since the last call, but for records.
-func (w *world) steps() []string {
+// steps returns the writes since the last call, except those of records.
+func (w *fixture) steps() []string {
 	var short []string
 	for _, write := range w.writes() {
 		if method, path, _ := strings.Cut(write, " "); !strings.Contains(path, cluster.SystemNamespace) {
@@ -68,9 +68,9 @@ func (w *world) steps() []string {
 	return short
 }
 
-// TestTaskOrder: weights and then names, each moment in its place, and the old goes after what may need it has ended.
+// TestTaskOrder checks that tasks run by moment, weight and name, and that old objects are deleted after the tasks that may need them.
 func TestTaskOrder(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.deploy(w.release("1.0.0", anAccount("old")), engine.PlanOptions{})
 	r := w.release("2.0.0", settings, deployment)
 	w.add(&r, schema.MomentReady, aJob("f", ""))
@@ -109,15 +109,15 @@ func TestTaskOrder(t *testing.T) {
 	r.Tasks[0].Object = w.objects(strings.Replace(aJob("f", ""), "registry/a:1", "registry/a:2", 1))[0]
 	w.again(r)
 	others := w.steps()
-	slices.Sort(others[:5]) // they go side by side
+	slices.Sort(others[:5]) // they are applied side by side
 	w.same("other tasks of the same version", others, []string{
 		"DELETE jobs/a", "DELETE jobs/b", "DELETE jobs/c", "DELETE jobs/d", "DELETE jobs/e", "DELETE serviceaccounts/a", "DELETE jobs/f", "PATCH jobs/f",
 	})
 }
 
-// TestPodsThatWaitForATask: the pods of keystone wait for a job that is a hook after the installation.
+// TestPodsThatWaitForATask deploys pods that wait for a hook that runs after the installation, as those of keystone do.
 func TestPodsThatWaitForATask(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Stall("Deployment")
 	r := w.release("1.0.0", deployment)
 	w.add(&r, schema.MomentApplied, aJob("sync", ""))
@@ -131,9 +131,9 @@ func TestPodsThatWaitForATask(t *testing.T) {
 	w.same("record", w.record(), []string{"current 1 add done 1.0.0"})
 }
 
-// TestTasksThatGo: what is deleted on success is there for all tasks of the moment.
-func TestTasksThatGo(t *testing.T) {
-	w := newWorld(t)
+// TestTasksDeletedOnSuccess checks that tasks that are deleted on success exist until all tasks of the moment have ended.
+func TestTasksDeletedOnSuccess(t *testing.T) {
+	w := newFixture(t)
 	r := w.release("1.0.0", settings)
 	w.add(&r, schema.MomentBefore, anAccount("hook"), weight(-5), deleted)
 	w.add(&r, schema.MomentBefore, aJob("hook", ""), deleted)
@@ -150,8 +150,8 @@ func TestTasksThatGo(t *testing.T) {
 	}
 }
 
-// ends lets Jobs end as soon as they are there: one of a name fails, with a pod that says why, and the others end well.
-func (w *world) ends(bad string) {
+// ends makes Jobs end as soon as they exist: the named one fails, with a pod that has the reason, and others succeed.
+func (w *fixture) ends(bad string) {
 	condition := func(kind string) map[string]any {
 		return map[string]any{"conditions": []any{map[string]any{"type": kind, "status": "True", "message": "it tried often"}}}
 	}
@@ -177,11 +177,11 @@ status: {phase: Failed, containerStatuses: [{name: a, state: {terminated: {exitC
 	}
 }
 
-// TestTaskThatFails: its reason is told, what was there before stays, and whoever goes on goes on with it.
-func TestTaskThatFails(t *testing.T) {
+// TestTaskFails checks that the reason is reported, old objects stay, and the next run continues with the failed task.
+func TestTaskFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		when  schema.Moment
-		goes  bool // when it has failed
+		goes  bool // deleted on failure
 		first []string
 		next  []string
 	}{
@@ -207,7 +207,7 @@ func TestTaskThatFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.deploy(w.release("1.0.0", anAccount("old")), engine.PlanOptions{})
 			r := w.release("2.0.0", settings)
 			w.add(&r, test.when, aJob("good", ""), weight(-1))
@@ -231,9 +231,9 @@ func TestTaskThatFails(t *testing.T) {
 	}
 }
 
-// TestTaskInTime: one that does not end in time is waited for again by whoever goes on.
-func TestTaskInTime(t *testing.T) {
-	w := newWorld(t)
+// TestTaskTimeout checks that the next run waits again for a task that has not ended in time.
+func TestTaskTimeout(t *testing.T) {
+	w := newFixture(t)
 	w.server.Stall("Job", "Pod")
 	r := w.release("1.0.0", settings)
 	w.add(&r, schema.MomentBefore, aJob("slow", ""))
@@ -259,13 +259,13 @@ func TestTaskInTime(t *testing.T) {
 	w.same("writes", w.steps(), []string{"PATCH pods/slower", "PATCH configmaps/settings"})
 }
 
-// now is the version of what was written last: the record, when a run has ended.
-func (w *world) now() string {
+// now returns the resource version of the last write: the record, after a run.
+func (w *fixture) now() string {
 	return w.server.Object("Secret", cluster.SystemNamespace, engine.RecordName(demo)).GetResourceVersion()
 }
 
-// made counts how often each Job was made since a version. It ends the life of the world.
-func (w *world) made(since string) []string {
+// made counts the creations of each Job since a version. It ends the use of the server.
+func (w *fixture) made(since string) []string {
 	w.Helper()
 	w.server.Put(w.T, strings.Replace(aJob("last", ""), "name: last", "name: last, namespace: default", 1))
 	seen, counts := map[types.UID]bool{}, map[string]int{}
@@ -287,8 +287,8 @@ func (w *world) made(since string) []string {
 	return lines
 }
 
-// expire deletes Jobs that have ended and say that they go then, at the next request.
-func (w *world) expire(_ http.ResponseWriter, r *http.Request) bool {
+// expire deletes ended Jobs with a time to live at the next request.
+func (w *fixture) expire(_ http.ResponseWriter, r *http.Request) bool {
 	if r.Context().Value(servedKey{}) != nil {
 		return false
 	}
@@ -306,10 +306,10 @@ func (w *world) expire(_ http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// TestTasksKilled ends runs with tasks at each of their writes, before the server has it and after. Each task runs once all the
-// same, and everything is as if nobody had been killed.
+// TestTasksKilled kills runs with tasks at each write, before and after the server executes it. Each task still runs once, and the
+// result is the same as without a kill.
 func TestTasksKilled(t *testing.T) {
-	with := func(w *world, version string) engine.Release {
+	with := func(w *fixture, version string) engine.Release {
 		r := w.release(version, settings, deployment)
 		if version == "" {
 			r = w.release("")
@@ -337,8 +337,8 @@ func TestTasksKilled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			start := func() (*world, string) {
-				w, since := newWorld(t), "0"
+			start := func() (*fixture, string) {
+				w, since := newFixture(t), "0"
 				w.server.Answer = w.expire
 				for _, version := range test.before {
 					w.deploy(with(w, version), engine.PlanOptions{})
@@ -369,9 +369,9 @@ func TestTasksKilled(t *testing.T) {
 	}
 }
 
-// TestTasksOnce: what runs once for a version runs again with another one, and after a removal.
+// TestTasksOnce checks that a task that runs once for a version runs again for another version and after a removal.
 func TestTasksOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, step := range []struct {
 		version string
 		color   string
@@ -393,15 +393,15 @@ func TestTasksOnce(t *testing.T) {
 		w.again(r)
 		got := w.steps()
 		if step.version == "" {
-			slices.Sort(got[:2]) // they go side by side
+			slices.Sort(got[:2]) // they are deleted side by side
 		}
 		w.same(fmt.Sprint(step), got, step.want)
 	}
 }
 
-// TestComponentThatIsAJob: a release may have nothing but a task.
-func TestComponentThatIsAJob(t *testing.T) {
-	w := newWorld(t)
+// TestComponentWithOnlyAJob deploys a release that has only a task.
+func TestComponentWithOnlyAJob(t *testing.T) {
+	w := newFixture(t)
 	release := func(version string) engine.Release {
 		r := w.release("")
 		if r.Version = version; version != "" {
@@ -426,9 +426,9 @@ func TestComponentThatIsAJob(t *testing.T) {
 	}
 }
 
-// TestOccasions: what is for one operation stays through the others, as the Secret that a chart makes before its installation.
+// TestOccasions checks that objects of tasks stay through operations that do not run the task, such as the Secret of a pre-install hook.
 func TestOccasions(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	release := func(version string) engine.Release {
 		r := w.release(version, settings)
 		w.add(&r, schema.MomentBefore, "{apiVersion: v1, kind: Secret, metadata: {name: keys}, stringData: {a: b}}", on(schema.OccasionInstall))
@@ -456,7 +456,7 @@ func TestOccasions(t *testing.T) {
 		t.Errorf("a repair runs no tasks, and leaves what others have changed: %v", plan.Changes)
 	}
 	w.remove(cluster.SecretKind, "keys")
-	if plan, err := w.Plan(t.Context(), repair[0], engine.PlanOptions{Restore: true, Look: true}); err != nil || !slices.Equal(actions(plan), []string{"create Secret keys"}) {
+	if plan, err := w.Plan(t.Context(), repair[0], engine.PlanOptions{Restore: true, ReadOnly: true}); err != nil || !slices.Equal(actions(plan), []string{"create Secret keys"}) {
 		t.Errorf("a look does not show it: %v, %v", plan, err)
 	}
 	w.steps()
@@ -477,26 +477,26 @@ func TestOccasions(t *testing.T) {
 		}
 	}
 	w.same("plan of going back", jobs, []string{
-		"none install: it is not run again, as it is for installations and upgrades", "none upgrade: it is not run again, as it is for installations and upgrades",
+		"none install: it is not run again: it is for installations and upgrades", "none upgrade: it is not run again: it is for installations and upgrades",
 		"create back: it is run before everything else",
 	})
 	w.same("back", w.steps(), []string{"PATCH jobs/back"})
 
 	w.again(w.release(""))
 	removal := w.steps()
-	slices.Sort(removal[1:3]) // they go side by side, as do these
+	slices.Sort(removal[1:3]) // they are deleted side by side, as are these
 	slices.Sort(removal[3:5])
 	w.same("removal", removal, []string{
 		"PATCH jobs/leave", "DELETE jobs/back", "DELETE jobs/install", "DELETE configmaps/settings", "DELETE secrets/keys",
 		"PATCH jobs/left", "DELETE jobs/left", "DELETE jobs/leave",
 	})
 	w.same("left", w.everything(), nil)
-	if err := w.Forget(t.Context(), demo); err != nil {
+	if err := w.DeleteRecords(t.Context(), demo); err != nil {
 		t.Error(err)
 	}
 }
 
-func (w *world) state() *engine.State {
+func (w *fixture) state() *engine.State {
 	w.Helper()
 	s, err := w.State(w.Context(), demo)
 	if err != nil {
@@ -505,10 +505,10 @@ func (w *world) state() *engine.State {
 	return s
 }
 
-// TestRemovalOfWhatFailed: what a first deployment that failed has left goes with its tasks; one that was never begun has none.
-func TestRemovalOfWhatFailed(t *testing.T) {
+// TestRemovalOfFailedDeployment checks that the removal of a failed first deployment runs its tasks, and that of one that was never started does not.
+func TestRemovalOfFailedDeployment(t *testing.T) {
 	for _, writes := range []int64{1, 2} { // the record, and the content
-		w := newWorld(t, "{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}")
+		w := newFixture(t, "{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}")
 		r := w.release("1.0.0", settings)
 		w.add(&r, schema.MomentBefore, aJob("leave", ""), on(schema.OccasionRemove))
 		w.killed(writes+1, false, r, engine.PlanOptions{})
@@ -523,9 +523,9 @@ func TestRemovalOfWhatFailed(t *testing.T) {
 	}
 }
 
-// TestRemovalWithoutANamespace: what has gone with its namespace is removed without its tasks.
+// TestRemovalWithoutANamespace checks that a release whose namespace was deleted is removed without its tasks.
 func TestRemovalWithoutANamespace(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := w.release("1.0.0", settings)
 	w.add(&r, schema.MomentBefore, aJob("leave", ""), on(schema.OccasionRemove))
 	w.deploy(r, engine.PlanOptions{})
@@ -540,44 +540,44 @@ func TestRemovalWithoutANamespace(t *testing.T) {
 	w.same("record", w.record(), []string{"current 2 remove done", "history 1 add done 1.0.0"})
 }
 
-// TestRefusedTasks: what stands against a task is told before anything is changed.
+// TestRefusedTasks checks that invalid tasks are refused before any change.
 func TestRefusedTasks(t *testing.T) {
 	running := strings.Replace(aJob("a", ""), "name: a}", "name: a, namespace: shop}", 1)
 	for name, test := range map[string]struct {
-		there string // of somebody else
-		add   func(*world, *engine.Release)
+		there string // an existing object of another tool
+		add   func(*fixture, *engine.Release)
 		code  report.Code
 		parts []string
 	}{
-		"somebody else's Job": {
-			running, func(w *world, r *engine.Release) { w.add(r, schema.MomentBefore, aJob("a", "")) },
+		"a Job of another tool": {
+			running, func(w *fixture, r *engine.Release) { w.add(r, schema.MomentBefore, aJob("a", "")) },
 			report.Conflict,
 			[]string{"Job shop/a exists and is not part of shop/demo", "--adopt"},
 		},
 		"a kind that is not there": {
-			"", func(w *world, r *engine.Release) { w.add(r, schema.MomentBefore, pizza) }, report.NotFound,
-			[]string{"task Pizza shop/margherita: the cluster has no Pizza of example.com/v1", "deploy first what brings the kind"},
+			"", func(w *fixture, r *engine.Release) { w.add(r, schema.MomentBefore, pizza) }, report.NotFound,
+			[]string{"task Pizza shop/margherita: the cluster has no Pizza of example.com/v1", "first deploy the Solution that defines the kind"},
 		},
 		"an object that is no task, too": {
-			"", func(w *world, r *engine.Release) { w.add(r, schema.MomentBefore, settings) }, report.Invalid, []string{"ConfigMap shop/settings is in it twice, once as a task"},
+			"", func(w *fixture, r *engine.Release) { w.add(r, schema.MomentBefore, settings) }, report.Invalid, []string{"ConfigMap shop/settings is in it twice, once as a task"},
 		},
 		"twice": {
-			"", func(w *world, r *engine.Release) {
+			"", func(w *fixture, r *engine.Release) {
 				w.add(r, schema.MomentBefore, aJob("a", ""))
 				w.add(r, schema.MomentBefore, aJob("a", "5"), on(schema.OccasionRemove))
 			}, report.Invalid, []string{"task Job shop/a is in it twice"},
 		},
-		"a definition": {"", func(w *world, r *engine.Release) { w.add(r, schema.MomentBefore, definition) }, report.Invalid, []string{"cannot be a task"}},
-		"no moment":    {"", func(w *world, r *engine.Release) { w.add(r, "never", aJob("a", "")) }, report.Invalid, []string{`the moment "never"`}},
-		"no operation": {"", func(w *world, r *engine.Release) { w.add(r, schema.MomentBefore, aJob("a", ""), on()) }, report.Invalid, []string{"no operation"}},
+		"a definition": {"", func(w *fixture, r *engine.Release) { w.add(r, schema.MomentBefore, definition) }, report.Invalid, []string{"cannot be a task"}},
+		"no moment":    {"", func(w *fixture, r *engine.Release) { w.add(r, "never", aJob("a", "")) }, report.Invalid, []string{`its moment "never"`}},
+		"no operation": {"", func(w *fixture, r *engine.Release) { w.add(r, schema.MomentBefore, aJob("a", ""), on()) }, report.Invalid, []string{"no operation"}},
 		"no object": {
-			"", func(_ *world, r *engine.Release) {
+			"", func(_ *fixture, r *engine.Release) {
 				r.Tasks = []engine.Task{{Task: schema.Task{When: schema.MomentBefore, On: deploying}}}
 			}, report.Invalid, []string{"no object"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			if test.there != "" {
 				w.server.Put(t, test.there)
 			}
@@ -591,10 +591,10 @@ func TestRefusedTasks(t *testing.T) {
 	}
 }
 
-// TestJobAtWork: a Job that an earlier operation has begun and nobody has waited for is ended where the task says so.
-func TestJobAtWork(t *testing.T) {
+// TestRunningJob checks that a Job that still runs for an earlier operation is ended only if the task allows it.
+func TestRunningJob(t *testing.T) {
 	for _, replace := range []bool{true, false} {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.server.Stall("Job")
 		release := func(version string) engine.Release {
 			r := w.release(version, settings)
@@ -614,7 +614,7 @@ func TestJobAtWork(t *testing.T) {
 		}
 		plan, err = w.Plan(t.Context(), release("2.0.0"), engine.PlanOptions{})
 		if !replace {
-			w.failed(err, report.Refused, "Job shop/a is still at work for an earlier operation", "--replace Job/a")
+			w.failed(err, report.Refused, "Job shop/a is still running for an earlier operation", "--replace Job/a")
 			plan, err = w.Plan(t.Context(), release("2.0.0"), engine.PlanOptions{Replace: []string{"Job/a"}})
 		}
 		if err != nil {
@@ -624,9 +624,9 @@ func TestJobAtWork(t *testing.T) {
 	}
 }
 
-// TestTasksOnARebuiltRecord: what is there of tasks is on it, and what was deployed has been through them.
+// TestTasksOnARebuiltRecord checks that a rebuilt record has the objects of tasks, and has all tasks as completed.
 func TestTasksOnARebuiltRecord(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := w.release("1.0.0", settings)
 	w.add(&r, schema.MomentBefore, anAccount("hook"))
 	w.add(&r, schema.MomentBefore, aJob("gone", ""), deleted)
@@ -655,9 +655,9 @@ func TestTasksOnARebuiltRecord(t *testing.T) {
 	w.same("other settings", w.steps(), []string{"PATCH jobs/gone", "DELETE jobs/gone"})
 }
 
-// TestReadinessOfATask: a Job that has ended well counts when the conditions of the release hold, too.
+// TestReadinessOfATask checks that a Job that has succeeded still has to meet the conditions of the release.
 func TestReadinessOfATask(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	r := w.release("1.0.0", settings)
 	w.add(&r, schema.MomentApplied, aJob("sync", ""))
 	r.Ready = []schema.Readiness{{GVK: "batch/v1/Job", Name: "sync", CEL: "object.status.succeeded == 2"}}

@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// taskObjects are the objects of tasks as a record has them, each once: of a revision that is completed, or of one that is begun.
+// taskObjects returns the objects of tasks for the record, each once: of a completed revision, or of a pending one.
 func (r *run) taskObjects(completed bool) []schema.DeployedObject {
 	var list []schema.DeployedObject
 	seen := map[objectKey]bool{}
@@ -21,13 +21,13 @@ func (r *run) taskObjects(completed bool) []schema.DeployedObject {
 		}
 	}
 	for _, t := range slices.Backward(r.plan.judge.turns) {
-		if t.chosen && r.plan.judge.spares(t) {
+		if t.chosen && r.plan.judge.keepsObject(t) {
 			object, there := r.taskObject(t, completed)
 			add(t, object, there)
 		}
 	}
 	for _, t := range r.plan.judge.turns {
-		if !t.chosen && r.plan.judge.spares(t) {
+		if !t.chosen && r.plan.judge.keepsObject(t) {
 			known := t.known
 			known.Leaving, known.Kept = false, false
 			add(t, known, known.Name != "")
@@ -53,16 +53,16 @@ func (r *run) taskObject(t *turn, completed bool) (object schema.DeployedObject,
 	return object, true
 }
 
-// content is what is kept of the release: the objects and the tasks.
+// content returns the encoded content of the release.
 func (j *judge) content() ([]byte, error) {
 	tasks := make([]Task, len(j.turns))
 	for i, t := range j.turns {
 		tasks[i] = Task{t.task, t.rendered}
 	}
-	return (&Content{j.objects(), tasks, j.release.Memory}).encode()
+	return (&Content{j.objects(), tasks, j.release.GeneratedValues}).encode()
 }
 
-// recorded are the tasks as a revision that begins has them.
+// recorded returns the tasks for the record of a new revision.
 func (j *judge) recorded() []schema.DeployedTask {
 	var tasks []schema.DeployedTask
 	for _, t := range j.turns {
@@ -71,7 +71,7 @@ func (j *judge) recorded() []schema.DeployedTask {
 	return tasks
 }
 
-// tasksOfRemoval are the tasks of what is deployed, or was begun to be, that are for its removal.
+// tasksOfRemoval returns the tasks of the deployed (or pending) revision that are for its removal.
 func (e *Engine) tasksOfRemoval(ctx context.Context, s *State) ([]Task, error) {
 	revision := s.Current
 	if !s.Installed() {
@@ -82,7 +82,7 @@ func (e *Engine) tasksOfRemoval(ctx context.Context, s *State) ([]Task, error) {
 	}
 	if revision == s.Pending {
 		if _, err := e.LoadContent(ctx, s.ID(), revision.Content); report.CodeOf(err) == report.NotFound {
-			return nil, nil // it ended before anything was changed
+			return nil, nil // the run ended before it changed anything
 		}
 	}
 	content, err := e.Content(ctx, s.Key, revision)

@@ -14,12 +14,12 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine/diff"
 )
 
-// Of some fields an object may have one or the other, and a third one says which: the strategy of a Deployment is one. When the
-// server has filled one in by itself, it belongs to nobody, stays when the other is applied, and then the server refuses what
-// came out. Who owns a field takes it away by leaving it out. So it is claimed first, which changes nothing else.
+// A union is a group of fields of which only one may be set, and another field decides which; the strategy of a Deployment is an
+// example. A default that the server has set has no owner, stays when another member is applied, and makes the object invalid. An
+// owner removes a field by leaving it out, so the engine first takes ownership of the default, which changes nothing else.
 
-// tryCleared asks what would become of an object if fields that stand against the change went. The server cannot be asked for
-// both steps at once; it judges the change as far as it is not about these fields.
+// tryCleared asks the server for the result of a change with some fields removed. Both steps cannot be one dry run, so the change is
+// judged with the old values of these fields.
 func (j *judge) tryCleared(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	object := update(s)
 	for _, path := range s.cleared {
@@ -43,9 +43,8 @@ func (j *judge) tryCleared(ctx context.Context, s *step) (*unstructured.Unstruct
 
 func parent(path []string) []string { return path[:len(path)-1] }
 
-// leftovers are the fields that the server complains about, that are not wanted and that belong to nobody, or to those from
-// whom they are taken over.
-func leftovers(s *step, refusal error) [][]string {
+// fieldsToClear returns the fields that the server complains about, that are not desired and have no owner, or one that gives them up.
+func fieldsToClear(s *step, refusal error) [][]string {
 	status, ok := errors.AsType[*apierrors.StatusError](refusal)
 	if !ok || status.ErrStatus.Details == nil {
 		return nil
@@ -53,23 +52,23 @@ func leftovers(s *step, refusal error) [][]string {
 	var paths [][]string
 	for _, cause := range status.ErrStatus.Details.Causes {
 		path := strings.Split(cause.Field, ".")
-		if len(path) < 3 || path[0] != "spec" { // what decides between fields is beside them, and not everything
+		if len(path) < 3 || path[0] != "spec" { // the deciding field is a sibling, and not the whole spec
 			continue
 		}
 		_, there, _ := unstructured.NestedFieldNoCopy(s.live.Object, path...)
 		_, wanted, _ := unstructured.NestedFieldNoCopy(s.desired.Object, path...)
 		_, decided, _ := unstructured.NestedMap(s.desired.Object, parent(path)...)
-		if there && !wanted && decided && (s.force || !diff.IsOthers(s.live, path...)) {
+		if there && !wanted && decided && (s.force || !diff.IsOwnedByOthers(s.live, path...)) {
 			paths = append(paths, path)
 		}
 	}
 	return paths
 }
 
-// makeWay makes the fields go away that stand against a change, as soon as that is made. What others own has to go before,
-// together with what decides about it.
-func (r *run) makeWay(ctx context.Context, s *step) error {
-	if err := r.inherit(ctx, s); err != nil || len(s.cleared) == 0 {
+// clearFields removes the fields that are in the way of a change, immediately before it. Fields of other managers are removed together
+// with the field that decides on the union.
+func (r *run) clearFields(ctx context.Context, s *step) error {
+	if err := r.adoptFields(ctx, s); err != nil || len(s.cleared) == 0 {
 		return err
 	}
 	claimed := diff.AppliedPart(s.live)
@@ -81,7 +80,7 @@ func (r *run) makeWay(ctx context.Context, s *step) error {
 		if err := unstructured.SetNestedField(claimed.Object, was, path...); err != nil {
 			return err
 		}
-		if !diff.IsOthers(s.live, path...) {
+		if !diff.IsOwnedByOthers(s.live, path...) {
 			continue
 		}
 		wanted, _, _ := unstructured.NestedMap(s.desired.Object, parent(path)...)

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLeftovers: which fields go because they stand against a change of what decides about them.
-func TestLeftovers(t *testing.T) {
+// TestFieldsToClear checks which fields are removed because they are in the way of a change of a union.
+func TestFieldsToClear(t *testing.T) {
 	const managed = `, managedFields: [{manager: kubectl, operation: Update, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:strategy": {"f:rollingUpdate": {}}}}}]`
 	for name, test := range map[string]struct {
 		field, metadata, desired string
@@ -15,8 +15,8 @@ func TestLeftovers(t *testing.T) {
 		want                     [][]string
 	}{
 		"a default of the server":          {field: "spec.strategy.rollingUpdate", want: [][]string{{"spec", "strategy", "rollingUpdate"}}},
-		"somebody else's":                  {field: "spec.strategy.rollingUpdate", metadata: managed},
-		"taken over from somebody else":    {field: "spec.strategy.rollingUpdate", metadata: managed, force: true, want: [][]string{{"spec", "strategy", "rollingUpdate"}}},
+		"of another manager":               {field: "spec.strategy.rollingUpdate", metadata: managed},
+		"taken from another manager":       {field: "spec.strategy.rollingUpdate", metadata: managed, force: true, want: [][]string{{"spec", "strategy", "rollingUpdate"}}},
 		"wanted":                           {field: "spec.strategy.rollingUpdate", desired: "strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}"},
 		"nothing is said about its parent": {field: "spec.strategy.rollingUpdate", desired: "replicas: 1"},
 		"not there":                        {field: "spec.strategy.other"},
@@ -30,7 +30,7 @@ func TestLeftovers(t *testing.T) {
 			s := stepOf(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {"+test.desired+"}}",
 				"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, labels: {a: b}"+test.metadata+"}, spec: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}}}")
 			s.force = test.force
-			if diff := cmp.Diff(leftovers(s, refusal(test.field)), test.want); diff != "" {
+			if diff := cmp.Diff(fieldsToClear(s, refusal(test.field)), test.want); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -20,20 +20,20 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// target is an object that is waited for.
+// target is an object to wait for.
 type target struct {
 	run  *run
 	step *step
-	live *unstructured.Unstructured // as it was last seen, perhaps its metadata only
+	live *unstructured.Unstructured // as last read, perhaps its metadata only
 
 	mu     sync.Mutex
 	status health.Status
 
-	foreign bool            // it belongs to no release, and whoever looks after it may yet repair what has failed
-	settled bool            // it is ready, and can be trusted to stay so
-	moved   chan<- struct{} // told of every news, unless it is nil
-	which   string          // of its containers have not run for long enough, as it was last seen
-	since   time.Time       // when that was seen first
+	foreign bool            // it belongs to no release, and its controller may still recover from a failure
+	settled bool            // it counts as ready as soon as it reports so
+	moved   chan<- struct{} // receives a value for each change; may be nil
+	which   string          // names of containers that had not run long enough when last checked
+	since   time.Time       // when they were first found
 }
 
 func newTarget(r *run, s *step) *target {
@@ -41,7 +41,7 @@ func newTarget(r *run, s *step) *target {
 	return &target{run: r, step: s, live: live, settled: !hasPods[kindOfRef(s.Object).GroupKind()] || scaledToNothing(live)}
 }
 
-// scaledToNothing tells of an object that was read that it wants no pods.
+// scaledToNothing reports whether an object that was read wants no pods.
 func scaledToNothing(live *unstructured.Unstructured) bool {
 	if live == nil {
 		return false
@@ -62,8 +62,8 @@ func (t *target) over() bool {
 	return t.status.Ready || t.status.Failed
 }
 
-// wait waits until the objects of all runs are ready, and gives those runs an error whose objects did not become so.
-func (e *Engine) wait(ctx, patience context.Context, runs []*run, follow follower) {
+// wait waits until the objects of all runs are ready, and sets the errors of runs whose objects are not.
+func (e *Engine) wait(ctx, waitCtx context.Context, runs []*run, follow follower) {
 	byRun := map[*run][]*target{}
 	var all []*target
 	for _, r := range runs {
@@ -76,17 +76,17 @@ func (e *Engine) wait(ctx, patience context.Context, runs []*run, follow followe
 			all = append(all, t)
 		}
 	}
-	e.restartPods(patience, all)
-	e.await(patience, all, follow)
+	e.restartPods(waitCtx, all)
+	e.await(waitCtx, all, follow)
 	// The errors are kept with the runs.
 	_ = each(len(runs), false, func(i int) error {
-		runs[i].err = runs[i].verdict(ctx, byRun[runs[i]])
+		runs[i].err = runs[i].waitError(ctx, byRun[runs[i]])
 		return nil
 	})
 }
 
-// restartPods deletes the pods of workloads that an earlier run has applied and whose nodes wait before they pull an image
-// again: the cause may be repaired, and a pod in their place does not wait. It does so once, and tells.
+// restartPods deletes, once, the pods of already applied workloads that wait before they pull an image again: the cause may have been
+// repaired, and a new pod does not wait.
 func (e *Engine) restartPods(ctx context.Context, targets []*target) {
 	for _, t := range targets {
 		kind := kindOfRef(t.step.Object)
@@ -95,7 +95,7 @@ func (e *Engine) restartPods(ctx context.Context, targets []*target) {
 		}
 		live, err := e.Cluster.Get(ctx, kind, t.step.Object.Namespace, t.step.Object.Name)
 		if err != nil || live == nil || health.Of(live).Ready {
-			continue // what is wrong with it shows while it is waited for
+			continue // its problem is reported while it is waited for
 		}
 		for _, pod := range health.BackingOff(ctx, e.Cluster, live) {
 			event := report.Event{
@@ -108,15 +108,15 @@ func (e *Engine) restartPods(ctx context.Context, targets []*target) {
 				event.Note = fmt.Sprintf("it waits up to five minutes before pulling its image again; without waiting: kubectl delete pod --namespace %s %s",
 					pod.GetNamespace(), pod.GetName())
 			case err != nil:
-				continue // it has changed, or is gone
+				continue // it was changed or deleted
 			}
 			t.run.emit(event)
 		}
 	}
 }
 
-// alwaysReady are the phases whose objects are ready as soon as they exist. A volume claim may wait for its first pod; whether
-// it ever gets a volume shows there.
+// alwaysReady are phases whose objects are ready once they exist. A volume claim may wait for its first pod, which shows whether it gets
+// a volume.
 var alwaysReady = [phases]bool{phaseAccounts: true, phaseRoles: true, phaseBindings: true, phaseConfiguration: true}
 
 // awaited reports whether the object of a step has to become ready.
@@ -129,39 +129,39 @@ func Awaits(object schema.ObjectRef) bool {
 	return !alwaysReady[phaseOf(kindOfRef(object).GroupKind())]
 }
 
-// await follows the targets until all of them are ready and stay so, or failed, or until the patience ends.
-func (e *Engine) await(patience context.Context, targets []*target, follow follower) {
+// await follows the targets until all are ready and stay so, or failed, or until waitCtx ends.
+func (e *Engine) await(waitCtx context.Context, targets []*target, follow follower) {
 	for {
-		follow(patience, targets)
+		follow(waitCtx, targets)
 		var mu sync.Mutex
 		var pause time.Duration
 		again := false
 		_ = each(len(targets), false, func(i int) error { // there are no errors
-			settled, wait := targets[i].settle(patience)
+			settled, wait := targets[i].settle(waitCtx)
 			mu.Lock()
 			defer mu.Unlock()
 			again, pause = again || !settled, max(pause, wait)
 			return nil
 		})
-		if !again || patience.Err() != nil {
+		if !again || waitCtx.Err() != nil {
 			return
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-		case <-patience.Done():
+		case <-waitCtx.Done():
 			timer.Stop()
 			return
 		}
 	}
 }
 
-// longest is the greatest time between two looks at containers that have not run for long enough, and after which one that
-// still runs is trusted: the clock of its node may be wrong.
-const longest = 30 * time.Second
+// maxSettle limits the time between two checks of containers that have not run long enough, and the total: the clock of a node may be
+// wrong.
+const maxSettle = 30 * time.Second
 
-// settle reports whether an object that is ready can be trusted to stay so, and how long to wait until that is asked again.
-// Without a probe a container is ready as soon as it is started, however soon it ends.
+// settle reports whether a ready object can be expected to stay ready, and when to check again. Without a probe a container is ready as
+// soon as it has started, even if it ends at once.
 func (t *target) settle(ctx context.Context) (settled bool, wait time.Duration) {
 	if t.settled || !t.ready() {
 		return true, 0
@@ -169,39 +169,39 @@ func (t *target) settle(ctx context.Context) (settled bool, wait time.Duration) 
 	kind := kindOfRef(t.step.Object)
 	live, err := t.run.Cluster.Get(ctx, kind, t.step.Object.Namespace, t.step.Object.Name)
 	if err != nil || live == nil {
-		t.settled = true // who may not look cannot know better
+		t.settled = true // without permission to read it, its reported state counts
 		return true, 0
 	}
 	t.live = live
-	if t.see(ctx, live); !t.ready() {
+	if t.observe(ctx, live); !t.ready() {
 		return t.over(), 0
 	}
 	found := health.LooksUnsteady(ctx, t.run.Cluster, live, t.run.age)
 	if t.which != found.Which {
 		t.which, t.since = found.Which, t.run.Now()
 	}
-	if found.Wait == 0 || len(found.Reasons) == 0 && t.run.Now().Sub(t.since) >= longest {
+	if found.Wait == 0 || len(found.Reasons) == 0 && t.run.Now().Sub(t.since) >= maxSettle {
 		t.settled = true
-		t.tell(health.Status{Ready: true})
+		t.emitStatus(health.Status{Ready: true})
 		return true, 0
 	}
 	t.set(health.Status{Reason: "Settling", Message: cmp.Or(strings.Join(found.Reasons, "; "), "is ready, and has to stay so for a few seconds")})
-	return false, min(found.Wait, longest)
+	return false, min(found.Wait, maxSettle)
 }
 
-// hasPods are the kinds whose pods run for as long as they are there.
+// hasPods are kinds whose pods run as long as the object exists.
 var hasPods = map[kube.GroupKind]bool{
 	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
 	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "ReplicaSet"}: true,
 }
 
-// watch follows the targets until all of them are ready or failed, or until the patience ends. There is one watch for each
-// kind in a namespace, and only one for a kind that is waited for in many.
-func (e *Engine) watch(patience context.Context, targets []*target) {
+// watch follows the targets until all are ready or failed, or until waitCtx ends. It opens one watch for each kind in a namespace,
+// or one for the whole cluster if a kind is in many namespaces.
+func (e *Engine) watch(waitCtx context.Context, targets []*target) {
 	open := map[kube.GroupVersionKind]map[string][]*target{}
 	for _, t := range targets {
 		if t.live != nil && !t.ready() {
-			t.see(patience, t.live)
+			t.observe(waitCtx, t.live)
 		}
 		if t.over() {
 			continue
@@ -215,10 +215,10 @@ func (e *Engine) watch(patience context.Context, targets []*target) {
 	if len(open) == 0 {
 		return
 	}
-	patience, cancel := context.WithCancel(patience)
+	waitCtx, cancel := context.WithCancel(waitCtx)
 	defer cancel()
 	var explaining, watching sync.WaitGroup
-	explaining.Go(func() { e.explainAll(patience, targets) })
+	explaining.Go(func() { e.explainAll(waitCtx, targets) })
 	for kind, namespaces := range open {
 		if len(namespaces) > manyNamespaces {
 			var together []*target
@@ -228,7 +228,7 @@ func (e *Engine) watch(patience context.Context, targets []*target) {
 			namespaces = map[string][]*target{"": together}
 		}
 		for namespace, some := range namespaces {
-			watching.Go(func() { e.watchKind(patience, kind, namespace, some) })
+			watching.Go(func() { e.watchKind(waitCtx, kind, namespace, some) })
 		}
 	}
 	watching.Wait()
@@ -266,9 +266,9 @@ func (e *Engine) watchKind(ctx context.Context, kind kube.GroupVersionKind, name
 			continue
 		}
 		if change.Type == watch.Deleted {
-			t.vanish(ctx, change.Object)
+			t.observeDeletion(ctx, change.Object)
 		} else {
-			t.see(ctx, change.Object)
+			t.observe(ctx, change.Object)
 		}
 		if !slices.ContainsFunc(targets, func(t *target) bool { return !t.over() }) {
 			return
@@ -276,7 +276,7 @@ func (e *Engine) watchKind(ctx context.Context, kind kube.GroupVersionKind, name
 	}
 }
 
-// watchEach follows the targets of one kind in each of their namespaces, for a user who may not see the whole cluster.
+// watchEach follows the targets of one kind in each of their namespaces, for a user who is not allowed to watch the whole cluster.
 func (e *Engine) watchEach(ctx context.Context, kind kube.GroupVersionKind, targets []*target) {
 	namespaces := map[string][]*target{}
 	for _, t := range targets {
@@ -289,45 +289,45 @@ func (e *Engine) watchEach(ctx context.Context, kind kube.GroupVersionKind, targ
 	watching.Wait()
 }
 
-// identity is an object without the state that it was in, because not all of that may have been read.
+// identity returns an object without its resource version, because perhaps only its metadata was read.
 func identity(object *unstructured.Unstructured) *unstructured.Unstructured {
-	who := &unstructured.Unstructured{Object: map[string]any{}}
-	who.SetGroupVersionKind(object.GroupVersionKind())
-	who.SetNamespace(object.GetNamespace())
-	who.SetName(object.GetName())
-	who.SetUID(object.GetUID())
-	return who
+	bare := &unstructured.Unstructured{Object: map[string]any{}}
+	bare.SetGroupVersionKind(object.GroupVersionKind())
+	bare.SetNamespace(object.GetNamespace())
+	bare.SetName(object.GetName())
+	bare.SetUID(object.GetUID())
+	return bare
 }
 
-// vanish judges an object that is no longer there. A Job that the cluster deletes after its end may be gone before anybody has
-// seen the end, and then nothing but its name is known.
-func (t *target) vanish(ctx context.Context, last *unstructured.Unstructured) {
+// observeDeletion updates the target after a deletion. A Job that the cluster deletes after its end may be gone before its end was
+// observed.
+func (t *target) observeDeletion(ctx context.Context, last *unstructured.Unstructured) {
 	if t.foreign {
 		t.set(health.Status{Ready: true, Reason: "Deleted"})
 		return
 	}
 	_, seen := last.Object["spec"]
 	if kindOfRef(t.step.Object).GroupKind() == jobKind && (expires(t.step.desired) && !seen || health.JobEnded(last) == "Complete") {
-		t.run.noteEnd(ctx, t.step)
+		t.run.recordJobEnd(ctx, t.step)
 		t.set(health.Status{Ready: true, Reason: "Ready"})
 		return
 	}
-	t.set(health.Status{Failed: true, Reason: "Deleted", Message: "somebody deleted it"})
+	t.set(health.Status{Failed: true, Reason: "Deleted", Message: "it was deleted"})
 }
 
-// see judges what the object is now.
-func (t *target) see(ctx context.Context, object *unstructured.Unstructured) {
+// observe updates the target from an object.
+func (t *target) observe(ctx context.Context, object *unstructured.Unstructured) {
 	status := t.step.judge(ctx, object)
 	if object.GetDeletionTimestamp() != nil {
 		status = health.Status{Failed: true, Reason: "Deleting", Message: terminating(object)}
 	}
 	if kindOfRef(t.step.Object).GroupKind() == jobKind && health.JobEnded(object) == "Complete" {
-		t.run.noteEnd(ctx, t.step)
+		t.run.recordJobEnd(ctx, t.step)
 	}
 	t.set(status)
 }
 
-// set takes a judgement over and tells the user when it is news.
+// set sets the status and reports it if it has changed.
 func (t *target) set(status health.Status) {
 	status.Failed = status.Failed && !t.foreign
 	t.mu.Lock()
@@ -335,15 +335,15 @@ func (t *target) set(status health.Status) {
 	t.status = status
 	t.mu.Unlock()
 	if news && (!status.Ready || t.settled) {
-		t.tell(status)
+		t.emitStatus(status)
 	}
 	select {
 	case t.moved <- struct{}{}:
-	default: // it is told already, or nobody listens
+	default: // a value is pending, or nothing listens
 	}
 }
 
-func (t *target) tell(status health.Status) {
+func (t *target) emitStatus(status health.Status) {
 	event := report.Event{Step: "wait", Name: t.step.Object.String(), State: report.Running, Note: status.Message}
 	switch {
 	case status.Ready:
@@ -354,8 +354,8 @@ func (t *target) tell(status health.Status) {
 	t.run.emit(event)
 }
 
-// gone waits until an object that was deleted, or is being deleted by somebody else, does not exist any more.
-func (r *run) gone(ctx context.Context, object *unstructured.Unstructured) error {
+// waitGone waits until a deleted object does not exist any more.
+func (r *run) waitGone(ctx context.Context, object *unstructured.Unstructured) error {
 	kind := object.GroupVersionKind()
 	live, err := r.Cluster.Get(ctx, kind, object.GetNamespace(), object.GetName())
 	if err != nil || live == nil || live.GetUID() != object.GetUID() {
@@ -364,18 +364,18 @@ func (r *run) gone(ctx context.Context, object *unstructured.Unstructured) error
 	ref := refOf(live)
 	s := &step{Change: schema.Change{Object: ref}}
 	r.emit(report.Event{Step: "wait", Name: ref.String(), State: report.Started, Note: terminating(live)})
-	explaining, stop := context.WithCancel(r.patience)
+	explaining, stop := context.WithCancel(r.waitCtx)
 	var explainer sync.WaitGroup
 	explainer.Go(func() { r.explainAll(explaining, []*target{{run: r, step: s}}) })
 	defer explainer.Wait()
 	defer stop()
 	one := metav1.ListOptions{FieldSelector: "metadata.name=" + live.GetName(), ResourceVersion: live.GetResourceVersion()}
-	for change, err := range r.Cluster.Watch(r.patience, kind, live.GetNamespace(), one, live) {
+	for change, err := range r.Cluster.Watch(r.waitCtx, kind, live.GetNamespace(), one, live) {
 		if err != nil {
 			return err
 		}
 		if change.Type == watch.Deleted || change.Object.GetUID() != object.GetUID() {
-			r.emit(report.Event{Step: "wait", Name: ref.String(), State: report.Done, Note: "it is gone"})
+			r.emit(report.Event{Step: "wait", Name: ref.String(), State: report.Done, Note: "deleted"})
 			return nil
 		}
 		if note := terminating(change.Object); note != terminating(live) {
@@ -384,24 +384,24 @@ func (r *run) gone(ctx context.Context, object *unstructured.Unstructured) error
 		live = change.Object
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted while waiting until %s is gone: %w", ref, ctx.Err())
+		return fmt.Errorf("interrupted while waiting for the deletion of %s: %w", ref, ctx.Err())
 	}
 	text := strings.Join(append([]string{terminating(live)}, r.explain(ctx, s)...), "\n  ")
 	return report.Errorf(report.Timeout, "%s is still there after %s: %s", ref, r.timeout, text).
-		WithHint("%s", r.inTheWay(live))
+		WithHint("%s", r.deletionHint(live))
 }
 
-// inTheWay says what to do about an object that does not go.
-func (r *run) inTheWay(object *unstructured.Unstructured) string {
-	hint := "remove what is in the way, and run the same command again"
+// deletionHint returns the hint for an object whose deletion does not finish.
+func (r *run) deletionHint(object *unstructured.Unstructured) string {
+	hint := "remove the cause, and run the same command again"
 	if slices.Contains(object.GetFinalizers(), metav1.FinalizerDeleteDependents) && r.precedes {
 		hint += "; with --no-wait it does not wait for pods"
 	}
 	return hint
 }
 
-// poll asks again and again, ever more rarely, until the answer is yes.
-func (r *run) poll(ctx context.Context, done func() (bool, error), complaint string) error {
+// poll calls done, with growing pauses, until it returns true.
+func (r *run) poll(ctx context.Context, done func() (bool, error), message string) error {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		if yes, err := done(); err != nil || yes {
 			return err
@@ -409,24 +409,24 @@ func (r *run) poll(ctx context.Context, done func() (bool, error), complaint str
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-		case <-r.patience.Done():
+		case <-r.waitCtx.Done():
 			timer.Stop()
 			if ctx.Err() != nil {
-				return fmt.Errorf("interrupted: %s: %w", complaint, ctx.Err())
+				return fmt.Errorf("interrupted: %s: %w", message, ctx.Err())
 			}
-			return report.Errorf(report.Timeout, "%s after %s", complaint, r.timeout).WithHint("run the same command again")
+			return report.Errorf(report.Timeout, "%s after %s", message, r.timeout).WithHint("run the same command again")
 		}
 	}
 }
 
-// counter shows how far a phase is.
+// counter reports the progress of a phase.
 type counter struct {
 	mu    sync.Mutex
 	sink  func(report.Event)
 	event report.Event
 }
 
-// step counts one object that is done or went wrong.
+// step counts one object that is done or failed.
 func (c *counter) step(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -125,7 +125,7 @@ func (o *DeleteOptions) planRemoval(ctx context.Context, run *plan.Run, states [
 		for _, s := range states {
 			keys = append(keys, s.Key)
 		}
-		return run.Records.Engine.Forget(ctx, keys...)
+		return run.Records.Engine.DeleteRecords(ctx, keys...)
 	}
 	there := slices.DeleteFunc(slices.Clone(states), func(s *engine.State) bool { return s.Pending == nil && len(records.ObjectsOf(s)) == 0 })
 	releases := plan.Removals(there, run.Operation.Operation)

@@ -101,7 +101,7 @@ func (a *activation) render(ctx context.Context) (parts []engine.Release, err er
 	if err = a.mergeOptions(ctx, []*Placement{a.of}); err != nil {
 		return nil, err
 	}
-	a.wanted, a.release.Given = a.of.merged[""], a.of.saved
+	a.wanted, a.release.SavedOptions = a.of.merged[""], a.of.saved
 	parts, err = a.components(ctx)
 	a.Notice(a.notices...)
 	return parts, err

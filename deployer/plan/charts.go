@@ -44,7 +44,7 @@ func (t *target) chart(ctx context.Context, c *schema.Component, release *engine
 	t.addLookups(rendered.Lookups)
 	if before != nil && (slices.Contains(t.wanted.Rotate, c.Name) || len(rendered.Renewed) > 0) {
 		t.rotated = append(t.rotated, stored.Rotate(stored.objects, release.Objects)...)
-		if release.Memory, err = stored.Encode(); err != nil {
+		if release.GeneratedValues, err = stored.Encode(); err != nil {
 			return err
 		}
 	}
@@ -144,7 +144,7 @@ func (p *Planner) storedChart(ctx context.Context, key engine.Key) (storedChart,
 		if err != nil {
 			return storedChart{}, err
 		}
-		m, err := render.DecodeMemory(content.Memory)
+		m, err := render.DecodeMemory(content.GeneratedValues)
 		return storedChart{m, state.Installed(), content.Objects}, err
 	}
 	return storedChart{Memory: &render.Memory{}}, nil

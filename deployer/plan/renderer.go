@@ -140,7 +140,7 @@ func (r Renderer) Chart(ctx context.Context, memory *render.Memory, upgrade bool
 	rendered.Lookups = reads.powers
 	release.Objects, release.Stay, release.Tasks = rendered.Objects, render.Staying(rendered.Objects), tasksOf(rendered.Tasks)
 	memory.Memo = rendered.Memo
-	release.Memory, err = memory.Encode()
+	release.GeneratedValues, err = memory.Encode()
 	return rendered, err
 }
 

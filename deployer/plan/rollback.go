@@ -173,7 +173,7 @@ func (p *Planner) addComponents(ctx context.Context, d *downgrade, state *engine
 		if err != nil {
 			return err
 		}
-		part.Objects, part.Tasks, part.Memory, part.Stay = content.Objects, content.Tasks, content.Memory, render.Staying(content.Objects)
+		part.Objects, part.Tasks, part.GeneratedValues, part.Stay = content.Objects, content.Tasks, content.GeneratedValues, render.Staying(content.Objects)
 		d.parts = append(d.parts, part)
 		d.release.Closes = append(d.release.Closes, part.Key)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // SavedOptions are the options of a run. They are stored beside the record of each of its Solutions until that is complete
-// ([engine.Release.Given]), so that a run that resumes it need not have them again.
+// ([engine.Release.SavedOptions]), so that a run that resumes it need not have them again.
 type SavedOptions struct {
 	FormatVersion int `json:"formatVersion"`
 	// Those of [Options].
@@ -138,8 +138,8 @@ func lastNumber(s *engine.State) int64 {
 // interrupted returns the options for a version that an interrupted run saved: beside the Solution's own record, or where that was not written
 // yet, beside that of another Solution of the same run.
 func (p *Planner) interrupted(ctx context.Context, states map[engine.Key]*engine.State, own *engine.State, version string) (r Rendering, err error) {
-	if own.Pending != nil && own.Pending.Version == version && len(own.Given) > 0 {
-		g, failure := ParseSavedOptions(own.Key, own.Given)
+	if own.Pending != nil && own.Pending.Version == version && len(own.SavedOptions) > 0 {
+		g, failure := ParseSavedOptions(own.Key, own.SavedOptions)
 		if failure != nil {
 			return r, failure
 		}
@@ -151,7 +151,7 @@ func (p *Planner) interrupted(ctx context.Context, states map[engine.Key]*engine
 		if states[other].Pending == nil {
 			continue
 		}
-		g, err := ParseSavedOptions(other, states[other].Given)
+		g, err := ParseSavedOptions(other, states[other].SavedOptions)
 		if err != nil {
 			return r, err
 		}

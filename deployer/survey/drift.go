@@ -127,6 +127,6 @@ func (v *Survey) Drift(ctx context.Context, states []*engine.State) ([]*engine.P
 	if err != nil {
 		return nil, nil, err
 	}
-	plans, err := v.Records.Engine.PlanAll(ctx, releases, engine.PlanOptions{Restore: true, Look: true})
+	plans, err := v.Records.Engine.PlanAll(ctx, releases, engine.PlanOptions{Restore: true, ReadOnly: true})
 	return plans, unread, err
 }

@@ -79,7 +79,7 @@ func (v *Survey) observe(ctx context.Context, e metalk8s.Environment) (*picture,
 
 // workloads are the kinds of objects in a namespace by which a Solution is found there.
 func workloads() []kube.GroupVersionKind {
-	return slices.DeleteFunc(slices.Clone(engine.Telling), func(kind kube.GroupVersionKind) bool {
+	return slices.DeleteFunc(slices.Clone(engine.CommonKinds), func(kind kube.GroupVersionKind) bool {
 		return kind.Kind == cluster.DefinitionKind.Kind
 	})
 }

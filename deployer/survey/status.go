@@ -137,7 +137,7 @@ func (v *Survey) look(ctx context.Context, environments []metalk8s.Environment, 
 		return nil, err
 	}
 	var states []*engine.State
-	if s.lost, err = v.Records.Lost(ctx, engine.Telling, namespaces, func() ([]*engine.State, error) {
+	if s.lost, err = v.Records.Lost(ctx, engine.CommonKinds, namespaces, func() ([]*engine.State, error) {
 		all, failure := v.Records.Engine.States(ctx)
 		states = slices.DeleteFunc(slices.Clone(all), func(s *engine.State) bool {
 			return len(namespaces) > 0 && !slices.Contains(namespaces, s.Namespace)

@@ -174,7 +174,7 @@ func (c *cloud) failAndResume() {
 	nowhere := strings.ReplaceAll(c.content("1.0.0", nil).Files["components/network.yaml"], "restartPolicy", "nodeSelector: {disk: "+c.Env+"}\n      restartPolicy")
 	c.activated("1.0.0", c.content("1.0.0", map[string]string{"components/network.yaml": nowhere}))
 	_, err := c.choose("1.0.0")
-	c.refused(err, report.Timeout, "Deployment "+c.Env+"/network", c.Solution+".board", "it was not begun, as it needs "+c.Solution+".network, which failed")
+	c.refused(err, report.Timeout, "Deployment "+c.Env+"/network", c.Solution+".board", "it was not started, because it needs "+c.Solution+".network, which failed")
 	if c.find(deployments, c.Env, "board") != nil {
 		c.Error("board was begun without what it needs")
 	}

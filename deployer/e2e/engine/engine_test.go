@@ -59,7 +59,7 @@ spec:
 
 func TestCreateUpdateRemove(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	plan := b.deploy(b.release("1.0.0", small))
 	b.wantActions(plan, "create ServiceAccount $ns/operator", "create Role $ns/operator", "create RoleBinding $ns/operator",
 		"create ConfigMap $ns/a", "create Deployment $ns/operator")
@@ -108,7 +108,7 @@ func TestCreateUpdateRemove(t *testing.T) {
 	if diff := cmp.Diff(versions, []string{"2 add 2.0.0 done", "1 add 1.0.0 done"}); diff != "" {
 		t.Error(diff)
 	}
-	if err := b.Forget(t.Context(), b.Key); err != nil {
+	if err := b.DeleteRecords(t.Context(), b.Key); err != nil {
 		t.Error(err)
 	}
 	if state := b.state(); state.Current != nil || len(state.History) > 0 {
@@ -118,7 +118,7 @@ func TestCreateUpdateRemove(t *testing.T) {
 
 func TestFieldsOfOthersStay(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.deploy(b.release("1.0.0", small))
 	b.patch("kubectl-edit", "configmaps", "a", `{"data": {"theirs": "3"}, "metadata": {"labels": {"theirs": "yes"}}}`)
 	b.patch("kubectl", "apps/v1/deployments", "operator", `{"spec": {"replicas": 0}}`)
@@ -127,14 +127,14 @@ func TestFieldsOfOthersStay(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := b.get("ConfigMap", "a").GetLabels()["theirs"]; got != "yes" {
-		t.Errorf("label of somebody else: %q", got)
+		t.Errorf("label of another manager: %q", got)
 	}
 }
 
-func TestScaledBySomebodyElse(t *testing.T) {
+func TestScaledByAdministrator(t *testing.T) {
 	t.Parallel()
 	for _, wanted := range []int64{2, 0} {
-		b := newBed(t)
+		b := newFixture(t)
 		b.deploy(b.release("1.0.0", deployment))
 		b.patch("kubectl", "apps/v1/deployments", "operator", fmt.Sprintf(`{"spec": {"replicas": %d}}`, wanted), "scale")
 		if plan := b.plan(b.release("1.0.0", deployment)); !plan.Empty() {
@@ -146,14 +146,14 @@ func TestScaledBySomebodyElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		if replicas, _, _ := unstructured.NestedInt64(b.get("apps/v1/Deployment", "operator").Object, "spec", "replicas"); replicas != wanted {
-			t.Errorf("%d replicas, want the %d that somebody asked for", replicas, wanted)
+			t.Errorf("%d replicas, want the %d of the administrator", replicas, wanted)
 		}
 	}
 }
 
 func TestConflict(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.deploy(b.release("1.0.0", configMap))
 	b.patch("kubectl-edit", "configmaps", "a", `{"data": {"first": "theirs"}}`)
 	b.refused(b.release("1.0.0", configMap), engine.PlanOptions{}, report.Conflict, "ConfigMap $ns/a", ".data.first", `"kubectl-edit"`, "--force")
@@ -181,7 +181,7 @@ func TestConflict(t *testing.T) {
 
 func TestMissingKind(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	monitor := `
 ---
 apiVersion: monitoring.coreos.com/v1
@@ -196,7 +196,7 @@ spec: {selector: {}, endpoints: []}
 	}
 }
 
-// widgets are a kind of their own for each bed, and an object of it.
+// widgets is a kind for each fixture, and an object of it.
 const widgets = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -222,7 +222,7 @@ spec: {size: 3}
 
 func TestDefinitionAndItsObjects(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	plan := b.deploy(b.release("1.0.0", widgets+widget))
 	b.wantActions(plan, "create CustomResourceDefinition widgets.$ns.example.com", "create Widget $ns/w")
 	b.restart()
@@ -237,7 +237,7 @@ func TestDefinitionAndItsObjects(t *testing.T) {
 	}
 	plan = b.plan(engine.Release{Key: b.Key, Operation: "remove"})
 	b.wantActions(plan, "keep CustomResourceDefinition widgets.$ns.example.com")
-	b.failed(b.Forget(t.Context(), b.Key), report.InUse, "1 object of it")
+	b.failed(b.DeleteRecords(t.Context(), b.Key), report.InUse, "1 object of it")
 	plan = b.deploy(engine.Release{Key: b.Key, Operation: "remove", Delete: []schema.ObjectRef{definition}})
 	b.wantActions(plan, "delete CustomResourceDefinition widgets.$ns.example.com")
 	if b.get(definition.APIVersion+"/"+definition.Kind, definition.Name) != nil {
@@ -247,7 +247,7 @@ func TestDefinitionAndItsObjects(t *testing.T) {
 
 func TestNamespaceOfTheRelease(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	inside := strings.ReplaceAll(`
 apiVersion: v1
 kind: Namespace
@@ -267,7 +267,7 @@ metadata: {name: $ns-inner}
 
 func TestReplace(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.deploy(b.release("1.0.0", account+deployment))
 	otherRole := strings.ReplaceAll(account, "kind: Role, name: operator", "kind: ClusterRole, name: view")
 	b.wantActions(b.deploy(b.release("2.0.0", otherRole+deployment)), "replace RoleBinding $ns/operator")
@@ -280,7 +280,7 @@ func TestReplace(t *testing.T) {
 
 func TestReplaceJob(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	job := `
 apiVersion: batch/v1
 kind: Job
@@ -310,7 +310,7 @@ spec:
 
 func TestSecretsAreHidden(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	secret := `
 apiVersion: v1
 kind: Secret
@@ -330,7 +330,7 @@ stringData: {password: canary-1, other: canary-2}
 
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	release := b.release("1.0.0", strings.ReplaceAll(deployment, "replicas: 0", "replicas: 1"))
 	plan := b.plan(release)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -347,8 +347,8 @@ func TestInterrupted(t *testing.T) {
 
 func TestForbidden(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	b.deploy(b.release("0.9.0", configMap)) // makes the namespace of the records, which the user below may not
+	b := newFixture(t)
+	b.deploy(b.release("0.9.0", configMap)) // creates the namespace of records, which the user below is not allowed to
 	kubeconfig, err := testcluster.Borrow(t).KubeconfigFor("installer")
 	if err != nil {
 		t.Fatal(err)
@@ -372,12 +372,12 @@ subjects: [{kind: User, name: installer, apiGroup: rbac.authorization.k8s.io}]
 	b.deploy(b.release("1.0.0", configMap))
 }
 
-// TestWaitsInTheirNamespaces deploys to many namespaces as a user who may watch in each of them, and not in the whole cluster.
+// TestWaitsInTheirNamespaces deploys to many namespaces as a user who is allowed to watch in each of them, but not in the whole cluster.
 func TestWaitsInTheirNamespaces(t *testing.T) {
 	t.Parallel()
-	beds := []*bed{newBed(t), newBed(t), newBed(t)}
+	beds := []*fixture{newFixture(t), newFixture(t), newFixture(t)}
 	limited := beds[0]
-	limited.deploy(limited.release("0.1.0", configMap)) // with it the namespace of the records is there
+	limited.deploy(limited.release("0.1.0", configMap)) // creates the namespace of records
 	user := "limited-" + limited.Namespace
 	var releases []engine.Release
 	for _, namespace := range []string{limited.Namespace, beds[1].Namespace, beds[2].Namespace, cluster.SystemNamespace} {

@@ -29,8 +29,8 @@ spec:
       containers: [{name: c, image: "example.invalid/job:1"}]
 `
 
-// end lets the pod of the Job end, in a phase, as a node would.
-func (b *bed) end(phase string) {
+// end ends the pod of the Job with a phase, as a kubelet does.
+func (b *fixture) end(phase string) {
 	b.Helper()
 	var pod string
 	b.until("the Job has a pod", func() bool {
@@ -47,16 +47,16 @@ func (b *bed) end(phase string) {
 	b.patch("test", "pods", pod, `{"status": {"phase": "`+phase+`"}}`, "status")
 }
 
-// runJob applies a release and lets its Job end well meanwhile.
-func (b *bed) runJob(r engine.Release, o engine.PlanOptions) {
+// runJob applies a release and makes its Job succeed.
+func (b *fixture) runJob(r engine.Release, o engine.PlanOptions) {
 	b.Helper()
 	if err := b.tryJob(r, o, "Succeeded"); err != nil {
 		b.Fatal(err)
 	}
 }
 
-// tryJob applies a release and lets the pod of its Job end in a phase meanwhile.
-func (b *bed) tryJob(r engine.Release, o engine.PlanOptions, phase string) error {
+// tryJob applies a release and ends the pod of its Job with a phase.
+func (b *fixture) tryJob(r engine.Release, o engine.PlanOptions, phase string) error {
 	b.Helper()
 	plan, err := b.Plan(b.Context(), r, o)
 	if err != nil {
@@ -70,8 +70,8 @@ func (b *bed) tryJob(r engine.Release, o engine.PlanOptions, phase string) error
 	return <-ended
 }
 
-// wantNoJob plans and applies a release, which must not make the Job.
-func (b *bed) wantNoJob(r engine.Release, o engine.PlanOptions) {
+// wantNoJob plans and applies a release, which must not create the Job.
+func (b *fixture) wantNoJob(r engine.Release, o engine.PlanOptions) {
 	b.Helper()
 	plan, err := b.Plan(b.Context(), r, o)
 	if err != nil {
@@ -86,11 +86,11 @@ func (b *bed) wantNoJob(r engine.Release, o engine.PlanOptions) {
 	}
 }
 
-// TestEndedJobs takes Jobs away after they have ended, as the cluster does after a while: they are not run again, by what
-// verb ever, until somebody asks for it.
+// TestEndedJobs deletes Jobs after they have ended, as the cluster does after a while: no verb runs them again unless the user asks
+// for it.
 func TestEndedJobs(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	text := migration + configMap
 	one := b.release("1", text)
 	b.runJob(one, engine.PlanOptions{})
@@ -119,11 +119,11 @@ func TestEndedJobs(t *testing.T) {
 	b.wantNoJob(two, engine.PlanOptions{})
 
 	b.deploy(engine.Release{Key: b.Key, Operation: "remove"})
-	b.runJob(two, engine.PlanOptions{}) // it is another life
+	b.runJob(two, engine.PlanOptions{}) // deployed again after a removal
 }
 
-// deleteJob takes the Job away, as the cluster does some time after its end.
-func (b *bed) deleteJob() {
+// deleteJob deletes the Job, as the cluster does some time after its end.
+func (b *fixture) deleteJob() {
 	b.Helper()
 	b.until("the Job is gone", func() bool {
 		live := b.get("batch/v1/Job", "j")

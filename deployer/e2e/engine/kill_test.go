@@ -31,15 +31,15 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// reaper stands between an engine and the API server and counts the calls. At the fatal one it ends the engine's world:
-// nothing that the engine sends reaches the server any more, and nothing is answered, as if the process were killed.
+// reaper is a proxy between an engine and the API server that counts calls. From the fatal call on, no request reaches the server and none is
+// answered, as if the process were killed.
 type reaper struct {
 	upstream http.RoundTripper
 	host     string
 	kill     context.CancelFunc
 	fatal    int  // the call that kills, counted from 1; 0 is none
 	after    bool // the server executes the fatal call
-	lossy    int  // of so many calls the server executes one and the answer is lost, but the engine lives; 0 is none
+	lossy    int  // one of so many answers is lost; 0 for none
 
 	mu    sync.Mutex
 	dice  *rand.Rand
@@ -48,8 +48,7 @@ type reaper struct {
 	what  string // the fatal call
 }
 
-// admit counts a call. It reports whether the call is the fatal one, whether the engine is dead already, and whether the
-// answer gets lost.
+// admit counts a call. It reports whether the call is the fatal one, whether the engine is dead already, and whether the answer is lost.
 func (r *reaper) admit(request *http.Request) (fatal, dead, lost bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +60,7 @@ func (r *reaper) admit(request *http.Request) (fatal, dead, lost bool) {
 		r.dead, r.what = true, request.Method+" "+request.URL.RequestURI()
 		return true, false, false
 	}
-	// Who has never reached the server does not try again.
+	// The client does not repeat a call before its first answer.
 	return false, false, r.lossy > 0 && r.calls > 1 && r.dice.IntN(r.lossy) == 0
 }
 
@@ -72,7 +71,7 @@ func (r *reaper) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		r.kill()
 		panic(http.ErrAbortHandler)
 	}
-	// What the server has begun it finishes, also when its client dies meanwhile.
+	// The server completes a started request even if the client dies.
 	ctx := context.WithoutCancel(request.Context())
 	if watching {
 		ctx = request.Context()
@@ -123,14 +122,13 @@ func (r *reaper) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// mortal runs f with an engine that dies at a call. It returns how many calls were made and the fatal one, "" when the
-// engine survived.
-func (b *bed) mortal(fatal int, after bool, f func(ctx context.Context, e *engine.Engine) error) (calls int, what string) {
+// mortal runs f with an engine that dies at a call. It returns the number of calls and the fatal one, "" if the engine survived.
+func (b *fixture) mortal(fatal int, after bool, f func(ctx context.Context, e *engine.Engine) error) (calls int, what string) {
 	b.Helper()
 	return b.through(&reaper{fatal: fatal, after: after}, f)
 }
 
-func (b *bed) through(r *reaper, f func(ctx context.Context, e *engine.Engine) error) (calls int, what string) {
+func (b *fixture) through(r *reaper, f func(ctx context.Context, e *engine.Engine) error) (calls int, what string) {
 	b.Helper()
 	config, err := testcluster.Borrow(b.T).Config()
 	if err != nil {
@@ -166,7 +164,7 @@ current-context: c
 	return r.calls, r.what
 }
 
-// run is what a command does: plan and apply.
+// run plans and applies a release, as a command does.
 func run(r engine.Release) func(ctx context.Context, e *engine.Engine) error {
 	return func(ctx context.Context, e *engine.Engine) error {
 		plan, err := e.Plan(ctx, r, engine.PlanOptions{})
@@ -190,9 +188,9 @@ var dumped = []kube.GroupVersionKind{
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 }
 
-// dump writes everything that the release has in the cluster and everything in its namespace, without what is different
-// each time: identities, times and versions, the name of the bed.
-func (b *bed) dump() string {
+// dump returns all objects, records and content of the release and its namespace, without values that differ each time: UIDs, times,
+// versions and the name of the fixture.
+func (b *fixture) dump() string {
 	b.Helper()
 	var text strings.Builder
 	for _, kind := range append(dumped, kube.GroupVersionKind{Group: b.Namespace + ".example.com", Version: "v1", Kind: "Widget"}) {
@@ -228,9 +226,8 @@ func (b *bed) dump() string {
 	return strings.NewReplacer(b.Key.ID(), "$release", b.Namespace, "$ns").Replace(text.String())
 }
 
-// checkContents says what is wrong with the contents that are kept: one that no revision refers to, or one that is missing
-// although its revision was completed.
-func (b *bed) checkContents(state *engine.State) string {
+// checkContents describes problems of stored content: content that no revision refers to, and missing content of a completed revision.
+func (b *fixture) checkContents(state *engine.State) string {
 	b.Helper()
 	var problems strings.Builder
 	referred := map[string]bool{}
@@ -252,7 +249,7 @@ func (b *bed) checkContents(state *engine.State) string {
 	return problems.String()
 }
 
-func (b *bed) normal(object *unstructured.Unstructured) string {
+func (b *fixture) normal(object *unstructured.Unstructured) string {
 	b.Helper()
 	managers := object.GetManagedFields()
 	managers = slices.DeleteFunc(managers, func(m metav1.ManagedFieldsEntry) bool { return m.Subresource != "" || m.Manager == "kube-apiserver" })
@@ -294,7 +291,7 @@ rules: [{apiGroups: [""], resources: [configmaps], verbs: [list]}]
 
 var everyCall = flag.Bool("every-call", false, "kill at every call, not only at some")
 
-// distance is that between the calls at which the engine is killed.
+// distance returns the distance between the calls at which the engine is killed.
 func distance() int {
 	if *everyCall {
 		return 1
@@ -305,12 +302,12 @@ func distance() int {
 	return 6
 }
 
-// TestLostAnswers loses the answers to calls that the server has executed, as when a load balancer restarts. The engine
-// sends them again, finds its own work and is not confused by it.
+// TestLostAnswers loses the answers to calls that the server has executed, as a restarted load balancer does. The client repeats them,
+// and the engine recognizes its own writes.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	const lossy = 3
-	clean, b := newBed(t), newBed(t)
+	clean, b := newFixture(t), newFixture(t)
 	dice := rand.New(rand.NewPCG(1, lossy))
 	for _, version := range []string{"1", "2"} {
 		text := strings.ReplaceAll(widgets+widget+small, "operator:1", "operator:"+version)
@@ -321,7 +318,7 @@ func TestLostAnswers(t *testing.T) {
 			t.Errorf("-clean +this\n%s", diff)
 		}
 	}
-	remove := func(b *bed) engine.Release { return engine.Release{Key: b.Key, Operation: "remove"} }
+	remove := func(b *fixture) engine.Release { return engine.Release{Key: b.Key, Operation: "remove"} }
 	clean.deploy(remove(clean))
 	b.through(&reaper{lossy: lossy, dice: dice}, run(remove(b)))
 	if diff := gocmp.Diff(clean.dump(), b.dump()); diff != "" {
@@ -329,17 +326,18 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestKilledAtEveryCall kills an engine that upgrades before and after its calls and starts another one, which knows nothing.
-// The cluster must become what it is after a run that nobody killed: that the real server owns the same fields and keeps the
-// same records. What else an engine may be killed at is told without a cluster.
+// TestKilledAtEveryCall kills upgrades before and after their calls and starts another engine without state. The result must be the same as
+// without a kill, with the same owners of fields and the same records. Tests in memory cover the other calls.
 func TestKilledAtEveryCall(t *testing.T) {
 	t.Parallel()
 	changes := strings.NewReplacer("operator:1", "operator:2", `first: "1"`, `first: "one"`, "kind: Role, name: operator", "kind: ClusterRole, name: view")
-	one := func(b *bed) engine.Release { return b.release("1.0.0", widgets+widget+small+clusterRole) }
-	two := func(b *bed) engine.Release { return b.release("2.0.0", changes.Replace(widgets+widget+small+service)) }
-	prepared := func(t *testing.T) *bed {
+	one := func(b *fixture) engine.Release { return b.release("1.0.0", widgets+widget+small+clusterRole) }
+	two := func(b *fixture) engine.Release {
+		return b.release("2.0.0", changes.Replace(widgets+widget+small+service))
+	}
+	prepared := func(t *testing.T) *fixture {
 		t.Helper()
-		b := newBed(t)
+		b := newFixture(t)
 		b.deploy(one(b))
 		return b
 	}
@@ -348,7 +346,7 @@ func TestKilledAtEveryCall(t *testing.T) {
 	clean.restart()
 	clean.deploy(two(clean))
 	want := clean.dump()
-	// Requests are in flight side by side, so that one run has a call more than another.
+	// Requests are concurrent, so runs differ in the number of calls.
 	for fatal, step := 1, distance(); fatal < calls+step; fatal += step {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("call %d after %t", fatal, after), func(t *testing.T) {

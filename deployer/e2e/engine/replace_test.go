@@ -38,8 +38,8 @@ func workloadOf(kind, more string) string {
 	return strings.NewReplacer("$kind", kind, "$more", more).Replace(workload)
 }
 
-// TestReplaceWhereSafe changes what the server does not change in place. It says what and why, replaces only what was asked
-// for, and keeps nothing of the permission.
+// TestReplaceWhereSafe changes immutable fields. The engine reports which and why, replaces only the approved objects, and does not keep
+// the approval.
 func TestReplaceWhereSafe(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -47,7 +47,7 @@ func TestReplaceWhereSafe(t *testing.T) {
 		before, after string
 		field, costs  string
 		unchangeable  bool   // never replaced
-		others        string // a patch of somebody else
+		others        string // a patch of another manager
 	}{
 		{
 			name: "Deployment", kind: "Deployment/w", before: workloadOf("Deployment", "replicas: 1"),
@@ -81,7 +81,7 @@ func TestReplaceWhereSafe(t *testing.T) {
 		},
 		{
 			name: "ConfigMap of others", kind: "ConfigMap/a", before: configMap, others: `{"data": {"theirs": "1"}, "immutable": true}`,
-			after: strings.ReplaceAll(configMap, `first: "1"`, `first: "one"`), field: "data: Forbidden", costs: "what others have put into it (theirs)", unchangeable: true,
+			after: strings.ReplaceAll(configMap, `first: "1"`, `first: "one"`), field: "data: Forbidden", costs: "the data of others in it (theirs)", unchangeable: true,
 		},
 		{
 			name: "Secret", kind: "Secret/s",
@@ -108,7 +108,7 @@ func TestReplaceWhereSafe(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			kind := strings.ReplaceAll(test.kind, "$ns", b.Namespace)
 			first := b.release("1", test.before)
 			if err := b.Apply(t.Context(), b.plan(first), engine.ApplyOptions{NoWait: true}); err != nil {
@@ -145,31 +145,31 @@ func TestReplaceWhereSafe(t *testing.T) {
 				t.Errorf("there is something to do after everything was done: %s", b.actions(again))
 			}
 			if test.name == "Service" {
-				return // without a cluster IP of its own it keeps the one that it has, None as well
+				return // without a cluster IP in the desired object it keeps its own, even None
 			}
-			// What was allowed once is not allowed for ever.
+			// The approval is for one operation.
 			b.refused(first, engine.PlanOptions{}, report.Refused, "cannot be changed in place")
 		})
 	}
 }
 
-// TestInvalidIsNotReplaced gives an object that would not be accepted if it were made again: nothing is deleted for it.
+// TestInvalidIsNotReplaced changes an object so that it could not be created again: it is not deleted.
 func TestInvalidIsNotReplaced(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	b.deploy(b.release("1", deployment))
 	bad := strings.NewReplacer("{app: operator}", "{app: other}", "name: operator, image:", "name: Not_A_Name, image:").Replace(deployment)
 	b.refused(b.release("2", bad), engine.PlanOptions{Replace: []string{"Deployment/operator"}}, report.Invalid, "Not_A_Name")
 }
 
-// TestReplacedStatefulSetKeepsPodsAndClaims replaces a StatefulSet whose template asks for larger volumes: its pods stay, and
-// the claims grow where their class allows that.
+// TestReplacedStatefulSetKeepsPodsAndClaims replaces a StatefulSet with larger volume templates: its pods stay, and claims grow if their
+// class allows it.
 func TestReplacedStatefulSetKeepsPodsAndClaims(t *testing.T) {
 	t.Parallel()
 	for _, grows := range []bool{true, false} {
 		t.Run(fmt.Sprint(grows), func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			volume := "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: $ns}\nspec: {storageClassName: $ns, accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}, hostPath: {path: /none}, claimRef: {namespace: $ns, name: data-w-0}}"
 			b.make(fmt.Sprintf("apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: $ns}\nprovisioner: none.example.com/a\nallowVolumeExpansion: %t", grows))
 			b.make(volume)
@@ -194,7 +194,7 @@ func TestReplacedStatefulSetKeepsPodsAndClaims(t *testing.T) {
 				note, size = "claim data-w-0 stays at 1Gi: ", "1Gi"
 			}
 			if !strings.Contains(plan.Changes[0].Note, note) {
-				t.Errorf("the plan says %q", plan.Changes[0].Note)
+				t.Errorf("note %q", plan.Changes[0].Note)
 			}
 			if err := b.Apply(t.Context(), plan, engine.ApplyOptions{NoWait: true}); err != nil {
 				t.Fatal(err)
@@ -219,7 +219,7 @@ func status(object *unstructured.Unstructured, field string) string {
 	return text
 }
 
-func (b *bed) until(what string, done func() bool) {
+func (b *fixture) until(what string, done func() bool) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), testcluster.Deadline(time.Minute))
 	defer cancel()
@@ -232,15 +232,14 @@ func (b *bed) until(what string, done func() bool) {
 	}
 }
 
-// TestKilledWhileReplacing kills an engine that replaces. Whoever finishes it needs not be told again
-// what may be replaced.
+// TestKilledWhileReplacing kills an engine that replaces objects. The next run does not need the approval again.
 func TestKilledWhileReplacing(t *testing.T) {
 	t.Parallel()
 	testcluster.Long(t, "TestKilledAtEveryCall, and all calls without a cluster")
 	text := workloadOf("StatefulSet", "replicas: 0\n  serviceName: w") + "\n---\n" + strings.ReplaceAll(configMap, "\ndata:", "\nimmutable: true\ndata:")
 	changed := strings.NewReplacer("serviceName: w", "serviceName: v", `first: "1"`, `first: "one"`).Replace(text)
 	asked := engine.PlanOptions{Replace: []string{"StatefulSet/w", "ConfigMap/a"}}
-	replace := func(b *bed) func(ctx context.Context, e *engine.Engine) error {
+	replace := func(b *fixture) func(ctx context.Context, e *engine.Engine) error {
 		return func(ctx context.Context, e *engine.Engine) error {
 			plan, err := e.Plan(ctx, b.release("2", changed), asked)
 			if err != nil {
@@ -249,7 +248,7 @@ func TestKilledWhileReplacing(t *testing.T) {
 			return e.Apply(ctx, plan, engine.ApplyOptions{Timeout: testcluster.Deadline(time.Minute)})
 		}
 	}
-	objects := func(b *bed) string {
+	objects := func(b *fixture) string {
 		b.Helper()
 		service, _, _ := unstructured.NestedString(b.get("apps/v1/StatefulSet", "w").Object, "spec", "serviceName")
 		state := b.state()
@@ -259,7 +258,7 @@ func TestKilledWhileReplacing(t *testing.T) {
 		}
 		return sum
 	}
-	clean := newBed(t)
+	clean := newFixture(t)
 	clean.deploy(clean.release("1", text))
 	calls, _ := clean.mortal(0, false, replace(clean))
 	want := objects(clean)
@@ -267,13 +266,13 @@ func TestKilledWhileReplacing(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("call %d after %t", fatal, after), func(t *testing.T) {
 				t.Parallel()
-				b := newBed(t)
+				b := newFixture(t)
 				b.deploy(b.release("1", text))
 				_, what := b.mortal(fatal, after, replace(b))
 				b.restart()
 				options := engine.PlanOptions{}
 				if b.state().Pending == nil && b.state().Current.Version == "1" {
-					options = asked // nothing was begun
+					options = asked // nothing was recorded
 				}
 				plan, err := b.Plan(t.Context(), b.release("2", changed), options)
 				if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestTasks runs a Job that the cluster deletes as soon as it has ended: before a revision has its end on record, it stays.
+// TestTasks runs a Job that the cluster deletes as soon as it has ended: it stays until its end is recorded.
 func TestTasks(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newFixture(t)
 	release := func(version string) engine.Release {
 		r := b.release(version, configMap)
 		r.Tasks = []engine.Task{{
@@ -35,7 +35,7 @@ func TestTasks(t *testing.T) {
 		t.Error("the Job that failed is not there to be looked at")
 	}
 	b.restart()
-	b.runJob(release("2"), engine.PlanOptions{}) // goes on with the one that failed
+	b.runJob(release("2"), engine.PlanOptions{}) // continues with the failed task
 	gone()
 	b.deploy(engine.Release{Key: b.Key, Operation: "remove"})
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// TestUnions changes an object from one member of a union to another, where the API server has filled in defaults of the
-// first: they belong to nobody, and nobody takes them away.
+// TestUnions changes an object from one member of a union to another, although the API server has set defaults of the first, which have
+// no owner.
 func TestUnions(t *testing.T) {
 	t.Parallel()
 	pod := func(head, container, volumes string) string {
@@ -104,7 +104,7 @@ spec:
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
+			b := newFixture(t)
 			b.apply(b.plan(b.release("1", test.before)))
 			next := b.release("2", test.after)
 			plan := b.plan(next)

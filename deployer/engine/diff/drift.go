@@ -50,7 +50,7 @@ func (d *drift) value(at []place, mine map[string]any, want, have any) {
 		return
 	}
 	if mine != nil && len(mine) == 0 {
-		if !takenApart(d.owners, at) && !lacks(want, have) {
+		if !isPartlyOwned(d.owners, at) && !lacks(want, have) {
 			return
 		}
 		mine = nil

@@ -70,8 +70,8 @@ func depth(fields map[string]any, at []place) int {
 	return len(at)
 }
 
-// takenApart reports whether a manager owns a part of the value at a place. Then no manager owns it as a whole.
-func takenApart(owners []Owner, at []place) bool {
+// isPartlyOwned reports whether a manager owns a part of the value at a place. Then no manager owns it as a whole.
+func isPartlyOwned(owners []Owner, at []place) bool {
 	return slices.ContainsFunc(owners, func(o Owner) bool {
 		fields := o.Fields
 		for _, p := range at {
@@ -127,13 +127,13 @@ func applied(object *unstructured.Unstructured) (version, fields string) {
 	return "", ""
 }
 
-// IsOurs reports whether solutionctl owns a field.
-func IsOurs(object *unstructured.Unstructured, path ...string) bool {
+// IsOwned reports whether solutionctl owns a field.
+func IsOwned(object *unstructured.Unstructured, path ...string) bool {
 	return isManaged(object, func(manager string) bool { return manager == cluster.FieldManager }, path)
 }
 
-// IsOthers reports whether another manager than solutionctl owns a field.
-func IsOthers(object *unstructured.Unstructured, path ...string) bool {
+// IsOwnedByOthers reports whether another manager than solutionctl owns a field.
+func IsOwnedByOthers(object *unstructured.Unstructured, path ...string) bool {
 	return isManaged(object, func(manager string) bool { return manager != cluster.FieldManager }, path)
 }
 
@@ -149,5 +149,5 @@ func isManaged(object *unstructured.Unstructured, some func(manager string) bool
 // it does not keep a zero.
 func IsScaled(object *unstructured.Unstructured) bool {
 	replicas, set, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
-	return IsOthers(object, "spec", "replicas") || set && replicas == 0 && !IsOurs(object, "spec", "replicas")
+	return IsOwnedByOthers(object, "spec", "replicas") || set && replicas == 0 && !IsOwned(object, "spec", "replicas")
 }

@@ -47,7 +47,7 @@ func TestFieldsOfManagers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := object(t, "{apiVersion: v1, kind: A, metadata: {name: a, managedFields: ["+strings.Join(test.managers, ", ")+"]}}")
-			if ours, others := IsOurs(live, test.path...), IsOthers(live, test.path...); ours != test.ours || others != test.others {
+			if ours, others := IsOwned(live, test.path...), IsOwnedByOthers(live, test.path...); ours != test.ours || others != test.others {
 				t.Errorf("ours %t, others %t, want %t, %t", ours, others, test.ours, test.others)
 			}
 		})

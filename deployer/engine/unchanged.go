@@ -14,27 +14,27 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// seenKey identifies what a list has shown: an object with the label of a release.
+// seenKey identifies an object with the label of a release in a list.
 type seenKey struct {
 	release string
 	object  objectKey
 }
 
-// manyNamespaces is the number of namespaces up to which each is asked for by itself; beyond that, one list goes over all of them.
+// manyNamespaces is the number of namespaces up to which each is listed separately; beyond it, one list covers the cluster.
 const manyNamespaces = 2
 
-// fewObjects is the number of objects of a kind in a namespace up to which each is asked for by itself. A list makes the server wait
-// until what it has in memory is not older than the question, for a tenth of a second while others write.
+// fewObjects is the number of objects of a kind in a namespace up to which each is read separately. A list has to wait until the
+// cache of the server is up to date, about a tenth of a second under load.
 const fewObjects = 8
 
-// query asks for objects of one kind: for some by their names, without names for all.
+// query reads objects of one kind: those with the names, or all if there are none.
 type query struct {
 	kind      kube.GroupVersionKind
 	namespace string
 	names     []string
 }
 
-// queries ask for what the records say is there and may be as it is wanted.
+// queries returns queries for recorded objects that may be unchanged.
 func queries(plans []*Plan) []query {
 	names := map[kube.GroupVersionKind]map[string][]string{}
 	for _, p := range plans {
@@ -65,9 +65,9 @@ func queries(plans []*Plan) []query {
 	return list
 }
 
-// look reads the metadata of what the records say is there. What it does not find is asked for one by one later: an
-// object without our label, in a namespace or of a kind that the user may not list, or none at all.
-func (e *Engine) look(ctx context.Context, plans []*Plan) (map[seenKey]*unstructured.Unstructured, error) {
+// readDeployed reads the metadata of recorded objects. Objects that it does not find are read one by one later: they may lack the label,
+// or the user is not allowed to list them.
+func (e *Engine) readDeployed(ctx context.Context, plans []*Plan) (map[seenKey]*unstructured.Unstructured, error) {
 	selector := LabelRelease
 	if len(plans) == 1 {
 		selector += "=" + plans[0].Release.ID()
@@ -83,7 +83,7 @@ func (e *Engine) look(ctx context.Context, plans []*Plan) (map[seenKey]*unstruct
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("what is deployed: %w", err)
+			return fmt.Errorf("read deployed objects: %w", err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -96,7 +96,7 @@ func (e *Engine) look(ctx context.Context, plans []*Plan) (map[seenKey]*unstruct
 	return seen, err
 }
 
-// answer returns the metadata that a query asks for.
+// answer returns the metadata that a query reads.
 func (e *Engine) answer(ctx context.Context, q query, selector string) ([]*unstructured.Unstructured, error) {
 	if q.names == nil {
 		return e.listMetadata(ctx, q.kind, q.namespace, selector)
@@ -114,8 +114,8 @@ func (e *Engine) answer(ctx context.Context, q query, selector string) ([]*unstr
 	return found, nil
 }
 
-// generations are kinds whose generation grows with every change of anything but metadata and status. That is a matter of
-// each kind: PriorityClass, for one, keeps its generation when its description changes.
+// generations are kinds whose generation grows with every change except those of metadata and status. This depends on the kind:
+// PriorityClass, for example, keeps its generation when its description changes.
 var generations = map[kube.GroupKind]bool{
 	{Group: "apps", Kind: "Deployment"}:                               true,
 	{Group: "apps", Kind: "StatefulSet"}:                              true,
@@ -128,13 +128,12 @@ var generations = map[kube.GroupKind]bool{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
 }
 
-// unchanged tells from the metadata alone that an object needs nothing, and then says so in the step.
+// unchanged reports, from the metadata alone, that an object needs no change, and sets the action of the step.
 //
-// It is sound, because the record holds what the server answered to our last apply: what was wanted (the hash), which
-// object it became (the UID) and in which state it was then. An equal resource version means that not one byte was
-// written since, so applying the same again would change nothing. Where controllers write the status, the resource version moves
-// on; there an equal generation means the same for everything but the metadata, and of the metadata we compare what we
-// set. Anything else, a webhook that changed its mind included, costs a dry run and no more.
+// This is sound because the record has the answer of the server to the last apply: the hash of the desired object, the UID and the
+// resource version. With an equal resource version nothing was written since. Where controllers write the status, an equal
+// generation proves the same except for metadata, of which the fields that we set are compared. In all other cases, such as a
+// webhook that decides differently now, a dry run is made.
 func (s *step) unchanged(live *unstructured.Unstructured) bool {
 	known := s.known
 	if !s.mayBeUnchanged() || live == nil || live.GetDeletionTimestamp() != nil || known.UID != string(live.GetUID()) {
@@ -153,7 +152,7 @@ func (s *step) unchanged(live *unstructured.Unstructured) bool {
 	return true
 }
 
-// mayBeUnchanged reports whether the record says that an object is as it is wanted.
+// mayBeUnchanged reports whether the object is recorded as it is desired.
 func (s *step) mayBeUnchanged() bool {
 	known := s.known
 	return s.desired != nil && known.Name != "" && known.Hash == s.hash && known.UID != "" && known.ResourceVersion != "" && !known.Leaving &&

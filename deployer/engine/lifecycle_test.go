@@ -37,9 +37,9 @@ scope: Namespaced, names: {kind: Pizza, plural: pizzas}, versions: [{name: v1, s
 
 var deploymentKind = kube.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 
-// TestLife is the life of a release, from its first deployment until nothing is left of it but its history.
-func TestLife(t *testing.T) {
-	w := newWorld(t)
+// TestLifecycle deploys, changes and removes a release until only its history is left.
+func TestLifecycle(t *testing.T) {
+	w := newFixture(t)
 	for _, step := range []struct {
 		name    string
 		before  func()
@@ -71,7 +71,7 @@ func TestLife(t *testing.T) {
 			record: []string{"current 3 add done 2.0.1", "history 2 add done 2.0.0", "history 1 add done 1.0.0"},
 		},
 		{
-			name: "somebody has deleted an object", release: w.release("2.0.1", settingsTwo, deployment),
+			name: "an object was deleted", release: w.release("2.0.1", settingsTwo, deployment),
 			before:  func() { w.remove(cluster.ConfigMapKind, "settings") },
 			actions: []string{"create ConfigMap settings"},
 			there:   []string{"ConfigMap settings [color:blue]", "Deployment web"},
@@ -123,7 +123,7 @@ func TestLife(t *testing.T) {
 		})
 	}
 	w.T = t
-	// The content of every revision that one could go back to is kept, and no other. Revisions 2 and 3 have the same.
+	// Content of every revision of the history is kept, and no other. Revisions 2 and 3 share theirs.
 	var kept int
 	for _, name := range w.server.Names("Secret") {
 		if strings.Contains(name, "/content.") {
@@ -133,7 +133,7 @@ func TestLife(t *testing.T) {
 	if kept != 3 { // of 2 to 4, of 5, and the empty one of 6 and 7
 		t.Errorf("%d contents are kept: %q", kept, w.server.Names("Secret"))
 	}
-	if err := w.Forget(t.Context(), demo); err != nil {
+	if err := w.DeleteRecords(t.Context(), demo); err != nil {
 		t.Fatal(err)
 	}
 	if left := w.server.Names("Secret"); len(left) > 0 {
@@ -141,10 +141,10 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestOrder: what is about to be done is on record before it is done; the phases follow each other, removal backwards; what
-// is no longer needed goes before the release is called done, in the last write.
+// TestOrder checks the order of writes: the record first, then the phases, removals backwards, unreferenced content, and the current
+// revision last.
 func TestOrder(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Requests()
 	digest := regexp.MustCompile(`[0-9a-f]{64}`)
 	order := func() []string {
@@ -177,7 +177,7 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// lock is lost after some questions.
+// lock is lost after some checks.
 type lock struct{ left int }
 
 func (l *lock) Check() error {
@@ -187,7 +187,7 @@ func (l *lock) Check() error {
 	return nil
 }
 
-// TestLostLock: whoever has lost the lock writes nothing any more, wherever it is in its work.
+// TestLostLock checks that a run without its lock writes nothing, wherever it loses it.
 func TestLostLock(t *testing.T) {
 	want := []string{
 		"", "POST secrets", // the record
@@ -195,7 +195,7 @@ func TestLostLock(t *testing.T) {
 		"PATCH serviceaccounts", "PATCH configmaps", "PATCH deployments", "PUT secrets",
 	}
 	for left := range want {
-		w := newWorld(t, "{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}")
+		w := newFixture(t, "{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}")
 		plan, err := w.Plan(t.Context(), w.release("1.0.0", deployment, settings, account), engine.PlanOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -217,10 +217,9 @@ func TestLostLock(t *testing.T) {
 	}
 }
 
-// TestPrepare: what the caller has to do is done once, when everything is on record and before anything is changed; when it
-// goes wrong, nothing is.
+// TestPrepare checks that Prepare is called once, after everything is recorded and before any change, and that its failure stops the run.
 func TestPrepare(t *testing.T) {
-	w := newWorld(t, "{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}")
+	w := newFixture(t, "{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}")
 	second := w.release("1.0.0", account)
 	second.Name = "other"
 	releases := []engine.Release{w.release("1.0.0", settings), second}
@@ -256,9 +255,9 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestApplyAll: what goes wrong with one release does not stop the others, and all errors are told.
+// TestApplyAll checks that the failure of one release does not stop the others, and that all errors are reported.
 func TestApplyAll(t *testing.T) {
-	w := newWorld(t, "{apiVersion: v1, kind: Namespace, metadata: {name: prod}}")
+	w := newFixture(t, "{apiVersion: v1, kind: Namespace, metadata: {name: prod}}")
 	second := engine.Release{Key: engine.Key{Namespace: "prod", Name: "demo"}, Version: "1.0.0", Operation: "add"}
 	second.Objects = append(second.Objects, parse(t, strings.Replace(settings, "name: settings", "name: settings, namespace: prod", 1)))
 	third := w.release("1.0.0", account)
@@ -287,14 +286,14 @@ func TestApplyAll(t *testing.T) {
 	if err != nil || len(some) != 2 || some[0].Key != demo {
 		t.Errorf("%v, %v", some, err)
 	}
-	if err := w.Forget(t.Context(), demo); report.CodeOf(err) != report.InUse {
+	if err := w.DeleteRecords(t.Context(), demo); report.CodeOf(err) != report.InUse {
 		t.Errorf("there are objects, and they are forgotten: %v", err)
 	}
 }
 
-// TestOutrun: of two plans for the same state, one is carried out.
-func TestOutrun(t *testing.T) {
-	w := newWorld(t)
+// TestStaleRecord checks that only one of two plans for the same state is carried out.
+func TestStaleRecord(t *testing.T) {
+	w := newFixture(t)
 	w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
 	var plans []*engine.Plan
 	for _, version := range []string{"2.0.0", "3.0.0"} {
@@ -308,16 +307,16 @@ func TestOutrun(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.server.Requests()
-	w.failed(w.Apply(t.Context(), plans[0], engine.ApplyOptions{}), report.Locked, "changed by somebody else", "run the command again")
+	w.failed(w.Apply(t.Context(), plans[0], engine.ApplyOptions{}), report.Locked, "another process has changed the record", "run the command again")
 	if writes := w.writes(); len(writes) != 1 || !strings.Contains(writes[0], "/state.") {
 		t.Errorf("after the attempt to write the record: %q", writes)
 	}
 	w.same("record", w.record(), []string{"current 2 add done 3.0.0", "history 1 add done 1.0.0"})
 }
 
-// TestLostAnswer: a record whose answer was lost was written all the same, and that is seen.
+// TestLostAnswer checks that a record whose write was executed, but not answered, is recognized.
 func TestLostAnswer(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	var lost bool
 	w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
 		if lost || r.Method != http.MethodPut || r.Context().Value(servedKey{}) != nil {
@@ -336,9 +335,9 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestGoingBack: what was deployed is stored with every revision.
-func TestGoingBack(t *testing.T) {
-	w := newWorld(t)
+// TestRollback checks that the deployed objects are stored with every revision.
+func TestRollback(t *testing.T) {
+	w := newFixture(t)
 	w.deploy(w.release("1.0.0", settings, account), engine.PlanOptions{})
 	w.deploy(w.release("2.0.0", settingsTwo), engine.PlanOptions{})
 	s, err := w.State(t.Context(), demo)
@@ -354,9 +353,10 @@ func TestGoingBack(t *testing.T) {
 	w.same("record", w.record(), []string{"current 3 rollback done 1.0.0", "history 2 add done 2.0.0", "history 1 add done 1.0.0"})
 }
 
-// TestDefinitionsAndInstances: a kind is used as soon as it is served, and its definition stays when the release goes.
-func TestDefinitionsAndInstances(t *testing.T) {
-	w := newWorld(t)
+// TestDefinitionAndObjects checks that objects are created as soon as their kind is served, and that a CustomResourceDefinition stays
+// when its release is removed.
+func TestDefinitionAndObjects(t *testing.T) {
+	w := newFixture(t)
 	plan := w.deploy(w.release("1.0.0", pizza, "{apiVersion: other.com/v1, kind: Monitor, metadata: {name: m}}", definition), engine.PlanOptions{})
 	w.same("plan", actions(plan), []string{"create CustomResourceDefinition pizzas.example.com", "create Pizza margherita", "skip Monitor m"})
 	if w.server.Object("Pizza", "shop", "margherita") == nil {
@@ -367,9 +367,9 @@ func TestDefinitionsAndInstances(t *testing.T) {
 	w.same("objects", w.everything(), []string{"CustomResourceDefinition pizzas.example.com"})
 }
 
-// TestContent: what is too large for one Secret is stored in several, and comes back; what nothing refers to goes.
+// TestContent checks that content that is too large for one Secret is stored in several, and that unreferenced content is deleted.
 func TestContent(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	large := make([]byte, 1<<20)
 	seed := uint32(1)
 	for i := range large { // it does not compress
@@ -419,7 +419,7 @@ func TestContent(t *testing.T) {
 		store(large)
 		check(fmt.Sprintf("part %d was changed", i))
 	}
-	var many strings.Builder // more than a list shows at once
+	var many strings.Builder // more than one page of a list
 	for i := range 501 {
 		fmt.Fprintf(&many, "---\n{apiVersion: v1, kind: Secret, metadata: {name: content.owner.%03d, namespace: solutionctl-system, "+
 			"labels: {solutionctl.io/stores: content, solutionctl.io/owner: owner}, annotations: {solutionctl.io/parts: '1', solutionctl.io/digest: 'sha256:%d'}}}\n", i, i)
@@ -440,9 +440,9 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// TestManyRecords reads more records than are worth a request each.
+// TestManyRecords reads so many records that they are listed.
 func TestManyRecords(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	var releases []engine.Release
 	for i := range 40 {
 		release := w.release("1.0.0", strings.Replace(account, "web", fmt.Sprint("web-", i), 1))
@@ -481,29 +481,29 @@ func TestManyRecords(t *testing.T) {
 			damaged = append(damaged, s.String())
 		}
 	}
-	w.same("damaged", damaged, []string{engine.Nowhere + "/lost", "shop/demo-7"})
+	w.same("damaged", damaged, []string{engine.UnknownNamespace + "/lost", "shop/demo-7"})
 	_, err = w.PlanAll(t.Context(), releases, engine.PlanOptions{})
 	w.failed(err, report.Corrupt, "deploy repair --records")
 }
 
-// TestWaiting: a release is done when what it needs works, and says why when it does not.
+// TestWaiting checks that a release is complete when its objects are ready, and that a timeout lists the reasons.
 func TestWaiting(t *testing.T) {
 	for name, test := range map[string]struct {
-		meanwhile func(*world) // as soon as it is watched
+		meanwhile func(*fixture) // as soon as it is watched
 		options   engine.ApplyOptions
 		code      report.Code
 		says      []string
 		record    string
 	}{
-		"becomes ready":    {func(w *world) { w.edit("Deployment", "web", readyStatus, "status") }, engine.ApplyOptions{Timeout: time.Minute}, "", nil, "current 1 add done 1.0.0"},
-		"cannot become so": {func(w *world) { w.edit("Deployment", "web", stuckStatus, "status") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"1 of 1 object cannot become ready", "Deployment shop/web", "progressDeadlineSeconds"}, "pending 1 add pending 1.0.0"},
-		"is deleted":       {func(w *world) { w.remove(deploymentKind, "web") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"Deployment shop/web: it does not exist"}, "pending 1 add pending 1.0.0"},
-		"nothing happens":  {nil, engine.ApplyOptions{Timeout: 50 * time.Millisecond}, report.Timeout, []string{"Deployment shop/web", "1 of 1 object did not become ready in 50ms", "run the same command again"}, "pending 1 add pending 1.0.0"},
-		"nobody waits":     {nil, engine.ApplyOptions{NoWait: true}, "", nil, "current 1 add done 1.0.0"},
-		"nobody may look":  {func(w *world) { w.Error("there is no watch") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"Deployment shop/web", "cannot become ready"}, "pending 1 add pending 1.0.0"},
+		"becomes ready":      {func(w *fixture) { w.edit("Deployment", "web", readyStatus, "status") }, engine.ApplyOptions{Timeout: time.Minute}, "", nil, "current 1 add done 1.0.0"},
+		"cannot become so":   {func(w *fixture) { w.edit("Deployment", "web", stuckStatus, "status") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"1 of 1 object cannot become ready", "Deployment shop/web", "progressDeadlineSeconds"}, "pending 1 add pending 1.0.0"},
+		"is deleted":         {func(w *fixture) { w.remove(deploymentKind, "web") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"Deployment shop/web: it does not exist"}, "pending 1 add pending 1.0.0"},
+		"nothing happens":    {nil, engine.ApplyOptions{Timeout: 50 * time.Millisecond}, report.Timeout, []string{"Deployment shop/web", "1 of 1 object did not become ready in 50ms", "run the same command again"}, "pending 1 add pending 1.0.0"},
+		"without waiting":    {nil, engine.ApplyOptions{NoWait: true}, "", nil, "current 1 add done 1.0.0"},
+		"without permission": {func(w *fixture) { w.Error("there is no watch") }, engine.ApplyOptions{Timeout: time.Minute}, report.Timeout, []string{"Deployment shop/web", "cannot become ready"}, "pending 1 add pending 1.0.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.server.Stall("Deployment")
 			plan, err := w.Plan(t.Context(), w.release("1.0.0", deployment), engine.PlanOptions{})
 			if err != nil {
@@ -513,7 +513,7 @@ func TestWaiting(t *testing.T) {
 				if r.URL.Query().Get("watch") == "" {
 					return false
 				}
-				if name == "nobody may look" {
+				if name == "without permission" {
 					clustertest.Fail(rw, apierrors.NewForbidden(kube.GroupResource{Group: "apps", Resource: "deployments"}, "", errors.New("ask for it")))
 					return true
 				}
@@ -530,8 +530,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestSettling: a workload without a probe is ready as soon as its containers are started. It counts as one that works when they
-// have run for a while, and not when they end again and again.
+// TestSettling checks that a workload without a probe, which is ready as soon as its containers start, counts as ready only after they
+// have run for a while.
 func TestSettling(t *testing.T) {
 	const (
 		workload = `{apiVersion: apps/v1, kind: KIND, metadata: {name: web}, spec: {selector: {matchLabels: {app: web}},
@@ -543,7 +543,7 @@ template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image
 		for name, heals := range map[string]bool{"runs again": true, "ends again and again": false} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t)
+				w := newFixture(t)
 				var once sync.Once
 				w.server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
 					if r.Method == http.MethodGet && (strings.HasSuffix(r.URL.Path, "/replicasets") || strings.HasSuffix(r.URL.Path, "/pods")) {
@@ -580,12 +580,12 @@ template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image
 	}
 }
 
-// TestFinalizers: what has to go first is waited for, and named.
+// TestFinalizers checks that a run waits for finalizers and reports them.
 func TestFinalizers(t *testing.T) {
 	const held = "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, finalizers: [example.com/hold]}}"
 	free := "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: shop}}"
 	t.Run("removal", func(t *testing.T) {
-		w := newWorld(t)
+		w := newFixture(t)
 		w.deploy(w.release("1.0.0", held), engine.PlanOptions{})
 		plan, err := w.Plan(t.Context(), w.release(""), engine.PlanOptions{})
 		if err != nil {
@@ -598,7 +598,7 @@ func TestFinalizers(t *testing.T) {
 		w.same("record", w.record(), []string{"current 2 remove done", "history 1 add done 1.0.0"})
 	})
 	t.Run("in the way", func(t *testing.T) {
-		w := newWorld(t, strings.Replace(held, "name: held", "name: held, namespace: shop", 1))
+		w := newFixture(t, strings.Replace(held, "name: held", "name: held, namespace: shop", 1))
 		uid := w.server.Object("ConfigMap", "shop", "held").GetUID()
 		w.remove(cluster.ConfigMapKind, "held")
 		plan, err := w.Plan(t.Context(), w.release("1.0.0", strings.Replace(free, ", namespace: shop", "", 1)), engine.PlanOptions{})
@@ -616,7 +616,7 @@ func TestFinalizers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if live := w.server.Object("ConfigMap", "shop", "held"); live == nil || live.GetUID() == uid {
-			t.Errorf("it was not made again: %v", live)
+			t.Errorf("it was not created again: %v", live)
 		}
 	})
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestCopiedBefore: what somebody has copied with the label of a release is taken over as anybody's object is: when that is asked for.
-func TestCopiedBefore(t *testing.T) {
+// TestCopiedObject checks that a copied object with the label of a release is adopted only with --adopt.
+func TestCopiedObject(t *testing.T) {
 	const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings%s}, data: {a: %s}}"
-	w := newWorld(t)
+	w := newFixture(t)
 	w.server.Put(t, fmt.Sprintf(settings, ", namespace: shop, labels: {"+engine.LabelRelease+": "+demo.ID()+"}", "theirs"))
 	release := w.release("1.0.0", fmt.Sprintf(settings, "", "ours"))
 	_, err := w.Plan(t.Context(), release, engine.PlanOptions{})
@@ -28,9 +28,9 @@ func TestCopiedBefore(t *testing.T) {
 	w.same("there", w.everything(), nil)
 }
 
-// TestOneCause: what keeps many objects from being made is told once.
-func TestOneCause(t *testing.T) {
-	w := newWorld(t)
+// TestCommonCause checks that a common cause of several errors is reported once.
+func TestCommonCause(t *testing.T) {
+	w := newFixture(t)
 	refusal := apierrors.NewInternalError(errors.New(`failed calling webhook "deny.example.com": failed to call webhook: no endpoints`))
 	w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/configmaps/") {

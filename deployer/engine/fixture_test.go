@@ -22,20 +22,20 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// world is an engine in front of an API server in memory, and the release shop/demo.
-type world struct {
+// fixture is an engine with an API server in memory and the release shop/demo.
+type fixture struct {
 	*engine.Engine
 	*testing.T
 	server  *clustertest.Server
-	process string // what this one calls itself
+	process string // user agent
 	events  *report.Recorder
 }
 
 var demo = engine.Key{Namespace: "shop", Name: "demo"}
 
-func newWorld(t *testing.T, documents ...string) *world {
+func newFixture(t *testing.T, documents ...string) *fixture {
 	t.Helper()
-	w := &world{T: t, server: clustertest.Start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"), events: &report.Recorder{}}
+	w := &fixture{T: t, server: clustertest.Start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}"), events: &report.Recorder{}}
 	for _, document := range documents {
 		w.server.Put(t, document)
 	}
@@ -43,8 +43,8 @@ func newWorld(t *testing.T, documents ...string) *world {
 	return w
 }
 
-// restart makes an engine that knows nothing, as another process has.
-func (w *world) restart() {
+// restart replaces the engine by a new one without state, as in another process.
+func (w *fixture) restart() {
 	w.Helper()
 	w.process += "x"
 	c, err := cluster.Connect(cluster.Options{Kubeconfig: w.server.Kubeconfig(w.T), UserAgent: w.process, Now: time.Now, Retry: -1})
@@ -54,8 +54,8 @@ func (w *world) restart() {
 	w.Engine = &engine.Engine{Cluster: c, Now: time.Now, Tool: "1.0.0", Sink: w.events}
 }
 
-// objects are written without a namespace, which is shop then.
-func (w *world) objects(documents ...string) []*unstructured.Unstructured {
+// objects parses YAML documents; the default namespace is shop.
+func (w *fixture) objects(documents ...string) []*unstructured.Unstructured {
 	w.Helper()
 	var objects []*unstructured.Unstructured
 	for _, document := range documents {
@@ -81,7 +81,7 @@ func parse(t *testing.T, document string) *unstructured.Unstructured {
 	return o
 }
 
-func (w *world) release(version string, documents ...string) engine.Release {
+func (w *fixture) release(version string, documents ...string) engine.Release {
 	w.Helper()
 	r := engine.Release{Key: demo, Version: version, Operation: "add", Objects: w.objects(documents...)}
 	if len(documents) == 0 {
@@ -90,8 +90,8 @@ func (w *world) release(version string, documents ...string) engine.Release {
 	return r
 }
 
-// deploy plans and applies what must be possible.
-func (w *world) deploy(r engine.Release, o engine.PlanOptions) *engine.Plan {
+// deploy plans and applies a release, and fails the test on errors.
+func (w *fixture) deploy(r engine.Release, o engine.PlanOptions) *engine.Plan {
 	w.Helper()
 	plan, err := w.Plan(w.Context(), r, o)
 	if err == nil {
@@ -103,15 +103,15 @@ func (w *world) deploy(r engine.Release, o engine.PlanOptions) *engine.Plan {
 	return plan
 }
 
-// writes are the requests since the last call that may have changed something.
-func (w *world) writes() []string {
+// writes returns the writing requests since the last call.
+func (w *fixture) writes() []string {
 	return slices.DeleteFunc(w.server.Requests(), func(request string) bool {
 		return strings.HasPrefix(request, "GET ") || strings.HasSuffix(request, " (dry run)") || strings.Contains(request, "/self")
 	})
 }
 
-// objectsOfAll are all that there are, but for namespaces and the Secrets of the engine.
-func (w *world) objectsOfAll() []*unstructured.Unstructured {
+// objectsOfAll returns all objects except namespaces and the Secrets of the engine.
+func (w *fixture) objectsOfAll() []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for _, kind := range []string{
 		"ConfigMap", "Secret", "ServiceAccount", "Deployment", "StatefulSet", "DaemonSet", "Job", "Role", "RoleBinding", "CustomResourceDefinition",
@@ -130,8 +130,8 @@ func (w *world) objectsOfAll() []*unstructured.Unstructured {
 	return all
 }
 
-// everything is what there is: the objects with what they hold.
-func (w *world) everything() []string {
+// everything returns the objects with their data.
+func (w *fixture) everything() []string {
 	var all []string
 	for _, object := range w.objectsOfAll() {
 		line := object.GetKind() + " " + object.GetName()
@@ -143,8 +143,8 @@ func (w *world) everything() []string {
 	return all
 }
 
-// record is what is kept of the release, as one line for each revision.
-func (w *world) record() []string {
+// record returns the record of the release, with a line for each revision.
+func (w *fixture) record() []string {
 	w.Helper()
 	s, err := w.State(w.Context(), demo)
 	if err != nil {
@@ -166,15 +166,15 @@ func (w *world) record() []string {
 	return lines
 }
 
-func (w *world) same(what string, got, want []string) {
+func (w *fixture) same(what string, got, want []string) {
 	w.Helper()
 	if diff := cmp.Diff(strings.Join(got, "\n"), strings.Join(want, "\n")); diff != "" {
 		w.Errorf("%s (-got +want):\n%s", what, diff)
 	}
 }
 
-// failed checks an error and all that it says.
-func (w *world) failed(err error, code report.Code, parts ...string) {
+// failed checks the code of an error, and its text with hints.
+func (w *fixture) failed(err error, code report.Code, parts ...string) {
 	w.Helper()
 	if report.CodeOf(err) != code {
 		w.Fatalf("got code %q, want %q: %v", report.CodeOf(err), code, err)
@@ -182,12 +182,12 @@ func (w *world) failed(err error, code report.Code, parts ...string) {
 	text := err.Error() + "\n" + strings.Join(report.Hints(err), "\n")
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			w.Errorf("it does not say %q: %s", part, text)
+			w.Errorf("%q is missing: %s", part, text)
 		}
 	}
 }
 
-// actions are the changes of a plan, without those that change nothing.
+// actions returns the changes of a plan, except those without an effect.
 func actions(p *engine.Plan) []string {
 	var lines []string
 	for _, c := range p.Changes {
@@ -199,7 +199,7 @@ func actions(p *engine.Plan) []string {
 }
 
 // edit changes an object as kubectl edit does.
-func (w *world) edit(kind, name string, value any, path ...string) {
+func (w *fixture) edit(kind, name string, value any, path ...string) {
 	w.Helper()
 	object := w.server.Object(kind, "shop", name)
 	if err := unstructured.SetNestedField(object.Object, value, path...); err != nil {
@@ -212,8 +212,8 @@ func (w *world) edit(kind, name string, value any, path ...string) {
 	w.server.Put(w.T, string(data))
 }
 
-// applyAs applies an object as another manager that does so again and again.
-func (w *world) applyAs(manager, path, document string) {
+// applyAs applies an object as another manager.
+func (w *fixture) applyAs(manager, path, document string) {
 	w.Helper()
 	request := httptest.NewRequest(http.MethodPatch, path+"?force=true&fieldManager="+manager, strings.NewReader(document))
 	request.Header.Set("Content-Type", "application/apply-patch+yaml")
@@ -223,8 +223,8 @@ func (w *world) applyAs(manager, path, document string) {
 	}
 }
 
-// remove takes an object away, as somebody with kubectl does.
-func (w *world) remove(kind kube.GroupVersionKind, name string) {
+// remove deletes an object as kubectl does.
+func (w *fixture) remove(kind kube.GroupVersionKind, name string) {
 	w.Helper()
 	live, err := w.Cluster.Get(w.Context(), kind, "shop", name)
 	if err == nil {
@@ -235,8 +235,8 @@ func (w *world) remove(kind kube.GroupVersionKind, name string) {
 	}
 }
 
-// refuse answers the requests that a test wants to fail.
-func (w *world) refuse(err *apierrors.StatusError, method, path string) {
+// refuse makes requests fail with an error.
+func (w *fixture) refuse(err *apierrors.StatusError, method, path string) {
 	w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method != method || !strings.HasSuffix(r.URL.Path, path) {
 			return false

@@ -27,8 +27,8 @@ import (
 
 func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
 
-// bed is an engine and a namespace of its own in the cluster that all tests share.
-type bed struct {
+// fixture is an engine with a namespace in the cluster that all tests share.
+type fixture struct {
 	*engine.Engine
 	*testing.T
 	Namespace string
@@ -40,23 +40,23 @@ type bed struct {
 
 var beds atomic.Int64
 
-func newBed(t *testing.T) *bed {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	return newBedOn(t, testcluster.Borrow(t))
+	return newFixtureOn(t, testcluster.Borrow(t))
 }
 
-// newBedOn makes the bed in another cluster.
-func newBedOn(t *testing.T, in *testcluster.Cluster) *bed {
+// newFixtureOn returns a fixture in another cluster.
+func newFixtureOn(t *testing.T, in *testcluster.Cluster) *fixture {
 	t.Helper()
-	name := fmt.Sprintf("bed-%d", beds.Add(1))
-	b := &bed{T: t, Namespace: name, Key: engine.Key{Namespace: name, Name: "demo"}, Sink: &report.Recorder{}, in: in}
+	name := fmt.Sprintf("fixture-%d", beds.Add(1))
+	b := &fixture{T: t, Namespace: name, Key: engine.Key{Namespace: name, Name: "demo"}, Sink: &report.Recorder{}, in: in}
 	b.Engine = b.connect(in.Kubeconfig)
 	b.make("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}")
 	return b
 }
 
 // connect returns an engine for a kubeconfig.
-func (b *bed) connect(kubeconfig string) *engine.Engine {
+func (b *fixture) connect(kubeconfig string) *engine.Engine {
 	b.Helper()
 	c, err := cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Now: time.Now, Sink: b.Sink})
 	if err != nil {
@@ -65,8 +65,8 @@ func (b *bed) connect(kubeconfig string) *engine.Engine {
 	return &engine.Engine{Cluster: c, Sink: b.Sink, Now: time.Now, Tool: "1.0.0"}
 }
 
-// objects reads YAML documents. $ns stands for the namespace of the bed.
-func (b *bed) objects(text string) []*unstructured.Unstructured {
+// objects parses YAML documents; $ns is the namespace of the fixture.
+func (b *fixture) objects(text string) []*unstructured.Unstructured {
 	b.Helper()
 	var objects []*unstructured.Unstructured
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(strings.ReplaceAll(text, "$ns", b.Namespace))), 4096)
@@ -85,8 +85,8 @@ func (b *bed) objects(text string) []*unstructured.Unstructured {
 	}
 }
 
-// make creates objects as somebody else.
-func (b *bed) make(text string) {
+// make creates objects as another user.
+func (b *fixture) make(text string) {
 	b.Helper()
 	for _, object := range b.objects(text) {
 		mapping, err := b.Cluster.Mapping(b.Context(), object.GroupVersionKind())
@@ -100,13 +100,13 @@ func (b *bed) make(text string) {
 	}
 }
 
-func (b *bed) release(version, text string) engine.Release {
+func (b *fixture) release(version, text string) engine.Release {
 	b.Helper()
 	return engine.Release{Key: b.Key, Version: version, Operation: "add", Objects: b.objects(text)}
 }
 
-// plan plans what must be possible.
-func (b *bed) plan(r engine.Release) *engine.Plan {
+// plan plans a release, and fails the test on errors.
+func (b *fixture) plan(r engine.Release) *engine.Plan {
 	b.Helper()
 	p, err := b.Plan(b.Context(), r, engine.PlanOptions{})
 	if err != nil {
@@ -115,29 +115,29 @@ func (b *bed) plan(r engine.Release) *engine.Plan {
 	return p
 }
 
-// deploy plans and applies what must be possible.
-func (b *bed) deploy(r engine.Release) *engine.Plan {
+// deploy plans and applies a release, and fails the test on errors.
+func (b *fixture) deploy(r engine.Release) *engine.Plan {
 	b.Helper()
 	p := b.plan(r)
 	b.apply(p)
 	return p
 }
 
-func (b *bed) apply(p *engine.Plan) {
+func (b *fixture) apply(p *engine.Plan) {
 	b.Helper()
 	if err := b.Apply(b.Context(), p, engine.ApplyOptions{Timeout: testcluster.Deadline(time.Minute)}); err != nil {
 		b.Fatalf("apply: %v\n%q", err, report.Hints(err))
 	}
 }
 
-// refused plans what must not be possible and checks the error.
-func (b *bed) refused(r engine.Release, o engine.PlanOptions, code report.Code, parts ...string) {
+// refused plans a release and checks the error.
+func (b *fixture) refused(r engine.Release, o engine.PlanOptions, code report.Code, parts ...string) {
 	b.Helper()
 	_, err := b.Plan(b.Context(), r, o)
 	b.failed(err, code, parts...)
 }
 
-func (b *bed) failed(err error, code report.Code, parts ...string) {
+func (b *fixture) failed(err error, code report.Code, parts ...string) {
 	b.Helper()
 	if report.CodeOf(err) != code {
 		b.Fatalf("got code %q, want %q: %v", report.CodeOf(err), code, err)
@@ -145,13 +145,13 @@ func (b *bed) failed(err error, code report.Code, parts ...string) {
 	text := err.Error() + "\n" + strings.Join(report.Hints(err), "\n")
 	for _, part := range parts {
 		if part = strings.ReplaceAll(part, "$ns", b.Namespace); !strings.Contains(text, part) {
-			b.Errorf("the error does not say %q: %s", part, text)
+			b.Errorf("%q is missing in the error: %s", part, text)
 		}
 	}
 }
 
-// actions writes the changes of a plan, without those that change nothing.
-func (b *bed) actions(p *engine.Plan) string {
+// actions returns the changes of a plan, except those without an effect.
+func (b *fixture) actions(p *engine.Plan) string {
 	var lines []string
 	for _, c := range p.Changes {
 		if c.Action != schema.ActionNone {
@@ -161,14 +161,14 @@ func (b *bed) actions(p *engine.Plan) string {
 	return strings.Join(lines, "\n")
 }
 
-func (b *bed) wantActions(p *engine.Plan, want ...string) {
+func (b *fixture) wantActions(p *engine.Plan, want ...string) {
 	b.Helper()
 	if got := b.actions(p); got != strings.Join(want, "\n") {
 		b.Errorf("got:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
 	}
 }
 
-func (b *bed) get(kind, name string) *unstructured.Unstructured {
+func (b *fixture) get(kind, name string) *unstructured.Unstructured {
 	b.Helper()
 	version, kind, found := cutLast(kind, "/")
 	if !found {
@@ -188,8 +188,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return "", s, false
 }
 
-// data is that of ConfigMap a.
-func (b *bed) data() map[string]string {
+// data returns that of ConfigMap a.
+func (b *fixture) data() map[string]string {
 	b.Helper()
 	object := b.get("ConfigMap", "a")
 	if object == nil {
@@ -202,7 +202,7 @@ func (b *bed) data() map[string]string {
 	return data
 }
 
-func (b *bed) state() *engine.State {
+func (b *fixture) state() *engine.State {
 	b.Helper()
 	state, err := b.State(b.Context(), b.Key)
 	if err != nil {
@@ -211,14 +211,14 @@ func (b *bed) state() *engine.State {
 	return state
 }
 
-// restart returns an engine that knows nothing, as another process would.
-func (b *bed) restart() {
+// restart replaces the engine by a new one without state, as in another process.
+func (b *fixture) restart() {
 	b.Helper()
 	b.Engine = b.connect(b.in.Kubeconfig)
 }
 
-// other writes as another manager of fields, as kubectl or a controller does.
-func (b *bed) other() dynamic.Interface {
+// other returns a client with another field manager, such as kubectl or a controller.
+func (b *fixture) other() dynamic.Interface {
 	b.Helper()
 	config, err := b.in.Config()
 	if err != nil {
@@ -232,7 +232,7 @@ func (b *bed) other() dynamic.Interface {
 }
 
 // patch changes an object as another manager, with a merge patch.
-func (b *bed) patch(manager, resource, name, patch string, subresources ...string) {
+func (b *fixture) patch(manager, resource, name, patch string, subresources ...string) {
 	b.Helper()
 	version, resource, found := cutLast(resource, "/")
 	if !found {
@@ -248,8 +248,8 @@ func (b *bed) patch(manager, resource, name, patch string, subresources ...strin
 	}
 }
 
-// secrets returns those that the engine keeps for an owner.
-func (b *bed) secrets(stores, owner string) []*unstructured.Unstructured {
+// secrets returns those of the engine for an owner.
+func (b *fixture) secrets(stores, owner string) []*unstructured.Unstructured {
 	b.Helper()
 	var found []*unstructured.Unstructured
 	selector := metav1.ListOptions{LabelSelector: "solutionctl.io/stores=" + stores + ",solutionctl.io/owner=" + owner}
@@ -262,8 +262,8 @@ func (b *bed) secrets(stores, owner string) []*unstructured.Unstructured {
 	return found
 }
 
-// await waits until the engine has told of a step.
-func (b *bed) await(step, name string, state report.State) {
+// await waits for an event.
+func (b *fixture) await(step, name string, state report.State) {
 	b.Helper()
 	for tick := time.Tick(10 * time.Millisecond); ; {
 		for _, event := range b.Sink.Events() {

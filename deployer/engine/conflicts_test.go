@@ -20,18 +20,18 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestInTheWay is about objects and fields of others: what is refused, with the way out, and what becomes of them when somebody
-// takes that way. A refusal writes nothing.
-func TestInTheWay(t *testing.T) {
+// TestConflictsOfObjects checks conflicts with objects and fields of others: each is refused without a write, and resolved by the option that the
+// hint names.
+func TestConflictsOfObjects(t *testing.T) {
 	theirs := strings.Replace(settings, "name: settings", "name: settings, namespace: shop, labels: {heritage: salt}", 1)
-	kubectl := func(w *world) { w.edit("ConfigMap", "settings", "green", "data", "color") }
+	kubectl := func(w *fixture) { w.edit("ConfigMap", "settings", "green", "data", "color") }
 	for name, test := range map[string]struct {
 		deployed bool // version 1.0.0 of the release
-		before   func(*world)
-		release  func(*world) engine.Release
+		before   func(*fixture)
+		release  func(*fixture) engine.Release
 		code     report.Code
 		says     []string
-		out      engine.PlanOptions // the way out; none when it is zero
+		out      engine.PlanOptions // the options of the hint; none if zero
 		actions  []string
 		there    []string
 	}{
@@ -40,26 +40,26 @@ func TestInTheWay(t *testing.T) {
 			out: engine.PlanOptions{Force: true}, actions: []string{"update ConfigMap settings"}, there: []string{"ConfigMap settings [color:blue]"},
 		},
 		"a field of another manager, with the wanted value": {
-			deployed: true, before: func(w *world) { w.edit("ConfigMap", "settings", "blue", "data", "color") },
+			deployed: true, before: func(w *fixture) { w.edit("ConfigMap", "settings", "blue", "data", "color") },
 			actions: []string{"update ConfigMap settings"}, there: []string{"ConfigMap settings [color:blue]"},
 		},
-		"a field that nobody else wants to have": {
-			deployed: true, before: func(w *world) { w.edit("ConfigMap", "settings", "theirs", "data", "other") },
+		"an unrelated field": {
+			deployed: true, before: func(w *fixture) { w.edit("ConfigMap", "settings", "theirs", "data", "other") },
 			actions: []string{"update ConfigMap settings"}, there: []string{"ConfigMap settings [color:blue other:theirs]"},
 		},
-		"an object of nobody": {
-			before: func(w *world) { w.server.Put(w.T, theirs) }, code: report.Conflict,
+		"an object without an owner": {
+			before: func(w *fixture) { w.server.Put(w.T, theirs) }, code: report.Conflict,
 			says: []string{"ConfigMap shop/settings exists and is not part of shop/demo", "heritage=salt", "--adopt"},
 			out:  engine.PlanOptions{Adopt: true}, actions: []string{"adopt ConfigMap settings"}, there: []string{"ConfigMap settings [color:blue size:1]"},
 		},
-		"an object of nobody that is as it is wanted": {
-			before: func(w *world) {
+		"an identical object without an owner": {
+			before: func(w *fixture) {
 				w.server.Put(w.T, strings.Replace(settingsTwo, "name: settings", "name: settings, namespace: shop", 1))
 			},
 			actions: []string{"adopt ConfigMap settings"}, there: []string{"ConfigMap settings [color:blue]"},
 		},
 		"an object of another release": {
-			before: func(w *world) {
+			before: func(w *fixture) {
 				other := w.release("1.0.0", settings)
 				other.Name = "other"
 				w.deploy(other, engine.PlanOptions{})
@@ -67,7 +67,7 @@ func TestInTheWay(t *testing.T) {
 			code: report.Conflict, says: []string{"ConfigMap shop/settings belongs to shop/other", "remove shop/other first"},
 		},
 		"an object with the label of a release that never was": {
-			before: func(w *world) {
+			before: func(w *fixture) {
 				id := (engine.Key{Namespace: "shop", Name: "gone"}).ID()
 				w.server.Put(w.T, strings.Replace(theirs, "heritage: salt", engine.LabelRelease+": "+id, 1))
 			},
@@ -75,7 +75,7 @@ func TestInTheWay(t *testing.T) {
 			out: engine.PlanOptions{Adopt: true}, actions: []string{"adopt ConfigMap settings"}, there: []string{"ConfigMap settings [color:blue size:1]"},
 		},
 		"an object with the label of a release whose record is damaged": {
-			before: func(w *world) {
+			before: func(w *fixture) {
 				gone := engine.Key{Namespace: "shop", Name: "gone"}
 				w.server.Put(w.T, strings.Replace(theirs, "heritage: salt", engine.LabelRelease+": "+gone.ID(), 1)+"\n---\n"+
 					"{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}\n---\n"+
@@ -84,17 +84,17 @@ func TestInTheWay(t *testing.T) {
 			code: report.Conflict, says: []string{"belongs to shop/gone", "it has no data"},
 		},
 		"no namespace": {
-			release: func(w *world) engine.Release {
+			release: func(w *fixture) engine.Release {
 				return w.release("2.0.0", strings.Replace(account, "name: web", "name: web, namespace: nowhere", 1))
 			},
 			code: report.NotFound, says: []string{"ServiceAccount nowhere/web: namespace nowhere does not exist"},
 		},
 		"the same object twice": {
-			release: func(w *world) engine.Release { return w.release("2.0.0", settings, settingsTwo) },
+			release: func(w *fixture) engine.Release { return w.release("2.0.0", settings, settingsTwo) },
 			code:    report.Invalid, says: []string{"plan shop/demo: ConfigMap shop/settings is in it twice"},
 		},
 		"a name that is too long": {
-			release: func(w *world) engine.Release {
+			release: func(w *fixture) engine.Release {
 				r := w.release("2.0.0", settings)
 				r.Name = strings.Repeat("x", 55)
 				return r
@@ -102,25 +102,25 @@ func TestInTheWay(t *testing.T) {
 			code: report.Invalid, says: []string{"longer than 54 characters"},
 		},
 		"no right to do it": {
-			before: func(w *world) {
+			before: func(w *fixture) {
 				w.refuse(apierrors.NewForbidden(kube.GroupResource{Resource: "configmaps"}, "settings", errors.New(`User "jane@example.com" cannot patch resource "configmaps" in API group "" in the namespace "shop"`)), http.MethodPatch, "/configmaps/settings")
 			},
 			code: report.Forbidden, says: []string{`resources: ["configmaps"]`, `verbs: ["`},
 		},
 		"a kind that comes with the release, and no right to use the namespace that does": {
-			release: func(w *world) engine.Release {
+			release: func(w *fixture) engine.Release {
 				return w.release("2.0.0", "{apiVersion: v1, kind: Namespace, metadata: {name: inner}}", strings.Replace(account, "name: web", "name: web, namespace: inner", 1))
 			},
-			before: func(w *world) {
+			before: func(w *fixture) {
 				w.server.May = func(a authorization.ResourceAttributes) bool {
 					return a.Resource != "serviceaccounts" && a.Resource != "*"
 				}
 			},
-			code: report.Forbidden, says: []string{"the user may not do all that is needed", `resources: ["serviceaccounts"]`},
+			code: report.Forbidden, says: []string{"you do not have all permissions", `resources: ["serviceaccounts"]`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			if test.deployed {
 				w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
 			}
@@ -142,53 +142,53 @@ func TestInTheWay(t *testing.T) {
 			}
 			if test.actions == nil {
 				_, err := w.Plan(t.Context(), release, engine.PlanOptions{Adopt: true, Force: true})
-				w.failed(err, test.code) // there is no way around it
+				w.failed(err, test.code) // no option resolves it
 				return
 			}
 			w.same("plan", actions(w.deploy(release, test.out)), test.actions)
 			w.same("objects", w.everything(), test.there)
 			w.deploy(w.release(""), engine.PlanOptions{})
-			w.same("objects after the removal", w.everything(), nil) // what was taken over goes with the rest
+			w.same("objects after the removal", w.everything(), nil) // adopted objects are removed, too
 		})
 	}
 }
 
-// TestBetweenPlanAndApply: what turns out to be different from what was planned is judged again.
+// TestBetweenPlanAndApply checks that objects that have changed since the plan are planned again.
 func TestBetweenPlanAndApply(t *testing.T) {
 	for name, test := range map[string]struct {
 		before    []string // deployed as 1.0.0
-		meanwhile func(*world)
+		meanwhile func(*fixture)
 		code      report.Code
 		says      []string
 		there     []string
 	}{
-		"an object appears": {nil, func(w *world) {
+		"an object appears": {nil, func(w *fixture) {
 			w.server.Put(w.T, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}, data: {color: theirs}}")
 		}, report.Conflict, []string{"ConfigMap shop/settings exists", "--adopt"}, []string{"ConfigMap settings [color:theirs]"}},
-		"one that is as it is wanted appears": {nil, func(w *world) {
+		"one that is as it is wanted appears": {nil, func(w *fixture) {
 			w.server.Put(w.T, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}, data: {color: blue}}")
 		}, "", nil, []string{"ConfigMap settings [color:blue]"}},
 		"another field is changed": {
 			[]string{settings},
-			func(w *world) { w.edit("ConfigMap", "settings", "theirs", "data", "other") },
+			func(w *fixture) { w.edit("ConfigMap", "settings", "theirs", "data", "other") },
 			"", nil,
 			[]string{"ConfigMap settings [color:blue other:theirs]"},
 		},
 		"the field itself is changed": {
 			[]string{settings},
-			func(w *world) { w.edit("ConfigMap", "settings", "green", "data", "color") },
+			func(w *fixture) { w.edit("ConfigMap", "settings", "green", "data", "color") },
 			report.Conflict,
 			[]string{".data.color", `"controller"`},
 			[]string{"ConfigMap settings [color:green size:1]"},
 		},
-		"the object goes":         {[]string{settings}, func(w *world) { w.remove(cluster.ConfigMapKind, "settings") }, "", nil, []string{"ConfigMap settings [color:blue]"}},
-		"what is to go has gone":  {[]string{settings, account}, func(w *world) { w.remove(kube.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "web") }, "", nil, []string{"ConfigMap settings [color:blue]"}},
-		"what is to go is edited": {[]string{settings, account}, func(w *world) { w.edit("ServiceAccount", "web", false, "automountServiceAccountToken") }, "", nil, []string{"ConfigMap settings [color:blue]"}},
-		"what is to go is another one": {[]string{settings, account}, func(w *world) {
+		"the object goes":         {[]string{settings}, func(w *fixture) { w.remove(cluster.ConfigMapKind, "settings") }, "", nil, []string{"ConfigMap settings [color:blue]"}},
+		"what is to go has gone":  {[]string{settings, account}, func(w *fixture) { w.remove(kube.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "web") }, "", nil, []string{"ConfigMap settings [color:blue]"}},
+		"what is to go is edited": {[]string{settings, account}, func(w *fixture) { w.edit("ServiceAccount", "web", false, "automountServiceAccountToken") }, "", nil, []string{"ConfigMap settings [color:blue]"}},
+		"what is to go is another one": {[]string{settings, account}, func(w *fixture) {
 			w.remove(kube.GroupVersionKind{Version: "v1", Kind: "ServiceAccount"}, "web")
 			w.server.Put(w.T, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: web, namespace: shop}}")
 		}, "", nil, []string{"ConfigMap settings [color:blue]", "ServiceAccount web"}},
-		"the namespace goes": {nil, func(w *world) {
+		"the namespace goes": {nil, func(w *fixture) {
 			live, err := w.Cluster.Get(w.Context(), cluster.NamespaceKind, "", "shop")
 			if err == nil {
 				err = w.Cluster.Delete(w.Context(), live, cluster.DeleteOptions{})
@@ -199,7 +199,7 @@ func TestBetweenPlanAndApply(t *testing.T) {
 		}, report.NotFound, []string{"namespace shop does not exist"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			if test.before != nil {
 				w.deploy(w.release("1.0.0", test.before...), engine.PlanOptions{})
 			}
@@ -222,10 +222,10 @@ func TestBetweenPlanAndApply(t *testing.T) {
 	}
 }
 
-// TestRestless: an object that somebody changes all the time is changed by its fields; one for which that does not help is
-// given up.
-func TestRestless(t *testing.T) {
-	w := newWorld(t)
+// TestContendedObject checks that an object that changes all the time is updated by its fields alone, and that the engine gives up if that
+// fails, too.
+func TestContendedObject(t *testing.T) {
+	w := newFixture(t)
 	w.deploy(w.release("1.0.0", settings), engine.PlanOptions{})
 	n := 0
 	w.server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -239,38 +239,38 @@ func TestRestless(t *testing.T) {
 	w.same("objects", w.everything(), []string{fmt.Sprintf("ConfigMap settings [color:blue count:%d]", n)})
 	w.refuse(apierrors.NewConflict(kube.GroupResource{Resource: "configmaps"}, "settings", errors.New("the object has been modified")), http.MethodPatch, "/configmaps/settings")
 	_, err := w.Plan(t.Context(), w.release("3.0.0", settings), engine.PlanOptions{})
-	w.failed(err, report.Conflict, "ConfigMap shop/settings is changed by somebody else all the time", "run the command again")
+	w.failed(err, report.Conflict, "ConfigMap shop/settings is changed by another process all the time", "run the command again")
 }
 
-// TestRepair: what somebody has changed is brought back, and nothing else; looking needs no right to write.
+// TestRepair checks that edits are reverted, and nothing else, and that a read-only plan needs no right to write.
 func TestRepair(t *testing.T) {
 	for name, test := range map[string]struct {
-		hand    func(*world)
+		hand    func(*fixture)
 		code    report.Code // of the first attempt; the second is with force
 		says    []string
 		actions []string
 		changed []string // fields of the plan
 		there   string   // the ConfigMap
 	}{
-		"nothing":                {hand: func(*world) {}, there: "[color:red size:1]"},
-		"a field was edited":     {hand: func(w *world) { w.edit("ConfigMap", "settings", "green", "data", "color") }, actions: []string{"update ConfigMap settings"}, changed: []string{`data.color: "green" → "red" (controller)`}, there: "[color:red size:1]"},
-		"a field was removed":    {hand: func(w *world) { w.edit("ConfigMap", "settings", map[string]any{"color": "red"}, "data") }, actions: []string{"update ConfigMap settings"}, changed: []string{`data.size:  → "1" ()`}, there: "[color:red size:1]"},
-		"a field was added":      {hand: func(w *world) { w.edit("ConfigMap", "settings", "theirs", "data", "other") }, there: "[color:red other:theirs size:1]"},
-		"the object was deleted": {hand: func(w *world) { w.remove(cluster.ConfigMapKind, "settings") }, actions: []string{"create ConfigMap settings"}, there: "[color:red size:1]"},
-		"the object was made again": {hand: func(w *world) {
+		"nothing":                {hand: func(*fixture) {}, there: "[color:red size:1]"},
+		"a field was edited":     {hand: func(w *fixture) { w.edit("ConfigMap", "settings", "green", "data", "color") }, actions: []string{"update ConfigMap settings"}, changed: []string{`data.color: "green" → "red" (controller)`}, there: "[color:red size:1]"},
+		"a field was removed":    {hand: func(w *fixture) { w.edit("ConfigMap", "settings", map[string]any{"color": "red"}, "data") }, actions: []string{"update ConfigMap settings"}, changed: []string{`data.size:  → "1" ()`}, there: "[color:red size:1]"},
+		"a field was added":      {hand: func(w *fixture) { w.edit("ConfigMap", "settings", "theirs", "data", "other") }, there: "[color:red other:theirs size:1]"},
+		"the object was deleted": {hand: func(w *fixture) { w.remove(cluster.ConfigMapKind, "settings") }, actions: []string{"create ConfigMap settings"}, there: "[color:red size:1]"},
+		"the object was made again": {hand: func(w *fixture) {
 			w.remove(cluster.ConfigMapKind, "settings")
 			w.server.Put(w.T, strings.Replace(settings, "name: settings", "name: settings, namespace: shop", 1))
 		}, actions: []string{"adopt ConfigMap settings"}, changed: []string{fmt.Sprintf("metadata.labels:  → {%q:%q} ()", engine.LabelRelease, demo.ID())}, there: "[color:red size:1]"},
-		"somebody else applies it": {hand: func(w *world) {
+		"another manager applies it": {hand: func(w *fixture) {
 			w.applyAs("argo", "/api/v1/namespaces/shop/configmaps/settings", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}, data: {color: green}}")
 		}, code: report.Conflict, says: []string{`data.color ("argo")`, "--force-conflicts"}, actions: []string{"update ConfigMap settings"}, changed: []string{`data.color: "green" → "red" (argo)`}, there: "[color:red size:1]"},
-		"a workload was scaled": {hand: func(w *world) { w.edit("Deployment", "web", int64(3), "spec", "replicas") }, there: "[color:red size:1]"},
-		"an image was changed": {hand: func(w *world) {
+		"a workload was scaled": {hand: func(w *fixture) { w.edit("Deployment", "web", int64(3), "spec", "replicas") }, there: "[color:red size:1]"},
+		"an image was changed": {hand: func(w *fixture) {
 			w.edit("Deployment", "web", []any{map[string]any{"name": "web", "image": "evil"}}, "spec", "template", "spec", "containers")
 		}, actions: []string{"update Deployment web"}, changed: []string{`spec.template.spec.containers[name=web].image: "evil" → "registry/web:1" (controller)`}, there: "[color:red size:1]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.deploy(w.release("1.0.0", settings, strings.Replace(deployment, "spec: {containers", "spec: {serviceAccountName: web, containers", 1)), engine.PlanOptions{})
 			test.hand(w)
 			s, err := w.State(t.Context(), demo)
@@ -282,7 +282,7 @@ func TestRepair(t *testing.T) {
 				t.Fatal(err, unread)
 			}
 			w.server.Requests()
-			look, err := w.Plan(t.Context(), releases[0], engine.PlanOptions{Restore: true, Look: true})
+			look, err := w.Plan(t.Context(), releases[0], engine.PlanOptions{Restore: true, ReadOnly: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -303,7 +303,7 @@ func TestRepair(t *testing.T) {
 				_, err := w.Plan(t.Context(), releases[0], options)
 				w.failed(err, test.code, test.says...)
 				yields, err := w.Plan(t.Context(), releases[0], engine.PlanOptions{Restore: true, Yield: true})
-				if err != nil || !yields.Empty() || !strings.Contains(fmt.Sprint(yields.Changes), "somebody else applies these fields") {
+				if err != nil || !yields.Empty() || !strings.Contains(fmt.Sprint(yields.Changes), "other managers apply these fields") {
 					t.Errorf("who yields plans %+v, %v", yields.Changes, err)
 				}
 				options.Force = true
@@ -320,11 +320,11 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// TestImmutable: what cannot be changed in place is replaced where nothing is lost, or where somebody asks for that and it is
-// said what it costs.
+// TestImmutable checks that objects that cannot be changed in place are replaced if nothing is lost, or if the user accepts the
+// consequences that the message lists.
 func TestImmutable(t *testing.T) {
-	refusal := func(kind, resource, name string) func(*world) {
-		return func(w *world) {
+	refusal := func(kind, resource, name string) func(*fixture) {
+		return func(w *fixture) {
 			refused := apierrors.NewInvalid(kube.GroupKind{Kind: kind}, name, field.ErrorList{field.Invalid(field.NewPath("spec"), "", "field is immutable")})
 			w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
 				gone := w.server.Object(kind, "shop", name) == nil
@@ -339,15 +339,15 @@ func TestImmutable(t *testing.T) {
 	binding := "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: web}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %s}}"
 	for name, test := range map[string]struct {
 		before, after string
-		rule          func(*world)
+		rule          func(*fixture)
 		code          report.Code
 		says          []string
-		replace       string // what is asked for then; "" for nothing
+		replace       string // the option of the hint; "" for none
 		action        string
 	}{
 		"a binding to another role": {fmt.Sprintf(binding, "view"), fmt.Sprintf(binding, "edit"), nil, "", nil, "", "replace RoleBinding web"},
 		"a Job that has ended":      {job, jobTwo, refusal("Job", "jobs", "migrate"), "", nil, "", "replace Job migrate"},
-		"a Job that is running": {job, jobTwo, func(w *world) {
+		"a Job that is running": {job, jobTwo, func(w *fixture) {
 			w.edit("Job", "migrate", map[string]any{"active": int64(1)}, "status")
 			refusal("Job", "jobs", "migrate")(w)
 		}, report.Refused, []string{"Job shop/migrate", "still running"}, "-", ""},
@@ -365,7 +365,7 @@ func TestImmutable(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.deploy(w.release("1.0.0", test.before), engine.PlanOptions{})
 			if test.rule != nil {
 				test.rule(w)
@@ -384,9 +384,9 @@ func TestImmutable(t *testing.T) {
 	}
 }
 
-// TestMatchAndRebuild: whose record is lost has it written again from what the cluster has.
+// TestMatchAndRebuild checks that a lost record can be written again from the objects in the cluster.
 func TestMatchAndRebuild(t *testing.T) {
-	w := newWorld(t, strings.Replace(account, "name: web", "name: theirs, namespace: shop", 1))
+	w := newFixture(t, strings.Replace(account, "name: web", "name: theirs, namespace: shop", 1))
 	release := w.release("1.0.0", settings, account, deployment)
 	w.deploy(release, engine.PlanOptions{})
 	for _, secret := range w.server.Names("Secret") {
@@ -451,9 +451,9 @@ func TestMatchAndRebuild(t *testing.T) {
 	})
 }
 
-// TestAllInTheWay: who accepts what is in the way is told all of it, and not the first.
-func TestAllInTheWay(t *testing.T) {
-	w := newWorld(t)
+// TestAllConflictsReported checks that an error lists all conflicts, and not only the first.
+func TestAllConflictsReported(t *testing.T) {
+	w := newFixture(t)
 	named := func(text, name string) string {
 		return strings.Replace(text, "name: settings", "name: "+name+", namespace: shop", 1)
 	}
