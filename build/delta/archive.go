@@ -1,0 +1,183 @@
+package delta
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"syscall"
+
+	"github.com/solutionctl/solutionctl/durable"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Archive is the archive that a delta makes, read from the delta and from the archives that it needs. It may be used by
+// several goroutines at once.
+type Archive struct {
+	delta  *Delta
+	pieces []piece // in their order, without gaps
+}
+
+// piece is a run of bytes of the archive.
+type piece struct {
+	at, size int64 // in the archive
+	r        io.ReaderAt
+	from     int64  // in r
+	name     string // of r
+}
+
+// Size is the size of the archive.
+func (a *Archive) Size() int64 { return a.delta.Layout.Size }
+
+// ReadAt implements [io.ReaderAt].
+func (a *Archive) ReadAt(p []byte, offset int64) (int, error) {
+	if offset < 0 {
+		return 0, errors.New("read at a negative offset")
+	}
+	i, _ := slices.BinarySearchFunc(a.pieces, offset, func(p piece, offset int64) int {
+		switch {
+		case p.at+p.size <= offset:
+			return -1
+		case p.at > offset:
+			return 1
+		}
+		return 0
+	})
+	n := 0
+	for ; n < len(p) && i < len(a.pieces); i++ {
+		piece := a.pieces[i]
+		inside := offset - piece.at
+		part := p[n:min(int64(len(p)), int64(n)+piece.size-inside)]
+		m, err := piece.r.ReadAt(part, piece.from+inside)
+		n, offset = n+m, offset+int64(m)
+		if m < len(part) {
+			if err == nil || errors.Is(err, io.EOF) {
+				err = report.Errorf(report.Corrupt, "%s ends earlier than expected", piece.name)
+			}
+			return n, err
+		}
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// Copy writes the archive and compares its digest. It fails with [report.Corrupt] where the delta, or an archive that it needs,
+// is damaged: then what was written is worthless.
+func (a *Archive) Copy(ctx context.Context, w io.Writer, sink report.Sink) error {
+	digest, err := copyHashing(ctx, w, io.NewSectionReader(a, 0, a.Size()), a.Size(), a.delta.Layout.ID(), sink)
+	if err != nil {
+		return err
+	}
+	if digest != a.delta.Layout.SHA256 {
+		return a.findDamage(ctx)
+	}
+	return nil
+}
+
+// progressStep is the number of bytes between two events.
+const progressStep = 32 << 20
+
+// copyHashing copies and returns the digest. One goroutine hashes while the other one reads and writes.
+func copyHashing(ctx context.Context, w io.Writer, r io.Reader, size int64, name string, sink report.Sink) (string, error) {
+	const buffers = 3
+	free, full, sum := make(chan []byte, buffers), make(chan []byte, buffers), sha256.New()
+	for range buffers {
+		free <- make([]byte, bufferSize)
+	}
+	hashed := make(chan struct{})
+	go func() {
+		defer close(hashed)
+		for piece := range full {
+			sum.Write(piece)
+			free <- piece[:bufferSize]
+		}
+	}()
+	var err error
+	for done := int64(0); done < size && err == nil; {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+			break
+		}
+		piece := <-free
+		piece = piece[:min(bufferSize, size-done)]
+		if _, err = io.ReadFull(r, piece); err == nil {
+			_, err = w.Write(piece)
+		}
+		before := done
+		done += int64(len(piece))
+		full <- piece
+		if done/progressStep != before/progressStep && done < size {
+			sink.Emit(report.Event{Step: "rebuild", Name: name, State: report.Running, Done: done, Total: size})
+		}
+	}
+	close(full)
+	<-hashed
+	if err == nil {
+		sink.Emit(report.Event{Step: "rebuild", Name: name, State: report.Done, Done: size, Total: size})
+	}
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
+
+// findDamage names the source of the first blob that does not have its digest.
+func (a *Archive) findDamage(ctx context.Context) error {
+	for i, s := range a.delta.Layout.Segments {
+		if s.SHA256 == "" {
+			continue
+		}
+		p, sum := a.pieces[i], sha256.New()
+		if err := copyContext(ctx, sum, io.NewSectionReader(p.r, p.from, p.size)); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		if digest := hex.EncodeToString(sum.Sum(nil)); digest != s.SHA256 {
+			return report.Errorf(report.Corrupt, "%s is damaged: blob sha256:%s has the digest sha256:%s", p.name, s.SHA256, digest).
+				WithHint("copy it again from its source")
+		}
+	}
+	return report.Errorf(report.Corrupt, "the delta is damaged: what it makes is not the archive with the digest sha256:%s", a.delta.Layout.SHA256).
+		WithHint("copy it again from its source")
+}
+
+// WriteFile writes the archive to a file, and its signatures beside it. After an error, and when the process is killed, the file
+// is what it was before.
+func (a *Archive) WriteFile(ctx context.Context, name string, sink report.Sink) error {
+	bundles, err := a.delta.Bundles()
+	if err != nil {
+		return err
+	}
+	f, err := durable.Create(name)
+	if err != nil {
+		return err
+	}
+	if err = a.Copy(ctx, f, sink); err != nil {
+		return errors.Join(explainWrite(name, err), f.Discard())
+	}
+	if err = f.Publish(0o644); err != nil {
+		return explainWrite(name, err)
+	}
+	for _, b := range bundles {
+		if err = durable.WriteFile(BundleFile(name, b.Signer), b.Data, 0o644); err != nil {
+			return explainWrite(name, err)
+		}
+	}
+	return nil
+}
+
+// BundleFile is the name of a signature beside an archive.
+func BundleFile(archive, signer string) string {
+	if signer != "" {
+		signer = "." + signer
+	}
+	return archive + signer + ".sigstore.json"
+}
+
+func explainWrite(name string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return report.Errorf(report.NoSpace, "write %s: %w", name, err).WithHint("free some space, or write to another file with --to")
+	}
+	return err
+}

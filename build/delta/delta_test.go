@@ -1,0 +1,327 @@
+package delta_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/build/delta"
+	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// archiveOf is an archive of a version with these blobs.
+func archiveOf(t testing.TB, version string, blobs ...[]byte) []byte {
+	t.Helper()
+	content := map[string][]byte{}
+	var files []iso.File
+	add := func(name, key string, data []byte) {
+		if _, twice := content[name]; twice {
+			return
+		}
+		content[name] = data
+		files = append(files, iso.File{Path: name, Size: int64(len(data)), Mode: 0o444, Key: key, Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(data)), nil
+		}})
+	}
+	add("manifest.yaml", "", fmt.Appendf(nil, "apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: Solution\nmetadata: {name: demo}\nspec: {version: %s}\n", version))
+	for i, blob := range blobs {
+		add("blobs/sha256/"+hexOf(blob), hexOf(blob), blob)
+		if i%2 == 0 {
+			add(fmt.Sprintf("ui/%d.yaml", i), "", blob[:min(len(blob), 3000)])
+		}
+	}
+	image, err := iso.Layout(files, iso.Options{VolumeID: "demo " + version, ModTime: time.Unix(1e9, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if _, err = image.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func hexOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// noise is a blob that cannot be compressed.
+func noise(r *rand.Rand, size int) []byte {
+	data := make([]byte, size)
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	return data
+}
+
+// with is a copy of data with another byte.
+func with(data []byte, at int, b byte) []byte {
+	data = bytes.Clone(data)
+	data[at] = b
+	return data
+}
+
+func source(name string, data []byte) delta.Source {
+	return delta.Source{Name: name, ReaderAt: bytes.NewReader(data), Size: int64(len(data))}
+}
+
+// create makes a delta in memory.
+func create(t testing.TB, made []byte, old ...delta.Source) []byte {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "x.delta")
+	_, err := delta.Create(t.Context(), name, delta.CreateOptions{
+		New: source("new.iso", made), Old: old, Bundles: []delta.Bundle{{Data: []byte("{}")}, {Signer: "second", Data: []byte("{}")}},
+		WrittenBy: "1.0.0", Sink: report.Discard,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// apply makes the archive of a delta.
+func apply(ctx context.Context, made []byte, bases ...delta.Source) ([]byte, error) {
+	d, err := delta.Open(bytes.NewReader(made), int64(len(made)))
+	if err != nil {
+		return nil, err
+	}
+	a, err := d.Archive(ctx, bases...)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = a.Copy(ctx, &b, report.Discard)
+	return b.Bytes(), err
+}
+
+// TestRandomPairs makes deltas between archives that share some of their blobs: each one gives the same bytes again, is hardly larger
+// than the blobs that are new, and reads the same at random offsets as from the first byte to the last.
+func TestRandomPairs(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	pool := make([][]byte, 12)
+	for i := range pool {
+		pool[i] = noise(r, 1+r.IntN(80_000))
+	}
+	pairs := 200
+	if testing.Short() {
+		pairs = 40
+	}
+	for n := range pairs {
+		pick := func() (blobs [][]byte) {
+			for _, blob := range pool {
+				if r.IntN(2) == 0 {
+					blobs = append(blobs, blob)
+				}
+			}
+			return append(blobs, noise(r, 1+r.IntN(40_000)))
+		}
+		first, second, blobs := archiveOf(t, "1.0.0", pick()...), archiveOf(t, "1.1.0", pick()...), pick()
+		made := archiveOf(t, "1.2.0", blobs...)
+		old := []delta.Source{source("a.iso", first), source("b.iso", second)}[:1+n%2]
+		x := create(t, made, old...)
+		if !bytes.Equal(x, create(t, made, old...)) {
+			t.Fatalf("pair %d: two deltas of the same archives differ", n)
+		}
+		back, err := apply(t.Context(), x, old...)
+		if err != nil || !bytes.Equal(back, made) {
+			t.Fatalf("pair %d: %d bytes instead of %d: %v", n, len(back), len(made), err)
+		}
+		d, err := delta.Open(bytes.NewReader(x), int64(len(x)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := d.Archive(t.Context(), old...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			at, p := r.IntN(len(made)), make([]byte, r.IntN(30_000))
+			m, err := a.ReadAt(p, int64(at))
+			if want := made[at:min(len(made), at+len(p))]; !bytes.Equal(p[:m], want) || m < len(p) && err != io.EOF { //nolint:errorlint // ReaderAt returns it bare
+				t.Fatalf("pair %d: %d bytes at %d: %d bytes, %v", n, len(p), at, m, err)
+			}
+		}
+		bundles, err := d.Bundles()
+		if err != nil || len(bundles) != 2 || bundles[1].Signer != "second" || string(bundles[1].Data) != "{}" {
+			t.Fatalf("pair %d: signatures %v, %v", n, bundles, err)
+		}
+	}
+}
+
+// TestSize compares a delta with the blobs that are new.
+func TestSize(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	shared, fresh := [][]byte{}, noise(r, 1<<20)
+	for range 60 {
+		shared = append(shared, noise(r, 100_000))
+	}
+	old := archiveOf(t, "1.0.0", shared...)
+	made := archiveOf(t, "1.1.0", append([][]byte{fresh}, shared...)...)
+	if x := create(t, made, source("old.iso", old)); len(x) > len(fresh)+len(made)/200+31*3000 { // small files are not blobs
+		t.Errorf("the delta has %d bytes, the new blob %d, the archive %d", len(x), len(fresh), len(made))
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	shared, other, fresh := noise(r, 50_000), noise(r, 50_000), noise(r, 20_000)
+	old, made := archiveOf(t, "1.0.0", shared), archiveOf(t, "1.1.0", shared, fresh)
+	x := create(t, made, source("old.iso", old))
+	damaged := with(old, bytes.Index(old, shared[:64]), shared[0]^1)
+	inBlob := bytes.Index(x, fresh[:64])
+	replace := func(from, to string) []byte {
+		if len(from) != len(to) || !bytes.Contains(x, []byte(from)) {
+			t.Fatalf("%q cannot be replaced by %q", from, to)
+		}
+		return bytes.Replace(x, []byte(from), []byte(to), 1)
+	}
+	layoutSize := fmt.Sprintf(`"size":%d`, len(made))
+	for _, test := range []struct {
+		name  string
+		delta []byte
+		base  []byte
+		code  report.Code
+		want  string
+	}{
+		{"another base", x, archiveOf(t, "0.9.0", other), report.Mismatch, "from demo 1.0.0 (sha256:" + hexOf(old) + "); base.iso is demo 0.9.0: 1 blobs of 50000 bytes are missing"},
+		{"damaged base", x, damaged, report.Corrupt, "base.iso is damaged: blob sha256:" + hexOf(shared)},
+		{"a base that is not an archive", x, make([]byte, 100_000), report.Corrupt, "base.iso"},
+		{"empty", nil, old, report.Corrupt, "ends at byte 0"},
+		{"an archive", old, old, report.Invalid, "not a delta"},
+		{"truncated", x[:len(x)-600], old, report.Corrupt, "earlier than expected"},
+		{"truncated in a blob", x[:inBlob+10], old, report.Corrupt, "earlier than expected"},
+		{"followed by bytes", append(bytes.Clone(x), 0), old, report.Corrupt, "followed by 1 bytes"},
+		{"a blob twice", append(append(bytes.Clone(x[:len(x)-1024]), x[inBlob-512:len(x)-1024]...), x[len(x)-1024:]...), old, report.Invalid, "something else"},
+		{"a link instead of a file", with(x, bytes.Index(x, []byte("frame.zst"))+156, '2'), old, report.Invalid, "something else"},
+		{"another name", replace("frame.zst", "frame.xxx"), old, report.Invalid, "something else"},
+		{"altered blob", with(x, inBlob, x[inBlob]^1), old, report.Corrupt, "the delta is damaged"},
+		{"another digest of the whole", replace(hexOf(made), hexOf(old)), old, report.Corrupt, ""},
+		{"a size that overflows", replace(layoutSize, `"size":`+strings.Repeat("9", len(layoutSize)-7)), old, report.Invalid, "leave"},
+		{"newer format", replace(`"formatVersion":1`, `"formatVersion":9`), old, report.Refused, "format 9"},
+		{"unknown field", replace(`"writtenBy"`, `"writtenBX"`), old, report.Corrupt, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := apply(t.Context(), test.delta, source("base.iso", test.base))
+			if got := report.CodeOf(err); test.code == "" && err != nil || test.code != "" && (got != test.code || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("%s: %v, want %s with %q", got, err, test.code, test.want)
+			}
+		})
+	}
+}
+
+// TestWriteFile leaves the old file and nothing else when the delta is damaged, and writes the signatures beside the archive.
+func TestWriteFile(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	shared, fresh := noise(r, 50_000), noise(r, 20_000)
+	old, made := archiveOf(t, "1.0.0", shared), archiveOf(t, "1.1.0", shared, fresh)
+	x := create(t, made, source("old.iso", old))
+	dir := t.TempDir()
+	name := filepath.Join(dir, "new.iso")
+	write := func(data []byte) error {
+		d, err := delta.Open(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			return err
+		}
+		a, err := d.Archive(t.Context(), source("old.iso", old))
+		if err != nil {
+			return err
+		}
+		return a.WriteFile(t.Context(), name, report.Discard)
+	}
+	if err := write(with(x, bytes.Index(x, fresh[:64]), fresh[0]^1)); report.CodeOf(err) != report.Corrupt {
+		t.Errorf("a damaged delta: %v", err)
+	}
+	if entries, err := os.ReadDir(dir); len(entries) > 0 || err != nil {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+	if err := write(x); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(name); !bytes.Equal(data, made) || err != nil {
+		t.Errorf("%d bytes, want %d: %v", len(data), len(made), err)
+	}
+	for _, bundle := range []string{".sigstore.json", ".second.sigstore.json"} {
+		if data, err := os.ReadFile(name + bundle); string(data) != "{}" || err != nil {
+			t.Errorf("%s: %q, %v", bundle, data, err)
+		}
+	}
+}
+
+// TestCreateRefuses proves a delta before it has its name.
+func TestCreateRefuses(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	shared := noise(r, 50_000)
+	old, made := archiveOf(t, "1.0.0", shared), archiveOf(t, "1.1.0", shared, noise(r, 9000))
+	for _, test := range []struct {
+		name      string
+		old, made []byte
+		code      report.Code
+	}{
+		{"damaged base", with(old, bytes.Index(old, shared), shared[0]^1), made, report.Corrupt},
+		{"damaged archive", old, with(made, bytes.Index(made, shared), shared[0]^1), report.Corrupt},
+		{"same archive", made, made, report.Usage},
+		{"not an archive", made[:3000], made, report.Corrupt},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			_, err := delta.Create(t.Context(), filepath.Join(dir, "x.delta"), delta.CreateOptions{
+				New: source("new.iso", test.made), Old: []delta.Source{source("old.iso", test.old)}, WrittenBy: "1.0.0", Sink: report.Discard,
+			})
+			if report.CodeOf(err) != test.code {
+				t.Errorf("%v, want %s", err, test.code)
+			}
+			if entries, err := os.ReadDir(dir); len(entries) > 0 || err != nil {
+				t.Errorf("left behind: %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+// TestInterruptedApply ends with its context.
+func TestInterruptedApply(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	shared := noise(r, 50_000)
+	x := create(t, archiveOf(t, "1.1.0", shared), source("old.iso", archiveOf(t, "1.0.0", shared)))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := apply(ctx, x, source("old.iso", archiveOf(t, "1.0.0", shared))); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that the context has ended", err)
+	}
+}
+
+// FuzzDelta opens and applies foreign bytes: what is applied without an error has the digest that the delta names.
+func FuzzDelta(f *testing.F) {
+	r := rand.New(rand.NewPCG(13, 14))
+	shared := noise(r, 5_000)
+	old := archiveOf(f, "1.0.0", shared)
+	x := create(f, archiveOf(f, "1.1.0", shared, noise(r, 5_000)), source("old.iso", old))
+	f.Add(x)
+	f.Add(x[:2000])
+	f.Add([]byte("delta.json\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := delta.Open(bytes.NewReader(data), int64(len(data)))
+		if err != nil || d.Layout.Size > 1<<24 {
+			return
+		}
+		made, err := apply(t.Context(), data, source("old.iso", old))
+		if err == nil && hexOf(made) != d.Layout.SHA256 {
+			t.Error("another digest")
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package schema
+
+import (
+	"math/bits"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Bounds of a layout. An archive with more files has the smaller ones in its frame.
+const (
+	MaxSegments   = 1 << 14
+	MaxFrameBlock = 4 << 20
+	minFrameBlock = 64 << 10
+	maxFrame      = 1 << 30
+)
+
+// ArchiveLayout describes an archive as its blobs, by digest, and its frame: all bytes around them.
+type ArchiveLayout struct {
+	Name    string `json:"name" schema:"name"`
+	Version string `json:"version" schema:"version"`
+	Size    int64  `json:"size" schema:"minimum=1"`
+	// SHA256 is the digest of the whole archive, in hexadecimal.
+	SHA256 string       `json:"sha256" schema:"sha256"`
+	Frame  ArchiveFrame `json:"frame"`
+	// Segments follow each other from the first byte of the archive to the last.
+	Segments []ArchiveSegment `json:"segments" schema:"maxItems=16384"`
+}
+
+// ArchiveFrame is the bytes of an archive between its blobs, one after another, cut into blocks that are compressed with zstd.
+type ArchiveFrame struct {
+	Size      int64 `json:"size" schema:"minimum=0 maximum=1073741824"`
+	BlockSize int64 `json:"blockSize" schema:"minimum=65536 maximum=4194304"`
+	// Blocks are the compressed sizes of the blocks, in bytes.
+	Blocks []int64 `json:"blocks" schema:"maxItems=16384 minimum=1 maximum=8388608"`
+}
+
+// ArchiveSegment is a run of bytes of an archive.
+type ArchiveSegment struct {
+	Size int64 `json:"size" schema:"minimum=1"`
+	// SHA256 is the digest of a blob, in hexadecimal, which no other segment has. Without one, the bytes are the next ones of the frame.
+	SHA256 string `json:"sha256,omitempty" schema:"sha256"`
+}
+
+// ArchiveDelta is the first file of a delta: the layout of the archive that it makes, and the archives that it needs. The other
+// files are the signatures, the frame and the blobs that these archives do not have.
+type ArchiveDelta struct {
+	Stamp
+	Bases   []DeltaBase   `json:"bases" schema:"maxItems=16"`
+	Bundles []DeltaBundle `json:"bundles,omitempty" schema:"maxItems=64"`
+	Layout  ArchiveLayout `json:"layout"`
+}
+
+// DeltaBase is an archive that a delta needs.
+type DeltaBase struct {
+	Name    string `json:"name" schema:"name"`
+	Version string `json:"version" schema:"version"`
+	SHA256  string `json:"sha256" schema:"sha256"`
+	Size    int64  `json:"size" schema:"minimum=1"`
+}
+
+// ID is <name>-<version>.
+func (b DeltaBase) ID() string { return b.Name + "-" + b.Version }
+
+// DeltaBundle is a signature of the archive that a delta makes.
+type DeltaBundle struct {
+	// Signer is the part of the file's name that tells signers apart, "" for the first one.
+	Signer string `json:"signer,omitempty" schema:"pattern=^[0-9A-Za-z_-][0-9A-Za-z._-]{0,63}$"`
+	Size   int64  `json:"size" schema:"minimum=1 maximum=8388608"`
+}
+
+// ID is <name>-<version>.
+func (l *ArchiveLayout) ID() string { return l.Name + "-" + l.Version }
+
+// Validate refuses a layout whose segments are not the whole archive, without adding up to more than it first.
+func (l *ArchiveLayout) Validate() error {
+	frame, left := l.Frame.Size, l.Size
+	seen := map[string]bool{}
+	for i, s := range l.Segments {
+		switch {
+		case s.Size <= 0 || s.Size > left:
+			return report.Errorf(report.Invalid, "segments[%d] has %d bytes, %d of the archive are left", i, s.Size, left)
+		case s.SHA256 == "" && s.Size > frame:
+			return report.Errorf(report.Invalid, "segments[%d] has %d bytes, %d of the frame are left", i, s.Size, frame)
+		case s.SHA256 == "":
+			frame -= s.Size
+		case seen[s.SHA256]:
+			return report.Errorf(report.Invalid, "segments[%d] has the digest of an earlier one", i)
+		}
+		seen[s.SHA256] = s.SHA256 != ""
+		left -= s.Size
+	}
+	if left != 0 || frame != 0 {
+		return report.Errorf(report.Invalid, "the segments leave %d bytes of the archive and %d of the frame", left, frame)
+	}
+	return l.Frame.validate()
+}
+
+func (f *ArchiveFrame) validate() error {
+	if f.BlockSize < minFrameBlock || f.BlockSize > MaxFrameBlock || bits.OnesCount64(uint64(f.BlockSize)) != 1 || f.Size < 0 || f.Size > maxFrame {
+		return report.Errorf(report.Invalid, "a frame of %d bytes in blocks of %d is not supported", f.Size, f.BlockSize)
+	}
+	if want := (f.Size + f.BlockSize - 1) / f.BlockSize; int64(len(f.Blocks)) != want {
+		return report.Errorf(report.Invalid, "the frame has %d blocks, want %d", len(f.Blocks), want)
+	}
+	for i, size := range f.Blocks {
+		if size <= 0 || size > 2*MaxFrameBlock {
+			return report.Errorf(report.Invalid, "block %d of the frame has %d bytes", i, size)
+		}
+	}
+	return nil
+}
+
+// ParseArchiveDelta reads the first file of a delta.
+func ParseArchiveDelta(data []byte) (*ArchiveDelta, error) {
+	d, err := ParseStored[ArchiveDelta]("delta", "delta.json", data)
+	if err == nil {
+		err = d.Layout.Validate()
+	}
+	if err != nil && report.CodeOf(err) != report.Refused {
+		return nil, report.Errorf(report.CodeOf(err), "%s", err.Error()).WithHint("get the delta again from its source")
+	}
+	return d, err
+}
