@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/solutionctl/solutionctl/build"
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -21,6 +22,8 @@ type Request struct {
 	Deep              bool            // read every blob
 	Fix               bool            // apply automatic corrections, in projects
 	Overrides         build.Overrides // change the solution.yaml of a project, as in a build of it
+
+	more []string // where further parts of archives are
 }
 
 // Report has the findings about each path of a request, in the order of the paths.
@@ -30,7 +33,7 @@ type Report struct {
 	Failed bool       // a finding has at least the severity FailOn
 }
 
-// Judge checks each path: a project, an archive, or a directory with the content of one.
+// Judge checks each path: a project, an archive, a directory with the content of one, or the parts of one; see [media.Arguments].
 func Judge(ctx context.Context, paths []string, r Request) (*Report, error) {
 	older, err := openOlder(ctx, r.Against)
 	if err != nil {
@@ -38,6 +41,7 @@ func Judge(ctx context.Context, paths []string, r Request) (*Report, error) {
 	}
 	defer older.close()
 	all := &Report{}
+	paths, r.more = media.Arguments(paths)
 	for _, path := range paths {
 		one, err := judge(ctx, path, older.Target, r)
 		if err != nil {
@@ -94,7 +98,7 @@ func judge(ctx context.Context, path string, older *target.Target, r Request) (*
 
 // judgeOnce opens a target and judges it. It returns the files that it corrected.
 func judgeOnce(ctx context.Context, path string, older *target.Target, r Request, fix bool) (*judged, []string, error) {
-	o, err := open(ctx, path, r.Deep, r.Overrides)
+	o, err := open(ctx, path, r.Deep, r.Overrides, r.more...)
 	if err != nil {
 		return nil, nil, err
 	}

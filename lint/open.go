@@ -10,6 +10,8 @@ import (
 
 	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/delta"
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
@@ -32,8 +34,9 @@ func (o *opened) close() {
 }
 
 // open detects by the content of a path whether it is a project, a directory with the content of an archive, or an ISO
-// image. Of a project it reads tar files with images when deep is set. The caller closes the result.
-func open(ctx context.Context, name string, deep bool, overrides build.Overrides) (*opened, error) {
+// image, of which more has the further parts. Of a project it reads tar files with images when deep is set. The caller closes
+// the result.
+func open(ctx context.Context, name string, deep bool, overrides build.Overrides, more ...string) (*opened, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, report.Errorf(report.Usage, "%w", err)
@@ -41,7 +44,7 @@ func open(ctx context.Context, name string, deep bool, overrides build.Overrides
 	o := &opened{path: name, sources: oci.Directory(name)}
 	switch {
 	case !info.IsDir():
-		err = o.openISO()
+		err = o.openISO(more)
 	case isProject(name):
 		err = o.openProject(ctx, deep, overrides)
 	default:
@@ -59,13 +62,16 @@ func isProject(dir string) bool {
 	return err == nil
 }
 
-func (o *opened) openISO() error {
-	f, size, err := archive.OpenImage(o.path)
+func (o *opened) openISO(more []string) error {
+	image, err := media.Open(o.path, more...)
 	if err != nil {
 		return err
 	}
-	o.closers = append(o.closers, f)
-	if o.Target, err = target.OpenISO(f, size); err != nil {
+	o.closers = append(o.closers, image)
+	if err = delta.Refuse(image, o.path); err != nil {
+		return err
+	}
+	if o.Target, err = target.OpenISO(image, image.Size); err != nil {
 		return err
 	}
 	o.sources = o.FS

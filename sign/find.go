@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
@@ -30,9 +31,10 @@ type NamedBundle struct {
 }
 
 // FindBundles reads the bundles beside an archive: first the one of the first signer, then the others in the order of
-// their names. The directory is not trusted, so files that are not bundles are skipped.
-func FindBundles(archive string) ([]NamedBundle, error) {
-	names, err := bundleNames(archive)
+// their names. Those of an archive in parts have the name of the whole and lie beside any of the parts; see [media.Open] for more.
+// The directory is not trusted, so files that are not bundles are skipped.
+func FindBundles(archive string, more ...string) ([]NamedBundle, error) {
+	names, err := bundleNames(archive, more)
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +59,31 @@ func FindBundles(archive string) ([]NamedBundle, error) {
 	return found, nil
 }
 
-// bundleNames are the names that bundles of an archive have.
-func bundleNames(archive string) ([]string, error) {
-	dir, base := filepath.Split(archive)
-	if dir == "" {
-		dir = "."
+// bundleNames are the names that bundles of an archive have, each in the first directory that has it.
+func bundleNames(archive string, more []string) ([]string, error) {
+	whole, _, parts := media.PartOf(archive)
+	if !parts {
+		return bundlesIn(filepath.Dir(archive), filepath.Base(archive))
 	}
+	var names []string
+	seen := map[string]bool{}
+	for _, dir := range media.Directories(archive, more...) {
+		found, err := bundlesIn(dir, filepath.Base(whole))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range found {
+			if !seen[filepath.Base(name)] {
+				seen[filepath.Base(name)] = true
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// bundlesIn are the names of the bundles of an archive in a directory.
+func bundlesIn(dir, base string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -85,9 +106,9 @@ func bundleNames(archive string) ([]string, error) {
 }
 
 // ReadBundles reads these bundles, or those beside the archive where none are named.
-func ReadBundles(archive string, named []string) ([]NamedBundle, error) {
+func ReadBundles(archive string, named []string, more ...string) ([]NamedBundle, error) {
 	if named == nil {
-		return FindBundles(archive)
+		return FindBundles(archive, more...)
 	}
 	var bundles []NamedBundle
 	for _, name := range named {
@@ -104,7 +125,7 @@ func ReadBundles(archive string, named []string) ([]NamedBundle, error) {
 func ReadBundle(path string) (NamedBundle, error) {
 	f, err := durable.OpenNoFollow(path)
 	if errors.Is(err, durable.ErrLink) {
-		err = refuseLink(path)
+		err = media.RefuseLink(path)
 		return NamedBundle{}, report.Errorf(report.BadBundle, "%w", err)
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
@@ -113,7 +114,7 @@ func verifySparse(t *testing.T, o sign.Options) *chunk.Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := sign.Open("x.iso")
+	f, err := media.OpenNoFollow("x.iso")
 	if err != nil {
 		t.Fatal(err)
 	}

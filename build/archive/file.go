@@ -3,31 +3,33 @@ package archive
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// OpenFile opens the archive in a file or directory. The file is opened once, so that the checked file is the one that
-// is read.
-func OpenFile(name string) (*Archive, io.Closer, error) {
-	f, size, err := OpenImage(name)
+// OpenFile opens the archive in a file or directory, or in parts; see [media.Open]. Each file is opened once, so that the
+// checked file is the one that is read.
+func OpenFile(name string, more ...string) (*Archive, io.Closer, error) {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		a, err := FromFS(oci.Directory(name))
+		if err != nil {
+			return nil, nil, report.Errorf(report.CodeOf(err), "%s: %w", name, err)
+		}
+		return a, io.NopCloser(nil), nil
+	}
+	image, err := media.Open(name, more...)
 	if err != nil {
 		return nil, nil, err
 	}
-	var a *Archive
-	if size < 0 {
-		a, err = FromFS(oci.Directory(name))
-	} else {
-		a, err = Open(f, size)
-	}
+	a, err := Open(image, image.Size)
 	if err != nil {
-		return nil, nil, errors.Join(report.Errorf(report.CodeOf(err), "%s: %w", name, err), f.Close())
+		return nil, nil, errors.Join(report.Errorf(report.CodeOf(err), "%s: %w", name, err), image.Close())
 	}
-	return a, f, nil
+	return a, image, nil
 }
 
 // Identify returns the manifest of the archive in a file or directory.
@@ -37,29 +39,4 @@ func Identify(name string) (*schema.Solution, error) {
 		return nil, err
 	}
 	return a.Solution, f.Close()
-}
-
-// OpenImage opens a file or a disk, and returns its size, which is negative for a directory. It refuses anything else,
-// as opening it may block.
-func OpenImage(name string) (f *os.File, size int64, err error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, 0, report.Errorf(report.Failure, "%w", err)
-	}
-	if special := info.Mode() & (fs.ModeNamedPipe | fs.ModeSocket | fs.ModeCharDevice); special != 0 {
-		return nil, 0, report.Errorf(report.Usage, "%s is neither a file nor a directory nor a disk", name)
-	}
-	if f, err = os.Open(name); err != nil {
-		return nil, 0, report.Errorf(report.Failure, "%w", err)
-	}
-	if info, err = f.Stat(); err == nil && info.IsDir() {
-		return f, -1, nil
-	}
-	if err == nil {
-		size, err = f.Seek(0, io.SeekEnd) // a block device, such as a drive with a disc in it, has no size in its Stat
-	}
-	if err != nil {
-		return nil, 0, errors.Join(report.Errorf(report.CodeOf(err), "%s: %w", name, err), f.Close())
-	}
-	return f, size, nil
 }

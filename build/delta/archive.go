@@ -74,7 +74,11 @@ func (a *Archive) Copy(ctx context.Context, w io.Writer, sink report.Sink) error
 		return err
 	}
 	if digest != a.delta.Layout.SHA256 {
-		return a.findDamage(ctx)
+		if err = a.FindDamage(ctx); err == nil {
+			err = report.Errorf(report.Corrupt, "the delta is damaged: what it makes does not have the digest sha256:%s", a.delta.Layout.SHA256).
+				WithHint("copy it again from its source")
+		}
+		return err
 	}
 	return nil
 }
@@ -123,8 +127,9 @@ func copyHashing(ctx context.Context, w io.Writer, r io.Reader, size int64, name
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// findDamage names the source of the first blob that does not have its digest.
-func (a *Archive) findDamage(ctx context.Context) error {
+// FindDamage reads all blobs and names the file that has one without its digest. It returns nil when all have theirs: then
+// the frame is another one.
+func (a *Archive) FindDamage(ctx context.Context) error {
 	for i, s := range a.delta.Layout.Segments {
 		if s.SHA256 == "" {
 			continue
@@ -138,8 +143,7 @@ func (a *Archive) findDamage(ctx context.Context) error {
 				WithHint("copy it again from its source")
 		}
 	}
-	return report.Errorf(report.Corrupt, "the delta is damaged: what it makes is not the archive with the digest sha256:%s", a.delta.Layout.SHA256).
-		WithHint("copy it again from its source")
+	return nil
 }
 
 // WriteFile writes the archive to a file, and its signatures beside it. After an error, and when the process is killed, the file

@@ -85,6 +85,15 @@ func (d *Delta) readBlobs(t *tarReader) error {
 	}
 }
 
+// Refuse is the error for a delta in the place of an archive; nil for any other file.
+func Refuse(r io.ReaderAt, name string) error {
+	if !IsDelta(r) {
+		return nil
+	}
+	return report.Errorf(report.Invalid, "%s is a delta, not an archive", name).
+		WithHint("'solutionctl inspect %s' shows which archive it needs; make the new one with: solutionctl delta apply OLD.iso %s", name, name)
+}
+
 // Size is the size of the delta itself, in bytes.
 func (d *Delta) Size() int64 { return d.size }
 

@@ -114,11 +114,16 @@ func openNoFollow(name string) (*os.File, error) {
 	if !errors.Is(err, durable.ErrLink) {
 		return f, err
 	}
+	return nil, RefuseLink(name)
+}
+
+// RefuseLink is the error for a symbolic link in the place of a file.
+func RefuseLink(name string) error {
 	refusal := report.Errorf(report.Invalid, "%s is a symbolic link", name)
 	if target, err := os.Readlink(name); err == nil {
-		refusal.WithHint("name the file that it points to: %s", target) //nolint:errcheck // it is the same error
+		return refusal.WithHint("name the file that it points to: %s", target)
 	}
-	return nil, refusal
+	return refusal
 }
 
 func kind(mode fs.FileMode) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
@@ -35,7 +36,7 @@ func loadKey(file, password string) (*key.Signer, error) {
 
 // signFile signs a file as 'solutionctl sign --format message' and 'cosign sign-blob' do.
 func signFile(ctx context.Context, signer *key.Signer, path string) error {
-	f, err := sign.Open(path)
+	f, err := media.OpenNoFollow(path)
 	if err != nil {
 		return err
 	}

@@ -23,9 +23,9 @@ fix folder-annotation follow format from full host host-socket if-configured ima
 implant-md5 importers in-place ingress-class installers jobs key-id kind kubeconfig kubernetes-version label listen local
 lock-wait login logs max-transfers members metrics-listen minimum-version mirror mirror-origins monitoring-label mount name
 namespace nginx-dir no-cluster no-lint no-wait node oidc-ca oidc-client-id oidc-client-secret oidc-issuer on-failure operator
-origin output parameters password-file peer plain-http plan platform pod port powers previous print print-monitoring print-timer
+origin output parameters part password-file peer plain-http plan platform pod port powers previous print print-monitoring print-timer
 print-unit profile progress prometheus protect-crds qps quiet records registry-mode revision root root-key rule-label rules
-runtime service session-key-file set sha256sum sign-key since solution solutions-file state statement-only store tail textfile
+runtime service session-key-file set sha256sum sign-key since size solution solutions-file state statement-only store tail textfile
 timeout tls-cert tls-key tls-name to trust-dir uploads values verbose version volume-id wait wait-apps watch webhook why with
 yes`
 

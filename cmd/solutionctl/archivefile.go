@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"io"
 	"io/fs"
 	"path"
@@ -9,10 +11,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/delta"
+	"github.com/solutionctl/solutionctl/build/media"
 )
 
-// openArchive opens the archive in a file or directory.
-func openArchive(name string) (*archive.Archive, io.Closer, error) { return archive.OpenFile(name) }
+// openArchive opens the archive in a file or directory, or in parts, of which more has further ones.
+func openArchive(name string, more ...string) (*archive.Archive, io.Closer, error) {
+	opened, file, err := archive.OpenFile(name, more...)
+	if err == nil {
+		return opened, file, nil
+	}
+	if image, failure := media.Open(name, more...); failure == nil {
+		err = errors.Join(cmp.Or(delta.Refuse(image, name), err), image.Close())
+	}
+	return nil, nil, err
+}
 
 // openSourceArchive opens an archive that images are taken from.
 func openSourceArchive(name string) (fs.FS, io.Closer, error) { return archive.OpenFile(name) }

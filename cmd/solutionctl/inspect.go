@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
@@ -31,13 +32,16 @@ type inspectFlags struct {
 func newInspectCommand(a *app) *cobra.Command {
 	var f inspectFlags
 	cmd := &cobra.Command{
-		Use:   "inspect ARCHIVE [PATH]",
+		Use:   "inspect ARCHIVE [PART|DIRECTORY...] [PATH]",
 		Short: "Show the contents of an archive, or extract a file",
 		Long: `Show what is in an archive: its manifest, components and what each waits for, images with their digests and platforms,
 CRDs, roles and files. Layers are not read, so this takes milliseconds whatever the size.
 
 With PATH, print that file, or list that directory. With --extract, write the file or directory into a directory
 instead; without PATH, everything, each layer once for every name that it has.
+
+An archive in parts is read where they lie: name the first one, and the other parts or the directories that have them where they are
+not beside it. Of a delta, show which archive it makes, and which it needs.
 
 With --powers, show what the archive can do to a cluster beyond what a Solution may do unasked: rights, pods that are part of
 a node, webhooks, defaults of the cluster, others' traffic. Everything is judged as it would be deployed, charts with the values
@@ -50,7 +54,10 @@ layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
   solutionctl inspect example-solution-1.0.0.iso --powers
   solutionctl inspect example-solution-1.0.0.iso operator --extract out/
   solutionctl inspect example-solution-1.0.0.iso --image operator:1.0.0 --to docker-archive:operator.tar`,
-		Args:              cli.OptionalArgs([]string{"ARCHIVE"}, "PATH"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			args, _ = media.Arguments(args)
+			return cli.OptionalArgs([]string{"ARCHIVE"}, "PATH")(cmd, args)
+		},
 		ValidArgsFunction: completeArchive(true),
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.inspect(cmd.Context(), args, f) },
 	}
@@ -80,10 +87,14 @@ func (f *inspectFlags) check(args []string) error {
 }
 
 func (a *app) inspect(ctx context.Context, args []string, f inspectFlags) error {
+	args, more := media.Arguments(args)
 	if err := f.check(args); err != nil {
 		return err
 	}
-	archive, file, err := openArchive(args[0])
+	if d, err := describeDelta(args); d != nil || err != nil {
+		return cli.Emit(a.App, d, err, printDelta)
+	}
+	archive, file, err := openArchive(args[0], more...)
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,13 @@ func TestPowerCut(t *testing.T) {
 		{"init", nil, "init demo", nil},
 		{"build", []string{"init demo"}, "build demo --sha256sum", nil},
 		{"build, signed", []string{"init demo", "keygen acme"}, "build demo --sign-key acme.key", nil},
+		{"delta create", []string{"init demo", "build demo", "build demo --version 0.2.0"}, "delta create demo-0.1.0.iso demo-0.2.0.iso", nil},
+		{
+			"delta apply",
+			[]string{"init demo", "build demo", "build demo --version 0.2.0", "delta create demo-0.1.0.iso demo-0.2.0.iso", "#mv demo-0.2.0.iso new.iso"},
+			"delta apply demo-0.1.0.iso demo-0.2.0.delta", nil,
+		},
+		{"split", []string{"init demo", "#mkdir demo/sbom; head -c 5000000 /dev/urandom >demo/sbom/operator.json", "build demo"}, "split demo-0.1.0.iso --size 4MiB", nil},
 		{"sign", []string{"init demo", "build demo", "keygen acme"}, "sign --key acme.key demo-0.1.0.iso", nil},
 		{"sign, again", []string{"init demo", "build demo", "keygen acme", "sign --key acme.key demo-0.1.0.iso"}, "sign --key acme.key demo-0.1.0.iso", nil},
 		{"node config", []string{containerd}, "deploy node config --root node --node worker-1 --runtime containerd --endpoint http://10.0.0.9:5000", nil},

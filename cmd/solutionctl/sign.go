@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
@@ -50,7 +51,7 @@ func (a *app) sign(ctx context.Context, file string, o signOptions) error {
 	if o.attachTimestamp != "" {
 		return a.attachTimestamp(o)
 	}
-	f, err := sign.Open(file)
+	f, err := media.OpenNoFollow(file)
 	if err != nil {
 		return err
 	}

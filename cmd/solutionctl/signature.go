@@ -10,6 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/schema"
@@ -21,7 +22,7 @@ import (
 )
 
 // statement checks the archive and returns the statement to sign.
-func (a *app) statement(ctx context.Context, file string, f *sign.File, o signOptions) (*bundle.Statement, error) {
+func (a *app) statement(ctx context.Context, file string, f *media.Image, o signOptions) (*bundle.Statement, error) {
 	expires, err := a.expiry(o.expires)
 	if err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func (s signed) print(w *console.Stream) error {
 	return err
 }
 
-func (a *app) signMessage(ctx context.Context, f *sign.File, o signOptions) error {
+func (a *app) signMessage(ctx context.Context, f *media.Image, o signOptions) error {
 	signer, certificate, err := a.signer(ctx, o)
 	if err != nil {
 		return err

@@ -10,53 +10,200 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/build/delta"
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 )
 
 func newVerifyCommand(a *app) *cobra.Command {
-	var o cli.TrustFlags
-	var full bool
+	var v verification
 	cmd := &cobra.Command{
-		Use:   "verify FILE",
+		Use:   "verify FILE [PART|DIRECTORY|OLD...]",
 		Short: "Verify the signature and the content of an archive",
 		Long: `Check an archive against the signatures beside it, FILE.sigstore.json and FILE.*.sigstore.json, and against the trust
 store. No network is used. The exit status tells what is wrong: 4 not trusted, 5 altered, 6 refused; see
-'solutionctl help errors' and docs/guides/verifying.md.`,
-		Example: "  solutionctl verify --key acme-release.pub example-solution-1.0.0.iso",
-		Args:    cli.ExactArgs("FILE"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.verify(cmd.Context(), args[0], o, full) },
+'solutionctl help errors' and docs/guides/verifying.md.
+
+An archive in parts is verified where they lie: name the first one, and the other parts or the directories that have them where they
+are not beside it. With another part alone, or with --part, only that part is verified. With a delta and the archives that it needs,
+the archive is verified that it makes.`,
+		Example: `  solutionctl verify --key acme-release.pub example-solution-1.0.0.iso
+  solutionctl verify example-solution-1.0.0.iso.001 /media/second
+  solutionctl verify example-solution-1.0.0.iso.002
+  solutionctl verify example-solution-1.1.0.delta example-solution-1.0.0.iso`,
+		Args: cli.AtLeastArgs("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			v.app = a
+			return v.run(cmd.Context(), args)
+		},
 	}
-	o.Add(cmd)
-	cmd.Flags().BoolVar(&full, "full", false, "compute the digest of the whole file too")
+	v.trust.Add(cmd)
+	cmd.Flags().BoolVar(&v.full, "full", false, "compute the digest of the whole file too")
+	cmd.Flags().BoolVar(&v.part, "part", false, "verify this part of an archive, without the others")
 	return cmd
 }
 
-func (a *app) verify(ctx context.Context, file string, o cli.TrustFlags, full bool) error {
-	f, err := sign.Open(file)
+// verification is a run of 'solutionctl verify'.
+type verification struct {
+	*app
+	trust      cli.TrustFlags
+	full, part bool
+
+	name    string
+	image   *media.Image
+	content io.ReaderAt // the image, or what a delta makes
+	size    int64
+	bundles []sign.NamedBundle
+}
+
+func (v *verification) run(ctx context.Context, args []string) (err error) {
+	v.name = args[0]
+	_, number, isPart := media.PartOf(v.name)
+	archives, more := media.Arguments(args)
+	switch {
+	case isPart && len(archives) > 1:
+		return v.refuseSecond(archives[1])
+	case v.part && (!isPart || len(args) > 1):
+		return report.Errorf(report.Usage, "--part is for one part of an archive, such as X.iso.001")
+	case v.part, isPart && number > 1 && len(args) == 1:
+		return v.verifyPart(ctx, number)
+	}
+	if v.image, err = media.OpenNoFollow(v.name, more...); err != nil {
+		return err
+	}
+	defer v.image.Close() //nolint:errcheck // opened for reading
+	v.content, v.size = v.image, v.image.Size
+	if v.bundles, err = sign.ReadBundles(v.name, v.trust.Bundles, more...); err != nil {
+		return err
+	}
+	if delta.IsDelta(v.image) {
+		s, err := v.apply(ctx, archives[1:])
+		if err != nil {
+			return err
+		}
+		defer s.close() //nolint:errcheck // opened for reading
+	} else if len(archives) > 1 {
+		return v.refuseSecond(archives[1])
+	}
+	return v.verify(ctx)
+}
+
+func (v *verification) refuseSecond(name string) error {
+	return report.Errorf(report.Usage, "%s is neither a part of %s nor a directory with one", name, v.name).WithHint("verify one archive after the other")
+}
+
+// apply makes what a delta makes the content.
+func (v *verification) apply(ctx context.Context, bases []string) (*sources, error) {
+	d, err := delta.Open(v.image, v.image.Size)
+	if err != nil {
+		return nil, report.Errorf(report.CodeOf(err), "%s: %w", v.name, err)
+	}
+	if len(bases) == 0 && len(d.Bases) > 0 {
+		return nil, report.Errorf(report.Usage, "%s is a delta: it makes %s %s from %s", v.name, d.Layout.Name, d.Layout.Version, d.Needs()).
+			WithHint("name what it needs: solutionctl verify %s %s.iso", v.name, d.Bases[0].ID())
+	}
+	s, err := openSources(bases)
+	if err != nil {
+		return nil, err
+	}
+	made, err := d.Archive(ctx, s.list...)
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	v.content, v.size = made, made.Size()
+	if len(v.bundles) == 0 {
+		bundles, err := d.Bundles()
+		if err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		for _, b := range bundles {
+			v.bundles = append(v.bundles, sign.NamedBundle{File: delta.BundleFile(v.name, b.Signer), Data: b.Data})
+		}
+	}
+	return s, nil
+}
+
+func (v *verification) options() (sign.Options, error) {
+	state, store, err := v.Trusted(v.trust)
+	return sign.Options{
+		Store: store, State: state, Now: v.Now(), Path: v.name, AllowDowngrade: v.trust.Downgrade, Workers: runtime.GOMAXPROCS(0), Sink: v.Sink, ToolVersion: v.Version,
+	}, err
+}
+
+func (v *verification) verify(ctx context.Context) error {
+	o, err := v.options()
 	if err != nil {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // opened for reading
-	bundles, err := sign.ReadBundles(file, o.Bundles)
-	if err != nil {
-		return err
+	o.Device, o.Unchanged, o.Full, o.Identify, o.Locate = v.image.Device, v.image.Unchanged, v.full, sign.Identify, sign.Locate(v.content, v.size)
+	o.Examine = func(r io.ReaderAt, size int64) error { return sign.CheckStructure(r, v.content, size) }
+	verdict, _, err := sign.Verify(ctx, v.content, v.size, v.bundles, o)
+	printed := v.EmitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
+	if err != nil && len(v.image.Parts) > 1 {
+		err = cmp.Or(v.findMisplaced(ctx, o), err)
 	}
-	state, store, err := a.Trusted(o)
-	if err != nil {
-		return err
-	}
-	verdict, _, err := sign.Verify(ctx, f, f.Size, bundles, sign.Options{
-		Store: store, State: state, Now: a.Now(), Path: file, Device: f.Device, Unchanged: f.Unchanged, Identify: sign.Identify,
-		Examine: func(r io.ReaderAt, size int64) error { return sign.CheckStructure(r, f, size) }, Locate: sign.Locate(f, f.Size),
-		Full: full, AllowDowngrade: o.Downgrade, Workers: runtime.GOMAXPROCS(0), Sink: a.Sink, ToolVersion: a.Version,
-	})
-	printed := a.EmitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
 	if err = errors.Join(err, printed); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", v.name, err)
 	}
 	return nil
+}
+
+// findMisplaced names a part that is not the one of its name, as far as a trusted signature shows it.
+func (v *verification) findMisplaced(ctx context.Context, o sign.Options) error {
+	_, list, err := sign.Judge(ctx, v.bundles, o)
+	if err != nil {
+		return nil //nolint:nilerr // the archive was judged before, and that is the verdict
+	}
+	return sign.FindMisplaced(v.image, list)
+}
+
+// verifyPart verifies one part of an archive.
+func (v *verification) verifyPart(ctx context.Context, number int) error {
+	image, err := media.OpenFile(v.name)
+	if err != nil {
+		return err
+	}
+	defer image.Close() //nolint:errcheck // opened for reading
+	bundles, err := sign.ReadBundles(v.name, v.trust.Bundles)
+	if err != nil {
+		return err
+	}
+	o, err := v.options()
+	if err != nil {
+		return err
+	}
+	verdict, list, err := sign.Judge(ctx, bundles, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", v.name, err)
+	}
+	place, err := sign.VerifyPart(ctx, image.Parts[0], number, list, o.Workers, v.Sink)
+	if err != nil {
+		return err
+	}
+	result := verifiedPart{File: v.name, Part: number, From: place.From, To: place.To, Of: list.Size, Solution: verdict.Solution.String(), Signatures: verdict.Signatures}
+	return v.EmitResult(result, result.print)
+}
+
+// verifiedPart is a part of an archive that has the signed bytes.
+type verifiedPart struct {
+	File       string           `json:"file"`
+	Part       int              `json:"part"`
+	From       int64            `json:"from"` // the first byte of the archive that the part has
+	To         int64            `json:"to"`   // the one after the last
+	Of         int64            `json:"of"`   // the size of the archive
+	Solution   string           `json:"solution"`
+	Signatures []sign.Signature `json:"signatures"`
+}
+
+func (p verifiedPart) print(w *console.Stream) error {
+	_, err := fmt.Fprintf(w, "verified %s: part %d of %s, bytes %d to %d of %d\n", console.Clean(p.File), p.Part, p.Solution, p.From, p.To-1, p.Of)
+	if err == nil {
+		err = printSignatures(w, p.Signatures)
+	}
+	return err
 }
 
 func printVerdict(w *console.Stream, v *sign.Verdict) error {
@@ -65,7 +212,19 @@ func printVerdict(w *console.Stream, v *sign.Verdict) error {
 			return err
 		}
 	}
-	for _, s := range v.Signatures {
+	if err := printSignatures(w, v.Signatures); err != nil {
+		return err
+	}
+	for _, t := range v.Tampered {
+		if _, err := fmt.Fprintf(w, "altered bytes %d to %d: %s\n", t.From, t.To-1, console.Clean(cmp.Or(t.File, "unknown"))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printSignatures(w *console.Stream, signatures []sign.Signature) error {
+	for _, s := range signatures {
 		text := string(s.Status) + " " + s.File
 		if s.KeyName != "" {
 			text += "  " + s.KeyName + "  " + s.Fingerprint
@@ -74,11 +233,6 @@ func printVerdict(w *console.Stream, v *sign.Verdict) error {
 			text += ": " + s.Reason
 		}
 		if _, err := fmt.Fprintln(w, console.Clean(text)); err != nil {
-			return err
-		}
-	}
-	for _, t := range v.Tampered {
-		if _, err := fmt.Fprintf(w, "altered bytes %d to %d: %s\n", t.From, t.To-1, console.Clean(cmp.Or(t.File, "unknown"))); err != nil {
 			return err
 		}
 	}

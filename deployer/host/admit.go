@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/delta"
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/kube/powers"
@@ -52,8 +54,11 @@ func (h *Host) newAdmission(o ImportOptions) (*admission, error) {
 type admitted struct {
 	name     string             // by which it was named
 	bundles  []sign.NamedBundle // nil: they are looked for
-	file     *sign.File
-	theirs   bool // it is not to be closed
+	size     int64
+	device   bool
+	made     *delta.Archive // by a delta; nil for an archive that is there as a whole
+	files    *media.Image   // the files that were opened
+	closers  []io.Closer
 	source   store.Source
 	verdict  *sign.Verdict // nil where no signature was checked
 	findings []report.Finding
@@ -66,8 +71,8 @@ type admitted struct {
 func (c *admitted) id() string { return c.source.ID() }
 
 func (c *admitted) close() {
-	if !c.theirs {
-		_ = c.file.Close() // opened for reading
+	for _, closer := range c.closers {
+		_ = closer.Close() // opened for reading
 	}
 }
 
@@ -82,7 +87,7 @@ func (d *admission) all(ctx context.Context) (_ []*admitted, err error) {
 		}
 	}()
 	for n := range len(d.options.Archives) + len(d.options.Opened) {
-		c, err := d.open(n)
+		c, err := d.open(ctx, n)
 		if err != nil {
 			return nil, err
 		}
@@ -100,14 +105,14 @@ func (d *admission) all(ctx context.Context) (_ []*admitted, err error) {
 }
 
 // open opens one of the archives: first those that are named, then those that are open.
-func (d *admission) open(n int) (_ *admitted, err error) {
+func (d *admission) open(ctx context.Context, n int) (_ *admitted, err error) {
 	if n >= len(d.options.Archives) {
 		given := d.options.Opened[n-len(d.options.Archives)]
 		// The name is not one by which the file can be found: it must not be mistaken for a path on this host.
 		name := filepath.Base(given.Name)
 		c := &admitted{name: name, bundles: append([]sign.NamedBundle{}, given.Bundles...), source: store.Source{Path: name}}
-		c.theirs = true
-		return c, c.take(sign.Opened(given.File, name))
+		image, err := media.Opened(given.File, name)
+		return c, d.take(ctx, c, image, err)
 	}
 	c := &admitted{name: d.options.Archives[n]}
 	if c.source.Path, err = filepath.Abs(c.name); err == nil {
@@ -117,19 +122,30 @@ func (d *admission) open(n int) (_ *admitted, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		err = report.Errorf(report.NotFound, "%w", err)
 	case err == nil:
-		err = c.take(sign.Open(c.source.Path))
+		image, failure := media.OpenNoFollow(c.source.Path, d.options.More...)
+		if failure == nil {
+			c.closers = append(c.closers, image)
+		}
+		err = d.take(ctx, c, image, failure)
 	}
 	if err != nil {
+		c.close()
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	return c, nil
 }
 
-func (c *admitted) take(f *sign.File, err error) error {
-	if err == nil {
-		c.file, c.source.File = f, f.File
+// take makes the opened files, or the archive that they make, the content of the archive.
+func (d *admission) take(ctx context.Context, c *admitted, image *media.Image, err error) error {
+	if err != nil {
+		return err
 	}
-	return err
+	c.files, c.size, c.device = image, image.Size, image.Device
+	c.source.Content, c.source.File = image, image.File()
+	if !delta.IsDelta(image) {
+		return nil
+	}
+	return d.rebuild(ctx, c)
 }
 
 // admit fails for an archive that must not be imported. c keeps the results up to the failure.
@@ -148,7 +164,7 @@ func (d *admission) admit(ctx context.Context, c *admitted) error {
 		// An unreadable file would otherwise look like a fault of the vendor.
 		err = cmp.Or(unreadable(reader, c.name), err)
 	}
-	return err
+	return d.explain(ctx, c, err)
 }
 
 func unreadable(r *chunk.Reader, path string) error {
@@ -183,13 +199,13 @@ func (d *admission) judge(ctx context.Context, c *admitted) (*chunk.Reader, erro
 		return nil, err
 	}
 	o := d.signOptions(c.name)
-	o.Device, o.Unchanged, o.Locate = c.file.Device, c.file.Unchanged, sign.Locate(c.file, c.file.Size)
+	o.Device, o.Unchanged, o.Locate = c.device, c.files.Unchanged, sign.Locate(c.source.Content, c.size)
 	o.Identify, o.Examine = sign.Identify, checkVerified
-	verdict, reader, err := sign.Verify(ctx, c.file, c.file.Size, bundles, o)
+	verdict, reader, err := sign.Verify(ctx, c.source.Content, c.size, bundles, o)
 	c.verdict = verdict
 	if report.CodeOf(err) == report.Downgrade && d.has(*verdict.Solution, verdict.Archive.SHA256) {
 		o.AllowDowngrade = true // archives of the store do not make anything older
-		verdict, reader, err = sign.Verify(ctx, c.file, c.file.Size, bundles, o)
+		verdict, reader, err = sign.Verify(ctx, c.source.Content, c.size, bundles, o)
 		c.verdict = verdict
 	}
 	if err != nil {
@@ -225,24 +241,24 @@ func (d *admission) bundles(c *admitted) ([]sign.NamedBundle, error) {
 	if c.bundles != nil {
 		return c.bundles, nil
 	}
-	bundles, err := sign.ReadBundles(c.name, d.options.Bundles)
+	bundles, err := sign.ReadBundles(c.name, d.options.Bundles, d.options.More...)
 	if err != nil || len(bundles) > 0 || d.options.Bundles != nil {
 		return bundles, err
 	}
-	return sign.FindBundles(c.source.Path)
+	return sign.FindBundles(c.source.Path, d.options.More...)
 }
 
 // sum computes the digests of an unsigned archive. A revoked archive is still refused, and so is one with the name of
 // another imported archive.
 func (d *admission) sum(ctx context.Context, c *admitted) (*chunk.Reader, error) {
-	sums, err := chunk.Sum(ctx, c.file, c.file.Size, report.Discard)
+	sums, err := chunk.Sum(ctx, c.source.Content, c.size, report.Discard)
 	if err != nil {
 		return nil, err
 	}
-	if err = c.file.Unchanged(); err != nil {
+	if err = c.files.Unchanged(); err != nil {
 		return nil, err
 	}
-	reader, err := chunk.NewReader(c.file, &sums.Chunks)
+	reader, err := chunk.NewReader(c.source.Content, &sums.Chunks)
 	if err != nil {
 		return nil, err
 	}

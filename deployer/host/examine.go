@@ -51,13 +51,13 @@ func (h *Host) Examine(ctx context.Context, o ImportOptions) (*Examination, erro
 	if i.admission, err = h.newAdmission(o); err != nil {
 		return e, err
 	}
-	c, err := i.admission.open(0)
+	c, err := i.admission.open(ctx, 0)
 	if err != nil {
 		return e, err
 	}
 	defer c.close()
 	err = i.admission.admit(ctx, c)
-	e.Size, e.SHA256, e.Solution, e.Version = c.file.Size, c.source.SHA256, c.source.Name, c.source.Version
+	e.Size, e.SHA256, e.Solution, e.Version = c.size, c.source.SHA256, c.source.Name, c.source.Version
 	e.describe(c.verdict)
 	e.Findings, e.Powers = append(e.Findings, c.findings...), c.powers
 	if err != nil {
@@ -70,7 +70,7 @@ func (h *Host) Examine(ctx context.Context, o ImportOptions) (*Examination, erro
 	if err = i.judge(ctx, []*admitted{c}); err != nil || h.Cluster == nil || i.absent != nil {
 		return e, err
 	}
-	e.Activation, err = h.Cluster.PreviewActivation(ctx, records.ImportRecord{Payload: c.payload, SHA256: c.source.SHA256, Size: c.file.Size})
+	e.Activation, err = h.Cluster.PreviewActivation(ctx, records.ImportRecord{Payload: c.payload, SHA256: c.source.SHA256, Size: c.size})
 	if err != nil {
 		e.NoActivation = err.Error()
 	}

@@ -20,6 +20,7 @@ import (
 type ImportOptions struct {
 	Archives []string      // files
 	Opened   []OpenArchive // and these, which are open already
+	More     []string      // files and directories that have further parts of the archives
 
 	// Trusted returns whose signatures count. It is asked once for each import.
 	Trusted        func() (*trust.Store, error)
@@ -273,7 +274,7 @@ func (i *importing) bring(ctx context.Context, locked *store.Locked, list []*adm
 			InPlace: i.o.InPlace, Now: i.Now(), WrittenBy: i.Version, Sink: i.Sink,
 		})
 		if failure != nil {
-			return nil, failure
+			return nil, i.admission.explain(ctx, c, failure)
 		}
 		staged = append(staged, s)
 	}

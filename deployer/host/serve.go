@@ -13,13 +13,13 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/deployer/host/registry"
 	"github.com/solutionctl/solutionctl/deployer/host/serve"
 	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
-	"github.com/solutionctl/solutionctl/sign"
 )
 
 // DefaultTransfers is the number of large blobs that are sent at the same time.
@@ -128,7 +128,7 @@ func (w withoutProbes) Write(line []byte) (int, error) {
 }
 
 func openServed(file string) (*registry.Archive, error) {
-	f, err := sign.Open(file)
+	f, err := media.OpenNoFollow(file)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func openServed(file string) (*registry.Archive, error) {
 	if err != nil {
 		return nil, errors.Join(report.Errorf(report.CodeOf(err), "%s: %w", file, err), f.Close())
 	}
-	served, err := registry.NewArchive(opened, f.File)
+	served, err := registry.NewArchive(opened, f.File())
 	if err != nil {
 		return nil, errors.Join(report.Errorf(report.CodeOf(err), "%s: %w", file, err), f.Close())
 	}

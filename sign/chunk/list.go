@@ -59,6 +59,13 @@ func (l *List) Range(i int) Range {
 	return Range{From: from, To: from + min(l.ChunkSize, l.Size-from)}
 }
 
+// Part returns the list of size bytes from an offset on, which must be that of a chunk.
+func (l *List) Part(at, size int64) *List {
+	first := at / l.ChunkSize
+	last := (at + size + l.ChunkSize - 1) / l.ChunkSize
+	return &List{Size: size, ChunkSize: l.ChunkSize, Algorithm: l.Algorithm, Digests: l.Digests[first*sha256.Size : last*sha256.Size]}
+}
+
 // Equal reports whether both lists say the same.
 func (l *List) Equal(other *List) bool {
 	return l.Size == other.Size && l.ChunkSize == other.ChunkSize && l.Algorithm == other.Algorithm && bytes.Equal(l.Digests, other.Digests)

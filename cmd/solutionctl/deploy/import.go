@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
@@ -27,6 +28,9 @@ before the first one is stored. Importing an archive again reads what is in the 
 damaged it is replaced, else nothing changes. Another archive of the same version is refused, but of a pre-release such as
 1.1.0-rc.1, where it takes the place of the one that was imported before.
 
+An archive in parts is read where they lie: name the first one, and the other parts or the directories that have them where they are
+not beside it. A delta makes the archive from those in the store that it needs, and that archive is verified and judged.
+
 MetalK8s' configuration file lists the archive afterwards, and it is mounted at ` + store.MountRoot + `/NAME-VERSION where the
 kernel can (--mount). Where MetalK8s' nginx is configured it serves the images, else 'solutionctl deploy serve' does; the
 first import decides (--registry-mode).
@@ -40,7 +44,7 @@ When the API server does not answer, everything on this host is done; the same c
 			return nil
 		},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return []string{"iso"}, cobra.ShellCompDirectiveFilterFileExt
+			return []string{"iso", "delta", "001"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
 	c.hostFlags = addHostFlags(a, cmd)
@@ -63,6 +67,7 @@ type archiveImport struct {
 }
 
 func (c *archiveImport) run(ctx context.Context, archives []string) error {
+	archives, more := media.Arguments(archives)
 	if len(archives) > 1 && c.imports.verify.Bundles != nil {
 		return fmt.Errorf("--bundle goes with one archive, not with %d", len(archives))
 	}
@@ -75,7 +80,9 @@ func (c *archiveImport) run(ctx context.Context, archives []string) error {
 	if err != nil {
 		return orWithoutCluster(err)
 	}
-	done, err := h.Import(ctx, c.imports.options(c.App, archives...))
+	options := c.imports.options(c.App, archives...)
+	options.More = more
+	done, err := h.Import(ctx, options)
 	if done == nil {
 		return err
 	}

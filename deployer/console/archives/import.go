@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
@@ -165,7 +166,7 @@ func (p *Pages) showPath(v *web.Visit) (*web.Answer, error) {
 	}
 	e := p.known(v, path)
 	if e == nil || e.over() { // it may be another file by now
-		f, err := sign.Open(path)
+		f, err := media.OpenNoFollow(path)
 		if err != nil {
 			return nil, err
 		}
@@ -214,11 +215,11 @@ func (p *Pages) atPath(v *web.Visit) (path string, source opener, err error) {
 		if err != nil {
 			return hostd.Archive{}, err
 		}
-		f, err := sign.Open(path)
+		f, err := media.OpenNoFollow(path)
 		if err != nil {
 			return hostd.Archive{}, err
 		}
-		return hostd.Archive{Name: path, File: f.File, Bundles: bundles}, nil
+		return hostd.Archive{Name: path, File: f.File(), Bundles: bundles}, nil
 	}, nil
 }
 

@@ -156,7 +156,7 @@ func (h *host) importFile(t *testing.T, path, version string, at time.Time) {
 	}
 	h.change(t, func(l *store.Locked) error {
 		_, _, err := l.Add(t.Context(), store.Source{
-			File: f, Chunks: &sums.Chunks, SHA256: hex.EncodeToString(sums.SHA256[:]), Path: path, Name: "demo", Version: version,
+			Content: f, File: f, Chunks: &sums.Chunks, SHA256: hex.EncodeToString(sums.SHA256[:]), Path: path, Name: "demo", Version: version,
 			Payload: "sha256:" + strings.Repeat("0", 64),
 		}, store.StageOptions{Now: at, WrittenBy: "test"})
 		return err

@@ -21,7 +21,9 @@ import (
 
 // Source is an archive on its way into the store.
 type Source struct {
-	// File is the archive as it was opened and verified.
+	// Content is the archive as it was opened and verified.
+	Content io.ReaderAt
+	// File is the file that is the archive; nil where there is none, as for an archive in parts.
 	File *os.File
 	// Chunks are the trusted digests of its pieces, and SHA256 is that of the whole. Nothing else proves that they belong
 	// together: the archive is compared with both.
@@ -138,7 +140,7 @@ func (l *Locked) present(ctx context.Context, source Source, o StageOptions) (*E
 	}
 	if !entry.chunks().Equal(source.Chunks) {
 		// The list may have other pieces. The bytes were compared with this one, so it has to be correct.
-		if err = verifyContent(ctx, source.File, source, o); err != nil {
+		if err = verifyContent(ctx, source.Content, source, o); err != nil {
 			return nil, err
 		}
 	}
@@ -166,10 +168,14 @@ func (l *Locked) damage(ctx context.Context, entry Entry, source Source, o Stage
 }
 
 func verifyInPlace(ctx context.Context, source Source, o StageOptions) error {
+	if source.File == nil {
+		return report.Errorf(report.Usage, "%s cannot be used in place: it is not one file with the archive", source.Path).
+			WithHint("import it without --in-place, which copies it")
+	}
 	if err := checkReadOnlyMedium(source.File, source.Path); err != nil {
 		return err
 	}
-	return verifyContent(ctx, source.File, source, o)
+	return verifyContent(ctx, source.Content, source, o)
 }
 
 // verifyContent compares the content with all its signed digests.
@@ -208,7 +214,7 @@ func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (meth
 	if err = l.step("fill partial"); err != nil {
 		return "", err
 	}
-	if reflink(out, source.File) == nil {
+	if source.File != nil && reflink(out, source.File) == nil {
 		// The original may change from now on: the comparison reads our copy.
 		method, err = Reflinked, verifyContent(ctx, out, source, o)
 	} else {
@@ -228,7 +234,7 @@ func (l *Locked) copy(ctx context.Context, out *os.File, source Source, o StageO
 	if err := allocate(out, source.Chunks.Size); err != nil {
 		return err
 	}
-	whole, err := chunk.Copy(ctx, newWriter(out, l.step), source.File, source.Chunks, o.Sink)
+	whole, err := chunk.Copy(ctx, newWriter(out, l.step), source.Content, source.Chunks, o.Sink)
 	if err != nil {
 		return err
 	}

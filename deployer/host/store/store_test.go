@@ -111,7 +111,7 @@ func sourceOf(f *os.File, version string) (Source, error) {
 		return Source{}, err
 	}
 	return Source{
-		File: f, Chunks: &sums.Chunks, SHA256: hex.EncodeToString(sums.SHA256[:]), Path: f.Name(), Name: "demo", Version: version,
+		Content: f, File: f, Chunks: &sums.Chunks, SHA256: hex.EncodeToString(sums.SHA256[:]), Path: f.Name(), Name: "demo", Version: version,
 		Payload: "sha256:" + strings.Repeat("0", 64), Signers: []string{"key"},
 	}, nil
 }

@@ -173,7 +173,7 @@ func importArchive(ctx context.Context, path, dir string) error {
 		return err
 	}
 	_, _, err = locked.Add(ctx, store.Source{
-		File: f, Chunks: &sums.Chunks, SHA256: hex.EncodeToString(sums.SHA256[:]), Path: path, Name: "benchmark", Version: "1.0.0",
+		Content: f, File: f, Chunks: &sums.Chunks, SHA256: hex.EncodeToString(sums.SHA256[:]), Path: path, Name: "benchmark", Version: "1.0.0",
 		Payload: "sha256:" + strings.Repeat("0", 64),
 	}, store.StageOptions{Now: time.Now()})
 	return errors.Join(err, locked.Unlock())

@@ -1,0 +1,110 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/build/delta"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
+)
+
+// rebuild makes the archive that a delta describes the content, read from the delta and from the archives of the store that it needs.
+// Nothing is written, and nothing of the delta is trusted: the archive is judged as one that is there as a whole.
+func (d *admission) rebuild(ctx context.Context, c *admitted) error {
+	opened, err := delta.Open(c.files, c.files.Size)
+	if err != nil {
+		return err
+	}
+	entries, err := d.Store.Entries()
+	if err != nil {
+		return err
+	}
+	var bases []delta.Source
+	for _, base := range opened.Bases {
+		entry, err := findBase(entries, base, opened)
+		if err != nil {
+			return err
+		}
+		file, err := d.Store.Open(*entry)
+		if err != nil {
+			return err
+		}
+		c.closers = append(c.closers, file)
+		bases = append(bases, delta.Source{Name: "archive " + entry.ID() + " of the store", ReaderAt: file.File, Size: entry.Size})
+	}
+	if c.made, err = opened.Archive(ctx, bases...); err != nil {
+		return err
+	}
+	c.size, c.device = c.made.Size(), false
+	c.source.Content, c.source.File = c.made, nil
+	return c.addBundles(opened, d.options.Bundles)
+}
+
+// addBundles makes the signatures in the delta count where none are named.
+func (c *admitted) addBundles(opened *delta.Delta, named []string) error {
+	if named != nil || len(c.bundles) > 0 {
+		return nil
+	}
+	bundles, err := opened.Bundles()
+	for _, b := range bundles {
+		name := delta.BundleFile(filepath.Base(c.name), b.Signer)
+		c.bundles = append(c.bundles, sign.NamedBundle{File: name, Data: b.Data})
+	}
+	return err
+}
+
+// findBase finds an archive that a delta needs. The archive that the delta makes has everything, too.
+func findBase(entries []store.Entry, base schema.DeltaBase, opened *delta.Delta) (*store.Entry, error) {
+	var versions []string
+	for i, e := range entries {
+		if e.SHA256 == base.SHA256 || e.SHA256 == opened.Layout.SHA256 {
+			return &entries[i], nil
+		}
+		if e.Name == base.Name {
+			versions = append(versions, e.Version)
+		}
+	}
+	present := "it has no version of it"
+	if len(versions) > 0 {
+		present = "it has " + strings.Join(versions, ", ")
+	}
+	for _, version := range versions {
+		if version == base.Version {
+			present = fmt.Sprintf("it has another archive of %s", version)
+		}
+	}
+	return nil, report.Errorf(report.NotImported, "the delta makes %s %s from %s %s (sha256:%s), which is not in the store of this host: %s",
+		opened.Layout.Name, opened.Layout.Version, base.Name, base.Version, base.SHA256, present).
+		WithHint("import %s.iso before, or get the whole archive %s.iso from the vendor", base.ID(), opened.Layout.ID())
+}
+
+// explain names the damaged file when the content of an archive is not the signed one, and the archive is made by a delta or is in
+// parts.
+func (d *admission) explain(ctx context.Context, c *admitted, err error) error {
+	code := report.CodeOf(err)
+	if code != report.Corrupt && code != report.Mismatch || ctx.Err() != nil {
+		return err
+	}
+	var cause error
+	switch {
+	case c.made != nil:
+		cause = c.made.FindDamage(ctx)
+	case len(c.files.Parts) > 1 && c.source.Chunks != nil:
+		cause = sign.FindMisplaced(c.files, c.source.Chunks)
+	case len(c.files.Parts) > 1 && !d.options.SkipVerify:
+		bundles, failure := d.bundles(c)
+		if failure != nil {
+			return err
+		}
+		if _, list, failure := sign.Judge(ctx, bundles, d.signOptions(c.name)); failure == nil {
+			cause = sign.FindMisplaced(c.files, list)
+		}
+	}
+	return cmp.Or(cause, err)
+}
