@@ -63,7 +63,7 @@ func (b DeltaBase) ID() string { return b.Name + "-" + b.Version }
 
 // DeltaBundle is a signature of the archive that a delta makes.
 type DeltaBundle struct {
-	// Signer is the part of the file's name that tells signers apart, "" for the first one.
+	// Signer is the part of the file's name that names a further signer, "" for the first one.
 	Signer string `json:"signer,omitempty" schema:"pattern=^[0-9A-Za-z_-][0-9A-Za-z._-]{0,63}$"`
 	Size   int64  `json:"size" schema:"minimum=1 maximum=8388608"`
 }

@@ -67,7 +67,7 @@ func (a *Archive) ReadAt(p []byte, offset int64) (int, error) {
 }
 
 // Copy writes the archive and compares its digest. It fails with [report.Corrupt] where the delta, or an archive that it needs,
-// is damaged: then what was written is worthless.
+// is damaged: then the written bytes are worthless.
 func (a *Archive) Copy(ctx context.Context, w io.Writer, sink report.Sink) error {
 	digest, err := copyHashing(ctx, w, io.NewSectionReader(a, 0, a.Size()), a.Size(), a.delta.Layout.ID(), sink)
 	if err != nil {
@@ -147,7 +147,7 @@ func (a *Archive) FindDamage(ctx context.Context) error {
 }
 
 // WriteFile writes the archive to a file, and its signatures beside it. After an error, and when the process is killed, the file
-// is what it was before.
+// has its old content.
 func (a *Archive) WriteFile(ctx context.Context, name string, sink report.Sink) error {
 	bundles, err := a.delta.Bundles()
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package media opens archives where they lie: a file, a disk with an image on it, or parts of an archive that may be on several
 // media.
 //
-// [Open] returns one run of bytes for each of them, so that a reader does not notice the difference. Files are opened once:
-// what was checked is what is read. Parts are named X.iso.001, X.iso.002 and so on; [Split] makes them, and joined one after
+// [Open] returns one run of bytes for each of them, so that a reader does not notice the difference. Files are opened once,
+// so that the checked bytes are read. Parts are named X.iso.001, X.iso.002 and so on; [Split] makes them, and joined one after
 // another they are the archive.
 package media
 

@@ -46,7 +46,7 @@ func newDeltaApplyCommand(a *app) *cobra.Command {
 		Use:   "apply OLD... DELTA",
 		Short: "Make the new archive",
 		Long: `Write the archive that a delta makes, and its signatures beside it. It has every byte of the archive of the vendor, or nothing is
-written. That says nothing about who made it: verify it before it is used. 'solutionctl deploy import DELTA' does all of this with
+written. Its signatures prove its origin: verify it before it is used. 'solutionctl deploy import DELTA' does all of this with
 archives that were imported before.`,
 		Example: "  solutionctl delta apply example-solution-1.0.0.iso example-solution-1.1.0.delta",
 		Args:    cli.AtLeastArgs("OLD", "DELTA"),

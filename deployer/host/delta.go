@@ -87,8 +87,9 @@ func findBase(entries []store.Entry, base schema.DeltaBase, opened *delta.Delta)
 // explain names the damaged file when the content of an archive is not the signed one, and the archive is made by a delta or is in
 // parts.
 func (d *admission) explain(ctx context.Context, c *admitted, err error) error {
-	code := report.CodeOf(err)
-	if code != report.Corrupt && code != report.Mismatch || ctx.Err() != nil {
+	switch report.CodeOf(err) {
+	case report.Corrupt, report.Mismatch, report.Invalid: // a check of the structure may have met the damage
+	default:
 		return err
 	}
 	var cause error
