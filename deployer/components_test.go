@@ -588,7 +588,7 @@ func TestClusterComponents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := activate(deployer.ActivateOptions{Parts: plan.Parts{Choice: without}}); err != nil {
+	if err = activate(deployer.ActivateOptions{Parts: plan.Parts{Choice: without}}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = add("1.0.0")(t.Context(), b.Deployer, plan.Options{})
@@ -598,7 +598,7 @@ func TestClusterComponents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := activate(deployer.ActivateOptions{ClusterWide: &approved, Parts: plan.Parts{Choice: with}}); err != nil {
+	if err = activate(deployer.ActivateOptions{ClusterWide: &approved, Parts: plan.Parts{Choice: with}}); err != nil {
 		t.Fatal(err)
 	}
 	if b.Server.Object("ConfigMap", "shop-system", "agent") == nil {

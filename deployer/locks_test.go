@@ -64,7 +64,7 @@ func TestLockAfterDeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits := make(chan struct{})
-	config := b.Deployer.Config
+	config := b.Config
 	config.LockWait = 1 << 40
 	config.Sink = reports(sync.OnceFunc(func() { close(waits) }))
 	got := make(chan error, 1)

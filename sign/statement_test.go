@@ -95,11 +95,11 @@ func TestJunkBesideAnArchive(t *testing.T) {
 		t.Fatalf("%d bundles, %v", len(found), err)
 	}
 	w.bundles = found
-	if verdict, _, err := w.verify(); err != nil || !verdict.Verified {
-		t.Errorf("an honest signature does not count: %v", err)
+	if verdict, _, failure := w.verify(); failure != nil || !verdict.Verified {
+		t.Errorf("an honest signature does not count: %v", failure)
 	}
 	for _, name := range []string{"directory", "link"} {
-		if _, err := sign.ReadBundle(sign.BundleName(archive, name)); report.CodeOf(err) != report.BadBundle {
+		if _, err = sign.ReadBundle(sign.BundleName(archive, name)); report.CodeOf(err) != report.BadBundle {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

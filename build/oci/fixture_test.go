@@ -103,11 +103,11 @@ func (l *layoutBuilder) fs() fstest.MapFS {
 	return l.files
 }
 
-func (l *layoutBuilder) dir(t testing.TB) string {
-	t.Helper()
-	dir := t.TempDir()
+func (l *layoutBuilder) dir(tb testing.TB) string {
+	tb.Helper()
+	dir := tb.TempDir()
 	if err := os.CopyFS(dir, l.fs()); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return dir
 }
@@ -189,12 +189,12 @@ func tarOfFS(t *testing.T, fsys fstest.MapFS) []byte {
 	return tarOf(files)
 }
 
-func newResolver(t testing.TB, o oci.Options) *oci.Resolver {
-	t.Helper()
+func newResolver(tb testing.TB, o oci.Options) *oci.Resolver {
+	tb.Helper()
 	r := oci.NewResolver(o)
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := r.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return r

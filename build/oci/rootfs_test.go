@@ -110,7 +110,7 @@ func TestNotUnpackableFromRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := remote.Write(tag, image); err != nil {
+	if err = remote.Write(tag, image); err != nil {
 		t.Fatal(err)
 	}
 	r, _ := patient(t, oci.Options{})

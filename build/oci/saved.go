@@ -40,7 +40,8 @@ func (r *Resolver) Saved(ctx context.Context, name string) ([]Saved, error) {
 		}
 	}
 	if kind != kindLayout { // docker writes both lists, and its own is the complete one
-		entries, err := (&dockerArchive{layout: opened.layout}).entries()
+		var entries []dockerImage
+		entries, err = (&dockerArchive{layout: opened.layout}).entries()
 		for _, entry := range entries {
 			for _, tag := range entry.RepoTags {
 				add(kindDockerArchive, normalReference(tag), tag)

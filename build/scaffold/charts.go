@@ -28,7 +28,7 @@ func (b *builder) addChart(ctx context.Context, s Source) error {
 	name := b.componentName(loaded.Name)
 	file := loaded.Name + "-" + loaded.Version + ".tgz"
 	component := schema.Component{Name: name, Chart: path.Join("charts", file)}
-	if err := b.addChartFile(s, component.Chart, packed); err != nil {
+	if err = b.addChartFile(s, component.Chart, packed); err != nil {
 		return err
 	}
 	values, err := b.values(&component)
@@ -69,6 +69,14 @@ func (b *builder) render(ctx context.Context, c *chart.Chart, o chart.Options) (
 	return nil, err
 }
 
+func packDirectory(files fs.FS, dir string) ([]byte, *chart.Chart, error) {
+	sub, err := fs.Sub(files, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	return chart.Pack(sub)
+}
+
 // loadChart reads a chart, and packs one that is a directory.
 func (s Source) loadChart() ([]byte, *chart.Chart, error) {
 	if s.Chart == nil {
@@ -81,11 +89,7 @@ func (s Source) loadChart() ([]byte, *chart.Chart, error) {
 			dir = path.Dir(dir)
 		}
 		if info.IsDir() || dir != s.Path {
-			files, err := fs.Sub(s.Files, dir)
-			if err != nil {
-				return nil, nil, err
-			}
-			return chart.Pack(files)
+			return packDirectory(s.Files, dir)
 		}
 		if s.Chart, err = fs.ReadFile(s.Files, s.Path); err != nil {
 			return nil, nil, err

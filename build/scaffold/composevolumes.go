@@ -126,11 +126,11 @@ func (c *composer) bind(v *podVolumes, s types.ServiceConfig, volume types.Servi
 		case entry.IsDir():
 			return nil
 		}
-		info, err := entry.Info()
+		one, err := entry.Info()
 		if err != nil {
 			return err
 		}
-		if total += int(min(info.Size(), maxConfig+1)); total > maxConfig {
+		if total += int(min(one.Size(), maxConfig+1)); total > maxConfig {
 			return fs.SkipAll
 		}
 		files[path.Base(name)] = name

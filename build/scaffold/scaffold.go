@@ -85,16 +85,17 @@ func New(ctx context.Context, o Options, sources []Source) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, version := range slices.Backward(catalogue.Versions()) {
-		release, err := catalogue.Release(version)
-		if err != nil {
+	versions := catalogue.Versions()
+	slices.Reverse(versions)
+	b.releases = make([]*schemas.Release, len(versions))
+	for i, version := range versions {
+		if b.releases[i], err = catalogue.Release(version); err != nil {
 			return nil, err
 		}
-		b.releases = append(b.releases, release)
 	}
 	b.oldest, b.apiGroups = len(b.releases)-1, map[string]bool{}
 	for _, source := range sources {
-		if err := b.add(ctx, source); err != nil {
+		if err = b.add(ctx, source); err != nil {
 			return nil, err
 		}
 	}

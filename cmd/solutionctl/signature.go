@@ -35,7 +35,7 @@ func (a *app) statement(ctx context.Context, file string, f *media.Image, o sign
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	if opened, err := archive.Open(f, f.Size); err == nil { // sign judges the form of an archive, lint what is in it
+	if opened, failure := archive.Open(f, f.Size); failure == nil { // sign judges the form of an archive, lint what is in it
 		a.warnOfEmptyImages(file, opened.Solution, opened.Images.Images())
 	}
 	sums, err := chunk.Sum(ctx, f, f.Size, a.Sink)

@@ -334,10 +334,8 @@ func TestNeedsWithoutEnd(t *testing.T) {
 // TestKindsOfOtherReleases checks that the engine waits for a kind that another release defines, or that a complete release requires, and does not
 // skip its objects.
 func TestKindsOfOtherReleases(t *testing.T) {
-	brings, uses := engine.Release{}, engine.Release{}
 	w := newFixture(t)
-	brings = w.release("1.0.0", definition)
-	uses = w.release("1.0.0", pizza)
+	brings, uses := w.release("1.0.0", definition), w.release("1.0.0", pizza)
 	brings.Component, uses.Component = "brings", "uses"
 	if err := w.run(uses, brings); err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func (l *Launcher) keep(ctx context.Context, part string, objects []*unstructure
 		if written[at(object)] = object.GetAnnotations()[annotationContent]; wanted[at(object)] {
 			continue
 		}
-		if err := c.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground}); err != nil {
+		if err = c.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground}); err != nil {
 			return err
 		}
 	}

@@ -61,9 +61,9 @@ func ReadState(ctx context.Context, c *cluster.Cluster, now time.Time) (*State, 
 		})
 	}
 	for name, is := range map[string]*bool{accountName: &s.account, repairName: &s.repairAccount} {
-		object, err := c.Get(ctx, cluster.ServiceAccountKind, cluster.SystemNamespace, name)
-		if err != nil {
-			return nil, err
+		object, failure := c.Get(ctx, cluster.ServiceAccountKind, cluster.SystemNamespace, name)
+		if failure != nil {
+			return nil, failure
 		}
 		*is = object != nil
 	}

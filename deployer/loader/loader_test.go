@@ -382,7 +382,7 @@ func TestDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		if err := loader.Repair(t.Context(), b.Connect().Config, p); err != nil || of() != "one" {
+		if err = loader.Repair(t.Context(), b.Connect().Config, p); err != nil || of() != "one" {
 			t.Fatalf("repair %d: %v, api is of %s", i, err, of())
 		}
 		edit()

@@ -176,9 +176,9 @@ func (l *Launcher) repairs(ctx context.Context, p *schema.LoadParameters) ([]*un
 	delete(visible.Object, "immutable") // the configuration may change
 	permissions := rights.Loader(ProgressName)
 	for _, e := range parameters.Environments {
-		more, err := l.Deployer.RepairRights(ctx, e.Name, spec.Repair.Mode == schema.RepairOn)
-		if err != nil {
-			return nil, err
+		more, failure := l.Deployer.RepairRights(ctx, e.Name, spec.Repair.Mode == schema.RepairOn)
+		if failure != nil {
+			return nil, failure
 		}
 		permissions = append(permissions, more...)
 	}

@@ -68,8 +68,8 @@ func (l *Launcher) begin(ctx context.Context, o StartOptions) (begun, error) {
 	}
 	// No Job needs the account of runs now, but a launcher that was killed may have left it.
 	if p.Run == "" {
-		done, err := l.settled(ctx, p)
-		if err == nil {
+		var done begun
+		if done, err = l.settled(ctx, p); err == nil {
 			err = l.keepRepairs(ctx, p.parameters, accountName)
 		}
 		return done, err

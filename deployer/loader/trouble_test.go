@@ -114,10 +114,10 @@ func TestImage(t *testing.T) {
 	for _, reference := range brought {
 		l := b.launcher(t, justEdge)
 		l.Configuration.Spec.Image = reference
-		if _, err := l.Start(t.Context(), loader.StartOptions{NoWait: true}); err != nil {
+		if _, err = l.Start(t.Context(), loader.StartOptions{NoWait: true}); err != nil {
 			t.Errorf("%s: %v", reference, err)
 		}
-		if _, err := l.Stop(t.Context(), loader.StopOptions{}); err != nil {
+		if _, err = l.Stop(t.Context(), loader.StopOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -38,9 +38,9 @@ func newBed(t *testing.T) *bed {
 	b.Server.Put(t, fmt.Sprintf(`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: shop-operator-1, namespace: site, uid: set-1,
   ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: shop-operator, uid: %q, controller: true}]}}`, operator.GetUID()))
 	set := b.Server.Object("ReplicaSet", deployertest.Environment, "shop-operator-1")
-	b.pod("operator-a", fmt.Sprintf("apiVersion: apps/v1, kind: ReplicaSet, name: shop-operator-1, uid: %q", set.GetUID()), running("main", 0))
-	b.pod("clock-b", "apiVersion: "+deployertest.Group(shop)+"/v1, kind: Clock, name: big, uid: clock", running("main", 0))
-	b.pod("stranger", "apiVersion: apps/v1, kind: ReplicaSet, name: nobody, uid: nobody", running("main", 0))
+	b.pod("operator-a", fmt.Sprintf("apiVersion: apps/v1, kind: ReplicaSet, name: shop-operator-1, uid: %q", set.GetUID()), running(0))
+	b.pod("clock-b", "apiVersion: "+deployertest.Group(shop)+"/v1, kind: Clock, name: big, uid: clock", running(0))
+	b.pod("stranger", "apiVersion: apps/v1, kind: ReplicaSet, name: nobody, uid: nobody", running(0))
 	return b
 }
 
@@ -68,8 +68,8 @@ func (b *bed) pod(name, owner, status string) {
 spec: {nodeName: node-1, containers: [{name: main, image: a}]}, status: {phase: Running, conditions: [{type: PodScheduled, status: "True"}], containerStatuses: [%s]}}`, name, owner, status))
 }
 
-func running(container string, restarts int) string {
-	return fmt.Sprintf(`{name: %s, restartCount: %d, state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}`, container, restarts)
+func running(restarts int) string {
+	return fmt.Sprintf(`{name: main, restartCount: %d, state: {running: {startedAt: "2026-01-01T00:00:00Z"}}}`, restarts)
 }
 
 func (b *bed) writes(name string, lines ...string) {
@@ -90,7 +90,7 @@ func (b *bed) run(o logs.Options, until func(text string) bool) ([]string, error
 			stop()
 		}
 	}
-	o.Scope.Environment = deployertest.Environment
+	o.Environment = deployertest.Environment
 	if o.Solution == "" {
 		o.Solution = shop
 	}
@@ -187,12 +187,12 @@ func TestFollow(t *testing.T) {
 			b.writes("operator-a/main", at(1, "one"), at(2, "two"))
 		case "operator-a/main two":
 			b.writes("operator-a/main", at(9, "again"))
-			b.pod("operator-a", owner, running("main", 1))
+			b.pod("operator-a", owner, running(1))
 		case "operator-a/main again":
 			return true
 		default:
 			b.writes("operator-a/main", at(1, "one"))
-			b.pod("operator-a", owner, running("main", 0))
+			b.pod("operator-a", owner, running(0))
 		}
 		return false
 	})

@@ -108,8 +108,8 @@ func toGrant(ctx context.Context, c *cluster.Cluster, plan *engine.Plan) ([]clus
 			continue
 		}
 		if _, known := exists[namespace]; !known {
-			found, err := c.Get(ctx, cluster.NamespaceKind, "", namespace)
-			if err != nil {
+			var found *unstructured.Unstructured
+			if found, err = c.Get(ctx, cluster.NamespaceKind, "", namespace); err != nil {
 				return nil, err
 			}
 			exists[namespace] = found != nil

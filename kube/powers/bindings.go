@@ -80,8 +80,8 @@ func (j *judgement) grants(roles map[string]*role) []*grant {
 			j.unreadable(o, err)
 			continue
 		}
-		for _, subject := range binding.Subjects {
-			subject := subjectOf(subject, o.GetNamespace())
+		for _, named := range binding.Subjects {
+			subject := subjectOf(named, o.GetNamespace())
 			role := roleKey(binding.Role.Kind, o.GetNamespace(), binding.Role.Name)
 			key := role + "\x00" + subjectText(subject)
 			g, ok := found[key]

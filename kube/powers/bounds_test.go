@@ -34,13 +34,13 @@ func object(apiVersion, kind, name string, fields map[string]any) map[string]any
 
 const rbacVersion = "rbac.authorization.k8s.io/v1"
 
-func clusterRole(name string, rules ...any) map[string]any {
-	return object(rbacVersion, "ClusterRole", name, map[string]any{"rules": rules})
+func clusterRole(rules ...any) map[string]any {
+	return object(rbacVersion, "ClusterRole", "a", map[string]any{"rules": rules})
 }
 
-func binding(role string, subjects int) map[string]any {
-	return object(rbacVersion, "ClusterRoleBinding", role, map[string]any{
-		"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+func binding(subjects int) map[string]any {
+	return object(rbacVersion, "ClusterRoleBinding", "a", map[string]any{
+		"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "a"},
 		"subjects": repeat(subjects, func(i int) any {
 			return map[string]any{"kind": "ServiceAccount", "namespace": "acme", "name": fmt.Sprint("account-", i)}
 		}),
@@ -75,26 +75,26 @@ func TestHostile(t *testing.T) {
 		refused bool
 	}{
 		{"rules times subjects", []map[string]any{
-			clusterRole("a", repeat(10_000, func(i int) any {
+			clusterRole(repeat(10_000, func(i int) any {
 				return rule([]any{""}, []any{"secrets", fmt.Sprint("r", i)}, []any{"get", "list"})
-			})...), binding("a", 10_000),
+			})...), binding(10_000),
 		}, true},
 		{"a large role for many accounts", []map[string]any{
-			clusterRole("a", rule([]any{""}, repeat(19_000, names("resource")), []any{"get"})), binding("a", 10_000),
+			clusterRole(rule([]any{""}, repeat(19_000, names("resource")), []any{"get"})), binding(10_000),
 		}, true},
 		{"a large role", []map[string]any{
-			clusterRole("a", rule([]any{""}, repeat(19_000, names("resource")), []any{"get"})), binding("a", 1),
+			clusterRole(rule([]any{""}, repeat(19_000, names("resource")), []any{"get"})), binding(1),
 		}, false},
 		{"one rule of many permissions", []map[string]any{
-			clusterRole("a", rule(repeat(5000, names("group")), repeat(5000, names("resource")), repeat(5000, names("verb")))), binding("a", 1),
+			clusterRole(rule(repeat(5000, names("group")), repeat(5000, names("resource")), repeat(5000, names("verb")))), binding(1),
 		}, true},
 		{"many URLs", []map[string]any{
-			clusterRole("a", map[string]any{"nonResourceURLs": append(repeat(20_000, names("/a")), "*"), "verbs": repeat(20_000, names("verb"))}), binding("a", 1),
+			clusterRole(map[string]any{"nonResourceURLs": append(repeat(20_000, names("/a")), "*"), "verbs": repeat(20_000, names("verb"))}), binding(1),
 		}, true},
 		{"an aggregated role for many accounts", []map[string]any{
 			object(rbacVersion, "ClusterRole", "a", map[string]any{"aggregationRule": map[string]any{"clusterRoleSelectors": repeat(10_000, func(int) any {
 				return map[string]any{"matchLabels": map[string]any{"a": "b"}}
-			})}}), binding("a", 10_000),
+			})}}), binding(10_000),
 		}, false},
 		{"lists in lists", []map[string]any{nest(16, object("v1", "Pod", "a", map[string]any{"spec": pod}), list).(map[string]any)}, true},
 		{"lists too deep", []map[string]any{nest(40, object("v1", "Pod", "a", nil), func(inner any) any {

@@ -28,8 +28,8 @@ func acme() powers.Owner {
 }
 
 // read decodes the objects of a YAML stream.
-func read(t testing.TB, file string, data []byte) []powers.Object {
-	t.Helper()
+func read(tb testing.TB, file string, data []byte) []powers.Object {
+	tb.Helper()
 	var objects []powers.Object
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {
@@ -39,7 +39,7 @@ func read(t testing.TB, file string, data []byte) []powers.Object {
 		}
 		var object map[string]any
 		if err := yaml.Unmarshal(document, &object); err != nil {
-			t.Fatalf("%s: %v\n%s", file, err, document)
+			tb.Fatalf("%s: %v\n%s", file, err, document)
 		}
 		if object != nil {
 			objects = append(objects, powers.Object{File: file, Unstructured: &unstructured.Unstructured{Object: object}})

@@ -44,7 +44,7 @@ func TestExpressionsOfTheModule(t *testing.T) {
 			return err
 		}
 		if entry.IsDir() {
-			if _, err := os.Stat(filepath.Join(path, "go.mod")); path != root && (err == nil || strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata") {
+			if _, err = os.Stat(filepath.Join(path, "go.mod")); path != root && (err == nil || strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata") {
 				return filepath.SkipDir
 			}
 			return nil

@@ -31,7 +31,7 @@ func NewPublic(k crypto.PublicKey) (*Public, error) {
 	if err != nil {
 		return nil, refuseKind(describe(k))
 	}
-	if err := weakness(k); err != nil {
+	if err = weakness(k); err != nil {
 		return nil, report.Errorf(report.WeakKey, "key %s is not accepted: %w", describe(k), err).
 			WithHint("do not trust it: such a key is made on purpose; ask for another one, such as ECDSA P-256")
 	}

@@ -74,7 +74,7 @@ func PrepareImport(dir string, data []byte, o ImportOptions) (*Transfer, error) 
 	if err != nil {
 		return nil, fmt.Errorf("the exported trust store is not usable: %w", err)
 	}
-	if err := present.authorize(data, dir, o); err != nil {
+	if err = present.authorize(data, dir, o); err != nil {
 		return nil, err
 	}
 	merged, err := present.merge(next, o)
@@ -202,7 +202,7 @@ func usable(files map[string][]byte, state *State) (*snapshot, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a copy
-	if _, err := Load([]string{dir}, state); err != nil {
+	if _, err = Load([]string{dir}, state); err != nil {
 		return nil, relocated(err, dir)
 	}
 	s, err := readSnapshot(dir)

@@ -253,11 +253,11 @@ func TestPreparedTogether(t *testing.T) {
 	fourth, err := trust.PrepareImport(w.host, export(t, w.other), trust.ImportOptions{Replace: true})
 	check(t, err)
 	check(t, first.Issue(t.Context(), w.root))
-	if err := second.Issue(t.Context(), w.root); report.CodeOf(err) != report.Conflict {
+	if err = second.Issue(t.Context(), w.root); report.CodeOf(err) != report.Conflict {
 		t.Errorf("another list: %v", err)
 	}
 	check(t, third.Apply()) // unites with whatever is there
-	if err := fourth.Apply(); report.CodeOf(err) != report.Conflict {
+	if err = fourth.Apply(); report.CodeOf(err) != report.Conflict {
 		t.Errorf("a store: %v", err)
 	}
 	s, err := trust.Load([]string{w.host}, nil)
@@ -288,7 +288,7 @@ func TestReplace(t *testing.T) {
 		t.Errorf("changes %q", transfer.Changes)
 	}
 	w.put(w.host, "keys/c.pub", w.root.Public().PEM())
-	if err := transfer.Apply(); report.CodeOf(err) != report.Conflict {
+	if err = transfer.Apply(); report.CodeOf(err) != report.Conflict {
 		t.Errorf("a store that has changed meanwhile: %v", err)
 	}
 	check(t, importStore(w.host, data, trust.ImportOptions{Replace: true}))

@@ -146,10 +146,10 @@ func TestBegin(t *testing.T) {
 		}
 		sent := w.Body.Len()
 		broken := page.View{Content: &page.Failure{Problem: page.Problem{Remedies: []page.Action{{URL: "https://evil.example"}}}}}
-		if err := finish(broken); err == nil || w.Body.Len() > sent {
+		if err = finish(broken); err == nil || w.Body.Len() > sent {
 			t.Errorf("%v, %d bytes after %d", err, w.Body.Len(), sent)
 		}
-		if err := finish(v); err != nil {
+		if err = finish(v); err != nil {
 			t.Fatal(err)
 		}
 		var body io.Reader = w.Body

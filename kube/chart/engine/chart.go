@@ -70,7 +70,7 @@ func load(files []File, depth int) (*Chart, error) {
 func (c *Chart) add(f File, subcharts map[string][]File) (err error) {
 	below, isSubchart := strings.CutPrefix(f.Name, "charts/")
 	switch {
-	case f.Name == "Chart.yaml", f.Name == "Chart.lock":
+	case f.Name == chartFile, f.Name == "Chart.lock":
 	case f.Name == "values.yaml":
 		if c.values, err = readValues(f.Data); err != nil {
 			return fmt.Errorf("values.yaml: %w", err)

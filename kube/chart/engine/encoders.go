@@ -48,8 +48,8 @@ func (b *budget) encoders() template.FuncMap {
 	table["fromJsonArray"] = func(text string) ([]any, error) { return b.array("fromJsonArray", text, json.Unmarshal) }
 	table["mustFromJson"] = func(text string) (value any, err error) {
 		err = b.decode("mustFromJson", text, func(data []byte) (any, error) {
-			err := json.Unmarshal(data, &value)
-			return value, err
+			failure := json.Unmarshal(data, &value)
+			return value, failure
 		})
 		return value, err
 	}

@@ -207,14 +207,14 @@ func begin(list *parse.ListNode, check parse.Node) {
 
 // parseText parses a text that is not too large for the stack, and returns how many tokens it has.
 func (r *renderer) parseText(t *template.Template, text string) (count int, err error) {
-	if count := strings.Count(text, "{{"); count > maxActions {
-		return 0, excess(fmt.Sprintf("%s: %d actions are too many for a template", t.Name(), count))
+	if actions := strings.Count(text, "{{"); actions > maxActions {
+		return 0, excess(fmt.Sprintf("%s: %d actions are too many for a template", t.Name(), actions))
 	}
 	count = tokens(text)
 	if r.tokens += count; r.tokens > maxTokens {
 		return count, excess(fmt.Sprintf("%s: templates have more than %d words in their actions", t.Name(), maxTokens))
 	}
-	if err := r.budget.spend(int64(count)*200 + int64(len(text))); err != nil {
+	if err = r.budget.spend(int64(count)*200 + int64(len(text))); err != nil {
 		return count, err
 	}
 	_, err = t.Parse(text)

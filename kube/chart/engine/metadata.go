@@ -53,18 +53,20 @@ type Dependency struct {
 	Alias        string   `json:"alias,omitempty"`
 }
 
+const chartFile = "Chart.yaml"
+
 // read reads Chart.yaml and, where dependencies were before apiVersion v2, requirements.yaml.
 func (m *Metadata) read(files []File) error {
 	documents := map[string][]byte{}
 	for _, f := range files {
 		documents[f.Name] = f.Data
 	}
-	main, ok := documents["Chart.yaml"]
+	main, ok := documents[chartFile]
 	if !ok {
 		return errors.New("there is no Chart.yaml")
 	}
 	if err := yaml.Unmarshal(main, m); err != nil {
-		return fmt.Errorf("Chart.yaml: %w", err)
+		return fmt.Errorf("%s: %w", chartFile, err)
 	}
 	if m.APIVersion == "" {
 		m.APIVersion = "v1" // there was no other
@@ -73,7 +75,7 @@ func (m *Metadata) read(files []File) error {
 		return fmt.Errorf("requirements.yaml: %w", err)
 	}
 	if err := m.check(); err != nil {
-		return fmt.Errorf("Chart.yaml: %w", err)
+		return fmt.Errorf("%s: %w", chartFile, err)
 	}
 	return nil
 }

@@ -240,7 +240,7 @@ func located(name string, err error) error {
 
 // refused returns the refusal without the places of its calls.
 func refused(err error) (cause error, ok bool) {
-	if r, ok := errors.AsType[refusal](err); ok {
+	if r, is := errors.AsType[refusal](err); is {
 		return refusal(shortened(string(r))), true
 	}
 	e, ok := errors.AsType[excess](err)
