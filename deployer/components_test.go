@@ -57,8 +57,8 @@ data: {size: {{ .Values.size | quote }}, primary: {{ .Values.hosts.primary }}, s
 `}
 }
 
-// choose adds, or upgrades to, a version with a choice of components.
-func choose(t *testing.T, version string, change func(*plan.Parts), names ...string) verb {
+// choose adds version 1.0.0, or changes it, with a choice of components.
+func choose(t *testing.T, change func(*plan.Parts), names ...string) verb {
 	t.Helper()
 	choice, err := components.ParseChoice(nil, names)
 	if err != nil {
@@ -69,7 +69,7 @@ func choose(t *testing.T, version string, change func(*plan.Parts), names ...str
 		change(&parts)
 	}
 	return func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
-		return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: version, Rendering: plan.Rendering{Parts: parts}})
+		return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: "1.0.0", Rendering: plan.Rendering{Parts: parts}})
 	}
 }
 
@@ -182,7 +182,7 @@ func TestDefaultAgain(t *testing.T) {
 		{"", "api=false", "db db-password extra"},
 		{"", "api=default", "api db db-password extra"},
 	} {
-		must(b, choose(t, "1.0.0", func(p *plan.Parts) {
+		must(b, choose(t, func(p *plan.Parts) {
 			if step.profile != "" {
 				p.Choice.Profiles = []string{step.profile}
 			}
@@ -191,10 +191,10 @@ func TestDefaultAgain(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s", step.profile, step.component, got, step.want)
 		}
 	}
-	if again := must(b, choose(t, "1.0.0", nil, "api=default", "extra=default")); !again.Empty() {
+	if again := must(b, choose(t, nil, "api=default", "extra=default")); !again.Empty() {
 		t.Errorf("the same again changes %v", changes(again))
 	}
-	_, err := choose(t, "1.0.0", nil, "ext=default")(t.Context(), b.Deployer, plan.Options{})
+	_, err := choose(t, nil, "ext=default")(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Usage, "extra")
 }
 
@@ -232,7 +232,7 @@ func TestComponents(t *testing.T) {
 		}
 	}
 
-	must(b, choose(t, "1.0.0", nil, "extra"))
+	must(b, choose(t, nil, "extra"))
 	if got := there(b); got != "api db db-password extra" {
 		t.Errorf("with an optional component: %s", got)
 	}
@@ -244,7 +244,7 @@ func TestComponents(t *testing.T) {
 	if got := state(b); got["api"] != "map[of:one]" || got["db-password"] != password || there(b) != "api db db-password extra" {
 		t.Errorf("rolled back: %v", got)
 	}
-	must(b, choose(t, "1.0.0", nil, "extra=false", "api=false"))
+	must(b, choose(t, nil, "extra=false", "api=false"))
 	if got := there(b); got != "db db-password" {
 		t.Errorf("without two components: %s", got)
 	}
@@ -283,9 +283,9 @@ func TestPasswordsStay(t *testing.T) {
 	b.Deleted("Secret", site, "db-password")
 	must(b, add("1.0.0"))
 	same("added again")
-	must(b, choose(t, "1.0.0", values("db", map[string]any{"size": 3}, false)))
+	must(b, choose(t, values("db", map[string]any{"size": 3}, false)))
 	same("with another value")
-	rotated := must(b, choose(t, "1.0.0", func(p *plan.Parts) { p.Rotate = []string{"db"} }))
+	rotated := must(b, choose(t, func(p *plan.Parts) { p.Rotate = []string{"db"} }))
 	if said := strings.Join(rotated.Notices, "\n"); !strings.Contains(said, "new values are generated for Secret site/db-password") {
 		t.Errorf("nothing names what has another password: %q", said)
 	}
@@ -318,10 +318,10 @@ func TestPlansThatDraw(t *testing.T) {
 	if digest(add("1.0.0")) != first {
 		t.Error("two plans of the same differ")
 	}
-	if digest(choose(t, "1.0.0", values("db", map[string]any{"size": 3}, false))) == first {
+	if digest(choose(t, values("db", map[string]any{"size": 3}, false))) == first {
 		t.Error("another value is the same plan")
 	}
-	rotate := choose(t, "1.0.0", func(p *plan.Parts) { p.Rotate = []string{"db"} })
+	rotate := choose(t, func(p *plan.Parts) { p.Rotate = []string{"db"} })
 	if _, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{Expect: first}); err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +347,7 @@ func TestSiteValues(t *testing.T) {
 		{"all again", values("db", map[string]any{"size": 2}, true), "map[primary:a size:2 standby:b]"},
 	} {
 		b.Writes()
-		must(b, choose(t, "1.0.0", test.said))
+		must(b, choose(t, test.said))
 		if got := state(b)["db"]; got != test.want {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
@@ -375,17 +375,17 @@ func TestRefusedParts(t *testing.T) {
 		code  report.Code
 		words []string
 	}{
-		{"needed", choose(t, "1.0.0", nil, "db=false"), report.Refused, []string{"component db cannot be deselected: api needs it", "deselect api, too"}},
-		{"misspelt", choose(t, "1.0.0", nil, "ap"), report.Usage, []string{`has no component "ap"`, "did you mean api?"}},
+		{"needed", choose(t, nil, "db=false"), report.Refused, []string{"component db cannot be deselected: api needs it", "deselect api, too"}},
+		{"misspelt", choose(t, nil, "ap"), report.Usage, []string{`has no component "ap"`, "did you mean api?"}},
 		{"components of a Solution that has none", func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 			return d.Add(ctx, deployer.AddOptions{
 				Options: o, Environment: site, Solution: "plain", Version: "1.0.0",
 				Rendering: plan.Rendering{Parts: plan.Parts{Choice: components.Choice{Components: map[string]bool{"api": true}}}},
 			})
 		}, report.Usage, []string{`plain-1.0.0 has no component "api"`}},
-		{"values of what is no chart", choose(t, "1.0.0", values("api", nil, false)), report.Usage, []string{`no chart "api" that takes values`, "its charts are db"}},
-		{"values of what is not there", choose(t, "1.0.0", values("dbb", nil, false)), report.Usage, []string{"did you mean db?"}},
-		{"new passwords of what is not selected", choose(t, "1.0.0", func(p *plan.Parts) { p.Rotate = []string{"extra"} }), report.Usage, []string{`no chart "extra"`}},
+		{"values of what is no chart", choose(t, values("api", nil, false)), report.Usage, []string{`no chart "api" that takes values`, "its charts are db"}},
+		{"values of what is not there", choose(t, values("dbb", nil, false)), report.Usage, []string{"did you mean db?"}},
+		{"new passwords of what is not selected", choose(t, func(p *plan.Parts) { p.Rotate = []string{"extra"} }), report.Usage, []string{`no chart "extra"`}},
 	} {
 		_, err := test.run(t.Context(), b.Deployer, plan.Options{})
 		t.Log(test.name)
@@ -491,8 +491,8 @@ func TestSomeComponents(t *testing.T) {
 			t.Errorf("%s: repaired %v, %v", test.components, changes(done), err)
 		}
 	}
-	must(b, choose(t, "1.0.0", nil, "extra"))
-	must(b, choose(t, "1.0.0", nil, "extra=false"))
+	must(b, choose(t, nil, "extra"))
+	must(b, choose(t, nil, "extra=false"))
 	for _, name := range []string{"dbb", "extra"} { // mistyped; no longer selected
 		selected := survey.Selection{Environment: site, Solution: shop, Components: []string{"api", name}}
 		_, err := b.Diff(t.Context(), selected)

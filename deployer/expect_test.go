@@ -23,7 +23,7 @@ func expectsOther(t *testing.T, b *deployertest.Bed, run verb, shown *schema.Ope
 	for _, dryRun := range []bool{true, false} {
 		b.Writes()
 		done, err := run(t.Context(), b.Deployer, plan.Options{DryRun: dryRun, Expect: "sha256:another"})
-		changed, ok := errors.AsType[*plan.PlanChangedError](err)
+		changed, ok := errors.AsType[*plan.ChangedError](err)
 		if done != nil || !ok || report.CodeOf(err) != report.Conflict || !strings.Contains(strings.Join(report.Hints(err), ""), "--expect "+shown.Digest) {
 			t.Fatalf("another plan was expected: %+v, %v, %q", done, err, report.Hints(err))
 		}
@@ -49,7 +49,7 @@ func TestExpect(t *testing.T) {
 	}
 	b.Deleted("Role", site, "shop-operator")
 	_, err = upgrade(t.Context(), b.Deployer, plan.Options{Expect: seen.Digest})
-	changed, ok := errors.AsType[*plan.PlanChangedError](err)
+	changed, ok := errors.AsType[*plan.ChangedError](err)
 	if !ok || changed.Plan.Digest == seen.Digest {
 		t.Fatal(err)
 	}

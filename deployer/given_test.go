@@ -238,7 +238,7 @@ func anyBegun(b *deployertest.Bed) bool {
 func TestWhatIsGivenStaysSecret(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))
-	hidden := choose(t, "1.0.0", values("db", map[string]any{"hosts": map[string]any{"primary": "S3cr3tValue"}}, false))
+	hidden := choose(t, values("db", map[string]any{"hosts": map[string]any{"primary": "S3cr3tValue"}}, false))
 	mend := endingAt(b, 5)
 	_, failed := hidden(t.Context(), b.Deployer, plan.Options{})
 	mend()

@@ -36,7 +36,7 @@ func TestSecretsOfOthersAreNotLookedUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := deployertest.New(t)
-			b.Put(namespaceObject(neighbour))
+			b.Put(neighbourNamespace())
 			b.Put(secretObject(neighbour, "bootstrap", "stolen"))
 			files := func(more string) map[string]string {
 				return map[string]string{"charts/part.tgz": deployertest.Chart(t, "part", map[string]string{
@@ -61,8 +61,8 @@ func TestSecretsOfOthersAreNotLookedUp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if text, err := json.Marshal(planned); err != nil || bytes.Contains(text, []byte(base64.StdEncoding.EncodeToString([]byte("stolen")))) {
-				t.Errorf("the plan has the Secret, or %v", err)
+			if text, failure := json.Marshal(planned); failure != nil || bytes.Contains(text, []byte(base64.StdEncoding.EncodeToString([]byte("stolen")))) {
+				t.Errorf("the plan has the Secret, or %v", failure)
 			}
 			if !slices.ContainsFunc(planned.Unapproved(), func(p schema.Power) bool { return p.Name == schema.PowerReadSecrets && p.File == "charts/part.tgz" }) {
 				t.Errorf("the plan does not show it: %+v", planned.Unapproved())
@@ -88,7 +88,7 @@ func TestSecretsOfOthersAreNotLookedUp(t *testing.T) {
 // those of others. One that is not there asks for nothing.
 func TestOwnSecretsAreLookedUp(t *testing.T) {
 	b := deployertest.New(t)
-	b.Put(namespaceObject(neighbour))
+	b.Put(neighbourNamespace())
 	b.Put(secretObject(neighbour, "bootstrap", "stolen"))
 	for version, more := range map[string]string{"1.0.0": "", "1.1.0": "new"} {
 		b.Imported(shop, version, elsewhere("chart: charts/part.tgz", map[string]string{"charts/part.tgz": deployertest.Chart(t, "part", map[string]string{

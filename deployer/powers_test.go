@@ -133,7 +133,7 @@ const neighbour = "team-b"
 // acts as its accounts.
 func TestObjectsElsewhereAreAsked(t *testing.T) {
 	b := deployertest.New(t)
-	b.Put(namespaceObject(neighbour))
+	b.Put(neighbourNamespace())
 	b.Imported(shop, "1.0.0", elsewhere("manifests: components/part.yaml", map[string]string{
 		"components/part.yaml": `{apiVersion: apps/v1, kind: Deployment, metadata: {name: part}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
  spec: {serviceAccountName: deployer, containers: [{name: c, image: 'shop-operator:1.0.0'}]}}}}
@@ -153,15 +153,15 @@ func TestObjectsElsewhereAreAsked(t *testing.T) {
 	}
 }
 
-func namespaceObject(name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
+func neighbourNamespace() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": neighbour}}}
 }
 
 // TestHostsOfOthersAreAsked: an Ingress for a host that an Ingress of others has takes its requests. The own one of an earlier version,
 // and a host that nobody has, ask for nothing.
 func TestHostsOfOthersAreAsked(t *testing.T) {
 	b := deployertest.New(t)
-	b.Put(namespaceObject(neighbour))
+	b.Put(neighbourNamespace())
 	ingress := func(name, host string) string {
 		return "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: " + name + "}, spec: {rules: [{host: " + host +
 			", http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: a, port: {number: 1}}}}]}}]}}\n"
@@ -190,7 +190,7 @@ func TestHostsOfOthersAreAsked(t *testing.T) {
 // but a route does not from the Gateway that it is attached to.
 func TestHostsOfRoutesAreCompared(t *testing.T) {
 	b := deployertest.New(t)
-	b.Put(namespaceObject(neighbour))
+	b.Put(neighbourNamespace())
 	for kind, group := range map[string]string{
 		"HTTPRoute": "gateway.networking.k8s.io", "GRPCRoute": "gateway.networking.k8s.io", "Gateway": "gateway.networking.k8s.io", "Route": "route.openshift.io",
 	} {

@@ -62,7 +62,7 @@ func TestRebuildComponents(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := deployertest.New(t)
 			b.Activated(shop, "1.0.0", parts(t, nil))
-			must(b, choose(t, "1.0.0", nil, "extra"))
+			must(b, choose(t, nil, "extra"))
 			test.lose(b)
 			was := state(b)
 			if broken, err := b.Broken(t.Context()); err != nil || len(broken) != test.records {
@@ -81,11 +81,11 @@ func TestRebuildComponents(t *testing.T) {
 			if told := strings.Join(done.Notices, "\n"); !strings.Contains(told, test.told) || test.told == "" && told != "" || strings.Contains(told, was["db-password"]) {
 				t.Errorf("it tells %q, and not %q", told, test.told)
 			}
-			if broken, err := b.Broken(t.Context()); err != nil || len(broken) > 0 {
-				t.Errorf("still broken: %+v, %v", broken, err)
+			if broken, failure := b.Broken(t.Context()); failure != nil || len(broken) > 0 {
+				t.Errorf("still broken: %+v, %v", broken, failure)
 			}
-			if repaired, err := b.Repair(t.Context(), deployer.RepairOptions{}); err != nil || !repaired.Empty() {
-				t.Errorf("repair: %v, %v", changes(repaired), err)
+			if repaired, failure := b.Repair(t.Context(), deployer.RepairOptions{}); failure != nil || !repaired.Empty() {
+				t.Errorf("repair: %v, %v", changes(repaired), failure)
 			}
 			if diff := cmp.Diff(was, state(b)); diff != "" {
 				t.Errorf("it is not as it was:\n%s", diff)

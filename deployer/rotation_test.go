@@ -41,7 +41,7 @@ func TestRotate(t *testing.T) {
 		}
 		return strings.Join(list, " ")
 	}
-	rotate := choose(t, "1.0.0", func(p *plan.Parts) { p.Rotate = []string{"app"} })
+	rotate := choose(t, func(p *plan.Parts) { p.Rotate = []string{"app"} })
 	for _, step := range []struct {
 		name string
 		run  verb
@@ -50,7 +50,7 @@ func TestRotate(t *testing.T) {
 		{"added", add("1.0.0"), "env= manual= other= user="},
 		{"rotated", rotate, "env=1 manual= other= user=1"},
 		{"added again", add("1.0.0"), "env=1 manual= other= user=1"},
-		{"another password", choose(t, "1.0.0", func(p *plan.Parts) { p.Rotate = []string{"db"} }), "env=1 manual= other= user=1"},
+		{"another password", choose(t, func(p *plan.Parts) { p.Rotate = []string{"db"} }), "env=1 manual= other= user=1"},
 		{"rotated again", rotate, "env=2 manual= other= user=2"},
 	} {
 		planned, err := step.run(t.Context(), b.Deployer, plan.Options{DryRun: true})

@@ -117,7 +117,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: reg
 	o.Imported(shop, "1.1.0", content)
 	saying := func(token string) verb {
 		o.values[token] = true
-		return choose(t, "1.0.0", values("vault", map[string]any{"token": token}, false))
+		return choose(t, values("vault", map[string]any{"token": token}, false))
 	}
 
 	if err := o.run(saying("has a space, and is refused")); report.CodeOf(err) != report.Invalid {
@@ -125,7 +125,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: reg
 	}
 	o.values["428571428571"], o.values["571428571428"] = true, true
 	for _, said := range []map[string]any{{"pin": 428571428571}, {"code": 571428571428}} { // too large, and no text
-		if err := o.run(choose(t, "1.0.0", values("vault", said, false))); report.CodeOf(err) != report.Invalid {
+		if err := o.run(choose(t, values("vault", said, false))); report.CodeOf(err) != report.Invalid {
 			t.Fatalf("it is not refused: %v", err)
 		}
 	}
@@ -141,16 +141,16 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: reg
 		t.Fatal(err)
 	}
 	for _, v := range []verb{
-		saying("SaidLater2"), choose(t, "1.0.0", func(p *plan.Parts) { p.Rotate = []string{"vault"} }), upgrade("1.1.0"), rollback(0),
+		saying("SaidLater2"), choose(t, func(p *plan.Parts) { p.Rotate = []string{"vault"} }), upgrade("1.1.0"), rollback(0),
 	} {
-		if err := o.run(v); err != nil {
+		if err = o.run(v); err != nil {
 			t.Fatal(err)
 		}
 	}
 
 	// Somebody changes one, and takes another one over.
 	vault := o.Server.Object("Secret", site, "vault")
-	if err := unstructured.SetNestedField(vault.Object, base64.StdEncoding.EncodeToString([]byte("ChangedBySomebody3")), "data", "password"); err != nil {
+	if err = unstructured.SetNestedField(vault.Object, base64.StdEncoding.EncodeToString([]byte("ChangedBySomebody3")), "data", "password"); err != nil {
 		t.Fatal(err)
 	}
 	o.Put(vault)

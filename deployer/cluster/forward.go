@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -29,7 +29,7 @@ func (c *Cluster) Forward(ctx context.Context, namespace, pod string, remote, lo
 		return err
 	}
 	opened, stop := make(chan struct{}), make(chan struct{})
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{strconv.Itoa(local) + ":" + strconv.Itoa(remote)}, stop, opened, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddressesForStreaming(dialer, []string{"127.0.0.1"}, []string{strconv.Itoa(local) + ":" + strconv.Itoa(remote)}, stop, opened, io.Discard, io.Discard)
 	if err != nil {
 		return err
 	}
@@ -75,12 +75,12 @@ func (c *Cluster) dialer(r request) (httpstream.Dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	old := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, &address)
-	dialer, err := portforward.NewSPDYOverWebsocketDialer(&address, c.config)
+	old := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, &address)
+	dialer, err := portforward.NewSPDYOverWebsocketDialerForStreaming(&address, c.config)
 	if err != nil {
 		return nil, err
 	}
-	return portforward.NewFallbackDialer(dialer, old, func(err error) bool {
+	return portforward.NewFallbackDialerForStreaming(dialer, old, func(err error) bool {
 		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
 	}), nil
 }

@@ -30,10 +30,11 @@ func (e *Engine) Match(ctx context.Context, r Release) (*Match, error) {
 		return nil, err
 	}
 	results := make([]matchResult, len(j.desired))
-	if err := each(len(j.desired), true, func(i int) (err error) {
-		results[i], err = j.match(ctx, j.desired[i])
-		return err
-	}); err != nil {
+	err = each(len(j.desired), true, func(i int) (failure error) {
+		results[i], failure = j.match(ctx, j.desired[i])
+		return failure
+	})
+	if err != nil {
 		return nil, fmt.Errorf("compare %s: %w", r.Key, err)
 	}
 	m := &Match{Release: r, judge: j}

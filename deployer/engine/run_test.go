@@ -213,7 +213,7 @@ func TestEndedJobsOfAllRevisions(t *testing.T) {
 
 // TestMatchReleases checks the release of labelled objects, as labels may be copies.
 func TestMatchReleases(t *testing.T) {
-	shop, prod, global := Key{"shop", "db", ""}, Key{"prod", "db", ""}, Key{"", "db", ""}
+	local, prod, global := Key{"shop", "db", ""}, Key{"prod", "db", ""}, Key{"", "db", ""}
 	config := func(name, namespace string, release Key, more string) *unstructured.Unstructured {
 		return object(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %q, labels: {%s: %s}%s}}", name, namespace, LabelRelease, release.ID(), more))
 	}
@@ -222,14 +222,14 @@ func TestMatchReleases(t *testing.T) {
 		namespaces []string
 		want       []string
 	}{
-		"of a namespace":                       {[]*unstructured.Unstructured{config("b", "shop", shop, ""), config("a", "shop", shop, "")}, []string{"shop"}, []string{"shop/db a", "shop/db b"}},
-		"listed twice":                         {[]*unstructured.Unstructured{config("a", "shop", shop, ""), config("a", "shop", shop, "")}, []string{"shop"}, []string{"shop/db a"}},
-		"everywhere":                           {[]*unstructured.Unstructured{config("a", "shop", shop, ""), config("a", "prod", prod, ""), config("a", "", global, "")}, nil, []string{"db a", "prod/db a", "shop/db a"}},
+		"of a namespace":                       {[]*unstructured.Unstructured{config("b", "shop", local, ""), config("a", "shop", local, "")}, []string{"shop"}, []string{"shop/db a", "shop/db b"}},
+		"listed twice":                         {[]*unstructured.Unstructured{config("a", "shop", local, ""), config("a", "shop", local, "")}, []string{"shop"}, []string{"shop/db a"}},
+		"everywhere":                           {[]*unstructured.Unstructured{config("a", "shop", local, ""), config("a", "prod", prod, ""), config("a", "", global, "")}, nil, []string{"db a", "prod/db a", "shop/db a"}},
 		"copied from another namespace":        {[]*unstructured.Unstructured{config("a", "shop", prod, ""), config("b", "prod", prod, "")}, nil, []string{"prod/db b"}},
 		"of the whole cluster, in a namespace": {[]*unstructured.Unstructured{config("a", "shop", global, "")}, nil, []string{"db a"}},
-		"of a namespace, without one":          {[]*unstructured.Unstructured{config("a", "", shop, "")}, []string{"shop"}, []string{"shop/db a"}},
+		"of a namespace, without one":          {[]*unstructured.Unstructured{config("a", "", local, "")}, []string{"shop"}, []string{"shop/db a"}},
 		"of a namespace that is not asked for": {[]*unstructured.Unstructured{config("a", "prod", prod, "")}, []string{"shop"}, nil},
-		"goes with another object":             {[]*unstructured.Unstructured{config("a", "shop", shop, ", ownerReferences: [{apiVersion: v1, kind: A, name: b, uid: u}]")}, nil, nil},
+		"goes with another object":             {[]*unstructured.Unstructured{config("a", "shop", local, ", ownerReferences: [{apiVersion: v1, kind: A, name: b, uid: u}]")}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -456,8 +456,8 @@ func TestOccasions(t *testing.T) {
 		t.Errorf("a repair runs no tasks, and leaves what others have changed: %v", plan.Changes)
 	}
 	w.remove(cluster.SecretKind, "keys")
-	if plan, err := w.Plan(t.Context(), repair[0], engine.PlanOptions{Restore: true, ReadOnly: true}); err != nil || !slices.Equal(actions(plan), []string{"create Secret keys"}) {
-		t.Errorf("a look does not show it: %v, %v", plan, err)
+	if plan, failure := w.Plan(t.Context(), repair[0], engine.PlanOptions{Restore: true, ReadOnly: true}); failure != nil || !slices.Equal(actions(plan), []string{"create Secret keys"}) {
+		t.Errorf("a look does not show it: %v, %v", plan, failure)
 	}
 	w.steps()
 	w.deploy(repair[0], engine.PlanOptions{Restore: true})

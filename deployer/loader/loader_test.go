@@ -181,9 +181,9 @@ func TestStart(t *testing.T) {
 	for _, kind := range []string{"ConfigMap", "Event", "Job"} {
 		for _, name := range b.Server.Names(kind) {
 			namespace, short, _ := strings.Cut(name, "/")
-			text, err := b.Server.Object(kind, namespace, short).MarshalJSON()
-			if err != nil || strings.Contains(string(text), "hunter2") {
-				t.Errorf("%s %s has the password: %v", kind, name, err)
+			text, failure := b.Server.Object(kind, namespace, short).MarshalJSON()
+			if failure != nil || strings.Contains(string(text), "hunter2") {
+				t.Errorf("%s %s has the password: %v", kind, name, failure)
 			}
 		}
 	}

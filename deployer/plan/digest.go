@@ -14,12 +14,12 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// PlanChangedError refuses a plan that differs from the one that the user expects.
-type PlanChangedError struct {
+// ChangedError refuses a plan that differs from the one that the user expects.
+type ChangedError struct {
 	Plan *schema.Operation // as it is now
 }
 
-func (e *PlanChangedError) Error() string {
+func (e *ChangedError) Error() string {
 	return "the plan is no longer what it was when it was looked at; nothing was changed"
 }
 
@@ -34,7 +34,7 @@ func (r *Run) Settle() (*schema.Operation, error) {
 		return r.Report(), nil
 	}
 	r.Planned = true
-	return nil, report.Errorf(report.Conflict, "%w", &PlanChangedError{Plan: r.Report()}).
+	return nil, report.Errorf(report.Conflict, "%w", &ChangedError{Plan: r.Report()}).
 		WithHint("look at what would be done now; to do that: --expect %s", digest)
 }
 

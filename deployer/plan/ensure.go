@@ -28,9 +28,9 @@ func (r *Run) Ensure(ctx context.Context, list []Wanted, others Others) error {
 	var changed, added []*Placement
 	var replaced []Installation
 	for _, p := range placements {
-		change, add, here, err := r.split(ctx, p)
-		if err != nil {
-			return err
+		change, add, here, failure := r.split(ctx, p)
+		if failure != nil {
+			return failure
 		}
 		if change != nil {
 			changed, replaced = append(changed, change), append(replaced, here...)

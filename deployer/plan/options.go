@@ -12,7 +12,7 @@ import (
 // Options are common to all verbs that deploy.
 type Options struct {
 	DryRun bool // only plan
-	// Expect is the digest of a plan that was seen before: what would do anything else ends with a [PlanChangedError] before its
+	// Expect is the digest of a plan that was seen before: what would do anything else ends with a [ChangedError] before its
 	// first change. "" expects nothing. Verbs that are not one plan refuse it.
 	Expect string
 	Adopt  bool // adopt objects that others made

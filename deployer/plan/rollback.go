@@ -24,9 +24,9 @@ func (r *Run) RollBack(ctx context.Context, revision int64) error {
 	}
 	var list []downgrade
 	for _, i := range there {
-		some, err := r.downgrades(ctx, i, revision)
-		if err != nil {
-			return err
+		some, failure := r.downgrades(ctx, i, revision)
+		if failure != nil {
+			return failure
 		}
 		list = append(list, some...)
 	}

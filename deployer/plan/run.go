@@ -56,7 +56,7 @@ func (r *Run) Do(ctx context.Context, prepare func(context.Context) error, locks
 	if r.DryRun {
 		return r.plan(ctx, prepare)
 	}
-	if err := r.Cluster.Require(ctx, rights.Lock()); err != nil {
+	if err = r.Cluster.Require(ctx, rights.Lock()); err != nil {
 		return nil, err
 	}
 	err = r.Locked(ctx, func(ctx context.Context) (err error) {
@@ -129,7 +129,7 @@ func (r *Run) underLocks(ctx context.Context, namespace string, prepare func(con
 			if joined, err = r.readNamespaces(ctx, namespace, names); err != nil {
 				return err
 			}
-			if err := prepare(ctx); err != nil {
+			if err = prepare(ctx); err != nil {
 				return err
 			}
 			if namespace == "" && slices.ContainsFunc(r.Namespaces, func(n metalk8s.Namespace) bool { return n.Alone }) {

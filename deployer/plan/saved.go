@@ -155,8 +155,8 @@ func (p *Planner) interrupted(ctx context.Context, states map[engine.Key]*engine
 		if err != nil {
 			return r, err
 		}
-		if r, number := g.of(own.Key, version); number == lastNumber(own) && !r.unset() {
-			return r, nil
+		if saved, number := g.of(own.Key, version); number == lastNumber(own) && !saved.unset() {
+			return saved, nil
 		}
 	}
 	return r, nil

@@ -78,7 +78,7 @@ func (t *target) components(ctx context.Context) (releases []engine.Release, err
 		return node.Component == nil || InCluster(node) != (t.release.Namespace == "")
 	})
 	if len(nodes) > fewComponents {
-		if err := t.Records.Engine.ReadAhead(ctx); err != nil {
+		if err = t.Records.Engine.ReadAhead(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -86,9 +86,9 @@ func (t *target) components(ctx context.Context) (releases []engine.Release, err
 		return nil, err
 	}
 	for _, node := range nodes {
-		release, err := t.component(ctx, node)
-		if err != nil {
-			return nil, err
+		release, failure := t.component(ctx, node)
+		if failure != nil {
+			return nil, failure
 		}
 		releases = append(releases, release)
 		t.release.Closes = append(t.release.Closes, release.Key)
@@ -114,7 +114,7 @@ func (t *target) component(ctx context.Context, node *components.Node) (engine.R
 	}
 	for _, need := range node.Needs {
 		if InCluster(need.Node) && !InCluster(node) {
-			if err := t.checkClusterComponent(ctx, need.Name); err != nil {
+			if err = t.checkClusterComponent(ctx, need.Name); err != nil {
 				return release, err
 			}
 		}

@@ -39,10 +39,11 @@ func (v *Survey) ingressURLs(ctx context.Context, namespaces []string, o metav1.
 			if err != nil {
 				return nil, err
 			}
-			if ok, err := belongs(object); err != nil || !ok {
-				if err != nil {
-					return nil, err
-				}
+			ok, failure := belongs(object)
+			if failure != nil {
+				return nil, failure
+			}
+			if !ok {
 				continue
 			}
 			var ingress networking.Ingress

@@ -26,8 +26,8 @@ func names(prefix string) func(int) any {
 	return func(i int) any { return fmt.Sprintf("%s-%d", prefix, i) }
 }
 
-func object(apiVersion, kind, name string, fields map[string]any) map[string]any {
-	o := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name, "namespace": "acme"}}
+func object(apiVersion, kind string, fields map[string]any) map[string]any {
+	o := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "a", "namespace": "acme"}}
 	maps.Copy(o, fields)
 	return o
 }
@@ -35,11 +35,11 @@ func object(apiVersion, kind, name string, fields map[string]any) map[string]any
 const rbacVersion = "rbac.authorization.k8s.io/v1"
 
 func clusterRole(rules ...any) map[string]any {
-	return object(rbacVersion, "ClusterRole", "a", map[string]any{"rules": rules})
+	return object(rbacVersion, "ClusterRole", map[string]any{"rules": rules})
 }
 
 func binding(subjects int) map[string]any {
-	return object(rbacVersion, "ClusterRoleBinding", "a", map[string]any{
+	return object(rbacVersion, "ClusterRoleBinding", map[string]any{
 		"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "a"},
 		"subjects": repeat(subjects, func(i int) any {
 			return map[string]any{"kind": "ServiceAccount", "namespace": "acme", "name": fmt.Sprint("account-", i)}
@@ -92,35 +92,35 @@ func TestHostile(t *testing.T) {
 			clusterRole(map[string]any{"nonResourceURLs": append(repeat(20_000, names("/a")), "*"), "verbs": repeat(20_000, names("verb"))}), binding(1),
 		}, true},
 		{"an aggregated role for many accounts", []map[string]any{
-			object(rbacVersion, "ClusterRole", "a", map[string]any{"aggregationRule": map[string]any{"clusterRoleSelectors": repeat(10_000, func(int) any {
+			object(rbacVersion, "ClusterRole", map[string]any{"aggregationRule": map[string]any{"clusterRoleSelectors": repeat(10_000, func(int) any {
 				return map[string]any{"matchLabels": map[string]any{"a": "b"}}
 			})}}), binding(10_000),
 		}, false},
-		{"lists in lists", []map[string]any{nest(16, object("v1", "Pod", "a", map[string]any{"spec": pod}), list).(map[string]any)}, true},
-		{"lists too deep", []map[string]any{nest(40, object("v1", "Pod", "a", nil), func(inner any) any {
+		{"lists in lists", []map[string]any{nest(16, object("v1", "Pod", map[string]any{"spec": pod}), list).(map[string]any)}, true},
+		{"lists too deep", []map[string]any{nest(40, object("v1", "Pod", nil), func(inner any) any {
 			return map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{inner}}
 		}).(map[string]any)}, true},
-		{"pods in pods", []map[string]any{object("acme.example.com/v1", "App", "a", map[string]any{"spec": nest(9000, pod, func(inner any) any {
+		{"pods in pods", []map[string]any{object("acme.example.com/v1", "App", map[string]any{"spec": nest(9000, pod, func(inner any) any {
 			return map[string]any{"containers": []any{map[string]any{"name": "a"}}, "inner": inner}
 		})})}, false},
-		{"long paths", []map[string]any{object("acme.example.com/v1", "App", "a", map[string]any{
+		{"long paths", []map[string]any{object("acme.example.com/v1", "App", map[string]any{
 			"spec": nest(20, map[string]any{"list": repeat(30_000, func(int) any { return map[string]any{} })}, func(inner any) any {
 				return map[string]any{strings.Repeat("a", 30_000): inner}
 			}),
 		})}, false},
-		{"requests of webhooks", []map[string]any{object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "a", map[string]any{
+		{"requests of webhooks", []map[string]any{object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", map[string]any{
 			"webhooks": repeat(2000, func(int) any {
 				return webhook(map[string]any{"apiGroups": repeat(10, names("g")), "resources": repeat(20, names("r")), "operations": repeat(9, names("o"))}, nil)
 			}),
 		})}, true},
-		{"resources of a webhook without operations", []map[string]any{object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "a", map[string]any{
+		{"resources of a webhook without operations", []map[string]any{object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", map[string]any{
 			"webhooks": []any{webhook(map[string]any{"apiGroups": repeat(20_000, names("g")), "resources": repeat(20_000, names("r"))}, nil)},
 		})}, true},
-		{"a long selector", []map[string]any{object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "a", map[string]any{
+		{"a long selector", []map[string]any{object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", map[string]any{
 			"webhooks": []any{webhook(map[string]any{"apiGroups": []any{"*"}, "resources": repeat(1000, names("r")), "operations": []any{"*"}},
 				map[string]any{"matchLabels": map[string]any{"a": strings.Repeat("b", 1<<20)}})},
 		})}, false},
-		{"many powers", []map[string]any{object("gateway.networking.k8s.io/v1", "ReferenceGrant", "a", map[string]any{"spec": map[string]any{
+		{"many powers", []map[string]any{object("gateway.networking.k8s.io/v1", "ReferenceGrant", map[string]any{"spec": map[string]any{
 			"from": repeat(50_000, func(i int) any { return map[string]any{"namespace": fmt.Sprint("n", i)} }),
 		}})}, true},
 	}
@@ -167,7 +167,7 @@ func TestHiddenPods(t *testing.T) {
 		"unreadable":            wrong,
 	}
 	for name, spec := range tests {
-		o := object("acme.example.com/v1", "App", "a", map[string]any{"spec": spec})
+		o := object("acme.example.com/v1", "App", map[string]any{"spec": spec})
 		got := powers.Judge(acme(), []powers.Object{{File: "a.yaml", Unstructured: &unstructured.Unstructured{Object: o}}})
 		if len(got) != 1 || got[0].Name != schema.PowerPodOnNode {
 			t.Errorf("%s: %v", name, got)

@@ -101,7 +101,7 @@ func runVerb[O any](ctx context.Context, f *verbFlags, verb func(*deployer.Deplo
 	} else if again {
 		done, err = verb(d, ctx, o)
 	}
-	if changed, ok := errors.AsType[*plan.PlanChangedError](err); ok {
+	if changed, ok := errors.AsType[*plan.ChangedError](err); ok {
 		return cmp.Or(cli.Emit(f.App, changed.Plan, nil, f.printOperation), err) // what would be done now is the result
 	}
 	if err = cli.Emit(f.App, done, f.explain(err), f.printOperation); err != nil {
