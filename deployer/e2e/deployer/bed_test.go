@@ -17,6 +17,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
@@ -39,8 +40,9 @@ type bed struct {
 	Group    string // of its custom resources
 	Sink     *report.Recorder
 
-	in        *testcluster.Cluster
-	endpoints []string // that imports tell the cluster
+	in        *testcluster.Cluster // nil for an API server in memory
+	config    string               // the kubeconfig of an administrator
+	endpoints []string             // that imports tell the cluster
 }
 
 var beds atomic.Int64
@@ -53,10 +55,27 @@ func newBed(t *testing.T) *bed {
 // newBedOn makes the bed in another cluster, for a test that others would disturb.
 func newBedOn(t *testing.T, c *testcluster.Cluster) *bed {
 	t.Helper()
+	b := makeBed(t, c.Kubeconfig)
+	b.in = c
+	return b
+}
+
+// newJudgment makes the bed of a test of judgments, in which the API server only keeps objects: 'make test' runs it on one in memory,
+// 'make check' on a real one. Such a test is not for what the API server itself refuses, defaults or collects.
+func newJudgment(t *testing.T) *bed {
+	t.Helper()
+	if !testing.Short() {
+		return newBed(t)
+	}
+	return makeBed(t, clustertest.Start(t).Kubeconfig(t))
+}
+
+func makeBed(t *testing.T, kubeconfig string) *bed {
+	t.Helper()
 	n := beds.Add(1)
-	b := &bed{T: t, Solution: fmt.Sprintf("demo%d", n), Env: fmt.Sprintf("env%d", n), Sink: &report.Recorder{}, in: c, endpoints: []string{solution.Endpoint}}
+	b := &bed{T: t, Solution: fmt.Sprintf("demo%d", n), Env: fmt.Sprintf("env%d", n), Sink: &report.Recorder{}, config: kubeconfig, endpoints: []string{solution.Endpoint}}
 	b.Group = deployertest.Group(b.Solution)
-	b.Deployer = b.connect(c.Kubeconfig)
+	b.Deployer = b.connect(kubeconfig)
 	b.environment(b.Env, b.Env)
 	return b
 }
@@ -206,7 +225,7 @@ func (e *exported) open(write func(io.Writer) error) error {
 
 func (b *bed) kubeconfig() string {
 	b.Helper()
-	return b.in.Kubeconfig
+	return b.config
 }
 
 func (b *bed) kubeconfigFor(user string) string {

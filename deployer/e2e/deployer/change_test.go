@@ -37,7 +37,7 @@ func (b *bed) running(version string) {
 
 func TestUpgradeNamespaceByNamespace(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	second := b.Env + "-b"
 	b.environment(b.Env, second)
 	b.activated("1.0.0", content{})
@@ -59,7 +59,7 @@ func TestUpgradeNamespaceByNamespace(t *testing.T) {
 // TestUpgradeGoesToTheActiveVersion: without a version an upgrade follows the rule of add.
 func TestUpgradeGoesToTheActiveVersion(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	b.imported("1.1.0", content{})

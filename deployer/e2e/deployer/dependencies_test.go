@@ -37,7 +37,7 @@ func (b *bed) remove(namespace string) error {
 
 func TestDependencyInAnEnvironment(t *testing.T) {
 	t.Parallel()
-	db := newBed(t)
+	db := newJudgment(t)
 	app := db.another("app")
 	app.imported("1.0.0", needing(db, `version: ">=1.1 <2"`))
 	if _, err := app.Activate(t.Context(), deployer.ActivateOptions{Solution: app.Solution}); err != nil {
@@ -91,7 +91,7 @@ func TestDependencyInAnEnvironment(t *testing.T) {
 
 func TestDependencyOnWhatIsActive(t *testing.T) {
 	t.Parallel()
-	dns := newBed(t)
+	dns := newJudgment(t)
 	app := dns.another("app")
 	app.imported("1.0.0", needing(dns, `version: ">=1.1", scope: cluster`))
 	dns.imported("1.0.0", content{})
@@ -116,7 +116,7 @@ func TestDependencyOnWhatIsActive(t *testing.T) {
 
 func TestDependenciesInALoop(t *testing.T) {
 	t.Parallel()
-	a := newBed(t)
+	a := newJudgment(t)
 	b := a.another("b")
 	a.imported("1.0.0", needing(b, "scope: cluster"))
 	b.imported("1.0.0", needing(a, "scope: cluster"))

@@ -136,7 +136,7 @@ func TestMigrationKeepsOwners(t *testing.T) {
 // TestActivationGoesBackWithoutObjects: what stores nothing can be stored in the older version again.
 func TestActivationGoesBackWithoutObjects(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.activated("1.0.0", content{})
 	b.activated("1.1.0", content{Versions: "v1 v2"})
 	if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: "1.0.0"}); err != nil {

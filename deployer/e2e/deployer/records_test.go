@@ -190,7 +190,7 @@ func TestRebuiltFromTheRightObjects(t *testing.T) {
 // TestRemoveWhatMetalK8sDeployed removes an operator that Salt deployed: the record of ours says nothing of it.
 func TestRemoveWhatMetalK8sDeployed(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.activated("1.0.0", content{})
 	labels := fmt.Sprintf("{app: %[1]s-operator, app.kubernetes.io/name: %[1]s-operator, app.kubernetes.io/component: operator, app.kubernetes.io/part-of: %[1]s, "+
 		"app.kubernetes.io/version: 1.0.0, app.kubernetes.io/managed-by: salt, heritage: salt}", b.Solution)
@@ -292,7 +292,7 @@ func TestBadRecord(t *testing.T) {
 // TestMissingContent goes on without the objects as they were rendered, and makes them again.
 func TestMissingContent(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	b.imported("1.1.0", content{})
@@ -346,7 +346,7 @@ func TestMissingContent(t *testing.T) {
 // TestHostileDocument writes what it wants into the document of an environment, as an operator there could.
 func TestHostileDocument(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.activated("1.0.0", content{})
 	b.imported("1.1.0", content{})
 	b.create(fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: metalk8s-environment, namespace: %s}\ndata: {%s: 1.1.0}\n", b.Env, b.Solution))

@@ -82,7 +82,7 @@ func TestWebhookOfTheActiveVersion(t *testing.T) {
 // TestApprovalOfTheWholeCluster: rights on the whole cluster need an approval of the administrator, which is recorded.
 func TestApprovalOfTheWholeCluster(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.imported("1.0.0", content{Files: map[string]string{
 		"operator/cluster/rbac.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\nrules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]\n" +
 			"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: reader}\n" +
@@ -111,7 +111,7 @@ func TestApprovalOfTheWholeCluster(t *testing.T) {
 // same, and adding again changes nothing.
 func TestUserInterfaceIsCompleted(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.activated("1.0.0", content{Files: map[string]string{"ui/ui.yaml": strings.ReplaceAll(`apiVersion: apps/v1
 kind: Deployment
 metadata: {name: page, namespace: metalk8s-solutions}

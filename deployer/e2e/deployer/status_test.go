@@ -181,7 +181,7 @@ func TestDeleteEnvironment(t *testing.T) {
 // TestDeleteEnvironmentCounts counts volume claims, and not what a Solution brought itself.
 func TestDeleteEnvironmentCounts(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.activated("1.0.0", content{})
 	b.imported("1.1.0", content{Files: map[string]string{"monitoring/more.yaml": fmt.Sprintf("apiVersion: %s/v1\nkind: Clock\nmetadata: {name: built-in}\n", b.Group)}})
 	b.mustAdd("1.1.0")
@@ -211,7 +211,7 @@ func TestDeleteEnvironmentCounts(t *testing.T) {
 // TestDeleteEnvironmentOfOthers removes what is left of a namespace that solutions.sh has deleted.
 func TestDeleteEnvironmentOfOthers(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.activated("1.0.0", content{Role: "- {apiGroups: [''], resources: [nodes], verbs: [get]}", RoleKind: "ClusterRole"})
 	b.mustAdd("1.0.0")
 	problem := func(want string) {
@@ -314,7 +314,7 @@ func TestCreateEnvironmentForbidden(t *testing.T) {
 // TestSystemNamespaceIsNoEnvironment: what a Solution has for the whole cluster does not lie where an environment can be deleted.
 func TestSystemNamespaceIsNoEnvironment(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	system := b.Solution + "-system"
 	create := func() error {
 		_, err := b.CreateEnvironment(t.Context(), metalk8s.CreateOptions{Name: "other-" + b.Env, Namespace: system, Adopt: true})
@@ -373,7 +373,7 @@ func TestStatusOfResourcesWithoutStatus(t *testing.T) {
 // TestStatusOfWebhooks: a webhook that nobody serves is no part of a Solution that is ready, although a Deployment of no pods is.
 func TestStatusOfWebhooks(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.imported("1.0.0", withWebhook(b))
 	if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Options: plan.Options{NoWait: true}, Solution: b.Solution}); err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ func (b *bed) compatible(c *schema.Compatibility, err error, want string) {
 // TestAddNeedsAnActivationThatIsRefused: what somebody is told to do first has to be possible.
 func TestAddNeedsAnActivationThatIsRefused(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	b.imported("2.0.0", content{Versions: "v2", Fields: "colour: {type: string}"})
@@ -93,7 +93,7 @@ func TestAddNeedsAnActivationThatIsRefused(t *testing.T) {
 // TestVersionsThatDoNotGoTogether: nothing converts between them, so the way is one over a version that serves both.
 func TestVersionsThatDoNotGoTogether(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	b.imported("2.0.0", content{Versions: "v2", Fields: "colour: {type: string}"})

@@ -77,7 +77,7 @@ func TestTheRoad(t *testing.T) {
 
 func TestLatestWithoutRelease(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.imported("0.1.0-alpha.9", content{})
 	b.imported("0.1.0-alpha.10", content{})
 	done, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: "latest"})
@@ -125,7 +125,7 @@ func TestActivationJudgesStoredObjects(t *testing.T) {
 // TestAddNamesWhatStays: charts are in the archive for whoever installs them, and add says that it does not.
 func TestAddNamesWhatStays(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.activated("1.0.0", content{Files: map[string]string{"charts/cache-1.0.0.tgz": "not read"}})
 	planned, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{DryRun: true}, Environment: b.Env, Solution: b.Solution, Version: "1.0.0"})
 	b.noticed(planned, err, "charts/cache-1.0.0.tgz")
@@ -133,7 +133,7 @@ func TestAddNamesWhatStays(t *testing.T) {
 
 func TestSettingsAreKept(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	b := newJudgment(t)
 	b.activated("1.0.0", content{})
 	on := true
 	webhook := deployer.AddOptions{
