@@ -102,7 +102,7 @@ func TestHangingServer(t *testing.T) {
 			b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
 				if away.Load() && r.URL.Query().Get("watch") == "" {
 					broken(w, r)
-					return away.Load() // a server that goes on answers what it was asked
+					return away.Load() // a server that continues answers the request
 				}
 				return false
 			}

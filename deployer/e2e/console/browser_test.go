@@ -78,6 +78,14 @@ func (b *browser) begin() {
 	}
 }
 
+// withoutTree ends the accessibility tree, which costs more than the rest of a large page, for a test that finds nothing by its role.
+func (b *browser) withoutTree() {
+	b.Helper()
+	if _, err := chromedp.Call(b.ctx, accessibility.Disable, cdp.Empty{}); err != nil {
+		b.Fatal(err)
+	}
+}
+
 // keep leaves behind what a test that failed has seen.
 func (b *browser) keep() {
 	dir := os.Getenv("TEST_ARTIFACTS")

@@ -320,8 +320,8 @@ var life = []step{
 	unimports("1.10.0"),
 }
 
-// testLife lives the life of a Solution in the browser by mouse, that of another one by keyboard alone, and of a third one by the
-// command line: after each step all are the same. Nothing is asked of anybody but the console and Dex, and a second tab sees what the
+// testLife lives the life of a Solution in the browser by mouse, and that of another one by the command line: after each step both are
+// the same. 'make check' lives a third one by keyboard alone, as TestLife does on a cluster in memory. Nothing is asked of anybody but the console and Dex, and a second tab sees what the
 // first one does.
 func (w *world) testLife(b *browser) {
 	t := b.T
@@ -333,29 +333,31 @@ func (w *world) testLife(b *browser) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	b.keyboard = true
+	hands := map[names]*browser{{"mouse", "by-mouse"}: b}
+	if !testing.Short() {
+		hands[names{"keyed", "by-keyed"}] = &browser{T: t, ctx: b.ctx, keyboard: true}
+	}
 	b.logsIn(w, jane)
-	mouse := &browser{T: t, ctx: b.ctx}
 	other := b.tab()
 	other.goes(w.origin + "/environments")
 	other.find("heading", "Environments")
 
-	keys, clicks, lines := names{"keyed", "by-keyed"}, names{"mouse", "by-mouse"}, names{"typed", "by-typed"}
-	for _, n := range []names{keys, clicks, lines} {
+	lines := names{"typed", "by-typed"}
+	w.pack(t, lines.solution, "1.9.0", "1.10.0")
+	for n := range hands {
 		w.pack(t, n.solution, "1.9.0", "1.10.0")
 	}
 	for _, s := range life {
-		s.page(w, b, keys)
-		s.page(w, mouse, clicks)
 		w.command(t, s.command(w, lines)...)
 		want := w.state(t, lines)
-		for _, n := range []names{keys, clicks} {
+		for n, hand := range hands {
+			s.page(w, hand, n)
 			if diff := cmp.Diff(w.state(t, n), want); diff != "" {
 				t.Errorf("%s: the console, %s (-) and the command line (+) do not do the same:\n%s", s.name, n.environment, diff)
 			}
-		}
-		if s.name == "create an environment" {
-			other.find("link", keys.environment)
+			if s.name == "create an environment" {
+				other.find("link", n.environment)
+			}
 		}
 	}
 	b.goes(w.origin + "/history")
@@ -531,7 +533,7 @@ func (w *world) testComponents(b *browser) {
 	b.find("heading", "parts in assembled")
 	b.find("heading", "What waits for what")
 	b.do(chromedp.Evaluate[chromedp.Void](axe))
-	for _, v := range b.judge() {
+	for _, v := range b.judge(allRules) {
 		t.Errorf("%s: %s: %v", v.ID, v.Help, v.Nodes)
 	}
 	b.keyboard = true

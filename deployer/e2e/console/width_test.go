@@ -49,6 +49,7 @@ func (b *browser) overflowing() []string {
 func TestWidths(t *testing.T) {
 	all := open(t)
 	all.watchPolicy()
+	all.withoutTree()
 	origin := serveSamples(t)
 	named := pagetest.Large(pagetest.Honest)
 	for name, view := range pagetest.Samples(hostile) {
@@ -58,9 +59,10 @@ func TestWidths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &browser{T: t, ctx: all.ctx}
 			t.Cleanup(b.keep)
+			b.do(chromedp.Navigate(fmt.Sprintf("%s/%s", origin, name)))
+			b.isSample(named[name])
 			for _, width := range []int64{320, 768, 1280, 2560, 3840} {
-				b.do(chromedp.EmulateViewport(width, 900), chromedp.Navigate(fmt.Sprintf("%s/%s", origin, name)))
-				b.isSample(named[name])
+				b.do(chromedp.EmulateViewport(width, 900))
 				for _, what := range b.overflowing() {
 					t.Errorf("%d pixels: %s", width, what)
 				}
