@@ -136,8 +136,9 @@ func (o *opened) judge(ctx context.Context, older *target.Target, r Request) (*j
 		j.Findings = append(j.Findings, o.Locate(f))
 	}
 	report.SortFindings(j.Findings)
+	from := lines{files: o.sources}
 	for _, f := range j.Findings {
-		j.lines = append(j.lines, o.line(f.Path, f.Line))
+		j.lines = append(j.lines, from.line(f.Path, f.Line))
 	}
 	for _, s := range found.Suppressed {
 		s.Finding = o.Locate(s.Finding)

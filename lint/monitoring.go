@@ -112,7 +112,7 @@ const (
 func checkConfigMaps(_ context.Context, t *subject, r *Reporter) {
 	for _, file := range t.Files() {
 		if isDashboard(file.Path) {
-			reportSize(r, target.InFile(file.Path), file.Size)
+			reportSize(r, func() target.Place { return target.InFile(file.Path) }, file.Size)
 		}
 	}
 	for _, o := range t.named("", "ConfigMap") {
@@ -124,15 +124,16 @@ func checkConfigMaps(_ context.Context, t *subject, r *Reporter) {
 				size += int64(len(key) + len(text))
 			}
 		}
-		reportSize(r, o.At("data"), size)
+		reportSize(r, func() target.Place { return o.At("data") }, size)
 	}
 }
 
-func reportSize(r *Reporter, at target.Place, size int64) {
+// reportSize reports what is too large at a place, which is only looked up then.
+func reportSize(r *Reporter, at func() target.Place, size int64) {
 	switch {
 	case size > maxConfigMap:
-		r.Report(at, "take it apart", "%d bytes do not fit into a ConfigMap, which holds %d", size, maxConfigMap)
+		r.Report(at(), "take it apart", "%d bytes do not fit into a ConfigMap, which holds %d", size, maxConfigMap)
 	case size > closeConfigMap:
-		r.ReportAs(report.SeverityWarning, at, "take it apart", "%d bytes are close to the size of a ConfigMap, %d", size, maxConfigMap)
+		r.ReportAs(report.SeverityWarning, at(), "take it apart", "%d bytes are close to the size of a ConfigMap, %d", size, maxConfigMap)
 	}
 }

@@ -138,24 +138,48 @@ func openOlder(ctx context.Context, name string) (*opened, error) {
 // maxSource is how far into a file an offending line is looked for.
 const maxSource = 4 << 20
 
-// line returns a line of a file as the user knows it; "" when there is none.
-func (o *opened) line(name string, number int) string {
+// lines reads lines of files as the user knows them. It reads on in a file from the last line, so that those of sorted findings take as long as
+// reading each file once.
+type lines struct {
+	files fs.FS
+	name  string // of the file that was read
+	text  string
+	from  int // where line number starts in it
+	at    int
+}
+
+// line returns a line of a file without its end; "" when there is none.
+func (l *lines) line(name string, number int) string {
 	if name == "" || number == 0 {
 		return ""
 	}
-	f, err := o.sources.Open(name)
+	if name != l.name {
+		l.name, l.text, l.from, l.at = name, l.read(name), 0, 1
+	}
+	if number < l.at {
+		l.from, l.at = 0, 1
+	}
+	for ; l.at < number; l.at++ {
+		i := strings.IndexByte(l.text[l.from:], '\n')
+		if i < 0 {
+			return ""
+		}
+		l.from += i + 1
+	}
+	line, _, _ := strings.Cut(l.text[l.from:], "\n")
+	return strings.TrimRight(line, "\r")
+}
+
+// read returns the text of a file, "" when it cannot be read.
+func (l *lines) read(name string) string {
+	f, err := l.files.Open(name)
 	if err != nil {
 		return ""
 	}
 	defer f.Close() //nolint:errcheck // read only
-	data, err := io.ReadAll(io.LimitReader(f, maxSource))
-	if err != nil {
+	var text strings.Builder
+	if _, err = io.Copy(&text, io.LimitReader(f, maxSource)); err != nil {
 		return ""
 	}
-	for line := range strings.Lines(string(data)) {
-		if number--; number == 0 {
-			return strings.TrimRight(line, "\r\n")
-		}
-	}
-	return ""
+	return text.String()
 }

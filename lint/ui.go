@@ -52,13 +52,13 @@ func checkUIRights(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkUIImages(_ context.Context, t *subject, r *Reporter) {
-	known := newResolver(t)
+func checkUIImages(ctx context.Context, t *subject, r *Reporter) {
+	known, found := newResolver(t), imagesOf(ctx, t)
 	for _, o := range t.Objects() {
 		if o.Part != target.PartUI {
 			continue
 		}
-		for _, use := range images.Find(o.Value) {
+		for _, use := range found[o] {
 			if use.Place != images.Container && use.Place != images.Volume || repositoryPrefix.MatchString(use.Image) {
 				continue
 			}

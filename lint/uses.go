@@ -34,9 +34,20 @@ func fullName(text string) string {
 	return text
 }
 
+// imagesOf are the images in all objects.
+var imagesOf = fact(func(_ context.Context, t *subject) map[*target.Object][]images.Use {
+	found := map[*target.Object][]images.Use{}
+	for _, o := range t.Objects() {
+		if list := images.Find(o.Value); len(list) > 0 {
+			found[o] = list
+		}
+	}
+	return found
+})
+
 // uses finds the images in all objects that are applied, and in the samples that users copy.
-var uses = fact(func(_ context.Context, t *subject) []Use {
-	r := newResolver(t)
+var uses = fact(func(ctx context.Context, t *subject) []Use {
+	r, found := newResolver(t), imagesOf(ctx, t)
 	var uses []Use
 	for _, o := range t.operators() {
 		uses = append(uses, r.use(images.Use{
@@ -47,7 +58,7 @@ var uses = fact(func(_ context.Context, t *subject) []Use {
 		if o.Part == target.PartUnapplied {
 			continue
 		}
-		for _, use := range images.Find(o.Value) {
+		for _, use := range found[o] {
 			if o.Kind == "CustomResourceDefinition" && !isDefault(use.Path) {
 				continue // a schema starts no images, except by its defaults
 			}

@@ -23,7 +23,9 @@ const (
 	MaxDepth = 64
 	// maxMarks bounds what the YAML library makes nodes of, before it does: it needs microseconds and hundreds of bytes for
 	// each. The largest definitions and dashboards stay far below.
-	maxMarks = 200_000
+	maxMarks = 150_000
+	// documentMarks is the cost of a document: each is an object for all that read the file.
+	documentMarks = 10
 	// directiveMarks is the cost of a line that may be a directive: the library compares each with all earlier ones.
 	directiveMarks = 100
 	// maxValues and maxText bound the values of a file, and the bytes of its keys and scalars, after aliases were
@@ -177,7 +179,9 @@ func child(node *yaml.Node, step string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-func isMerge(key *yaml.Node) bool { return key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" }
+func isMerge(key *yaml.Node) bool {
+	return key.Value == "<<" && key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" // the tag takes long to find
+}
 
 // pathText writes a path for a person: spec.images[1].tag.
 func pathText(path []string) string {
@@ -247,6 +251,9 @@ func countMarks(data []byte) (marks, line int) {
 		switch {
 		case isMark(before, c, after):
 			marks++
+			if separatesDocuments(data, i) {
+				marks += documentMarks - 1
+			}
 		case c == '%' && startsLine(data[:i]):
 			directives += directiveMarks
 		}
@@ -272,6 +279,17 @@ func isMark(before, c, after byte) bool {
 		return before == '\n' || before == '\r' || before >= utf8.RuneSelf
 	case '#': // a comment, which the library keeps beside three nodes
 		return isBlank(before)
+	}
+	return false
+}
+
+// separatesDocuments reports whether the mark at i is part of the line that ends or begins a document.
+func separatesDocuments(data []byte, i int) bool {
+	switch data[i] {
+	case '-':
+		return i >= 2 && data[i-1] == '-' && data[i-2] == '-' && startsLine(data[:i-2])
+	case '.':
+		return bytes.HasPrefix(data[i:], []byte("..."))
 	}
 	return false
 }

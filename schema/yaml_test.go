@@ -121,7 +121,7 @@ func TestBombs(t *testing.T) {
 		{"aliases of long keys", []byte("a: &a {? " + strings.Repeat("a", 1<<20) + "}\nb: [" + strings.Repeat("*a, ", 16) + "]\n"), "yaml-size"},
 		{"deep flow", []byte(strings.Repeat("[", 65) + strings.Repeat("]", 65)), "yaml-depth"},
 		{"very deep flow", bytes.Repeat([]byte("["), 100_000), "yaml-syntax"},
-		{"very deep mapping", bytes.Repeat([]byte("{a: "), 100_000), "yaml-syntax"},
+		{"very deep mapping", bytes.Repeat([]byte("{a: "), 70_000), "yaml-syntax"},
 		{"very deep block", bytes.Repeat([]byte("- "), 100_000), "yaml-syntax"},
 		{"duplicate keys", []byte("a: 1\nb: 1\n\"a\": 1\n"), "yaml-duplicate-key"},
 		{"duplicate keys deep inside", []byte("a: [{b: {c: 1, c: 1}}]\n"), "yaml-duplicate-key"},
@@ -184,7 +184,13 @@ func TestManyMarks(t *testing.T) {
 			t.Errorf("%s: got %v, want yaml-size with a line and a hint", name, err)
 		}
 	}
-	text := "a: |\n" + strings.Repeat("  {\"name\":\"a value as people write them\",\"on\":true}\n", 40_000)
+	for documents, refused := range map[int]bool{10_000: false, 25_000: true} {
+		data := []byte(strings.Repeat("---\nkind: A\n", documents))
+		if _, err := schema.ParseKubernetes("x.yaml", data); (err != nil) != refused {
+			t.Errorf("%d documents: %v", documents, err)
+		}
+	}
+	text := "a: |\n" + strings.Repeat("  {\"name\":\"a value as people write them\",\"on\":true}\n", 30_000)
 	if _, err := schema.ParseYAML("x.yaml", []byte(text)); err != nil {
 		t.Errorf("%d bytes of JSON in a text are refused: %v", len(text), err)
 	}

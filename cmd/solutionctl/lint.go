@@ -76,7 +76,7 @@ func (a *app) judge(ctx context.Context, paths []string, f lintFlags) error {
 
 // lintMemory is how much memory the collector of garbage lets lint have before it works for every byte. What the largest
 // definitions need at once is half of it.
-const lintMemory = 96 << 20
+const lintMemory = 76 << 20
 
 func (a *app) lint(ctx context.Context, paths []string, r lint.Request, all bool) error {
 	// A run is short and leaves little behind: collecting garbage less often makes it a fifth faster, until there is much.

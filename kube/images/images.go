@@ -343,6 +343,9 @@ func (f *finder) free(text string, at place, where Place) {
 	if len(text) > maxDocument {
 		text = text[:maxDocument]
 	}
+	if !strings.ContainsAny(text, "/@") { // neither a registry nor a digest
+		return
+	}
 	for word := range strings.FieldsFuncSeq(text, isSeparator) {
 		word = strings.Trim(word, ".:/@")
 		if r, ok := ParseReference(word); ok && r.isFull() {

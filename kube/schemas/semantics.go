@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -77,7 +78,7 @@ func (v *checker) name(object map[string]any, kind schema.GroupKind, at *path) {
 	}
 }
 
-func nameRules() map[schema.GroupKind]func(string) []string {
+var nameRules = sync.OnceValue(func() map[schema.GroupKind]func(string) []string {
 	subdomain := func(name string) []string { return validation.IsDNS1123Subdomain(name) }
 	rules := map[schema.GroupKind]func(string) []string{
 		{Kind: "Namespace"}: validation.IsDNS1123Label,
@@ -95,7 +96,7 @@ func nameRules() map[schema.GroupKind]func(string) []string {
 		}
 	}
 	return rules
-}
+})
 
 // keys checks those of a ConfigMap or a Secret.
 func (v *checker) keys(object map[string]any, at *path) {
