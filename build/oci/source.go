@@ -78,6 +78,20 @@ func RelativeSource(text, dir string) (string, error) {
 	return s.kind + ":" + file + strings.TrimPrefix(rest, s.path), nil
 }
 
+// LocalPath returns the file or directory of a source whose relative path starts from dir; "" for a registry, the daemon, standard
+// input and a text of another form.
+func LocalPath(text, dir string) string {
+	s, err := parseSource(text)
+	switch {
+	case err != nil || s.path == "" || s.path == "-":
+		return ""
+	case filepath.IsAbs(s.path):
+		return s.path
+	default:
+		return filepath.Join(dir, s.path)
+	}
+}
+
 func (s source) check(text string) error {
 	needsPath := s.kind != kindRegistry && s.kind != kindDockerDaemon
 	needsRef := !needsPath || s.kind == kindSolution

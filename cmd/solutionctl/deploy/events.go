@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
@@ -50,7 +51,7 @@ func (c *eventsView) run(ctx context.Context, args []string) error {
 	case c.watch && c.Output == "yaml":
 		return report.Errorf(report.Usage, "--watch prints text or json")
 	case !c.watch:
-		return show(c.clusterFlags, printEventList, func(d *deployer.Deployer) (*schema.EventList, error) { return d.Survey.Events(ctx, c.o) })
+		return show(c.clusterFlags, c.printEventList, func(d *deployer.Deployer) (*schema.EventList, error) { return d.Survey.Events(ctx, c.o) })
 	}
 	d, err := c.deployer()
 	if err != nil {
@@ -67,16 +68,32 @@ func (c *eventsView) run(ctx context.Context, args []string) error {
 	})
 }
 
-func printEventList(w *console.Stream, list *schema.EventList) error {
+func (c *eventsView) printEventList(w *console.Stream, list *schema.EventList) error {
 	if len(list.Events) == 0 {
 		fmt.Fprintf(w, "Kubernetes has no Events about environment %s\n", console.Line(list.Environment))
 		return nil
+	}
+	if w.Width > 0 {
+		return c.eventsOfTerminal(list).Print(w)
 	}
 	table := &console.Table{Columns: []string{"LAST", "TYPE", "COUNT", "OBJECT", "REASON", "MESSAGE"}}
 	for _, e := range list.Events {
 		table.Add(e.Last.UTC().Format(time.RFC3339), e.Type, fmt.Sprint(e.Count), e.String(), e.Reason, e.Message)
 	}
 	return table.Print(w)
+}
+
+// eventsOfTerminal is the table with short columns: the age, and the count with the reason.
+func (c *eventsView) eventsOfTerminal(list *schema.EventList) *console.Table {
+	table := &console.Table{Columns: []string{"AGE", "TYPE", "OBJECT", "REASON", "MESSAGE"}}
+	for _, e := range list.Events {
+		reason := e.Reason
+		if e.Count > 1 {
+			reason += fmt.Sprintf(" ×%d", e.Count)
+		}
+		table.Add(duration.HumanDuration(c.Now().Sub(e.Last)), e.Type, e.String(), reason, e.Message)
+	}
+	return table
 }
 
 func paintEventType(w *console.Stream, kind string) string {

@@ -47,31 +47,37 @@ none of it: name the powers with --allow.`,
 			return []string{"iso"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 	}
+	c := newInstallation(a, cmd)
+	c.addRun(cmd, "show the plan, and change nothing", "wait until what was deployed is ready")
+	c.addExpect(cmd)
+	c.addExitStatus(cmd)
+	cmd.Flags().Lookup("key").Usage = "trust this public key of the vendor from now on, a `FILE`, after you have confirmed its fingerprint"
+	cli.Must(cmd.Flags().MarkHidden("in-place"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) }
+	return cmd
+}
+
+// newInstallation adds the flags of a command that takes archives to running applications.
+func newInstallation(a *cli.App, cmd *cobra.Command) *installation {
 	c := &installation{verbFlags: verbFlags{clusterFlags: addClusterFlags(a, cmd)}}
 	c.host = &hostFlags{clusterFlags: c.clusterFlags}
 	c.host.addHost(cmd)
 	c.addWaitFlags(cmd)
-	c.addRun(cmd, "show the plan, and change nothing", "wait until what was deployed is ready")
-	c.addExpect(cmd)
-	c.addExitStatus(cmd)
 	c.imports.add(cmd)
 	flags := cmd.Flags()
-	flags.Lookup("key").Usage = "trust this public key of the vendor from now on, a `FILE`, after you have confirmed its fingerprint"
 	flags.StringVarP(&c.environment, "env", "e", "", "the `ENVIRONMENT` to deploy in; it is created if it does not exist")
 	flags.StringVar(&c.listen, "listen", ":5000", "`ADDRESS` that the registry of this host listens on, HOST:PORT or :PORT")
 	flags.StringVar(&c.node, "node", "", "`NAME` of this node (default the host's name)")
 	flags.StringVar(&c.root, "root", "/", "write the unit and the files of the node below `DIRECTORY`, the file system of an image")
 	c.addAllow(cmd, nil)
-	cli.Must(flags.MarkHidden("in-place"))
 	cli.Must(cmd.MarkFlagRequired("env"))
 	cli.Must(cmd.RegisterFlagCompletionFunc("env", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return c.complete(cmd, nil, environmentNames)
 	}))
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) }
-	return cmd
+	return c
 }
 
-// installation is a run of 'deploy install'.
+// installation is a run of 'deploy install', or a round of 'dev'.
 type installation struct {
 	verbFlags
 	host                            *hostFlags

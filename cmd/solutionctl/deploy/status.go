@@ -44,6 +44,9 @@ and has not ended, what was changed since it was deployed, and what does not wor
 Changes are looked for where the metadata of an object raise a suspicion. With --drift, every field of every object is compared
 with what was deployed, as 'deploy diff' does it.
 
+With --watch, continue until interrupted: a terminal shows the table as it changes, elsewhere each change is a line, or with
+--output json a document on one line.
+
 With --output prometheus, print the same as numbers for Prometheus. Nothing of this program runs between two commands, so
 node_exporter passes the numbers on: --textfile writes them to a file in the directory of its textfile collector. When the
 cluster cannot be looked at, the file keeps what was seen last and says so (solutionctl_status_run_success 0). --print-timer
@@ -52,6 +55,7 @@ prints a timer for systemd that does it every five minutes, and --print-timer=se
 With --output pillar, print what MetalK8s exposes to Salt as metalk8s:solutions, as YAML for Salt's external pillar
 cmd_yaml. MetalK8s' configuration is read on this host; where there is none, that part is empty.`,
 		Example: `  solutionctl deploy status
+  solutionctl deploy status --watch
   solutionctl deploy status --drift --exit-status
   solutionctl deploy status --drift --output prometheus --textfile /var/lib/prometheus/node-exporter/solutionctl.prom
   solutionctl deploy status --output pillar`,
@@ -60,6 +64,7 @@ cmd_yaml. MetalK8s' configuration is read on this host; where there is none, tha
 	c := &statusFlags{clusterFlags: addClusterFlags(a, cmd)}
 	cmd.Flags().BoolVar(&c.drift, "drift", false, "compare every field of every object with what was deployed")
 	cmd.Flags().BoolVar(&c.exitStatus, "exit-status", false, "with --drift, exit with status 3 when something was changed")
+	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "continue with each change until interrupted")
 	cmd.Flags().StringVar(&c.configuration, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration for --output pillar, a `FILE`")
 	cmd.Flags().StringVar(&c.textfile, "textfile", "", "with --output prometheus, write a `FILE` for node_exporter, NAME.prom")
 	cli.AddChoice(cmd, cmd.Flags(), &c.timer, "print-timer", "", "with --textfile, print units for systemd that run this command every five minutes, and do nothing else", "", "timer", "service")
@@ -72,6 +77,8 @@ cmd_yaml. MetalK8s' configuration is read on this host; where there is none, tha
 		switch {
 		case c.timer != "":
 			return c.printTimer(cmd.Flags())
+		case c.watch:
+			return c.watchStatus(cmd.Context())
 		case c.Output == formatPillar:
 			return c.printPillar(cmd.Context())
 		default:
@@ -84,7 +91,7 @@ cmd_yaml. MetalK8s' configuration is read on this host; where there is none, tha
 // statusFlags are the flags of 'deploy status'.
 type statusFlags struct {
 	*clusterFlags
-	drift, exitStatus              bool
+	drift, exitStatus, watch       bool
 	configuration, textfile, timer string
 }
 
@@ -96,6 +103,10 @@ func (c *statusFlags) check() error {
 		return report.Errorf(report.Usage, "--textfile needs --output prometheus")
 	case c.textfile != "" && filepath.Ext(c.textfile) != ".prom":
 		return report.Errorf(report.Usage, "--textfile %s: node_exporter reads no file but those whose names end in .prom", c.textfile)
+	case c.watch && c.exitStatus:
+		return report.Errorf(report.Usage, "--watch does not end by itself: it does not go with --exit-status")
+	case c.watch && c.Output != "text" && c.Output != "json":
+		return report.Errorf(report.Usage, "--watch prints text or json")
 	case c.timer != "" && c.textfile == "":
 		return report.Errorf(report.Usage, "--print-timer needs --textfile")
 	}

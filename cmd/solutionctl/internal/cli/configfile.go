@@ -1,6 +1,15 @@
 package cli
 
-import "path/filepath"
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// ConfigDir is the directory of the configuration file: of the host for root, of the user for others.
+func (a *App) ConfigDir() string {
+	return filepath.Dir(defaultConfigFile(runtime.GOOS, os.Geteuid(), a.Getenv))
+}
 
 // defaultConfigFile returns the path of the configuration file unless --config names another one: one place for the administrator of
 // a host, one for everybody else (XDG Base Directory Specification).

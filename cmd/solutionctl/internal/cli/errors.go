@@ -91,6 +91,12 @@ func (a *App) printError(err *report.Error) {
 	}
 }
 
+// PrintFailure shows the user an error after which the command continues.
+func (a *App) PrintFailure(err error) {
+	a.Sink.Close()
+	a.printError(a.classify(err, nil))
+}
+
 // wording returns the text of an error without Go's "context canceled". The word "interrupted" replaces it unless the text
 // has it already, so that the cause is never lost.
 func wording(err error) string {

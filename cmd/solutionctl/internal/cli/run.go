@@ -83,12 +83,17 @@ func (a *App) Execute(ctx context.Context, root *cobra.Command, args []string) i
 // setUp applies the settings to the flags of cmd and makes the sink. There is a sink afterwards even if it fails.
 func (a *App) setUp(cmd *cobra.Command) error {
 	err := a.Settings.Apply(cmd)
+	a.RenewSink()
+	return err
+}
+
+// RenewSink makes the sink for the progress of a command, or of the next round of one that has several results: a result closes it.
+func (a *App) RenewSink() {
 	mode := console.Mode(a.progress)
 	if a.quiet {
 		mode = console.None
 	}
 	a.Sink = console.NewSink(mode, a.Err, console.Options{Verbose: a.Verbose, Now: a.Now})
-	return err
 }
 
 // named are the texts of a command line, which may be names of files.

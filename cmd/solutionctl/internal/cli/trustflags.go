@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,6 +99,5 @@ func (a *App) TrustDirs(flag string) []string {
 	if os.Geteuid() == 0 {
 		return shared
 	}
-	config := defaultConfigFile(runtime.GOOS, os.Geteuid(), a.Getenv)
-	return append([]string{filepath.Join(filepath.Dir(config), "trust")}, shared...)
+	return append([]string{filepath.Join(a.ConfigDir(), "trust")}, shared...)
 }

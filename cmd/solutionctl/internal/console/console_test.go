@@ -59,14 +59,31 @@ func TestTable(t *testing.T) {
 			`日本                10.0.0-rc.1`,
 			`evil\u001b[2J name  1            x`,
 		}},
-		{"hopelessly narrow", 10, []string{
-			`NAME                VERSION      DESCRIPTION`,
-			`storage             1.0.0        a distributed`,
-			`                                 storage for`,
-			`                                 everything that does`,
-			`                                 not fit elsewhere`,
-			`日本                10.0.0-rc.1`,
-			`evil\u001b[2J name  1            x`,
+		{"a terminal as wide as two columns", 40, []string{
+			`NAME           VERSION      DESCRIPTION`,
+			`storage        1.0.0        a`,
+			`                            distributed`,
+			`                            storage for`,
+			`                            everything`,
+			`                            that does`,
+			`                            not fit`,
+			`                            elsewhere`,
+			`日本           10.0.0-rc.1`,
+			`evil\u001b[2J  1            x`,
+			`name`,
+		}},
+		{"narrower than the columns can be", 10, []string{
+			`NAME          VERSION      DESCRIPTION`,
+			`storage       1.0.0        a`,
+			`                           distributed`,
+			`                           storage for`,
+			`                           everything`,
+			`                           that does`,
+			`                           not fit`,
+			`                           elsewhere`,
+			`日本          10.0.0-rc.1`,
+			`evil\u001b[2  1            x`,
+			`J name`,
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -90,6 +107,24 @@ func TestTableCutsWordsThatDoNotFit(t *testing.T) {
 	}
 	if got, want := out.String(), "DIGEST\nsha256:0123456789012\n34567890123456789\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestTableFitsTheTerminal wraps names behind the marks that join their parts.
+func TestTableFitsTheTerminal(t *testing.T) {
+	var out bytes.Buffer
+	table := &console.Table{Columns: []string{"LAST", "OBJECT", "MESSAGE"}}
+	table.Add("5m", "Pod/example-namespace/example-solution-operator-5f6b7c8d9-abcde", "Back-off restarting failed container operator in pod example-solution")
+	if err := table.Print(&console.Stream{Writer: &out, Width: 60}); err != nil {
+		t.Fatal(err)
+	}
+	want := `LAST  OBJECT                      MESSAGE
+5m    Pod/example-namespace/      Back-off restarting failed
+      example-solution-operator-  container operator in pod
+      5f6b7c8d9-abcde             example-solution
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

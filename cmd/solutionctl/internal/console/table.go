@@ -6,8 +6,8 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// minimumLastColumn is the width below which the last column does not shrink; the table is wider than the terminal then.
-const minimumLastColumn = 20
+// minimumColumn is the width below which no column shrinks; the table is wider than the terminal then.
+const minimumColumn = 12
 
 // Table is a list of rows under a heading.
 type Table struct {
@@ -18,25 +18,40 @@ type Table struct {
 // Add appends one row; cells that are missing at its end are empty.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Print writes the table in aligned columns. On a terminal the last column is wrapped to the width of the screen; in a
+// Print writes the table in aligned columns. On a terminal the widest cells are wrapped to the width of the screen; in a
 // file or pipe every row is one line, so that line-based tools can work on it.
 func (t *Table) Print(s *Stream) error {
 	widths := t.widths()
-	last := len(t.Columns) - 1
-	room, left := 0, 0
-	for _, w := range widths[:last] {
-		left += w + 2
-	}
 	if s.Width > 0 {
-		room = max(s.Width-left, minimumLastColumn)
+		shrink(widths, s.Width-2*(len(widths)-1))
 	}
 	var b strings.Builder
-	writeRow(&b, t.Columns, widths, room, func(cell string) string { return s.Paint(Bold, cell) })
+	writeRow(&b, t.Columns, widths, func(cell string) string { return s.Paint(Bold, cell) })
 	for _, row := range t.Rows {
-		writeRow(&b, row, widths, room, func(cell string) string { return cell })
+		writeRow(&b, row, widths, func(cell string) string { return cell })
 	}
 	_, err := s.Write([]byte(b.String()))
 	return err
+}
+
+// shrink takes from the widest columns, the last one of several first, until all fit into room.
+func shrink(widths []int, room int) {
+	total := 0
+	for _, width := range widths {
+		total += width
+	}
+	for ; total > room; total-- {
+		widest := 0
+		for i, width := range widths {
+			if width >= widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= minimumColumn {
+			return
+		}
+		widths[widest]--
+	}
 }
 
 // widths returns the width of the widest cell of each column.
@@ -53,38 +68,38 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// writeRow writes the cells of one row, the last one wrapped to room columns unless room is 0.
-func writeRow(b *strings.Builder, cells []string, widths []int, room int, paint func(string) string) {
-	last := len(widths) - 1
-	indent := 0
-	var line strings.Builder
-	for i, width := range widths[:last] {
-		cell := ""
+// writeRow writes the cells of one row, each wrapped to the width of its column.
+func writeRow(b *strings.Builder, cells []string, widths []int, paint func(string) string) {
+	columns, lines := make([][]string, len(widths)), 1
+	for i, width := range widths {
 		if i < len(cells) {
-			cell = Line(cells[i])
+			columns[i] = wrap(Line(cells[i]), width)
+			lines = max(lines, len(columns[i]))
 		}
-		line.WriteString(paint(cell))
-		line.WriteString(strings.Repeat(" ", width-runewidth.StringWidth(cell)+2))
-		indent += width + 2
 	}
-	parts := []string{""}
-	if last < len(cells) {
-		parts = wrap(Line(cells[last]), room)
-	}
-	for i, part := range parts {
-		if i > 0 {
-			line.WriteString(strings.Repeat(" ", indent))
+	for n := range lines {
+		var line strings.Builder
+		blank := 0
+		for i, width := range widths {
+			part := ""
+			if n < len(columns[i]) {
+				part = columns[i][n]
+			}
+			if part != "" {
+				line.WriteString(strings.Repeat(" ", blank) + paint(part))
+				blank = 0
+			}
+			blank += width - runewidth.StringWidth(part) + 2
 		}
-		line.WriteString(paint(part))
 		b.WriteString(strings.TrimRight(line.String(), " "))
 		b.WriteByte('\n')
-		line.Reset()
 	}
 }
 
-// wrap breaks text at spaces into lines of at most width columns; a word that is longer is cut. Width 0 means no limit.
+// wrap breaks text at spaces into lines of at most width columns. A word that is longer is cut, where it can be behind a mark that
+// joins the parts of a name.
 func wrap(text string, width int) []string {
-	if width <= 0 || runewidth.StringWidth(text) <= width {
+	if runewidth.StringWidth(text) <= width {
 		return []string{text}
 	}
 	var lines []string
@@ -102,6 +117,9 @@ func wrap(text string, width int) []string {
 				continue
 			}
 			head := runewidth.Truncate(word, width, "")
+			if end := strings.LastIndexAny(head, "/-.:,=") + 1; end > width/2 {
+				head = head[:end]
+			}
 			lines = append(lines, head)
 			word = word[len(head):]
 		}
