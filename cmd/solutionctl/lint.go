@@ -27,7 +27,7 @@ func newLintCommand(a *app) *cobra.Command {
 an archive; without one, it is the project in the current directory. A project is judged as the archive that would be
 built of it.
 
-Every finding names a rule; --explain tells what a rule wants and why. A finding is suppressed beside the object: by a
+Every finding names a rule; --explain describes a rule and its reason. A finding is suppressed beside the object: by a
 comment '# solutionctl:ignore SOL123 reason' on the line or above the field, or by the annotation
 lint.solutionctl.io/ignore with 'SOL123: reason'. The section lint of solution.yaml holds the settings
 of a project: failOn, enable, disable and kubernetesVersion; flags go before it.
@@ -51,7 +51,7 @@ a note names them; build the project and judge the archive.`,
 	flags.BoolVar(&f.Deep, "deep", false, "read every layer and compare its digest, and open tar files with images")
 	flags.BoolVar(&f.all, "all", false, "show every warning about a chart, not the first of each rule")
 	flags.BoolVar(&f.Fix, "fix", false, "correct what is mechanical, in projects: missing images, namespaces, names and places of files, line ends")
-	flags.StringVar(&f.why, "why", "", "tell what asks for this `image`, and nothing else")
+	flags.StringVar(&f.why, "why", "", "show only the objects that use this `image`")
 	flags.StringVar(&f.explain, "explain", "", "explain a rule by its `ID`, and nothing else")
 	flags.BoolVar(&f.rules, "rules", false, "list the rules, and nothing else")
 	return cmd

@@ -24,7 +24,7 @@ func newVerifyCommand(a *app) *cobra.Command {
 		Use:   "verify FILE [PART|DIRECTORY|OLD...]",
 		Short: "Verify the signature and the content of an archive",
 		Long: `Check an archive against the signatures beside it, FILE.sigstore.json and FILE.*.sigstore.json, and against the trust
-store. No network is used. The exit status tells what is wrong: 4 not trusted, 5 altered, 6 refused; see
+store. No network is used. The exit status shows the problem: 4 not trusted, 5 altered, 6 refused; see
 'solutionctl help errors' and docs/guides/verifying.md.
 
 An archive in parts is verified where they lie: name the first one, and the other parts or the directories that have them where they

@@ -21,12 +21,12 @@ func newActivateCommand(a *cli.App) *verb {
 whole cluster. Without VERSION, or with "latest", that is the highest release.
 
 Stored objects are compared with the new definitions first; a change that would lose data is refused, unless the loss is
-accepted: then all objects of the definition are exported before. So is one that makes stored objects invalid, as nobody
-could change them any more, until that is accepted. API versions that operators in environments still work
-with stay served. Definitions that only the version before had are kept.
+accepted: then all objects of the CRD are exported before. A change that makes stored objects invalid is refused, too,
+because they could not be edited any more, unless that is accepted. API versions that operators in environments still use
+stay served. CRDs that only the previous version had are kept.
 
-With --protect-crds the API server refuses to delete the definitions, whoever asks, until their annotation
-solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sees to that itself. It is remembered.`,
+With --protect-crds the API server refuses to delete the CRDs, for all users, until their annotation
+solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sets it. The flag is saved for later activations.`,
 		Example: "  solutionctl deploy activate example-solution 1.0.0",
 	}
 	c := &activation{verb: newClusterVerb(a, cmd)}

@@ -26,7 +26,7 @@ installed: with its values and passwords, and without a pod that starts again.
 
 What it can do to the cluster beyond its own namespace is refused until it is approved: 'solutionctl deploy plan add'
 shows it, and --allow approves. That is recorded; a version that can do more asks again.
-How a Solution was added is remembered: adding it again keeps --webhook and what else was said before.`,
+The options of an added Solution are saved: adding it again keeps --webhook and the others.`,
 		Example: `  solutionctl deploy add test example-solution 1.0.0
   solutionctl deploy add prod cloud 2.0.0 --profile small --component metrics --values site.yaml`,
 	}

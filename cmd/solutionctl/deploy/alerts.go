@@ -20,7 +20,7 @@ func newAlertsCommand(a *cli.App) *cobra.Command {
 		Use:   "alerts [ENVIRONMENT [SOLUTION]]",
 		Short: "Show the alerts of Prometheus about Solutions",
 		Long: `Show the alerts that fire, or are about to, for Solutions, environments and solutionctl itself: everywhere, in one environment, or
-for one Solution in it. What else a Prometheus tells of the cluster is not shown.
+for one Solution in it. Other alerts of the cluster are not shown.
 
 The Prometheus of the cluster is found by the objects of its operator, or is that of 'deploy monitoring config --prometheus'. It is
 asked through the API server, with your own rights, and for two seconds at most; where none answers, the command fails.`,

@@ -18,8 +18,8 @@ func newAppCreateCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create ENVIRONMENT NAME",
 		Short: "Create an application and wait until it is ready",
-		Long: `Create an application and wait until it is ready. Values come from a file, from --set, or where neither is given and
-somebody sits at the terminal, from answers to questions.`,
+		Long: `Create an application and wait until it is ready. Values come from a file or from --set. Without either, the command asks
+for them on a terminal.`,
 		Args: cli.ExactArgs("ENVIRONMENT", "NAME"),
 		Example: `  solutionctl deploy app create test shop --set title=Shop --set replicas=2
   solutionctl deploy app create test shop --values shop.yaml`,

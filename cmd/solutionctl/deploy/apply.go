@@ -23,19 +23,19 @@ func newApplyCommand(a *cli.App) *verb {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Apply a configuration file to this host, the cluster or an environment",
-		Long: `Make this host and the cluster have what a SolutionsConfiguration says: import the archives that it lists, activate the
-versions that it names, deactivate the Solutions that it does not name, and unimport what it does not list. Both forms of the
-file are understood.
+		Long: `Apply a SolutionsConfiguration to this host and the cluster: import the archives that it lists, activate the versions that
+it names, deactivate the Solutions that it does not name, and unimport the archives that it does not list. Both forms of
+the file are accepted.
 
 All guards of these commands are asked before the first change: a version that an environment uses stays, and so do
 definitions of which there are objects. Solutions that need each other are judged as they will be: a file that names both
 changes both. Stored objects that would lose data are named, as 'solutionctl deploy activate' does.
 
 With an EnvironmentConfiguration the environment that it names gets the Solutions that it lists, with their versions, components
-and values, in one plan: what is not there is added, what has another version is upgraded or downgraded, each after what it needs. They
-are imported and active before. What the environment has besides is told, and removed with --prune when all others are ready;
-where there are custom resources of it, 'solutionctl deploy remove' asks what becomes of them. It works on any host: flags about archives, and
-where they are kept, are refused with it, as --prune and --expect are with the other document.`,
+and values, in one plan: missing ones are added, others upgraded or downgraded, each after its dependencies. They have to be
+imported and active. Other Solutions of the environment are listed, and removed with --prune when all others are ready;
+'solutionctl deploy remove' asks what to do with their custom resources. It works on any host: flags about archives and the store are
+refused with it, as --prune and --expect are with the other document.`,
 		Example: "  solutionctl deploy apply -f /etc/metalk8s/solutions.yaml\n  solutionctl deploy plan apply -f prod.yaml --prune\n  solutionctl deploy apply -f prod.yaml",
 		Args:    cli.ExactArgs(),
 	}

@@ -59,7 +59,7 @@ func newAppGetCommand(a *cli.App) *cobra.Command {
 	}
 	f := addAppFlags(a, cmd)
 	events := false
-	cmd.Flags().BoolVar(&events, "events", false, "tell what Kubernetes has reported of it during the last day")
+	cmd.Flags().BoolVar(&events, "events", false, "show the events of Kubernetes about it during the last day")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return f.do(args, func(d *deployer.Deployer) (*schema.App, error) {
 			one, err := d.Apps.Get(cmd.Context(), f.o)

@@ -27,8 +27,8 @@ version as the active one. All versions share the custom resource definitions of
   keeps ...   these API versions stay served for it, besides those of the version
   no          it would have to do without what it works with: activation is refused
 
-The last line is about the objects: whether they would lose data or not be valid any more, so that activation is refused
-unless that is accepted, or whether the API server never takes such a change. Below it is what changes for them.
+The last line is about the objects: whether they would lose data or become invalid, so that activation is refused
+unless that is accepted, or whether the API server never accepts such a change. The changes are listed below it.
 The active version has a star.`,
 		Example: "  solutionctl deploy compatibility example-solution",
 	}

@@ -19,7 +19,7 @@ func newDeactivateCommand(a *cli.App) *verb {
 		Long: `Remove the CustomResourceDefinitions of a Solution and what else it has for the whole cluster. Deleting a definition
 deletes every object of its kind, so this is refused while there are any, or while the Solution is in an environment.
 
---keep-crds keeps the definitions and all data; activating a version later takes them over again. --delete-data writes
+--keep-crds keeps the definitions and all data; activating a version later adopts them. --delete-data writes
 every custom resource to a file that only you can read, deletes them while their operators still run, and then the
 definitions; the name of the Solution has to be typed, or given with --yes.
 

@@ -13,9 +13,9 @@ func newDeployDiffCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [ENVIRONMENT [SOLUTION]]",
 		Short: "Show differences between the cluster and what was deployed",
-		Long: `Compare what was deployed with what the cluster has now: fields that were deployed and that somebody has changed, with
-who and when, and objects that are gone. What others have added to an object is no difference, and neither is a number of
-replicas that somebody else has set. It needs no right to change anything. The exit status is 3 when there are differences.`,
+		Long: `Compare the cluster with what was deployed. List deployed fields that were changed since, with the field manager and the
+time, and objects that were deleted. Fields that others have added are not a difference, and neither is a number of replicas
+that an autoscaler or administrator has set. The command needs no write permission. The exit status is 3 when there are differences.`,
 		Example: `  solutionctl deploy diff test example-solution
   solutionctl deploy diff prod cloud --component network`,
 	}

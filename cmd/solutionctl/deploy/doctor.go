@@ -23,7 +23,7 @@ func newDoctorCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check this host and the cluster for problems",
-		Long: `Look for what stands against working with this host and the cluster, before something is changed. On this host: the
+		Long: `Check this host and the cluster for problems before you change something. On this host: the
 store and its free space, MetalK8s' configuration, certificates and, where it is a node, whether its container runtime
 knows the registry. In the cluster: the version and the clock of the API server, APIs, webhooks and conversions whose
 server is gone, namespaces and definitions that do not go away and what holds them, what you may do, who is at work and

@@ -23,10 +23,10 @@ while their operators still run, then the Solutions, then the namespaces. --dele
 that, too, without an export. The name of the environment has to be typed, or given with --yes. Roles, quotas and
 network policies of the namespaces go with them.
 
-What holds a namespace is told, and never forced. When whoever should remove a finalizer will not come back, run the
-command again with --force-finalizers: it lists the objects that were deleted and are held, asks, and removes exactly the
-finalizers that it has listed, never those of Kubernetes itself. What they stood for, outside of the cluster for
-instance, is then not cleaned up.`,
+The command lists the finalizers that hold a namespace, and never removes them itself. If the controller that should remove
+one is gone for good, run the command again with --force-finalizers: it lists the deleted objects that are held, asks, and
+removes exactly the listed finalizers, never those of Kubernetes itself. Resources that the controller would have
+cleaned up, for instance outside of the cluster, then remain.`,
 		Example: "  solutionctl deploy env delete test",
 	}
 	e := &environmentDeletion{verbFlags: verbFlags{clusterFlags: addClusterFlags(a, cmd)}}

@@ -79,17 +79,17 @@ func printEnvironments(w *console.Stream, list *schema.EnvironmentList) error {
 func newEnvShowCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show ENVIRONMENT", Short: "Show the deployments of an environment and their health",
-		Long: `Show what is deployed in an environment, and how it is; with --members, also who has which role in its namespaces.
+		Long: `Show the deployments of an environment and their health; with --members, also the users and their roles in its namespaces.
 
-Who may see only a part of it sees that part, and is told what else there is and which right is missing. Who may not list
-namespaces sees the one that is called as the environment is, or the one that --namespace names.`,
+A user who is allowed to read only a part sees that part, with a note about the rest and the missing permission. A user who
+is not allowed to list namespaces sees the one with the name of the environment, or the one of --namespace.`,
 		Example: `  solutionctl deploy env show test
   solutionctl deploy env show test --namespace test-1 --members`,
 	}
 	f := addClusterFlags(a, cmd)
 	var o survey.EnvironmentOptions
 	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "the `NAMESPACE` that is yours, where you may not list those of the environment")
-	cmd.Flags().BoolVar(&o.Members, "members", false, "tell who may do what")
+	cmd.Flags().BoolVar(&o.Members, "members", false, "list the users and their roles")
 	cmd.Flags().BoolVar(&o.Drift, "drift", false, "compare every field of every object with what was deployed")
 	takesArguments(cmd, func(ctx context.Context, args []string) error {
 		o.Environment = args[0]

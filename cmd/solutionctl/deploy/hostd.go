@@ -28,15 +28,15 @@ func newHostdCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hostd",
 		Short: "Import archives for a web console without permissions on this host",
-		Long: `Import archives on this host for 'solutionctl deploy ui', which runs as another user: root, on a Unix socket. There are four
-things that can be asked of it: to examine an archive, to import one, to unimport a version, and how that goes on. Whom to
-trust, and what else an import depends on, the flags here and the trust store say, and nobody who asks.
+		Long: `Import archives on this host for 'solutionctl deploy ui', which runs as another user. This command runs as root and listens on
+a Unix socket. It accepts four requests: examine an archive, import one, unimport a version, and show the progress. Only the
+flags here and the trust store decide which archives are trusted, and never a request.
 
 Only programs of the user of --peer are answered. Each request has the token of a person. The cluster is asked whether that
 person has the verb import or unimport on archives of group ` + rights.ArchivesGroup + `, and its records are written with the token: of
 the kubeconfig only the address of the API server and its authority are used.
 
-systemd gives it a socket, and starts it when somebody asks: --print-unit prints the service, and --print-unit=socket the socket.`,
+systemd opens the socket, and starts the command at the first request: --print-unit prints the service, and --print-unit=socket the socket.`,
 		Example: `  solutionctl deploy hostd --print-unit=socket > /etc/systemd/system/` + hostd.UnitName + `.socket
   solutionctl deploy hostd --print-unit > /etc/systemd/system/` + hostd.UnitName + `.service
   solutionctl deploy hostd --listen /run/solutionctl/host.sock`,

@@ -27,8 +27,8 @@ func newLoaderCommand(a *cli.App) *cobra.Command {
 	group := cli.NewGroup("loader", "Start a platform's Solutions at boot",
 		newLoaderPlanCommand(a), newLoaderStartCommand(a), newLoaderStatusCommand(a), newLoaderRepairCommand(a), newLoaderStopCommand(a),
 		newLoaderLogsCommand(a), newLoaderPrintCommand(a), newLoaderRunCommand(a))
-	group.Long = `Bring up what a platform has when it has started, without a network and without anything that keeps running: a Job in the cluster
-does what a LoaderConfiguration says and is gone. 'solutionctl schema LoaderConfiguration' describes the file.
+	group.Long = `Start a platform's Solutions at boot, without a network and without a process that keeps running: a Job in the cluster applies
+a LoaderConfiguration and ends. 'solutionctl schema LoaderConfiguration' describes the file.
 
   apiVersion: solutionctl.io/v1alpha1
   kind: LoaderConfiguration
@@ -99,8 +99,8 @@ func newLoaderPlanCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what starting the loader would do",
-		Long: `Say what 'deploy loader start' would do, and change nothing: what whoever starts it does, what the Job does, and with which
-rights.`,
+		Long: `Show what 'deploy loader start' would do, and change nothing: the changes by the command, those by the Job, and the
+permissions of the Job.`,
 		Example: "  solutionctl deploy loader plan -f loader.yaml",
 		Args:    cli.ExactArgs(),
 	}
@@ -123,12 +123,12 @@ func newLoaderStartCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Apply the configuration to the cluster",
-		Long: `Make the cluster have what the configuration says. Environments are created and versions activated by this command; everything
-else a Job does, with an account that may do exactly what was planned. The command follows it and ends as it ends.
+		Long: `Apply the configuration to the cluster. This command creates environments and activates versions; a Job does everything else,
+with an account that has exactly the permissions of the plan. The command follows the Job and returns its result.
 
-Where everything is so already, no Job is started and nothing is written; what is there may have to become ready first, as after a
-boot. What an administrator has changed stays; 'deploy loader repair' brings it back. A run that was interrupted is finished by
-the next start. What was loaded and is not in the configuration any more is told, and removed with --prune.
+If everything is deployed already, no Job is started and nothing is written; the command may still wait for readiness, as after
+a boot. Changes by an administrator stay; 'deploy loader repair' reverts them. The next start completes an interrupted run.
+Solutions that are not in the configuration any more are listed, and removed with --prune.
 
 With --local the work is done by this command and there is no Job: before there is a network of pods, or an image.`,
 		Example: `  solutionctl deploy loader start
@@ -185,8 +185,8 @@ func newLoaderRepairCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair",
 		Short: "Restore objects of the loader's Solutions that were changed or deleted",
-		Long: `Bring back what was changed of what the configuration names: objects that are gone, and fields that somebody has edited. Nothing is
-removed, and definitions are never touched. What is changed again after three repairs is left alone, and whoever changes it is named.
+		Long: `Restore the Solutions of the configuration: create deleted objects again, and reset edited fields. Nothing is removed, and
+CustomResourceDefinitions are never changed. A field that changes again after three repairs is left alone, and its manager is named.
 
 With spec.repair.mode in the configuration a CronJob does the same.`,
 		Example: "  solutionctl deploy loader repair",

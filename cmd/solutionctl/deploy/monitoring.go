@@ -18,7 +18,7 @@ import (
 func newMonitoringCommand(a *cli.App) *cobra.Command {
 	group := cli.NewGroup("monitoring", "Configure how Prometheus and Grafana find Solutions",
 		newMonitoringConfigCommand(a), newMonitoringShowCommand(a))
-	group.Long = `Tell Solutions what the Prometheus and the Grafana of this cluster look for. Both find what Solutions bring by labels,
+	group.Long = `Record the labels that Prometheus and Grafana of this cluster select. Both find the monitoring objects of Solutions by labels,
 which differ from site to site: without the right ones nothing is scraped, no alert fires and no dashboard is shown.`
 	return group
 }
@@ -27,14 +27,14 @@ func newMonitoringConfigCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Record the labels and namespaces that Prometheus and Grafana select",
-		Long: `Record what the Prometheus and the Grafana of this cluster look for. Every Solution that is activated, added or upgraded from
-then on has it; what is deployed has it when it is deployed again, and the command says where that is due.
+		Long: `Record the labels and namespaces that Prometheus and Grafana of this cluster select. Every Solution that is activated, added or
+upgraded from then on gets them. The command lists the deployed Solutions that have to be deployed again to get them.
 
-A label is set with KEY=VALUE and taken back with KEY-. What is not given stays. --detect asks the objects of the Prometheus
-operator which labels they select, and looks what the sidecar of Grafana's charts is told to look for.
+KEY=VALUE sets a label, and KEY- removes it. Others stay. --detect reads the selectors from the objects of the Prometheus
+operator, and the settings of the sidecar of Grafana's charts.
 
---prometheus says whom 'deploy alerts' and the console ask, as a URL inside the cluster: where there is a Prometheus without its
-operator, or for users who may not look for the objects of the operator.`,
+--prometheus is the URL, inside the cluster, that 'deploy alerts' and the console query. It is for a Prometheus without the
+operator, or for users who are not allowed to list the objects of the operator.`,
 		Example: `  solutionctl deploy monitoring config --label release=kps
   solutionctl deploy monitoring config --prometheus http://prometheus-operated.monitoring:9090
   solutionctl deploy monitoring config --detect --dry-run

@@ -38,8 +38,8 @@ func (f *partsFlags) add(v *verb, where schema.Scope) {
 	flags.StringArrayVar(&f.values, "values", nil, "YAML `FILE` with the values of charts, below the names of their components; - is standard input")
 	flags.StringArrayVar(&f.sets, "set", nil, "one value of a chart: `COMPONENT.KEY[.KEY]=VALUE`; secrets belong into a file")
 	flags.StringSliceVar(&f.rotate, "rotate", nil, "draw the passwords and certificates of this `COMPONENT` again (may be repeated)")
-	flags.StringSliceVar(&f.helm, "adopt-helm", nil, "take over the release of Helm that this `COMPONENT[=NAMESPACE/RELEASE]` was installed as (may be repeated)")
-	flags.BoolVar(&f.restart, "accept-restart", false, "accept that pods of what is taken over from Helm start again")
+	flags.StringSliceVar(&f.helm, "adopt-helm", nil, "adopt the release of Helm that this `COMPONENT[=NAMESPACE/RELEASE]` was installed as (may be repeated)")
+	flags.BoolVar(&f.restart, "accept-restart", false, "accept that pods of what is adopted from Helm restart")
 	for flag, names := range partNames {
 		cli.Must(v.cmd.RegisterFlagCompletionFunc(flag, v.completeParts(where, names)))
 	}

@@ -19,9 +19,9 @@ func newPurgeCommand(a *cli.App) *cobra.Command {
 catalogue, the endpoints of the registry, locks, and the namespaces that it made. What it would remove is listed first, and
 asked about.
 
-It is refused while anything is imported, active, deployed or not finished, while an environment exists, or while somebody is
-at work. What somebody else made stays, with the namespace that it is in, and so do the documents shared with MetalK8s.
-One that was interrupted is simply run again.`,
+It is refused while anything is imported, active, deployed or pending, while an environment exists, or while another operation
+is running. Objects of others stay, with their namespaces, and so do the documents shared with MetalK8s. After an
+interruption, run the command again.`,
 		Example: "  solutionctl deploy purge --dry-run",
 		Args:    cli.ExactArgs(),
 	}

@@ -19,7 +19,7 @@ import (
 func newRegistryCommand(a *cli.App) *cobra.Command {
 	group := cli.NewGroup("registry", "Manage the endpoints from which nodes pull images",
 		newRegistryAddCommand(a), newRegistryListCommand(a), newRegistryRemoveCommand(a))
-	group.Long = `Tell the cluster at which addresses its nodes find images. Several hosts may serve the same archives, each with a
+	group.Long = `Record the addresses from which nodes pull images. Several hosts may serve the same archives, each with a
 certificate authority of its own: the cluster keeps all of them, and 'solutionctl deploy node config' brings them to the
 nodes. Run that on each node after a change here.`
 	return group
@@ -33,7 +33,7 @@ func newRegistryAddCommand(a *cli.App) *cobra.Command {
 
 On the host where 'solutionctl deploy serve' runs, nothing but its URL is needed: nodes trust its authority. Elsewhere
 --ca names the authority's certificate, tls/ca.crt in the store of that host. An address that is recorded with another
-authority is refused: somebody else may have taken it. --replace says that the new one is right.`,
+authority is refused, because another machine may use it. --replace confirms that the new authority is right.`,
 		Example: `  solutionctl deploy registry add https://10.0.0.1:5000
   solutionctl deploy registry add https://10.0.0.2:5000 --ca ca-of-the-second-host.crt`,
 		Args: cli.AtLeastArgs("URL"),
@@ -43,7 +43,7 @@ authority is refused: somebody else may have taken it. --replace says that the n
 	addStoreFlag(cmd, &c.places.Store)
 	flags := cmd.Flags()
 	flags.StringVar(&c.o.CA, "ca", "", "`FILE` with the certificates by which nodes trust the addresses (default the authority of 'deploy serve' on this host)")
-	flags.BoolVar(&c.o.Replace, "replace", false, "take over addresses that are recorded with another authority")
+	flags.BoolVar(&c.o.Replace, "replace", false, "replace addresses that are recorded with another authority")
 	flags.BoolVar(&c.o.DryRun, "dry-run", false, "change nothing, only say what would be recorded")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) }
 	return cmd

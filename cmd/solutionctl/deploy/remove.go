@@ -15,7 +15,7 @@ func newRemoveCommand(a *cli.App) *verb {
 		Aliases: []string{"delete-solution", "remove-solution"},
 		Short:   "Remove a Solution from an environment",
 		Long: `Remove everything that adding a Solution put into the namespaces of an environment. This is refused while there are
-custom resources of it, because nobody would look after them.
+custom resources of it, because their operator is removed, too.
 
 --keep-data leaves them without an operator. --delete-data writes them to a file that only you can read and deletes them
 while the operator still runs; the name of the Solution has to be typed, or given with --yes.`,

@@ -14,12 +14,12 @@ func newRepairCommand(a *cli.App) *verb {
 	cmd := &cobra.Command{
 		Use:   "repair [ENVIRONMENT [SOLUTION]]",
 		Short: "Restore objects that were changed or deleted since they were deployed",
-		Long: `Bring back what 'deploy diff' shows, and nothing else: fields that were deployed and that somebody has edited, and objects
-that are gone. Without arguments everything that was deployed is repaired, in all environments and outside of them.
+		Long: `Restore what 'deploy diff' shows, and nothing else: reset edited fields, and create deleted objects again. Without
+arguments, all deployments are repaired, in all environments and outside of them.
 
-Fields that another tool applies again and again are a conflict, as that tool would take them back: --force-conflicts takes
-them over. An object that somebody else has made in place of one that was deployed is left alone without --adopt. Nothing
-is deleted, and CustomResourceDefinitions are never touched: 'deploy activate' changes them.
+Fields that another tool applies are a conflict, because that tool would apply them again: --force-conflicts takes them. An
+object that another process has created in place of a deployed one is left alone without --adopt. Nothing is deleted, and
+CustomResourceDefinitions are never changed: 'deploy activate' does that.
 
 With --records, repair what is written down instead of what runs: records in namespace ` + cluster.SystemNamespace + ` that are
 lost or cannot be read are made again from the archives that are imported and from the objects that have our label. Only

@@ -18,9 +18,8 @@ func newResumeCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [ENVIRONMENT [SOLUTION]]",
 		Short: "List and finish interrupted operations",
-		Long: `Find every operation that was begun and has not ended, say what it is, who began it and when, and finish it: everywhere, in
-one environment, or with one Solution in it. Running the same command again does the same; this is for when nobody remembers
-what it was.
+		Long: `List every pending operation with its command, user and start, and complete it: everywhere, in one environment, or for one
+Solution in it. Running the original command again has the same effect; use 'deploy resume' if you do not know the command.
 
 Custom resources are not deleted: an operation that would have to is refused and named, and is to be run again itself.`,
 		Example: "  solutionctl deploy resume --dry-run\n  solutionctl deploy resume",

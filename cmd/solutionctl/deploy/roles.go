@@ -17,7 +17,7 @@ func newRolesCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "roles [SOLUTION]",
 		Short: "Generate the RBAC roles needed to import, deploy and run a Solution",
-		Long: `Write roles for those who are no administrators of the cluster, for kubectl apply: the least rights that it takes to deploy every
+		Long: `Write roles for users who are not administrators of the cluster, for kubectl apply: the least rights to deploy every
 imported version of a Solution, and those to run its applications and nothing else.
 
   solutionctl-installer-SOLUTION               in the whole cluster: environments, definitions, custom resources

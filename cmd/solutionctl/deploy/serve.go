@@ -30,7 +30,7 @@ its digests before it is served.
 
 Connections are encrypted, except on loopback addresses, with a certificate of an authority of its own, which is made at the
 first start and kept in the store, in tls/. Nodes learn its certificate, tls/ca.crt, from 'solutionctl deploy node config'.
---plain-http does without; nodes then check the digests of what they pull, but not who tells them the digest of a tag.
+--plain-http does without; nodes then check the digests of what they pull, but cannot verify who resolves a tag to a digest.
 
 The certificate of --tls-cert is read again when its file changes. SIGHUP looks at everything again: archives that could not
 be served, the certificate, and the access log, which is opened again. SIGTERM lets clients finish. /healthz, /readyz and /metrics are there for supervision; /readyz names

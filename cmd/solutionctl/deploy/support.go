@@ -21,9 +21,9 @@ func newSupportBundleCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "support-bundle [FILE]",
 		Short: "Collect states, versions and events for the support team",
-		Long: `Write a .tar.gz with what somebody far away needs to understand what is wrong: what the doctor finds, versions, imports,
-environments, the records of what was deployed, and the states of workloads, pods and definitions with their events. It can
-be read without this program; README.txt in it says what is where.
+		Long: `Write a .tar.gz with the data that a support team needs for a diagnosis: findings of the doctor, versions, imports, environments,
+records of deployments, and the states of workloads, pods and definitions with their events. It can be read without this
+program; its README.txt describes the files.
 
 It is put together field by field. There are no values of Secrets and ConfigMaps in it, no environment, arguments or
 commands of containers, no annotations, nothing out of custom resources and no text that a program has written. There are

@@ -46,7 +46,7 @@ func newUICommand(a *cli.App) *cobra.Command {
 		Long: `Serve the web console: Solutions, environments and applications in a browser, with every change shown as a plan first. It
 has no rights of its own.
 
-On its own it is for whoever runs it: it listens on a loopback address, prints a link that works once and for a minute, and
+Without --login it is for you alone: it listens on a loopback address, prints a link that works once and for a minute, and
 acts with your kubeconfig. Press Enter for another link.
 
 With --login token it is for others, too: they paste a token that the cluster knows, and everything is asked with that
