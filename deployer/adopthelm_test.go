@@ -208,7 +208,7 @@ func TestAdoptHelm(t *testing.T) {
 		t.Errorf("the plan (-want +got):\n%s", diff)
 	}
 	notices := strings.Join(planned.Notices, "\n")
-	for _, words := range []string{"takes over release site/db of Helm, revision 2, chart db-0.9.0", "is an upgrade to its hooks, which run again: Job migrate", "stays where it is: ConfigMap site/old"} {
+	for _, words := range []string{"adopts release site/db of Helm, revision 2, chart db-0.9.0", "is an upgrade to its hooks, which run again: Job migrate", "stays where it is: ConfigMap site/old"} {
 		if !strings.Contains(notices, words) {
 			t.Errorf("nothing about %q in:\n%s", words, notices)
 		}

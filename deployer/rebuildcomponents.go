@@ -29,7 +29,7 @@ func (d *Deployer) matchComponent(ctx context.Context, renderer plan.Renderer, r
 	nodes := graph.Nodes()
 	at := slices.IndexFunc(nodes, func(n *components.Node) bool { return n.Component != nil && n.Name == r.key.Component })
 	if at < 0 && r.known() {
-		return nil, report.Errorf(report.Corrupt, "its record says version %s, which has no component %s", main.Version, r.key.Component)
+		return nil, report.Errorf(report.Corrupt, "its record has version %s, which has no component %s", main.Version, r.key.Component)
 	}
 	if at < 0 { // it was another version
 		c.Release = engine.Release{Key: r.key, Version: main.Version}

@@ -68,7 +68,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// TestLinkAsPartial is what somebody does who may write to the directory: the content must not go where they say.
+// TestLinkAsPartial is an attack by a user who is allowed to write to the directory: the content must not follow the link.
 func TestLinkAsPartial(t *testing.T) {
 	dir := t.TempDir()
 	there := map[string]string{"victim": "precious", ".f.partial": "-> victim"}
@@ -95,7 +95,7 @@ func TestOutside(t *testing.T) {
 	}
 }
 
-// TestManyWriters has one reader find complete contents only, whoever writes.
+// TestManyWriters checks that a reader finds only complete contents while several processes write.
 func TestManyWriters(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "f")
 	var all sync.WaitGroup

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// ErrLink says that a path ends in a symbolic link.
+// ErrLink means that a path ends in a symbolic link.
 var ErrLink = errors.New("it is a symbolic link")
 
 // WriteFile makes data the content of a file, which gets the permissions mode whether it was there or not.
@@ -29,11 +29,11 @@ func WriteNewFile(name string, data []byte, mode fs.FileMode) error {
 	return f.finish(data, func() error { return f.PublishNew(mode) })
 }
 
-// File is the future content of a file. Until it is published, it has another name and is readable for its owner only, and
-// whoever reads the file finds what was there before. Owner and group are the caller's to set before that.
+// File is the future content of a file. Until it is published, it has another name, only its owner can read it, and readers of the
+// file find the old content. The caller sets owner and group before that.
 //
-// The other name is always the same, .NAME.partial, so that the next writer takes over what one that was killed has left; on
-// Unix a second writer waits until the first one is finished.
+// The other name is always .NAME.partial, so that the next writer reuses the file of a killed one; on Unix a second writer waits
+// until the first one is finished.
 type File struct {
 	*os.File
 	root    *os.Root // the directory
@@ -111,7 +111,7 @@ func (f *File) publish(mode fs.FileMode, name func() error) error {
 	return errors.Join(syncIn(f.root, filepath.Dir(f.name)), f.Discard())
 }
 
-// Discard gives up what is not published yet, and does nothing to what is.
+// Discard deletes unpublished content, and does nothing after publication.
 func (f *File) Discard() error {
 	var err error
 	if f.File != nil {

@@ -89,7 +89,7 @@ func ParseStored[T any](name, where string, data []byte) (*T, error) {
 			err = firstCause(failure)
 		}
 		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err).
-			WithHint("somebody changed it; restore it from a backup, or delete it and run the command that wrote it again")
+			WithHint("the file was edited; restore it from a backup, or delete it and run the command that wrote it again")
 	}
 	value := new(T)
 	if err := json.Unmarshal(data, value); err != nil {

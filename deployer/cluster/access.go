@@ -221,7 +221,7 @@ func everywhere(p Permission) Permission {
 	return p
 }
 
-// allowed tells for each of the permissions whether the user has it.
+// allowed reports for each of the permissions whether the user has it.
 func (c *Cluster) allowed(ctx context.Context, wanted []Permission) ([]bool, error) {
 	answers := make([]bool, len(wanted))
 	group, ctx := errgroup.WithContext(ctx)

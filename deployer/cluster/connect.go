@@ -48,13 +48,13 @@ type Options struct {
 	InFlight    int      // requests at once, without watches and what keeps a lock; 0 is [InFlight]
 	UserAgent   string
 
-	// Token, if it is set, says with which bearer token each request is sent, and is asked for each of them, so that one that
-	// expires can be replaced. The kubeconfig then gives address, authority and proxy only: no certificate, token, password,
-	// helper program or impersonation that it or a pod's service account has is ever used. What is impersonated is As alone,
-	// with the rights of whom the token belongs to: a service sets it that may impersonate its users, and nobody else does.
+	// Token, if set, returns the bearer token of a request; it is called for each, so that an expired token can be replaced. Of the
+	// kubeconfig then only address, authority and proxy are used, and no certificate, token, password, helper program or
+	// impersonation of it or of the pod's service account. Only As is impersonated, with the rights of the token: this is for a
+	// service that is allowed to impersonate its users.
 	//
-	// Token is called by several goroutines at once and should not take long. Its error ends the request at once, as one of
-	// the user's with the code Unauthenticated unless it has a code of its own; neither it nor a token is written anywhere else.
+	// Several goroutines call Token at once, and it should not take long. Its error ends the request at once, with the code
+	// Unauthenticated unless it has its own code; neither the error nor a token is logged.
 	Token func(ctx context.Context) (string, error)
 
 	// Admit, if it is set, is called before each request to check that its user may still be impersonated. Its error ends the
@@ -157,8 +157,8 @@ func Connect(o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// redirect follows an API server that is elsewhere. A Service behind it does not send anybody anywhere: credentials would go along,
-// and what they give access to would be taken for the answer of the Service. Nor is a token of somebody else sent elsewhere.
+// redirect follows a redirect of the API server only. A redirect of a Service would send credentials to another server, or pass
+// another server's answer off as that of the Service. A token of a user is not sent elsewhere either.
 func (o Options) redirect(_ *http.Request, before []*http.Request) error {
 	const enough = 10
 	if o.Token != nil || isProxied(before[0].URL.Path) || len(before) >= enough {

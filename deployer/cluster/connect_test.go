@@ -34,7 +34,7 @@ func kubeconfig(t *testing.T, server, current string) string {
 	return file
 }
 
-// TestConnect: which kubeconfig counts, and what is said about one that does not do.
+// TestConnect checks which kubeconfig is used, and the errors of invalid ones.
 func TestConnect(t *testing.T) {
 	good, none := kubeconfig(t, "https://example.com:6443", "a"), kubeconfig(t, "https://example.com:6443", "")
 	home := t.TempDir()
@@ -185,7 +185,7 @@ type guardFunc func() error
 
 func (g guardFunc) Check() error { return g() }
 
-// TestGuards: nothing is written when one of the guards says no, and reading asks none.
+// TestGuards checks that nothing is written if a guard fails, and that reads check none.
 func TestGuards(t *testing.T) {
 	var requests atomic.Int32
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) { requests.Add(1); _, _ = w.Write([]byte("{}")) })
@@ -232,7 +232,7 @@ const (
 {"metadata":{"name":"metrics.example.com"},"versions":[{"version":"v1","freshness":"Stale"}]}]}`
 )
 
-// TestDiscovery: what kinds a cluster has, and what is said about those of a server that does not answer.
+// TestDiscovery checks the kinds of a cluster, and the errors of API servers that do not answer.
 func TestDiscovery(t *testing.T) {
 	var asked atomic.Int32
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -328,7 +328,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestMemory: what was read once under a lock is not asked for again, and nobody changes it.
+// TestMemory checks that an object is read only once under a lock, and that callers cannot change the cached one.
 func TestMemory(t *testing.T) {
 	lease := leaseOf(t, "1", 15)
 	key := memoryKey{LeaseKind, "env-shop"}

@@ -37,9 +37,8 @@ type discovery struct {
 // missing kind rarely come alone.
 const askAgain = time.Second
 
-// Mapping returns the resource and the scope of a kind. What the server said is kept; a kind that is not known makes it ask
-// once more, though not within a second of the last time, so that a CustomResourceDefinition that was just established is
-// found. The error is [ErrNoKind] when the cluster has no such kind.
+// Mapping returns the resource and the scope of a kind. Answers of the server are cached; an unknown kind is looked up again, at most
+// once a second, so that a new CustomResourceDefinition is found. The error is [ErrNoKind] if the cluster does not have the kind.
 func (c *Cluster) Mapping(ctx context.Context, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	c.kinds.mu.Lock()
 	defer c.kinds.mu.Unlock()
@@ -116,7 +115,7 @@ func (c *Cluster) discover(ctx context.Context) error {
 	return nil
 }
 
-// add takes over what the server said about a group, whose versions come in the server's order of preference.
+// add adds the versions of a group in the server's order of preference.
 func (d *discovery) add(group apidiscovery.APIGroupDiscovery) {
 	preferred := map[string]bool{}
 	for _, v := range group.Versions {
@@ -149,7 +148,7 @@ func mapping(version schema.GroupVersion, r apidiscovery.APIResourceDiscovery) *
 // staleGroup is the error when a server behind the API server does not answer for its kinds.
 func staleGroup(version schema.GroupVersion) error {
 	return report.Errorf(report.Unavailable, "the kinds of %s are not known: the server that has them does not answer", version).
-		WithHint("look at APIService %s.%s, and at the Service that it names; if nobody needs it any more, delete it", version.Version, version.Group)
+		WithHint("look at APIService %s.%s, and at the Service that it names; if it is not needed any more, delete it", version.Version, version.Group)
 }
 
 // Version returns the version of the API server, such as "v1.36.3". A context with a memory, see [WithMemory], asks once.

@@ -126,7 +126,7 @@ func (c *Cluster) translate(ctx context.Context, r request, err error) error {
 	}
 	if webhook := webhookOf(said.Message); webhook != nil {
 		return say(report.Unavailable, nil, "admission webhook %q of the cluster does not work: %s", webhook[0], webhook[1]).
-			WithHint("repair what serves the webhook, or delete its webhook configuration if nobody needs it any more; '%s' names it", report.Run("deploy doctor"))
+			WithHint("repair what serves the webhook, or delete its webhook configuration if it is not needed any more; '%s' names it", report.Run("deploy doctor"))
 	}
 	return say(report.Unavailable, nil, "the API server cannot do it now: %s", said.Message)
 }
@@ -167,7 +167,7 @@ var (
 // forbidden explains a 403, which means many things.
 func forbidden(r request, said metav1.Status, say sayFunc) error {
 	if m := impersonates.FindStringSubmatch(said.Message); m != nil {
-		return say(report.Forbidden, nil, "user %q may not act as somebody else", m[1]).
+		return say(report.Forbidden, nil, "user %q is not allowed to impersonate other users", m[1]).
 			WithHint("an administrator can allow it with this rule of a ClusterRole:\n%s", Rules(Permission{Verb: "impersonate", Resource: "users"}))
 	}
 	if m := cannot.FindStringSubmatch(said.Message); m != nil {
@@ -198,11 +198,11 @@ func forbidden(r request, said metav1.Status, say sayFunc) error {
 	}
 	if m := quota.FindStringSubmatch(said.Message); m != nil {
 		return say(report.Refused, nil, "quota %s of namespace %s is used up: this needs %s, the limit is %s and %s is used", m[1], r.namespace, m[2], m[4], m[3]).
-			WithHint("raise the ResourceQuota %s or remove what is not needed", Name("", r.namespace, m[1])[1:])
+			WithHint("raise the ResourceQuota %s or delete objects that are not needed", Name("", r.namespace, m[1])[1:])
 	}
 	if apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: said}, "NamespaceTerminating") {
 		return say(report.InUse, nil, "namespace %s is being deleted", r.namespace).
-			WithHint("wait until it is gone; '%s' tells what holds it", report.Run("deploy doctor"))
+			WithHint("wait until it is deleted; '%s' shows its finalizers", report.Run("deploy doctor"))
 	}
 	_, reason, found := strings.Cut(said.Message, " is forbidden: ")
 	if !found {
@@ -249,8 +249,8 @@ func conflict(r request, said metav1.Status, say sayFunc) error {
 	case len(fields) == 0:
 		return say(report.Conflict, ErrChanged, "it was changed or deleted meanwhile").WithHint("run the command again")
 	}
-	return say(report.Conflict, nil, "somebody else set these fields: %s", some(fields)).
-		WithHint("let the other manager give them up, or take them over with %s",
+	return say(report.Conflict, nil, "other managers own these fields: %s", some(fields)).
+		WithHint("remove the fields from what the other manager applies, or take them with %s",
 			report.Accept("force-conflicts").About(Name(r.kind.Kind, r.namespace, r.name)+": "+some(fields)))
 }
 

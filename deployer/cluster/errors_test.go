@@ -30,7 +30,7 @@ func answer(code int, body string, header ...string) *http.Response {
 	return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// TestRetry: whoever only looks is told soon that the API server does not answer.
+// TestRetry checks that reads fail soon if the API server does not answer.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	s, c := connected(t)
@@ -48,7 +48,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestTimeIsUp: whoever waits for an API server that is away is told why when the time is up.
+// TestTimeIsUp checks that the error of an expired wait for an API server has the reason.
 func TestTimeIsUp(t *testing.T) {
 	t.Parallel()
 	s, c := connected(t)
@@ -87,7 +87,7 @@ func TestTranslate(t *testing.T) {
 		"unknown user":        {web, 401, failure("Unauthorized", "Unauthorized", ""), report.Unauthenticated, nil, "update Deployment shop/web: the API server does not know the user", `log in again: the certificate or token of user "admin"`, ""},
 		"right":               {web, 403, failure("Forbidden", cannot, ""), report.Forbidden, nil, `user "bob" may not update deployments of apps in namespace shop`, "a Role in namespace shop or a ClusterRole", "create"},
 		"rights to apply":     {with("patch", applyFormat), 403, failure("Forbidden", cannot, ""), report.Forbidden, nil, "apply Deployment shop/web", "create", ""},
-		"impersonation":       {web, 403, failure("Forbidden", `users \"eve\" is forbidden: User \"bob\" cannot impersonate resource \"users\"`, ""), report.Forbidden, nil, `user "bob" may not act as somebody else`, "impersonate", ""},
+		"impersonation":       {web, 403, failure("Forbidden", `users \"eve\" is forbidden: User \"bob\" cannot impersonate resource \"users\"`, ""), report.Forbidden, nil, `user "bob" is not allowed to impersonate other users`, "impersonate", ""},
 		"path":                {web, 403, failure("Forbidden", `forbidden: User \"bob\" cannot get path \"/metrics\"`, ""), report.Forbidden, nil, "may not get path /metrics", "", ""},
 		"escalation":          {web, 403, failure("Forbidden", `user \"bob\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\" \"secrets\"], Verbs:[\"get\"]}`, ""), report.Forbidden, nil, "may not grant permissions", `resources: ["pods", "secrets"]`, ""},
 		"quota":               {web, 403, failure("Forbidden", quota, ""), report.Refused, nil, "quota small of namespace shop is used up: this needs pods=1, the limit is pods=2", "raise the ResourceQuota shop/small", ""},

@@ -22,7 +22,7 @@ import (
 
 const system = "{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}"
 
-// heldBy is the Lease of lock env-shop, in somebody's hands.
+// heldBy returns the Lease of lock env-shop with a holder.
 func heldBy(identity string) string {
 	return fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: env-shop, namespace: solutionctl-system},
 spec: {holderIdentity: %q, leaseDurationSeconds: 15, leaseTransitions: 7, acquireTime: "2026-01-02T03:04:05.000000Z", renewTime: "2026-01-02T03:04:15.000000Z"}}`, identity)
@@ -53,7 +53,7 @@ func TestTake(t *testing.T) {
 	t.Parallel()
 	alive := func(o *observer) { o.version, o.alive = "seen before", true }
 	for name, test := range map[string]struct {
-		lease  string          // "" when nobody ever had it
+		lease  string          // "" if it was never held
 		watch  func(*observer) // what was seen of its holder
 		ended  string          // who is known to have ended
 		answer func(*clustertest.Server)
@@ -191,7 +191,7 @@ func TestKeep(t *testing.T) {
 		s, l := take(t)
 		s.Put(t, heldBy("bob@host X"))
 		until(t, "it is lost", func() bool { return errors.Is(l.Check(), errTaken) })
-		if err := l.Check(); report.CodeOf(err) != report.Interrupted || !strings.Contains(err.Error(), `the lock "env-shop" was taken by somebody else`) {
+		if err := l.Check(); report.CodeOf(err) != report.Interrupted || !strings.Contains(err.Error(), `the lock "env-shop" was taken by another process`) {
 			t.Error(err)
 		}
 		_, err := l.cluster.Create(WithGuard(t.Context(), l), parsed(t, config("late", "1")), WriteOptions{})
@@ -379,7 +379,7 @@ func TestDiscardTogether(t *testing.T) {
 	}
 }
 
-// TestLockAllOrNone: several locks are taken in the order of their names, each once; whoever does not get all has none.
+// TestLockAllOrNone checks that several locks are taken in the order of their names, each once, and all or none.
 func TestLockAllOrNone(t *testing.T) {
 	t.Parallel()
 	s, c := connected(t)
@@ -437,7 +437,7 @@ func TestLockAllOrNone(t *testing.T) {
 	}
 }
 
-// TestManyLocks takes many locks a few at a time, waits for somebody else's, and has none when nobody wants to wait any longer.
+// TestManyLocks takes many locks a few at a time, waits for a held one, and has none after an interrupted wait.
 func TestManyLocks(t *testing.T) {
 	t.Parallel()
 	s, c := connected(t)
@@ -451,7 +451,7 @@ func TestManyLocks(t *testing.T) {
 		}
 		answer := httptest.NewRecorder()
 		s.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), servedKey{}, true)))
-		running.Add(-1) // before anybody has the answer, and asks again
+		running.Add(-1) // before a client has the answer and asks again
 		w.Header().Set("Content-Type", answer.Header().Get("Content-Type"))
 		w.WriteHeader(answer.Code)
 		_, _ = w.Write(answer.Body.Bytes())
@@ -498,12 +498,12 @@ func TestManyLocks(t *testing.T) {
 	}
 }
 
-// cancels ends the wait of whoever is told that they wait.
+// cancels ends a wait when it is reported.
 type cancels context.CancelFunc
 
 func (c cancels) Emit(report.Event) { c() }
 
-// TestLocksOfTheDead: who waits for several locks of somebody who is dead waits once, for all of them.
+// TestLocksOfTheDead checks that several locks of a dead process are waited for together, and not one after the other.
 func TestLocksOfTheDead(t *testing.T) {
 	t.Parallel()
 	_, c := connected(t)

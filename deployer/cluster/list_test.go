@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestReadList: what is read is what the list's own method reads, and what is no list is none without objects.
+// TestReadList compares ReadList with the method of the list, and checks that a non-list has no objects.
 func TestReadList(t *testing.T) {
 	for _, answer := range []string{
 		`{"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "7", "continue": "more"}, "items": [{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a", "generation": 3}, "spec": {"share": 0.5}}]}`,

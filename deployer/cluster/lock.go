@@ -41,15 +41,15 @@ const pollInterval = 500 * time.Millisecond
 // given up by the API server, because their connection was closed.
 const settleTime = pollInterval
 
-// Lock keeps two people from changing the same things at once. It is a Lease in [SystemNamespace] that is renewed in the
+// Lock prevents two operations from changing the same things at once. It is a Lease in [SystemNamespace] that is renewed in the
 // background until it is released or its context ends.
 //
-// A process that was stopped, or whose machine slept, may come back after others took the lock over. Before it writes
-// anything it finds that its own promise has run out on the boot clock, which goes on meanwhile: that is what Check is
-// for. The Lease names the process of its holder: one of this host that has ended keeps others waiting no longer than a moment.
+// A process that was stopped, or whose machine slept, may resume after another one took the lock. Check finds that before a write:
+// the lease has expired on the boot clock, which continues during sleep. The Lease names the process of its holder, so a holder
+// on this host that has ended is detected at once.
 //
-// A lock that another process has held since stays lost. One that no process touched is held again as soon as it is renewed: the API
-// server may have been away for longer than the lease lasts.
+// A lock that another process has held since stays lost. Otherwise the next renewal restores it: the API server may have been
+// unavailable for longer than the lease lasts.
 type Lock struct {
 	cluster  *Cluster
 	name     string
@@ -104,8 +104,8 @@ func (l *Lock) Check() error {
 
 var (
 	// errSilent is temporary: the lock may be renewed before another process takes it.
-	errSilent = errors.New("was not renewed in time, somebody else may be at work now")
-	errTaken  = errors.New("was taken by somebody else")
+	errSilent = errors.New("was not renewed in time; another operation may be running now")
+	errTaken  = errors.New("was taken by another process")
 )
 
 // Token is a number that grows whenever the lock changes hands: a smaller one belongs to a holder that has lost the lock. It starts again when the Lease was deleted, see [Lock.Discard].
@@ -335,8 +335,7 @@ func (c *Cluster) ensureSystemNamespace(ctx context.Context) error {
 	return err
 }
 
-// observer watches a Lease for signs of life. It trusts no clock but its own: the times in the Lease are those of another
-// machine.
+// observer watches a Lease for renewals. It uses only its own clock: the times in the Lease are those of another machine.
 type observer struct {
 	started   time.Duration
 	version   string        // of the lease when it was last looked at

@@ -67,7 +67,7 @@ type eventList []report.Event
 
 func (l *eventList) Emit(e report.Event) { *l = append(*l, e) }
 
-// TestAnnounce: whoever waits is told for whom, and that they may be dead.
+// TestAnnounce checks the event of a wait: it names the holder, and reports if the holder may be dead.
 func TestAnnounce(t *testing.T) {
 	var events eventList
 	o, lease := newObserver(), leaseOf(t, "1", 15)

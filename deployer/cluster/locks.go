@@ -33,7 +33,7 @@ const (
 	LockPrefix  = "env-"
 )
 
-// Work reports whether a process holds a lock, as far as its Lease says.
+// Work reports whether a process holds a lock, according to its Lease.
 type Work struct {
 	Holder  string    // user@host; "" when no process holds the lock
 	Renewed time.Time // when it was last written; zero when that is not known
@@ -66,9 +66,9 @@ func (c *Cluster) Work(ctx context.Context, lock string) (Work, error) {
 // Locks are several locks that one person holds. They are a [Guard].
 type Locks []*Lock
 
-// LockAll takes several locks, or none. It waits for one only while it holds no others than those whose names come before it,
-// so that two who want some of the same locks never wait for each other; what nobody holds is taken side by side. Those that
-// come later are watched meanwhile: when somebody died who had many of them, their terms run out at the same time.
+// LockAll takes several locks, or none. While it waits for one it holds only locks with lower names, so that two callers never wait
+// for each other; free locks are taken concurrently. Later ones are observed meanwhile: if a dead process holds many of them, their
+// leases expire at the same time.
 func (c *Cluster) LockAll(ctx context.Context, names []string, o LockOptions) (Locks, error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	watches := map[string]*observer{}
@@ -143,7 +143,7 @@ func (c *Cluster) watchLocks(ctx context.Context, names []string, watches map[st
 }
 
 // errHeld means that another process holds a lock that was to be taken only if it is free.
-var errHeld = errors.New("somebody else has the lock")
+var errHeld = errors.New("another process has the lock")
 
 // Check returns the error of the first of the locks that is no longer certainly ours.
 func (l Locks) Check() error {

@@ -172,7 +172,7 @@ func (c *Cluster) page(ctx context.Context, r request) (*unstructured.Unstructur
 		return nil, fmt.Errorf("%s: answer of the API server: %w", r.what(), err)
 	}
 	for i := range page.Items {
-		page.Items[i].SetGroupVersionKind(r.kind) // the server leaves it out, or says PartialObjectMetadata
+		page.Items[i].SetGroupVersionKind(r.kind) // the server leaves it out, or sends PartialObjectMetadata
 	}
 	return &page, nil
 }
@@ -198,8 +198,8 @@ func readList(page *unstructured.UnstructuredList, answer []byte) error {
 	return nil
 }
 
-// listed asks for a page. For a moment after a definition was changed the server does not know the path of a kind that it says it
-// serves; the error is [ErrNoKind] only when it no longer says so, since callers then take it that no object is left.
+// listed requests a page. For a moment after a change of a CustomResourceDefinition the server does not serve a kind that discovery
+// lists. The error is [ErrNoKind] only if discovery does not list it, because callers conclude that no object is left.
 func (c *Cluster) listed(ctx context.Context, r request) ([]byte, error) {
 	answer, _, err := c.do(ctx, r)
 	for pause := firstPause; errors.Is(err, ErrNoKind); pause *= 2 {
@@ -209,7 +209,7 @@ func (c *Cluster) listed(ctx context.Context, r request) ([]byte, error) {
 			return nil, missing
 		}
 		if pause > lastPause {
-			return nil, report.Errorf(report.Unavailable, "%s: the API server says that it has the kind, but not where", r.what()).WithHint("run the command again")
+			return nil, report.Errorf(report.Unavailable, "%s: the API server lists the kind, but does not serve it", r.what()).WithHint("run the command again")
 		}
 		if err = sleep(ctx, pause); err == nil {
 			answer, _, err = c.do(ctx, r)

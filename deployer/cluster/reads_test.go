@@ -18,7 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 )
 
-// told waits until a follower tells of a change.
+// told waits until a follower reports a change.
 func (f *Follower) told(t *testing.T, what string) {
 	t.Helper()
 	select {
@@ -133,7 +133,7 @@ func TestFollowerWatchesWhatWasRead(t *testing.T) {
 	}
 }
 
-// TestFollowerWithoutWatches: of what cannot be watched nobody is told, and the follower says so.
+// TestFollowerWithoutWatches checks that a follower reports kinds that cannot be watched.
 func TestFollowerWithoutWatches(t *testing.T) {
 	s, c := connected(t, config("a", "1"), config("m", "1"))
 	s.Answer = func(w http.ResponseWriter, r *http.Request) bool {
@@ -169,7 +169,7 @@ func TestFollowerWithoutWatches(t *testing.T) {
 	}
 }
 
-// TestFollowerOfAServerThatIsAway: somebody should look again.
+// TestFollowerOfAServerThatIsAway checks that a follower asks for a new read after the server was unavailable.
 func TestFollowerOfAServerThatIsAway(t *testing.T) {
 	s, c := connected(t, config("a", "1"), config("m", "1"))
 	reads := readSome(t, c)

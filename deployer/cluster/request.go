@@ -68,8 +68,8 @@ func (c *Cluster) retryFor(ctx context.Context) time.Duration {
 	return c.retry
 }
 
-// do sends a request until it has an answer. In doubt tells that an attempt was lost on the way, so that it may have been
-// executed even though the answer, to a later attempt, says otherwise.
+// do sends a request until it has an answer. inDoubt reports whether an earlier attempt was lost, which the server may have executed
+// even if the answer to a later attempt is an error.
 func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt bool, err error) {
 	started, retry := bootTime(), c.retryFor(ctx)
 	for attempt := 0; ; attempt++ {

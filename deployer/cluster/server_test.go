@@ -81,7 +81,7 @@ func method(name string) func(*http.Request) bool {
 
 func watches(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
 
-// loseAnswer lets the server do what it is asked, and tells nobody.
+// loseAnswer executes a request and drops the answer.
 func loseAnswer(s *clustertest.Server) func(http.ResponseWriter, *http.Request) {
 	return func(_ http.ResponseWriter, r *http.Request) {
 		s.ServeHTTP(httptest.NewRecorder(), r)
@@ -93,7 +93,7 @@ func fails(err *apierrors.StatusError) func(http.ResponseWriter, *http.Request) 
 	return func(w http.ResponseWriter, _ *http.Request) { clustertest.Fail(w, err) }
 }
 
-// TestNothingThere: what is not there, or of a kind that is not there, is no error where nobody needs it.
+// TestNothingThere checks that a missing object or kind is no error for operations that do not need it.
 func TestNothingThere(t *testing.T) {
 	_, c := connected(t, config("a", "1"))
 	gone := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Pizza"}
@@ -144,8 +144,7 @@ func TestNothingThere(t *testing.T) {
 	}
 }
 
-// TestKindComes: a server may not know the path of a kind for a moment although it lists the kind; the list waits, and never says
-// that there is no such kind.
+// TestKindComes checks that a list waits while the server does not yet serve a kind that discovery lists.
 func TestKindComes(t *testing.T) {
 	for name, test := range map[string]struct {
 		misses int32
@@ -206,7 +205,7 @@ scope: Namespaced, names: {kind: Pizza, plural: pizzas}, versions: [{name: v1, s
 	}
 }
 
-// TestLostAnswers: a write whose answer was lost is sent again, is done once, and nobody hears of it.
+// TestLostAnswers checks that a write without an answer is repeated and executed once, without an error.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -314,7 +313,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestWatchGoesOn: a watch goes on over all that passes; its caller learns the last state of everything, and only news.
+// TestWatchGoesOn checks that a watch survives disconnections and yields the last state of each object, without repetitions.
 func TestWatchGoesOn(t *testing.T) {
 	t.Parallel()
 	gone := apierrors.NewResourceExpired("too old resource version")
@@ -355,7 +354,7 @@ func TestWatchGoesOn(t *testing.T) {
 			defer cancel()
 			handle := test.first(s)
 			once(s, watches, func(w http.ResponseWriter, r *http.Request) {
-				// All this happens while nobody watches.
+				// These changes happen while no watch is open.
 				s.Put(t, config("changes", "2"))
 				s.Put(t, config("comes", "1"))
 				if err := c.Delete(ctx, s.Object("ConfigMap", "shop", "goes"), DeleteOptions{}); err != nil {
@@ -538,7 +537,7 @@ func TestGuardOfEachWrite(t *testing.T) {
 	}
 }
 
-// TestMayIDoThat: who may do everything is asked once; what is missing is told as the rules that give it.
+// TestMayIDoThat checks that full rights need one request, and that missing rights are reported as RBAC rules.
 func TestMayIDoThat(t *testing.T) {
 	s, c := connected(t)
 	var wanted []Permission
@@ -566,7 +565,7 @@ func TestMayIDoThat(t *testing.T) {
 	if got := len(s.Requests()); got != 8 { // everything, both verbs in every namespace, and five times list
 		t.Errorf("%d requests", got)
 	}
-	// Who may change one object, but not all of them, is not told to ask for that one.
+	// The rules for a user with rights on one object do not include that object.
 	s.May = func(a authorization.ResourceAttributes) bool { return a.Verb == "patch" && a.Name == "mine" }
 	secrets := Permission{Resource: "secrets", Namespace: "a"}
 	missing, err = c.Missing(t.Context(), slices.Concat(Only("mine", secrets.Each("patch", "create")), Only("yours", secrets.Each("patch")))...)
@@ -584,7 +583,7 @@ func TestMayIDoThat(t *testing.T) {
 	}
 }
 
-// TestProbe: what a server says about itself.
+// TestProbe checks the version and clock of a server.
 func TestProbe(t *testing.T) {
 	s, _ := connected(t, "{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop}}")
 	ahead := func() time.Time { return time.Now().Add(time.Hour) }
@@ -618,7 +617,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestGetFromService: whatever a Service answers is its own answer, and is bounded; nobody is sent anywhere by it.
+// TestGetFromService checks that the answer of a Service is limited in size, and that its redirects are not followed.
 func TestGetFromService(t *testing.T) {
 	s, c := connected(t)
 	service := Service{Namespace: "shop", Name: "web", Port: 80}
@@ -724,7 +723,7 @@ func TestRequestsAtOnce(t *testing.T) {
 	}
 }
 
-// TestOwnDeadline: that a caller waits no longer says nothing about the API server.
+// TestOwnDeadline checks that the deadline of the caller is not reported as a failure of the API server.
 func TestOwnDeadline(t *testing.T) {
 	s, c := connected(t)
 	sink := &report.Recorder{}

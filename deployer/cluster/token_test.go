@@ -95,7 +95,7 @@ func certificate(t *testing.T) (certificate, key string) {
 	return encode("CERTIFICATE", signed), encode("PRIVATE KEY", raw)
 }
 
-// TestTokenInsteadOfCredentials: with a token, nothing goes out of what the kubeconfig says about the user.
+// TestTokenInsteadOfCredentials checks that with a token no credentials of the kubeconfig are sent.
 func TestTokenInsteadOfCredentials(t *testing.T) {
 	var seen *http.Request
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -167,7 +167,7 @@ func TestTokenInsteadOfCredentials(t *testing.T) {
 	}
 }
 
-// TestTokenOfEachRequest: each request has the token of its time, and who somebody is belongs to the token.
+// TestTokenOfEachRequest checks that each request has the current token, and that the user name belongs to the token.
 func TestTokenOfEachRequest(t *testing.T) {
 	var reviews atomic.Int32
 	k := &tokens{left: []string{"a", "a", "a", "b"}}
@@ -192,7 +192,7 @@ func TestTokenOfEachRequest(t *testing.T) {
 	}
 }
 
-// TestNoToken: that there is no token is told at once, as what it is, and nothing is sent.
+// TestNoToken checks that a missing token ends a request at once, with its own error, and that nothing is sent.
 func TestNoToken(t *testing.T) {
 	expired := errors.New("the session ended at noon")
 	for name, test := range map[string]struct {
@@ -252,7 +252,7 @@ func TestNoToken(t *testing.T) {
 	}
 }
 
-// TestTokenEnds: a watch that is opened again with a token that has expired says so.
+// TestTokenEnds checks the error of a watch that is reopened with an expired token.
 func TestTokenEnds(t *testing.T) {
 	k := &tokens{left: []string{"a", "a", "a"}, err: errors.New("expired")} // discovery, its second half, the first watch
 	c := withTokens(t, k, nil, func(w http.ResponseWriter, r *http.Request) {

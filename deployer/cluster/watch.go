@@ -27,13 +27,13 @@ type Change struct {
 	Object *unstructured.Unstructured
 }
 
-// Watch follows the objects of a kind. It first yields those that are there, or, when o.ResourceVersion is set, what
-// happened since then. It survives lost connections, restarts of the server and a history that the server no longer
-// has: changes in between may be yielded as one, but the last state of every object is. It ends with its context,
-// silently, or with an error that waiting does not heal: the kind is gone, the user may not watch it.
+// Watch follows the objects of a kind. It first yields the existing ones, or, if o.ResourceVersion is set, the changes since then. It
+// survives lost connections, restarts of the server and an expired history: changes in between may be merged, but the last state
+// of every object is yielded. It ends with its context, silently, or with an error that waiting does not fix, such as a missing
+// kind or permission.
 //
-// Known are objects that the caller has seen: the watch tells when they turn out to be gone, which a history that the
-// server no longer has cannot, and does not yield them in the state in which they are known.
+// Known are objects that the caller has read: if the history has expired, Watch reports which of them were deleted, and does not
+// yield those that have not changed.
 func (c *Cluster) Watch(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions, known ...*unstructured.Unstructured) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		w := watcher{cluster: c, kind: kind, namespace: namespace, options: o, version: o.ResourceVersion, known: map[types.UID]*unstructured.Unstructured{}, yield: yield}

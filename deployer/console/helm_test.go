@@ -49,7 +49,7 @@ func TestAdoptedFromHelm(t *testing.T) {
 			t.Errorf("%s: %d\n%s", wrong, a.StatusCode, a.body)
 		}
 	}
-	c.accepts(bed, path, "adopt-helm", release, "Adopt a release of Helm", "there is no way back to it", "takes over release "+site+"/db of Helm, revision 1")
+	c.accepts(bed, path, "adopt-helm", release, "Adopt a release of Helm", "there is no way back to it", "adopts release "+site+"/db of Helm, revision 1")
 	object := bed.Server.Object("ConfigMap", site, "db")
 	if data, _ := object.Object["data"].(map[string]any); data["size"] != "3" || object.GetAnnotations()["meta.helm.sh/release-name"] != "" {
 		t.Errorf("it is %v", object.Object)

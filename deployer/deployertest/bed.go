@@ -32,7 +32,7 @@ import (
 // Environment is the environment, and its namespace, that [New] makes.
 const Environment = "site"
 
-// endpoint is where images are said to be. Nobody answers there: nothing is pulled where nothing runs.
+// endpoint is the recorded registry. No server listens there, because nothing is pulled.
 const endpoint = "http://127.0.0.1:9"
 
 // Bed is a cluster in memory and the verbs on it.
@@ -55,7 +55,7 @@ func New(tb testing.TB, documents ...string) *Bed {
 	return b
 }
 
-// Connect returns the verbs of somebody else.
+// Connect returns a deployer of another administrator.
 func (b *Bed) Connect() *deployer.Deployer {
 	b.Helper()
 	c, err := cluster.Connect(cluster.Options{Kubeconfig: b.Server.Kubeconfig(b.TB), Now: time.Now, Retry: -1, Sink: b.Sink})
@@ -77,7 +77,7 @@ func (b *Bed) Clock(solution, namespace, name, spec string) {
 	b.Server.Put(b.TB, fmt.Sprintf("{apiVersion: %s/v1, kind: Clock, metadata: {name: %s, namespace: %s}, spec: {%s}}", Group(solution), name, namespace, spec))
 }
 
-// Put makes or replaces an object, as somebody else than the tool.
+// Put creates or replaces an object, as another user than the tool.
 func (b *Bed) Put(object *unstructured.Unstructured) {
 	b.Helper()
 	text, err := object.MarshalJSON()
@@ -87,7 +87,7 @@ func (b *Bed) Put(object *unstructured.Unstructured) {
 	b.Server.Put(b.TB, string(text))
 }
 
-// Deleted deletes an object, as somebody else than the tool.
+// Deleted deletes an object, as another user than the tool.
 func (b *Bed) Deleted(kind, namespace, name string) {
 	b.Helper()
 	object := b.Server.Object(kind, namespace, name)
@@ -169,8 +169,7 @@ func Refused(tb testing.TB, err error, code report.Code, words ...string) {
 	}
 }
 
-// Only lets the user see and change what is in one namespace, and the namespace itself, as somebody for whom a RoleBinding there
-// is all there is. More lets them do what else it accepts; nil is nothing.
+// Only restricts the user to one namespace, as with a RoleBinding there alone. More allows further requests; nil allows none.
 func (b *Bed) Only(namespace string, more func(authorization.ResourceAttributes) bool) {
 	b.permit(func(a authorization.ResourceAttributes) bool {
 		return a.Namespace == namespace && a.Resource != "namespaces" || a.Resource == "namespaces" && a.Name == namespace && a.Verb == "get" || more != nil && more(a)
@@ -219,7 +218,7 @@ func (b *Bed) permit(may func(authorization.ResourceAttributes) bool) {
 	}
 }
 
-// attributes tells what a request asks for; not known are those that everybody may make.
+// attributes returns the access attributes of a request; known is false for requests that every user is allowed to make.
 func attributes(r *http.Request) (a authorization.ResourceAttributes, known bool) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {

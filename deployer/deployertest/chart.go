@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Chart is a packed Helm chart of these files, such as templates/web.yaml. Its Chart.yaml says only the name, and version 1.0.0.
+// Chart returns a packed Helm chart with these files, such as templates/web.yaml. Its Chart.yaml has only the name and version 1.0.0.
 func Chart(tb testing.TB, name string, files map[string]string) string {
 	tb.Helper()
 	packed, err := PackChart(name, files)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Created makes an object in the environment as somebody with another field manager does.
+// Created creates an object in the environment with another field manager.
 func (b *Bed) Created(manager, document string) {
 	b.Helper()
 	object := &unstructured.Unstructured{}
@@ -45,7 +45,7 @@ func (b *Bed) CreatedByHelm(release, document string) {
 	b.Created("helm", string(text))
 }
 
-// HelmRelease makes the Secret in which Helm keeps a revision of a release in the environment; data is what it says of it.
+// HelmRelease creates the Secret of a revision of a Helm release in the environment, with the release as data.
 func (b *Bed) HelmRelease(name string, revision int, status string, data []byte) {
 	b.Helper()
 	secret, err := HelmSecret(Environment, name, revision, status, data)
@@ -55,7 +55,7 @@ func (b *Bed) HelmRelease(name string, revision int, status string, data []byte)
 	b.Server.Put(b.TB, secret)
 }
 
-// HelmSecret is the Secret in which Helm keeps a revision of a release, as JSON; data is what it says of it.
+// HelmSecret returns the Secret of a revision of a Helm release as JSON, with the release as data.
 func HelmSecret(namespace, name string, revision int, status string, data []byte) (string, error) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)

@@ -15,8 +15,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Content is what a version of a Solution has in its archive. The zero value is the least that a Solution with an operator
-// has: a role that reads pods, and a definition of Clocks with spec.hands, an integer.
+// Content is the content of an archive. The zero value is the minimum of a Solution with an operator: a role that reads pods, and a
+// CustomResourceDefinition of Clocks with the integer spec.hands.
 type Content struct {
 	Role     string // rules of the operator's role, in YAML
 	RoleKind string // of the object in role.yaml, Role by default

@@ -28,7 +28,7 @@ func NewVendor(tb testing.TB) *Vendor {
 	return &Vendor{keytest.New(tb)}
 }
 
-// Trusted is a trust store with nobody but the vendor.
+// Trusted returns a trust store with the vendor only.
 func (v *Vendor) Trusted() (*trust.Store, error) {
 	return trust.Keys(map[string]*key.Public{"vendor": v.signer.Public()}), nil
 }

@@ -56,13 +56,12 @@ func (e *Environments) Purge(ctx context.Context, o PurgeOptions, broken func(co
 		}
 		return done, err
 	}
-	// Who was at work and died, this command before it was run again perhaps, keeps no lock for long: whether somebody lives shows
-	// when it is taken.
+	// A dead process, such as an earlier run of this command, keeps no lock for long: taking the lock shows whether it lives.
 	run = e.Begin(head, o.Options)
 	return run.Do(ctx, func(ctx context.Context) error { return e.planPurge(ctx, run, nil, broken) }, append(names, cluster.ClusterLock)...)
 }
 
-// finishPurge waits for the last thing that a purge does: while our own namespace goes away nobody can take a lock in it.
+// finishPurge waits for the last step of a purge: no lock can be taken in the system namespace while it is deleted.
 func (e *Environments) finishPurge(ctx context.Context, o PurgeOptions) error {
 	if o.DryRun {
 		return nil
@@ -165,7 +164,7 @@ func (e *Environments) checkPurge(ctx context.Context, states []*engine.State, h
 		return nil
 	}
 	return report.Errorf(report.InUse, "the cluster is in use:\n  %s", report.Some(things)).
-		WithHint("a purge is for a cluster of which everything was removed; '%s' shows what is there", report.Run("deploy status"))
+		WithHint("a purge requires that everything was removed; '%s' shows the deployments", report.Run("deploy status"))
 }
 
 // recorded returns what is, or may be, in the cluster according to records, apart from namespaces of Solutions, which a purge deletes.

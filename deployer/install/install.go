@@ -94,7 +94,7 @@ func (p *Plan) Approve(list []schema.Power) {
 	p.o.Deploy.AllowMore((&plan.PowersError{Powers: list}).Allowances()...)
 }
 
-// Run does what is not done yet. The steps say how far it came, also when there is an error.
+// Run carries out the remaining steps. Their states show the progress, even after an error.
 func (p *Plan) Run(ctx context.Context) error {
 	for i := range p.Steps {
 		s := &p.Steps[i]

@@ -22,7 +22,7 @@ type Activation struct {
 	Rendering                // ClusterWide, AcceptHazards and Parts
 	// ProtectCRDs makes the API server refuse to delete the CustomResourceDefinitions. Nil leaves it as it was.
 	ProtectCRDs *bool
-	// Later is what else becomes active, or with the version "" no longer is, in the run that this is a part of.
+	// Later are the other activations of the run that this is a part of; version "" is a deactivation.
 	Later []schema.SolutionAt
 }
 

@@ -43,8 +43,8 @@ func ParseHelmRelease(text string) (component string, r HelmRelease, err error) 
 	return component, r, helm.CheckName(r.Name)
 }
 
-// Settings of a component that was adopted from Helm. They stay on its record: as long as Helm's Secret of that revision is there, the
-// next run goes on with it.
+// Settings of a component that was adopted from Helm. They stay on its record: as long as the Secret of the Helm revision exists, the
+// next run continues with it.
 const (
 	settingHelm    = "adoptedHelm" // NAMESPACE/RELEASE, the revision and the UID of its Secret
 	settingRestart = "acceptRestart"
@@ -258,13 +258,13 @@ func (t *target) adopt(ctx context.Context, a *adoption, release *engine.Release
 	if release.Found, err = t.leftByHooks(ctx, a, release); err != nil {
 		return err
 	}
-	t.notice(fmt.Sprintf("component %s takes over release %s of Helm, revision %d, chart %s, with the values that Helm was given", a.component, a.at, a.Number, a.Chart))
+	t.notice(fmt.Sprintf("component %s adopts release %s of Helm, revision %d, chart %s, with the values of that release", a.component, a.at, a.Number, a.Chart))
 	if newest := a.revisions[0]; newest.Number > a.Number {
 		t.notice(fmt.Sprintf("revision %d of release %s of Helm is %s, and what it has changed is not known: revision %d is the last that was deployed",
 			newest.Number, a.at, newest.Status, a.Number))
 	}
 	if again := runAgain(release); len(again) > 0 {
-		t.notice(fmt.Sprintf("taking over release %s of Helm is an upgrade to its hooks, which run again: %s", a.at, strings.Join(again, ", ")))
+		t.notice(fmt.Sprintf("adopting release %s of Helm is an upgrade to its hooks, which run again: %s", a.at, strings.Join(again, ", ")))
 	}
 	var left []string
 	all = append(all, rendered.Definitions...)

@@ -98,7 +98,7 @@ func (t *target) addGenerated(key engine.Key, before *chart.Memo, memory *render
 	return nil
 }
 
-// storedChart is what the last revision of a chart's component stored: its values, the generated ones among them, and its objects.
+// storedChart is the stored state of the last revision of a chart: its values, including generated ones, and its objects.
 type storedChart struct {
 	*render.Memory
 	installed bool

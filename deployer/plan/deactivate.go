@@ -22,7 +22,7 @@ type Deactivation struct {
 	Data DataPolicy // KeepData keeps the CustomResourceDefinitions and every custom resource
 	// Resumed allows to deactivate a Solution that environments have: an interrupted run was allowed to.
 	Resumed bool
-	// Later is what else becomes active, or with the version "" no longer is, in the run that this is a part of.
+	// Later are the other activations of the run that this is a part of; version "" is a deactivation.
 	Later []schema.SolutionAt
 }
 

@@ -38,6 +38,6 @@ func (t *target) checkForeignImages() error {
 	}
 	return report.Errorf(report.Refused, "charts of %s name images that are not in its archive, which nodes of a site cannot pull:\n  %s",
 		t.of.ID(), strings.Join(lines, "\n  ")).
-		WithHint("whoever builds the archive adds to images in solution.yaml:\n  %s\nif nothing pulls them, or nodes have them: %s",
+		WithHint("ask the vendor to add to images in solution.yaml:\n  %s\nif nothing pulls them, or nodes have them: %s",
 			strings.Join(entries, "\n  "), report.Accept("accept-hazard", HazardForeignImages).About(lines...))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// OthersPolicy says what to do with the Solutions of an environment that are not wanted there.
+// OthersPolicy decides what to do with Solutions of an environment that its configuration does not list.
 type OthersPolicy int
 
 // The policies.

@@ -19,8 +19,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// lookups answers what the templates of one chart look up, with the rights of the administrator, before anybody has approved of the
-// plan. It records the powers of what needs an approval.
+// lookups answers the lookups of one chart with the rights of the administrator, before the plan is approved. It records the powers
+// that need an approval.
 type lookups struct {
 	Renderer
 	owner   powers.Owner
@@ -122,7 +122,7 @@ func (l *lookups) permitted(ctx context.Context, asked powers.Lookup, found []*u
 	return slices.DeleteFunc(found, isForeign), nil
 }
 
-// explain says of a chart that could not be rendered which Secrets it could not read.
+// explain adds to the error of a chart which Secrets could not be read.
 func (l *lookups) explain(err error) error {
 	if len(l.denied) == 0 {
 		return err

@@ -16,7 +16,7 @@ type Options struct {
 	// first change. "" expects nothing. Verbs that are not one plan refuse it.
 	Expect string
 	Adopt  bool // adopt objects that others made
-	Force  bool // take over fields of other managers
+	Force  bool // take fields of other managers
 	// KeepEdits keeps changes that others made to objects which the plan leaves as they were deployed. Missing objects are created all the
 	// same.
 	KeepEdits bool

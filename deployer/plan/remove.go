@@ -160,7 +160,7 @@ func (r *Run) checkData(ctx context.Context, d *departure) ([]definitions.Instan
 		WithHint("%s leaves them without an operator, %s exports and deletes them", report.Accept("keep-data"), report.Accept("delete-data").About(counts...))
 }
 
-// DataPolicy says what to do with custom resources that would be left without their operator or definition.
+// DataPolicy decides what to do with custom resources that would lose their operator or CustomResourceDefinition.
 type DataPolicy int
 
 // The policies. Without one, nothing is done while there are custom resources.

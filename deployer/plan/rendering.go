@@ -69,7 +69,7 @@ type Parts struct {
 	Choice components.Choice     `json:"choice,omitzero"`
 	Values map[string]SiteValues `json:"values,omitempty"` // by component
 	Rotate []string              `json:"rotate,omitempty"` // components whose random values are generated again
-	// Helm are the releases of Helm that components take over, by component. What is empty of one is that of the component.
+	// Helm are the Helm releases that components adopt, by component. Empty fields default to the name of the component.
 	Helm map[string]HelmRelease `json:"helm,omitempty"`
 	// Restart accepts that pods of adopted releases start again.
 	Restart bool `json:"restart,omitempty"`

@@ -125,7 +125,7 @@ func (r *Run) underLocks(ctx context.Context, namespace string, prepare func(con
 		}
 		joined := false
 		done, err := r.Do(ctx, func(ctx context.Context) error {
-			// What was read without the locks may not be so any more, and what was not there has none.
+			// Values that were read without the locks may be outdated; for new locks, nothing was read.
 			if joined, err = r.readNamespaces(ctx, namespace, names); err != nil {
 				return err
 			}
@@ -191,8 +191,8 @@ func (r *Run) ReadCatalog(ctx context.Context) (err error) {
 	return err
 }
 
-// ReadCatalogIfIntact is ReadCatalog for verbs that only remove: a damaged record is an empty catalogue, and a notice says what cannot be
-// checked then.
+// ReadCatalogIfIntact is ReadCatalog for verbs that only remove: a damaged record is an empty catalogue, with a notice of the checks
+// that are left out.
 func (r *Run) ReadCatalogIfIntact(ctx context.Context) (err error) {
 	if r.Catalog, err = r.Records.CatalogOrDamage(ctx); err != nil {
 		return err

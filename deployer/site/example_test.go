@@ -14,5 +14,5 @@ func ExampleWithLabels() {
 	fmt.Println(err)
 	// Output:
 	// map[release:kps] <nil>
-	// label app.kubernetes.io/part-of tells whose an object is: it cannot have another value
+	// label app.kubernetes.io/part-of identifies the owner of an object: it cannot have another value
 }

@@ -29,7 +29,7 @@ func WithLabels(labels map[string]string, changes []string) (map[string]string, 
 			return nil, err
 		}
 		if isReserved(key) {
-			return nil, report.Errorf(report.Usage, "label %s tells whose an object is: it cannot have another value", key).
+			return nil, report.Errorf(report.Usage, "label %s identifies the owner of an object: it cannot have another value", key).
 				WithHint("give the Prometheus or the Grafana of the site a selector with another label")
 		}
 		next[key] = value

@@ -37,7 +37,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestDetectSidecar: Grafana's sidecar tells by its environment what it looks for, with Prometheus or without.
+// TestDetectSidecar checks that the settings of Grafana's sidecar are read from its environment, with or without Prometheus.
 func TestDetectSidecar(t *testing.T) {
 	grafana := func(kind, env string) string {
 		return "{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}\n---\n{apiVersion: apps/v1, kind: " + kind +
@@ -98,7 +98,7 @@ func TestConfigureRefuses(t *testing.T) {
 		"neither KEY=VALUE nor KEY-":                   {Labels: []string{"release"}},
 		`label "a b"`:                                  {RuleLabels: []string{"a b=c"}},
 		`value of label a "b c"`:                       {DashboardLabels: []string{"a=b c"}},
-		"app.kubernetes.io/part-of tells whose":        {Labels: []string{"app.kubernetes.io/part-of=kps"}},
+		"app.kubernetes.io/part-of identifies":         {Labels: []string{"app.kubernetes.io/part-of=kps"}},
 		`annotation "a b"`:                             {FolderAnnotation: &bad},
 		`namespace "a b"`:                              {Namespace: &bad},
 		"label \"=kps\" is neither KEY=VALUE nor KEY-": {Labels: []string{"=kps"}},

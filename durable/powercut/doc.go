@@ -1,6 +1,6 @@
-// Package powercut shows what a disk may hold when the power fails while a command writes files. It is for tests, on Linux.
+// Package powercut simulates the content of a disk after a loss of power while a command writes files. It is for tests, on Linux.
 //
-// The model is what POSIX promises and no more: the content of a file is on the medium after its fsync, and a name
-// in a directory after the fsync of that directory. What was not synced may be there or not: contents all or none of them, changes of
-// names in any combination, of which each is whole.
+// The model is the minimum that POSIX promises: the content of a file is on the medium after its fsync, and a name in a directory
+// after the fsync of the directory. Content without an fsync is there completely or not at all; changes of names without one are
+// there in any combination, each of them complete.
 package powercut

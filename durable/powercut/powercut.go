@@ -60,7 +60,7 @@ type node struct {
 	number  uint64
 	names   map[string]*node // of a directory: what is on the medium; nil for a file
 	content string           // of a file: what is on the medium
-	written string           // of a file: what was written
+	written string           // of a file: its content
 }
 
 // entry is a name that was given or taken.

@@ -16,7 +16,7 @@ type change struct {
 	name  string
 	files []int    // file descriptors
 	paths [][2]int // directory and path; the directory -1 is the current one
-	// only tells whether a call with these arguments changes anything; nil is always.
+	// only reports whether a call with these arguments changes something; nil means always.
 	only func(arguments [6]uint64) bool
 }
 

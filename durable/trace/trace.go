@@ -48,7 +48,7 @@ type thread struct {
 	fatal  bool    // the process is killed when it has done it
 }
 
-// Run runs a command to its end. Its output must go to files: nobody copies it.
+// Run runs a command to its end. Its output must go to files, because no goroutine copies it.
 func (t *Tracer) Run(ctx context.Context, cmd *exec.Cmd) (*unix.WaitStatus, error) {
 	type outcome struct {
 		status *unix.WaitStatus
@@ -123,7 +123,7 @@ func wait(pid int, status *unix.WaitStatus) (int, error) {
 // kill ends the process and its children.
 func (t *Tracer) kill() { _ = unix.Kill(-t.pid, unix.SIGKILL) }
 
-// stopped looks at why a thread has stopped, and lets it go on.
+// stopped handles the stop of a thread and continues it.
 func (t *Tracer) stopped(id int, status unix.WaitStatus) error {
 	known := t.threads[id]
 	if known == nil {

@@ -102,8 +102,7 @@ func resourceText(group, resource string) string {
 	return resource + "." + group
 }
 
-// selectorsOf says by which objects a webhook or a policy is narrowed, "" where it is not. Others that are narrowed in another
-// way are others: an approval does not cover them.
+// selectorsOf describes the selectors of a webhook or a policy; "" without any. An approval covers only the same selectors.
 func selectorsOf(from map[string]any) string {
 	narrowed := map[string]any{}
 	for _, key := range []string{"namespaceSelector", "objectSelector", "matchConditions"} {

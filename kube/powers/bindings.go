@@ -204,7 +204,7 @@ func permissions(rules []rbacv1.PolicyRule) int {
 	return total
 }
 
-// found is what rules have of one power in one place.
+// found collects the rules for one power in one place.
 type found struct {
 	reach schema.Reach
 	rules []rbacv1.PolicyRule
@@ -297,7 +297,7 @@ func isTellingURL(url string) bool {
 	return url == "*" || url == "/*" || strings.HasPrefix(url, "/logs") || strings.HasPrefix(url, "/debug")
 }
 
-// identityMaps are ConfigMaps from which clusters take who is who, where the API server is and how names are resolved.
+// identityMaps are ConfigMaps that define users, the address of the API server, or name resolution in some clusters.
 var identityMaps = []string{"aws-auth", "cluster-info", "coredns", "extension-apiserver-authentication", "kube-proxy", "kubeadm-config"}
 
 // writesIdentities reports whether a rule lets write one of the ConfigMaps that the cluster relies upon.

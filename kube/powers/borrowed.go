@@ -15,7 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// reviewers are roles of every cluster by which a program asks who somebody is and what they may do, and no more.
+// reviewers are roles of every cluster that only allow token and access reviews.
 var reviewers = []string{"system:auth-delegator", "extension-apiserver-authentication-reader", "system:discovery", "system:basic-user", "system:public-info-viewer"}
 
 // borrowed judges a grant of a role that is not among the objects.
@@ -64,7 +64,7 @@ func (j *judgement) standard(g *grant, all rbacv1.PolicyRule) {
 	j.record(power)
 }
 
-// forOthers says that somebody gets a role who is not the Solution: a user, a group or an account of another namespace.
+// forOthers adds the power of a grant to a subject outside of the Solution: a user, a group or an account of another namespace.
 func (j *judgement) forOthers(g *grant) {
 	scopes := slices.Sorted(maps.Keys(g.scopes))
 	power := g.power(schema.PowerRightsForPeople, schema.ReachPeople, g.rules, scopes,
@@ -72,7 +72,7 @@ func (j *judgement) forOthers(g *grant) {
 	j.record(power)
 }
 
-// describeSubject says who a subject is, where its name does not.
+// describeSubject describes a subject whose name does not explain it.
 func describeSubject(s rbacv1.Subject) string {
 	text := subjectText(s)
 	if s.Kind == rbacv1.ServiceAccountKind {
@@ -167,7 +167,7 @@ func isStandard(role string) bool {
 	return slices.Contains([]string{"admin", "edit", "view", "cluster-reader", "cluster-admin"}, role)
 }
 
-// unreadable says that an object cannot be judged.
+// unreadable adds the power of an object that cannot be judged.
 func (j *judgement) unreadable(o Object, err error) {
 	j.refuse(o, schema.PowerAllRights, schema.ReachCluster, "", "do what cannot be judged: "+err.Error())
 }

@@ -79,7 +79,7 @@ func TestUncoveredEffects(t *testing.T) {
 	}
 }
 
-// A claim on a group makes it nobody's who does not have it.
+// A manifest cannot claim a group that another owner defines in the cluster.
 func TestGroupsCannotBeClaimed(t *testing.T) {
 	webhook := func(group string) []powers.Object {
 		return read(t, "a.yaml", fmt.Appendf(nil, `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: a},

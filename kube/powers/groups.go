@@ -36,5 +36,5 @@ func (j *judgement) claims() {
 	}
 }
 
-// isBuiltIn reports whether the kinds of a group are those of the API server.
+// isBuiltIn reports whether the API server itself serves the kinds of a group.
 func isBuiltIn(group string) bool { return schema.IsAPIServerGroup(group) }

@@ -18,7 +18,7 @@ const (
 	inOwn                  // in its own namespaces
 )
 
-// allVerbs is what a wildcard stands for on resources without verbs of their own.
+// allVerbs are the verbs of a wildcard on resources without verbs of their own.
 var allVerbs = slices.Concat(reading, writing, erasing)
 
 // narrow returns the part of a rule that the right is about; false when there is none.
@@ -118,7 +118,7 @@ func (j *judgement) rest(rule rbacv1.PolicyRule, w where, identities bool) map[s
 		for _, resource := range rule.Resources {
 			for _, verb := range verbs {
 				if identities && group == "" && resource == "configmaps" && contains(writing, verb) {
-					continue // said already
+					continue // listed already
 				}
 				if name := classify(group, resource, verb, w); name != "" {
 					found[name] = append(found[name], rbacv1.PolicyRule{

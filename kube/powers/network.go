@@ -205,7 +205,7 @@ func (j *judgement) monitoring(o Object) {
 	}
 }
 
-// dashboards finds scripts in dashboards, which run in the browser of whoever looks at them.
+// dashboards finds scripts in dashboards, which run in the browsers of their viewers.
 func (j *judgement) dashboards(o Object) {
 	if o.GetLabels()[schema.LabelDashboard] == "" {
 		return

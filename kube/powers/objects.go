@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// object judges an object for itself, whoever it is bound to.
+// object judges an object by itself, independently of its bindings.
 func (j *judgement) object(o Object) {
 	j.elsewhere(o)
 	j.pods(o)

@@ -201,7 +201,7 @@ func (p pod) hostPorts() []string {
 	return set(ports)
 }
 
-// telling are paths of a node with which a pod has the node, whether it may write there or not.
+// telling are host paths that give a pod control of the node, even if they are read-only.
 var telling = []struct{ path, what string }{
 	{"/run/containerd/containerd.sock", "the runtime's socket"},
 	{"/run/crio/crio.sock", "the runtime's socket"},
@@ -221,7 +221,7 @@ var telling = []struct{ path, what string }{
 
 const hostPath = "hostPath "
 
-// described says what is at the paths among effects.
+// described returns the descriptions of the host paths among effects.
 func described(effects []string) []string {
 	list := slices.Clone(effects)
 	for i, effect := range list {
@@ -232,7 +232,7 @@ func described(effects []string) []string {
 	return list
 }
 
-// describePath names a path of a node and what is there, or below it.
+// describePath describes a host path by the known path at or below it.
 func describePath(name string) string {
 	name = path.Clean("/" + name)
 	if name == "/" {

@@ -1,14 +1,14 @@
-// Package powers judges what the objects of a Solution can do to a cluster.
+// Package powers judges the effects of a Solution's objects on a cluster.
 //
-// [Judge] takes objects as they will be applied and returns their powers: everything beyond what a Solution may do unasked.
-// Unasked, it may create objects in its own namespaces that pass the Pod Security level baseline, give its own accounts
-// rights on its own API groups and on the workloads and data of its namespaces, define CRDs of its own groups and be called
-// for these groups. Effects are judged, not words: a pod is the same power in a Deployment, a CronJob, an item of a List or
-// a custom resource with a pod template. A role counts for what its bindings grant.
+// [Judge] takes objects as they will be applied and returns their powers: all effects that need an approval. Without an approval, a
+// Solution may create objects in its own namespaces that pass the Pod Security level baseline, give its own accounts rights on
+// its own API groups and on the workloads and data of its namespaces, define CRDs of its own groups and be called for these
+// groups. Effects count, not notation: a pod is the same power in a Deployment, a CronJob, an item of a List or a custom
+// resource with a pod template. A role counts for the rights that its bindings grant.
 //
-// [Uncovered] compares the powers that were approved with those that are wanted, and [Summarize] says them to people.
-// The list of powers follows "RBAC Good Practices" and "Pod Security Standards" of the Kubernetes documentation
-// (docs/adr/0030-powers.md). Rules of roles are judged here only; package kube/rbac checks their form.
+// [Uncovered] compares approved powers with the powers of a plan, and [Summarize] describes powers to administrators. The list
+// follows "RBAC Good Practices" and "Pod Security Standards" of the Kubernetes documentation (docs/adr/0030-powers.md). Only
+// this package judges the rules of roles; package kube/rbac checks their form.
 package powers
 
 import (
@@ -30,10 +30,10 @@ type Owner struct {
 	// Namespaces are its own: <solution>-system and those of the environment in which it is added. The latter it
 	// shares with other Solutions.
 	Namespaces []string
-	// Groups are the API groups that it calls its own: those of its manifest and of its CRDs. Groups of Kubernetes are not
-	// its own, whatever it says.
+	// Groups are the API groups of the Solution: those of its manifest and of its CRDs. Groups of Kubernetes are never its own, even
+	// if it lists them.
 	Groups []string
-	// ForeignGroup names who else has a group in the cluster, "" for nobody. Nil stands for no cluster: then Groups count.
+	// ForeignGroup returns the other owner of a group in the cluster; "" if there is none. If nil (no cluster), only Groups counts.
 	ForeignGroup func(group string) (owner string)
 	// ForeignHost names what else in the cluster answers for a host of an object, "" for nothing. Nil stands for no cluster.
 	ForeignHost func(o *unstructured.Unstructured, host string) (object string)
@@ -45,9 +45,9 @@ type Object struct {
 	*unstructured.Unstructured
 }
 
-// Judge returns the powers of objects, widest reach first, the same for the same objects. Objects have the namespaces
-// in which they will be applied. Those that refer to each other (a binding, its role and its account) are to be judged
-// together: what is not among the objects does not belong to the Solution.
+// Judge returns the powers of objects, widest reach first, always in the same order. Objects have the namespaces in which they will
+// be applied. A binding, its role and its account have to be judged together: objects that are not passed do not belong to the
+// Solution.
 func Judge(owner Owner, objects []Object) []schema.Power {
 	j := newJudgement(owner, objects)
 	j.claims()

@@ -119,7 +119,7 @@ var rightsOverOthers = []right{
 	{name: schema.PowerStarveOrPreempt, reach: schema.ReachEveryone, group: "", resources: []string{"resourcequotas", "limitranges"}, verbs: writing},
 }
 
-// rightsOverControllers are those on kinds whose controllers act with more rights than the writer of an object has.
+// rightsOverControllers are rights on kinds whose controllers have more rights than the writer of an object.
 var rightsOverControllers = []right{
 	instructs("kustomize.toolkit.fluxcd.io", "kustomizations"),
 	instructs("helm.toolkit.fluxcd.io", "helmreleases"),

@@ -14,9 +14,9 @@ import (
 // maxLines is how many lines a person reads.
 const maxLines = 12
 
-// Summarize says powers for people, in at most twelve lines: what can be done, by which object and for whom, the widest reach first.
-// Objects with the same power and subject share a line with their number. When that is more than a person reads, the subjects of
-// one power share a line, and the last line names the powers that are left without their objects.
+// Summarize describes powers in at most twelve lines: effect, object and subject, widest reach first. Objects with the same power and
+// subject share a line with their number. If that is still too long, the subjects of one power share a line, and the last line
+// names the remaining powers without their objects.
 func Summarize(powers []schema.Power) []string {
 	var groups [][]schema.Power
 	for _, key := range []func(schema.Power) string{exactly, bySubject, byName} {
@@ -51,7 +51,7 @@ func bySubject(p schema.Power) string {
 
 func byName(p schema.Power) string { return string(p.Need) + "\x00" + string(p.Name) }
 
-// phrase is what a power can do, without the details in parentheses.
+// phrase returns the effect of a power without the details in parentheses.
 func phrase(p schema.Power) string {
 	text, _, _ := strings.Cut(p.Why, " (")
 	return text
@@ -78,7 +78,7 @@ func group(powers []schema.Power, key func(schema.Power) string) [][]schema.Powe
 	return list
 }
 
-// line says the powers of one group.
+// line describes the powers of one group.
 func line(powers []schema.Power) string {
 	first := powers[0]
 	text := first.Why
@@ -137,7 +137,7 @@ func enumerateFew(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// ruleText says rules[2] as "rule 3", and nothing of other fields.
+// ruleText returns "rule 3" for rules[2], and "" for other fields.
 func ruleText(field string) string {
 	var numbers []string
 	for part := range strings.SplitSeq(field, ", ") {

@@ -31,13 +31,13 @@ var phrases = map[schema.PowerName]string{
 	schema.PowerPodOnNode:           "run privileged pods",
 }
 
-// phrasesOfOne say it where the rights are on one resource only, of which a reader may not know how it leads there.
+// phrasesOfOne describe rights on a single resource whose effect is not obvious.
 var phrasesOfOne = map[schema.PowerName]struct{ resource, phrase string }{
 	schema.PowerActAsOthers:     {"secrets", "get the token of any account, by writing Secrets"},
 	schema.PowerIssueIdentities: {"configmaps", "change ConfigMaps that the cluster relies on, such as coredns, cluster-info or aws-auth"},
 }
 
-// can says what rules let their holder do, as in "read every Secret of the cluster".
+// can describes the effect of rules, as in "read every Secret of the cluster".
 func can(name schema.PowerName, rules []rbacv1.PolicyRule, scopes []string) string {
 	text := phrases[name]
 	if names := resourceNames(rules); name == schema.PowerReadSecrets && len(names) > 0 {
@@ -104,7 +104,7 @@ func enumerate(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// placeText says namespaces; * stands for the cluster.
+// placeText describes namespaces; * stands for the cluster.
 func placeText(scopes []string) string {
 	switch {
 	case slices.Contains(scopes, "*"):

@@ -70,8 +70,8 @@ func (s *Server) list(k kind, namespace string, query url.Values) (any, error) {
 	return list, nil
 }
 
-// watch sends what happened since a revision until nobody listens. The caller holds the lock, which is given back while
-// there is nothing to send.
+// watch sends events since a revision until the client disconnects. The caller holds the lock, which is released while there are
+// none.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, k kind, namespace string) error {
 	matches, err := selector(namespace, r.URL.Query())
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, k kind, namespace
 	}
 }
 
-// changeOf is what a watch says of an event, nil when it is not about its objects.
+// changeOf returns the event for a watch; nil if the watch does not select its object.
 func changeOf(e event, k kind, matches func(*unstructured.Unstructured) bool) any {
 	change := struct {
 		Type   watch.EventType            `json:"type"`

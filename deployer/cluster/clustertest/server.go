@@ -23,7 +23,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// User is the name by which the server knows whoever asks.
+// User is the user name of all requests.
 const User = "jane@example.com"
 
 // Server is an API server in memory. Its methods may be called by several goroutines at once.
@@ -33,9 +33,9 @@ type Server struct {
 	// Answer may answer a request itself: with an error, or with nothing more to do (true). Set it before the first request
 	// of interest; it is called without the server's lock.
 	Answer func(w http.ResponseWriter, r *http.Request) bool
-	// May tells what the user may do; nil is everything.
+	// May reports the permissions of the user; nil allows everything.
 	May func(authorization.ResourceAttributes) bool
-	// OthersMay tells what somebody else may do, by their name; nil is everything.
+	// OthersMay reports the permissions of other users, by name; nil allows everything.
 	OthersMay func(user string, a authorization.ResourceAttributes) bool
 
 	mu       sync.Mutex
@@ -76,7 +76,7 @@ users: [{name: test, user: {token: secret}}], contexts: [{name: test, context: {
 	return file
 }
 
-// Put makes or replaces the objects of YAML documents, as somebody else than the tool.
+// Put creates or replaces the objects of YAML documents, as another user than the tool.
 func (s *Server) Put(tb testing.TB, documents string) {
 	tb.Helper()
 	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(documents), len(documents)+1)
@@ -101,7 +101,7 @@ func (s *Server) Put(tb testing.TB, documents string) {
 	}
 }
 
-// Object is what the server has; nil without it. Kind is "ConfigMap", or "Pizza.example.com" where two have the name.
+// Object returns a stored object; nil if it does not exist. Kind is "ConfigMap", or "Pizza.example.com" if two groups have the kind.
 func (s *Server) Object(kind, namespace, name string) *unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +190,7 @@ func fail(w http.ResponseWriter, err error) {
 func respond(w http.ResponseWriter, code int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(answer) // whoever asked has gone
+	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
 }
 
 // serve answers everything that is not about objects, and leaves objects to the others. A nil answer was written already.

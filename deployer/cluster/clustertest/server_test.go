@@ -78,7 +78,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("whoever lost the only field of a mapping has the mapping: %s", entry.FieldsV1.GetRawString())
 		}
 	}
-	if _, err := c.Apply(t.Context(), dry, cluster.WriteOptions{}); err == nil || !strings.Contains(err.Error(), "somebody else set these fields: .data.x") {
+	if _, err := c.Apply(t.Context(), dry, cluster.WriteOptions{}); err == nil || !strings.Contains(err.Error(), "other managers own these fields: .data.x") {
 		t.Errorf("conflict: %v", err)
 	}
 	if _, err := c.Apply(t.Context(), dry, cluster.WriteOptions{Force: true}); err != nil {
@@ -101,7 +101,7 @@ func TestMissingNamespace(t *testing.T) {
 	}
 }
 
-// TestFinalizers: an object stays until nobody wants to do something first, and takes along what it owns.
+// TestFinalizers checks that an object stays until its finalizers are removed, and that dependents are deleted with it.
 func TestFinalizers(t *testing.T) {
 	s := clustertest.Start(t, demo, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: demo, finalizers: [example.com/f]}}")
 	c := connect(t, s)
@@ -181,7 +181,7 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-// TestList: pages, labels, and only what was asked for.
+// TestList checks pages and selectors.
 func TestList(t *testing.T) {
 	s := clustertest.Start(t, demo)
 	for i := range 5 {
@@ -217,7 +217,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestWatch: what is there, what comes, and what goes.
+// TestWatch checks events of existing, new and deleted objects.
 func TestWatch(t *testing.T) {
 	s := clustertest.Start(t, demo, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: demo}}")
 	c := connect(t, s)
@@ -264,7 +264,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// TestMay: reviews answer as the test says, and requests are on record.
+// TestMay checks the answers of access reviews, and the log of requests.
 func TestMay(t *testing.T) {
 	s := clustertest.Start(t)
 	s.May = func(a authorization.ResourceAttributes) bool { return a.Verb == "get" }

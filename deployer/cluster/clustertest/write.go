@@ -93,7 +93,7 @@ func (w write) put(object *unstructured.Unstructured) (*unstructured.Unstructure
 		before = w.empty()
 	}
 	object = object.DeepCopy()
-	if len(object.GetManagedFields()) == 0 { // else the client says who owns what
+	if len(object.GetManagedFields()) == 0 { // otherwise the client sends the owners
 		object.SetManagedFields(before.GetManagedFields())
 	}
 	managed, err := manager.Update(before, object, w.manager)
@@ -280,7 +280,7 @@ func withoutMetadata(object *unstructured.Unstructured) map[string]any {
 	return rest
 }
 
-// withoutTimes leaves out when somebody managed fields: applying the same again changes nothing.
+// withoutTimes returns an object without the times of managed fields, so that applying it again is no change.
 func withoutTimes(object *unstructured.Unstructured) map[string]any {
 	object = object.DeepCopy()
 	entries := object.GetManagedFields()
@@ -301,7 +301,7 @@ func (s *Server) store(resource schema.GroupResource, key string, object *unstru
 	s.happened(resource, old, object)
 }
 
-// happened tells watches of a change, which has a version.
+// happened sends a change to watches and sets its version.
 func (s *Server) happened(resource schema.GroupResource, old, object *unstructured.Unstructured) {
 	s.revision++
 	if object != nil {

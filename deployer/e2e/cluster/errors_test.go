@@ -120,7 +120,7 @@ rules:
 		}
 		c := connect(t, cluster.Options{Kubeconfig: kubeconfig, As: "system:admin"})
 		_, err = c.Version(ctx)
-		check(t, err, report.Forbidden, `user "jane" may not act as somebody else`, `verbs: ["impersonate"]`)
+		check(t, err, report.Forbidden, `user "jane" is not allowed to impersonate other users`, `verbs: ["impersonate"]`)
 	})
 	t.Run("missing", func(t *testing.T) {
 		wanted := []cluster.Permission{
@@ -195,7 +195,7 @@ func TestConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = apply(web, cluster.WriteOptions{})
-	check(t, err, report.Conflict, "apply Deployment "+ns+"/web: somebody else set these fields: .spec.replicas", `"scaler"`)
+	check(t, err, report.Conflict, "apply Deployment "+ns+"/web: other managers own these fields: .spec.replicas", `"scaler"`)
 	if errors.Is(err, cluster.ErrChanged) {
 		t.Error("a conflict of owners is no ErrChanged: reading again does not help")
 	}

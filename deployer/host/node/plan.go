@@ -21,7 +21,7 @@ import (
 type Plan struct {
 	Runtime Runtime
 	Changes []Change
-	// Notes say what is left to do for a person.
+	// Notes are manual steps that remain.
 	Notes []string
 
 	root string
@@ -33,8 +33,8 @@ type Change struct {
 	Action schema.NodeAction
 }
 
-// NewPlan compares the file system below root with what a node needs. It refuses a runtime whose configuration would leave
-// the files without effect, and a file that somebody else wrote.
+// NewPlan compares the file system below root with the configuration of a node. It refuses a runtime whose configuration would ignore
+// the files, and files that solutionctl has not written.
 func NewPlan(root string, c Config) (*Plan, error) {
 	files, err := Files(c)
 	if err != nil {
@@ -52,7 +52,7 @@ func NewPlan(root string, c Config) (*Plan, error) {
 	}
 	p.Runtime = c.Runtime
 	if c.Runtime == CRIO && p.Changed() {
-		p.Notes = append(p.Notes, "CRI-O reads it when it is told to: "+reload)
+		p.Notes = append(p.Notes, "CRI-O reads it after a reload: "+reload)
 	}
 	return p, nil
 }
@@ -165,7 +165,7 @@ func (s system) plan(files []File, candidates []string) (*Plan, error) {
 		case isOurs(have):
 			p.Changes = append(p.Changes, Change{file, schema.NodeUpdate})
 		default:
-			return nil, report.Errorf(report.Conflict, "%s was written by somebody else", file.Path).
+			return nil, report.Errorf(report.Conflict, "%s was not written by solutionctl", file.Path).
 				WithHint("move it away, or put there what '%s' prints", report.Run("deploy node config").With("print"))
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/host/node"
 )
 
-// TestPrinted: what Salt and Ansible would write is what would be written here.
+// TestPrinted compares the files that Salt and Ansible would write with those of this package.
 func TestPrinted(t *testing.T) {
 	for _, runtime := range []node.Runtime{node.Containerd, node.CRIO} {
 		files, err := node.Files(config(runtime))

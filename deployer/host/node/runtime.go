@@ -12,10 +12,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// kubeletFiles may tell which runtime the kubelet uses.
+// kubeletFiles may name the runtime of the kubelet.
 var kubeletFiles = []string{"/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env", "/etc/sysconfig/kubelet", "/etc/default/kubelet"}
 
-// traces of a runtime, when the kubelet says nothing.
+// traces are files of a runtime, for a kubelet whose files do not name it.
 var traces = map[Runtime][]string{
 	Containerd: {"/etc/containerd", "/run/containerd/containerd.sock", "/usr/bin/containerd", "/usr/local/bin/containerd"},
 	CRIO:       {"/etc/crio", "/run/crio/crio.sock", "/usr/bin/crio", "/usr/local/bin/crio"},
@@ -25,7 +25,7 @@ var traces = map[Runtime][]string{
 func Detect(root string) (Runtime, error) {
 	s := system{root}
 	for _, name := range kubeletFiles {
-		data, _ := s.read(name) // what cannot be read says nothing
+		data, _ := s.read(name) // a file that cannot be read is ignored
 		for line := range strings.Lines(string(data)) {
 			if !strings.Contains(line, "ontainer-runtime-endpoint") && !strings.Contains(line, "ontainerRuntimeEndpoint") {
 				continue
@@ -51,7 +51,7 @@ func Detect(root string) (Runtime, error) {
 		return "", report.Errorf(report.Refused, "there is neither containerd nor CRI-O on this host").
 			WithHint("choose one with --runtime, or print the files with --print")
 	}
-	return "", report.Errorf(report.Refused, "both containerd and CRI-O are on this host, and no kubelet tells which it uses").
+	return "", report.Errorf(report.Refused, "both containerd and CRI-O are on this host, and no configuration of a kubelet names one").
 		WithHint("choose one with --runtime")
 }
 
@@ -60,7 +60,7 @@ const containerdConfig = "/etc/containerd/config.toml"
 // registryPlugins are the plugins that hold the settings of registries, one for each version of containerd's configuration.
 var registryPlugins = []string{"io.containerd.cri.v1.images", "io.containerd.grpc.v1.cri", "cri"}
 
-// containerdSettings are those parts of containerd's configuration that decide whether it reads our files.
+// containerdSettings are the settings of containerd that decide whether it reads our files.
 type containerdSettings struct {
 	configPath, configPathFile string
 	legacyFile, legacyKey      string // where registries are configured in the older way
@@ -80,7 +80,7 @@ func (s system) checkContainerd(c Config) error {
 		return report.Errorf(report.Refused, "%s configures registries in the older way, by registry.%s: containerd takes either that or files per registry", settings.legacyFile, settings.legacyKey).
 			WithHint("move its content to hosts.toml files, remove it, and "+remedy, dir, settings.legacyFile)
 	case settings.configPath == "":
-		return report.Errorf(report.Refused, "containerd is not told where files per registry are: %s does not set config_path", containerdConfig).
+		return report.Errorf(report.Refused, "containerd does not read files per registry: %s does not set config_path", containerdConfig).
 			WithHint(remedy, dir, containerdConfig)
 	case !slices.ContainsFunc(strings.Split(settings.configPath, ":"), func(p string) bool { return path.Clean(p) == path.Clean(dir) }):
 		return report.Errorf(report.Refused, "containerd reads files per registry from %s, not from %s: %s sets config_path", settings.configPath, dir, settings.configPathFile).
