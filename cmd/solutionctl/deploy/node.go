@@ -32,17 +32,22 @@ func newNodeConfigCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Configure this node's container runtime to pull from the registry of Solutions",
-		Long: `Write the files by which containerd or CRI-O finds the registry of Solutions: for containerd, hosts.toml below
-/etc/containerd/certs.d; for CRI-O, a drop-in below /etc/containers. Each node needs this once, and again when the
-registry's endpoints or its CA change. containerd must have config_path set, which needs one restart; after that
-nothing is restarted.
+		Long: `Write the files by which a node's container runtime finds the registry of Solutions. Each node needs this once, and again when the
+registry's endpoints or its CA change. What the node has is found out by itself:
+
+  containerd  hosts.toml below /etc/containerd/certs.d; config_path must be set, which needs one restart
+  crio        a drop-in below /etc/containers
+  k3s, rke2   /etc/rancher/k3s/registries.yaml or /etc/rancher/rke2/registries.yaml; each change needs a restart
+  k0s         hosts.toml below /etc/k0s/certs.d, and a drop-in in /etc/k0s/containerd.d, which needs one restart
+  microk8s    hosts.toml below /var/snap/microk8s/current/args/certs.d
 
 Endpoints and CA are those that the cluster knows from the first import, unless --endpoint says otherwise. Nodes begin
 with different endpoints. No pull leaves the site: what the registry does not have does not exist. With --mirror the
 images of other registries come from ours, too.
 
-Only files of this command are changed or removed. With --print they go to standard output instead, as a state of Salt
-or tasks of Ansible. On MetalK8s, which configures its nodes itself, there is nothing to do.`,
+Only files of this command are changed or removed. A registries.yaml of the site stays as it is: the command prints the lines to
+add. With --print the files go to standard output instead, as a state of Salt, tasks of Ansible, registries.yaml of K3s, or a
+patch of Talos' machine configuration. On MetalK8s, which configures its nodes itself, there is nothing to do.`,
 		Example: `  solutionctl deploy node config
   solutionctl deploy node config --endpoint https://10.0.0.1:5000 --endpoint https://10.0.0.2:5000 --ca ca.crt
   solutionctl deploy node config --runtime crio --print ansible --endpoint https://10.0.0.1:5000 > registry.yml
@@ -51,15 +56,15 @@ or tasks of Ansible. On MetalK8s, which configures its nodes itself, there is no
 	}
 	f.clusterFlags = addClusterFlags(a, cmd)
 	flags := cmd.Flags()
-	cli.AddChoice(cmd, flags, &f.runtime, "runtime", "", "container runtime of the node", "auto", string(node.Containerd), string(node.CRIO))
+	cli.AddChoice(cmd, flags, &f.runtime, "runtime", "", "container runtime of the node", append([]string{"auto"}, runtimeNames()...)...)
 	flags.StringArrayVar(&f.config.Endpoints, "endpoint", nil, "`URL` of the registry; may be given several times")
 	flags.StringVar(&f.ca, "ca", "", "`FILE` with the certificates by which the endpoints are trusted")
 	flags.StringVar(&f.config.Host, "host", schema.RegistryHostOwn, "`NAME` of the registry in image references")
 	flags.StringArrayVar(&f.config.Mirrors, "mirror", nil, "take the images of this other registry, a `HOST` as docker.io, from ours; may be given several times")
 	flags.StringVar(&f.config.Node, "node", "", "`NAME` of the node, which decides with which endpoint it begins (default the host's name)")
-	flags.StringVar(&f.config.CertsDir, "certs-dir", node.DefaultCertsDir, "`DIRECTORY` that containerd's config_path names")
+	flags.StringVar(&f.config.CertsDir, "certs-dir", "", "`DIRECTORY` that containerd's config_path names (default "+node.DefaultCertsDir+", or that of the distribution)")
 	flags.StringVar(&f.root, "root", "/", "write below `DIRECTORY`, the file system of an image")
-	cli.AddChoice(cmd, flags, &f.print, "print", "", "print the files for a configuration management instead of writing them", "no", "salt", "ansible")
+	cli.AddChoice(cmd, flags, &f.print, "print", "", "print the files for a configuration management instead of writing them", "no", "salt", "ansible", "k3s", "talos")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done")
 	flags.BoolVar(&f.remove, "remove", false, "remove the files that this command has written")
 	cmd.MarkFlagsMutuallyExclusive("remove", "print")
@@ -102,8 +107,11 @@ func (f *nodeFlags) fillIn(ctx context.Context, root string) error {
 	switch {
 	case f.runtime != "auto":
 		c.Runtime = node.Runtime(f.runtime)
+	case f.print == "k3s":
+		c.Runtime = node.K3s
+	case f.print == "talos": // it has no files to write
 	case f.print != "no":
-		return report.Errorf(report.Usage, "--print needs --runtime containerd or crio: the files are for another host")
+		return report.Errorf(report.Usage, "--print needs --runtime: the files are for another host").WithHint("choose one of %q", node.Runtimes())
 	default:
 		runtime, err := node.Detect(root)
 		if err != nil {
@@ -156,16 +164,41 @@ func (f *nodeFlags) takeEndpoints(ctx context.Context) error {
 }
 
 func (f *nodeFlags) printFiles() error {
-	files, err := node.Files(f.config)
+	text, err := f.printed()
 	if err != nil {
 		return err
 	}
-	text := node.Salt(f.config.Runtime, files)
-	if f.print == "ansible" {
-		text = node.Ansible(f.config.Runtime, files)
-	}
 	_, err = f.Out.Write(text)
 	return err
+}
+
+// printed is the configuration in the form of --print.
+func (f *nodeFlags) printed() ([]byte, error) {
+	switch f.print {
+	case "talos":
+		return node.Talos(f.config)
+	case "k3s":
+		if f.config.Runtime != node.K3s && f.config.Runtime != node.RKE2 {
+			return nil, report.Errorf(report.Usage, "--print k3s is for --runtime k3s or rke2, not %s", f.config.Runtime)
+		}
+		return node.Registries(f.config)
+	}
+	files, err := node.Files(f.config)
+	if err != nil {
+		return nil, err
+	}
+	if f.print == "ansible" {
+		return node.Ansible(f.config.Runtime, files), nil
+	}
+	return node.Salt(f.config.Runtime, files), nil
+}
+
+// runtimeNames are what --runtime takes.
+func runtimeNames() (names []string) {
+	for _, runtime := range node.Runtimes() {
+		names = append(names, string(runtime))
+	}
+	return names
 }
 
 func (f *nodeFlags) emitPlan(plan *node.Plan) error {

@@ -25,11 +25,18 @@ import (
 // Runtime is a container runtime.
 type Runtime string
 
-// The runtimes.
+// The runtimes, by themselves and as Kubernetes distributions bring them, each with files in places of its own.
 const (
 	Containerd Runtime = "containerd"
 	CRIO       Runtime = "crio"
+	K3s        Runtime = "k3s"
+	RKE2       Runtime = "rke2"
+	K0s        Runtime = "k0s"
+	MicroK8s   Runtime = "microk8s"
 )
+
+// Runtimes are all of them.
+func Runtimes() []Runtime { return []Runtime{Containerd, CRIO, K3s, RKE2, K0s, MicroK8s} }
 
 // DefaultCertsDir is the usual directory of containerd's hosts.toml files.
 const DefaultCertsDir = "/etc/containerd/certs.d"
@@ -47,7 +54,7 @@ type Config struct {
 	Mirrors []string
 	// Node is the name of the node, which decides with which endpoint it begins. Without it, the order is kept.
 	Node string
-	// CertsDir is containerd's config_path; DefaultCertsDir when empty.
+	// CertsDir is containerd's config_path; that of the runtime when empty.
 	CertsDir string
 }
 
@@ -70,15 +77,33 @@ func Files(c Config) ([]File, error) {
 	}
 	endpoints := rotate(c.Endpoints, c.Node)
 	hosts := slices.Concat([]string{c.Host}, sorted(c.Mirrors))
-	if c.Runtime == CRIO {
+	switch c.Runtime {
+	case CRIO:
 		return c.crio(hosts, endpoints), nil
+	case K3s, RKE2:
+		return c.rancher(hosts, endpoints), nil
+	case K0s:
+		return append(c.containerd(hosts, endpoints), File{k0sConfig, []byte(header + k0sSettings)}), nil
 	}
 	return c.containerd(hosts, endpoints), nil
 }
 
+// certsDir is the directory of the hosts.toml files that the runtime reads.
+func (c Config) certsDir() string {
+	switch {
+	case c.CertsDir != "":
+		return c.CertsDir
+	case c.Runtime == K0s:
+		return k0sCertsDir
+	case c.Runtime == MicroK8s:
+		return microK8sCertsDir
+	}
+	return DefaultCertsDir
+}
+
 func (c Config) check() error {
-	if c.Runtime != Containerd && c.Runtime != CRIO {
-		return report.Errorf(report.Usage, "%q is not a container runtime: want containerd or crio", c.Runtime)
+	if !slices.Contains(Runtimes(), c.Runtime) {
+		return report.Errorf(report.Usage, "%q is not a container runtime: want one of %q", c.Runtime, Runtimes())
 	}
 	for _, host := range append([]string{c.Host}, c.Mirrors...) {
 		if !schema.ValidRegistryHost(host) {
@@ -130,10 +155,7 @@ func isTLS(endpoint string) bool { return strings.HasPrefix(endpoint, "https://"
 
 // containerd renders hosts.toml files. They are read at every pull, without a restart.
 func (c Config) containerd(hosts, endpoints []string) []File {
-	dir := c.CertsDir
-	if dir == "" {
-		dir = DefaultCertsDir
-	}
+	dir := c.certsDir()
 	ca := path.Join(dir, c.Host, caFile)
 	var files []File
 	withCA := len(c.CA) > 0 && slices.ContainsFunc(endpoints, isTLS)

@@ -50,10 +50,7 @@ func NewPlan(root string, c Config) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Runtime = c.Runtime
-	if c.Runtime == CRIO && p.Changed() {
-		p.Notes = append(p.Notes, "CRI-O reads it after a reload: "+reload)
-	}
+	p.Runtime, p.Notes = c.Runtime, c.notes(p)
 	return p, nil
 }
 
@@ -136,8 +133,11 @@ func (s system) list(dir string) []string {
 
 // candidates lists where files of ours may be.
 func (s system) candidates(certsDir string) []string {
-	candidates := []string{crioConfig}
-	for _, dir := range sorted([]string{DefaultCertsDir, crioCertsDir, certsDir}) {
+	candidates := []string{crioConfig, k0sConfig}
+	for _, r := range []Runtime{K3s, RKE2} {
+		candidates = append(candidates, rancherFile(r), path.Join(rancherDirs[r], caFile))
+	}
+	for _, dir := range sorted([]string{DefaultCertsDir, crioCertsDir, k0sCertsDir, microK8sCertsDir, certsDir}) {
 		if dir == "" {
 			continue
 		}
@@ -164,6 +164,10 @@ func (s system) plan(files []File, candidates []string) (*Plan, error) {
 			p.Changes = append(p.Changes, Change{file, schema.NodeKeep})
 		case isOurs(have):
 			p.Changes = append(p.Changes, Change{file, schema.NodeUpdate})
+		case path.Base(file.Path) == "registries.yaml" && hasRegistries(have, file.Content):
+			p.Changes = append(p.Changes, Change{File{file.Path, have}, schema.NodeKeep})
+		case path.Base(file.Path) == "registries.yaml":
+			return nil, addByHand(file)
 		default:
 			return nil, report.Errorf(report.Conflict, "%s was not written by solutionctl", file.Path).
 				WithHint("move it away, or put there what '%s' prints", report.Run("deploy node config").With("print"))
@@ -205,7 +209,7 @@ func (s system) remove(name string) error {
 		return err
 	}
 	dir := filepath.Dir(file)
-	if name != crioConfig {
+	if !isShared(path.Dir(name)) {
 		_ = os.Remove(dir) // fails when something is in it, as it should
 	}
 	if _, err := os.Stat(dir); err != nil {

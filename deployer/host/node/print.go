@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// reload makes CRI-O read its configuration; containerd needs nothing.
+// reload makes CRI-O read its configuration.
 const reload = "systemctl reload crio"
 
 // Salt writes the files as a state of Salt.
 func Salt(runtime Runtime, files []File) []byte {
 	var b strings.Builder
+	b.WriteString(afterwards(runtime))
 	for _, file := range files {
 		fmt.Fprintf(&b, "%s:\n  file.managed:\n    - makedirs: true\n    - dir_mode: '0755'\n    - mode: '0644'\n    - contents: |\n%s\n", file.Path, indent(file.Content, 8))
 	}
@@ -27,6 +28,7 @@ func Salt(runtime Runtime, files []File) []byte {
 // Ansible writes the files as tasks of Ansible.
 func Ansible(runtime Runtime, files []File) []byte {
 	var b strings.Builder
+	b.WriteString(afterwards(runtime))
 	for _, file := range files {
 		fmt.Fprintf(&b, "- name: Directory of %s\n  ansible.builtin.file:\n    path: %s\n    state: directory\n    mode: '0755'\n", file.Path, path.Dir(file.Path))
 		fmt.Fprintf(&b, "- name: Write %s\n  ansible.builtin.copy:\n    dest: %s\n    mode: '0644'\n    content: |\n%s", file.Path, file.Path, indent(file.Content, 6))
@@ -36,6 +38,15 @@ func Ansible(runtime Runtime, files []File) []byte {
 		}
 	}
 	return []byte(b.String())
+}
+
+// afterwards is a comment with the command by which a runtime reads a changed configuration. It differs between servers and agents, so
+// it is left to the user; that of CRI-O is a part of what is printed.
+func afterwards(runtime Runtime) string {
+	if command := restarts[runtime]; command != "" && runtime != CRIO {
+		return "# After a change: " + command + "\n"
+	}
+	return ""
 }
 
 // indent moves every line that has something in it to the right.

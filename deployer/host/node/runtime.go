@@ -21,9 +21,25 @@ var traces = map[Runtime][]string{
 	CRIO:       {"/etc/crio", "/run/crio/crio.sock", "/usr/bin/crio", "/usr/local/bin/crio"},
 }
 
-// Detect finds out which runtime the node below root has: the one that its kubelet uses, else the only one that is there.
+// distributions are the directories by which a distribution of Kubernetes is known, which brings a containerd of its own.
+var distributions = map[Runtime][]string{
+	K3s:      {"/etc/rancher/k3s", "/var/lib/rancher/k3s/agent", "/usr/local/bin/k3s"},
+	RKE2:     {"/etc/rancher/rke2", "/var/lib/rancher/rke2", "/usr/local/bin/rke2", "/usr/bin/rke2"},
+	K0s:      {"/etc/k0s", "/var/lib/k0s", "/usr/local/bin/k0s"},
+	MicroK8s: {"/var/snap/microk8s/current"},
+}
+
+// Detect finds out which runtime the node below root has: that of its distribution, the one that its kubelet uses, else the only one
+// that is there.
 func Detect(root string) (Runtime, error) {
 	s := system{root}
+	switch found := s.found(distributions); len(found) {
+	case 0:
+	case 1:
+		return found[0], nil
+	default:
+		return "", report.Errorf(report.Refused, "several distributions of Kubernetes are on this host: %q", found).WithHint("choose one with --runtime")
+	}
 	for _, name := range kubeletFiles {
 		data, _ := s.read(name) // a file that cannot be read is ignored
 		for line := range strings.Lines(string(data)) {
@@ -38,12 +54,7 @@ func Detect(root string) (Runtime, error) {
 			}
 		}
 	}
-	var found []Runtime
-	for _, runtime := range []Runtime{Containerd, CRIO} {
-		if slices.ContainsFunc(traces[runtime], s.exists) {
-			found = append(found, runtime)
-		}
-	}
+	found := s.found(traces)
 	switch len(found) {
 	case 1:
 		return found[0], nil
@@ -53,6 +64,16 @@ func Detect(root string) (Runtime, error) {
 	}
 	return "", report.Errorf(report.Refused, "both containerd and CRI-O are on this host, and no configuration of a kubelet names one").
 		WithHint("choose one with --runtime")
+}
+
+// found are the runtimes of which there is a trace.
+func (s system) found(traces map[Runtime][]string) (found []Runtime) {
+	for _, runtime := range Runtimes() {
+		if slices.ContainsFunc(traces[runtime], s.exists) {
+			found = append(found, runtime)
+		}
+	}
+	return found
 }
 
 const containerdConfig = "/etc/containerd/config.toml"

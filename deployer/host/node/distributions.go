@@ -1,0 +1,207 @@
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Places where distributions of Kubernetes keep the configuration of their containerd.
+const (
+	k0sConfig        = "/etc/k0s/containerd.d/solutionctl.toml"
+	k0sCertsDir      = "/etc/k0s/certs.d"
+	microK8sCertsDir = "/var/snap/microk8s/current/args/certs.d" // MicroK8s sets config_path itself
+)
+
+// k0sSettings make k0s' containerd read hosts.toml files. containerd 2 converts them from version 2.
+const k0sSettings = "version = 2\n\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"" + k0sCertsDir + "\"\n"
+
+// rancherDirs hold registries.yaml, from which K3s and RKE2 write the configuration of containerd when they start.
+var rancherDirs = map[Runtime]string{K3s: "/etc/rancher/k3s", RKE2: "/etc/rancher/rke2"}
+
+func rancherFile(r Runtime) string { return path.Join(rancherDirs[r], "registries.yaml") }
+
+// isShared reports whether others have files in a directory: it stays when it is empty.
+func isShared(dir string) bool {
+	return slices.Contains([]string{path.Dir(crioConfig), path.Dir(k0sConfig), rancherDirs[K3s], rancherDirs[RKE2]}, dir)
+}
+
+// registries is registries.yaml of K3s and RKE2.
+type registries struct {
+	Mirrors map[string]mirror         `json:"mirrors"`
+	Configs map[string]registryConfig `json:"configs,omitempty"`
+}
+
+type mirror struct {
+	Endpoint []string `json:"endpoint"`
+}
+
+type registryConfig struct {
+	TLS registryTLS `json:"tls"`
+}
+
+type registryTLS struct {
+	CAFile string `json:"ca_file"`
+}
+
+// rancher renders registries.yaml.
+func (c Config) rancher(hosts, endpoints []string) []File {
+	ca := path.Join(rancherDirs[c.Runtime], caFile)
+	r := registries{Mirrors: map[string]mirror{}, Configs: map[string]registryConfig{}}
+	for _, host := range hosts {
+		r.Mirrors[host] = mirror{Endpoint: endpoints}
+	}
+	var files []File
+	if len(c.CA) > 0 && slices.ContainsFunc(endpoints, isTLS) {
+		files = append(files, File{ca, c.authorities()})
+		for _, endpoint := range endpoints {
+			if isTLS(endpoint) {
+				r.Configs[hostOf(endpoint)] = registryConfig{TLS: registryTLS{CAFile: ca}}
+			}
+		}
+	}
+	return append(files, File{rancherFile(c.Runtime), append([]byte(header), marshal(r)...)})
+}
+
+// marshal writes a value of this package as YAML.
+func marshal(value any) []byte {
+	data, err := yaml.Marshal(value)
+	if err != nil {
+		panic(err) // plain data
+	}
+	return data
+}
+
+// hasRegistries reports whether registries.yaml of the site, in have, says all that ours would, in want.
+func hasRegistries(have, want []byte) bool {
+	var site, ours map[string]any
+	if yaml.Unmarshal(have, &site) != nil || yaml.Unmarshal(want, &ours) != nil {
+		return false
+	}
+	return contains(site, ours)
+}
+
+// contains reports whether a value has everything that another one has.
+func contains(have, want any) bool {
+	fields, ok := want.(map[string]any)
+	if !ok {
+		return fmt.Sprint(have) == fmt.Sprint(want)
+	}
+	mine, ok := have.(map[string]any)
+	if !ok {
+		return false
+	}
+	for name, value := range fields {
+		if !contains(mine[name], value) {
+			return false
+		}
+	}
+	return true
+}
+
+// addByHand refuses to change registries.yaml of the site, and prints the lines that belong into it.
+func addByHand(file File) error {
+	lines := strings.TrimPrefix(string(bytes.TrimSpace(file.Content)), header)
+	return report.Errorf(report.Conflict, "%s has other content, which is not changed", file.Path).
+		WithHint("add these lines to it, then run the command again:\n%s", indent([]byte(lines), 2))
+}
+
+// talos is the part of Talos' machine configuration that is about registries.
+type talos struct {
+	Machine struct {
+		Registries struct {
+			Mirrors map[string]talosMirror `json:"mirrors"`
+			Config  map[string]talosConfig `json:"config,omitempty"`
+		} `json:"registries"`
+	} `json:"machine"`
+}
+
+type talosMirror struct {
+	Endpoints    []string `json:"endpoints"`
+	SkipFallback bool     `json:"skipFallback"`
+}
+
+type talosConfig struct {
+	TLS talosTLS `json:"tls"`
+}
+
+type talosTLS struct {
+	CA []byte `json:"ca"` // base64, as Talos has it
+}
+
+// Talos writes a patch for the machine configuration of Talos, which has no files to write: for 'talosctl patch machineconfig'.
+func Talos(c Config) ([]byte, error) {
+	c.Runtime = Containerd
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	endpoints := rotate(c.Endpoints, c.Node)
+	var t talos
+	registries := &t.Machine.Registries
+	registries.Mirrors, registries.Config = map[string]talosMirror{}, map[string]talosConfig{}
+	for _, host := range append([]string{c.Host}, c.Mirrors...) {
+		registries.Mirrors[host] = talosMirror{Endpoints: endpoints, SkipFallback: true}
+	}
+	for _, endpoint := range endpoints {
+		if isTLS(endpoint) && len(c.CA) > 0 {
+			registries.Config[hostOf(endpoint)] = talosConfig{TLS: talosTLS{CA: c.CA}}
+		}
+	}
+	return marshal(t), nil
+}
+
+// Registries writes registries.yaml of K3s or RKE2, with the certificates in a comment: their file has to be there as well.
+func Registries(c Config) ([]byte, error) {
+	files, err := Files(c)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	for _, file := range files {
+		if path.Base(file.Path) == caFile {
+			fmt.Fprintf(&b, "# %s has to hold:\n", file.Path)
+			for line := range strings.Lines(string(c.CA)) {
+				b.WriteString("# " + line)
+			}
+			continue
+		}
+		b.Write(file.Content)
+	}
+	return b.Bytes(), nil
+}
+
+// restarts make a runtime read its configuration. containerd alone needs nothing.
+var restarts = map[Runtime]string{
+	CRIO: reload,
+	K3s:  "systemctl restart k3s # on agents: k3s-agent",
+	RKE2: "systemctl restart rke2-server # on agents: rke2-agent",
+	K0s:  "systemctl restart k0scontroller # on workers: k0sworker",
+}
+
+// notes say what is left to do for the user after files were changed.
+func (c Config) notes(p *Plan) (notes []string) {
+	if !p.Changed() {
+		return nil
+	}
+	switch c.Runtime {
+	case CRIO:
+		notes = append(notes, "CRI-O reads it after a reload: "+restarts[CRIO])
+	case K3s, RKE2:
+		notes = append(notes, "restart it once, which leaves pods alone: "+restarts[c.Runtime])
+		if len(c.Mirrors) > 0 {
+			notes = append(notes, "start it with --disable-default-registry-endpoint: without it, what the registry does not have is asked of "+strings.Join(c.Mirrors, ", "))
+		}
+	case K0s:
+		if slices.ContainsFunc(p.Changes, func(change Change) bool { return change.Path == k0sConfig && change.Action == schema.NodeCreate }) {
+			notes = append(notes, "restart it once, which leaves pods alone: "+restarts[K0s])
+		}
+	}
+	return notes
+}
