@@ -29,7 +29,7 @@ asked through the API server, with your own rights, and for two seconds at most;
 	}
 	f := addClusterFlags(a, cmd)
 	var o survey.AlertOptions
-	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "the `NAMESPACE` that is yours, where you may not list those of the environment")
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "the `NAMESPACE` that is yours, where you may not list those of the environment")
 	takesArguments(cmd, func(ctx context.Context, args []string) error {
 		o.Environment, o.Solution = args[0], args[1]
 		return show(f, printAlerts, func(d *deployer.Deployer) (*schema.AlertList, error) { return d.Survey.Alerts(ctx, o) })

@@ -48,7 +48,11 @@ func takesArguments(cmd *cobra.Command, run func(context.Context, []string) erro
 	values := make([]string, len(arguments))
 	for i, one := range arguments {
 		for _, flag := range one.flags {
-			cmd.Flags().StringVarP(&values[i], flag, shorthands[flag], "", "the same as the argument "+one.name)
+			shorthand := shorthands[flag]
+			if cmd.Flags().ShorthandLookup(shorthand) != nil { // -n is the namespace where solutions.sh has no such command
+				shorthand = ""
+			}
+			cmd.Flags().StringVarP(&values[i], flag, shorthand, "", "the same as the argument "+one.name)
 			cli.Must(cmd.Flags().MarkHidden(flag))
 		}
 	}

@@ -25,7 +25,7 @@ they are. Below each component stands what it waits for. With --output dot or me
   solutionctl deploy components prod cloud -o dot | dot -Tsvg > cloud.svg`,
 	}
 	c := &componentsView{clusterFlags: addClusterFlags(a, cmd)}
-	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "in this `NAMESPACE` of the environment")
+	cmd.Flags().StringVarP(&c.o.Namespace, "namespace", "n", "", "in this `NAMESPACE` of the environment")
 	cli.AddChoice(cmd, cmd.Flags(), &a.Output, "output", "o", "format of the result; dot and mermaid are for pictures", "text", "json", "yaml", "dot", "mermaid")
 	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument)
 	return cmd

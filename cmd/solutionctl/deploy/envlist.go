@@ -88,7 +88,7 @@ is not allowed to list namespaces sees the one with the name of the environment,
 	}
 	f := addClusterFlags(a, cmd)
 	var o survey.EnvironmentOptions
-	cmd.Flags().StringVar(&o.Namespace, "namespace", "", "the `NAMESPACE` that is yours, where you may not list those of the environment")
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "the `NAMESPACE` that is yours, where you may not list those of the environment")
 	cmd.Flags().BoolVar(&o.Members, "members", false, "list the users and their roles")
 	cmd.Flags().BoolVar(&o.Drift, "drift", false, "compare every field of every object with what was deployed")
 	takesArguments(cmd, func(ctx context.Context, args []string) error {

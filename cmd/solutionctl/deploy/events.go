@@ -29,7 +29,7 @@ With --watch, continue with new ones until interrupted; with --output json, each
   solutionctl deploy events test example-solution --watch`,
 	}
 	c := &eventsView{clusterFlags: addClusterFlags(a, cmd)}
-	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
+	cmd.Flags().StringVarP(&c.o.Namespace, "namespace", "n", "", "only in this `NAMESPACE` of the environment")
 	cmd.Flags().StringVar(&c.o.Component, "component", "", "only this `NAME` of what the Solution is made of")
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "continue with new Events until interrupted")
 	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument.orNone())

@@ -355,8 +355,9 @@ func (f *loaderFlags) printForHost(cmd *cobra.Command, text func(program, file s
 
 func newLoaderRunCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "run --parameters FILE",
-		Short: "Run the loader in this process, as its Job does",
+		Use:    "run --parameters FILE",
+		Hidden: true, // the Job runs it
+		Short:  "Run the loader in this process, as its Job does",
 		Long: `Do the work of a run, or of a repair, as the parameters say, and write into ConfigMap solutionctl-system/loader how far it is. The Job
 of the loader calls it; people call 'deploy loader start'.`,
 		Example: "  solutionctl deploy loader run --parameters /etc/loader/parameters/parameters.json",

@@ -34,7 +34,7 @@ Control characters are shown as such and not obeyed, on a terminal and in a file
 	}
 	c := &logsView{clusterFlags: addClusterFlags(a, cmd)}
 	flags := cmd.Flags()
-	flags.StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
+	flags.StringVarP(&c.o.Namespace, "namespace", "n", "", "only in this `NAMESPACE` of the environment")
 	flags.StringVar(&c.o.Component, "component", "", "only this `NAME` of what the Solution is made of")
 	flags.StringVar(&c.o.Pod, "pod", "", "only the pod `NAME`")
 	flags.StringVar(&c.o.Container, "container", "", "only containers called `NAME`")

@@ -29,7 +29,7 @@ On a terminal with a graphical display, the page is opened in the browser (xdg-o
 	}
 	c := &opening{clusterFlags: addClusterFlags(a, cmd)}
 	flags := cmd.Flags()
-	flags.StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
+	flags.StringVarP(&c.o.Namespace, "namespace", "n", "", "only in this `NAMESPACE` of the environment")
 	flags.StringVar(&c.o.Component, "component", "", "only this `NAME` of what the Solution is made of")
 	flags.StringVar(&c.service, "service", "", "the Service `NAME`, although there may be an Ingress")
 	flags.IntVar(&c.port, "port", 0, "forward this `PORT` of 127.0.0.1; 0 is any free one")

@@ -23,7 +23,7 @@ are there, do not fit the earlier version any more.`,
 	}
 	c := &rollback{verb: newClusterVerb(a, cmd)}
 	c.addReplace()
-	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
+	cmd.Flags().StringVarP(&c.o.Namespace, "namespace", "n", "", "only in this `NAMESPACE` of the environment")
 	cmd.Flags().Int64Var(&c.o.Revision, "revision", 0, "go back to this revision `NUMBER` of the history")
 	c.loss.add(cmd)
 	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument)

@@ -60,7 +60,7 @@ has ended is not run again, unless its name is given to --replace.`,
 	c := &change{verb: newClusterVerb(a, cmd), o: deployer.ChangeOptions{Direction: direction}}
 	c.addReplace()
 	c.addWithFlag()
-	cmd.Flags().StringVar(&c.o.Namespace, "namespace", "", "only in this `NAMESPACE` of the environment")
+	cmd.Flags().StringVarP(&c.o.Namespace, "namespace", "n", "", "only in this `NAMESPACE` of the environment")
 	c.rendering.add(c.verb)
 	c.addAllow(cmd, func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
 		return d.Change(ctx, deployer.ChangeOptions{

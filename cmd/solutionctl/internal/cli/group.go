@@ -30,7 +30,7 @@ func NewGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
 func unknownCommand(group *cobra.Command, name string) error {
 	err := report.Errorf(report.Usage, "unknown command %q for %q", name, group.CommandPath())
 	for _, below := range group.Commands() {
-		if i := slices.IndexFunc(below.Commands(), func(c *cobra.Command) bool { return c.Name() == name && c.IsAvailableCommand() }); i >= 0 {
+		if i := slices.IndexFunc(below.Commands(), func(c *cobra.Command) bool { return (c.Name() == name || c.HasAlias(name)) && c.IsAvailableCommand() }); i >= 0 {
 			return err.WithHint("did you mean '%s'?", below.Commands()[i].CommandPath())
 		}
 	}
