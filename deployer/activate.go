@@ -76,6 +76,9 @@ type DeactivateOptions struct {
 	Solution string
 	Data     plan.DataPolicy    // KeepData keeps the definitions and every custom resource
 	Export   definitions.Export // where custom resources go before they are deleted
+	// Leaves is an environment that the Solution leaves before, and Going are Solutions that are deactivated before: neither needs it then.
+	Leaves string
+	Going  []string
 
 	begun bool                // an interrupted run, whose user saw which environments have the Solution and accepted the loss of data
 	later []schema.SolutionAt // what else becomes active, or with the version "" no longer is, in the run that this is a part of
@@ -87,10 +90,13 @@ type DeactivateOptions struct {
 func (d *Deployer) Deactivate(ctx context.Context, o DeactivateOptions) (*schema.Operation, error) {
 	run := d.begin(schema.Operation{Operation: schema.VerbDeactivate, Solution: o.Solution}, o.Options)
 	run.Export = o.Export
+	for _, solution := range o.Going {
+		o.later = append(o.later, schema.SolutionAt{Solution: solution})
+	}
 	return run.Do(ctx, func(ctx context.Context) error {
 		if err := run.ReadCatalog(ctx); err != nil {
 			return err
 		}
-		return run.Deactivate(ctx, plan.Deactivation{Data: o.Data, Resumed: o.begun, Later: o.later})
+		return run.Deactivate(ctx, plan.Deactivation{Data: o.Data, Resumed: o.begun, Leaves: o.Leaves, Later: o.later})
 	}, cluster.ClusterLock)
 }

@@ -15,6 +15,7 @@ type RemoveOptions struct {
 	Namespace             string // one of the environment's; "" stands for all of them
 	Data                  plan.DataPolicy
 	Export                definitions.Export // where custom resources go before they are deleted
+	Going                 []string           // other Solutions that leave the environment before this one: what they need is not kept for them
 }
 
 // Remove takes a Solution out of namespaces of an environment: everything that adding it put there. What is there of it and on
@@ -22,5 +23,5 @@ type RemoveOptions struct {
 func (d *Deployer) Remove(ctx context.Context, o RemoveOptions) (*schema.Operation, error) {
 	run := d.begin(schema.Operation{Operation: schema.VerbRemove, Solution: o.Solution, Environment: o.Environment}, o.Options)
 	run.Export = o.Export
-	return run.InNamespaces(ctx, o.Namespace, func(ctx context.Context) error { return run.Remove(ctx, o.Data) })
+	return run.InNamespaces(ctx, o.Namespace, func(ctx context.Context) error { return run.Remove(ctx, o.Data, o.Going...) })
 }

@@ -50,6 +50,7 @@ var documents = map[string]document{
 	"output/events":         {reflect.TypeFor[schema.EventList](), "Events: what Kubernetes has reported about the objects of Solutions"},
 	"output/finding":        {reflect.TypeFor[report.Finding](), "Finding: one judgement"},
 	"output/history":        {reflect.TypeFor[schema.History](), "History: what was done to a cluster"},
+	"output/uninstallation": {reflect.TypeFor[schema.Uninstallation](), "Uninstallation: what uninstalling Solutions does"},
 	"output/installation":   {reflect.TypeFor[schema.Installation](), "Installation: what installing Solutions from archives does"},
 	"output/import":         {reflect.TypeFor[schema.ImportReport](), "ImportReport: archives that were imported"},
 	"output/lint":           {reflect.TypeFor[schema.LintReport](), "Lint: what is said about projects and archives"},

@@ -23,9 +23,20 @@ type InstalledArchive struct {
 	Signers  []string `json:"signers"` // names of those whose signatures count
 }
 
-// InstallStep is a part of an installation.
+// Uninstallation lists the steps of `solutionctl deploy uninstall`, done or planned.
+type Uninstallation struct {
+	Environment string        `json:"environment"`
+	Steps       []InstallStep `json:"steps"`
+	Notices     []string      `json:"notices"`
+	// Digest names exactly these steps. It is that of the plan, also after the steps were done.
+	Digest string `json:"digest,omitempty"`
+}
+
+// InstallStep is a part of an installation, or of its inverse.
 type InstallStep struct {
-	Step  string    `json:"step"` // trust, import, serve, register, configure, activate, create or deploy
+	// Step is trust, import, serve, register, configure, activate, create or deploy; of the inverse it is remove, delete, deactivate,
+	// unimport, unconfigure, unregister, stop or untrust.
+	Step  string    `json:"step"`
 	Name  string    `json:"name"`
 	Note  string    `json:"note,omitempty"`
 	State StepState `json:"state"`

@@ -20,12 +20,39 @@ import (
 )
 
 // Vendor makes archives of Solution "demo", and signs them.
-type Vendor struct{ signer *key.Signer }
+type Vendor struct {
+	signer *key.Signer
+	clocks bool
+}
+
+// AddClocks puts a definition of Clocks and a component with a ConfigMap into the archives that are made from now on.
+func (v *Vendor) AddClocks() { v.clocks = true }
+
+type archived struct {
+	name    string
+	content []byte
+}
+
+func (v *Vendor) files(version string, filling []byte) []archived {
+	manifest := "apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: Solution\nmetadata: {name: demo}\nspec:\n  version: " + version + "\n"
+	list := []archived{
+		{"docs/filling", filling},
+		{"index.json", []byte(`{"schemaVersion":2,"manifests":[]}`)},
+		{"oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)},
+	}
+	if v.clocks {
+		manifest += "  components: [{name: settings, manifests: components/settings/}]\n"
+		list = append(list,
+			archived{"components/settings/settings.yaml", []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}\n")},
+			archived{"operator/deploy/crds/clocks_crd.yaml", []byte(Content{}.definition("demo"))})
+	}
+	return append(list, archived{"manifest.yaml", []byte(manifest)})
+}
 
 // NewVendor is one with a key of its own.
 func NewVendor(tb testing.TB) *Vendor {
 	tb.Helper()
-	return &Vendor{keytest.New(tb)}
+	return &Vendor{signer: keytest.New(tb)}
 }
 
 // Trusted returns a trust store with the vendor only.
@@ -42,15 +69,7 @@ func (v *Vendor) Archive(tb testing.TB, version string, more int) string {
 	filling := make([]byte, more)
 	_, _ = rand.Read(filling)
 	var list []iso.File
-	for _, f := range []struct {
-		name    string
-		content []byte
-	}{
-		{"docs/filling", filling},
-		{"index.json", []byte(`{"schemaVersion":2,"manifests":[]}`)},
-		{"manifest.yaml", []byte("apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: Solution\nmetadata: {name: demo}\nspec: {version: " + version + "}\n")},
-		{"oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)},
-	} {
+	for _, f := range v.files(version, filling) {
 		list = append(list, iso.File{Path: f.name, Size: int64(len(f.content)), Open: func() (io.ReadCloser, error) {
 			return io.NopCloser(bytes.NewReader(f.content)), nil
 		}})

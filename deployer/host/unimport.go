@@ -55,7 +55,7 @@ var errElsewhere = errors.New("imported on another host")
 // unimported returns an empty report if a fully named version, or the archive of a path, is gone already: an earlier
 // run removed it, perhaps an interrupted one. Any other missing version is an error.
 func (h *Host) unimported(err error, o UnimportOptions) (*schema.UnimportReport, error) {
-	at, full := o.at()
+	at, full := o.At()
 	isPath := o.Version == "" && (strings.ContainsRune(o.Archive, filepath.Separator) || strings.HasSuffix(o.Archive, ".iso"))
 	if !full && !isPath || report.CodeOf(err) != report.NotFound || errors.Is(err, errElsewhere) {
 		return nil, err
@@ -66,8 +66,8 @@ func (h *Host) unimported(err error, o UnimportOptions) (*schema.UnimportReport,
 	}, nil
 }
 
-// at is the version that is named in full, by an id, too, or by the name that 'build' gives to its file.
-func (o UnimportOptions) at() (at schema.SolutionAt, full bool) {
+// At is the version that is named in full, by an id, too, or by the name that 'build' gives to its file.
+func (o UnimportOptions) At() (at schema.SolutionAt, full bool) {
 	if o.Version != "" {
 		_, err := schema.ParseVersion(o.Version)
 		return schema.SolutionAt{Solution: o.Archive, Version: o.Version}, err == nil

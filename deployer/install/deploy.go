@@ -63,15 +63,17 @@ func (p *Plan) names() string {
 	return strings.Join(names, ", ")
 }
 
-// planActivation plans to make the versions the active ones, and reports whether they are.
+// planActivation plans to make the versions the active ones, and reports whether they are. An activation that was interrupted is not
+// done, although its version is the active one already.
 func (p *Plan) planActivation(ctx context.Context) (active bool, err error) {
-	active = true
-	for _, w := range p.wanted {
-		version, err := p.installer.Deployer.Records.Active(ctx, w.Solution)
+	if p.imported {
+		dry := p.o.Deploy
+		dry.DryRun = true
+		planned, err := p.installer.Deployer.EnsureActive(ctx, dry, p.wanted)
 		if err != nil {
 			return false, err
 		}
-		active = active && version == w.Version
+		active = len(planned) == 0
 	}
 	p.add(schema.InstallStep{Step: "activate", Name: p.names(), State: stateOf(active)}, func(ctx context.Context) error {
 		done, err := p.installer.Deployer.EnsureActive(ctx, p.o.Deploy, p.wanted)

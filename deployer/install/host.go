@@ -83,14 +83,13 @@ func (p *Plan) planImport(ctx context.Context) error {
 		p.Powers = append(p.Powers, unapproved...)
 	}
 	if known {
-		imports, err := p.installer.Deployer.Records.Imports(ctx)
+		recorded, err := p.recorded(ctx)
 		if err != nil {
 			return err
 		}
-		known = !slices.ContainsFunc(p.wanted, func(w plan.Wanted) bool {
-			return !slices.ContainsFunc(imports, func(i schema.Import) bool { return i.Name == w.Solution && i.Version == w.Version })
-		})
+		known = recorded
 	}
+	p.imported = known
 	p.add(schema.InstallStep{Step: "import", Name: strings.Join(names, ", "), State: stateOf(known)}, func(ctx context.Context) error {
 		done, err := p.installer.Host.Import(ctx, p.o.Import)
 		if done != nil {
@@ -101,11 +100,20 @@ func (p *Plan) planImport(ctx context.Context) error {
 	return nil
 }
 
-func stateOf(done bool) schema.StepState {
-	if done {
-		return schema.StepUnchanged
+// recorded reports whether the cluster knows all of the versions: its catalogue, and MetalK8s' document, which is written last.
+func (p *Plan) recorded(ctx context.Context) (bool, error) {
+	imports, err := p.installer.Deployer.Records.Imports(ctx)
+	if err != nil {
+		return false, err
 	}
-	return schema.StepPlanned
+	solutions, err := p.installer.Deployer.Records.Documents.Solutions(ctx)
+	if err != nil {
+		return false, err
+	}
+	return !slices.ContainsFunc(p.wanted, func(w plan.Wanted) bool {
+		_, listed := solutions.Find(w.Solution, w.Version)
+		return !listed || !slices.ContainsFunc(imports, func(i schema.Import) bool { return i.Name == w.Solution && i.Version == w.Version })
+	}), nil
 }
 
 // planImages plans how nodes get the images: the registry of this host, its address in the cluster, and the files of this node. Where
@@ -116,7 +124,7 @@ func (p *Plan) planImages(ctx context.Context) error {
 		return err
 	}
 	if p.o.Endpoint == "" {
-		if p.o.Endpoint, err = p.endpoint(); err != nil {
+		if p.o.Endpoint, err = p.installer.endpoint(p.o.Serve); err != nil {
 			return err
 		}
 	}
@@ -131,16 +139,16 @@ func (p *Plan) planImages(ctx context.Context) error {
 }
 
 // endpoint is the address of this host on the way to the API server.
-func (p *Plan) endpoint() (string, error) {
-	_, port, err := net.SplitHostPort(p.o.Serve.Listen)
+func (i *Installer) endpoint(serve host.ServeOptions) (string, error) {
+	_, port, err := net.SplitHostPort(serve.Listen)
 	if err != nil {
 		return "", report.Errorf(report.Usage, "--listen: %w", err)
 	}
 	scheme := "https"
-	if p.o.Serve.PlainHTTP {
+	if serve.PlainHTTP {
 		scheme = "http"
 	}
-	address, err := addressTowards(p.installer.Deployer.Cluster.Server())
+	address, err := addressTowards(i.Deployer.Cluster.Server())
 	if err != nil {
 		return "", report.Errorf(report.Usage, "%w", err).WithHint("name the address at which nodes reach this host: --endpoint %s://HOST:%s", scheme, port)
 	}
@@ -181,6 +189,8 @@ func addressTowards(server string) (string, error) {
 // unitName is the unit of the registry.
 const unitName = "solutionctl-registry.service"
 
+func (i *Installer) unitFile() string { return filepath.Join(i.Root, "etc/systemd/system", unitName) }
+
 // planRegistry plans to serve the images: by a unit of systemd, or without systemd by a process that the user starts.
 func (p *Plan) planRegistry(ctx context.Context) error {
 	i := p.installer
@@ -204,7 +214,7 @@ func (p *Plan) planRegistry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(i.Root, "etc/systemd/system", unitName)
+	file := i.unitFile()
 	have, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -248,7 +258,7 @@ func (p *Plan) planEndpoint(ctx context.Context) (*schema.ClusterRegistry, error
 
 // planNode plans the files by which the container runtime of this host finds the registry. Other nodes are only named.
 func (p *Plan) planNode(ctx context.Context, registry *schema.ClusterRegistry) error {
-	others, err := p.otherNodes(ctx)
+	others, err := p.installer.otherNodes(ctx, p.o.Node.Node)
 	if err != nil {
 		return err
 	}
@@ -295,16 +305,16 @@ func (p *Plan) nodePlan(registry *schema.ClusterRegistry) (*node.Plan, error) {
 
 var nodeKind = corev1.SchemeGroupVersion.WithKind("Node")
 
-// otherNodes are the nodes of the cluster but this host. Users without the permission to list nodes are shown none.
-func (p *Plan) otherNodes(ctx context.Context) (others []string, err error) {
-	for n, err := range p.installer.Deployer.Cluster.ListMetadata(ctx, nodeKind, "", metav1.ListOptions{}) {
+// otherNodes are the nodes of the cluster but this one. Users without the permission to list nodes are shown none.
+func (i *Installer) otherNodes(ctx context.Context, this string) (others []string, err error) {
+	for n, err := range i.Deployer.Cluster.ListMetadata(ctx, nodeKind, "", metav1.ListOptions{}) {
 		if report.CodeOf(err) == report.Forbidden {
 			return nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		if n.GetName() != p.o.Node.Node {
+		if n.GetName() != this {
 			others = append(others, n.GetName())
 		}
 	}

@@ -3,6 +3,7 @@
 //
 //   - [Installer.Plan] finds out which steps are done and what the others would do, and changes nothing.
 //   - [Plan.Run] does the others.
+//   - [Installer.PlanUninstall] and [UninstallPlan.Run] are the inverse.
 //
 // Each step is a use case that has a command of its own, and can be repeated: the same installation run again changes nothing, and
 // one that was interrupted anywhere is finished by the same command.
@@ -10,18 +11,12 @@ package install
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
-	"slices"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/node"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/key"
 )
 
@@ -57,6 +52,7 @@ type Plan struct {
 	installer *Installer
 	o         Options
 	wanted    []plan.Wanted
+	imported  bool                          // all of them, before
 	run       []func(context.Context) error // for each of the steps
 }
 
@@ -73,18 +69,13 @@ func (i *Installer) Plan(ctx context.Context, o Options) (*Plan, error) {
 			return nil, err
 		}
 	}
-	p.Digest = p.digest()
-	if o.Deploy.Expect != "" && o.Deploy.Expect != p.Digest {
-		return p, report.Errorf(report.Conflict, "the plan is another one by now: %s", p.Digest).WithHint("look at it, and expect that digest")
-	}
+	p.Digest = digestOf(p.Installation)
 	p.o.Deploy.Expect = "" // it is about the whole
-	return p, nil
+	return p, checkExpected(o.Deploy.Expect, p.Digest)
 }
 
 // Empty reports whether no step is left to do.
-func (p *Plan) Empty() bool {
-	return !slices.ContainsFunc(p.Steps, func(s schema.InstallStep) bool { return s.State == schema.StepPlanned })
-}
+func (p *Plan) Empty() bool { return !anyPlanned(p.Steps) }
 
 // Unapproved are the powers that allow does not name and that were not approved before.
 func (p *Plan) Unapproved() []schema.Power { return p.o.Deploy.Unallowed(p.Powers) }
@@ -96,41 +87,10 @@ func (p *Plan) Approve(list []schema.Power) {
 
 // Run carries out the remaining steps. Their states show the progress, even after an error.
 func (p *Plan) Run(ctx context.Context) error {
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if s.State != schema.StepPlanned {
-			continue
-		}
-		event := report.Event{Step: s.Step, Name: s.Name, State: report.Running}
-		p.emit(event)
-		if err := p.run[i](ctx); err != nil {
-			event.State = report.Failed
-			p.emit(event)
-			return fmt.Errorf("%s %s: %w", s.Step, s.Name, err)
-		}
-		s.State, event.State = schema.StepDone, report.Done
-		p.emit(event)
-	}
-	return nil
-}
-
-func (p *Plan) emit(event report.Event) {
-	if sink := p.installer.Host.Sink; sink != nil {
-		sink.Emit(event)
-	}
+	return runSteps(ctx, p.installer.Host.Sink, p.Steps, p.run)
 }
 
 // add adds a step. One that is done has nothing to run.
 func (p *Plan) add(s schema.InstallStep, run func(context.Context) error) {
 	p.Steps, p.run = append(p.Steps, s), append(p.run, run)
-}
-
-// digest names what the plan would do.
-func (p *Plan) digest() string {
-	data, err := json.Marshal(p.Installation) // which has no digest yet
-	if err != nil {
-		panic(err) // plain data
-	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8])
 }

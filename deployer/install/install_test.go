@@ -39,6 +39,13 @@ func (s *fakeServices) Running(_ context.Context, unit string) bool {
 	return slices.Contains(s.started, unit)
 }
 
+func (s *fakeServices) Stop(_ context.Context, unit string) error {
+	s.started = slices.DeleteFunc(s.started, func(other string) bool { return other == unit })
+	return nil
+}
+
+func (s *fakeServices) Reload(context.Context) error { return nil }
+
 func (s *fakeServices) Start(_ context.Context, unit string) error {
 	s.started = append(s.started, unit)
 	return nil

@@ -18,6 +18,10 @@ type Services interface {
 	Running(ctx context.Context, unit string) bool
 	// Start reads the files of units again, and starts a unit now and at each boot. A unit that runs is restarted.
 	Start(ctx context.Context, unit string) error
+	// Stop stops a unit now and starts it at no boot. A unit that does not exist is stopped.
+	Stop(ctx context.Context, unit string) error
+	// Reload reads the files of units again.
+	Reload(ctx context.Context) error
 }
 
 // Systemd is systemd, by its command.
@@ -45,6 +49,22 @@ func (s Systemd) Start(ctx context.Context, unit string) error {
 	}
 	return nil
 }
+
+// Stop stops a unit that is active, and disables one that has a file.
+func (s Systemd) Stop(ctx context.Context, unit string) error {
+	if s.call(ctx, "is-active", "--quiet", unit) == nil {
+		if err := s.call(ctx, "stop", unit); err != nil {
+			return err
+		}
+	}
+	if s.call(ctx, "cat", unit) != nil {
+		return nil
+	}
+	return s.call(ctx, "disable", "--quiet", unit)
+}
+
+// Reload makes systemd read its units again.
+func (s Systemd) Reload(ctx context.Context) error { return s.call(ctx, "daemon-reload") }
 
 func (Systemd) call(ctx context.Context, words ...string) error {
 	out, err := exec.CommandContext(ctx, "systemctl", words...).CombinedOutput()

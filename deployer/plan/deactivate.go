@@ -22,6 +22,8 @@ type Deactivation struct {
 	Data DataPolicy // KeepData keeps the CustomResourceDefinitions and every custom resource
 	// Resumed allows to deactivate a Solution that environments have: an interrupted run was allowed to.
 	Resumed bool
+	// Leaves is an environment that the Solution leaves before.
+	Leaves string
 	// Later are the other activations of the run that this is a part of; version "" is a deactivation.
 	Later []schema.SolutionAt
 }
@@ -114,12 +116,20 @@ func (d *deactivation) planEmptying() {
 	}
 }
 
+// users lists where the Solution stays deployed.
+func (d *deactivation) users(ctx context.Context) ([]records.Deployment, error) {
+	deployed, err := d.Records.Deployments(ctx, d.Solution)
+	return slices.DeleteFunc(deployed, func(there records.Deployment) bool {
+		return d.Leaves != "" && there.Environment == d.Leaves
+	}), err
+}
+
 // checkUnused refuses to take components of the cluster away while environments have the Solution, which may need them.
 func (d *deactivation) checkUnused(ctx context.Context, parts []*engine.State) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	users, err := d.Records.Deployments(ctx, d.Solution)
+	users, err := d.users(ctx)
 	if err != nil || len(users) == 0 {
 		return err
 	}
@@ -169,7 +179,7 @@ func (d *deactivation) check(ctx context.Context) error {
 	if len(list) > 0 {
 		d.Notice("custom resources are deleted: " + strings.Join(counts, "; "))
 	}
-	deployed, err := d.Records.Deployments(ctx, d.Solution)
+	deployed, err := d.users(ctx)
 	if err != nil || len(deployed) == 0 {
 		return err
 	}

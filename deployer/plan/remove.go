@@ -24,8 +24,8 @@ const (
 // Keeps reports whether a revision that removes a Solution keeps its custom resources.
 func Keeps(r *schema.DeploymentRevision) bool { return r.Settings[settingData] == keptData }
 
-// Remove plans to remove r.Solution from the namespaces of the run.
-func (r *Run) Remove(ctx context.Context, data DataPolicy) error {
+// Remove plans to remove r.Solution from the namespaces of the run. The going ones, which may need it, leave before.
+func (r *Run) Remove(ctx context.Context, data DataPolicy, going ...string) error {
 	d := departure{SolutionAt: schema.SolutionAt{Solution: r.Solution}, data: data}
 	if err := r.findDeparture(ctx, &d); err != nil {
 		return err
@@ -36,7 +36,12 @@ func (r *Run) Remove(ctx context.Context, data DataPolicy) error {
 	if err := r.ReadCatalogIfIntact(ctx); err != nil {
 		return err
 	}
-	if err := r.CheckDependencies(ctx, dependencies.Put(r.Solution, "", d.namespaces...)); err != nil {
+	leave := func(h dependencies.Holdings) {
+		for _, solution := range append(slices.Clip(going), r.Solution) {
+			dependencies.Put(solution, "", d.namespaces...)(h)
+		}
+	}
+	if err := r.CheckDependencies(ctx, leave); err != nil {
 		return err
 	}
 	lost, err := r.checkData(ctx, &d)

@@ -108,24 +108,34 @@ func (s *Store) endorser(name string, now time.Time) (*key.Public, error) {
 
 // Remove takes a key out of the store. It refuses while the policy still names it.
 func Remove(dir, name string) error {
-	store, err := read([]string{dir})
+	found, err := CheckRemoval(dir, name)
 	if err != nil {
 		return err
 	}
-	if store.keys[name] == nil {
+	if !found {
 		return report.Errorf(report.Usage, "there is no key %s", name).WithHint("solutionctl trust list shows the keys")
 	}
-	if store.policy != nil {
-		for i, rule := range store.policy.Rules {
-			for _, signer := range rule.Signers {
-				if signer.Key == name {
-					return report.Errorf(report.Usage, "rules[%d] of %s still names key %s", i, store.source.File, name).
-						WithHint("take it out of the policy first")
-				}
+	return durable.Remove(filepath.Join(dir, keysDir, name+keySuffix))
+}
+
+// CheckRemoval reports whether the store has a key, and refuses what [Remove] would refuse.
+func CheckRemoval(dir, name string) (found bool, err error) {
+	store, err := read([]string{dir})
+	if err != nil || store.keys[name] == nil {
+		return false, err
+	}
+	if store.policy == nil {
+		return true, nil
+	}
+	for i, rule := range store.policy.Rules {
+		for _, signer := range rule.Signers {
+			if signer.Key == name {
+				return true, report.Errorf(report.Usage, "rules[%d] of %s still names key %s", i, store.source.File, name).
+					WithHint("take it out of the policy first")
 			}
 		}
 	}
-	return durable.Remove(filepath.Join(dir, keysDir, name+keySuffix))
+	return true, nil
 }
 
 // changing runs a change that depends on the content of a store, while no other process makes such a change. The lock

@@ -123,11 +123,9 @@ func (c *installation) prepare(archives []string) (*install.Installer, install.O
 	if err != nil {
 		return nil, o, err
 	}
-	name := c.node
-	if name == "" {
-		if name, err = os.Hostname(); err != nil {
-			return nil, o, err
-		}
+	name, err := nodeName(c.node)
+	if err != nil {
+		return nil, o, err
 	}
 	if endpoints := c.imports.Endpoints; len(endpoints) > 0 {
 		o.Endpoint = endpoints[0]
@@ -183,13 +181,7 @@ func (c *installation) printInstallation(w *console.Stream, i *schema.Installati
 		}
 		fmt.Fprintf(w, "%s %s, %s\n", w.Paint(console.Bold, console.Clean(archive.Solution)), console.Clean(archive.Version), signed)
 	}
-	for _, s := range i.Steps {
-		mark, style := "+", console.Green
-		if s.State == schema.StepUnchanged {
-			mark, style = "=", console.Faint
-		}
-		fmt.Fprintf(w, "  %s %s\n", w.Paint(style, mark), console.Clean(stepLine(s)))
-	}
+	printSteps(w, i.Steps, "+", console.Green)
 	if c.common.DryRun {
 		printUnapproved(w, c.common.Unallowed(i.Powers), byOption)
 	}
@@ -203,6 +195,25 @@ func (c *installation) printInstallation(w *console.Stream, i *schema.Installati
 		fmt.Fprintf(w, "to do exactly this: --expect %s\n", i.Digest)
 	}
 	return nil
+}
+
+// nodeName is the name of this node: the host's, unless the user names another one.
+func nodeName(given string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	return os.Hostname()
+}
+
+// printSteps prints a line for each step. The mark is for those that are to be done, or were.
+func printSteps(w *console.Stream, steps []schema.InstallStep, mark string, style console.Style) {
+	for _, s := range steps {
+		sign, paint := mark, style
+		if s.State == schema.StepUnchanged {
+			sign, paint = "=", console.Faint
+		}
+		fmt.Fprintf(w, "  %s %s\n", w.Paint(paint, sign), console.Clean(stepLine(s)))
+	}
 }
 
 func stepLines(steps []schema.InstallStep) (lines []string) {

@@ -1,0 +1,192 @@
+package install
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/dependencies"
+	"github.com/solutionctl/solutionctl/deployer/environments"
+	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// sort puts each Solution before those that it needs.
+func (p *UninstallPlan) sort(ctx context.Context) error {
+	if len(p.leaving) < 2 {
+		return nil
+	}
+	catalog, err := p.installer.Deployer.Records.Catalog(ctx)
+	if err != nil {
+		return err
+	}
+	var list []schema.SolutionAt
+	of := map[string]*leaving{}
+	for _, l := range p.leaving {
+		version := l.active
+		if len(l.here) > 0 {
+			version = l.here[0].Version
+		}
+		list = append(list, schema.SolutionAt{Solution: l.solution, Version: version})
+		of[l.solution] = l
+	}
+	p.leaving = p.leaving[:0:0]
+	for _, at := range slices.Backward(dependencies.InOrder(catalog, list, schema.ScopeEnvironment)) {
+		p.leaving = append(p.leaving, of[at.Solution])
+	}
+	return nil
+}
+
+// before names the Solutions that leave before one.
+func (p *UninstallPlan) before(l *leaving) (names []string) {
+	for _, other := range p.leaving[:slices.Index(p.leaving, l)] {
+		names = append(names, other.solution)
+	}
+	return names
+}
+
+func (p *UninstallPlan) export(name string) definitions.Export {
+	if p.o.Export == nil {
+		return nil
+	}
+	return p.o.Export(name)
+}
+
+// planRemoval plans to remove the Solutions from the environment.
+func (p *UninstallPlan) planRemoval(ctx context.Context) error {
+	for _, l := range p.leaving {
+		o := deployer.RemoveOptions{
+			Options: p.o.Deploy, Environment: p.Environment, Solution: l.solution, Data: p.o.Data, Export: p.export(l.solution + "-" + p.Environment),
+			Going: p.before(l),
+		}
+		dry := o
+		dry.DryRun = true
+		planned, err := p.installer.Deployer.Remove(ctx, dry)
+		if err != nil && report.CodeOf(err) != report.NotFound {
+			return err
+		}
+		done := err != nil || planned.Empty()
+		if !done {
+			p.note(planned.Notices...)
+		}
+		p.add(schema.InstallStep{Step: "remove", Name: l.solution, Note: "from environment " + p.Environment, State: stateOf(done)}, func(ctx context.Context) error {
+			return p.noting(p.installer.Deployer.Remove(ctx, o))
+		})
+	}
+	return nil
+}
+
+// noting takes the notices of an operation.
+func (p *UninstallPlan) noting(done *schema.Operation, err error) error {
+	if done != nil {
+		p.note(done.Notices...)
+	}
+	return err
+}
+
+// planEnvironment plans to delete the environment, if that was asked for. What would refuse that is found before anything is removed.
+func (p *UninstallPlan) planEnvironment(ctx context.Context) error {
+	d := p.installer.Deployer
+	namespaces, err := d.Records.Namespaces(ctx, p.Environment, "")
+	exists := err == nil
+	if !exists && report.CodeOf(err) != report.NotFound {
+		return err
+	}
+	if !p.o.DeleteEnvironment {
+		if exists {
+			p.note("environment " + p.Environment + " stays: " + report.Accept("delete-env").String() + " deletes it as well")
+		}
+		return nil
+	}
+	if exists {
+		states, err := d.Records.StatesIn(ctx, namespaces)
+		if err != nil {
+			return err
+		}
+		for _, s := range states {
+			if _, deployed := records.DeployedVersion(s); deployed && !slices.ContainsFunc(p.leaving, func(l *leaving) bool { return l.solution == s.Name }) {
+				return report.Errorf(report.InUse, "environment %s has Solution %s as well", p.Environment, s.Name).
+					WithHint("name it, too, or leave the environment: without --delete-env")
+			}
+		}
+		others, err := d.Survey.Others(ctx, survey.OthersOptions{Environment: p.Environment})
+		if err != nil {
+			return err
+		}
+		if len(others) > 0 {
+			var names []string
+			for _, other := range others {
+				names = append(names, other.String())
+			}
+			return report.Errorf(report.InUse, "environment %s has objects that are not part of a Solution: %s", p.Environment, strings.Join(names, ", ")).
+				WithHint("run it without --delete-env, then '%s'", report.Run("deploy env delete", p.Environment).With("delete-others"))
+		}
+	}
+	p.add(schema.InstallStep{Step: "delete", Name: "environment " + p.Environment, State: stateOf(!exists)}, func(ctx context.Context) error {
+		return p.noting(d.DeleteEnvironment(ctx, environments.DeleteOptions{
+			Options: p.o.Deploy, Environment: p.Environment, Data: p.o.Data, Export: p.export(p.Environment),
+		}))
+	})
+	return nil
+}
+
+// stays reports whether the cluster goes on needing a Solution.
+func (l *leaving) stays() bool { return len(l.others) > 0 }
+
+// planDeactivation plans to deactivate the Solutions that no other environment has.
+func (p *UninstallPlan) planDeactivation(ctx context.Context) error {
+	for _, l := range p.leaving {
+		if l.stays() {
+			p.note("Solution " + l.solution + " stays active and imported: it is in " + l.others[0].String())
+			continue
+		}
+		if l.version != "" && l.active != "" && l.active != l.version {
+			continue
+		}
+		active := host.Active{Verbs: p.installer.Deployer, Configuration: p.installer.Host.Configuration.Path}
+		o := deployer.DeactivateOptions{
+			Options: p.o.Deploy, Solution: l.solution, Data: p.o.Data, Export: p.export(l.solution), Leaves: p.Environment, Going: p.before(l),
+		}
+		dry := o
+		dry.DryRun = true
+		planned, err := active.Deactivate(ctx, dry)
+		if code := report.CodeOf(err); err != nil && code != report.NotFound && code != report.NotImported {
+			return err
+		}
+		done := err != nil || planned.Empty()
+		if !done {
+			p.note(planned.Notices...)
+		}
+		p.add(schema.InstallStep{Step: "deactivate", Name: l.solution, State: stateOf(done)}, func(ctx context.Context) error {
+			return p.noting(active.Deactivate(ctx, o))
+		})
+	}
+	return nil
+}
+
+// planUnimport plans to remove the versions from the cluster's catalogue and from the store of this host.
+func (p *UninstallPlan) planUnimport(context.Context) error {
+	for _, l := range p.leaving {
+		if l.stays() {
+			continue
+		}
+		for _, version := range l.versions {
+			p.add(schema.InstallStep{Step: "unimport", Name: l.solution + "-" + version, State: schema.StepPlanned}, func(ctx context.Context) error {
+				done, err := p.installer.Host.Unimport(ctx, host.UnimportOptions{Archive: l.solution, Version: version})
+				if done != nil {
+					p.note(done.Notices...)
+				}
+				return err
+			})
+		}
+		if len(l.versions) == 0 {
+			p.add(schema.InstallStep{Step: "unimport", Name: l.solution, State: schema.StepUnchanged}, nil)
+		}
+	}
+	return nil
+}
