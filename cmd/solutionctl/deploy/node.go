@@ -193,7 +193,7 @@ func (f *nodeFlags) printed() ([]byte, error) {
 	return node.Salt(f.config.Runtime, files), nil
 }
 
-// runtimeNames are what --runtime takes.
+// runtimeNames lists the values of --runtime.
 func runtimeNames() (names []string) {
 	for _, runtime := range node.Runtimes() {
 		names = append(names, string(runtime))
