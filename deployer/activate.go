@@ -13,6 +13,7 @@ import (
 // ActivateOptions say what to activate.
 type ActivateOptions struct {
 	plan.Options
+	definitions.Losses
 	Solution string
 	// Version is an imported version; "" and "latest" stand for the highest release.
 	Version string
@@ -21,13 +22,8 @@ type ActivateOptions struct {
 	ClusterWide *bool
 	// ProtectCRDs makes the API server refuse to delete the CRDs until the user allows it. Nil keeps the saved setting.
 	ProtectCRDs *bool
-	// AcceptDataLoss are the CustomResourceDefinitions whose objects may lose data. All of these are exported before.
-	AcceptDataLoss []string
-	// AcceptInvalid names CRDs whose stored objects may become invalid. An invalid object cannot be changed until it is valid again.
-	AcceptInvalid []string
 	// AcceptHazards has the meaning that it has in [Rendering], for cluster-wide components.
 	AcceptHazards []string
-	Export        definitions.Export
 	plan.Parts    // components that live in the cluster
 
 	later []schema.SolutionAt // what else becomes active, or with the version "" no longer is, in the run that this is a part of
@@ -63,7 +59,7 @@ func (d *Deployer) PreviewActivation(ctx context.Context, i records.ImportRecord
 
 // plan plans the activation with the catalogue of a run.
 func (o *ActivateOptions) plan(ctx context.Context, run *plan.Run) error {
-	run.Accepted, run.Export = definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid}, o.Export
+	run.Losses = o.Losses
 	return run.Activate(ctx, plan.Activation{
 		Solution: o.Solution, Version: o.Version, ProtectCRDs: o.ProtectCRDs, Later: o.later,
 		Rendering: plan.Rendering{Parts: o.Parts, ClusterWide: o.ClusterWide, AcceptHazards: o.AcceptHazards},

@@ -17,6 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/plan"
+	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -99,7 +100,7 @@ func TestRecordsOfANewerProgram(t *testing.T) {
 	write(b, "9")
 	b.Deployer = b.Connect()
 	b.Writes()
-	for name, v := range map[string]verb{"add": add("1.0.0"), "upgrade": upgrade("1.1.0"), "rollback": rollback(0), "remove": remove(shop), "rebuild": rebuild} {
+	for name, v := range map[string]verb{"add": add("1.0.0"), "upgrade": upgrade("1.1.0"), "rollback": rollback(0), "remove": remove(shop), "rebuild": rebuildRecords} {
 		_, err := v(t.Context(), b.Deployer, plan.Options{})
 		t.Log(name)
 		deployertest.Refused(t, err, report.Refused, "has format 9, this program reads up to 3", "use solutionctl 1.0.0 or newer")
@@ -119,8 +120,8 @@ func TestRecordsOfANewerProgram(t *testing.T) {
 	}
 }
 
-func rebuild(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
-	return d.RebuildRecords(ctx, deployer.RepairOptions{Options: o, Selection: survey.Selection{Environment: site, Solution: shop}})
+func rebuildRecords(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
+	return d.RebuildRecords(ctx, rebuild.Options{Options: o, Selection: survey.Selection{Environment: site, Solution: shop}})
 }
 
 // write makes all records those of another format. An earlier program knew nothing of what they must not have.

@@ -15,6 +15,7 @@ import (
 // ChangeOptions say which version a Solution in an environment is to have.
 type ChangeOptions struct {
 	plan.Options
+	definitions.Losses
 	Environment, Solution string
 	Direction             records.Direction
 	// Version is an imported version. For an upgrade "" stands for the active one, "latest" for the highest release.
@@ -29,19 +30,13 @@ type ChangeOptions struct {
 	RollBack bool
 	// WaitApps waits until the custom resources of the Solutions are ready, too; only then the change has succeeded.
 	WaitApps bool
-	// AcceptDataLoss are the CustomResourceDefinitions of whose objects the version need not know all fields. Those in the
-	// namespaces are exported before.
-	AcceptDataLoss []string
-	// AcceptInvalid names CRDs whose stored objects need not all be valid in the version.
-	AcceptInvalid []string
-	Export        definitions.Export
 }
 
 // Change replaces the version of a Solution in namespaces of an environment by a higher or a lower one. It refuses
 // what cannot be done before the first change.
 func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operation, error) {
 	run := d.begin(schema.Operation{Operation: string(o.Direction), Solution: o.Solution, Environment: o.Environment}, o.Options)
-	run.Accepted, run.Export = definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid}, o.Export
+	run.Losses = o.Losses
 	done, err := run.InNamespaces(ctx, o.Namespace, func(ctx context.Context) error {
 		if err := run.ReadCatalog(ctx); err != nil {
 			return err
@@ -52,7 +47,7 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 		return run.Change(ctx, o.Direction, o.wanted()...)
 	})
 	if err == nil && o.WaitApps && !o.DryRun {
-		err = d.awaitInstances(ctx, done, o.Timeout)
+		err = awaitInstances(ctx, d, done, o.Timeout)
 	}
 	if err == nil || o.DryRun || ctx.Err() != nil || done == nil {
 		return done, err
@@ -76,7 +71,7 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 // withLastHint adds a hint to an error that is read after those that the error has, as the alternative to them.
 func withLastHint(err error, format string, remedy report.Remedy) error {
 	hints := append(report.Hints(err), fmt.Sprintf(format, remedy))
-	last := report.Errorf(report.CodeOf(err), "%s", err).WithHint("%s", strings.Join(hints, "\n"))
+	last := report.WithoutHints(err).WithHint("%s", strings.Join(hints, "\n"))
 	last.Remedies = append(report.RemediesOf(err), remedy)
 	return last
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -56,64 +57,125 @@ type PlanConvergenceOptions struct {
 
 // PlanConvergence compares a SolutionsConfiguration with the state of the cluster and this host.
 func (d *Deployer) PlanConvergence(ctx context.Context, o PlanConvergenceOptions) (*schema.Convergence, error) {
-	c, host := o.Configuration, o.Host
-	flat, notes, err := c.Flat(host.Identify)
+	flat, notes, err := o.Configuration.Flat(o.Host.Identify)
 	if err != nil {
 		return nil, err
 	}
-	catalog, err := d.Records.Catalog(ctx)
-	if err != nil {
-		return nil, err
-	}
-	plan := &schema.Convergence{
+	c := &comparison{records: d.Records, active: flat.Active, Convergence: schema.Convergence{
 		Import: []schema.ConvergeImport{}, Activate: []schema.SolutionAt{}, Deactivate: []schema.SolutionAt{},
 		Unimport: []schema.SolutionAt{}, Notices: append([]string{}, notes...),
-	}
-	listed, err := d.Records.Documents.Solutions(ctx)
-	if err != nil {
+	}}
+	if err = c.read(ctx, flat.Archives, o.Host); err != nil {
 		return nil, err
 	}
-	stored, err := host.Stored()
-	if err != nil {
+	c.compareImports()
+	if err = c.compareActive(ctx); err != nil {
 		return nil, err
 	}
-	desired, err := configured(flat, host)
-	if err != nil {
-		return nil, err
-	}
-	// Lower versions come first: an older version after a newer one would have to be allowed.
-	for _, i := range desired.Imports() {
-		at := schema.SolutionAt{Solution: i.Name, Version: i.Version}
-		_, known := catalog.Get(i.ID())
-		if _, complete := listed.Find(i.Name, i.Version); !known || !complete || !slices.Contains(stored, at) {
-			plan.Import = append(plan.Import, schema.ConvergeImport{SolutionAt: at, Path: i.Archive.Path})
-		}
-	}
-	if err = d.planActive(ctx, plan, flat.Active, desired); err != nil {
-		return nil, err
-	}
-	if err = d.planInactive(ctx, plan, flat.Active, catalog); err != nil {
-		return nil, err
-	}
-	plan.Activate, plan.Deactivate = dependencies.InOrder(desired, plan.Activate, schema.ScopeCluster), dependencies.InOrder(catalog, plan.Deactivate, schema.ScopeCluster)
-	slices.Reverse(plan.Deactivate)
-	leaving := stored
-	for _, i := range catalog.Imports() {
-		leaving = append(leaving, schema.SolutionAt{Solution: i.Name, Version: i.Version})
-	}
-	for _, at := range leaving {
-		if _, keep := desired.Get(at.ID()); !keep && !slices.Contains(plan.Unimport, at) {
-			plan.Unimport = append(plan.Unimport, at)
-		}
-	}
-	slices.SortFunc(plan.Unimport, func(a, b schema.SolutionAt) int { return strings.Compare(a.ID(), b.ID()) })
-	return plan, nil
+	return &c.Convergence, nil
 }
 
-// configured is the catalogue as it will be: of the versions in the archives of a configuration.
-func configured(flat *schema.SolutionsConfiguration, host Host) (*records.Catalog, error) {
+// comparison is a run of PlanConvergence.
+type comparison struct {
+	schema.Convergence
+	records          *records.Records
+	active           map[string]string // versions that are to be active, by Solution
+	desired, catalog *records.Catalog  // to be imported, and imported
+	listed           *metalk8s.Solutions
+	stored           []schema.SolutionAt
+}
+
+func (c *comparison) read(ctx context.Context, archives []string, host Host) (err error) {
+	if c.catalog, err = c.records.Catalog(ctx); err != nil {
+		return err
+	}
+	if c.listed, err = c.records.Documents.Solutions(ctx); err != nil {
+		return err
+	}
+	if c.stored, err = host.Stored(); err != nil {
+		return err
+	}
+	c.desired, err = configured(archives, host)
+	return err
+}
+
+// compareImports plans which versions are imported and unimported. Lower versions are imported first, because a lower one after a higher one
+// is refused by default.
+func (c *comparison) compareImports() {
+	for _, i := range c.desired.Imports() {
+		at := schema.SolutionAt{Solution: i.Name, Version: i.Version}
+		_, known := c.catalog.Get(i.ID())
+		if _, complete := c.listed.Find(i.Name, i.Version); !known || !complete || !slices.Contains(c.stored, at) {
+			c.Import = append(c.Import, schema.ConvergeImport{SolutionAt: at, Path: i.Archive.Path})
+		}
+	}
+	known := c.stored
+	for _, i := range c.catalog.Imports() {
+		known = append(known, schema.SolutionAt{Solution: i.Name, Version: i.Version})
+	}
+	for _, at := range known {
+		if _, keep := c.desired.Get(at.ID()); !keep && !slices.Contains(c.Unimport, at) {
+			c.Unimport = append(c.Unimport, at)
+		}
+	}
+	slices.SortFunc(c.Unimport, func(a, b schema.SolutionAt) int { return strings.Compare(a.ID(), b.ID()) })
+}
+
+// compareActive plans which of the desired versions are activated, and which versions are deactivated.
+func (c *comparison) compareActive(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(c.active)) {
+		found, notice, err := c.desired.Find(name, c.active[name])
+		if err != nil {
+			return report.Errorf(report.Refused, "version %s of Solution %s is to be active, but none of the archives holds it", c.active[name], name).
+				WithHint("list its archive, or remove the line from active")
+		}
+		if notice != "" {
+			c.Notices = append(c.Notices, fmt.Sprintf("Solution %s: %s", name, notice))
+		}
+		active, err := c.isActive(ctx, name, found.Version)
+		if err != nil {
+			return err
+		}
+		if !active {
+			c.Activate = append(c.Activate, schema.SolutionAt{Solution: name, Version: found.Version})
+		}
+	}
+	for _, name := range c.catalog.Names() {
+		if _, stays := c.active[name]; stays {
+			continue
+		}
+		version, err := c.records.Active(ctx, name)
+		if err != nil {
+			return err
+		}
+		if version != "" {
+			c.Deactivate = append(c.Deactivate, schema.SolutionAt{Solution: name, Version: version})
+		}
+	}
+	c.Activate, c.Deactivate = dependencies.InOrder(c.desired, c.Activate, schema.ScopeCluster), dependencies.InOrder(c.catalog, c.Deactivate, schema.ScopeCluster)
+	slices.Reverse(c.Deactivate)
+	return nil
+}
+
+// isActive reports whether a version is active and complete: no operation is pending, nothing waits for a kind that the cluster has by now, and
+// the document of MetalK8s agrees with our record, if there is one.
+func (c *comparison) isActive(ctx context.Context, solution, version string) (bool, error) {
+	state, err := c.records.Engine.State(ctx, engine.Key{Name: solution})
+	if err != nil {
+		return false, err
+	}
+	awaited, err := awaited(ctx, c.records.Cluster, state)
+	if err != nil {
+		return false, err
+	}
+	recorded := state.Current == nil || state.Current.Version == version
+	return awaited == nil && state.Pending == nil && recorded && c.listed.Active(solution) == version, nil
+}
+
+// configured returns the catalogue of the versions in archives.
+func configured(archives []string, host Host) (*records.Catalog, error) {
 	desired := &records.Catalog{}
-	for _, path := range flat.Archives {
+	for _, path := range archives {
 		manifest, err := host.Identify(path)
 		if err != nil {
 			return nil, err
@@ -127,64 +189,6 @@ func configured(flat *schema.SolutionsConfiguration, host Host) (*records.Catalo
 		})
 	}
 	return desired, nil
-}
-
-// planActive plans which versions become active, of those that will be imported.
-func (d *Deployer) planActive(ctx context.Context, plan *schema.Convergence, active map[string]string, desired *records.Catalog) error {
-	for _, name := range slices.Sorted(maps.Keys(active)) {
-		found, notice, err := desired.Find(name, active[name])
-		if err != nil {
-			return report.Errorf(report.Refused, "version %s of Solution %s is to be active, but none of the archives holds it", active[name], name).
-				WithHint("list its archive, or remove the line from active")
-		}
-		complete, err := d.isActive(ctx, name, found.Version)
-		if err != nil {
-			return err
-		}
-		if notice != "" {
-			plan.Notices = append(plan.Notices, fmt.Sprintf("Solution %s: %s", name, notice))
-		}
-		if !complete {
-			plan.Activate = append(plan.Activate, schema.SolutionAt{Solution: name, Version: found.Version})
-		}
-	}
-	return nil
-}
-
-// planInactive plans which versions stop to be active.
-func (d *Deployer) planInactive(ctx context.Context, plan *schema.Convergence, active map[string]string, catalog *records.Catalog) error {
-	for _, name := range catalog.Names() {
-		if _, stays := active[name]; stays {
-			continue
-		}
-		version, err := d.Records.Active(ctx, name)
-		if err != nil {
-			return err
-		}
-		if version != "" {
-			plan.Deactivate = append(plan.Deactivate, schema.SolutionAt{Solution: name, Version: version})
-		}
-	}
-	return nil
-}
-
-// isActive reports whether a version is the active one and nothing is left to do for that: no operation is pending, nothing waits for
-// a kind that the cluster has by now, and MetalK8s' document says the same as our record, if there is one.
-func (d *Deployer) isActive(ctx context.Context, solution, version string) (bool, error) {
-	state, err := d.Records.Engine.State(ctx, engine.Key{Name: solution})
-	if err != nil {
-		return false, err
-	}
-	solutions, err := d.Records.Documents.Solutions(ctx)
-	if err != nil {
-		return false, err
-	}
-	awaited, err := awaited(ctx, d.Cluster, state)
-	if err != nil {
-		return false, err
-	}
-	recorded := state.Current == nil || state.Current.Version == version
-	return awaited == nil && state.Pending == nil && recorded && solutions.Active(solution) == version, nil
 }
 
 // Converge carries a plan out. Its guards are asked before the first change: nothing is imported when something else
@@ -245,7 +249,8 @@ func (d *Deployer) Converge(ctx context.Context, o ConvergeOptions) error {
 // activation is one step of a plan.
 func (o *ConvergeOptions) activation(at schema.SolutionAt) ActivateOptions {
 	a := ActivateOptions{
-		Options: o.Options, Solution: at.Solution, Version: at.Version, AcceptDataLoss: o.AcceptDataLoss, AcceptInvalid: o.AcceptInvalid, later: activeAfter(o.Plan),
+		Options: o.Options, Solution: at.Solution, Version: at.Version, later: activeAfter(o.Plan),
+		Losses: definitions.Losses{AcceptDataLoss: o.AcceptDataLoss, AcceptInvalid: o.AcceptInvalid},
 	}
 	a.ReplaceIfPlanned = true
 	if o.Export != nil {

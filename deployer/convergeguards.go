@@ -120,7 +120,7 @@ func (c *convergence) checkDefinitions(ctx context.Context) ([]string, error) {
 		}
 		notices, all = append(notices, kept...), append(all, own...)
 	}
-	judged, err := c.Definitions.Judge(ctx, all, definitions.Accepted{Loss: c.AcceptDataLoss, Invalid: c.AcceptInvalid})
+	judged, err := c.Definitions.Judge(ctx, all, definitions.Losses{AcceptDataLoss: c.AcceptDataLoss, AcceptInvalid: c.AcceptInvalid})
 	if err != nil {
 		return nil, err
 	}

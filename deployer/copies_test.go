@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/plan"
+	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -57,7 +58,7 @@ func TestCopies(t *testing.T) {
 		t.Error("the copy went, or the Solution stayed")
 	}
 
-	again, err := b.Connect().RebuildRecords(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Environment: site, Solution: shop}})
+	again, err := b.Connect().RebuildRecords(t.Context(), rebuild.Options{Selection: survey.Selection{Environment: site, Solution: shop}})
 	if err != nil || !again.Empty() {
 		t.Errorf("a copy is taken for a Solution without a record: %+v, %v", again, err)
 	}

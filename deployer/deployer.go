@@ -20,7 +20,6 @@ package deployer
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/apps"
@@ -30,6 +29,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
+	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/site"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -136,15 +136,17 @@ func (d *Deployer) Held(ctx context.Context, o environments.HeldOptions) ([]envi
 	return d.environments().Held(ctx, o)
 }
 
-// Purge is [environments.Environments.Purge]. Lost records that can be rebuilt refuse it, too.
+// Purge is [environments.Environments.Purge].
 func (d *Deployer) Purge(ctx context.Context, o environments.PurgeOptions) (*schema.Operation, error) {
-	return d.environments().Purge(ctx, o, func(ctx context.Context) (lost []string, err error) {
-		broken, err := d.brokenRecords(ctx, RepairOptions{})
-		for _, r := range broken {
-			if r.state.Damage == nil { // a purge reports damaged records itself
-				lost = append(lost, fmt.Sprintf("record of %s: %s (%s)", r.key, r.why, survey.Rebuilding("", r.key)))
-			}
-		}
-		return lost, err
-	})
+	return d.environments().Purge(ctx, o)
+}
+
+// RebuildRecords is [rebuild.Records].
+func (d *Deployer) RebuildRecords(ctx context.Context, o rebuild.Options) (*schema.Operation, error) {
+	return rebuild.Records(ctx, d.planner(), o)
+}
+
+// Broken is [rebuild.Problems].
+func (d *Deployer) Broken(ctx context.Context) ([]rebuild.Problem, error) {
+	return rebuild.Problems(ctx, d.planner())
 }

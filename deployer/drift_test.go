@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
+	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -191,14 +192,14 @@ func TestRebuild(t *testing.T) {
 				t.Fatalf("broken: %+v, %v", broken, err)
 			}
 			b.Writes()
-			planned, err := b.RebuildRecords(t.Context(), deployer.RepairOptions{Options: plan.Options{DryRun: true}})
+			planned, err := b.RebuildRecords(t.Context(), rebuild.Options{Options: plan.Options{DryRun: true}})
 			if err != nil || len(planned.Parts) != 1 || planned.Parts[0].Version != test.version {
 				t.Fatalf("%+v, %v", planned, err)
 			}
 			if writes := b.Writes(); len(writes) > 0 {
 				t.Errorf("the plan wrote %q", writes)
 			}
-			done, err := b.RebuildRecords(t.Context(), deployer.RepairOptions{})
+			done, err := b.RebuildRecords(t.Context(), rebuild.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,7 +219,7 @@ func TestRebuild(t *testing.T) {
 			if broken, err := b.Broken(t.Context()); err != nil || len(broken) > 0 {
 				t.Errorf("still broken: %+v, %v", broken, err)
 			}
-			if again, err := b.RebuildRecords(t.Context(), deployer.RepairOptions{}); err != nil || !again.Empty() {
+			if again, err := b.RebuildRecords(t.Context(), rebuild.Options{}); err != nil || !again.Empty() {
 				t.Errorf("%+v, %v", again, err)
 			}
 			if test.namespace != "" && test.told == nil { // the record is good for what comes next
@@ -231,7 +232,7 @@ func TestRebuild(t *testing.T) {
 		b.Added(shop, "1.0.0", plain)
 		b.Deleted("Secret", cluster.SystemNamespace, records.ImportsName)
 		b.Deleted("Secret", cluster.SystemNamespace, record(site))
-		_, err := b.RebuildRecords(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Environment: site}})
+		_, err := b.RebuildRecords(t.Context(), rebuild.Options{Selection: survey.Selection{Environment: site}})
 		deployertest.Refused(t, err, report.NotImported, shop, record(site))
 	})
 }

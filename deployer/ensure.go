@@ -17,28 +17,25 @@ import (
 // EnsureOptions say which Solutions an environment is to have.
 type EnsureOptions struct {
 	plan.Options
+	definitions.Losses
 	Environment string
 	Solutions   []plan.Wanted
 	Others      plan.OthersPolicy
 	Going       []string // the only other ones that Others is about; nil stands for all of them
-	// AcceptDataLoss, AcceptInvalid and Export are as in [ChangeOptions].
-	AcceptDataLoss []string
-	AcceptInvalid  []string
-	Export         definitions.Export
 }
 
 // Ensure makes an environment have Solutions: those that it lacks are added, others get the version and the components that are
 // wanted. All of it is one plan, judged as it will be, and a Solution is touched when everything that it needs in its namespace is
 // ready. What becomes of Solutions that are not named o.Others says. Where nothing is to be done, nothing is written.
 func (d *Deployer) Ensure(ctx context.Context, o EnsureOptions) (*schema.Operation, error) {
-	_, done, err := d.ensure(ctx, o)
+	_, done, err := o.run(ctx, d)
 	return done, err
 }
 
 // PlanEnsure plans what [Deployer.Ensure] would do, and returns exactly the permissions that it takes.
 func (d *Deployer) PlanEnsure(ctx context.Context, o EnsureOptions) (planned *schema.Operation, least []cluster.Permission, err error) {
 	o.DryRun = true
-	run, planned, err := d.ensure(ctx, o)
+	run, planned, err := o.run(ctx, d)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,9 +43,9 @@ func (d *Deployer) PlanEnsure(ctx context.Context, o EnsureOptions) (planned *sc
 	return planned, least, err
 }
 
-func (d *Deployer) ensure(ctx context.Context, o EnsureOptions) (*plan.Run, *schema.Operation, error) {
+func (o *EnsureOptions) run(ctx context.Context, d *Deployer) (*plan.Run, *schema.Operation, error) {
 	run := d.begin(schema.Operation{Operation: schema.VerbEnsure, Environment: o.Environment}, o.Options)
-	run.Accepted, run.Export = definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid}, o.Export
+	run.Losses = o.Losses
 	done, err := run.InNamespaces(ctx, "", func(ctx context.Context) error {
 		if err := run.ReadCatalog(ctx); err != nil {
 			return err

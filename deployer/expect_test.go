@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/plan"
+	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -97,7 +98,7 @@ func TestNothingExpected(t *testing.T) {
 	o := plan.Options{Expect: "sha256:seen"}
 	_, err := b.Resume(t.Context(), deployer.ResumeOptions{Options: o})
 	deployertest.Refused(t, err, report.Usage)
-	_, err = b.RebuildRecords(t.Context(), deployer.RepairOptions{Options: o})
+	_, err = b.RebuildRecords(t.Context(), rebuild.Options{Options: o})
 	deployertest.Refused(t, err, report.Usage)
 	deployertest.Refused(t, b.Converge(t.Context(), deployer.ConvergeOptions{Options: o}), report.Usage)
 }

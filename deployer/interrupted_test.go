@@ -341,7 +341,7 @@ func TestData(t *testing.T) {
 		}, false},
 		{"activate and accept the loss", func(b *deployertest.Bed, e definitions.Export) error {
 			b.Imported(shop, "2.0.0", plain)
-			_, err := b.Activate(b.Context(), deployer.ActivateOptions{Solution: shop, Version: "2.0.0", AcceptDataLoss: []string{"clocks.shop.example"}, Export: e})
+			_, err := b.Activate(b.Context(), deployer.ActivateOptions{Solution: shop, Version: "2.0.0", Losses: definitions.Losses{AcceptDataLoss: []string{"clocks.shop.example"}, Export: e}})
 			return err
 		}, true},
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/plan"
+	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -69,7 +70,7 @@ func TestRebuildComponents(t *testing.T) {
 				t.Errorf("broken: %+v, %v", broken, err)
 			}
 			b.Writes()
-			done, err := b.RebuildRecords(t.Context(), deployer.RepairOptions{})
+			done, err := b.RebuildRecords(t.Context(), rebuild.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -145,7 +146,7 @@ func TestRebuildClusterComponents(t *testing.T) {
 	for _, component := range []string{"", "agent"} {
 		b.Deleted("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Name: shop, Component: component}))
 	}
-	if done, err := b.RebuildRecords(t.Context(), deployer.RepairOptions{}); err != nil || len(done.Parts) != 2 {
+	if done, err := b.RebuildRecords(t.Context(), rebuild.Options{}); err != nil || len(done.Parts) != 2 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	must(b, deactivate(shop))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/environments"
@@ -174,7 +175,7 @@ var refusals = []struct {
 	{
 		"accept the loss of what does not change", func(b *deployertest.Bed) { b.Imported(shop, "1.0.0", plain) },
 		func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
-			return d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: shop, AcceptDataLoss: []string{"misspelt.shop.example"}})
+			return d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: shop, Losses: definitions.Losses{AcceptDataLoss: []string{"misspelt.shop.example"}}})
 		},
 		report.Usage,
 		[]string{"misspelt.shop.example", "clocks.shop.example"},

@@ -230,7 +230,7 @@ func (r *resuming) resumeTogether(ctx context.Context, p unfinished, o plan.Opti
 	}
 	_, err := r.Ensure(ctx, ensure)
 	if report.CodeOf(err) == report.NotFound {
-		return report.Errorf(report.NotFound, "%w", err).WithHint("or add it alone: %s", report.Run("deploy add", p.Environment, p.Solution, p.Version))
+		return report.As(report.NotFound, err).WithHint("or add it alone: %s", report.Run("deploy add", p.Environment, p.Solution, p.Version))
 	}
 	return err
 }

@@ -11,13 +11,10 @@ import (
 // RollbackOptions say what to take back.
 type RollbackOptions struct {
 	plan.Options
+	definitions.Losses
 	Environment, Solution string
 	Namespace             string // one of the environment's; "" stands for all of them
 	Revision              int64  // of the history; 0 stands for what was there before
-	// AcceptDataLoss, AcceptInvalid and Export are as in [ChangeOptions].
-	AcceptDataLoss []string
-	AcceptInvalid  []string
-	Export         definitions.Export
 }
 
 // Rollback brings back the objects of an earlier revision, as they were rendered then: of the one before an operation that
@@ -26,7 +23,7 @@ type RollbackOptions struct {
 // earlier version is checked first. After a rollback that was completed it changes nothing, unless a revision is named.
 func (d *Deployer) Rollback(ctx context.Context, o RollbackOptions) (*schema.Operation, error) {
 	run := d.begin(schema.Operation{Operation: schema.VerbRollback, Solution: o.Solution, Environment: o.Environment}, o.Options)
-	run.Accepted, run.Export = definitions.Accepted{Loss: o.AcceptDataLoss, Invalid: o.AcceptInvalid}, o.Export
+	run.Losses = o.Losses
 	return run.InNamespaces(ctx, o.Namespace, func(ctx context.Context) error {
 		if err := run.ReadCatalog(ctx); err != nil {
 			return err

@@ -14,9 +14,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// awaitInstances waits until the custom resources of the Solutions that an operation has changed are ready, in the namespaces
-// where it has changed them.
-func (d *Deployer) awaitInstances(ctx context.Context, done *schema.Operation, timeout time.Duration) error {
+// awaitInstances waits until the custom resources of the changed Solutions are ready in the namespaces of an operation.
+func awaitInstances(ctx context.Context, d *Deployer, done *schema.Operation, timeout time.Duration) error {
 	catalog, err := d.Records.Catalog(ctx)
 	if err != nil {
 		return err
@@ -60,7 +59,7 @@ func (d *Deployer) awaitInstances(ctx context.Context, done *schema.Operation, t
 		return nil
 	}
 	if err := d.Records.Engine.Await(ctx, objects, cmp.Or(timeout, records.DefaultTimeout)); err != nil {
-		return fmt.Errorf("the Solution is deployed, but not all that it looks after is ready: %w", err)
+		return fmt.Errorf("the Solution is deployed, but not all of its custom resources are ready: %w", err)
 	}
 	return nil
 }

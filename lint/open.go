@@ -39,7 +39,7 @@ func (o *opened) close() {
 func open(ctx context.Context, name string, deep bool, overrides build.Overrides, more ...string) (*opened, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, report.Errorf(report.Usage, "%w", err)
+		return nil, report.As(report.Usage, err)
 	}
 	o := &opened{path: name, sources: oci.Directory(name)}
 	switch {

@@ -12,6 +12,17 @@ type ComponentGraph struct {
 	Components []ComponentNode `json:"components"`
 }
 
+// AddStatus sets the status of those components that a list has.
+func (g *ComponentGraph) AddStatus(list []ComponentStatus) {
+	for i := range g.Components {
+		for at := range list {
+			if list[at].Name == g.Components[i].Name {
+				g.Components[i].Status = &list[at]
+			}
+		}
+	}
+}
+
 // ComponentNode is one part of a Solution: a component, its operator or its user interface.
 type ComponentNode struct {
 	Name string        `json:"name" schema:"minLength=1 maxLength=63"`

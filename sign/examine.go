@@ -23,7 +23,7 @@ func Identify(r io.ReaderAt, size int64) (Identity, error) {
 	}
 	data, err := fsys.ReadFile("manifest.yaml")
 	if err != nil {
-		return Identity{}, report.Errorf(report.Invalid, "%w", err)
+		return Identity{}, report.As(report.Invalid, err)
 	}
 	s, _, err := schema.ParseSolution("manifest.yaml", data)
 	if err != nil {
@@ -40,7 +40,7 @@ func Identify(r io.ReaderAt, size int64) (Identity, error) {
 // files are read from spaces; see [iso.CheckVerified].
 func CheckStructure(r, spaces io.ReaderAt, size int64) error {
 	if err := iso.Refusal(append(iso.CheckVerified(r, spaces, size), iso.CompareDiskFS(r, size)...)); err != nil {
-		return report.Errorf(report.CodeOf(err), "%w", err).
+		return report.As(report.CodeOf(err), err).
 			WithHint("do not use this archive: other programs may show other content than the checked one; inform the vendor")
 	}
 	return nil

@@ -48,7 +48,7 @@ func FindBundles(archive string, more ...string) ([]NamedBundle, error) {
 		}
 		b, err := ReadBundle(name)
 		if report.CodeOf(err) == report.BadBundle || errors.Is(err, os.ErrPermission) {
-			b, err = NamedBundle{File: name, Problem: report.Errorf(report.BadBundle, "%w", err)}, nil
+			b, err = NamedBundle{File: name, Problem: report.As(report.BadBundle, err)}, nil
 		}
 		if err != nil {
 			return nil, err
@@ -126,7 +126,7 @@ func ReadBundle(path string) (NamedBundle, error) {
 	f, err := durable.OpenNoFollow(path)
 	if errors.Is(err, durable.ErrLink) {
 		err = media.RefuseLink(path)
-		return NamedBundle{}, report.Errorf(report.BadBundle, "%w", err)
+		return NamedBundle{}, report.As(report.BadBundle, err)
 	}
 	if err != nil {
 		return NamedBundle{}, err

@@ -53,7 +53,7 @@ func (a *Archive) extractFile(ctx context.Context, root *os.Root, target, name s
 	defer source.Close() //nolint:errcheck // read only
 	f, err := root.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return report.Errorf(report.Failure, "%w", err).WithHint("extract into an empty directory")
+		return report.As(report.Failure, err).WithHint("extract into an empty directory")
 	}
 	if err != nil {
 		return err

@@ -181,7 +181,7 @@ func (r *Resolver) fromSolution(ctx context.Context, src source) (*Image, error)
 	}
 	image, err := p.store.Find(ctx, src.ref, r.o.Platforms)
 	if report.CodeOf(err) == report.NotFound {
-		err = report.Errorf(report.Invalid, "%w", err)
+		err = report.As(report.Invalid, err)
 	}
 	return image, err
 }
@@ -245,7 +245,7 @@ func tarPlace(t *tarball, err error) (*place, error) {
 
 func notFound(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return report.Errorf(report.Invalid, "%w", err).WithHint("relative paths start from the directory of solution.yaml, those of flags from the current directory")
+		return report.As(report.Invalid, err).WithHint("relative paths start from the directory of solution.yaml, those of flags from the current directory")
 	}
 	return err
 }

@@ -35,6 +35,7 @@ var layers = [][]string{
 	{"deployer/apps", "deployer/rights", "deployer/survey"},
 	{"deployer/site"},
 	{"deployer/plan"},
+	{"deployer/rebuild"},
 	{"deployer/environments"},
 	{"deployer", "deployer/console/live", "deployer/logs"},
 	{"deployer/deployertest", "deployer/host", "deployer/loader"},

@@ -114,7 +114,7 @@ func (c *trustImport) prepare(file string, data []byte, state *trust.State) (*tr
 	}
 	signature, err := os.ReadFile(file + bundle.Suffix)
 	if err != nil {
-		return nil, "", report.Errorf(report.Unsigned, "%w", err)
+		return nil, "", report.As(report.Unsigned, err)
 	}
 	t, err := trust.PrepareRevocations(dir, data, signature, state)
 	if err != nil {

@@ -60,7 +60,7 @@ func (c *Cluster) token(ctx context.Context) (token string, err error) {
 	}
 	known, ok := errors.AsType[*report.Error](err)
 	if !ok {
-		known = report.Errorf(report.Unauthenticated, "%w", err).WithHint("log in again")
+		known = report.As(report.Unauthenticated, err).WithHint("log in again")
 	}
 	return "", &report.Error{Code: known.Code, Err: &failure{text: "no token for the API server: " + err.Error(), kind: errNoToken, err: known}}
 }

@@ -264,7 +264,7 @@ func (c *Console) changeApp(v *web.Visit, o apps.Options, exists *schema.App, ve
 		before = exists.Values
 	}
 	if err := v.ParseForm(); err != nil {
-		return nil, report.Errorf(report.Usage, "%w", err)
+		return nil, report.As(report.Usage, err)
 	}
 	set, paths := assignments(kind.Fields(), before, v.PostForm)
 	problems := map[string]error{}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/components"
-	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/schema"
@@ -33,7 +32,11 @@ func (c *Console) components(v *web.Visit) (*web.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	addComponentsOfCluster(s, graph)
+	for _, one := range s.Status.Solutions {
+		if one.Name == graph.Solution && one.Deployment != nil {
+			graph.AddStatus(one.Deployment.Components)
+		}
+	}
 	return &web.Answer{Document: graph, Content: &page.Components{
 		Environment: o.environment, Namespace: namespace, Graph: graph, Deployment: deployment, Actions: changes(v, s, o.environment, namespace, deployment),
 	}}, nil
@@ -51,22 +54,6 @@ func deploymentIn(environments []schema.EnvironmentStatus, o *order) (namespace 
 		}
 	}
 	return "", found, false
-}
-
-// addComponentsOfCluster adds the health of cluster components.
-func addComponentsOfCluster(s *live.Snapshot, graph *schema.ComponentGraph) {
-	for _, one := range s.Status.Solutions {
-		if one.Name != graph.Solution || one.Deployment == nil {
-			continue
-		}
-		for i := range graph.Components {
-			n := &graph.Components[i]
-			at := slices.IndexFunc(one.Deployment.Components, func(c schema.ComponentStatus) bool { return c.Name == n.Name })
-			if n.Scope == schema.ScopeCluster && at >= 0 {
-				n.Status = &one.Deployment.Components[at]
-			}
-		}
-	}
 }
 
 // Names of the parameters that select parts of a Solution. A browser does not send boxes that are not ticked, so the

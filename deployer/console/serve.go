@@ -135,7 +135,7 @@ func Serve(ctx context.Context, o ServeOptions) (interrupted int, err error) {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
 	if err != nil {
-		return 0, report.Errorf(report.Unavailable, "%w", err).WithHint("choose another address with --listen")
+		return 0, report.As(report.Unavailable, err).WithHint("choose another address with --listen")
 	}
 	if o.Links {
 		// Cookies are shared between ports: another program of this host with the same name would get those of this

@@ -162,7 +162,7 @@ func (c *Console) addEndpoint(ctx context.Context, v *web.Visit) error {
 func (c *Console) addKey(_ context.Context, v *web.Visit) error {
 	data, err := os.ReadFile(strings.TrimSpace(v.PostFormValue("file")))
 	if err != nil {
-		return report.Errorf(report.NotFound, "%w", err)
+		return report.As(report.NotFound, err)
 	}
 	_, err = trust.Add(c.Settings.TrustDir, strings.TrimSpace(v.PostFormValue("name")), data, nil)
 	return err

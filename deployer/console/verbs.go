@@ -228,14 +228,18 @@ func (o *order) chosen() (plan.Parts, error) {
 	return parts, nil
 }
 
+func (o *order) losses() definitions.Losses {
+	return definitions.Losses{AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"], Export: o.export}
+}
+
 func activate(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
 	parts, err := o.chosen()
 	if err != nil {
 		return nil, err
 	}
 	return host.Active{Verbs: d, Configuration: o.configuration}.Activate(ctx, deployer.ActivateOptions{
-		Options: o.Options, Solution: o.solution, Version: o.version, ClusterWide: o.clusterWide(), Parts: parts, Export: o.export,
-		AcceptHazards: o.accepted["accept-hazard"], AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"],
+		Options: o.Options, Solution: o.solution, Version: o.version, ClusterWide: o.clusterWide(), Parts: parts,
+		AcceptHazards: o.accepted["accept-hazard"], Losses: o.losses(),
 	})
 }
 
@@ -277,14 +281,13 @@ func change(ctx context.Context, d *deployer.Deployer, o *order, direction recor
 	}
 	return d.Change(ctx, deployer.ChangeOptions{
 		Options: o.Options, Environment: o.environment, Solution: o.solution, Direction: direction, Version: o.version, Namespace: o.namespace,
-		Rendering: rendering, AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"], Export: o.export,
+		Rendering: rendering, Losses: o.losses(),
 	})
 }
 
 func rollback(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
 	return d.Rollback(ctx, deployer.RollbackOptions{
-		Options: o.Options, Environment: o.environment, Solution: o.solution, Namespace: o.namespace, Revision: o.revision,
-		AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"], Export: o.export,
+		Options: o.Options, Environment: o.environment, Solution: o.solution, Namespace: o.namespace, Revision: o.revision, Losses: o.losses(),
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 // JudgeInstances refuses a version whose schema does not accept, or would drop fields of, the custom resources that its
 // operator will find in the namespaces. They are read in each version that the target knows, converted by the cluster.
 // Those for which a loss is accepted are to be exported.
-func (g *Guard) JudgeInstances(ctx context.Context, p *render.Payload, namespaces []metalk8s.Namespace, a Accepted) (notices []string, exported []Scope, err error) {
+func (g *Guard) JudgeInstances(ctx context.Context, p *render.Payload, namespaces []metalk8s.Namespace, a Losses) (notices []string, exported []Scope, err error) {
 	objects, err := render.Definitions(p)
 	if err != nil {
 		return nil, nil, err
@@ -41,7 +41,7 @@ func (g *Guard) JudgeInstances(ctx context.Context, p *render.Payload, namespace
 		}
 		switch {
 		case len(more) == 0:
-		case slices.Contains(a.Invalid, name):
+		case slices.Contains(a.AcceptInvalid, name):
 			notices = append(notices, "accepted, though the version does not:\n  "+report.Some(more))
 		default:
 			rejected = append(rejected, more...)
@@ -49,7 +49,7 @@ func (g *Guard) JudgeInstances(ctx context.Context, p *render.Payload, namespace
 		}
 		switch {
 		case len(missing) == 0:
-		case slices.Contains(a.Loss, name):
+		case slices.Contains(a.AcceptDataLoss, name):
 			for _, n := range namespaces {
 				exported = append(exported, Scope{live, n.Name})
 			}
@@ -71,7 +71,7 @@ func (g *Guard) JudgeInstances(ctx context.Context, p *render.Payload, namespace
 }
 
 // CheckAll refuses names of definitions that none of the versions has.
-func (a Accepted) CheckAll(payloads ...*render.Payload) error {
+func (a Losses) CheckAll(payloads ...*render.Payload) error {
 	all := map[string]*unstructured.Unstructured{}
 	for _, p := range payloads {
 		objects, err := render.Definitions(p)

@@ -89,7 +89,7 @@ func (g *Guard) compatibility(ctx context.Context, p *render.Payload, operators 
 	if err != nil {
 		return nil, err
 	}
-	judged, err := g.judgeAll(ctx, definitions, Accepted{})
+	judged, err := g.judgeAll(ctx, definitions, Losses{})
 	if err != nil {
 		return nil, err
 	}

@@ -45,12 +45,16 @@ type Judgement struct {
 	Exported []Scope
 }
 
-// Accepted names the CRDs whose objects are allowed to lose data, or to become invalid.
-type Accepted struct{ Loss, Invalid []string }
+// Losses say which losses of stored objects the user accepts.
+type Losses struct {
+	AcceptDataLoss []string // CRDs whose objects may lose data. All of these objects are exported before.
+	AcceptInvalid  []string // CRDs whose objects may become invalid. An invalid object cannot be changed until it is valid again.
+	Export         Export   // where custom resources go before they lose data, or are deleted
+}
 
 // Judge compares CRDs of the cluster with their replacements. The error lists data that would be lost and objects that
 // would become invalid, unless accepted for the CRD, and replacements that the API server would reject.
-func (g *Guard) Judge(ctx context.Context, objects []*unstructured.Unstructured, a Accepted) (*Judgement, error) {
+func (g *Guard) Judge(ctx context.Context, objects []*unstructured.Unstructured, a Losses) (*Judgement, error) {
 	j, err := g.judgeAll(ctx, ByName(objects), a)
 	if err == nil {
 		err = j.refusal()
@@ -81,7 +85,7 @@ func (j *Judgement) refusal() error {
 			j.acceptable.remedy())
 }
 
-func (g *Guard) judgeAll(ctx context.Context, definitions map[string]*unstructured.Unstructured, a Accepted) (*Judgement, error) {
+func (g *Guard) judgeAll(ctx context.Context, definitions map[string]*unstructured.Unstructured, a Losses) (*Judgement, error) {
 	j := &Judgement{}
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
@@ -104,8 +108,8 @@ func (g *Guard) judgeAll(ctx context.Context, definitions map[string]*unstructur
 }
 
 // Check refuses names without a CRD, which are probably misspelt.
-func (a Accepted) Check(definitions map[string]*unstructured.Unstructured) error {
-	for _, name := range slices.Concat(a.Loss, a.Invalid) {
+func (a Losses) Check(definitions map[string]*unstructured.Unstructured) error {
+	for _, name := range slices.Concat(a.AcceptDataLoss, a.AcceptInvalid) {
 		if definitions[name] == nil {
 			return report.Errorf(report.Usage, "a loss is accepted for %s, which is not a CustomResourceDefinition of this version", name).
 				WithHint("it has %s", strings.Join(slices.Sorted(maps.Keys(definitions)), ", "))
@@ -129,7 +133,7 @@ func (a *acceptable) remedy() report.Remedy {
 	return report.Remedy{Options: slices.Concat(a.loss.Options, a.invalid.Options)}
 }
 
-func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstructured.Unstructured, a Accepted) error {
+func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstructured.Unstructured, a Losses) error {
 	before, err := Parse(live)
 	if err != nil {
 		return err
@@ -158,7 +162,7 @@ func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstr
 			return err
 		}
 	}
-	lossAccepted := slices.Contains(a.Loss, live.GetName())
+	lossAccepted := slices.Contains(a.AcceptDataLoss, live.GetName())
 	if m := judge.migration(live, desired); m != nil {
 		m.accepted = lossAccepted
 		j.Migrations = append(j.Migrations, *m)
@@ -174,7 +178,7 @@ func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstr
 	}
 	switch invalid := judge.invalid(); {
 	case len(invalid) == 0:
-	case slices.Contains(a.Invalid, live.GetName()):
+	case slices.Contains(a.AcceptInvalid, live.GetName()):
 		for _, line := range invalid {
 			j.Notices = append(j.Notices, "accepted, though not valid any more: "+line)
 		}

@@ -301,10 +301,10 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	definitions := map[string]*unstructured.Unstructured{"clocks.demo.example": clock(t, "", "v1 served stored {}")}
-	if err := (Accepted{Loss: []string{"clocks.demo.example"}}).Check(definitions); err != nil {
+	if err := (Losses{AcceptDataLoss: []string{"clocks.demo.example"}}).Check(definitions); err != nil {
 		t.Error(err)
 	}
-	if err := (Accepted{Invalid: []string{"clock.demo.example"}}).Check(definitions); report.CodeOf(err) != report.Usage || !strings.Contains(fmt.Sprint(report.Hints(err)), "clocks.demo.example") {
+	if err := (Losses{AcceptInvalid: []string{"clock.demo.example"}}).Check(definitions); report.CodeOf(err) != report.Usage || !strings.Contains(fmt.Sprint(report.Hints(err)), "clocks.demo.example") {
 		t.Errorf("a name mistyped: %v", err)
 	}
 }

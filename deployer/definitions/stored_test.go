@@ -53,7 +53,7 @@ func TestJudge(t *testing.T) {
 		name     string
 		spec     string // of the instance; "" for none
 		next     deployertest.Content
-		accepted definitions.Accepted
+		accepted definitions.Losses
 		code     report.Code
 		words    []string // of the error, or of the notices
 		exported int
@@ -63,7 +63,7 @@ func TestJudge(t *testing.T) {
 		{name: "a field goes that nobody uses", spec: "hands: 2", words: []string{"spec.colour"}},
 		{name: "a field goes that somebody uses", spec: "colour: red", code: report.DataLoss, words: []string{"Clock site/red", "spec.colour", "--accept-data-loss " + clocks}},
 		{
-			name: "and that was accepted", spec: "colour: red", accepted: definitions.Accepted{Loss: []string{clocks}}, words: []string{clocks}, exported: 1,
+			name: "and that was accepted", spec: "colour: red", accepted: definitions.Losses{AcceptDataLoss: []string{clocks}}, words: []string{clocks}, exported: 1,
 		},
 		{
 			name: "a value is not valid any more", spec: "colour: red", next: deployertest.Content{Fields: "colour: {type: string, enum: [blue]}"},
@@ -71,7 +71,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			name: "and that was accepted, too", spec: "colour: red", next: deployertest.Content{Fields: "colour: {type: string, enum: [blue]}"},
-			accepted: definitions.Accepted{Invalid: []string{clocks}}, words: []string{clocks},
+			accepted: definitions.Losses{AcceptInvalid: []string{clocks}}, words: []string{clocks},
 		},
 		{
 			name: "another version that knows all fields", spec: "colour: red", next: deployertest.Content{Versions: "v2", Fields: "colour: {type: string}"},
@@ -122,7 +122,7 @@ func TestScopeNeverChanges(t *testing.T) {
 	if err := unstructured.SetNestedField(wide[0].Object, "Cluster", "spec", "scope"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.Definitions.Judge(t.Context(), wide, definitions.Accepted{Loss: []string{clocks}, Invalid: []string{clocks}})
+	_, err := b.Definitions.Judge(t.Context(), wide, definitions.Losses{AcceptDataLoss: []string{clocks}, AcceptInvalid: []string{clocks}})
 	deployertest.Refused(t, err, report.Refused, clocks)
 }
 

@@ -277,7 +277,7 @@ func (g *Guard) between(ctx context.Context, catalog *records.Catalog, target *r
 		if !fitting {
 			continue
 		}
-		judged, err := g.judgeAll(ctx, definitions, Accepted{})
+		judged, err := g.judgeAll(ctx, definitions, Losses{})
 		if err != nil {
 			return "", err
 		}

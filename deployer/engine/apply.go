@@ -207,7 +207,7 @@ func failures(runs []*run) []error {
 
 // interrupted wraps the error of a run that has written something and was interrupted.
 func interrupted(err error) error {
-	return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again: it completes the operation")
+	return report.As(report.Interrupted, err).WithHint("run the same command again: it completes the operation")
 }
 
 // change applies and deletes the objects of a release, without waiting until they are ready. The first tasks may need the

@@ -29,7 +29,7 @@ func (r *run) begin(ctx context.Context, user string) error {
 	r.changed = true
 	if err = r.save(ctx, &r.state); errors.Is(err, errStaleRecord) {
 		r.changed = false
-		return report.Errorf(report.Locked, "%w", err).WithHint("another process changes it at the same time; run the command again")
+		return report.As(report.Locked, err).WithHint("another process changes it at the same time; run the command again")
 	}
 	if err != nil {
 		return err

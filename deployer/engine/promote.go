@@ -20,7 +20,7 @@ func (r *run) promote(ctx context.Context) error {
 	r.complete()
 	err := r.save(ctx, &r.state)
 	if errors.Is(err, errStaleRecord) {
-		return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again")
+		return report.As(report.Interrupted, err).WithHint("run the same command again")
 	}
 	return err
 }

@@ -256,7 +256,7 @@ func decodeRecord(secret *unstructured.Unstructured, keys ...Key) *State {
 		err = report.Errorf(report.Corrupt, "%s is the record of %s, but has another name", where, s.Key)
 	}
 	if report.CodeOf(err) == report.Corrupt {
-		err = report.Errorf(report.Corrupt, "%w", err).WithHint("rebuild the record from the objects in the cluster: %s", report.Run("deploy repair").With("records"))
+		err = report.As(report.Corrupt, err).WithHint("rebuild the record from the objects in the cluster: %s", report.Run("deploy repair").With("records"))
 	}
 	s := &State{Damage: err, secret: secret}
 	s.Key, _ = keyOfID(strings.TrimPrefix(secret.GetName(), statePrefix))

@@ -143,6 +143,6 @@ func (o *DeleteOptions) hintForce(err error) error {
 	if report.CodeOf(err) != report.Timeout {
 		return err
 	}
-	return report.Errorf(report.Timeout, "%w", err).
+	return report.As(report.Timeout, err).
 		WithHint("if their controllers are gone and never remove the finalizers: '%s' lists them, asks, and removes them", o.remedy().With("force-finalizers"))
 }

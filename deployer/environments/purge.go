@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
+	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -26,9 +27,9 @@ import (
 type PurgeOptions struct{ plan.Options }
 
 // Purge removes what stays when every Solution was removed and every archive unimported: the namespaces of Solutions, the records, the
-// catalogue, the locks, and their namespace. It refuses while anything is left that they describe, and while broken returns records that
-// must be rebuilt. Objects of others stay, with their namespace, and so do the documents of MetalK8s.
-func (e *Environments) Purge(ctx context.Context, o PurgeOptions, broken func(context.Context) ([]string, error)) (*schema.Operation, error) {
+// catalogue, the locks, and their namespace. It refuses while anything is left that they describe, and while records must
+// be rebuilt. Objects of others stay, with their namespace, and so do the documents of MetalK8s.
+func (e *Environments) Purge(ctx context.Context, o PurgeOptions) (*schema.Operation, error) {
 	if err := e.finishPurge(ctx, o); err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (e *Environments) Purge(ctx context.Context, o PurgeOptions, broken func(co
 		if !o.DryRun {
 			held = nil // the run waits for them
 		}
-		return e.planPurge(ctx, run, held, broken)
+		return e.planPurge(ctx, run, held)
 	})
 	// To take a lock would make what a purged cluster does not have any more.
 	if err != nil || o.DryRun || done.Empty() {
@@ -58,7 +59,7 @@ func (e *Environments) Purge(ctx context.Context, o PurgeOptions, broken func(co
 	}
 	// A dead process, such as an earlier run of this command, keeps no lock for long: taking the lock shows whether it lives.
 	run = e.Begin(head, o.Options)
-	return run.Do(ctx, func(ctx context.Context) error { return e.planPurge(ctx, run, nil, broken) }, append(names, cluster.ClusterLock)...)
+	return run.Do(ctx, func(ctx context.Context) error { return e.planPurge(ctx, run, nil) }, append(names, cluster.ClusterLock)...)
 }
 
 // finishPurge waits for the last step of a purge: no lock can be taken in the system namespace while it is deleted.
@@ -73,12 +74,12 @@ func (e *Environments) finishPurge(ctx context.Context, o PurgeOptions) error {
 	return e.Records.Documents.AwaitGone(ctx, live, metalk8s.DeleteOptions{Timeout: o.Timeout})
 }
 
-func (e *Environments) planPurge(ctx context.Context, run *plan.Run, held []cluster.Held, broken func(context.Context) ([]string, error)) error {
+func (e *Environments) planPurge(ctx context.Context, run *plan.Run, held []cluster.Held) error {
 	states, err := e.Records.Engine.States(ctx)
 	if err != nil {
 		return err
 	}
-	if err = e.checkPurge(ctx, states, held, broken); err != nil {
+	if err = e.checkPurge(ctx, states, held); err != nil {
 		return err
 	}
 	ours, err := e.solutionNamespaces(ctx)
@@ -129,7 +130,7 @@ func (e *Environments) planPurge(ctx context.Context, run *plan.Run, held []clus
 }
 
 // checkPurge refuses a purge while anything is left that the purged objects describe.
-func (e *Environments) checkPurge(ctx context.Context, states []*engine.State, held []cluster.Held, broken func(context.Context) ([]string, error)) error {
+func (e *Environments) checkPurge(ctx context.Context, states []*engine.State, held []cluster.Held) error {
 	var things []string
 	environments, err := e.Records.Documents.Environments(ctx)
 	if err != nil {
@@ -150,11 +151,15 @@ func (e *Environments) checkPurge(ctx context.Context, states []*engine.State, h
 		return err
 	}
 	things = append(things, found...)
-	lost, err := broken(ctx)
+	broken, err := rebuild.Find(ctx, e.Planner, survey.Selection{})
 	if err != nil {
 		return err
 	}
-	things = append(things, lost...)
+	for _, r := range broken {
+		if !r.IsDamaged() { // e.recorded reports damaged records
+			things = append(things, fmt.Sprintf("%s (%s)", r.Problem(), r.Remedy()))
+		}
+	}
 	for _, lock := range held {
 		if lock.Promised.After(e.Now()) {
 			things = append(things, "lock "+lock.Name+" is held by "+lock.Person)

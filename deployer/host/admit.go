@@ -120,7 +120,7 @@ func (d *admission) open(ctx context.Context, n int) (_ *admitted, err error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = report.Errorf(report.NotFound, "%w", err)
+		err = report.As(report.NotFound, err)
 	case err == nil:
 		image, failure := media.OpenNoFollow(c.source.Path, d.options.More...)
 		if failure == nil {
@@ -172,7 +172,7 @@ func unreadable(r *chunk.Reader, path string) error {
 	if report.CodeOf(err) != report.Corrupt {
 		return err
 	}
-	return report.Errorf(report.Corrupt, "%w", err).
+	return report.As(report.Corrupt, err).
 		WithHint("the archive was changed while it was read, or the copy is damaged: copy it again; '%s' lists what differs", report.Run("verify", path))
 }
 
@@ -328,7 +328,7 @@ func (d *admission) lint(ctx context.Context, c *admitted, r *chunk.Reader) erro
 	if more := len(found) - 1; more > 0 {
 		err = fmt.Errorf("%w, and %d more", err, more)
 	}
-	return report.Errorf(report.Findings, "%w", err).WithHint("'%s' shows everything; the vendor has to correct it", report.Run("lint", c.source.Path))
+	return report.As(report.Findings, err).WithHint("'%s' shows everything; the vendor has to correct it", report.Run("lint", c.source.Path))
 }
 
 // judgePowers refuses an archive with powers that no approval allows.

@@ -97,7 +97,7 @@ func needAuthority(endpoints []string) (needed bool, err error) {
 // openAuthority returns the certificate authority of a store. The first one who asks makes it.
 func openAuthority(dir string, now func() time.Time) (*authority.Authority, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil { // the store before its first import
-		return nil, report.Errorf(report.Failure, "%w", err).WithHint("make it as root: '%s' prints a unit that does", report.Run("deploy serve").With("print-unit"))
+		return nil, report.As(report.Failure, err).WithHint("make it as root: '%s' prints a unit that does", report.Run("deploy serve").With("print-unit"))
 	}
 	return authority.Open(filepath.Join(dir, authorityDir), now)
 }

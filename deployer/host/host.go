@@ -120,7 +120,7 @@ func (h *Host) find(path string) (string, error) {
 // unfinished marks the error of an operation that has changed something and can be repeated.
 func unfinished(err error) error {
 	if errors.Is(err, context.Canceled) {
-		return report.Errorf(report.Interrupted, "%w", err).WithHint("run the same command again, which finishes the work")
+		return report.As(report.Interrupted, err).WithHint("run the same command again, which finishes the work")
 	}
 	return err
 }

@@ -256,9 +256,9 @@ func (i *importing) chooseMount() error {
 // mustMount takes the hint from an error that does not apply where archives have to be mounted.
 func mustMount(err error) error {
 	if os.Geteuid() != 0 {
-		return report.Errorf(report.CodeOf(err), "%w", errors.New(err.Error())).WithHint("run the command as root: MetalK8s' nginx serves mounted archives only")
+		return report.WithoutHints(err).WithHint("run the command as root: MetalK8s' nginx serves mounted archives only")
 	}
-	return report.Errorf(report.CodeOf(err), "%w", errors.New(err.Error())).WithHint("MetalK8s' nginx serves mounted archives only: import where the kernel can mount them")
+	return report.WithoutHints(err).WithHint("MetalK8s' nginx serves mounted archives only: import where the kernel can mount them")
 }
 
 // bring stages all archives and then makes them entries of the store.
@@ -347,7 +347,7 @@ func (i *importing) publishOne(ctx context.Context, c *admitted, e store.Entry, 
 		i.report.Notices = append(i.report.Notices, fmt.Sprintf("not mounted, which '%s' does not need: %v", report.Run("deploy serve"), err))
 		return false, nil
 	case i.mode == schema.RegistryMetalK8s:
-		return false, report.Errorf(report.CodeOf(err), "%w", errors.New(err.Error())).
+		return false, report.WithoutHints(err).
 			WithHint("when the cause is removed, run the same command again; MetalK8s' nginx serves mounted archives only")
 	default:
 		return false, err

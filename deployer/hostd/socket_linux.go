@@ -130,7 +130,7 @@ func Listen(path string, group int) (*net.UnixListener, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	syscall.Umask(mask)
 	if err != nil {
-		return nil, report.Errorf(report.Unavailable, "%w", err).WithHint("the directory has to exist: --listen names another path")
+		return nil, report.As(report.Unavailable, err).WithHint("the directory has to exist: --listen names another path")
 	}
 	if err = errors.Join(os.Chown(path, -1, group), os.Chmod(path, 0o660)); err != nil {
 		return nil, errors.Join(err, l.Close())

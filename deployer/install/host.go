@@ -150,7 +150,7 @@ func (i *Installer) endpoint(serve host.ServeOptions) (string, error) {
 	}
 	address, err := addressTowards(i.Deployer.Cluster.Server())
 	if err != nil {
-		return "", report.Errorf(report.Usage, "%w", err).WithHint("name the address at which nodes reach this host: --endpoint %s://HOST:%s", scheme, port)
+		return "", report.As(report.Usage, err).WithHint("name the address at which nodes reach this host: --endpoint %s://HOST:%s", scheme, port)
 	}
 	return scheme + "://" + net.JoinHostPort(address, port), nil
 }

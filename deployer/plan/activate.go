@@ -158,11 +158,11 @@ func (a *activation) judgeDefinitions(ctx context.Context) error {
 		return err
 	}
 	if len(a.Later) == 0 { // a run of several names what others lose, too
-		if err = a.Accepted.Check(definitions.ByName(a.release.Objects)); err != nil {
+		if err = a.Losses.Check(definitions.ByName(a.release.Objects)); err != nil {
 			return err
 		}
 	}
-	judged, err := a.Definitions.Judge(ctx, a.release.Objects, a.Accepted)
+	judged, err := a.Definitions.Judge(ctx, a.release.Objects, a.Losses)
 	if err != nil {
 		return err
 	}

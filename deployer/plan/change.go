@@ -41,7 +41,7 @@ func (r *Run) judgeChanges(ctx context.Context, list []*Placement, replaced []In
 	for _, p := range list {
 		payloads = append(payloads, p.renderer.Payload)
 	}
-	if err := r.Accepted.CheckAll(payloads...); err != nil {
+	if err := r.Losses.CheckAll(payloads...); err != nil {
 		return err
 	}
 	for _, p := range list {
@@ -59,7 +59,7 @@ func (r *Run) judgeChanges(ctx context.Context, list []*Placement, replaced []In
 
 // judgeInstances judges what a version means for the stored objects in namespaces.
 func (r *Run) judgeInstances(ctx context.Context, p *render.Payload, namespaces []metalk8s.Namespace) error {
-	notices, exported, err := r.Definitions.JudgeInstances(ctx, p, namespaces, r.Accepted)
+	notices, exported, err := r.Definitions.JudgeInstances(ctx, p, namespaces, r.Losses)
 	if err != nil {
 		return err
 	}
@@ -136,6 +136,16 @@ func (p *Planner) Installed(ctx context.Context, solution string, namespaces []m
 		}
 	}
 	return list, nil
+}
+
+// InstalledIn returns the namespaces of an environment, for a namespace only that one, and the installations of a Solution in them.
+func (p *Planner) InstalledIn(ctx context.Context, solution, environment, namespace string) ([]metalk8s.Namespace, []Installation, error) {
+	namespaces, err := p.Records.Namespaces(ctx, environment, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	installed, err := p.Installed(ctx, solution, namespaces)
+	return namespaces, installed, err
 }
 
 // checkStep refuses a change in the wrong direction and one that skips a version that the new one needs as a step. A change that was begun and

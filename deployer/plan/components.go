@@ -98,6 +98,28 @@ func needsOf(s *engine.State) []string {
 	return nil
 }
 
+// Graph returns the components of a version, and which of them a choice selects over the one in the settings of a revision.
+func (p *Planner) Graph(ctx context.Context, solution, version string, settings map[string]string, choice components.Choice) (*schema.ComponentGraph, error) {
+	catalog, err := p.Records.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := catalog.Find(solution, version)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := p.Records.Payload(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	parts := Parts{Choice: choice}
+	selection, _, err := parts.Select(payload, settings, map[string]string{})
+	if err != nil {
+		return nil, err
+	}
+	return selection.Document(), nil
+}
+
 // ComponentStates returns the records of the components that a Solution has, or had when runs were interrupted.
 func (p *Planner) ComponentStates(ctx context.Context, own *engine.State) ([]*engine.State, error) {
 	var there []*engine.State

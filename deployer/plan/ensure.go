@@ -46,7 +46,7 @@ func (r *Run) Ensure(ctx context.Context, list []Wanted, others Others) error {
 		return err
 	}
 	if len(changed) == 0 {
-		r.Accepted = definitions.Accepted{} // the same again, when all is as it is wanted
+		r.Losses = definitions.Losses{} // the same again, when all is as it is wanted
 	}
 	return r.judgeChanges(ctx, changed, replaced)
 }

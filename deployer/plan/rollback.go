@@ -143,7 +143,7 @@ func (r *Run) downgrade(ctx context.Context, i Installation, number int64) (down
 	}
 	content, err := r.Records.Engine.Content(ctx, i.State.Key, revision)
 	if report.CodeOf(err) == report.Corrupt {
-		err = report.Errorf(report.Corrupt, "%w", err).WithHint("or go there without it: %s", records.ChangeTo(i.Environment, i.Version, d.imported))
+		err = report.As(report.Corrupt, err).WithHint("or go there without it: %s", records.ChangeTo(i.Environment, i.Version, d.imported))
 	}
 	if err != nil {
 		return d, err
@@ -195,7 +195,7 @@ func (r *Run) checkDowngrades(ctx context.Context, list []downgrade) error {
 	} else if err != nil {
 		return err
 	}
-	if err := r.Accepted.CheckAll(payloads...); err != nil {
+	if err := r.Losses.CheckAll(payloads...); err != nil {
 		return err
 	}
 	for _, d := range list {

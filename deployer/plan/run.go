@@ -23,9 +23,7 @@ type Run struct {
 	Options
 	*Planner
 
-	// Accepted are the losses of stored objects that the user accepts. Those objects are exported to Export first.
-	Accepted definitions.Accepted
-	Export   definitions.Export
+	definitions.Losses
 
 	Catalog    *records.Catalog     // after ReadCatalog
 	Namespaces []metalk8s.Namespace // of InNamespaces

@@ -164,7 +164,7 @@ func (r *Records) readImports(ctx context.Context) (*schema.Imports, *unstructur
 	}
 	imports, err := parseImports(secret)
 	if report.CodeOf(err) == report.Corrupt {
-		err = report.Errorf(report.Corrupt, "%w", err).
+		err = report.As(report.Corrupt, err).
 			WithHint("import every archive again, on the host that has the files: %s", report.Run("deploy import", "FILE..."))
 	}
 	return imports, secret, err

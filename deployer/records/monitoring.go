@@ -25,7 +25,7 @@ func (r *Records) readMonitoring(ctx context.Context) (schema.Monitoring, *unstr
 	text, _, _ := unstructured.NestedString(object.Object, "data", monitoringKey)
 	stored, err := schema.ParseStored[schema.ClusterMonitoring]("monitoring", "ConfigMap "+cluster.SystemNamespace+"/"+MonitoringName, []byte(text))
 	if report.CodeOf(err) == report.Corrupt {
-		err = report.Errorf(report.Corrupt, "%w", err).WithHint("delete it (kubectl delete configmap -n %s %s), then record it again: %s",
+		err = report.As(report.Corrupt, err).WithHint("delete it (kubectl delete configmap -n %s %s), then record it again: %s",
 			cluster.SystemNamespace, MonitoringName, report.Run("deploy monitoring config"))
 	}
 	if err != nil {

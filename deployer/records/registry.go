@@ -27,7 +27,7 @@ func (r *Records) readRegistry(ctx context.Context) (*schema.ClusterRegistry, *u
 	text, _, _ := unstructured.NestedString(object.Object, "data", registryKey)
 	registry, err := schema.ParseStored[schema.ClusterRegistry]("registry", "ConfigMap "+cluster.SystemNamespace+"/"+RegistryName, []byte(text))
 	if report.CodeOf(err) == report.Corrupt {
-		err = report.Errorf(report.Corrupt, "%w", err).WithHint(
+		err = report.As(report.Corrupt, err).WithHint(
 			"delete it (kubectl delete configmap -n %s %s), then record it again on the host that serves the images: %s", cluster.SystemNamespace, RegistryName, RegistryRemedy())
 	}
 	return registry, object, err

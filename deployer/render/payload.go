@@ -200,7 +200,7 @@ func DecodePayload(data []byte) (*Payload, error) {
 	if report.CodeOf(err) == report.Refused { // a newer format
 		return nil, err
 	}
-	return nil, report.Errorf(report.Corrupt, "%w", err).WithHint("import the archive again")
+	return nil, report.As(report.Corrupt, err).WithHint("import the archive again")
 }
 
 func decode(data []byte) (*Payload, error) {

@@ -231,6 +231,6 @@ func Explain(ctx context.Context, c *cluster.Cluster, refusal error, namespace s
 	if err != nil || len(missing) == 0 {
 		return refusal
 	}
-	return report.Errorf(report.Forbidden, "%w", refusal).
+	return report.As(report.Forbidden, refusal).
 		WithHint("all that a change in namespace %s takes and you do not have: %s", namespace, cluster.RulesByPlace(missing...))
 }

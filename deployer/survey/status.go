@@ -47,7 +47,7 @@ func (v *Survey) Status(ctx context.Context, o StatusOptions) (*schema.Status, e
 func (v *Survey) Environments(ctx context.Context) ([]metalk8s.Environment, error) {
 	environments, err := v.Records.Documents.Environments(ctx)
 	if report.CodeOf(err) == report.Forbidden {
-		return nil, report.Errorf(report.Forbidden, "%w", err).WithHint("if one of the environments is yours: %s", report.Run("deploy env show", "ENVIRONMENT"))
+		return nil, report.As(report.Forbidden, err).WithHint("if one of the environments is yours: %s", report.Run("deploy env show", "ENVIRONMENT"))
 	}
 	return environments, err
 }

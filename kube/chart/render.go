@@ -135,7 +135,7 @@ func (c *Chart) values(given map[string]any) (*engine.Chart, engine.Values, erro
 func (c *Chart) capabilities(o Options) (*engine.Capabilities, error) {
 	capabilities, err := engine.NewCapabilities(o.KubeVersion, o.APIVersions)
 	if err != nil {
-		return nil, report.Errorf(report.Usage, "%w", err)
+		return nil, report.As(report.Usage, err)
 	}
 	if have := capabilities.KubeVersion.String(); c.KubeVersion != "" && !engine.Satisfies(have, c.KubeVersion) {
 		return nil, report.Errorf(report.Invalid, "chart %s wants Kubernetes %s, not %s", c.Name, c.KubeVersion, have)

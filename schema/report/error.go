@@ -129,6 +129,12 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
+// As returns err with another code. The hints of err stay.
+func As(code Code, err error) *Error { return &Error{Code: code, Err: err} }
+
+// WithoutHints returns the code and the text of err.
+func WithoutHints(err error) *Error { return As(CodeOf(err), errors.New(err.Error())) }
+
 // WithHint sets the hint and returns the error. Each [Remedy] among the arguments is also recorded in Remedies.
 func (e *Error) WithHint(format string, args ...any) *Error {
 	e.Hint, e.Remedies = fmt.Sprintf(format, args...), nil

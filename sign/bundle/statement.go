@@ -69,7 +69,7 @@ func NewStatement(name string, sums *chunk.Sums, p Predicate) (*Statement, error
 		Subject: []Subject{{Name: name, Digest: map[string]string{"sha256": hex.EncodeToString(sums.SHA256[:])}}},
 	}
 	if err := s.validate(); err != nil {
-		return nil, report.Errorf(report.Usage, "%w", err)
+		return nil, report.As(report.Usage, err)
 	}
 	return s, nil
 }

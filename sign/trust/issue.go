@@ -84,7 +84,7 @@ func (r *Revocations) check() error {
 	c := *r
 	c.APIVersion, c.Kind, c.Serial = apiVersion, revocationsKind, 1
 	if err := c.validate(); err != nil {
-		return report.Errorf(report.Usage, "%w", err).
+		return report.As(report.Usage, err).
 			WithHint("'solutionctl trust list --output json' shows the IDs of keys; 'sha256sum' shows the digest of an archive")
 	}
 	return nil

@@ -101,7 +101,7 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 		return fail(fmt.Errorf("larger than %d bytes", maxDocument))
 	}
 	if _, err := schema.ParseYAML(file, data); err != nil { // has limits, which the decoder has not
-		return nil, report.Errorf(report.TrustStore, "%w", err).WithHint("correct the policy; nothing is verified while it is malformed")
+		return nil, report.As(report.TrustStore, err).WithHint("correct the policy; nothing is verified while it is malformed")
 	}
 	if err := refuseNull(data); err != nil {
 		return fail(err)

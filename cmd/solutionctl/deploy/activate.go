@@ -62,7 +62,7 @@ func (c *activation) run(ctx context.Context, args []string) error {
 	}
 	o := deployer.ActivateOptions{
 		Options: c.options(), Solution: args[0], Version: args[1],
-		AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid, Export: export(c.App, c.loss.export, args[0]),
+		Losses:      c.loss.options(c.App, args[0]),
 		ClusterWide: cli.IfChanged(c.cmd.Flags(), "cluster-wide", &c.clusterWide), ProtectCRDs: cli.IfChanged(c.cmd.Flags(), "protect-crds", &c.protect),
 		AcceptHazards: c.hazards, Parts: parts,
 	}

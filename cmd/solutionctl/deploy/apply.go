@@ -79,7 +79,7 @@ type convergence struct {
 func (c *convergence) run(ctx context.Context) error {
 	data, err := os.ReadFile(c.file)
 	if err != nil {
-		return report.Errorf(report.Failure, "%w", err)
+		return report.As(report.Failure, err)
 	}
 	kind, err := schema.KindOf(c.file, data)
 	if err != nil {

@@ -53,6 +53,11 @@ func (f *lossFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.export, "export", "", "where --accept-data-loss writes custom resources to, a new `FILE` (default NAME-TIME.json)")
 }
 
+// options returns what the flags accept, with an export to a file that is named after the Solution or environment by default.
+func (f *lossFlags) options(a *cli.App, name string) definitions.Losses {
+	return definitions.Losses{AcceptDataLoss: f.accepted, AcceptInvalid: f.invalid, Export: export(a, f.export, name)}
+}
+
 // export writes custom resources to a new file. What is in it is about to be deleted.
 func export(a *cli.App, file, name string) definitions.Export {
 	return func(write func(io.Writer) error) error {

@@ -19,7 +19,7 @@ func (c *convergence) applyEnvironment(ctx context.Context, data []byte) error {
 	}
 	o := deployer.EnsureOptions{
 		Options: c.options(), Environment: configuration.Spec.Name, Others: plan.TellOthers,
-		AcceptDataLoss: c.loss.accepted, AcceptInvalid: c.loss.invalid, Export: export(c.App, c.loss.export, configuration.Spec.Name),
+		Losses: c.loss.options(c.App, configuration.Spec.Name),
 	}
 	if c.prune {
 		o.Others = plan.RemoveOthers

@@ -73,7 +73,7 @@ func (f *hostFlags) openAlone() (*host.Host, error) {
 
 // orWithoutCluster adds the other remedy to what is wrong with the connection to a cluster.
 func orWithoutCluster(err error) error {
-	return report.Errorf(report.CodeOf(err), "%w", err).WithHint("where there is no cluster yet, --no-cluster prepares the host")
+	return report.As(report.CodeOf(err), err).WithHint("where there is no cluster yet, --no-cluster prepares the host")
 }
 
 // importFlags are the flags of a command that imports.

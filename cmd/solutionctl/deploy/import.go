@@ -73,7 +73,7 @@ func (c *archiveImport) run(ctx context.Context, archives []string) error {
 	}
 	for _, archive := range archives { // before anything is asked of a cluster
 		if _, err := os.Stat(archive); err != nil {
-			return report.Errorf(report.Failure, "%w", err).WithHint("name the file or the disk with the archive")
+			return report.As(report.Failure, err).WithHint("name the file or the disk with the archive")
 		}
 	}
 	h, _, err := c.open()

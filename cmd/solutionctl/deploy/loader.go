@@ -76,7 +76,7 @@ func (f *loaderFlags) launcher() (*loader.Launcher, error) {
 	case errors.Is(err, fs.ErrNotExist) && f.ifConfigured:
 		return nil, nil //nolint:nilnil // there is nothing to launch
 	case err != nil:
-		return nil, report.Errorf(report.NotFound, "%w", err).WithHint("'solutionctl schema LoaderConfiguration' describes the file; --filename names another one")
+		return nil, report.As(report.NotFound, err).WithHint("'solutionctl schema LoaderConfiguration' describes the file; --filename names another one")
 	}
 	c, err := schema.ParseLoaderConfiguration(f.file, data)
 	if err != nil {
@@ -392,12 +392,12 @@ const lockWaitOfRun = time.Minute
 func readParameters(parameters, values string) (*schema.LoadParameters, error) {
 	text, err := os.ReadFile(parameters)
 	if err != nil {
-		return nil, report.Errorf(report.NotFound, "%w", err)
+		return nil, report.As(report.NotFound, err)
 	}
 	var hidden []byte
 	if values != "" {
 		if hidden, err = os.ReadFile(values); err != nil {
-			return nil, report.Errorf(report.NotFound, "%w", err)
+			return nil, report.As(report.NotFound, err)
 		}
 	}
 	return loader.ParseParameters(text, hidden)

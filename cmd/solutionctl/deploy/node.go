@@ -144,12 +144,12 @@ func (f *nodeFlags) takeEndpoints(ctx context.Context) error {
 	const hint = "name the registry: --endpoint https://HOST:5000 --ca FILE"
 	d, err := f.deployer()
 	if err != nil {
-		return fmt.Errorf("endpoints of the registry: %w", report.Errorf(report.CodeOf(err), "%w", err).WithHint(hint))
+		return fmt.Errorf("endpoints of the registry: %w", report.As(report.CodeOf(err), err).WithHint(hint))
 	}
 	registry, err := d.Records.Registry(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("endpoints of the registry: %w", report.Errorf(report.CodeOf(err), "%w", err).WithHint(hint))
+		return fmt.Errorf("endpoints of the registry: %w", report.As(report.CodeOf(err), err).WithHint(hint))
 	case registry == nil:
 		return report.Errorf(report.NotFound, "the cluster knows no registry yet: nothing was imported").WithHint(hint)
 	case registry.Mode == schema.RegistryMetalK8s:

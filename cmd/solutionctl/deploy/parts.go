@@ -153,7 +153,7 @@ func readSiteValues(name string, values map[string]plan.SiteValues) error {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return report.Errorf(report.NotFound, "%w", err)
+			return report.As(report.NotFound, err)
 		}
 		defer file.Close() //nolint:errcheck // read only
 		r = file

@@ -8,6 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/rebuild"
 )
 
 func newRepairCommand(a *cli.App) *verb {
@@ -50,9 +51,8 @@ func (c *repair) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	o := deployer.RepairOptions{Options: c.options(), Selection: selected}
 	if c.records {
-		return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).RebuildRecords, o)
+		return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).RebuildRecords, rebuild.Options{Options: c.options(), Selection: selected})
 	}
-	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Repair, o)
+	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Repair, deployer.RepairOptions{Options: c.options(), Selection: selected})
 }

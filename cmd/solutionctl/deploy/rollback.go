@@ -39,6 +39,6 @@ type rollback struct {
 
 func (c *rollback) run(ctx context.Context, args []string) error {
 	c.o.Options, c.o.Environment, c.o.Solution = c.options(), args[0], args[1]
-	c.o.AcceptDataLoss, c.o.AcceptInvalid, c.o.Export = c.loss.accepted, c.loss.invalid, export(c.App, c.loss.export, args[1]+"-"+args[0])
+	c.o.Losses = c.loss.options(c.App, args[1]+"-"+args[0])
 	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Rollback, c.o)
 }

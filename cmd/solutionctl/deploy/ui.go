@@ -259,7 +259,7 @@ func (c *consoleRun) imported(ctx context.Context) (string, error) {
 	}
 	image, notice, err := d.Records.ProgramImage(ctx, schema.ProgramImage, "")
 	if err != nil {
-		return "", report.Errorf(report.CodeOf(err), "%w", err).WithHint("or name an image that nodes can pull: --image REFERENCE")
+		return "", report.As(report.CodeOf(err), err).WithHint("or name an image that nodes can pull: --image REFERENCE")
 	}
 	if notice != "" {
 		c.Sink.Emit(report.Event{Step: "find", Name: image, State: report.Warning, Note: notice})

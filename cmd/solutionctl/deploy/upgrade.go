@@ -92,7 +92,7 @@ func (c *change) run(ctx context.Context, args []string) (err error) {
 	if o.Rendering, err = c.rendering.options(); err != nil {
 		return err
 	}
-	o.AcceptDataLoss, o.AcceptInvalid, o.Export = c.loss.accepted, c.loss.invalid, export(c.App, c.loss.export, args[1]+"-"+args[0])
+	o.Losses = c.loss.options(c.App, args[1]+"-"+args[0])
 	if o.With, err = parseWith(c.with); err != nil {
 		return err
 	}

@@ -141,7 +141,7 @@ func open(ctx context.Context, address string, config *tls.Config, h http.Handle
 	var sockets net.ListenConfig
 	socket, err := sockets.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, report.Errorf(report.Failure, "%w", err).WithHint("choose another address with --listen HOST:PORT")
+		return nil, report.As(report.Failure, err).WithHint("choose another address with --listen HOST:PORT")
 	}
 	l := &listener{Listener: socket, server: registry.NewServer(h), url: "http://" + socket.Addr().String()}
 	l.server.TLSConfig, l.server.ErrorLog = config, o.ErrorLog

@@ -136,9 +136,9 @@ func (f sharedFile) at(step string) error {
 func (f sharedFile) explain(err error) error {
 	switch {
 	case errors.Is(err, syscall.EROFS):
-		return report.Errorf(report.Failure, "%w", err).WithHint("%s is on a read-only file system: make it writable, or %s", f.path, f.elsewhere)
+		return report.As(report.Failure, err).WithHint("%s is on a read-only file system: make it writable, or %s", f.path, f.elsewhere)
 	case errors.Is(err, fs.ErrPermission):
-		return report.Errorf(report.Failure, "%w", err).WithHint(
+		return report.As(report.Failure, err).WithHint(
 			"run the command as root; if you do, 'lsattr -d %s %s' shows whether one of them is immutable", f.path, filepath.Dir(f.path))
 	default:
 		return err

@@ -315,7 +315,7 @@ func explainAccess(err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	return report.Errorf(report.Failure, "%w", err).WithHint("run the command as root; members of the group %s may read", Group)
+	return report.As(report.Failure, err).WithHint("run the command as root; members of the group %s may read", Group)
 }
 
 // Space returns how many bytes are free for archives, and how many the file system of the store has.

@@ -48,7 +48,7 @@ func (x *examination) refusedWrite(area, row, what string, refused error) {
 		return
 	}
 	hint := fmt.Sprintf("if it is not needed: kubectl delete %s %s", strings.ToLower(object.GetKind()), object.GetName())
-	if solution, err := x.Deployer.WebhookOwner(x.ctx, object); err == nil && solution != "" {
+	if solution, err := x.Deployer.Definitions.InterceptorOwner(x.ctx, object); err == nil && solution != "" {
 		hint = fmt.Sprintf("remove the webhooks of Solution %s, which works without a lock: %s", solution, report.Run("deploy deactivate", solution).With("force-webhooks"))
 	}
 	x.add(schema.CheckProblem, area, row, fmt.Sprintf("%s %s refuses %s: %v", object.GetKind(), object.GetName(), what, refused), hint)

@@ -47,7 +47,7 @@ func (a *App) classify(err error, names []string) *report.Error {
 	case code == report.Failure && !a.started && !coded(err):
 		code = report.Usage
 	}
-	return report.Errorf(code, "%w", err)
+	return report.As(code, err)
 }
 
 func coded(err error) bool {

@@ -1,4 +1,4 @@
-package deployer
+package rebuild
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// matchComponent compares a component of a version with what is there. What the record of its Solution refers to is taken from
-// there; else the component is rendered again, and a chart without its generated values and what its site has said.
-func (d *Deployer) matchComponent(ctx context.Context, renderer plan.Renderer, r brokenRecord) (*candidate, error) {
+// matchComponent compares a component of a version with the cluster. It uses the content that the record of its Solution refers to. Without
+// that it renders the component again; a chart then lacks the values of its site.
+func (r *Record) matchComponent(ctx context.Context, renderer plan.Renderer) (*candidate, error) {
 	c := &candidate{Match: &engine.Match{}}
 	main := &engine.Release{Key: r.owner.Key, Version: renderer.Payload.Solution.Spec.Version, Operation: schema.VerbRepair}
 	graph, err := components.New(renderer.Payload.Solution, renderer.Payload.Parts()...)
@@ -40,7 +40,7 @@ func (d *Deployer) matchComponent(ctx context.Context, renderer plan.Renderer, r
 		return nil, err
 	}
 	renderer = renderer.In(r.namespace, nodes[at].Component)
-	kept, err := d.keptContent(ctx, r, &release)
+	kept, err := r.keptContent(ctx, &release)
 	switch {
 	case err != nil || kept:
 	case nodes[at].Kind == schema.ComponentChart:
@@ -51,20 +51,20 @@ func (d *Deployer) matchComponent(ctx context.Context, renderer plan.Renderer, r
 	if err != nil {
 		return nil, err
 	}
-	if c.Match, err = d.Records.Engine.Match(ctx, release); err != nil || !r.known() || len(c.Changed) == 0 {
+	if c.Match, err = r.Records.Engine.Match(ctx, release); err != nil || !r.known() || len(c.Changed) == 0 {
 		return c, err
 	}
-	// What is on record and not as it was rendered now is left as it is: a repair would put back what it never was.
+	// Recorded objects that differ from this rendering stay off the record: a repair would give them a state that they never had.
 	release.Objects = slices.DeleteFunc(release.Objects, func(o *unstructured.Unstructured) bool {
 		return slices.Contains(c.Changed, records.RefOf(o.GroupVersionKind(), o))
 	})
-	c.notices = append(c.notices, r.leftOff(c.Match)...)
-	c.Match, err = d.Records.Engine.Match(ctx, release)
+	c.notices = append(c.notices, r.differences(c.Match)...)
+	c.Match, err = r.Records.Engine.Match(ctx, release)
 	return c, err
 }
 
-// keptContent takes what the record of a Solution refers to for its component, if that is still there.
-func (d *Deployer) keptContent(ctx context.Context, r brokenRecord, release *engine.Release) (bool, error) {
+// keptContent fills a release with the stored content that the record of its Solution refers to, and reports whether that exists.
+func (r *Record) keptContent(ctx context.Context, release *engine.Release) (bool, error) {
 	if r.owner.Current == nil || r.owner.Current.Version != release.Version {
 		return false, nil
 	}
@@ -73,7 +73,7 @@ func (d *Deployer) keptContent(ctx context.Context, r brokenRecord, release *eng
 		return false, nil
 	}
 	then := &schema.DeploymentRevision{Number: r.owner.Current.Number, Content: r.owner.Current.Components[at].Content}
-	content, err := d.Records.Engine.Content(ctx, r.key, then)
+	content, err := r.Records.Engine.Content(ctx, r.key, then)
 	if report.CodeOf(err) == report.Corrupt {
 		return false, nil
 	}
@@ -108,12 +108,12 @@ func renderAgain(ctx context.Context, renderer plan.Renderer, release *engine.Re
 	return notices, nil
 }
 
-// listComponents puts the components that are there on the rebuilt record of their Solution, and into its choice.
-func (d *Deployer) listComponents(ctx context.Context, p *render.Payload, r brokenRecord, release *engine.Release) error {
+// listComponents adds the components in the cluster to the rebuilt record of their Solution, and to its selection.
+func (r *Record) listComponents(ctx context.Context, p *render.Payload, release *engine.Release) error {
 	if len(p.Solution.Spec.Components) == 0 || r.known() {
 		return nil
 	}
-	states, err := d.partStates(ctx, r)
+	states, err := r.partStates(ctx)
 	if err != nil {
 		return err
 	}
@@ -143,12 +143,12 @@ func (d *Deployer) listComponents(ctx context.Context, p *render.Payload, r brok
 	return nil
 }
 
-// partStates are the records of the components that a Solution has, those that cannot be read included.
-func (d *Deployer) partStates(ctx context.Context, r brokenRecord) ([]*engine.State, error) {
+// partStates returns the records of the components of a Solution, also of those that cannot be read.
+func (r *Record) partStates(ctx context.Context) ([]*engine.State, error) {
 	states := make([]*engine.State, len(r.parts))
 	for i, name := range r.parts {
 		var err error
-		if states[i], err = d.Records.Engine.ReadState(ctx, engine.Key{Namespace: r.key.Namespace, Name: r.key.Name, Component: name}); err != nil {
+		if states[i], err = r.Records.Engine.ReadState(ctx, engine.Key{Namespace: r.key.Namespace, Name: r.key.Name, Component: name}); err != nil {
 			return nil, err
 		}
 	}
