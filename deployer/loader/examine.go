@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -137,11 +138,8 @@ func ImageOf(object *unstructured.Unstructured) string {
 	if object == nil {
 		return ""
 	}
-	path := []string{"spec", "template", "spec", "containers"}
-	if object.GetKind() == cronJobKind.Kind {
-		path = append([]string{"spec", "jobTemplate"}, path...)
-	}
-	containers, _, _ := unstructured.NestedSlice(object.Object, path...)
+	spec, _ := powers.PodSpec(object)
+	containers, _ := spec["containers"].([]any)
 	if len(containers) == 0 {
 		return ""
 	}

@@ -30,7 +30,7 @@ func (t *target) chart(ctx context.Context, c *schema.Component, release *engine
 	if err != nil {
 		return err
 	}
-	before := stored.Memo
+	before := stored.Generated
 	if adopted != nil && before == nil {
 		stored.Say(adopted.Values, true)
 	}
@@ -73,18 +73,18 @@ func (t *target) renderChart(ctx context.Context, c *schema.Component, release *
 	renderer := t.of.renderer.In(t.namespace, c)
 	renderer.Allows = consentOf(Options{}, t.wanted).covers
 	rotate := slices.Contains(t.wanted.Rotate, c.Name)
-	if adopted != nil && stored.Memo == nil && !rotate {
+	if adopted != nil && stored.Generated == nil && !rotate {
 		return renderer.adopted(ctx, stored.Memory, release, adopted)
 	}
 	if rotate {
-		stored.Memo = nil
+		stored.Generated = nil
 	}
 	return renderer.Chart(ctx, stored.Memory, stored.installed || adopted != nil, release)
 }
 
 // addGenerated adds what stands in the plan's digest for a component some of whose values are generated again, which are others in each plan.
-func (t *target) addGenerated(key engine.Key, before *chart.Memo, memory *render.Memory) error {
-	if reflect.DeepEqual(before, memory.Memo) || before == nil && len(memory.Memo.Values) == 0 {
+func (t *target) addGenerated(key engine.Key, before *chart.GeneratedValues, memory *render.Memory) error {
+	if reflect.DeepEqual(before, memory.Generated) || before == nil && len(memory.Generated.Values) == 0 {
 		return nil
 	}
 	values, err := json.Marshal(memory.Values)

@@ -126,7 +126,7 @@ func (r Renderer) Chart(ctx context.Context, memory *render.Memory, upgrade bool
 	if err != nil {
 		return nil, err
 	}
-	with := render.ChartSettings{Values: memory.Values, Memo: memory.Memo, Upgrade: upgrade, Lookup: reads.find}
+	with := render.ChartSettings{Values: memory.Values, Generated: memory.Generated, Upgrade: upgrade, Lookup: reads.find}
 	if with.KubeVersion, err = r.Cluster.Version(ctx); err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (r Renderer) Chart(ctx context.Context, memory *render.Memory, upgrade bool
 	}
 	rendered.Lookups = reads.powers
 	release.Objects, release.Stay, release.Tasks = rendered.Objects, render.Staying(rendered.Objects), tasksOf(rendered.Tasks)
-	memory.Memo = rendered.Memo
+	memory.Generated = rendered.Generated
 	release.GeneratedValues, err = memory.Encode()
 	return rendered, err
 }
@@ -161,7 +161,7 @@ func (r Renderer) RecoverChart(ctx context.Context, memory *render.Memory, relea
 		}
 		recovered := false
 		for _, object := range WithTasks(release) {
-			if there := live[records.RefOf(object.GroupVersionKind(), object)]; there != nil && render.Recall(memory.Memo, object, there) {
+			if there := live[records.RefOf(object.GroupVersionKind(), object)]; there != nil && render.RecoverValues(memory.Generated, object, there) {
 				recovered = true
 			}
 		}

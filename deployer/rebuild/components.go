@@ -83,7 +83,7 @@ func (r *Record) keptContent(ctx context.Context, release *engine.Release) (bool
 	return err == nil, err
 }
 
-// renderAgain renders a chart without stored values. Its generated values are recalled from the existing objects, as far as
+// renderAgain renders a chart without stored values. Its generated values are recovered from the existing objects, as far as
 // possible, and Secrets keep their data.
 func renderAgain(ctx context.Context, renderer plan.Renderer, release *engine.Release) ([]string, error) {
 	_, live, err := renderer.RecoverChart(ctx, &render.Memory{}, release, func(there *unstructured.Unstructured) bool {
@@ -92,7 +92,7 @@ func renderAgain(ctx context.Context, renderer plan.Renderer, release *engine.Re
 	if err != nil {
 		return nil, err
 	}
-	notices := []string{fmt.Sprintf("%s: what was said with --values and --set is lost with the record: say it again with the next '%s'",
+	notices := []string{fmt.Sprintf("%s: the values of --values and --set are lost with the record: pass them again to the next '%s'",
 		release.Key, report.Run("deploy add"))}
 	for _, object := range release.Objects {
 		ref := records.RefOf(object.GroupVersionKind(), object)

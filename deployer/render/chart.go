@@ -20,9 +20,9 @@ import (
 
 // ChartSettings are the settings for rendering a chart, in addition to Settings.
 type ChartSettings struct {
-	Values  map[string]any // of the site: they go before those of the archive, and those before the chart's own
-	Memo    *chart.Memo    // of the rendering before; nil draws everything again
-	Upgrade bool           // there is a rendering before
+	Values    map[string]any         // of the site: they go before those of the archive, and those before the chart's own
+	Generated *chart.GeneratedValues // of the rendering before; nil draws everything again
+	Upgrade   bool                   // there is a rendering before
 
 	// Properties of the cluster.
 	KubeVersion string
@@ -42,8 +42,8 @@ type ChartObjects struct {
 	Foreign     []images.Use                 // images that objects and tasks would pull, and that no archive has
 	Lookups     []schema.Power               // powers of the templates' lookups in the cluster; not set by [Chart]
 
-	Memo    *chart.Memo // for the next rendering; secret
-	Renewed []string    // subjects of certificates that were made again
+	Generated *chart.GeneratedValues // for the next rendering; secret
+	Renewed   []string               // subjects of certificates that were made again
 }
 
 // Chart renders a component that is a chart. Objects are where the component may have them, as with [Component]; images of the
@@ -67,7 +67,7 @@ func Chart(ctx context.Context, p *Payload, name string, s Settings, cs ChartSet
 	if err != nil {
 		return nil, err
 	}
-	result := &ChartObjects{Memo: rendering.Memo, Renewed: rendering.Renewed}
+	result := &ChartObjects{Generated: rendering.Generated, Renewed: rendering.Renewed}
 	r.namespaces = c.Namespaces
 	objects, hooks, err := r.chartObjects(c, rendering)
 	if err != nil {
@@ -147,7 +147,7 @@ func (r *renderer) renderChart(ctx context.Context, c *schema.Component, cs Char
 	defer cancel()
 	rendering, err := loaded.Render(ctx, chart.Options{
 		Release: c.ReleaseName(), Namespace: r.s.Namespace, Upgrade: cs.Upgrade, Values: chart.MergeValues(values, cs.Values),
-		KubeVersion: cs.KubeVersion, APIVersions: cs.APIVersions, Lookup: cs.Lookup, Memo: cs.Memo, Now: r.s.Now, StandIns: cs.StandIns,
+		KubeVersion: cs.KubeVersion, APIVersions: cs.APIVersions, Lookup: cs.Lookup, Generated: cs.Generated, Now: r.s.Now, StandIns: cs.StandIns,
 		SkipCRDs: cs.SkipCRDs,
 	})
 	if err != nil {

@@ -118,7 +118,7 @@ func TestChart(t *testing.T) {
 	if len(first.Tasks) != 1 || first.Tasks[0].Weight != -5 || first.Tasks[0].Object.GetNamespace() != "prod" {
 		t.Errorf("tasks %+v", first.Tasks)
 	}
-	second, err := render.Chart(t.Context(), p, "chart", settings(), render.ChartSettings{Values: map[string]any{"mode": map[string]any{"name": "mine"}}, Memo: first.Memo})
+	second, err := render.Chart(t.Context(), p, "chart", settings(), render.ChartSettings{Values: map[string]any{"mode": map[string]any{"name": "mine"}}, Generated: first.Generated})
 	if err != nil {
 		t.Fatal(err)
 	}

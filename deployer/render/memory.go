@@ -13,8 +13,8 @@ import (
 // Memory has the values of a rendering that the next one of the chart needs. It contains secrets, and is stored as
 // such.
 type Memory struct {
-	Values map[string]any `json:"values,omitempty"` // of the site
-	Memo   *chart.Memo    `json:"memo,omitempty"`
+	Values    map[string]any         `json:"values,omitempty"` // of the site
+	Generated *chart.GeneratedValues `json:"memo,omitempty"`
 	// Rotations are the rotations of the rendered Secrets and ConfigMaps.
 	Rotations Rotations `json:"rotations,omitempty"`
 }
@@ -34,8 +34,8 @@ func (m *Memory) Say(values map[string]any, reset bool) {
 
 // Encode returns the memory as JSON, the same bytes for the same memory.
 func (m *Memory) Encode() ([]byte, error) {
-	if m.Memo != nil {
-		if err := m.Memo.Check(); err != nil {
+	if m.Generated != nil {
+		if err := m.Generated.Check(); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/solutionctl/solutionctl/kube/powers"
 )
 
 // annotationRotation of a pod template is the number of the last rotation of values that its pods read: another number
@@ -98,7 +100,7 @@ func rollsOut(o *unstructured.Unstructured) bool {
 
 // podReads names the Secrets and ConfigMaps that the pods of an object mount or have in their environment, as [Rotations] do.
 func podReads(o *unstructured.Unstructured) (names []string) {
-	spec := podSpec(o)
+	spec, _ := powers.PodSpec(o)
 	add := func(kind string, from map[string]any, path ...string) {
 		if name, _, _ := unstructured.NestedString(from, path...); name != "" {
 			names = append(names, fmt.Sprintf("%s %s/%s", kind, o.GetNamespace(), name))
@@ -127,20 +129,4 @@ func podReads(o *unstructured.Unstructured) (names []string) {
 		}
 	}
 	return names
-}
-
-// podSpec returns the pod spec or template in an object of a kind of Kubernetes; nil for other kinds.
-func podSpec(o *unstructured.Unstructured) map[string]any {
-	path := []string{"spec", "template", "spec"}
-	switch o.GroupVersionKind().Group + "/" + o.GetKind() {
-	case "/Pod":
-		path = path[:1]
-	case "batch/CronJob":
-		path = append([]string{"spec", "jobTemplate"}, path...)
-	case "apps/Deployment", "apps/StatefulSet", "apps/DaemonSet", "apps/ReplicaSet", "/ReplicationController", "batch/Job":
-	default:
-		return nil
-	}
-	spec, _, _ := unstructured.NestedMap(o.Object, path...)
-	return spec
 }

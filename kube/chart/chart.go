@@ -6,7 +6,7 @@
 // subchart must be in the archive, lookup uses [Options.Lookup], host names do not resolve, and a values schema cannot
 // refer to other documents.
 //
-// Generated values (of randAlphaNum, genCA, now) go into a [Memo], from which the next rendering gets the same values.
+// Generated values (of randAlphaNum, genCA, now) go into a [GeneratedValues], from which the next rendering gets the same values.
 // For checking a chart there are stand-ins instead, which depend only on the chart and the arguments. A template is a
 // program, so the time, the text and the memory of a rendering are bounded, and so are the objects that are parsed from
 // it.

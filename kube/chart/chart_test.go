@@ -217,7 +217,7 @@ stringData:
 	if data["a"] == data["b"] || len(data["a"].(string)) != 20 || data["g"] != "none" || data["h"] != "" {
 		t.Errorf("data = %v", data)
 	}
-	if first.Memo != nil {
+	if first.Generated != nil {
 		t.Error("stand-ins are remembered as if they were random")
 	}
 }

@@ -33,7 +33,7 @@ type functions struct {
 func newFunctions(ctx context.Context, seed string, o Options) *functions {
 	f := &functions{ctx: ctx, seed: seed, options: o, names: map[string]bool{}, lookups: lookups{find: o.Lookup, answers: map[string]map[string]any{}}}
 	if !o.StandIns {
-		f.memory = newMemory(o.Memo, o.Now)
+		f.memory = newMemory(o.Generated, o.Now)
 	}
 	return f
 }

@@ -28,8 +28,8 @@ type Options struct {
 	APIVersions []string   // .Capabilities.APIVersions; by default everything that Kubernetes ever had
 	Lookup      LookupFunc // the function lookup; finds nothing by default
 
-	// Memo has the random values of an earlier rendering; those that are not in it are drawn, see [Rendering.Memo].
-	Memo *Memo
+	// Generated has the random values of an earlier rendering; those that are not in it are drawn, see [Rendering.Generated].
+	Generated *GeneratedValues
 	// StandIns generates values that only look random: they depend on the chart alone, so that anyone with the chart
 	// can compute them. They are for checking a chart, and never for a cluster.
 	StandIns bool
@@ -45,9 +45,9 @@ type Rendering struct {
 	Misread   []Misread  // hooks that say something that Helm does not know, in the same order
 	Notes     string
 	Random    []string // functions that were called and differ from rendering to rendering, sorted
-	// Memo has the random values, for the next rendering of this release; nil with stand-ins.
-	Memo *Memo
-	// Renewed are the subjects of certificates that had lived two thirds of their life and that the memo has no longer.
+	// Generated has the random values, for the next rendering of this release; nil with stand-ins.
+	Generated *GeneratedValues
+	// Renewed are the subjects of certificates that had lived two thirds of their life and whose values are dropped.
 	Renewed []string
 }
 
@@ -72,7 +72,7 @@ const (
 	valuesOfDocument = 20       // that a document is as much as
 )
 
-// Render renders every template. The same chart, values, capabilities, objects looked up and memo give the same result. It
+// Render renders every template. The same chart, values, capabilities, objects looked up and generated values give the same result. It
 // returns soon after ctx ends.
 func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 	if o.Now.IsZero() && !o.StandIns {
@@ -106,7 +106,7 @@ func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 	}
 	r := &Rendering{Random: functions.used(), Notes: texts[c.Name+"/templates/NOTES.txt"]}
 	if m := functions.memory; m != nil {
-		r.Memo, r.Renewed = m.memo(), m.renewed
+		r.Generated, r.Renewed = m.generated(), m.renewed
 	}
 	if !o.SkipCRDs {
 		for _, f := range enabled.Definitions() {

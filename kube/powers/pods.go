@@ -24,14 +24,21 @@ var podPaths = map[string][]string{
 	"ReplicaSet": {"spec", "template", "spec"}, "ReplicationController": {"spec", "template", "spec"}, "Job": {"spec", "template", "spec"},
 }
 
+// PodSpec returns the spec of the pods of an object of a kind of Kubernetes, and its path; nil where it has none.
+func PodSpec(o *unstructured.Unstructured) (spec map[string]any, at []string) {
+	at = podPaths[o.GetKind()]
+	if at == nil || !isBuiltIn(groupOf(Object{Unstructured: o})) {
+		return nil, nil
+	}
+	found, _, _ := unstructured.NestedFieldNoCopy(o.Object, at...)
+	spec, _ = found.(map[string]any)
+	return spec, at
+}
+
 // pods judges the pods that an object makes.
 func (j *judgement) pods(o Object) {
-	if at, ok := podPaths[o.GetKind()]; ok && isBuiltIn(groupOf(o)) {
-		spec, _, _ := unstructured.NestedFieldNoCopy(o.Object, at...)
-		if m, ok := spec.(map[string]any); ok {
-			j.pod(o, m, strings.Join(at, "."), true)
-		}
-		return
+	if spec, at := PodSpec(o.Unstructured); spec != nil {
+		j.pod(o, spec, strings.Join(at, "."), true)
 	}
 	if !isBuiltIn(groupOf(o)) {
 		j.shapes(o, o.Object, nil)

@@ -19,32 +19,32 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Memo has the generated values of a release, so that each rendering has the same ones: passwords stay unchanged in an
+// GeneratedValues has the generated values of a release, so that each rendering has the same ones: passwords stay unchanged in an
 // upgrade, a repair and a rollback. It contains secrets, and is to be stored as such.
 //
 // A value is identified by the function, its arguments and the number of earlier calls with both. Values that another
 // version of a chart does not use any more stay: a part of a chart that is switched off and on again needs its
 // passwords.
-type Memo struct {
-	Values []Drawn `json:"values"` // sorted
+type GeneratedValues struct {
+	Values []GeneratedValue `json:"values"` // sorted
 }
 
-// Drawn is the result of one call of a random function.
-type Drawn struct {
+// GeneratedValue is the result of one call of a random function.
+type GeneratedValue struct {
 	Function  string          `json:"function"`
 	Arguments string          `json:"arguments"` // their SHA-256 in hex, since they may be secret
 	Call      int             `json:"call"`      // among those with the same function and arguments, from 0
 	Value     json.RawMessage `json:"value"`
 }
 
-// maxMemo bounds a memo in bytes of JSON.
-const maxMemo = 1 << 20
+// maxGenerated bounds generated values in bytes of JSON.
+const maxGenerated = 1 << 20
 
-// Check refuses a memo that is too large to be kept.
-func (m *Memo) Check() error {
+// Check refuses values that are too large to store.
+func (m *GeneratedValues) Check() error {
 	data, err := json.Marshal(m)
-	if err == nil && len(data) > maxMemo {
-		err = report.Errorf(report.Refused, "the random values of a chart take %d bytes, and may take %d", len(data), maxMemo)
+	if err == nil && len(data) > maxGenerated {
+		err = report.Errorf(report.Refused, "the random values of a chart take %d bytes, and may take %d", len(data), maxGenerated)
 	}
 	return err
 }
@@ -55,7 +55,7 @@ type key struct {
 	call                int
 }
 
-// memory is a memo in use.
+// memory is generated values in use.
 type memory struct {
 	now     time.Time
 	values  map[key]json.RawMessage
@@ -63,8 +63,8 @@ type memory struct {
 	renewed []string
 }
 
-// newMemory copies the values of a memo, except certificates past two thirds of their life.
-func newMemory(m *Memo, now time.Time) *memory {
+// newMemory copies generated values, except certificates past two thirds of their life.
+func newMemory(m *GeneratedValues, now time.Time) *memory {
 	known := &memory{now: now, values: map[key]json.RawMessage{}, calls: map[key]int{}}
 	if m == nil {
 		return known
@@ -80,16 +80,16 @@ func newMemory(m *Memo, now time.Time) *memory {
 	return known
 }
 
-// memo returns the present values.
-func (m *memory) memo() *Memo {
-	memo := &Memo{Values: make([]Drawn, 0, len(m.values))}
+// generated returns the present values.
+func (m *memory) generated() *GeneratedValues {
+	generated := &GeneratedValues{Values: make([]GeneratedValue, 0, len(m.values))}
 	for k, value := range m.values {
-		memo.Values = append(memo.Values, Drawn{k.function, k.arguments, k.call, value})
+		generated.Values = append(generated.Values, GeneratedValue{k.function, k.arguments, k.call, value})
 	}
-	slices.SortFunc(memo.Values, func(a, b Drawn) int {
+	slices.SortFunc(generated.Values, func(a, b GeneratedValue) int {
 		return cmp.Or(strings.Compare(a.Function, b.Function), strings.Compare(a.Arguments, b.Arguments), cmp.Compare(a.Call, b.Call))
 	})
-	return memo
+	return generated
 }
 
 // outlived reports whether a value is a certificate past two thirds of its life, and the name of its subject.

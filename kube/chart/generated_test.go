@@ -58,15 +58,15 @@ func content(t *testing.T, r *chart.Rendering) map[string]any {
 	return nil
 }
 
-func TestRandomValuesAreDrawnOnce(t *testing.T) {
+func TestValuesAreGeneratedOnce(t *testing.T) {
 	now := time.Now()
 	first := render(t, secrets(), chart.Options{Now: now})
-	data, err := json.Marshal(first.Memo)
-	memo := &chart.Memo{}
-	if err = errors.Join(err, json.Unmarshal(data, memo)); err != nil {
+	data, err := json.Marshal(first.Generated)
+	generated := &chart.GeneratedValues{}
+	if err = errors.Join(err, json.Unmarshal(data, generated)); err != nil {
 		t.Fatal(err)
 	}
-	second := render(t, secrets(), chart.Options{Now: now.Add(time.Hour), Memo: memo})
+	second := render(t, secrets(), chart.Options{Now: now.Add(time.Hour), Generated: generated})
 	if !reflect.DeepEqual(first, second) {
 		t.Errorf("the second rendering differs: %v\n%v", content(t, first), content(t, second))
 	}
@@ -81,7 +81,7 @@ func TestRandomValuesAreDrawnOnce(t *testing.T) {
 // A new value before others changes none of them, unless it comes from the same function with the same arguments.
 func TestMemoSurvivesChanges(t *testing.T) {
 	first := render(t, secrets(), chart.Options{})
-	next := render(t, secrets(), chart.Options{Memo: first.Memo, Upgrade: true, Values: map[string]any{"before": true, "replicas": 7}})
+	next := render(t, secrets(), chart.Options{Generated: first.Generated, Upgrade: true, Values: map[string]any{"before": true, "replicas": 7}})
 	have, want := content(t, next), content(t, first)
 	for name, value := range want {
 		if have[name] != value {
@@ -91,8 +91,8 @@ func TestMemoSurvivesChanges(t *testing.T) {
 	if have["before"] == nil {
 		t.Error("the new value is missing")
 	}
-	back := render(t, secrets(), chart.Options{Memo: next.Memo})
-	again := render(t, secrets(), chart.Options{Memo: back.Memo, Values: map[string]any{"before": true}})
+	back := render(t, secrets(), chart.Options{Generated: next.Generated})
+	again := render(t, secrets(), chart.Options{Generated: back.Generated, Values: map[string]any{"before": true}})
 	if content(t, again)["before"] != have["before"] {
 		t.Error("a value that was not asked for in between is forgotten")
 	}
@@ -102,7 +102,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 	now := time.Now()
 	first := render(t, secrets(), chart.Options{Now: now})
 	checkPair(t, content(t, first))
-	later := render(t, secrets(), chart.Options{Now: now.AddDate(0, 0, 21), Memo: first.Memo}) // of 30 days
+	later := render(t, secrets(), chart.Options{Now: now.AddDate(0, 0, 21), Generated: first.Generated}) // of 30 days
 	if fmt.Sprint(later.Renewed) != "[server]" {
 		t.Errorf("renewed: %v", later.Renewed)
 	}
@@ -111,7 +111,7 @@ func TestCertificatesAreRenewed(t *testing.T) {
 		t.Error("not the certificate of the server alone was made again")
 	}
 	checkPair(t, have)
-	muchLater := render(t, secrets(), chart.Options{Now: now.AddDate(0, 0, 300), Memo: later.Memo})
+	muchLater := render(t, secrets(), chart.Options{Now: now.AddDate(0, 0, 300), Generated: later.Generated})
 	if fmt.Sprint(muchLater.Renewed) != "[ca self server]" {
 		t.Errorf("renewed: %v", muchLater.Renewed)
 	}
@@ -139,14 +139,14 @@ func checkPair(t *testing.T, secret map[string]any) {
 }
 
 func TestHostileMemo(t *testing.T) {
-	if (&chart.Memo{Values: []chart.Drawn{{Function: strings.Repeat("a", 1<<20)}}}).Check() == nil {
+	if (&chart.GeneratedValues{Values: []chart.GeneratedValue{{Function: strings.Repeat("a", 1<<20)}}}).Check() == nil {
 		t.Error("too large: accepted")
 	}
 	first := render(t, secrets(), chart.Options{})
-	for i := range first.Memo.Values {
-		first.Memo.Values[i].Value = json.RawMessage(`[1]`)
+	for i := range first.Generated.Values {
+		first.Generated.Values[i].Value = json.RawMessage(`[1]`)
 	}
-	_, err := load(t, pack(secrets())).Render(t.Context(), chart.Options{Memo: first.Memo, Now: time.Now()})
+	_, err := load(t, pack(secrets())).Render(t.Context(), chart.Options{Generated: first.Generated, Now: time.Now()})
 	if err == nil || !strings.Contains(err.Error(), "the remembered result of") {
 		t.Errorf("err = %v", err)
 	}

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// Recall recovers a generated value. rendered is a text with this memo, live the text of an earlier rendering in its
-// place: where they differ in one value of the memo, the value of live replaces it. It reports whether it did.
+// Recover recovers a generated value. rendered is a text with these values, live the text of an earlier rendering in its
+// place: where they differ in one of the values, the value of live replaces it. It reports whether it did.
 //
 // It accepts a value only in the form that its function gives it, because it becomes part of templates again: letters
 // and digits of the same length for randAlphaNum, certificates and keys with nothing around them for genCA. Values of
 // free form (randAscii, htpasswd, shuffle) are not recovered. A value may be an argument of further calls, so render
 // again until nothing more is found.
-func (m *Memo) Recall(rendered, live string) bool {
+func (m *GeneratedValues) Recover(rendered, live string) bool {
 	if rendered == live {
 		return false
 	}
 	for i := range m.Values {
-		if value, ok := m.Values[i].recall(rendered, live); ok {
+		if value, ok := m.Values[i].recover(rendered, live); ok {
 			m.Values[i].Value = value
 			return true
 		}
@@ -27,7 +27,7 @@ func (m *Memo) Recall(rendered, live string) bool {
 	return false
 }
 
-func (d *Drawn) recall(rendered, live string) (json.RawMessage, bool) {
+func (d *GeneratedValue) recover(rendered, live string) (json.RawMessage, bool) {
 	var value any
 	if json.Unmarshal(d.Value, &value) != nil {
 		return nil, false

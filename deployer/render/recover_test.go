@@ -19,7 +19,7 @@ func TestKeptSecrets(t *testing.T) {
 	for _, test := range []struct {
 		name           string
 		rendered, live *unstructured.Unstructured
-		recalled       bool
+		recovered      bool
 		different      []string
 		want           map[string]string
 	}{
@@ -49,9 +49,9 @@ func TestKeptSecrets(t *testing.T) {
 		{"another kind", object("Service", map[string]any{"data": map[string]any{"a": "aaaaaa"}}), object("Service", map[string]any{"data": map[string]any{"a": "bbbbbb"}}), false, nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			memo := &chart.Memo{Values: []chart.Drawn{{Function: "randAlpha", Value: json.RawMessage(`"aaaaaa"`)}}}
-			if recalled := Recall(memo, test.rendered, test.live); recalled != test.recalled {
-				t.Errorf("recalled: %t", recalled)
+			values := &chart.GeneratedValues{Values: []chart.GeneratedValue{{Function: "randAlpha", Value: json.RawMessage(`"aaaaaa"`)}}}
+			if recovered := RecoverValues(values, test.rendered, test.live); recovered != test.recovered {
+				t.Errorf("recovered: %t", recovered)
 			}
 			if diff := cmp.Diff(test.different, KeepSecret(test.rendered, test.live)); diff != "" {
 				t.Errorf("different (-want +got):\n%s", diff)

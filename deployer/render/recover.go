@@ -9,16 +9,15 @@ import (
 	"github.com/solutionctl/solutionctl/kube/chart"
 )
 
-// Recall lets a memo find out from the data of an object that is there its generated values, see [chart.Memo.Recall]. It reports
-// whether there is something new in it.
-func Recall(memo *chart.Memo, rendered, live *unstructured.Unstructured) (recalled bool) {
+// RecoverValues recovers generated values from the data of a live object, see [chart.GeneratedValues.Recover]. It reports whether one changed.
+func RecoverValues(values *chart.GeneratedValues, rendered, live *unstructured.Unstructured) (recovered bool) {
 	there := Texts(live)
 	for name, text := range Texts(rendered) {
-		if value, ok := there[name]; ok && memo.Recall(text, value) {
-			recalled = true
+		if value, ok := there[name]; ok && values.Recover(text, value) {
+			recovered = true
 		}
 	}
-	return recalled
+	return recovered
 }
 
 // Texts are the data of a Secret or a ConfigMap; other objects have none.

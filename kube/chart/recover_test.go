@@ -14,7 +14,7 @@ func TestRecall(t *testing.T) {
 		name, function string
 		value          any
 		rendered, live string
-		want           any // nil when nothing is recalled
+		want           any // nil when nothing is recovered
 	}{
 		{"a password", "randAlphaNum", "abcDEF123", "abcDEF123", "xyzXYZ789", "xyzXYZ789"},
 		{"a password inside of a text", "randAlphaNum", "abcDEF123", "db://me:abcDEF123@db", "db://me:xyzXYZ789@db", "xyzXYZ789"},
@@ -39,13 +39,13 @@ func TestRecall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m := &chart.Memo{Values: []chart.Drawn{{Function: "now", Value: json.RawMessage(`broken`)}, {Function: test.function, Value: value}}}
+			m := &chart.GeneratedValues{Values: []chart.GeneratedValue{{Function: "now", Value: json.RawMessage(`broken`)}, {Function: test.function, Value: value}}}
 			want := value
 			if test.want != nil {
 				want, _ = json.Marshal(test.want)
 			}
-			if recalled := m.Recall(test.rendered, test.live); recalled != (test.want != nil) || string(m.Values[1].Value) != string(want) {
-				t.Errorf("recalled %t: %s, want %s", recalled, m.Values[1].Value, want)
+			if recovered := m.Recover(test.rendered, test.live); recovered != (test.want != nil) || string(m.Values[1].Value) != string(want) {
+				t.Errorf("recovered %t: %s, want %s", recovered, m.Values[1].Value, want)
 			}
 		})
 	}
