@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// ActivateOptions say what to activate.
+// ActivateOptions select the version to activate.
 type ActivateOptions struct {
 	plan.Options
 	definitions.Losses
@@ -26,11 +26,11 @@ type ActivateOptions struct {
 	AcceptHazards []string
 	plan.Parts    // components that live in the cluster
 
-	later []schema.SolutionAt // what else becomes active, or with the version "" no longer is, in the run that this is a part of
+	later []schema.SolutionAt // other activations in the same run, with the version "" deactivations
 }
 
-// Activate makes one imported version of a Solution the active one: its CustomResourceDefinitions and what else belongs to
-// the whole cluster. What stored objects need is never taken away; definitions that only the version before had stay.
+// Activate makes one imported version of a Solution the active one: it applies its CustomResourceDefinitions and its other objects of the whole
+// cluster. It never removes anything that stored objects need: CRDs that only the previous version had stay.
 func (d *Deployer) Activate(ctx context.Context, o ActivateOptions) (*schema.Operation, error) {
 	run := d.begin(schema.Operation{Operation: schema.VerbActivate}, o.Options)
 	return run.Do(ctx, func(ctx context.Context) error {
@@ -66,7 +66,7 @@ func (o *ActivateOptions) plan(ctx context.Context, run *plan.Run) error {
 	})
 }
 
-// DeactivateOptions say what to deactivate.
+// DeactivateOptions select the Solution to deactivate.
 type DeactivateOptions struct {
 	plan.Options
 	Solution string
@@ -77,12 +77,11 @@ type DeactivateOptions struct {
 	Going  []string
 
 	begun bool                // an interrupted run, whose user saw which environments have the Solution and accepted the loss of data
-	later []schema.SolutionAt // what else becomes active, or with the version "" no longer is, in the run that this is a part of
+	later []schema.SolutionAt // other activations in the same run, with the version "" deactivations
 }
 
 // Deactivate removes the cluster-wide part of a Solution. Deleting a CustomResourceDefinition deletes every object of its
-// kind, so it is refused while there are any, or while an environment has the Solution, unless the definitions are kept or
-// the data is to go.
+// kind, so it is refused while there are any, or while an environment has the Solution, unless o.Data keeps the CRDs or deletes the objects.
 func (d *Deployer) Deactivate(ctx context.Context, o DeactivateOptions) (*schema.Operation, error) {
 	run := d.begin(schema.Operation{Operation: schema.VerbDeactivate, Solution: o.Solution}, o.Options)
 	run.Export = o.Export

@@ -7,7 +7,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// AddOptions say what to add to an environment.
+// AddOptions select the version to add to an environment.
 type AddOptions struct {
 	plan.Options
 	Environment, Solution string

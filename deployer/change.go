@@ -12,7 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// ChangeOptions say which version a Solution in an environment is to have.
+// ChangeOptions select the next version of a Solution in an environment.
 type ChangeOptions struct {
 	plan.Options
 	definitions.Losses
@@ -23,8 +23,8 @@ type ChangeOptions struct {
 	// Namespace is one of the environment's; "" stands for all of them.
 	Namespace string
 	plan.Rendering
-	// With are other Solutions of the environment, and the versions that they are to have in the same run: Solutions that need
-	// new versions of each other cannot change one after the other. How they are rendered stays as it was.
+	// With are other Solutions of the environment that change in the same run, with their next versions: Solutions that need new versions of each
+	// other cannot change one after the other. They keep their settings.
 	With []schema.SolutionAt
 	// RollBack restores the previous version when the new one does not become ready.
 	RollBack bool
@@ -32,8 +32,7 @@ type ChangeOptions struct {
 	WaitApps bool
 }
 
-// Change replaces the version of a Solution in namespaces of an environment by a higher or a lower one. It refuses
-// what cannot be done before the first change.
+// Change replaces the version of a Solution in namespaces of an environment by a higher or a lower one.
 func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operation, error) {
 	run := d.begin(schema.Operation{Operation: string(o.Direction), Solution: o.Solution, Environment: o.Environment}, o.Options)
 	run.Losses = o.Losses
@@ -59,7 +58,7 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 		return done, err
 	}
 	back := RollbackOptions{Options: o.Options, Environment: o.Environment, Solution: o.Solution, Namespace: o.Namespace}
-	back.ReplaceIfPlanned, back.Expect = true, "" // that was the change
+	back.ReplaceIfPlanned, back.Expect = true, "" // the digest was that of the change
 	if _, failed := d.Rollback(ctx, back); failed != nil {
 		return done, report.Errorf(report.CodeOf(err), "%w\nand the rollback failed, too: %w", err, failed)
 	}
@@ -68,7 +67,7 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 		WithHint("repair the cause, and run the command again")
 }
 
-// withLastHint adds a hint to an error that is read after those that the error has, as the alternative to them.
+// withLastHint adds an alternative after the hints of an error.
 func withLastHint(err error, format string, remedy report.Remedy) error {
 	hints := append(report.Hints(err), fmt.Sprintf(format, remedy))
 	last := report.WithoutHints(err).WithHint("%s", strings.Join(hints, "\n"))
@@ -82,8 +81,8 @@ func (o *ChangeOptions) check() error {
 		return report.Errorf(report.Usage, "a downgrade needs the version to go to")
 	}
 	if o.RollBack && len(o.Helm) > 0 {
-		return report.Errorf(report.Usage, "what is taken over from Helm cannot be given back: going back would remove it").
-			WithHint("leave out --on-failure rollback; what does not become ready can be repaired, and the same command goes on")
+		return report.Errorf(report.Usage, "an adopted Helm release cannot be given back: a rollback would remove it").
+			WithHint("leave out --on-failure rollback; the same command continues once the cause of a failure is repaired")
 	}
 	return nil
 }

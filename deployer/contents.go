@@ -15,7 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Wanted are the Solutions of a document as [Deployer.Ensure] takes them, with the values that are in Secrets.
+// Wanted returns the Solutions of a document for [Deployer.Ensure], with the values from Secrets.
 func (d *Deployer) Wanted(ctx context.Context, e schema.EnvironmentContents) ([]plan.Wanted, error) {
 	list := make([]plan.Wanted, len(e.Solutions))
 	for i, s := range e.Solutions {
@@ -59,10 +59,10 @@ func siteValues(ctx context.Context, c *cluster.Cluster, s schema.SolutionSelect
 		if err != nil {
 			return nil, fmt.Errorf("component %s: %w", component, err)
 		}
-		said := plan.SiteValues{Reset: true}
-		said.Add(values[component].Values)
-		said.Add(secret)
-		values[component] = said
+		merged := plan.SiteValues{Reset: true}
+		merged.Add(values[component].Values)
+		merged.Add(secret)
+		values[component] = merged
 	}
 	return values, nil
 }
@@ -86,7 +86,7 @@ func secretValues(ctx context.Context, c *cluster.Cluster, name string) (map[str
 	}
 	var values map[string]any
 	if err := yaml.Unmarshal(data, &values); err != nil {
-		return nil, report.Errorf(report.Invalid, "%s, key %s, is no YAML object", where, secretValuesKey) // the content is secret and not shown
+		return nil, report.Errorf(report.Invalid, "%s, key %s, is not a YAML object", where, secretValuesKey) // the content is secret and not shown
 	}
 	return values, nil
 }

@@ -19,37 +19,36 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Host imports archives and forgets them, as the host with the store does.
+// Host imports and unimports archives on a host with a store.
 type Host interface {
 	// Identify returns the manifest of the archive with this path.
 	Identify(path string) (*schema.Solution, error)
-	// Payload returns what is in the archive with this path. It is judged, never deployed: what is deployed was imported.
+	// Payload returns the content of the archive with this path. It is only judged: verbs deploy imported versions.
 	Payload(path string) (*render.Payload, error)
-	// Stored lists the versions in the store of this host. An import puts a version there first, an unimport takes it from
-	// there last.
+	// Stored lists the versions in the store of this host. An import stores a version first, an unimport deletes it last.
 	Stored() ([]schema.SolutionAt, error)
 	// Judge returns an error if the archives with these paths cannot be imported. It changes nothing.
 	Judge(ctx context.Context, paths ...string) error
 	// Import imports the archives with these paths, all or none of them. An archive that is imported already is not an error.
 	Import(ctx context.Context, paths ...string) error
-	// Unimport forgets an imported version, unless it is in use.
+	// Unimport deletes an imported version, unless it is in use.
 	Unimport(ctx context.Context, id string) error
 }
 
-// ConvergeOptions say which convergence to carry out, and how.
+// ConvergeOptions have the plan of a convergence, and how to carry it out.
 type ConvergeOptions struct {
 	plan.Options
 	Plan *schema.Convergence // by [Deployer.PlanConvergence]
 	Host Host
-	// AcceptDataLoss and AcceptInvalid are CustomResourceDefinitions as in [ActivateOptions]. Names of what does not change are
-	// no mistake here: the same command finishes what was interrupted.
+	// AcceptDataLoss and AcceptInvalid are as in [definitions.Losses]. Names of CRDs that do not change are accepted, because the same command
+	// finishes an interrupted run.
 	AcceptDataLoss []string
 	AcceptInvalid  []string
 	// Export returns where the custom resources of a Solution go before they lose data.
 	Export func(solution string) definitions.Export
 }
 
-// PlanConvergenceOptions say what the cluster and this host are to have: a SolutionsConfiguration in either form.
+// PlanConvergenceOptions have the wanted state of the cluster and this host: a SolutionsConfiguration in either form.
 type PlanConvergenceOptions struct {
 	Configuration *schema.SolutionsConfiguration
 	Host          Host
@@ -191,8 +190,7 @@ func configured(archives []string, host Host) (*records.Catalog, error) {
 	return desired, nil
 }
 
-// Converge carries a plan out. Its guards are asked before the first change: nothing is imported when something else
-// cannot be removed.
+// Converge carries out a plan. It checks all steps before the first change: it imports nothing if it cannot remove another version.
 func (d *Deployer) Converge(ctx context.Context, o ConvergeOptions) error {
 	if err := o.ExpectsNothing("what takes several verbs"); err != nil {
 		return err

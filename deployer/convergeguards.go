@@ -24,7 +24,7 @@ type convergence struct {
 	ConvergeOptions
 }
 
-// check refuses what would be refused in the middle, and reports what the activations mean for stored objects.
+// check refuses a plan with a step that would be refused, and returns notices about the effect of the activations on stored objects.
 func (c *convergence) check(ctx context.Context) ([]string, error) {
 	if err := c.checkActiveAfter(ctx); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (c *convergence) check(ctx context.Context) ([]string, error) {
 	return notices, nil
 }
 
-// activeAfter are the changes by a plan of the versions that are active.
+// activeAfter returns the activations of a plan, and its deactivations with the version "".
 func activeAfter(p *schema.Convergence) []schema.SolutionAt {
 	after := slices.Clone(p.Activate)
 	for _, s := range p.Deactivate {
@@ -80,7 +80,7 @@ func activeAfter(p *schema.Convergence) []schema.SolutionAt {
 	return after
 }
 
-// checkActiveAfter refuses a plan whose active versions lack what they, or others, need. Some of them are not imported yet.
+// checkActiveAfter refuses a plan that leaves a Solution without another one that it needs. Some versions are not imported yet.
 func (c *convergence) checkActiveAfter(ctx context.Context) error {
 	run := c.begin(schema.Operation{}, c.Options)
 	if err := run.ReadCatalog(ctx); err != nil {
@@ -96,8 +96,8 @@ func (c *convergence) checkActiveAfter(ctx context.Context) error {
 	return run.CheckDependencies(ctx, dependencies.Activate(activeAfter(c.Plan)))
 }
 
-// checkDefinitions judges the definitions of all versions that are to be active together, and tells what they mean for stored
-// objects. Some of them are not imported yet.
+// checkDefinitions judges the CRDs of all versions that become active together, some of which are not imported yet, and returns notices about
+// their effect on stored objects.
 func (c *convergence) checkDefinitions(ctx context.Context) ([]string, error) {
 	catalog, err := c.Records.Catalog(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *convergence) checkDefinitions(ctx context.Context) ([]string, error) {
 	return append(notices, judged.Notices...), nil
 }
 
-// payload returns that of a version that a plan activates.
+// payload returns the payload of a version that a plan activates.
 func (c *convergence) payload(ctx context.Context, catalog *records.Catalog, at schema.SolutionAt) (*render.Payload, error) {
 	for _, i := range c.Plan.Import {
 		if i.SolutionAt == at {

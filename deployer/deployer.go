@@ -6,16 +6,16 @@
 // [Deployer.Rollback] and [Deployer.Remove] its part in an environment, and [Deployer.Converge] applies a
 // SolutionsConfiguration.
 //
-// What a verb stands on has packages of its own, which it composes: package records knows what is deployed, dependencies who needs
-// whom, definitions what becomes of stored instances, survey how everything is, apps the instances of users, and package engine
-// applies what package render makes of a version.
+// Each verb composes other packages: records has the catalogue and the records of deployments, dependencies checks which Solutions need each
+// other, definitions protects stored custom resources, survey reads health and drift, plan plans a run, render renders a version, and engine applies the
+// result.
 //
-// A verb first reads, judges and plans, then asks whether the user may do all of it, and only then changes anything:
-// with DryRun it stops there. Running it again after it was interrupted finishes the work. Every verb works anywhere the
-// API server can be reached: what was in the archives is read from the catalogue, not from the archives.
+// A verb reads, plans and judges, then checks the permissions of the user, and only then changes anything: with DryRun it stops there. Running
+// it again after an interruption finishes the work. Every verb works wherever the API server can be reached, because it reads the content of
+// archives from the catalogue.
 //
-// The deployer reads no file, prompts for nothing and prints nothing. What may destroy data is refused unless the options say
-// otherwise; asking a person for it is the command's task.
+// The deployer reads no file, prompts for nothing and prints nothing. It refuses to destroy data unless the options allow it; commands ask the
+// user.
 package deployer
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// EndpointOptions say which endpoints of the registry are added, and how.
+// EndpointOptions have the endpoints of the registry to add.
 type EndpointOptions struct {
 	More   schema.ClusterRegistry
 	DryRun bool // only judge
@@ -16,9 +16,9 @@ type EndpointOptions struct {
 	Replace bool
 }
 
-// AddEndpoints adds endpoints to those at which nodes find images, with the certificates in More.CA that theirs are signed
-// by, and returns what is recorded then. Endpoints of other hosts, and their authorities, stay. The mode is chosen once: the
-// references of everything that was deployed depend on it.
+// AddEndpoints adds endpoints at which nodes find images, with their authorities in More.CA, and returns the registry as it is recorded then.
+// Endpoints of other hosts stay, with their authorities. The mode never changes, because the image references of everything that was deployed
+// depend on it.
 func (d *Deployer) AddEndpoints(ctx context.Context, o EndpointOptions) (*schema.ClusterRegistry, error) {
 	return d.editRegistry(ctx, o.DryRun, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
 		return records.WithEndpoints(known, o.More, o.Replace)
@@ -28,14 +28,14 @@ func (d *Deployer) AddEndpoints(ctx context.Context, o EndpointOptions) (*schema
 // RemoveEndpointsOptions name endpoints of the registry.
 type RemoveEndpointsOptions struct{ Endpoints []string }
 
-// RemoveEndpoints forgets endpoints, and authorities that no other endpoint has.
+// RemoveEndpoints removes endpoints from the registry, and the authorities that no other endpoint has.
 func (d *Deployer) RemoveEndpoints(ctx context.Context, o RemoveEndpointsOptions) (*schema.ClusterRegistry, error) {
 	return d.editRegistry(ctx, false, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
 		return records.WithoutEndpoints(known, o.Endpoints)
 	})
 }
 
-// editRegistry changes what is recorded. A dry run takes no lock: a lock is a change, too.
+// editRegistry changes the recorded registry. A dry run takes no lock, because a lock is a change, too.
 func (d *Deployer) editRegistry(ctx context.Context, dryRun bool, edit func(*schema.ClusterRegistry) (*schema.ClusterRegistry, error)) (next *schema.ClusterRegistry, err error) {
 	if dryRun {
 		known, failure := d.Records.Registry(ctx)

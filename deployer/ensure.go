@@ -14,7 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// EnsureOptions say which Solutions an environment is to have.
+// EnsureOptions select the Solutions of an environment.
 type EnsureOptions struct {
 	plan.Options
 	definitions.Losses
@@ -24,15 +24,15 @@ type EnsureOptions struct {
 	Going       []string // the only other ones that Others is about; nil stands for all of them
 }
 
-// Ensure makes an environment have Solutions: those that it lacks are added, others get the version and the components that are
-// wanted. All of it is one plan, judged as it will be, and a Solution is touched when everything that it needs in its namespace is
-// ready. What becomes of Solutions that are not named o.Others says. Where nothing is to be done, nothing is written.
+// Ensure adds the Solutions that an environment lacks, and gives the others the wanted version and components. All of it is one plan. A Solution
+// changes once everything that it needs in its namespace is ready. o.Others is the policy for Solutions that the list does not name. Without changes
+// nothing is written.
 func (d *Deployer) Ensure(ctx context.Context, o EnsureOptions) (*schema.Operation, error) {
 	_, done, err := o.run(ctx, d)
 	return done, err
 }
 
-// PlanEnsure plans what [Deployer.Ensure] would do, and returns exactly the permissions that it takes.
+// PlanEnsure plans [Deployer.Ensure] without changes, and returns exactly the permissions that it needs.
 func (d *Deployer) PlanEnsure(ctx context.Context, o EnsureOptions) (planned *schema.Operation, least []cluster.Permission, err error) {
 	o.DryRun = true
 	run, planned, err := o.run(ctx, d)
@@ -55,10 +55,9 @@ func (o *EnsureOptions) run(ctx context.Context, d *Deployer) (*plan.Run, *schem
 	return run, done, err
 }
 
-// PreviewEnsure lists the objects that [Deployer.Ensure] adds of Solutions that an environment does not have, where it cannot be planned
-// yet: the environment does not exist, or the versions are not active. They are as the archives and the options have them, and are not
-// compared with the cluster. What the wanted versions can do is judged as [Deployer.Ensure] judges it: with o.Refuse, powers that are not
-// approved are refused.
+// PreviewEnsure lists the objects that [Deployer.Ensure] adds, if it cannot be planned yet because the environment does not exist or the versions are
+// not active. The objects are not compared with the cluster. Powers are judged as [Deployer.Ensure] judges them: o.Refuse refuses those that are not
+// approved.
 func (d *Deployer) PreviewEnsure(ctx context.Context, o EnsureOptions) (*schema.Operation, error) {
 	ctx = cluster.WithMemory(ctx)
 	o.DryRun = true
@@ -77,8 +76,8 @@ func (d *Deployer) PreviewEnsure(ctx context.Context, o EnsureOptions) (*schema.
 	return &run.Operation, run.Preview(ctx, o.Solutions)
 }
 
-// EnsureActive makes versions active and their components in the cluster the wanted ones, in the order of their needs. A higher
-// version that is active stays. What comes back is what was to be done.
+// EnsureActive activates versions with the wanted components in the cluster, in the order of their needs. A higher active version stays. It returns
+// the operations that were needed.
 func (d *Deployer) EnsureActive(ctx context.Context, o plan.Options, list []plan.Wanted) ([]*schema.Operation, error) {
 	run := d.begin(schema.Operation{}, o)
 	if err := run.ReadCatalog(ctx); err != nil {

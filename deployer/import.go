@@ -9,7 +9,7 @@ import (
 
 // RecordImport makes a version known to the cluster: its payload is stored, the catalogue and MetalK8s' ConfigMap get an
 // entry. Recording the same archive again changes nothing; another archive of the same version is refused while the
-// first one is in use, unless it is a pre-release: then the notices say what goes on with the first one.
+// first one is in use, unless it is a pre-release: then notices name the deployments that keep the first one.
 func (d *Deployer) RecordImport(ctx context.Context, r records.ImportRecord) (notices []string, err error) {
 	err = d.Locked(ctx, func(ctx context.Context) error {
 		catalog, failure := d.Records.CatalogOrDamage(ctx)
@@ -27,7 +27,7 @@ func (d *Deployer) RecordImport(ctx context.Context, r records.ImportRecord) (no
 // UnimportOptions name an imported version by its id.
 type UnimportOptions struct{ ID string }
 
-// RecordUnimport forgets a version, unless something uses it. A version that is not known is no error: the work is done.
+// RecordUnimport deletes a version from the catalogue, unless it is in use. An unknown version is not an error: the work is done.
 func (d *Deployer) RecordUnimport(ctx context.Context, o UnimportOptions) error {
 	return d.Locked(ctx, func(ctx context.Context) error { return d.Records.Unimport(ctx, o.ID) }, cluster.ClusterLock)
 }

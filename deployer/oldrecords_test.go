@@ -91,7 +91,7 @@ func TestRecordsOfTheVersionBefore(t *testing.T) {
 	}
 }
 
-// TestRecordsOfANewerProgram: what a newer program has put on record is told as that, and left alone by every verb.
+// TestRecordsOfANewerProgram: what a newer program has put on record every verb reports and leaves alone.
 func TestRecordsOfANewerProgram(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", plain)
@@ -115,8 +115,8 @@ func TestRecordsOfANewerProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, err := json.Marshal(status)
-	if told := string(data); err != nil || !strings.Contains(told, "use solutionctl 1.0.0 or newer") || strings.Contains(told, "--records") {
-		t.Errorf("%v\n%s", err, told)
+	if text := string(data); err != nil || !strings.Contains(text, "use solutionctl 1.0.0 or newer") || strings.Contains(text, "--records") {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
 

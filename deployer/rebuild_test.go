@@ -38,7 +38,7 @@ func TestRebuildComponents(t *testing.T) {
 		name    string
 		lose    func(*deployertest.Bed)
 		records int
-		told    string
+		notice  string
 	}{
 		{"a record", func(b *deployertest.Bed) { lose(b, "db") }, 1, ""},
 		{"a record that nobody can read", func(b *deployertest.Bed) {
@@ -46,15 +46,15 @@ func TestRebuildComponents(t *testing.T) {
 			secret.Object["data"] = map[string]any{"state.json.gz": "H4sIAAAA"}
 			b.Put(secret)
 		}, 1, ""},
-		{"what was rendered", func(b *deployertest.Bed) { loseContent(b, "db") }, 1, "shop.db: what was said with --values"},
-		{"a record and what was rendered", func(b *deployertest.Bed) { loseContent(b, "db"); lose(b, "db") }, 1, "shop.db: what was said with --values"},
+		{"what was rendered", func(b *deployertest.Bed) { loseContent(b, "db") }, 1, "shop.db: the values of --values"},
+		{"a record and what was rendered", func(b *deployertest.Bed) { loseContent(b, "db"); lose(b, "db") }, 1, "shop.db: the values of --values"},
 		{"those of all components", func(b *deployertest.Bed) { lose(b, "db", "api") }, 2, ""},
 		{"that of the Solution", func(b *deployertest.Bed) { lose(b, "") }, 1, ""},
-		{"all records", func(b *deployertest.Bed) { lose(b, "", "db", "api", "extra") }, 4, "shop.db: what was said with --values"},
+		{"all records", func(b *deployertest.Bed) { lose(b, "", "db", "api", "extra") }, 4, "shop.db: the values of --values"},
 		{"all records, and what was rendered", func(b *deployertest.Bed) {
 			lose(b, "", "db", "api", "extra")
 			loseContent(b, "db")
-		}, 4, "shop.db: what was said with --values"},
+		}, 4, "shop.db: the values of --values"},
 		{"what was rendered, and somebody has changed the password", func(b *deployertest.Bed) {
 			edit(b, "Secret", "db-password", base64.StdEncoding.EncodeToString([]byte("01234567890123456 89")), "data", "password")
 			loseContent(b, "db")
@@ -79,8 +79,8 @@ func TestRebuildComponents(t *testing.T) {
 					t.Errorf("it changed an object: %s", write)
 				}
 			}
-			if told := strings.Join(done.Notices, "\n"); !strings.Contains(told, test.told) || test.told == "" && told != "" || strings.Contains(told, was["db-password"]) {
-				t.Errorf("it tells %q, and not %q", told, test.told)
+			if notices := strings.Join(done.Notices, "\n"); !strings.Contains(notices, test.notice) || test.notice == "" && notices != "" || strings.Contains(notices, was["db-password"]) {
+				t.Errorf("the notices are %q, and not %q", notices, test.notice)
 			}
 			if broken, failure := b.Broken(t.Context()); failure != nil || len(broken) > 0 {
 				t.Errorf("still broken: %+v, %v", broken, failure)
@@ -92,7 +92,7 @@ func TestRebuildComponents(t *testing.T) {
 				t.Errorf("it is not as it was:\n%s", diff)
 			}
 			again, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{})
-			if edited := strings.Contains(test.told, "keeps what it has"); edited {
+			if edited := strings.Contains(test.notice, "keeps what it has"); edited {
 				deployertest.Refused(t, err, report.Conflict, "Secret site/db-password", ".data.password")
 			} else if err != nil || !again.Empty() {
 				t.Errorf("adding it again: %v, %v", changes(again), err)

@@ -8,7 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// RemoveOptions say what to remove from an environment.
+// RemoveOptions select the Solution to remove from an environment.
 type RemoveOptions struct {
 	plan.Options
 	Environment, Solution string
@@ -18,8 +18,8 @@ type RemoveOptions struct {
 	Going                 []string           // other Solutions that leave the environment before this one: what they need is not kept for them
 }
 
-// Remove takes a Solution out of namespaces of an environment: everything that adding it put there. What is there of it and on
-// no record is refused, unless o.Adopt is set: then it goes, too.
+// Remove deletes a Solution from namespaces of an environment. It refuses while unrecorded objects of the Solution exist, unless o.Adopt deletes
+// them, too.
 func (d *Deployer) Remove(ctx context.Context, o RemoveOptions) (*schema.Operation, error) {
 	run := d.begin(schema.Operation{Operation: schema.VerbRemove, Solution: o.Solution, Environment: o.Environment}, o.Options)
 	run.Export = o.Export

@@ -14,18 +14,17 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// RepairOptions say what to repair; empty fields stand for everything.
+// RepairOptions select the Solutions to repair; empty fields select all.
 type RepairOptions struct {
 	plan.Options
 	survey.Selection
-	// Yield leaves to others what they apply, or have made again, and brings back all else. What was left is kept, with a note.
+	// Yield leaves fields and objects to the managers that apply or created them again, and restores all others. The report notes what was left.
 	Yield bool
 }
 
-// Repair brings back what [Deployer.Diff] finds, and nothing else: fields that were applied and that somebody has changed,
-// objects that are gone, and versions in the shared documents that are not those that are deployed. Fields that another manager applies
-// are a conflict, unless o.Force is set, and objects that somebody else has made in their place, unless o.Adopt is. It removes nothing
-// and never touches a CustomResourceDefinition. Where nothing was changed no lock is taken.
+// Repair restores the differences that [Deployer.Diff] finds, and nothing else: changed fields, deleted objects, and wrong versions in the shared
+// documents. Fields that another manager applies are a conflict unless o.Force is set, and objects that others created again unless o.Adopt is. It
+// deletes nothing, never changes a CustomResourceDefinition, and takes no lock if there are no differences.
 func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operation, error) {
 	head := schema.Operation{Operation: schema.VerbRepair, Solution: o.Solution, Environment: o.Environment}
 	run := d.begin(head, o.Options)
@@ -72,7 +71,7 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 	}, locks...)
 }
 
-// plan plans to bring back what was changed of some releases.
+// plan plans to restore changed releases.
 func (o *RepairOptions) plan(ctx context.Context, run *plan.Run, changed map[engine.Key]bool) error {
 	all, namespaces, notices, err := run.Survey.Deployed(ctx, o.Selection)
 	if err != nil {
@@ -92,12 +91,12 @@ func (o *RepairOptions) plan(ctx context.Context, run *plan.Run, changed map[eng
 	if err != nil {
 		return err
 	}
-	given, err := o.Save(o.Components...)
+	saved, err := o.Save(o.Components...)
 	if err != nil {
 		return err
 	}
 	for i := range releases {
-		releases[i].Operation, releases[i].SavedOptions = schema.VerbRepair, given
+		releases[i].Operation, releases[i].SavedOptions = schema.VerbRepair, saved
 	}
 	if err = run.Restore(ctx, o.Yield, releases...); err != nil {
 		return err
@@ -105,7 +104,7 @@ func (o *RepairOptions) plan(ctx context.Context, run *plan.Run, changed map[eng
 	for _, p := range run.Plans {
 		for _, change := range p.Changes {
 			if change.Action == schema.ActionKeep && change.Object.Kind == cluster.DefinitionKind.Kind {
-				run.Notice(fmt.Sprintf("%s was changed, and a repair does not touch definitions: %s",
+				run.Notice(fmt.Sprintf("%s was changed, and a repair does not change CRDs: %s",
 					change.Object, report.Run("deploy activate", p.Release.Name, p.Release.Version)))
 			}
 		}

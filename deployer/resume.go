@@ -20,15 +20,14 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// ResumeOptions say what to resume; empty fields stand for everything.
+// ResumeOptions select the operations to resume; empty fields select all.
 type ResumeOptions struct {
 	plan.Options
 	Environment, Solution string
 }
 
-// Resume finishes every operation that was begun and has not ended, for those who do not know what was run: each by its own
-// verb, with the settings that were recorded. What one of them meets does not stop the others; the result has all of them
-// in any case. It deletes no custom resource: one whose data was to go, and that finds more of it now, is refused.
+// Resume finishes every interrupted operation by its own verb, with the saved options. A failure does not stop the others, and the result lists all
+// of them. It deletes no custom resource: an operation that would delete more data than its user saw is refused.
 func (d *Deployer) Resume(ctx context.Context, o ResumeOptions) (*schema.Resumption, error) {
 	if err := o.ExpectsNothing("what is left of several commands"); err != nil {
 		return nil, err
@@ -61,11 +60,11 @@ type resuming struct {
 	o ResumeOptions
 }
 
-// unfinished is an operation that has not ended, with the revision that says so.
+// unfinished is an interrupted operation, with its revision and the saved options.
 type unfinished struct {
 	schema.ResumedOperation
 	revision *schema.DeploymentRevision
-	given    []byte
+	saved    []byte
 }
 
 func placeOf(p unfinished) string {
@@ -75,9 +74,8 @@ func placeOf(p unfinished) string {
 	return "namespace " + p.Namespace
 }
 
-// unfinished returns the operations that have not ended: those of which a record says so, activations that MetalK8s'
-// document does not know of yet, and what has waited for a kind that the cluster has by now. What environments need comes first, and
-// goes last. Of records that cannot be read nobody knows whether there is something to finish; these are the unread.
+// unfinished returns the interrupted operations: pending ones on record, activations that the document of MetalK8s lacks, and objects that waited for
+// a kind that the cluster has by now. Activations come first and deactivations last. unread has an error for each record that cannot be read.
 func (r *resuming) unfinished(ctx context.Context) (list []unfinished, unread []error, err error) {
 	environments, err := r.Records.Documents.Environments(ctx)
 	if err != nil {
@@ -118,7 +116,7 @@ func (r *resuming) unfinished(ctx context.Context) (list []unfinished, unread []
 		if revision == nil {
 			continue
 		}
-		list = append(list, unfinished{revision: revision, given: s.SavedOptions, ResumedOperation: schema.ResumedOperation{
+		list = append(list, unfinished{revision: revision, saved: s.SavedOptions, ResumedOperation: schema.ResumedOperation{
 			Environment: environmentOf[s.Namespace], Namespace: s.Namespace, Solution: s.Name,
 			PendingOperation: schema.PendingOperation{
 				Operation: revision.Operation, Version: revision.Version, User: revision.User, Started: revision.Started,
@@ -130,7 +128,7 @@ func (r *resuming) unfinished(ctx context.Context) (list []unfinished, unread []
 	return list, unread, nil
 }
 
-// unfinishedOf is the revision of a record that is to be completed; nil where nothing is left to do.
+// unfinishedOf returns the revision of a record that has to be completed; nil for none.
 func (r *resuming) unfinishedOf(ctx context.Context, s *engine.State, solutions *metalk8s.Solutions) (*schema.DeploymentRevision, error) {
 	switch {
 	case s.Pending != nil:
@@ -139,7 +137,7 @@ func (r *resuming) unfinishedOf(ctx context.Context, s *engine.State, solutions 
 		return nil, nil
 	case s.Component != "":
 		if at, err := r.planner().AdoptionLeft(ctx, s.Current.Settings); err != nil || at.Name != "" {
-			return s.Current, err // all that is left is that Helm forgets it
+			return s.Current, err // only the release of Helm is left to delete
 		}
 	case s.Namespace == "" && s.Current.Version != solutions.Active(s.Name):
 		return s.Current, nil
@@ -147,7 +145,7 @@ func (r *resuming) unfinishedOf(ctx context.Context, s *engine.State, solutions 
 	return awaited(ctx, r.Cluster, s)
 }
 
-// awaited is a repair that creates what has waited for its kind, where the cluster has that by now; nil where nothing has.
+// awaited returns a repair that creates the objects that waited for a kind that the cluster has by now; nil for none.
 func awaited(ctx context.Context, c *cluster.Cluster, s *engine.State) (*schema.DeploymentRevision, error) {
 	if s.Current == nil {
 		return nil, nil
@@ -171,11 +169,11 @@ func (r *resuming) resume(ctx context.Context, p unfinished) (err error) {
 		return report.Errorf(report.Refused, "namespace %s is part of no environment", p.Namespace).
 			WithHint("'%s' removes what is left of one that was deleted", report.Run("deploy env delete", p.Namespace))
 	}
-	saved, err := plan.ParseSavedOptions(engine.Key{Namespace: p.Namespace, Name: p.Solution}, p.given)
+	options, err := plan.ParseSavedOptions(engine.Key{Namespace: p.Namespace, Name: p.Solution}, p.saved)
 	if err != nil {
 		return err
 	}
-	o := saved.Options(r.o.Options)
+	o := options.Options(r.o.Options)
 	switch p.Operation {
 	case schema.VerbActivate:
 		_, err = r.Activate(ctx, ActivateOptions{Options: o, Solution: p.Solution, Version: p.Version})
@@ -202,7 +200,7 @@ func (r *resuming) resume(ctx context.Context, p unfinished) (err error) {
 	case schema.VerbDelete:
 		_, err = r.DeleteEnvironment(ctx, environments.DeleteOptions{Options: o, Environment: p.Environment, Namespace: p.Namespace, Data: plan.DeleteData})
 	case schema.VerbRepair:
-		_, err = r.Repair(ctx, RepairOptions{Options: o, Selection: survey.Selection{Environment: p.Environment, Solution: p.Solution, Components: saved.Components}})
+		_, err = r.Repair(ctx, RepairOptions{Options: o, Selection: survey.Selection{Environment: p.Environment, Solution: p.Solution, Components: options.Components}})
 	default:
 		err = report.Errorf(report.Refused, "this version of solutionctl does not know the operation %q", p.Operation).
 			WithHint("resume it with the version that began it, which '%s' names", report.Run("deploy history").With("output", "json"))
@@ -210,7 +208,7 @@ func (r *resuming) resume(ctx context.Context, p unfinished) (err error) {
 	return err
 }
 
-// resumeDeactivation keeps the definitions if the record says so.
+// resumeDeactivation keeps the CRDs if the interrupted run kept them.
 func (r *resuming) resumeDeactivation(ctx context.Context, p unfinished, o plan.Options) error {
 	resumed := DeactivateOptions{Options: o, Solution: p.Solution, Data: plan.KeepData}
 	if p.revision.Outcome == schema.DeploymentPending && slices.ContainsFunc(p.revision.Objects, func(object schema.DeployedObject) bool {
@@ -222,7 +220,7 @@ func (r *resuming) resumeDeactivation(ctx context.Context, p unfinished, o plan.
 	return err
 }
 
-// resumeTogether finishes to add Solutions that were added in one run.
+// resumeTogether continues to add Solutions that were added in one run.
 func (r *resuming) resumeTogether(ctx context.Context, p unfinished, o plan.Options) error {
 	ensure := EnsureOptions{Options: o, Environment: p.Environment, Solutions: []plan.Wanted{{Solution: p.Solution, Version: p.Version}}}
 	for _, at := range p.revision.Together {

@@ -20,10 +20,10 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// TestResumeKnows: a run that ends at any of its writes is finished by a resume alone, as it was told to do it.
+// TestResumeKnows: a run that ends at any of its writes is finished by a resume alone, with the saved options.
 func TestResumeKnows(t *testing.T) {
 	choice := components.Choice{Profiles: []string{"large"}, Components: map[string]bool{"api": false}}
-	said := map[string]plan.SiteValues{"db": {Values: map[string]any{"size": 7, "hosts": map[string]any{"standby": "z"}}, Reset: true}}
+	values := map[string]plan.SiteValues{"db": {Values: map[string]any{"size": 7, "hosts": map[string]any{"standby": "z"}}, Reset: true}}
 	deployed := func(t *testing.T) *deployertest.Bed {
 		t.Helper()
 		b := deployertest.New(t)
@@ -51,7 +51,7 @@ func TestResumeKnows(t *testing.T) {
 			func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 				o.Adopt = true
 				return d.Add(ctx, deployer.AddOptions{Options: o, Environment: site, Solution: shop, Version: "1.0.0", Rendering: plan.Rendering{
-					AcceptHazards: []string{plan.HazardForeignImages}, Parts: plan.Parts{Choice: choice, Values: said},
+					AcceptHazards: []string{plan.HazardForeignImages}, Parts: plan.Parts{Choice: choice, Values: values},
 				}})
 			}, 10, nil,
 			map[string]string{"db": "map[primary:a size:7 standby:z]", "extra": "map[]"},
@@ -60,7 +60,7 @@ func TestResumeKnows(t *testing.T) {
 			"an upgrade", deployed, func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 				return d.Change(ctx, deployer.ChangeOptions{
 					Options: o, Environment: site, Solution: shop, Version: "1.1.0", Direction: records.Up,
-					Rendering: plan.Rendering{Parts: plan.Parts{Values: said, Rotate: []string{"db"}}},
+					Rendering: plan.Rendering{Parts: plan.Parts{Values: values, Rotate: []string{"db"}}},
 				})
 			}, 10,
 			func(b *deployertest.Bed, before map[string]string) map[string]string {
@@ -81,7 +81,7 @@ func TestResumeKnows(t *testing.T) {
 			},
 			func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 				w := wanted(shop+"=1.0.0", "base=1.0.0")
-				w.Options, w.Solutions[0].Parts = o, plan.Parts{Choice: choice, Values: said}
+				w.Options, w.Solutions[0].Parts = o, plan.Parts{Choice: choice, Values: values}
 				return d.Ensure(ctx, w)
 			}, 20,
 			func(b *deployertest.Bed, _ map[string]string) map[string]string {
@@ -104,7 +104,7 @@ func TestResumeKnows(t *testing.T) {
 			},
 			func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 				return d.Activate(ctx, deployer.ActivateOptions{Options: o, Solution: shop, Version: "1.0.0", Parts: plan.Parts{
-					Choice: components.Choice{Components: map[string]bool{"db": true}}, Values: said,
+					Choice: components.Choice{Components: map[string]bool{"db": true}}, Values: values,
 				}})
 			}, 8,
 			func(b *deployertest.Bed, _ map[string]string) map[string]string {
@@ -234,8 +234,8 @@ func anyBegun(b *deployertest.Bed) bool {
 	return false
 }
 
-// TestWhatIsGivenStaysSecret: neither what is on record for everybody nor what is told has values.
-func TestWhatIsGivenStaysSecret(t *testing.T) {
+// TestSavedOptionsStaySecret: readable records, errors and events have no values.
+func TestSavedOptionsStaySecret(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))
 	hidden := choose(t, values("db", map[string]any{"hosts": map[string]any{"primary": "S3cr3tValue"}}, false))
@@ -250,11 +250,11 @@ func TestWhatIsGivenStaysSecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := failed.Error() + string(record)
+	output := failed.Error() + string(record)
 	for _, event := range b.Sink.Events() {
-		told += event.Name
+		output += event.Name
 	}
-	if strings.Contains(told, "S3cr3tValue") {
-		t.Error("the value is told")
+	if strings.Contains(output, "S3cr3tValue") {
+		t.Error("the value is in the output")
 	}
 }

@@ -22,15 +22,15 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// told is what the verbs have said, and what Secrets had meanwhile.
-type told struct {
+// outputs collects the output of verbs, and the values in Secrets meanwhile.
+type outputs struct {
 	*deployertest.Bed
 	text   bytes.Buffer
 	values map[string]bool
 }
 
-// hear keeps the result of a verb, and looks at the Secrets of the environment.
-func (o *told) hear(result any, err error) {
+// add keeps the result of a verb, and looks at the Secrets of the environment.
+func (o *outputs) add(result any, err error) {
 	o.Helper()
 	o.look()
 	data, failure := json.Marshal(result)
@@ -40,7 +40,7 @@ func (o *told) hear(result any, err error) {
 	fmt.Fprintf(&o.text, "%s\n%v\n%q\n", data, err, report.Hints(err))
 }
 
-func (o *told) look() {
+func (o *outputs) look() {
 	o.Helper()
 	for _, name := range o.Server.Names("Secret") {
 		namespace, short, _ := strings.Cut(name, "/")
@@ -59,24 +59,24 @@ func (o *told) look() {
 }
 
 // run runs a verb, planned first.
-func (o *told) run(v verb) error {
+func (o *outputs) run(v verb) error {
 	o.Helper()
-	o.hear(v(o.Context(), o.Deployer, plan.Options{DryRun: true}))
+	o.add(v(o.Context(), o.Deployer, plan.Options{DryRun: true}))
 	done, err := v(o.Context(), o.Deployer, plan.Options{})
-	o.hear(done, err)
+	o.add(done, err)
 	return err
 }
 
-// everything that is not a Secret and that somebody may read: ConfigMaps, Events, what was told on the way, and a bundle for support.
-func (o *told) everything() string {
+// everything returns all output and all readable objects other than Secrets: ConfigMaps, Events, results, and a bundle for support.
+func (o *outputs) everything() string {
 	o.Helper()
 	for _, kind := range []string{"ConfigMap", "Event", "Deployment", "Job"} {
 		for _, name := range o.Server.Names(kind) {
 			namespace, short, _ := strings.Cut(name, "/")
-			o.hear(o.Server.Object(kind, namespace, short), nil)
+			o.add(o.Server.Object(kind, namespace, short), nil)
 		}
 	}
-	o.hear(o.Sink.Events(), nil)
+	o.add(o.Sink.Events(), nil)
 	collected, err := bundle.Collect(o.Context(), bundle.Options{
 		Diagnosis: &schema.Diagnosis{Checks: []schema.Check{}}, Deployer: o.Deployer, Tool: "1.0.0", Now: time.Now(), Logs: true,
 	})
@@ -89,9 +89,9 @@ func (o *told) everything() string {
 	return o.text.String()
 }
 
-// TestSecretsAreNotTold: what a chart has drawn, and what a site has said to one, is in Secrets and nowhere else: in no plan, result, event,
-// error, history or bundle for support, and in no other object.
-func TestSecretsAreNotTold(t *testing.T) {
+// TestSecretsStayInSecrets: generated values, and the values of a site, are in Secrets only, and in no plan, result, event, error, history,
+// bundle for support or other object.
+func TestSecretsStayInSecrets(t *testing.T) {
 	content := parts(t, map[string]string{"charts/vault.tgz": deployertest.Chart(t, "vault", map[string]string{
 		"values.yaml":        "token: nobody-has-said-it\ncode: '\"0_000\"'\n",
 		"values.schema.json": `{"properties": {"token": {"pattern": "^[a-zA-Z0-9-]*$"}, "pin": {"maximum": 9999}}}`,
@@ -112,7 +112,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: reg
 `,
 	})})
 	content.Manifest += "  - {name: vault, chart: charts/vault.tgz, dependsOn: [{component: db}]}\n"
-	o := &told{Bed: deployertest.New(t), values: map[string]bool{}}
+	o := &outputs{Bed: deployertest.New(t), values: map[string]bool{}}
 	o.Activated(shop, "1.0.0", content)
 	o.Imported(shop, "1.1.0", content)
 	saying := func(token string) verb {
@@ -137,7 +137,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: reg
 		mend()
 	}
 	resumed, err := o.Resume(t.Context(), deployer.ResumeOptions{})
-	if o.hear(resumed, err); err != nil {
+	if o.add(resumed, err); err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range []verb{
@@ -155,15 +155,15 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: reg
 	}
 	o.Put(vault)
 	diff, err := o.Diff(t.Context(), survey.Selection{})
-	if o.hear(diff, err); err != nil || diff.Empty() {
+	if o.add(diff, err); err != nil || diff.Empty() {
 		t.Errorf("no difference: %v", err)
 	}
-	o.hear(o.Survey.EnvironmentStatus(t.Context(), survey.EnvironmentOptions{Environment: site, Drift: true}))
-	o.hear(o.Components(t.Context(), deployer.ComponentsOptions{Environment: site, Solution: shop}))
-	o.hear(o.Repair(t.Context(), deployer.RepairOptions{Options: plan.Options{DryRun: true}}))
-	o.hear(o.Repair(t.Context(), deployer.RepairOptions{}))
-	o.hear(o.Records.History(t.Context(), records.HistoryOptions{}))
-	o.hear(o.Definitions.Compatibility(t.Context(), definitions.CompatibilityOptions{Solution: shop}))
+	o.add(o.Survey.EnvironmentStatus(t.Context(), survey.EnvironmentOptions{Environment: site, Drift: true}))
+	o.add(o.Components(t.Context(), deployer.ComponentsOptions{Environment: site, Solution: shop}))
+	o.add(o.Repair(t.Context(), deployer.RepairOptions{Options: plan.Options{DryRun: true}}))
+	o.add(o.Repair(t.Context(), deployer.RepairOptions{}))
+	o.add(o.Records.History(t.Context(), records.HistoryOptions{}))
+	o.add(o.Definitions.Compatibility(t.Context(), definitions.CompatibilityOptions{Solution: shop}))
 
 	all := o.everything()
 	if err := o.run(remove(shop)); err != nil {
@@ -176,7 +176,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: reg
 	for value := range o.values {
 		for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte(value)), strings.Trim(fmt.Sprintf("%q", value), `"`)} {
 			if at := strings.Index(all, form); at >= 0 {
-				t.Errorf("%q is told: …%s", value, all[max(0, at-300):min(len(all), at+100)])
+				t.Errorf("%q is in the output: …%s", value, all[max(0, at-300):min(len(all), at+100)])
 				break
 			}
 		}

@@ -22,7 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// New returns the kind of an instance that can be made, and the instance without any values.
+// New returns the kind of a new instance, and the instance without values.
 func (a *Apps) New(ctx context.Context, o Options) (*Kind, *unstructured.Unstructured, error) {
 	kind, err := a.Kind(ctx, o)
 	if err != nil {

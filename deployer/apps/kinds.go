@@ -113,8 +113,7 @@ func (a *Apps) namespaces(ctx context.Context, environment, namespace string) ([
 	return []metalk8s.Namespace{one}, err
 }
 
-// applications are the definitions of the version of a Solution in a namespace, those in the cluster where that was not
-// imported.
+// applications returns the CRDs of the version of a Solution that a namespace has, or those in the cluster if the version is not imported.
 func (a *Apps) applications(ctx context.Context, catalog *records.Catalog, n metalk8s.Namespace, solution string) ([]*unstructured.Unstructured, error) {
 	state, err := a.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Name: solution})
 	if err != nil {
@@ -285,8 +284,7 @@ func (k *Kind) Scales() bool { return k.scales }
 // Namespaces returns the namespaces of the environment in which instances can be created.
 func (k *Kind) Namespaces() []string { return metalk8s.NamesOf(k.namespaces) }
 
-// Judge judges an instance that [Apps.New] has returned with values that assignments give, as [Apps.Create] does before it
-// makes one.
+// Judge validates an instance of [Apps.New] with the values of assignments, as [Apps.Create] does before it creates one.
 func (k *Kind) Judge(ctx context.Context, object *unstructured.Unstructured, assignments []string) error {
 	return k.fill(ctx, object, map[string]any{}, assignments, nil)
 }

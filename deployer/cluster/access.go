@@ -378,7 +378,7 @@ func (c *Cluster) PermissionsOn(ctx context.Context, kind schema.GroupVersionKin
 	return Permission{Group: resource.Group, Resource: resource.Resource, Namespace: namespace}.Each(verbs...), nil
 }
 
-// Only makes of permissions on all objects of a kind those on one of them, where the verb has an object.
+// Only limits permissions to the object with a name, for verbs that RBAC can limit to a name.
 func Only(name string, permissions []Permission) []Permission {
 	for i, p := range permissions {
 		if slices.Contains([]string{"get", "patch", "update", "delete"}, p.Verb) && p.Name == "" {

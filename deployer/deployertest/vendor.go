@@ -49,7 +49,7 @@ func (v *Vendor) files(version string, filling []byte) []archived {
 	return append(list, archived{"manifest.yaml", []byte(manifest)})
 }
 
-// NewVendor is one with a key of its own.
+// NewVendor returns a vendor with a new key.
 func NewVendor(tb testing.TB) *Vendor {
 	tb.Helper()
 	return &Vendor{signer: keytest.New(tb)}

@@ -19,7 +19,7 @@ type Active struct {
 	Configuration string // MetalK8s' file, such as [store.DefaultConfiguration]
 }
 
-// ActiveVerbs decide for a cluster. [deployer.Deployer] is the one of a real cluster.
+// ActiveVerbs activate and deactivate Solutions in a cluster. [deployer.Deployer] implements them.
 type ActiveVerbs interface {
 	Activate(ctx context.Context, o deployer.ActivateOptions) (*schema.Operation, error)
 	Deactivate(ctx context.Context, o deployer.DeactivateOptions) (*schema.Operation, error)

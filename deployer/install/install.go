@@ -80,7 +80,7 @@ func (p *Plan) Empty() bool { return !anyPlanned(p.Steps) }
 // Unapproved are the powers that allow does not name and that were not approved before.
 func (p *Plan) Unapproved() []schema.Power { return p.o.Deploy.Unallowed(p.Powers) }
 
-// Approve approves of powers in this run.
+// Approve allows powers in this run.
 func (p *Plan) Approve(list []schema.Power) {
 	p.o.Deploy.AllowMore((&plan.PowersError{Powers: list}).Allowances()...)
 }

@@ -116,7 +116,7 @@ func (a *App) Tree() []*branch {
 	return root.Children
 }
 
-// Values are the fields of the instance, flat.
+// Values returns the spec fields of the instance, with dotted paths as names.
 func (a *App) Values() []Fact { return flatten("", a.App.Values, nil) }
 
 func flatten(prefix string, values map[string]any, facts []Fact) []Fact {
@@ -142,7 +142,7 @@ func (c *AppEdit) NameInput() Input {
 	return Input{Name: "name", Label: Text("appedit.name"), Help: Text("appedit.namehelp"), Value: c.Name, Problem: c.NameError, Required: true}
 }
 
-// RollBackTo is the action of an entry, nil where one cannot go back to it.
+// RollBackTo returns the action that rolls back to a history entry; nil where that is not possible.
 func (h *History) RollBackTo(i int) *Action {
 	if a, ok := h.RollBack[i]; ok {
 		return &a

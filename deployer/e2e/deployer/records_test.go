@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/plan"
+	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -102,7 +103,7 @@ func (b *bed) removal(adopt bool) error {
 
 func (b *bed) rebuild() *schema.Operation {
 	b.Helper()
-	done, err := b.RebuildRecords(b.Context(), deployer.RepairOptions{Selection: survey.Selection{Environment: b.Env, Solution: b.Solution}})
+	done, err := b.RebuildRecords(b.Context(), rebuild.Options{Selection: survey.Selection{Environment: b.Env, Solution: b.Solution}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -273,7 +274,7 @@ func TestBadRecord(t *testing.T) {
 	bad.refused(err, report.Corrupt, "--records")
 	bad.refused(bad.RecordUnimport(t.Context(), deployer.UnimportOptions{ID: bad.Solution + "-1.0.0"}), report.Corrupt, "--records")
 
-	if _, err = bad.RebuildRecords(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Solution: bad.Solution}}); err != nil {
+	if _, err = bad.RebuildRecords(t.Context(), rebuild.Options{Selection: survey.Selection{Solution: bad.Solution}}); err != nil {
 		t.Fatal(err)
 	}
 	bad.wantBroken()

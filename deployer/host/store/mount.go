@@ -23,10 +23,10 @@ const (
 	archiveFileSystem = "iso9660"
 )
 
-// MountPoint returns the directory at which hosts that mount archives mount one.
+// MountPoint returns the directory on which a host mounts an archive.
 func MountPoint(id string) string { return MountRoot + "/" + id }
 
-// Mounts are the mounts of archives on this host, and the lines of /etc/fstab that bring them back after a reboot.
+// Mounts manages the mounts of archives on this host, and their lines in /etc/fstab, which mount them again after a reboot.
 type Mounts struct {
 	root string // goes before the paths of system files; tests set it
 }
