@@ -135,7 +135,7 @@ func (p *UninstallPlan) planEnvironment(ctx context.Context) error {
 	return nil
 }
 
-// stays reports whether the cluster goes on needing a Solution.
+// stays reports whether another environment has the Solution.
 func (l *leaving) stays() bool { return len(l.others) > 0 }
 
 // planDeactivation plans to deactivate the Solutions that no other environment has.

@@ -23,7 +23,7 @@ type UninstallOptions struct {
 	// Names are Solutions, of which every version goes, or archives by their files or ids, of which only that version goes.
 	Names       []string
 	Environment string
-	// Data says what becomes of custom resources. KeepData keeps their CustomResourceDefinitions as well.
+	// Data is the policy for custom resources. KeepData keeps their CustomResourceDefinitions as well.
 	Data plan.DataPolicy
 	// Export returns where the custom resources of a Solution go before they are deleted; name is for the file.
 	Export func(name string) definitions.Export
@@ -84,7 +84,7 @@ func (i *Installer) PlanUninstall(ctx context.Context, o UninstallOptions) (*Uni
 // Empty reports whether no step is left to do.
 func (p *UninstallPlan) Empty() bool { return !anyPlanned(p.Steps) }
 
-// Run does what is not done yet. The steps say how far it came, also when there is an error.
+// Run does the planned steps. Their states report how far it came, also when there is an error.
 func (p *UninstallPlan) Run(ctx context.Context) error {
 	return runSteps(ctx, p.installer.Host.Sink, p.Steps, p.run)
 }

@@ -158,7 +158,7 @@ func TestUninstallContinues(t *testing.T) {
 	}
 }
 
-// uninstallsAll uninstalls what is left.
+// uninstallsAll uninstalls the rest.
 func (s *site) uninstallsAll(t *testing.T) {
 	t.Helper()
 	if err := s.planUninstall(t, everything("demo")).Run(t.Context()); err != nil {
@@ -247,7 +247,7 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// TestUninstallData: custom resources stay unless an option says what becomes of them, and each policy is repeated without a change.
+// TestUninstallData: custom resources stay unless an option names their policy, and each policy is repeated without a change.
 func TestUninstallData(t *testing.T) {
 	withClock := func(t *testing.T, namespace string) *site {
 		t.Helper()

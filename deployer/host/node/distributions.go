@@ -79,7 +79,7 @@ func marshal(value any) []byte {
 	return data
 }
 
-// hasRegistries reports whether registries.yaml of the site, in have, says all that ours would, in want.
+// hasRegistries reports whether registries.yaml of the site, in have, has every entry of ours, in want.
 func hasRegistries(have, want []byte) bool {
 	var site, ours map[string]any
 	if yaml.Unmarshal(have, &site) != nil || yaml.Unmarshal(want, &ours) != nil {
@@ -185,7 +185,7 @@ var restarts = map[Runtime]string{
 	K0s:  "systemctl restart k0scontroller # on workers: k0sworker",
 }
 
-// notes say what is left to do for the user after files were changed.
+// notes list the remaining steps of the user after files were changed.
 func (c Config) notes(p *Plan) (notes []string) {
 	if !p.Changed() {
 		return nil
