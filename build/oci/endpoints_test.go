@@ -2,10 +2,16 @@ package oci_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"fmt"
 	"io"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -217,6 +223,59 @@ func TestUntrustedCertificate(t *testing.T) {
 	if waits.Load() != 0 || requests.Load() != 0 {
 		t.Errorf("waited %d times, %d requests", waits.Load(), requests.Load())
 	}
+}
+
+// TestCertificateHints: each reason for which a certificate is refused has its own remedy.
+func TestCertificateHints(t *testing.T) {
+	for _, test := range []struct {
+		name, certifiedHost string
+		expires             time.Time
+		hint                string
+	}{
+		{"expired", "registry.example.com", time.Now().Add(-time.Hour), "the certificate of registry.example.com has to be renewed there; check the clock of this host as well"},
+		{"for another host", "other.example.com", time.Now().Add(time.Hour), "ask for the registry by a name that its certificate has, or have one made for registry.example.com"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			certificate, pool := selfSigned(t, test.certifiedHost, test.expires)
+			server := httptest.NewUnstartedServer(http.NotFoundHandler())
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+			server.StartTLS()
+			t.Cleanup(server.Close)
+			transport := toHost(server.Listener.Addr().String())
+			transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+			r, waits := patient(t, oci.Options{Transport: transport})
+			_, err := r.Resolve(t.Context(), testRef, "docker://registry.example.com/x:1")
+			checkError(t, err, report.Unavailable, "certificate", test.hint)
+			if waits.Load() != 0 {
+				t.Errorf("waited %d times", waits.Load())
+			}
+		})
+	}
+}
+
+// selfSigned returns a certificate for a host, and a pool that trusts it.
+func selfSigned(t *testing.T, host string, expires time.Time) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotBefore: expires.Add(-24 * time.Hour), NotAfter: expires,
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
 // toHost connects to one address whatever the host.

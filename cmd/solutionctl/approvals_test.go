@@ -37,7 +37,7 @@ func TestEveryFlagIsClassified(t *testing.T) {
 		unseen[name] = true
 	}
 	listed := maps.Clone(unseen)
-	walkFlags(newRootCommand(&app{cli.New(strings.NewReader(""), io.Discard, io.Discard, noVariables, nil, "1.2.3")}), func(cmd *cobra.Command, flag *pflag.Flag) {
+	walkFlags(newTestRoot(), func(cmd *cobra.Command, flag *pflag.Flag) {
 		delete(unseen, flag.Name)
 		delete(unseen, strings.TrimPrefix(cmd.CommandPath(), "solutionctl ")+" --"+flag.Name)
 		switch {

@@ -6,8 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 )
 
 // TestManualPages lets mandoc judge the manual page of every command.
@@ -33,5 +38,46 @@ func TestManualPages(t *testing.T) {
 	lint.Dir = dir
 	if complaints, err := lint.CombinedOutput(); err != nil || len(complaints) > 0 {
 		t.Errorf("%v\n%s", err, complaints)
+	}
+}
+
+// TestExamples parses the examples of every command as the program does. Those of 'deploy plan' are its own: what a user pastes from its
+// help changes nothing.
+func TestExamples(t *testing.T) {
+	var judge func(cmd *cobra.Command)
+	judge = func(cmd *cobra.Command) {
+		for line := range strings.Lines(cmd.Example) {
+			judgeExample(t, cmd, strings.TrimSpace(line))
+		}
+		for _, child := range cmd.Commands() {
+			judge(child)
+		}
+	}
+	judge(newTestRoot())
+}
+
+func newTestRoot() *cobra.Command {
+	return newRootCommand(&app{cli.New(strings.NewReader(""), io.Discard, io.Discard, noVariables, nil, "1.2.3")})
+}
+
+// shellSyntax matches the rest of a line behind the arguments of its first command.
+var shellSyntax = regexp.MustCompile(`\s*[|><&;#].*`)
+
+func judgeExample(t *testing.T, cmd *cobra.Command, line string) {
+	t.Helper()
+	words := strings.Fields(shellSyntax.ReplaceAllString(line, ""))
+	if len(words) == 0 || words[0] != "solutionctl" {
+		return
+	}
+	found, args, err := newTestRoot().Find(words[1:])
+	if err == nil {
+		err = found.ParseFlags(args)
+	}
+	if err != nil {
+		t.Errorf("example of %q: %s: %v", cmd.CommandPath(), line, err)
+		return
+	}
+	if own := cmd.CommandPath(); strings.HasPrefix(own, "solutionctl deploy plan ") && found.CommandPath() != own {
+		t.Errorf("example of %q: %s runs %q", own, line, found.CommandPath())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -80,6 +81,8 @@ func (v *verb) change() *cobra.Command {
 
 func (v *verb) plan() *cobra.Command {
 	v.common.DryRun = true
+	name := v.cmd.Name()
+	v.cmd.Example = strings.NewReplacer("solutionctl deploy "+name, "solutionctl deploy plan "+name, " --dry-run", "").Replace(v.cmd.Example)
 	return v.cmd
 }
 
