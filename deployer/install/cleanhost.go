@@ -120,7 +120,7 @@ func (p *UninstallPlan) planEndpointRemoval(ctx context.Context) (err error) {
 func (p *UninstallPlan) planStop(ctx context.Context) error {
 	i := p.installer
 	if !i.Services.Available() {
-		p.note("there is no systemd: stop 'solutionctl deploy serve' where you have started it")
+		p.note("there is no systemd: stop '" + report.Run("deploy serve").String() + "' where you have started it")
 		return nil
 	}
 	file := i.unitFile()

@@ -82,7 +82,7 @@ func (v *verb) change() *cobra.Command {
 func (v *verb) plan() *cobra.Command {
 	v.common.DryRun = true
 	name := v.cmd.Name()
-	v.cmd.Example = strings.NewReplacer("solutionctl deploy "+name, "solutionctl deploy plan "+name, " --dry-run", "").Replace(v.cmd.Example)
+	v.cmd.Example = strings.NewReplacer("deploy "+name, "deploy plan "+name, " --dry-run", "").Replace(v.cmd.Example)
 	return v.cmd
 }
 
