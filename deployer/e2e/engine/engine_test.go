@@ -237,7 +237,7 @@ func TestDefinitionAndItsObjects(t *testing.T) {
 	}
 	plan = b.plan(engine.Release{Key: b.Key, Operation: "remove"})
 	b.wantActions(plan, "keep CustomResourceDefinition widgets.$ns.example.com")
-	b.failed(b.DeleteRecords(t.Context(), b.Key), report.InUse, "1 object of it")
+	b.failed(b.DeleteRecords(t.Context(), b.Key), report.InUse, "1 object still in the cluster")
 	plan = b.deploy(engine.Release{Key: b.Key, Operation: "remove", Delete: []schema.ObjectRef{definition}})
 	b.wantActions(plan, "delete CustomResourceDefinition widgets.$ns.example.com")
 	if b.get(definition.APIVersion+"/"+definition.Kind, definition.Name) != nil {
