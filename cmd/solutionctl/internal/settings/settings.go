@@ -243,7 +243,7 @@ func path(cmd *cobra.Command) []string { return strings.Fields(cmd.CommandPath()
 func ownFlags(cmd *cobra.Command) iter.Seq[*pflag.Flag] {
 	var flags []*pflag.Flag
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-		if !cmd.Hidden && IsSetting(flag) {
+		if IsSetting(flag) {
 			flags = append(flags, flag)
 		}
 	})
