@@ -178,8 +178,12 @@ func TestProblemsAreBounded(t *testing.T) {
 		"many": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}, "data": data},
 		"deep": crd,
 	} {
-		if got := len(release(t, "1.36").Validate(m)); got == 0 || got > 100 {
+		problems := release(t, "1.36").Validate(m)
+		if got := len(problems); got == 0 || got > 100 {
 			t.Errorf("%s: %d problems, want 1 to 100", name, got)
+		}
+		if again := release(t, "1.36").Validate(m); !slices.Equal(again, problems) {
+			t.Errorf("%s: other problems the second time: %v", name, again)
 		}
 	}
 }

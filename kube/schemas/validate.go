@@ -3,6 +3,7 @@ package schemas
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -207,8 +208,11 @@ func (v *checker) mapping(value any, n *node, at *path, depth int, lenient bool)
 	if n.Values == nil && n.Properties == nil {
 		return // any fields
 	}
-	for name, field := range m {
-		entry := path{parent: at, key: name}
+	for _, name := range slices.Sorted(maps.Keys(m)) { // so that the problems beyond maxProblems are always the same
+		if len(v.problems) == maxProblems {
+			return
+		}
+		field, entry := m[name], path{parent: at, key: name}
 		switch {
 		case n.Properties[name] != nil:
 			v.value(field, n.Properties[name], &entry, depth+1, lenient || depth == 0 && name == "status")
