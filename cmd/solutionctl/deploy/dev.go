@@ -111,6 +111,7 @@ func (d *development) watchState(ctx context.Context, state string) {
 		fmt.Fprintln(d.Err.Text(), "waiting for a change of the project; Ctrl-C ends")
 	}
 	<-changed
+	d.Sink.Close() // what was interrupted may have bars on the screen
 	if ctx.Err() == nil {
 		fmt.Fprintln(d.Err.Text(), "the project has changed")
 	}
