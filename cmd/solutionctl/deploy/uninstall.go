@@ -103,7 +103,7 @@ func (c *uninstallation) run(ctx context.Context, names []string) error {
 	}
 	if !planned.Empty() {
 		question := planned.Confirmation()
-		question.Lists = []report.ConfirmationList{{Title: "This will be undone", Items: stepLines(planned.Steps)}}
+		question.Lists = []report.ConfirmationList{{Title: "This will be done", Items: stepLines(planned.Steps)}}
 		if len(planned.Notices) > 0 {
 			question.Lists = append(question.Lists, report.ConfirmationList{Title: "Note", Items: planned.Notices})
 		}
