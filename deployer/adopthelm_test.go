@@ -70,7 +70,7 @@ const (
 	token    = "HookOfHelmHookOfHelm5678"
 )
 
-// helmed are the objects that Helm has made of the chart, as it was, and what else the test says.
+// helmed are the objects that a Helm release of the chart would have made, and those in more.
 func helmed(more ...string) []string {
 	sum := sha256.Sum256([]byte(password))
 	return append([]string{
@@ -112,7 +112,7 @@ func installed(t *testing.T, more string) *deployertest.Bed {
 	return b
 }
 
-// adopting adds the Solution and takes over what Helm has of its component.
+// adopting adds the Solution and adopts the Helm release of its component.
 func adopting(change func(*plan.Parts)) verb {
 	parts := plan.Parts{Helm: map[string]plan.HelmRelease{"db": {}}}
 	if change != nil {
@@ -142,7 +142,7 @@ func texts(b *deployertest.Bed, kind, name string) map[string]string {
 	return data
 }
 
-// adopted is all that counts after a takeover.
+// adopted returns everything that a test compares after an adoption.
 func adopted(b *deployertest.Bed) map[string]any {
 	b.Helper()
 	secrets := slices.DeleteFunc(b.Server.Names("Secret"), func(name string) bool { return !strings.HasPrefix(name, site+"/") })
@@ -254,17 +254,17 @@ func TestAdoptHelm(t *testing.T) {
 
 func sortedTexts(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
-// manyWrites are more than a takeover has: one that fails for another reason than being killed fails for ever.
+// manyWrites is more than any adoption needs: an error after that many writes never goes away.
 const manyWrites = 200
 
-// TestAdoptingInterrupted: a takeover that ends at any of its writes is finished by the same command, and by a resume alone.
+// TestAdoptingInterrupted checks that an adoption interrupted at any of its writes is finished by the same command, and by a resume alone.
 func TestAdoptingInterrupted(t *testing.T) {
 	finish := map[string]func(b *deployertest.Bed) error{
 		"by the same command": func(b *deployertest.Bed) error {
 			_, err := adopting(nil)(b.Context(), b.Connect(), plan.Options{})
 			return err
 		},
-		"by somebody else": func(b *deployertest.Bed) error {
+		"by another user": func(b *deployertest.Bed) error {
 			_, err := b.Connect().Resume(b.Context(), deployer.ResumeOptions{})
 			return err
 		},
@@ -285,8 +285,8 @@ func TestAdoptingInterrupted(t *testing.T) {
 				if number > manyWrites {
 					t.Fatalf("it has no end: %v", err)
 				}
-				if name == "by somebody else" && !anyBegun(b) && !isBegun(b) {
-					continue // nobody else can know
+				if name == "by another user" && !anyBegun(b) && !isBegun(b) {
+					continue // the values of Helm are gone, so no other run can know them
 				}
 				if err = finish(b); err != nil {
 					t.Fatalf("after write %d: %v\n%q", number, err, report.Hints(err))
@@ -299,7 +299,7 @@ func TestAdoptingInterrupted(t *testing.T) {
 	}
 }
 
-// TestAdoptingWithARestart: what was accepted is on record, and whoever goes on need not accept it again.
+// TestAdoptingWithARestart checks that an accepted restart is on record, and that the next run need not accept it again.
 func TestAdoptingWithARestart(t *testing.T) {
 	restarting := adopting(func(p *plan.Parts) {
 		p.Restart, p.Values = true, map[string]plan.SiteValues{"db": {Values: map[string]any{"image": "registry.solutionctl.invalid/base-1.0.0/db:2"}}}
@@ -345,7 +345,7 @@ func TestAdoptingInNamespaces(t *testing.T) {
 	}
 }
 
-// TestHelmsClaims: what Helm says to have made as a hook, and somebody else has, is theirs; what a failed revision has changed is not known.
+// TestHelmsClaims checks that the object of a hook stays with its new owner, and that changes of a failed revision count as unknown.
 func TestHelmsClaims(t *testing.T) {
 	b := installed(t, "")
 	b.Deleted("Secret", site, "token")
@@ -366,7 +366,7 @@ func TestHelmsClaims(t *testing.T) {
 	}
 }
 
-// TestHelmMeanwhile: what Helm does during the takeover is not forgotten, and the next run takes that over, too.
+// TestHelmMeanwhile checks that a change by Helm during the adoption is noticed, and that the next run adopts it as well.
 func TestHelmMeanwhile(t *testing.T) {
 	b := installed(t, "")
 	done := false
@@ -391,7 +391,8 @@ func isBegun(b *deployertest.Bed) bool {
 	return b.Server.Object("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop, Component: "db"})) != nil
 }
 
-// TestAdoptHelmRefused: what is not Helm's, what Helm is at work on and what would be lost is refused before anything is changed.
+// TestAdoptHelmRefused checks that an adoption changes nothing if the release is not Helm's, if Helm is at work on it, or if data would be
+// lost.
 func TestAdoptHelmRefused(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -9,7 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/survey"
 )
 
-// rules are those of the shop, in the cluster or in its environments.
+// rules are the alert rules of the shop, in the cluster or in its environments.
 func rules(annotations string) deployertest.Content {
 	return deployertest.Content{Files: map[string]string{
 		"monitoring/rules.yaml": "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: shop, annotations: {" + annotations + "}}\n" +
@@ -17,8 +17,8 @@ func rules(annotations string) deployertest.Content {
 	}}
 }
 
-// TestRulesMoveToEnvironments: rules that were there once for the cluster are the environments' in the next version. Each step
-// tells what it does and what is left to do, and nothing has drifted in between.
+// TestRulesMoveToEnvironments checks that rules deployed once for the cluster move to the environments in the next version. Each step
+// reports what it changes and what remains, and there is no drift in between.
 func TestRulesMoveToEnvironments(t *testing.T) {
 	b := deployertest.New(t)
 	b.MonitoringKinds("PrometheusRule")

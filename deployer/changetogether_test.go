@@ -102,7 +102,7 @@ func (h host) Payload(file string) (*render.Payload, error) {
 	return deployertest.Payload(h.TB, shop, version, h.contents[version]), nil
 }
 
-// TestConverge: a cluster comes to have what a file says, step by step, and a second run has nothing to do.
+// TestConverge checks that a configuration file is carried out step by step, and that a second run has nothing to do.
 func TestConverge(t *testing.T) {
 	h := host{deployertest.New(t), map[schema.SolutionAt]bool{}, map[string]deployertest.Content{"1.0.0": coloured, "1.1.0": coloured}}
 	file := func(active string, versions ...string) *schema.SolutionsConfiguration {

@@ -29,7 +29,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// parts is a Solution of a chart that draws a password, what needs it, and something that nobody has to have.
+// parts is a Solution with a chart that generates a password, a component that needs it, and an optional component.
 func parts(t *testing.T, more map[string]string) deployertest.Content {
 	t.Helper()
 	files := map[string]string{
@@ -85,7 +85,7 @@ func upgrade(version string) verb {
 	}
 }
 
-// state is what components have made, as name: data.
+// state returns the objects of the components, as name: data.
 func state(b *deployertest.Bed) map[string]string {
 	found := map[string]string{}
 	for _, kind := range []string{"ConfigMap", "Secret"} {
@@ -198,8 +198,8 @@ func TestDefaultAgain(t *testing.T) {
 	deployertest.Refused(t, err, report.Usage, "extra")
 }
 
-// TestComponents is the life of components beside their Solution: chosen, changed, taken back and removed. In which order they come
-// and go, the test of this name in deployer/e2e tells, where pods become ready.
+// TestComponents checks the life of components beside their Solution: selected, changed, rolled back and removed. The test of this name in
+// deployer/e2e checks their order, because there pods become ready.
 func TestComponents(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))
@@ -263,7 +263,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// TestPasswordsStay: what a chart has drawn is the same after every verb, until somebody wants it to be another.
+// TestPasswordsStay checks that generated values survive every verb until an administrator rotates them.
 func TestPasswordsStay(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))
@@ -302,8 +302,8 @@ func TestPasswordsStay(t *testing.T) {
 	}
 }
 
-// TestPlansThatDraw: what is generated again in each plan does not make it another one; what the site says does.
-func TestPlansThatDraw(t *testing.T) {
+// TestPlansThatGenerate checks that newly generated values do not change the digest of a plan, and that values of the site do.
+func TestPlansThatGenerate(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))
 	digest := func(run verb) string {
@@ -330,8 +330,8 @@ func TestPlansThatDraw(t *testing.T) {
 	}
 }
 
-// TestSiteValues: what the site says goes before the archive, and is remembered until it says something else. Nothing is touched but the
-// component that it is said to.
+// TestSiteValues checks that values of the site override those of the archive, are saved until the site sets others, and change only the
+// component that they are for.
 func TestSiteValues(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))
@@ -465,7 +465,7 @@ func TestSaltsView(t *testing.T) {
 	}
 }
 
-// TestSomeComponents: one component is looked at, and brought back, without the others; a name that there is not is no silence.
+// TestSomeComponents checks that one component is inspected and repaired without the others, and that an unknown name is an error.
 func TestSomeComponents(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))

@@ -175,7 +175,7 @@ func (c *convergence) checkActivations(ctx context.Context) ([]string, error) {
 	}
 	who := strings.Join(ids, ", ")
 	if c.DryRun {
-		return []string{fmt.Sprintf("%s can do what is not approved: %s; to approve of it: %s", who,
+		return []string{fmt.Sprintf("%s needs powers that are not approved: %s; to approve them: %s", who,
 			strings.Join((&plan.PowersError{Powers: missing}).Lines(), "; "), plan.Approving(missing))}, nil
 	}
 	return nil, report.Errorf(report.Refused, "activate %s: there are powers that are not approved:\n  %w", who, &plan.PowersError{Powers: missing}).

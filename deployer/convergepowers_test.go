@@ -13,9 +13,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestConvergeAsksForPowers: a configuration whose active version can do what is not approved is refused before anything is imported or
-// changed; a dry run says what is missing. What no approval allows is refused in a dry run as well.
-func TestConvergeAsksForPowers(t *testing.T) {
+// TestConvergeNeedsApproval checks that a configuration whose active version has powers without approval is refused before anything is
+// imported or changed. A dry run lists the missing approvals; it is refused only if no approval would help.
+func TestConvergeNeedsApproval(t *testing.T) {
 	evil := deployertest.Content{Files: map[string]string{"operator/deploy/crds/evil_crd.yaml": `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
  metadata: {name: evils.apps}, spec: {group: apps, scope: Namespaced, names: {kind: Evil, plural: evils}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}
 `}}

@@ -19,9 +19,9 @@ func dashboard(json string) deployertest.Content {
 	return deployertest.Content{Files: map[string]string{"monitoring/dashboards/overview.json": json}}
 }
 
-// TestDashboardsThatWereThere: two Solutions with dashboards of one uid, deployed when nobody was refused that, can still be activated;
-// what is new is refused.
-func TestDashboardsThatWereThere(t *testing.T) {
+// TestExistingDashboardsStay checks that two Solutions with dashboards of one uid, deployed before that was refused, can still be
+// activated, and that a new conflict is refused.
+func TestExistingDashboardsStay(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", dashboard(`{"uid": "overview"}`))
 	b.Imported(shop, "1.1.0", dashboard(`{"uid": "overview", "title": "Overview, again"}`))
@@ -120,7 +120,7 @@ func TestDashboardsOfComponents(t *testing.T) {
 	_, err = add("bar", "1.2.0")(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Refused, "ConfigMap site/bar-api has a dashboard with the uid db, as ConfigMap site/shop-db of Solution shop has")
 
-	// Both have it since nobody was refused that: both go on, and a third one is refused.
+	// Both were deployed before that was refused: both can still be deployed, and a third one is refused.
 	withoutRefusal(b, "other", "other", "api")
 	b.Imported(shop, "1.1.0", of(shop, "environment", `{"uid": "db"}`, `{"uid": "api", "title": "A newer one"}`))
 	done := must(b, func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {

@@ -28,7 +28,7 @@ type export struct{ strings.Builder }
 
 func (e *export) open(write func(io.Writer) error) error { return write(e) }
 
-// edit changes an object as somebody else does.
+// edit changes an object under another field manager.
 func edit(b *deployertest.Bed, kind, name, value string, field ...string) {
 	b.Helper()
 	object := b.Server.Object(kind, site, name)
@@ -43,13 +43,13 @@ func edit(b *deployertest.Bed, kind, name, value string, field ...string) {
 	b.Put(object)
 }
 
-// TestDrift: what was deployed and is different now is found by whoever may look, and brought back; all else is left alone.
+// TestDrift checks that a read-only user finds every difference to what was deployed, and that repair restores those and nothing else.
 func TestDrift(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		damage func(*deployertest.Bed)
 		want   []string // what is found and brought back
-		// notRepaired is what stays although it is found.
+		// notRepaired marks a difference that repair reports and leaves alone.
 		notRepaired bool
 	}{
 		{"nothing", func(*deployertest.Bed) {}, nil, false},
@@ -142,7 +142,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestRepairRefuses what it cannot tell apart from what somebody wants.
+// TestRepairRefuses checks that repair refuses to overwrite an object that another user may have created on purpose.
 func TestRepairRefuses(t *testing.T) {
 	b := deployertest.New(t)
 	_, err := b.Repair(t.Context(), deployer.RepairOptions{Selection: survey.Selection{Solution: shop}})
@@ -157,13 +157,13 @@ func TestRepairRefuses(t *testing.T) {
 	}
 }
 
-// TestRebuild: a record that is lost, or that nobody can read, is made again from what is there, and nothing else is changed.
+// TestRebuild checks that a lost or unreadable record is made again from the cluster, and that nothing else is changed.
 func TestRebuild(t *testing.T) {
 	record := func(namespace string) string { return engine.RecordName(engine.Key{Namespace: namespace, Name: shop}) }
 	for _, test := range []struct {
 		name, namespace, version string
 		lose                     func(*deployertest.Bed)
-		told                     []string // words of the notices
+		notices                  []string // words of the notices
 	}{
 		{"lost", site, "1.0.0", func(b *deployertest.Bed) { b.Deleted("Secret", cluster.SystemNamespace, record(site)) }, nil},
 		{"lost, and MetalK8s' document with it", site, "1.0.0", func(b *deployertest.Bed) {
@@ -211,7 +211,7 @@ func TestRebuild(t *testing.T) {
 					t.Errorf("it changed an object: %s", write)
 				}
 			}
-			for _, word := range test.told {
+			for _, word := range test.notices {
 				if !strings.Contains(strings.Join(done.Notices, "\n"), word) {
 					t.Errorf("nothing about %q in %q", word, done.Notices)
 				}
@@ -222,7 +222,7 @@ func TestRebuild(t *testing.T) {
 			if again, err := b.RebuildRecords(t.Context(), rebuild.Options{}); err != nil || !again.Empty() {
 				t.Errorf("%+v, %v", again, err)
 			}
-			if test.namespace != "" && test.told == nil { // the record is good for what comes next
+			if test.namespace != "" && test.notices == nil { // the record is good for what comes next
 				must(b, remove(shop))
 			}
 		})
@@ -266,7 +266,7 @@ func TestHeld(t *testing.T) {
 		t.Fatal(diff)
 	}
 
-	// Whoever listed them did not agree to what came later.
+	// The list was made before another finalizer was added, so the consent does not cover it.
 	clock := b.Server.Object("Clock", site, "a")
 	clock.SetFinalizers([]string{"example.com/other"})
 	b.Put(clock)
@@ -294,8 +294,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestForgetting: of an environment whose namespace somebody else has deleted, what is left outside of it goes.
-func TestForgetting(t *testing.T) {
+// TestDeleteWithoutNamespace checks that an environment whose namespace is already deleted loses its objects elsewhere as well.
+func TestDeleteWithoutNamespace(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", plain)
 	b.Deleted("Namespace", "", site)
@@ -312,7 +312,7 @@ func TestForgetting(t *testing.T) {
 	}
 }
 
-// TestPurgeLeavesOthers: our own namespace stays with what somebody else has put there, and nothing else of it.
+// TestPurgeLeavesOthers checks that the system namespace stays if it has objects of others, with these objects only.
 func TestPurgeLeavesOthers(t *testing.T) {
 	b := deployertest.New(t)
 	b.Imported(shop, "1.0.0", plain)

@@ -12,7 +12,7 @@ import (
 type EndpointOptions struct {
 	More   schema.ClusterRegistry
 	DryRun bool // only judge
-	// Replace takes over endpoints that are recorded with another authority, or with another scheme.
+	// Replace updates endpoints that are recorded with another authority, or with another scheme.
 	Replace bool
 }
 

@@ -63,7 +63,7 @@ func ensure(t *testing.T, b *deployertest.Bed, o deployer.EnsureOptions) *schema
 	return done
 }
 
-// versions is what the shared document says that the environment has.
+// versions returns the versions in MetalK8s' document of the environment.
 func versions(b *deployertest.Bed) map[string]string {
 	document := b.Server.Object("ConfigMap", site, metalk8s.EnvironmentConfigMap)
 	if document == nil {
@@ -104,7 +104,7 @@ func TestEnsure(t *testing.T) {
 	}
 }
 
-// TestEnsureRefuses: what stands against one of the Solutions stands against all of them.
+// TestEnsureRefuses checks that an error in one Solution stops all of them.
 func TestEnsureRefuses(t *testing.T) {
 	for name, test := range map[string]struct {
 		of   deployer.EnsureOptions
@@ -134,7 +134,7 @@ func TestEnsureRefuses(t *testing.T) {
 	}
 }
 
-// TestEnsureKeepsEdits: what an administrator has changed stays, what is gone comes back.
+// TestEnsureKeepsEdits checks that edits of an administrator stay, and that deleted objects are created again.
 func TestEnsureKeepsEdits(t *testing.T) {
 	b := environmentWithTwo(t)
 	o := wanted(shop, "base")
@@ -160,7 +160,7 @@ func TestEnsureKeepsEdits(t *testing.T) {
 	}
 }
 
-// mayOnly tells of somebody who has these rights.
+// mayOnly answers access reviews for a user with exactly these rights.
 func mayOnly(rights []cluster.Permission) func(authorization.ResourceAttributes) bool {
 	return func(a authorization.ResourceAttributes) bool {
 		return slices.ContainsFunc(rights, func(p cluster.Permission) bool {
@@ -182,7 +182,7 @@ func TestLeastRights(t *testing.T) {
 	}
 	for _, missing := range least {
 		if !slices.Contains([]string{"create", "patch", "update", "delete"}, missing.Verb) || missing.Name == metalk8s.EnvironmentConfigMap {
-			continue // whoever may not read is refused that; of the document nobody knows whether it will be there
+			continue // without the right to read, the run is refused; whether the document will exist is unknown
 		}
 		b.Server.May = mayOnly(slices.DeleteFunc(slices.Clone(least), func(p cluster.Permission) bool { return p == missing }))
 		b.Writes()
@@ -205,8 +205,8 @@ func TestLeastRights(t *testing.T) {
 	}
 }
 
-// TestLeastRightsOfTheInterrupted: whoever goes on where a run was interrupted asks the API server what would become of objects that
-// are there already.
+// TestLeastRightsOfTheInterrupted checks the rights for finishing an interrupted run: it asks the API server for a dry run on objects that
+// exist already.
 func TestLeastRightsOfTheInterrupted(t *testing.T) {
 	b := environmentWithTwo(t)
 	b.Server.Stall("Deployment")
@@ -236,8 +236,8 @@ func TestLeastRightsOfTheInterrupted(t *testing.T) {
 	}
 }
 
-// TestRightsToLook: whoever only looks for what was changed has no right to change anything, not even what an operator may.
-func TestRightsToLook(t *testing.T) {
+// TestReadOnlyRights checks that looking for changes needs no right to change anything, not even for operators.
+func TestReadOnlyRights(t *testing.T) {
 	b := environmentWithTwo(t)
 	ensure(t, b, wanted(shop, "base"))
 	look, err := b.RepairRights(t.Context(), site, false)
@@ -329,7 +329,7 @@ func TestNeedsOfOthers(t *testing.T) {
 	repairs(t, b)
 }
 
-// repairs brings back what is gone of all that was deployed, in the order that is on record.
+// repairs restores deleted objects of all deployments, in the recorded order.
 func repairs(t *testing.T, b *deployertest.Bed) {
 	t.Helper()
 	for name := range versions(b) {

@@ -18,7 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// expectsOther: whoever has seen another plan gets this one, and nothing is done.
+// expectsOther checks that a run that expects another plan is refused with the new one, and changes nothing.
 func expectsOther(t *testing.T, b *deployertest.Bed, run verb, shown *schema.Operation) {
 	t.Helper()
 	for _, dryRun := range []bool{true, false} {
@@ -29,7 +29,7 @@ func expectsOther(t *testing.T, b *deployertest.Bed, run verb, shown *schema.Ope
 			t.Fatalf("another plan was expected: %+v, %v, %q", done, err, report.Hints(err))
 		}
 		if diff := cmp.Diff(shown, changed.Plan); diff != "" {
-			t.Errorf("it is told another plan (-planned +told):\n%s", diff)
+			t.Errorf("it shows another plan (-planned +shown):\n%s", diff)
 		}
 		if writes := slices.DeleteFunc(b.Writes(), isLock); len(writes) > 0 {
 			t.Errorf("it wrote %q", writes)
@@ -37,7 +37,7 @@ func expectsOther(t *testing.T, b *deployertest.Bed, run verb, shown *schema.Ope
 	}
 }
 
-// TestExpect: what was changed between the plan and the verb is told, and the plan that has it can be carried out.
+// TestExpect checks that a run reports what changed since the plan was made, and that it carries out the new plan when that is expected.
 func TestExpect(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", plain)
@@ -92,7 +92,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestNothingExpected: what is not one plan cannot be expected.
+// TestNothingExpected checks that commands without a single plan refuse an expected digest.
 func TestNothingExpected(t *testing.T) {
 	b := deployertest.New(t)
 	o := plan.Options{Expect: "sha256:seen"}

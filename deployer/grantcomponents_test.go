@@ -14,7 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// mayAs tells of somebody who is in the group of installers of the roles of an environment.
+// mayAs answers access reviews for a user in the group of installers of an environment's roles.
 func mayAs(grants *rights.Grants) func(authorization.ResourceAttributes) bool {
 	return func(a authorization.ResourceAttributes) bool {
 		return slices.ContainsFunc(grants.Items, func(item any) bool {
@@ -31,8 +31,8 @@ func mayAs(grants *rights.Grants) func(authorization.ResourceAttributes) bool {
 	}
 }
 
-// TestRolesOfComponents: whoever has the roles that are printed for a Solution with components adds it with all of its hooks, upgrades and
-// repairs it, and takes it away.
+// TestRolesOfComponents checks that the roles printed for a Solution with components suffice to add it with all of its hooks, upgrade,
+// repair and remove it.
 func TestRolesOfComponents(t *testing.T) {
 	b := deployertest.New(t)
 	b.Namespace(site, site)

@@ -12,8 +12,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestHistoryTellsWhy: what failed says so until it was finished, and when something else took its place.
-func TestHistoryTellsWhy(t *testing.T) {
+// TestHistoryReasons checks that a failed operation keeps its reason in the history until it is finished or replaced by another.
+func TestHistoryReasons(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", plain)
 	b.Server.Stall("Deployment")

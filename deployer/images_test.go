@@ -16,9 +16,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestImagesAreAskedFor changes versions while the registry serves some of them: what no node could pull is refused before the first
-// write. Who goes back is only told.
-func TestImagesAreAskedFor(t *testing.T) {
+// TestImagesAreServed checks, with a registry that lacks some images, that a change is refused before the first write if no node could
+// pull its images. A rollback only reports that.
+func TestImagesAreServed(t *testing.T) {
 	var served atomic.Value // the versions that the registry has
 	served.Store("1.0.0")
 	registry := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -136,7 +136,7 @@ func TestImporters(t *testing.T) {
 	}
 }
 
-// TestRolesOfBoth: who asks for the roles of a Solution gets those of importers beside them, when they are for somebody.
+// TestRolesOfBoth checks that the roles of a Solution include those of importers only if subjects are named for them.
 func TestRolesOfBoth(t *testing.T) {
 	b := deployertest.New(t)
 	b.Imported(shop, "1.0.0", plain)

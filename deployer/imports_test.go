@@ -105,7 +105,7 @@ func TestCorruptImports(t *testing.T) {
 	}
 }
 
-// TestRemovalWithoutImports: what only looks or takes away goes on while nobody knows what was imported, and says so.
+// TestRemovalWithoutImports checks that reads and removals work without the record of imports, and report that it is missing.
 func TestRemovalWithoutImports(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", plain)

@@ -27,7 +27,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// endingAt refuses the write with this number, and all that follow, as if whoever writes had died. Locks are given back.
+// endingAt refuses the write with this number and all that follow, as if the process had ended. Locks are released.
 func endingAt(b *deployertest.Bed, number int) (mend func()) {
 	var mu sync.Mutex
 	b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
@@ -78,7 +78,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestResume: what ended after it was recorded is finished by whoever does not know what was run.
+// TestResume checks that a run interrupted after it was recorded is finished by a user who does not know the command.
 func TestResume(t *testing.T) {
 	b := deployertest.New(t)
 	b.Imported(shop, "1.0.0", plain)
@@ -118,7 +118,7 @@ func TestResume(t *testing.T) {
 			if left := resume(t, plan.Options{}); len(left) > 0 {
 				t.Errorf("left is %q", left)
 			}
-			// What was not begun in the other namespace is the command's.
+			// The other namespace was not begun: the command does it.
 			if _, err := s.run(t.Context(), b.Deployer, plan.Options{}); err != nil {
 				t.Error(err)
 			}
@@ -139,7 +139,7 @@ func TestResume(t *testing.T) {
 	deployertest.Refused(t, err, report.NotFound, "other")
 }
 
-// TestResumeKeepsData: whoever finishes a removal need not know what was said about the data, and deletes none of it.
+// TestResumeKeepsData checks that resuming a removal deletes no data, even if the interrupted command would have.
 func TestResumeKeepsData(t *testing.T) {
 	for _, policy := range []plan.DataPolicy{plan.KeepData, plan.DeleteData} {
 		b := deployertest.New(t)
@@ -167,7 +167,7 @@ func TestResumeKeepsData(t *testing.T) {
 	}
 }
 
-// TestNotReady: what does not start is told, can be finished later, and goes back if that was asked for.
+// TestNotReady checks that an operation that does not become ready is reported, can be finished later, and is rolled back if requested.
 func TestNotReady(t *testing.T) {
 	const soon = 10 // nanoseconds: it has been waited for
 	b := deployertest.New(t)
@@ -238,7 +238,7 @@ func TestHintsOfFailures(t *testing.T) {
 	}
 }
 
-// TestInterruptedWhileWaiting: an error always says what was waited for.
+// TestInterruptedWhileWaiting checks that the error names the objects that were not ready.
 func TestInterruptedWhileWaiting(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", plain)
@@ -263,7 +263,8 @@ func TestReplaceBinding(t *testing.T) {
 	deployertest.Refused(t, err, report.Usage, "RoleBinding is replaced without being named")
 }
 
-// TestDeleteNothing: what is not there was not deleted, and what once was there is no part of what is.
+// TestDeleteNothing checks that a missing object is not reported as deleted, and that an earlier object of the same name does not count as
+// part of the release.
 func TestDeleteNothing(t *testing.T) {
 	b := deployertest.New(t)
 	done, err := b.DeleteEnvironment(t.Context(), environments.DeleteOptions{Environment: "tst"})
@@ -305,7 +306,7 @@ func TestApplicationsAreAwaited(t *testing.T) {
 	deployertest.Refused(t, err, report.Timeout, "Clock site/wall", "deploy rollback site shop")
 }
 
-// TestData: custom resources are kept or exported, as was said, and never lost in silence.
+// TestData checks that custom resources are kept or exported as requested, and never deleted without a report.
 func TestData(t *testing.T) {
 	with := func(t *testing.T) *deployertest.Bed {
 		t.Helper()
@@ -418,8 +419,8 @@ func TestHeldData(t *testing.T) {
 	}
 }
 
-// TestPurge: a purge waits for whoever is at work, tells what stays, ends at any of its writes and goes on. Afterwards everything
-// works as in a new cluster.
+// TestPurge checks that a purge waits for a run that holds a lock, reports what stays, and can be resumed after any of its writes.
+// Afterwards everything works as in a new cluster.
 func TestPurge(t *testing.T) {
 	content := deployertest.Content{Files: map[string]string{"operator/cluster/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"}}
 	b := deployertest.New(t, "{apiVersion: v1, kind: Namespace, metadata: {name: other-system}}")

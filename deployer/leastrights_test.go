@@ -53,7 +53,7 @@ func environmentWithHooks(t *testing.T) *deployertest.Bed {
 	return b
 }
 
-// nowhere is no namespace: whoever is confined to it has only the rights that are named besides.
+// nowhere is a namespace that does not exist: a user confined to it has only the rights that are listed besides.
 const nowhere = "-"
 
 // interrupted ends a verb before it is recorded as done.

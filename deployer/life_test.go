@@ -31,10 +31,10 @@ type verb func(context.Context, *deployer.Deployer, plan.Options) (*schema.Opera
 
 // step is a verb in the life of a Solution.
 type step struct {
-	name  string
-	run   verb
-	tells []string // changes that the plan has, as "create Role site/shop-operator"
-	// records is what is recorded afterwards: the active version, that in the environment's document, and the last operations.
+	name    string
+	run     verb
+	planned []string // changes that the plan has, as "create Role site/shop-operator"
+	// records is the recorded state afterwards: the active version, the version in MetalK8s' document, and the last operations.
 	records string
 	gone    []string // objects that are not there any more, as "Role site/shop-operator"
 }
@@ -52,16 +52,16 @@ func change(to records.Direction, version string) verb {
 	}
 }
 
-// life is what becomes of a Solution of which versions 1.0.0 and 1.1.0 are imported, from its beginning to its end.
+// life is the whole life of a Solution of which versions 1.0.0 and 1.1.0 are imported.
 var life = []step{
 	{
 		name: "activate 1.0.0", run: activate("1.0.0"), records: "1.0.0 active, none here; cluster: activate 1.0.0",
-		tells: []string{"create " + clocks, "update ConfigMap metalk8s-solutions/metalk8s-solutions"},
+		planned: []string{"create " + clocks, "update ConfigMap metalk8s-solutions/metalk8s-solutions"},
 	},
 	{
-		name: "env create, a second namespace", records: "1.0.0 active, none here; cluster: activate 1.0.0", tells: []string{"create Namespace annex"},
+		name: "env create, a second namespace", records: "1.0.0 active, none here; cluster: activate 1.0.0", planned: []string{"create Namespace annex"},
 		run: func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
-			if o.DryRun { // has none: the plan is what it will do
+			if o.DryRun { // has none: the plan lists the changes instead
 				create := schema.Change{Action: schema.ActionCreate, Object: schema.ObjectRef{APIVersion: "v1", Kind: "Namespace", Name: "annex"}}
 				return &schema.Operation{Planned: true, Parts: []schema.OperationPart{{Changes: []schema.Change{create}}}}, nil
 			}
@@ -71,45 +71,45 @@ var life = []step{
 	{
 		name: "add 1.0.0", records: "1.0.0 active, 1.0.0 here; cluster: activate 1.0.0; site: add 1.0.0",
 		run: add(""),
-		tells: []string{
+		planned: []string{
 			"create ConfigMap site/shop-operator-config", "create Deployment site/shop-operator", "create Role site/shop-operator",
 			"create ServiceAccount site/shop-operator", "create Deployment annex/shop-operator",
 		},
 	},
 	{
-		name: "activate 1.1.0", run: activate("latest"), tells: []string{"update " + clocks},
+		name: "activate 1.1.0", run: activate("latest"), planned: []string{"update " + clocks},
 		records: "1.1.0 active, 1.0.0 here; cluster: activate 1.1.0; site: add 1.0.0",
 	},
 	{
-		name: "upgrade", run: change(records.Up, ""), tells: []string{"update Deployment site/shop-operator", "update Deployment annex/shop-operator"},
+		name: "upgrade", run: change(records.Up, ""), planned: []string{"update Deployment site/shop-operator", "update Deployment annex/shop-operator"},
 		records: "1.1.0 active, 1.1.0 here; cluster: activate 1.1.0; site: upgrade 1.1.0",
 	},
 	{
-		name: "downgrade", run: change(records.Down, "1.0.0"), tells: []string{"update Deployment site/shop-operator"},
+		name: "downgrade", run: change(records.Down, "1.0.0"), planned: []string{"update Deployment site/shop-operator"},
 		records: "1.1.0 active, 1.0.0 here; cluster: activate 1.1.0; site: downgrade 1.0.0",
 	},
 	{
-		name: "rollback", tells: []string{"update Deployment site/shop-operator"}, records: "1.1.0 active, 1.1.0 here; cluster: activate 1.1.0; site: rollback 1.1.0",
+		name: "rollback", planned: []string{"update Deployment site/shop-operator"}, records: "1.1.0 active, 1.1.0 here; cluster: activate 1.1.0; site: rollback 1.1.0",
 		run: rollback(0),
 	},
 	{
-		name: "remove", tells: []string{"delete Deployment site/shop-operator", "delete Role site/shop-operator"},
+		name: "remove", planned: []string{"delete Deployment site/shop-operator", "delete Role site/shop-operator"},
 		run:     remove(shop),
 		records: "1.1.0 active, none here; cluster: activate 1.1.0; site: remove", gone: []string{"Deployment site/shop-operator", "Role annex/shop-operator", "ServiceAccount site/shop-operator"},
 	},
 	{
-		name: "env delete", tells: []string{"delete Namespace site", "delete Namespace annex"},
+		name: "env delete", planned: []string{"delete Namespace site", "delete Namespace annex"},
 		run:     deleteSite(plan.RefuseData),
 		records: "1.1.0 active, none here; cluster: activate 1.1.0", gone: []string{"Namespace site", "Namespace annex", "Lease solutionctl-system/env-site", "Lease solutionctl-system/env-annex"},
 	},
 	{
-		name: "deactivate", tells: []string{"delete " + clocks}, records: "none active, none here; cluster: deactivate", gone: []string{clocks},
+		name: "deactivate", planned: []string{"delete " + clocks}, records: "none active, none here; cluster: deactivate", gone: []string{clocks},
 		run: deactivate(shop),
 	},
 }
 
-// TestLife: each verb tells beforehand what it will do and changes nothing by that, does just that, and has nothing left to do
-// when it is run again.
+// TestLife checks that the plan of each verb changes nothing, that the verb does what was planned, and that it has nothing to do when it
+// is run again.
 func TestLife(t *testing.T) {
 	b := deployertest.New(t)
 	b.Imported(shop, "1.0.0", deployertest.Content{})
@@ -121,8 +121,8 @@ func TestLife(t *testing.T) {
 	}
 	t.Run("unimport and purge", func(t *testing.T) {
 		last := step{
-			run:   purge,
-			tells: []string{"delete Namespace solutionctl-system", "delete Secret solutionctl-system/imports"}, records: "none active, none here",
+			run:     purge,
+			planned: []string{"delete Namespace solutionctl-system", "delete Secret solutionctl-system/imports"}, records: "none active, none here",
 			gone: []string{"Namespace solutionctl-system", "Secret solutionctl-system/imports", "Lease solutionctl-system/cluster"},
 		}
 		for _, id := range []string{"shop-1.0.0", "shop-1.1.0"} {
@@ -144,7 +144,7 @@ func (s *step) check(t *testing.T, b *deployertest.Bed) {
 	if writes := b.Writes(); len(writes) > 0 || !planned.Planned || planned.Empty() {
 		t.Errorf("planned %t, empty %t; the plan wrote %q", planned.Planned, planned.Empty(), writes)
 	}
-	for _, change := range s.tells {
+	for _, change := range s.planned {
 		if plan := changes(planned); !slices.Contains(plan, change) {
 			t.Errorf("%q is not in the plan: %q", change, plan)
 		}
@@ -183,12 +183,12 @@ func (s *step) check(t *testing.T, b *deployertest.Bed) {
 	}
 }
 
-// isLock tells requests for a lock, and for the namespace where locks are, from all others.
+// isLock reports whether a request is for a lock, or for the namespace of locks.
 func isLock(request string) bool {
 	return strings.Contains(request, "/leases") || strings.HasSuffix(request, "/namespaces/solutionctl-system")
 }
 
-// changes are those of an operation that do something, as "create Role site/shop-operator", sorted.
+// changes returns the effective changes of an operation, as "create Role site/shop-operator", sorted.
 func changes(o *schema.Operation) []string {
 	var list []string
 	for _, part := range o.Parts {
@@ -202,7 +202,7 @@ func changes(o *schema.Operation) []string {
 	return list
 }
 
-// recorded is what is written down of the Solution.
+// recorded returns the records of the Solution.
 func recorded(t *testing.T, b *deployertest.Bed) string {
 	t.Helper()
 	orNone := func(version string, err error) string {

@@ -26,8 +26,8 @@ func secretObject(namespace, name, token string) *unstructured.Unstructured {
 	}}
 }
 
-// TestSecretsOfOthersAreNotLookedUp: templates of a chart read Secrets with the administrator's rights while they are rendered. In a
-// namespace that is not the Solution's they see the release's own until somebody approves.
+// TestSecretsOfOthersAreNotLookedUp checks which Secrets the templates of a chart see, as they are rendered with the administrator's
+// rights. In a namespace that is not the Solution's they see only those of the release until a user approves more.
 func TestSecretsOfOthersAreNotLookedUp(t *testing.T) {
 	for name, question := range map[string]string{
 		"all":          `{{ range (lookup "v1" "Secret" .Release.Namespace "").items }}{{ .metadata.name }}: {{ .data.token }} {{ end }}`,
@@ -84,8 +84,8 @@ func TestSecretsOfOthersAreNotLookedUp(t *testing.T) {
 	}
 }
 
-// TestOwnSecretsAreLookedUp: a chart keeps a password that it has drawn, by looking up its own Secret, without any approval to read
-// those of others. One that is not there asks for nothing.
+// TestOwnSecretsAreLookedUp checks that a chart may look up its own Secret without approval, to keep a password that it generated. A
+// missing one needs no approval either.
 func TestOwnSecretsAreLookedUp(t *testing.T) {
 	b := deployertest.New(t)
 	b.Put(neighbourNamespace())

@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestAllMissing: a user with rights in one namespace only is told all that a change there takes at once, whichever of it is missed first.
+// TestAllMissing checks that a user with rights in one namespace sees all missing rights at once, whichever is needed first.
 func TestAllMissing(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", plain)

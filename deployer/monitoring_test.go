@@ -24,7 +24,7 @@ func monitored() deployertest.Content {
 	return c
 }
 
-// TestConfigureMonitoring: what is recorded is in what is deployed from then on, and what is deployed already is told.
+// TestConfigureMonitoring checks that the configuration applies to later deployments, and that existing ones are reported.
 func TestConfigureMonitoring(t *testing.T) {
 	b := deployertest.New(t)
 	b.MonitoringKinds("PrometheusRule")
@@ -66,8 +66,9 @@ func TestConfigureMonitoring(t *testing.T) {
 	}
 }
 
-// TestNobodySelects: what no Prometheus selects is said when it is planned, and for as long as it is so; it is well all the same.
-func TestNobodySelects(t *testing.T) {
+// TestMonitoringNotSelected checks that objects that no Prometheus selects are reported in the plan and in the status, and that the
+// Solution counts as ready all the same.
+func TestMonitoringNotSelected(t *testing.T) {
 	b := deployertest.New(t)
 	b.MonitoringKinds("PrometheusRule", "Prometheus")
 	b.Server.Put(t, deployertest.Prometheus)
@@ -86,23 +87,23 @@ func TestNobodySelects(t *testing.T) {
 	wantWords(t, reasons(), lacks, cure)
 	configure(b, monitoring.Options{Detect: true})
 	wantWords(t, reasons(), lacks, "it is recorded, and comes when the Solution is deployed there again")
-	if said := must(b, add("1.0.0")).Notices; strings.Contains(strings.Join(said, "\n"), "no Prometheus") {
-		t.Errorf("it is selected, and it says %q", said)
+	if notices := must(b, add("1.0.0")).Notices; strings.Contains(strings.Join(notices, "\n"), "no Prometheus") {
+		t.Errorf("it is selected, and it says %q", notices)
 	}
 	if left := reasons(); len(left) > 0 {
 		t.Errorf("it is selected, and the status says %q", left)
 	}
 }
 
-// TestBlindPrometheus: a monitor is of no use where whoever selects it may not see the pods, which is said with the rights that are missing,
-// unless another one may, or nobody can tell.
+// TestBlindPrometheus checks that missing rights of the Prometheus that selects a monitor are reported, unless another one has them or the
+// rights are unknown.
 func TestBlindPrometheus(t *testing.T) {
 	const account = "system:serviceaccount:monitoring:prometheus-k8s"
 	server := func(name, account string) string {
 		return "{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {name: " + name + ", namespace: monitoring}, spec: {serviceAccountName: " + account +
 			", serviceMonitorSelector: {}, serviceMonitorNamespaceSelector: {}}}"
 	}
-	const said = "Prometheus monitoring/k8s selects ServiceMonitor " + site + "/shop and finds nothing there: its account monitoring/prometheus-k8s has no permission to list the pods of namespace " + site
+	const blindNotice = "Prometheus monitoring/k8s selects ServiceMonitor " + site + "/shop and finds nothing there: its account monitoring/prometheus-k8s has no permission to list the pods of namespace " + site
 	for name, test := range map[string]struct {
 		may   func(user string, a authorization.ResourceAttributes) bool
 		more  string
@@ -119,7 +120,7 @@ func TestBlindPrometheus(t *testing.T) {
 			may:  func(user string, _ authorization.ResourceAttributes) bool { return strings.HasSuffix(user, ":other") },
 			more: server("other", "other"),
 		},
-		"nobody can tell": {},
+		"its rights are unknown": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := deployertest.New(t)
@@ -139,7 +140,7 @@ func TestBlindPrometheus(t *testing.T) {
 				"monitoring/monitor.yaml": "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: shop}\nspec: {selector: {}, endpoints: []}\n",
 			}})
 			text := strings.Join(must(b, add("1.0.0")).Notices, "\n")
-			if strings.Contains(text, said) != test.blind || strings.Contains(text, "finds nothing") != test.blind || strings.Contains(text, `resources: ["endpointslices"]`) != test.blind {
+			if strings.Contains(text, blindNotice) != test.blind || strings.Contains(text, "finds nothing") != test.blind || strings.Contains(text, `resources: ["endpointslices"]`) != test.blind {
 				t.Errorf("it says %q", text)
 			}
 		})

@@ -24,8 +24,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestRecordsOfTheVersionBefore: what a program has put on record that knew no components is gone on with by every verb, whether it was
-// complete or not, and is in the format of today from the first change on.
+// TestRecordsOfTheVersionBefore checks that every verb continues a record written before components existed, complete or not, and that the
+// first change converts it to the present format.
 func TestRecordsOfTheVersionBefore(t *testing.T) {
 	resume := func(ctx context.Context, d *deployer.Deployer, o plan.Options) (*schema.Operation, error) {
 		done, err := d.Resume(ctx, deployer.ResumeOptions{Options: o})
@@ -151,7 +151,7 @@ func write(b *deployertest.Bed, format string) (count int) {
 	return count
 }
 
-// recordOf is what a Secret has of a release.
+// recordOf returns the record of a release in a Secret.
 func recordOf(b *deployertest.Bed, name string) string {
 	b.Helper()
 	packed, err := base64.StdEncoding.DecodeString(dataOf(b, "Secret", cluster.SystemNamespace, name)["state.json.gz"])

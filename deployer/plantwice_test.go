@@ -122,8 +122,8 @@ func filesBelow(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// TestPlanTwice: two plans of the same have the same digest, and what was seen is what is done, for every verb: whatever is generated
-// again in each plan.
+// TestPlanTwice checks for every verb that two plans of the same state have the same digest, whatever values they generate, and that the
+// run does what its plan shows.
 func TestPlanTwice(t *testing.T) {
 	for _, test := range []struct {
 		name, solution, profile string
@@ -218,7 +218,7 @@ func lifeOf(solution, first, second, profile string) []step {
 	)
 }
 
-// plansTwice plans a verb twice, and carries out what the first plan said.
+// plansTwice plans a verb twice, and carries out the first plan.
 func plansTwice(t *testing.T, b *deployertest.Bed, run verb) {
 	t.Helper()
 	var digest string

@@ -37,8 +37,8 @@ const clusterAdmin = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRo
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]}
 `
 
-// TestPowersAreAsked: what reaches beyond a Solution's own namespaces and groups is refused, with what it can do and for whom, shown in
-// a plan, and done once it is allowed. Its harmless twin asks nothing.
+// TestPowersAreAsked checks that powers beyond a Solution's own namespaces and groups are refused, with their effect and their holder,
+// listed in a plan, and granted once they are allowed. The harmless twin needs no approval.
 func TestPowersAreAsked(t *testing.T) {
 	for name, test := range map[string]struct {
 		content deployertest.Content
@@ -129,9 +129,9 @@ func elsewhere(source string, files map[string]string) deployertest.Content {
 // neighbour is a namespace of another team.
 const neighbour = "team-b"
 
-// TestObjectsElsewhereAreAsked: what a component has in a namespace that is not its Solution's needs an approval: whoever runs pods there
-// acts as its accounts.
-func TestObjectsElsewhereAreAsked(t *testing.T) {
+// TestObjectsElsewhereNeedApproval checks that objects of a component outside the Solution's namespaces need an approval: users who run
+// pods there can act as its accounts.
+func TestObjectsElsewhereNeedApproval(t *testing.T) {
 	b := deployertest.New(t)
 	b.Put(neighbourNamespace())
 	b.Imported(shop, "1.0.0", elsewhere("manifests: components/part.yaml", map[string]string{
@@ -157,9 +157,9 @@ func neighbourNamespace() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": neighbour}}}
 }
 
-// TestHostsOfOthersAreAsked: an Ingress for a host that an Ingress of others has takes its requests. The own one of an earlier version,
-// and a host that nobody has, ask for nothing.
-func TestHostsOfOthersAreAsked(t *testing.T) {
+// TestHostsOfOthersNeedApproval checks that an Ingress needs an approval for a host of another owner's Ingress, because it would receive
+// its requests. A free host, and one of an earlier version, need none.
+func TestHostsOfOthersNeedApproval(t *testing.T) {
 	b := deployertest.New(t)
 	b.Put(neighbourNamespace())
 	ingress := func(name, host string) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestPreviewActivation: what is planned for an archive that is not imported is what is planned when it is.
+// TestPreviewActivation checks that the plan for an archive is the same before and after its import.
 func TestPreviewActivation(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated("shop", "1.0.0", deployertest.Content{Fields: "colour: {type: string}"})

@@ -99,11 +99,10 @@ func dials(b *deployertest.Bed, field string) deployertest.Content {
 	}}
 }
 
-// refusals are what the verbs do not do, told before anything was changed. Words are objects, versions and commands that are
-// named.
+// refusals are the cases that a verb refuses before anything is changed. Words are objects, versions and commands that the error names.
 var refusals = []struct {
 	name  string
-	bed   func(*deployertest.Bed) // what is there
+	bed   func(*deployertest.Bed) // prepares the cluster
 	run   verb
 	code  report.Code
 	words []string
@@ -473,7 +472,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusedImports: what was imported stays what it was while somebody has it.
+// TestRefusedImports checks that an imported version cannot be replaced while it is in use.
 func TestRefusedImports(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", plain)
@@ -522,7 +521,7 @@ func TestRefusedEnvironments(t *testing.T) {
 	}
 }
 
-// TestMissingRights: whoever may not do all of it changes nothing, and learns what is missing.
+// TestMissingRights checks that a run without all of its rights changes nothing, and lists those that are missing.
 func TestMissingRights(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", plain)
@@ -561,7 +560,7 @@ func TestMissingRights(t *testing.T) {
 	})
 }
 
-// TestHeldLock: two administrators do not change the same environment at once, and a plan waits for nobody.
+// TestHeldLock checks that two administrators cannot change one environment at once, and that a plan needs no lock.
 func TestHeldLock(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", plain)
@@ -596,7 +595,7 @@ func TestAccepted(t *testing.T) {
 			t.Errorf("what was accepted is forgotten: %q", changes(again))
 		}
 	})
-	t.Run("an object of somebody else", func(t *testing.T) {
+	t.Run("an object of another owner", func(t *testing.T) {
 		b := deployertest.New(t)
 		b.Activated(shop, "1.0.0", plain)
 		b.Server.Put(t, "{apiVersion: v1, kind: ServiceAccount, metadata: {name: shop-operator, namespace: site, labels: {app: mine}}}")
@@ -621,7 +620,7 @@ func TestAccepted(t *testing.T) {
 			t.Errorf("%+v, %v", broken, err)
 		}
 	})
-	t.Run("new rights, which are told", func(t *testing.T) {
+	t.Run("new rights, which are reported", func(t *testing.T) {
 		b := deployertest.New(t)
 		b.Added(shop, "1.0.0", plain)
 		b.Activated(shop, "1.1.0", deployertest.Content{Role: "- {apiGroups: [''], resources: [pods, services], verbs: [get, list]}"})

@@ -18,7 +18,7 @@ import (
 type RepairOptions struct {
 	plan.Options
 	survey.Selection
-	// Yield leaves fields and objects to the managers that apply or created them again, and restores all others. The report notes what was left.
+	// Yield leaves fields and objects to the managers that apply or created them again, and restores all others. The report lists what it left alone.
 	Yield bool
 }
 

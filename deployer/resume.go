@@ -29,7 +29,7 @@ type ResumeOptions struct {
 // Resume finishes every interrupted operation by its own verb, with the saved options. A failure does not stop the others, and the result lists all
 // of them. It deletes no custom resource: an operation that would delete more data than its user saw is refused.
 func (d *Deployer) Resume(ctx context.Context, o ResumeOptions) (*schema.Resumption, error) {
-	if err := o.ExpectsNothing("what is left of several commands"); err != nil {
+	if err := o.ExpectsNothing("the rest of several commands"); err != nil {
 		return nil, err
 	}
 	run := &resuming{Deployer: d, o: o}
@@ -167,7 +167,7 @@ func awaited(ctx context.Context, c *cluster.Cluster, s *engine.State) (*schema.
 func (r *resuming) resume(ctx context.Context, p unfinished) (err error) {
 	if p.Namespace != "" && p.Environment == "" {
 		return report.Errorf(report.Refused, "namespace %s is part of no environment", p.Namespace).
-			WithHint("'%s' removes what is left of one that was deleted", report.Run("deploy env delete", p.Namespace))
+			WithHint("'%s' removes the rest of a deleted environment", report.Run("deploy env delete", p.Namespace))
 	}
 	options, err := plan.ParseSavedOptions(engine.Key{Namespace: p.Namespace, Name: p.Solution}, p.saved)
 	if err != nil {

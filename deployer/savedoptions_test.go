@@ -116,7 +116,7 @@ func TestResumeKnows(t *testing.T) {
 			"a repair of one component", func(t *testing.T) *deployertest.Bed {
 				t.Helper()
 				b := deployed(t)
-				edit(b, "ConfigMap", "api", "two", "data", "of") // which somebody wants to keep
+				edit(b, "ConfigMap", "api", "two", "data", "of") // the user wants to keep this edit
 				edit(b, "ConfigMap", "db", "9", "data", "size")
 				b.Deleted("Secret", site, "db-password")
 				return b
@@ -160,7 +160,7 @@ func TestResumeKnows(t *testing.T) {
 					t.Errorf("there are only %d writes", number-1)
 				}
 				if err != nil && !anyBegun(b) {
-					continue // nobody can know
+					continue // the option is not on record
 				}
 				at := state(b)["db-password"]
 				if _, failed := b.Connect().Resume(t.Context(), deployer.ResumeOptions{}); failed != nil {
@@ -195,7 +195,7 @@ func TestResumeKnows(t *testing.T) {
 	}
 }
 
-// withForeignImage has a chart that names an image of nobody.
+// withForeignImage has a chart with an image that is in no archive.
 func withForeignImage(t *testing.T) deployertest.Content {
 	t.Helper()
 	content := parts(t, map[string]string{"charts/mon.tgz": deployertest.Chart(t, "mon", map[string]string{"templates/mon.yaml": `apiVersion: apps/v1
@@ -219,7 +219,7 @@ func dataOf(b *deployertest.Bed, kind, namespace, name string) map[string]string
 	return data
 }
 
-// anyBegun reports whether a record says that something has not come to its end.
+// anyBegun reports whether a record has an incomplete operation.
 func anyBegun(b *deployertest.Bed) bool {
 	b.Helper()
 	states, err := b.Connect().Records.Engine.States(b.Context())

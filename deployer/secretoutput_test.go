@@ -148,7 +148,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: reg
 		}
 	}
 
-	// Somebody changes one, and takes another one over.
+	// A user changes one Secret, and becomes the manager of another.
 	vault := o.Server.Object("Secret", site, "vault")
 	if err = unstructured.SetNestedField(vault.Object, base64.StdEncoding.EncodeToString([]byte("ChangedBySomebody3")), "data", "password"); err != nil {
 		t.Fatal(err)

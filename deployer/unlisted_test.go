@@ -15,7 +15,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestEnsureOthers: what an environment has besides stays and is told, or goes when what is wanted is ready, what needs others first.
+// TestEnsureOthers checks that other Solutions of an environment stay and are reported, or are removed once the wanted ones are ready,
+// dependents first.
 func TestEnsureOthers(t *testing.T) {
 	b := environmentWithTwo(t)
 	both := wanted(shop+"=1.0.0", "base=1.0.0")
@@ -26,7 +27,7 @@ func TestEnsureOthers(t *testing.T) {
 	}
 	only.Others = plan.TellOthers
 	if done := ensure(t, b, only); !done.Empty() || !strings.Contains(strings.Join(done.Notices, "\n"), "Solution shop is in environment site and not wanted there: it stays") {
-		t.Errorf("told is %q", done.Notices)
+		t.Errorf("the notices are %q", done.Notices)
 	}
 
 	alone := wanted(shop + "=1.0.0")
@@ -67,7 +68,7 @@ func TestEnsureOthers(t *testing.T) {
 	}
 }
 
-// TestWanted: what a document says of components is what the command line says of them.
+// TestWanted checks that a document selects components as the flags of the command line do.
 func TestWanted(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))

@@ -14,7 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// TestWaitingIsResumed: whoever finishes what was begun, or makes an environment what a document says, creates what has waited for its kind.
+// TestWaitingIsResumed checks that objects whose kind was missing are created by a resume, and by a run that ensures a document.
 func TestWaitingIsResumed(t *testing.T) {
 	const rule = "apiVersion: monitoring.coreos.com/v1\nkind: %s\nmetadata: {name: shop%s}\n"
 	b := deployertest.New(t)
@@ -57,9 +57,9 @@ func TestWaitingIsResumed(t *testing.T) {
 	}
 }
 
-// TestKindsThatComeLater: what the cluster had no kind for is no fault, and is not forgotten: once the kind is there it is missing, and
-// repair creates it.
-func TestKindsThatComeLater(t *testing.T) {
+// TestKindsInstalledLater checks that an object whose kind the cluster lacks is not an error and stays on record: once the kind is
+// installed, the object counts as missing and repair creates it.
+func TestKindsInstalledLater(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", deployertest.Content{Files: map[string]string{
 		"monitoring/monitor.yaml": "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: shop}\nspec: {selector: {}, endpoints: []}\n",

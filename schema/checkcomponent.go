@@ -90,7 +90,7 @@ func (c *checker) checkComponentName(path []string, component map[string]any) {
 	name, _ := component["name"].(string)
 	switch {
 	case name == NodeOperator || name == NodeUI:
-		c.fail(append(path, "name"), "choose another name", "%s is what lies in %s/ of the archive; others may depend on it", name, name)
+		c.fail(append(path, "name"), "choose another name", "%s is the name of the archive's %s/; other components may depend on it", name, name)
 	case component["operator"] != nil && name == c.text("metadata.name")+"-operator":
 		c.fail(append(path, "name"), "choose another name", "the Solution's own operator is called %s", name)
 	}
@@ -112,7 +112,7 @@ func (c *checker) checkComponentScope(path []string, component map[string]any) {
 	}
 	if name, ok := component["namespace"].(string); ok && IsSystemNamespace(name) && !slices.Contains(reservedNamespaces, name) {
 		c.fail(append(path, "namespace"), "leave it out, and list in namespaces where else the component has objects",
-			"%s belongs to the cluster: whoever runs pods there can take it over", name)
+			"%s belongs to the cluster: a user who runs pods there controls the cluster", name)
 	}
 }
 

@@ -35,7 +35,7 @@ var titleWords = map[string]struct{ order, done, at string }{
 // creationWords describe what creating an environment did to its namespace.
 var creationWords = map[Action]string{
 	ActionCreate: "created",
-	ActionAdopt:  "taken over",
+	ActionAdopt:  "adopted",
 	ActionUpdate: "was there; its description is changed",
 	ActionNone:   "was there already",
 }
@@ -112,7 +112,7 @@ func (o *Operation) Tally(p *OperationPart) []Tally {
 		{ActionCreate, "to create", "created"},
 		{ActionUpdate, "to change", "changed"},
 		{ActionReplace, "to replace", "replaced"},
-		{ActionAdopt, "to take over", "taken over"},
+		{ActionAdopt, "to adopt", "adopted"},
 		{ActionDelete, "to delete", "deleted"},
 		{ActionKeep, "kept", "kept"},
 		{ActionSkip, "skipped", "skipped"},

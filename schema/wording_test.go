@@ -29,7 +29,7 @@ func TestOperationTitle(t *testing.T) {
 		"to purge":                                              {Operation: "purge", Planned: true},
 		"polish demo in environment test":                       {Operation: "polish", Solution: "demo", Environment: "test"},
 		"environment test: namespace test-eu created":           created(schema.ActionCreate),
-		"environment test: namespace test-eu taken over":        created(schema.ActionAdopt),
+		"environment test: namespace test-eu adopted":           created(schema.ActionAdopt),
 		"environment test: namespace test-eu was there already": created(schema.ActionNone),
 		"environment test: namespace test-eu was there; its description is changed": created(schema.ActionUpdate),
 	} {
@@ -83,7 +83,7 @@ func TestOperationPart(t *testing.T) {
 		},
 		"no version": {
 			schema.OperationPart{Solution: "demo", Changes: []schema.Change{{Action: schema.ActionAdopt}, {Action: schema.ActionSkip}}},
-			"cluster, demo", "1 taken over, 1 skipped", "1 to take over, 1 skipped",
+			"cluster, demo", "1 adopted, 1 skipped", "1 to adopt, 1 skipped",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,8 +33,8 @@ func newBuildCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build [PROJECT]",
 		Short: "Build a Solution archive from images and manifests",
-		Long: `Build a Solution archive from the project in a directory: its solution.yaml says which images, manifests, charts
-and dashboards belong to it. Without PROJECT, the project in the current directory is built.
+		Long: `Build a Solution archive from the project in a directory: its solution.yaml lists the images, manifests, charts
+and dashboards. Without PROJECT, the project in the current directory is built.
 
 An image comes from one of these sources:
 

@@ -15,10 +15,10 @@ func newConfigCommand(a *app) *cobra.Command {
 		Short: "Print every setting and the source of its value",
 		Long: `Print every setting, its value and where the value came from.
 
-Every flag of every command is a setting, but for those that accept a loss or a risk, such as --allow, --adopt or
+Every flag of every command is a setting, except those that accept a loss or a risk, such as --allow, --adopt or
 --delete-data: they count on the command line only. The value of a setting is, in this order:
 
-  1. what the command line says;
+  1. the command line;
   2. the environment variable SOLUTIONCTL_<COMMAND>_<FLAG>, else SOLUTIONCTL_<FLAG>;
   3. the key of that name in the configuration file: in the mapping named after the command, else at the top;
   4. the default.

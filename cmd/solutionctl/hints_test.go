@@ -121,17 +121,17 @@ func remedyText(call *ast.CallExpr) string {
 	}
 }
 
-// told is a command found in a text.
-type told struct {
+// foundCommand is a command found in a text.
+type foundCommand struct {
 	path    string
 	flags   []string
 	problem string
 }
 
-func (c told) String() string { return strings.Join(append([]string{c.path}, c.flags...), " ") }
+func (c foundCommand) String() string { return strings.Join(append([]string{c.path}, c.flags...), " ") }
 
 // isLike reports whether running the other command also tests this one.
-func (c told) isLike(other told) bool {
+func (c foundCommand) isLike(other foundCommand) bool {
 	return c.path == other.path && !slices.ContainsFunc(c.flags, func(flag string) bool { return !slices.Contains(other.flags, flag) })
 }
 
@@ -203,9 +203,9 @@ func eachNode(t *testing.T, visit func(place string, node ast.Node)) {
 }
 
 // scriptedCommands returns the commands in scripts and in the guides, which tests run as well.
-func scriptedCommands(t *testing.T, root *cobra.Command) []told {
+func scriptedCommands(t *testing.T, root *cobra.Command) []foundCommand {
 	t.Helper()
-	var found []told
+	var found []foundCommand
 	for _, pattern := range []string{
 		"../../testdata/script/*.txtar", "../../deployer/e2e/testdata/*/*.txtar", "../../docs/guides/*.md", "../../README.md",
 	} {
@@ -234,8 +234,8 @@ var command = regexp.MustCompile(`^(\$ |sudo |[A-Z_]+=\S+ |(! )?exec |fails \S+ 
 var flagWord = regexp.MustCompile(`^--?[a-z][a-z0-9-]*`)
 
 // commandsIn finds the commands in a text.
-func commandsIn(root *cobra.Command, text string) []told {
-	var found []told
+func commandsIn(root *cobra.Command, text string) []foundCommand {
+	var found []foundCommand
 	for {
 		_, rest, ok := strings.Cut(text, "solutionctl ")
 		if !ok {
@@ -252,7 +252,7 @@ func commandsIn(root *cobra.Command, text string) []told {
 	}
 }
 
-func parseCommand(root *cobra.Command, words []string) ([]told, bool) {
+func parseCommand(root *cobra.Command, words []string) ([]foundCommand, bool) {
 	cmd, begun, ended := root, false, false
 	for len(words) > 0 && cmd.HasSubCommands() {
 		if words[0] == "%s" && begun { // an upgrade or a downgrade
@@ -274,9 +274,9 @@ func parseCommand(root *cobra.Command, words []string) ([]told, bool) {
 	if !begun {
 		return nil, false // the name of the program in a sentence
 	}
-	one := told{path: cmd.CommandPath()}
+	one := foundCommand{path: cmd.CommandPath()}
 	if cmd.HasSubCommands() && !cmd.Runnable() {
-		return []told{{path: one.path, problem: "it is no command that does something: " + strings.Join(words, " ")}}, true
+		return []foundCommand{{path: one.path, problem: "it is no command that does something: " + strings.Join(words, " ")}}, true
 	}
 	flags := cmd.Flags()
 	flags.AddFlagSet(cmd.InheritedFlags())
@@ -301,5 +301,5 @@ func parseCommand(root *cobra.Command, words []string) ([]told, bool) {
 	}
 	slices.Sort(one.flags)
 	one.flags = slices.Compact(one.flags)
-	return []told{one}, true
+	return []foundCommand{one}, true
 }

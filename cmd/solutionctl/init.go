@@ -38,7 +38,7 @@ func newInitCommand(a *app) *cobra.Command {
 		Short: "Create a project that builds",
 		Long: `Make a new project in a directory. The Solution is named after the directory. Existing files are not overwritten.
 
-With --from, the project is made of what you have, and each SOURCE becomes a component. What a SOURCE is, its content says:
+With --from, the project is made of what you have, and each SOURCE becomes a component. The content of a SOURCE decides what it is:
 
   a chart           a directory with Chart.yaml, a .tgz, or oci://HOST/CHART:VERSION
   manifests         a file or a directory with Kubernetes objects

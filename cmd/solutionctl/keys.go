@@ -81,7 +81,7 @@ func (a *app) password(ctx context.Context, f keyFlags, isNew bool) ([]byte, err
 		}
 	}
 	if !a.Interactive {
-		return nil, report.Errorf(report.Usage, "there is nobody to ask for the password of the key").
+		return nil, report.Errorf(report.Usage, "the password of the key is missing, and there is no terminal to ask for it").
 			WithHint("set SOLUTIONCTL_PASSWORD, or name a file with --password-file")
 	}
 	first, err := console.AskSecret(ctx, a.In, a.Err, "Password of the key: ")

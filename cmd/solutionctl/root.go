@@ -25,7 +25,7 @@ func newRootCommand(a *app) *cobra.Command {
 the whole way: build, lint and sign where it is made, verify and deploy where it runs.
 
 Results go to standard output, progress and errors to standard error. Every flag can also be set by an environment
-variable or in a configuration file, but for those that accept a loss or a risk: see 'solutionctl config --help'.`
+variable or in a configuration file, except those that accept a loss or a risk: see 'solutionctl config --help'.`
 	keepApprovals(root)
 	a.Prepare(root)
 	return root

@@ -29,7 +29,7 @@ func (a *app) statement(ctx context.Context, file string, f *media.Image, o sign
 	}
 	if err = iso.Refusal(append(iso.Check(f, f.Size), iso.CompareDiskFS(f, f.Size)...)); err != nil {
 		return nil, report.Errorf(report.CodeOf(err), "%s: %w", file, err).
-			WithHint("build the archive again with solutionctl build; a file that is no archive can be signed with --format message")
+			WithHint("build the archive again with solutionctl build; another kind of file can be signed with --format message")
 	}
 	identity, err := sign.Identify(f, f.Size)
 	if err != nil {
@@ -83,7 +83,7 @@ func (a *app) printStatement(st *bundle.Statement) error {
 func (a *app) expiry(text string) (time.Time, error) {
 	moment, err := parseExpiry(text)
 	if err == nil && !moment.IsZero() && !moment.After(a.Now()) {
-		err = report.Errorf(report.Usage, "--expires %s is over: nobody would accept the signature", text).WithHint("name a day to come")
+		err = report.Errorf(report.Usage, "--expires %s is in the past: the signature would be rejected", text).WithHint("name a future date")
 	}
 	return moment, err
 }

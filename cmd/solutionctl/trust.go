@@ -129,7 +129,7 @@ func newTrustRevokeCommand(a *app, f *storeFlags) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use: "revoke", Short: "Issue the next revocation list, signed with the root key",
-		Long: `Issue the next list of what is not trusted any more: what the present list of the trust store says, and what is named
+		Long: `Issue the next revocation list: the entries of the present list in the trust store, and those named
 here. It is signed with the root key; others import it with 'solutionctl trust import'. What was revoked stays revoked.`,
 		Example: "  solutionctl trust revoke --root-key root.key --minimum-version acme-db=1.4.0", Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.revoke(cmd.Context(), f, root, more, dryRun) },

@@ -34,7 +34,7 @@ Everything that changes is printed; --dry-run changes nothing.
 Revocations are signed by the root key of the trust store. They are added to what was revoked before: nothing is ever taken back.
 
 Where there is no trust store yet, the exported one is taken as it is: compare the fingerprints with those of the vendor. Later
-somebody has to answer for it. A release key (--endorsed-by NAME) can add keys, and no more. The root key (--endorsed-by root) can
+changes need a signature or --replace. A release key (--endorsed-by NAME) can add keys, and no more. The root key (--endorsed-by root) can
 replace the store: its keys, its policy and the root key. So can an administrator of this host who has looked at the changes:
 --replace, which asks before it does so.`,
 		Example: "  solutionctl trust import revocations.json\n  solutionctl trust import --replace --dry-run trust.tar",
@@ -86,7 +86,7 @@ func (c *trustImport) run(ctx context.Context, file string) error {
 	}
 	if c.replace && len(transfer.Changes) > 0 {
 		err = c.Confirm(ctx, report.Confirmation{
-			Lists: []report.ConfirmationList{{Title: "This changes the trust store " + c.trustDir(c.flags), Items: transfer.Changes}}, Question: "Trust what " + file + " says?",
+			Lists: []report.ConfirmationList{{Title: "This changes the trust store " + c.trustDir(c.flags), Items: transfer.Changes}}, Question: "Trust the content of " + file + "?",
 		})
 	}
 	if err == nil {
@@ -134,7 +134,7 @@ func (a *app) noteSerials(f *storeFlags) error {
 	})
 	if errors.Is(err, fs.ErrPermission) {
 		// A trust store of one's own is nothing for a file of all users.
-		a.Sink.Emit(report.Event{Step: "remember", Name: f.state, State: report.Warning, Note: "may not be written: the loss of revocations will not be noticed"})
+		a.Sink.Emit(report.Event{Step: "remember", Name: f.state, State: report.Warning, Note: "cannot be written: a loss of revocations will not be noticed"})
 		return nil
 	}
 	return err

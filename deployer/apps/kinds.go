@@ -64,15 +64,15 @@ func (a *Apps) kinds(ctx context.Context, o Options) (*offer, error) {
 		return nil, err
 	}
 	catalog, err := a.Records.Catalog(ctx)
-	told := report.CodeOf(err) == report.Forbidden || report.CodeOf(err) == report.Corrupt
-	if err != nil && !told {
+	unreadable := report.CodeOf(err) == report.Forbidden || report.CodeOf(err) == report.Corrupt
+	if err != nil && !unreadable {
 		return nil, err
 	}
 	offered := &offer{environment: o.Environment}
 	for _, n := range namespaces {
 		for _, solution := range slices.Sorted(maps.Keys(n.Versions)) {
 			var definitions []*unstructured.Unstructured
-			if told {
+			if unreadable {
 				definitions, err = a.annotatedApplications(ctx, n.Name, solution)
 			} else {
 				definitions, err = a.applications(ctx, catalog, n, solution)

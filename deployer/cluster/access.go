@@ -398,6 +398,6 @@ func (c *Cluster) Require(ctx context.Context, wanted []Permission) error {
 	if user == "" {
 		user = "the user"
 	}
-	return report.Errorf(report.Forbidden, "%s may not do this; nothing was changed", user).
+	return report.Errorf(report.Forbidden, "%s has no permission to do this; nothing was changed", user).
 		WithHint("missing %s", RulesByPlace(missing...))
 }

@@ -186,14 +186,14 @@ func forbidden(r request, said metav1.Status, say sayFunc) error {
 			wanted = []Permission{p, p}
 			wanted[0].Verb, wanted[1].Verb = "create", "patch"
 		}
-		return say(report.Forbidden, nil, "user %q may not %s %s%s%s", m[1], p.Verb, m[3], group, where).
+		return say(report.Forbidden, nil, "user %q has no permission to %s %s%s%s", m[1], p.Verb, m[3], group, where).
 			WithHint("an administrator can allow it with this rule of %s:\n%s", role, Rules(wanted...))
 	}
 	if m := cannotPath.FindStringSubmatch(said.Message); m != nil {
-		return say(report.Forbidden, nil, "user %q may not %s path %s", m[1], m[2], m[3])
+		return say(report.Forbidden, nil, "user %q has no permission to %s path %s", m[1], m[2], m[3])
 	}
 	if m := escalation.FindStringSubmatch(said.Message); m != nil {
-		return say(report.Forbidden, nil, "user %q may not grant permissions that they do not have themselves", m[1]).
+		return say(report.Forbidden, nil, "user %q cannot grant permissions that they do not have themselves", m[1]).
 			WithHint("an administrator can give them to %q, as these rules:\n%s", m[1], heldRules(m[2]))
 	}
 	if m := quota.FindStringSubmatch(said.Message); m != nil {

@@ -85,10 +85,10 @@ func TestTranslate(t *testing.T) {
 		hint, absent string
 	}{
 		"unknown user":        {web, 401, failure("Unauthorized", "Unauthorized", ""), report.Unauthenticated, nil, "update Deployment shop/web: the API server does not know the user", `log in again: the certificate or token of user "admin"`, ""},
-		"right":               {web, 403, failure("Forbidden", cannot, ""), report.Forbidden, nil, `user "bob" may not update deployments of apps in namespace shop`, "a Role in namespace shop or a ClusterRole", "create"},
+		"right":               {web, 403, failure("Forbidden", cannot, ""), report.Forbidden, nil, `user "bob" has no permission to update deployments of apps in namespace shop`, "a Role in namespace shop or a ClusterRole", "create"},
 		"rights to apply":     {with("patch", applyFormat), 403, failure("Forbidden", cannot, ""), report.Forbidden, nil, "apply Deployment shop/web", "create", ""},
 		"impersonation":       {web, 403, failure("Forbidden", `users \"eve\" is forbidden: User \"bob\" cannot impersonate resource \"users\"`, ""), report.Forbidden, nil, `user "bob" is not allowed to impersonate other users`, "impersonate", ""},
-		"path":                {web, 403, failure("Forbidden", `forbidden: User \"bob\" cannot get path \"/metrics\"`, ""), report.Forbidden, nil, "may not get path /metrics", "", ""},
+		"path":                {web, 403, failure("Forbidden", `forbidden: User \"bob\" cannot get path \"/metrics\"`, ""), report.Forbidden, nil, "has no permission to get path /metrics", "", ""},
 		"escalation":          {web, 403, failure("Forbidden", `user \"bob\" (groups=[]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\" \"secrets\"], Verbs:[\"get\"]}`, ""), report.Forbidden, nil, "may not grant permissions", `resources: ["pods", "secrets"]`, ""},
 		"quota":               {web, 403, failure("Forbidden", quota, ""), report.Refused, nil, "quota small of namespace shop is used up: this needs pods=1, the limit is pods=2", "raise the ResourceQuota shop/small", ""},
 		"ending namespace":    {web, 403, failure("Forbidden", "no", `"causes":[{"reason":"NamespaceTerminating"}]`), report.InUse, nil, "namespace shop is being deleted", "doctor", ""},

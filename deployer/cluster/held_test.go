@@ -81,7 +81,7 @@ func TestTake(t *testing.T) {
 		"without the right to it": {lease: heldBy(""), answer: func(s *clustertest.Server) {
 			once(s, method(http.MethodPut), fails(apierrors.NewForbidden(LeaseKind.GroupVersion().WithResource("leases").GroupResource(), "env-shop",
 				errors.New(`User "jane" cannot update resource "leases" in API group "coordination.k8s.io" in the namespace "solutionctl-system"`))))
-		}, code: report.Forbidden, says: "may not update leases", after: " 7 15s"},
+		}, code: report.Forbidden, says: "has no permission to update leases", after: " 7 15s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -335,7 +335,7 @@ func (c *Cluster) ensureSystemNamespace(ctx context.Context) error {
 	return err
 }
 
-// observer watches a Lease for renewals. It uses only its own clock: the times in the Lease are those of another machine.
+// observer watches a Lease for renewals. It uses only its own clock: the times in the Lease come from another machine.
 type observer struct {
 	started   time.Duration
 	version   string        // of the lease when it was last looked at

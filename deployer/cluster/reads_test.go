@@ -18,13 +18,13 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 )
 
-// told waits until a follower reports a change.
-func (f *Follower) told(t *testing.T, what string) {
+// awaitChange waits until a follower reports a change.
+func (f *Follower) awaitChange(t *testing.T, what string) {
 	t.Helper()
 	select {
 	case <-f.Changed():
 	case <-time.After(20 * time.Second):
-		t.Fatalf("%s is not told", what)
+		t.Fatalf("the change is not reported: %s", what)
 	}
 }
 
@@ -73,12 +73,12 @@ func TestFollower(t *testing.T) {
 			if !f.Follow(reads) {
 				t.Fatal("it cannot be followed")
 			}
-			f.told(t, "what happened before it was followed")
+			f.awaitChange(t, "what happened before it was followed")
 			if !f.Follow(readSome(t, c)) {
 				t.Fatal("it cannot be followed again")
 			}
 			s.Put(t, labelled("l", "3"))
-			f.told(t, "what happened afterwards")
+			f.awaitChange(t, "what happened afterwards")
 		})
 	}
 }
@@ -147,7 +147,7 @@ func TestFollowerWithoutWatches(t *testing.T) {
 	defer f.Close()
 	reads := readSome(t, c)
 	f.Follow(reads)
-	f.told(t, "that nothing will be")
+	f.awaitChange(t, "that nothing will be")
 	if f.Follow(reads) {
 		t.Error("what may not be watched is followed")
 	}
@@ -184,5 +184,5 @@ func TestFollowerOfAServerThatIsAway(t *testing.T) {
 	if !f.Follow(reads) {
 		t.Fatal("it cannot be followed")
 	}
-	f.told(t, "that the server cannot be reached")
+	f.awaitChange(t, "that the server cannot be reached")
 }

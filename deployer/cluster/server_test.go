@@ -93,7 +93,7 @@ func fails(err *apierrors.StatusError) func(http.ResponseWriter, *http.Request) 
 	return func(w http.ResponseWriter, _ *http.Request) { clustertest.Fail(w, err) }
 }
 
-// TestNothingThere checks that a missing object or kind is no error for operations that do not need it.
+// TestNothingThere checks that a missing object or kind is not an error for operations that do not need it.
 func TestNothingThere(t *testing.T) {
 	_, c := connected(t, config("a", "1"))
 	gone := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Pizza"}
@@ -577,7 +577,7 @@ func TestMayIDoThat(t *testing.T) {
 	}
 	s.May = func(a authorization.ResourceAttributes) bool { return a.Verb == "get" }
 	err = c.Require(t.Context(), wanted[:2])
-	if report.CodeOf(err) != report.Forbidden || !strings.Contains(err.Error(), clustertest.User+" may not do this; nothing was changed") ||
+	if report.CodeOf(err) != report.Forbidden || !strings.Contains(err.Error(), clustertest.User+" has no permission to do this; nothing was changed") ||
 		strings.Join(report.Hints(err), "") != "missing in namespace a:\n- apiGroups: [\"\"]\n  resources: [\"secrets\"]\n  verbs: [\"list\"]" {
 		t.Errorf("%v %q", err, report.Hints(err))
 	}

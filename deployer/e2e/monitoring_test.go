@@ -20,7 +20,7 @@ import (
 // a cluster.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
-	testcluster.Long(t, "TestNobodySelects in deployer, and promtool on all rules")
+	testcluster.Long(t, "TestMonitoringNotSelected in deployer, and promtool on all rules")
 	for _, name := range []string{"prometheus", "promtool", "prometheus-alertmanager", "amtool", "prometheus-node-exporter", "jq"} {
 		if _, err := exec.LookPath(name); err != nil {
 			if os.Getenv("CI") == "true" {

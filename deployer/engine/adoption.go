@@ -33,36 +33,36 @@ type Adoption struct {
 }
 
 // mayAdopt reports whether an object is listed for adoption.
-func (j *judge) mayAdopt(s *step) bool {
-	a := j.release.Adopt
+func (d *decider) mayAdopt(s *step) bool {
+	a := d.release.Adopt
 	return a != nil && slices.ContainsFunc(a.Objects, func(o schema.ObjectRef) bool { return keyOfRef(o) == keyOfRef(s.Object) })
 }
 
 // adopts reports whether the existing object may be adopted: the other tool has applied it, or an interrupted adoption has.
-func (j *judge) adopts(s *step) bool {
-	return j.mayAdopt(s) && slices.ContainsFunc(s.live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == j.release.Adopt.Manager || isSelf(entry.Manager)
+func (d *decider) adopts(s *step) bool {
+	return d.mayAdopt(s) && slices.ContainsFunc(s.live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == d.release.Adopt.Manager || isSelf(entry.Manager)
 	})
 }
 
 // former returns the managers whose fields of an object are replaced without a conflict.
-func (j *judge) former(s *step) []string {
-	if j.adopts(s) {
-		return []string{cluster.FieldManager, j.release.Adopt.Manager}
+func (d *decider) former(s *step) []string {
+	if d.adopts(s) {
+		return []string{cluster.FieldManager, d.release.Adopt.Manager}
 	}
 	return []string{cluster.FieldManager}
 }
 
 // adopted returns the existing object as if the engine owned the fields of the other tool; nil if that owns none.
-func (j *judge) adopted(s *step) *unstructured.Unstructured {
-	if !j.mayAdopt(s) {
+func (d *decider) adopted(s *step) *unstructured.Unstructured {
+	if !d.mayAdopt(s) {
 		return nil
 	}
 	var others []metav1.ManagedFieldsEntry
 	var last *metav1.ManagedFieldsEntry
 	fields := map[string]any{}
 	for _, entry := range s.live.GetManagedFields() {
-		former := entry.Manager == j.release.Adopt.Manager
+		former := entry.Manager == d.release.Adopt.Manager
 		ours := isSelf(entry.Manager) && entry.Operation == metav1.ManagedFieldsOperationApply
 		var set map[string]any
 		if entry.Subresource != "" || !former && !ours || entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &set) != nil {
@@ -103,8 +103,8 @@ func (r *run) adoptFields(ctx context.Context, s *step) error {
 
 // adoptTaskObjects adopts, as they are, the objects of the other tool's tasks that no task of this operation applies.
 func (r *run) adoptTaskObjects(ctx context.Context) error {
-	for _, t := range r.plan.judge.turns {
-		if t.chosen || t.known.UID == "" || !r.plan.judge.mayAdopt(t.step) {
+	for _, t := range r.plan.decider.tasks {
+		if t.chosen || t.known.UID == "" || !r.plan.decider.mayAdopt(t.step) {
 			continue
 		}
 		err := cluster.ErrChanged
@@ -120,11 +120,11 @@ func (r *run) adoptTaskObjects(ctx context.Context) error {
 
 // label sets the label of the release on a recorded object and transfers the other tool's fields to the engine.
 func (r *run) label(ctx context.Context, s *step) (err error) {
-	s.live, err = r.plan.judge.find(ctx, s)
+	s.live, err = r.plan.decider.find(ctx, s)
 	if err != nil || s.live == nil || string(s.live.GetUID()) != s.known.UID || s.live.GetLabels()[LabelRelease] == r.plan.Release.ID() {
 		return err
 	}
-	s.adopted = r.plan.judge.adopted(s)
+	s.adopted = r.plan.decider.adopted(s)
 	if err = r.adoptFields(ctx, s); err != nil {
 		return err
 	}
@@ -142,10 +142,10 @@ func (r *run) label(ctx context.Context, s *step) (err error) {
 }
 
 // withoutFormer asks the server for the object without the fields that only the other tool owns. Result is the object with them.
-func (j *judge) withoutFormer(ctx context.Context, s *step, result *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (d *decider) withoutFormer(ctx context.Context, s *step, result *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	former, others := map[string]any{}, map[string]any{}
 	for _, o := range diff.Owners(result) {
-		if o.Manager == j.release.Adopt.Manager {
+		if o.Manager == d.release.Adopt.Manager {
 			diff.Unite(former, o.Fields)
 		} else {
 			diff.Unite(others, o.Fields)
@@ -161,7 +161,7 @@ func (j *judge) withoutFormer(ctx context.Context, s *step, result *unstructured
 	if err != nil {
 		return nil, err
 	}
-	return j.Cluster.Patch(ctx, s.live, types.JSONPatchType, data, cluster.WriteOptions{DryRun: true}) // the server fills in its defaults
+	return d.Cluster.Patch(ctx, s.live, types.JSONPatchType, data, cluster.WriteOptions{DryRun: true}) // the server fills in its defaults
 }
 
 // podsOf are kinds whose pods restart when their template changes.
@@ -170,8 +170,8 @@ var podsOf = map[kube.GroupKind]bool{
 }
 
 // checkRestart refuses to adopt a workload if its pods would restart, unless that is accepted.
-func (j *judge) checkRestart(s *step) error {
-	if !j.adopts(s) || !podsOf[kindOfRef(s.Object).GroupKind()] {
+func (d *decider) checkRestart(s *step) error {
+	if !d.adopts(s) || !podsOf[kindOfRef(s.Object).GroupKind()] {
 		return nil
 	}
 	var paths []string
@@ -184,7 +184,7 @@ func (j *judge) checkRestart(s *step) error {
 		return nil
 	}
 	changed := strings.Join(paths, ", ")
-	if !j.release.Adopt.Restart {
+	if !d.release.Adopt.Restart {
 		return report.Errorf(report.Refused, "the pods of %s would restart, because it gets other values in %s", s.Object, changed).
 			WithHint("give its component the values that it was deployed with, or accept the restart: %s", report.Accept("accept-restart").About(s.Object.String()+": "+changed))
 	}

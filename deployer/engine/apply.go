@@ -118,10 +118,10 @@ func (e *Engine) begin(ctx context.Context, runs []*run, o ApplyOptions) error {
 	return err
 }
 
-// beginAll records runs. Releases that close others come first: the record of a component alone does not show what the operation was.
+// beginAll records runs. Releases that have parts come first: the record of a component alone does not show what the operation was.
 func beginAll(ctx context.Context, runs []*run, user string) {
-	wholes := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return len(r.plan.Release.Closes) == 0 })
-	parts := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return len(r.plan.Release.Closes) > 0 })
+	wholes := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return len(r.plan.Release.Parts) == 0 })
+	parts := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return len(r.plan.Release.Parts) > 0 })
 	begin := func(r *run) error { return r.begin(ctx, user) }
 	if all(wholes, begin); len(unfailed(wholes)) == len(wholes) {
 		all(parts, begin)
@@ -154,7 +154,7 @@ type run struct {
 	begun     struct{ here, there time.Time }      // start by the clocks of this host and of the API server
 	changed   bool                                 // the cluster may have been written to
 
-	incomplete bool // only releases that it closes have failed
+	incomplete bool // only its parts have failed
 	err        error
 
 	follow follower // how objects are waited for
@@ -170,7 +170,7 @@ func finish(ctx context.Context, runs []*run) error {
 	return join(failures(runs))
 }
 
-// OwnPartReady is the note of an event for a release of which only the releases that it closes have failed.
+// OwnPartReady is the note of an event for a release of which only parts have failed.
 const OwnPartReady = "its own part is ready"
 
 // report reports the result of a run and adds the name of the release to its error.
@@ -277,7 +277,7 @@ func (r *run) perform(ctx context.Context, s *step) (*unstructured.Unstructured,
 	for attempt := range attempts {
 		s.busy = s.busy || attempt >= attempts/2
 		if s.late {
-			if err := r.judgeLate(ctx, s); err != nil {
+			if err := r.decideLate(ctx, s); err != nil {
 				return nil, err
 			}
 		}
@@ -300,11 +300,11 @@ func (r *run) perform(ctx context.Context, s *step) (*unstructured.Unstructured,
 	return nil, contended(s)
 }
 
-// judgeLate plans a step in the middle of the run, when what it depends on exists. A kind may be served only a moment after it was
+// decideLate plans a step in the middle of the run, when what it depends on exists. A kind may be served only a moment after it was
 // defined, and an object that is being deleted has to be gone first.
-func (r *run) judgeLate(ctx context.Context, s *step) error {
+func (r *run) decideLate(ctx context.Context, s *step) error {
 	return r.poll(ctx, func() (bool, error) {
-		err := r.plan.judge.decide(ctx, s)
+		err := r.plan.decider.decide(ctx, s)
 		switch {
 		case errors.Is(err, cluster.ErrNoKind):
 			return false, nil

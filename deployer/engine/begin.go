@@ -15,7 +15,7 @@ import (
 func (r *run) begin(ctx context.Context, user string) error {
 	r.state = *r.plan.state
 	r.results = map[*step]*unstructured.Unstructured{}
-	data, err := r.plan.judge.content()
+	data, err := r.plan.decider.content()
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (r *run) propose(user, digest string) {
 		}
 	}
 	pending.Objects = append(pending.Objects, r.taskObjects(false)...)
-	pending.Tasks = r.plan.judge.recorded()
-	r.plan.judge.markRuns(pending)
+	pending.Tasks = r.plan.decider.recorded()
+	r.plan.decider.markRuns(pending)
 	r.state.Pending, r.state.SavedOptions = pending, release.SavedOptions
 	r.state.approve(release.Approval, user, r.second())
 }
@@ -114,9 +114,9 @@ func (s *step) planned() (schema.DeployedObject, bool) {
 }
 
 // objects returns the desired objects as they are applied.
-func (j *judge) objects() []*unstructured.Unstructured {
-	objects := make([]*unstructured.Unstructured, len(j.desired))
-	for i, s := range j.desired {
+func (d *decider) objects() []*unstructured.Unstructured {
+	objects := make([]*unstructured.Unstructured, len(d.desired))
+	for i, s := range d.desired {
 		objects[i] = s.desired
 	}
 	return objects

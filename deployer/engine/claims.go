@@ -24,12 +24,12 @@ type claim struct {
 
 // claimsToGrow returns the claims of a replaced StatefulSet that are smaller than in its new templates, because a StatefulSet never
 // changes existing claims. Claims that the server does not enlarge are listed in the notes.
-func (j *judge) claimsToGrow(ctx context.Context, s *step) (claims []claim, notes []string, err error) {
+func (d *decider) claimsToGrow(ctx context.Context, s *step) (claims []claim, notes []string, err error) {
 	sizes := templateSizes(s.desired)
 	if len(sizes) == 0 {
 		return nil, nil, nil
 	}
-	for live, err := range j.Cluster.List(ctx, cluster.ClaimKind, s.Object.Namespace, metav1.ListOptions{}) {
+	for live, err := range d.Cluster.List(ctx, cluster.ClaimKind, s.Object.Namespace, metav1.ListOptions{}) {
 		if report.CodeOf(err) == report.Forbidden {
 			return nil, []string{"its claims stay as they are: you do not have permission to list them"}, nil
 		}
@@ -41,7 +41,7 @@ func (j *judge) claimsToGrow(ctx context.Context, s *step) (claims []claim, note
 		if !smaller(has, c.size) {
 			continue
 		}
-		if err := j.grow(ctx, c, true); err != nil {
+		if err := d.grow(ctx, c, true); err != nil {
 			notes = append(notes, fmt.Sprintf("claim %s stays at %s: %v", live.GetName(), has, err))
 			continue
 		}

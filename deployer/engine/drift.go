@@ -56,19 +56,19 @@ func (e *Engine) Deployed(ctx context.Context, states []*State) (releases []Rele
 
 // decideRestore decides how to restore the deployed fields of an object. A field counts as changed if the engine does not own it any
 // more, so a read-only plan needs no dry run and no right to write.
-func (j *judge) decideRestore(ctx context.Context, s *step) error {
+func (d *decider) decideRestore(ctx context.Context, s *step) error {
 	kind := s.desired.GroupVersionKind()
-	switch _, err := j.Cluster.Mapping(ctx, kind); {
+	switch _, err := d.Cluster.Mapping(ctx, kind); {
 	case errors.Is(err, cluster.ErrNoKind):
 		s.Action, s.Note = schema.ActionSkip, noKind(kind)
 		return nil
 	case err != nil:
 		return err
 	}
-	if done, err := j.decideEnded(ctx, s); done || err != nil {
+	if done, err := d.decideEnded(ctx, s); done || err != nil {
 		return err
 	}
-	live, err := j.Cluster.Get(ctx, kind, s.Object.Namespace, s.Object.Name)
+	live, err := d.Cluster.Get(ctx, kind, s.Object.Namespace, s.Object.Name)
 	if err != nil {
 		return err
 	}
@@ -79,20 +79,20 @@ func (j *judge) decideRestore(ctx context.Context, s *step) error {
 	case live == nil:
 		s.Action, s.Note = schema.ActionCreate, "it does not exist"
 	case live.GetDeletionTimestamp() != nil:
-		s.Action, s.late, s.Note = schema.ActionCreate, !j.options.ReadOnly, terminating(live)
+		s.Action, s.late, s.Note = schema.ActionCreate, !d.options.ReadOnly, terminating(live)
 	default:
 		s.Action, s.Fields = schema.ActionUpdate, diff.Drift(s.desired, live)
-		if !j.belongs(s) {
+		if !d.belongs(s) {
 			s.Action, s.Note = schema.ActionAdopt, "it was created again by another process: "+describe(live)
 		} else if len(s.Fields) == 0 {
 			s.Action = schema.ActionNone
 		}
 	}
-	if j.options.ReadOnly || s.Action == schema.ActionNone || s.Action == schema.ActionSkip || s.late {
+	if d.options.ReadOnly || s.Action == schema.ActionNone || s.Action == schema.ActionSkip || s.late {
 		return nil
 	}
-	err = j.mayRestore(ctx, s)
-	if j.options.Yield && conflicts(err) {
+	err = d.mayRestore(ctx, s)
+	if d.options.Yield && conflicts(err) {
 		s.Action, s.Note, err = schema.ActionKeep, err.Error(), nil
 	}
 	return err
@@ -100,17 +100,17 @@ func (j *judge) decideRestore(ctx context.Context, s *step) error {
 
 // mayRestore asks the server whether the planned change is possible. Fields that another manager applies are a conflict, because
 // that manager would apply them again; edited fields are restored.
-func (j *judge) mayRestore(ctx context.Context, s *step) error {
+func (d *decider) mayRestore(ctx context.Context, s *step) error {
 	phase := phaseOf(s.desired.GroupVersionKind().GroupKind())
 	switch {
 	case phase == phaseDefinitions:
 		s.Action, s.Note = schema.ActionKeep, "a CustomResourceDefinition is only changed by activation"
 		return nil
 	case s.Action == schema.ActionCreate:
-		_, err := j.tryCreate(ctx, s)
+		_, err := d.tryCreate(ctx, s)
 		return err
 	}
-	if !j.options.Force {
+	if !d.options.Force {
 		if taken := appliedByOthers(s); len(taken) > 0 {
 			return report.Errorf(report.Conflict, "%s: other managers apply these fields: %s", s.Object, strings.Join(taken, "; ")).
 				WithHint("remove the fields from what the other manager applies, or take them with %s",
@@ -118,7 +118,7 @@ func (j *judge) mayRestore(ctx context.Context, s *step) error {
 		}
 	}
 	drift, adopts := s.Fields, s.Action == schema.ActionAdopt
-	if err := j.decideUpdate(ctx, s); err != nil || s.Action == schema.ActionNone || s.Action == schema.ActionReplace {
+	if err := d.decideUpdate(ctx, s); err != nil || s.Action == schema.ActionNone || s.Action == schema.ActionReplace {
 		return err
 	}
 	if !adopts {

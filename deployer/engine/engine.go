@@ -97,8 +97,8 @@ type Release struct {
 
 	// Needs are releases that have to reach a state before this one is changed. Those that are not planned in the same run are ignored.
 	Needs []Need
-	// Closes are releases that have to be complete before this one becomes the current one.
-	Closes []Key
+	// Parts are releases that belong to this one, which becomes the current one when they are complete.
+	Parts []Key
 	// Tolerated lets releases that need this one continue when it fails.
 	Tolerated bool
 	// Timeout limits the wait for this release, from its turn on; 0 is the timeout of the run.
@@ -111,7 +111,7 @@ type Release struct {
 	Stay []schema.ObjectRef
 	// GeneratedValues are stored with the revision for the caller, see [Engine.Content], and kept as secret as the objects.
 	GeneratedValues []byte
-	// SavedOptions are what a resumed run needs beyond Settings, see [State]. They are stored beside the record until the release is
+	// SavedOptions are the options that a resumed run needs beyond Settings, see [State]. They are stored beside the record until the release is
 	// complete, and kept as secret as the objects.
 	SavedOptions []byte
 	// Approval is recorded for this release; nil if there is no new one. The engine fills in the user and the time.

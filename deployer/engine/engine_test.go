@@ -162,17 +162,17 @@ func TestPhases(t *testing.T) {
 }
 
 func TestStepsAreInOrder(t *testing.T) {
-	j := &judge{inventory: map[objectKey]schema.DeployedObject{}}
+	d := &decider{inventory: map[objectKey]schema.DeployedObject{}}
 	for i, kind := range []string{"Namespace", "ConfigMap", "Service"} {
 		ref := schema.ObjectRef{APIVersion: "v1", Kind: kind, Name: "old"}
-		j.inventory[keyOfRef(ref)] = schema.DeployedObject{ObjectRef: ref, Phase: []int{phaseNamespaces, phaseConfiguration, phaseServices}[i], UID: "u"}
+		d.inventory[keyOfRef(ref)] = schema.DeployedObject{ObjectRef: ref, Phase: []int{phaseNamespaces, phaseConfiguration, phaseServices}[i], UID: "u"}
 	}
 	for _, kind := range []string{"Service", "ConfigMap", "ServiceAccount"} {
 		s := &step{phase: phaseOf(kube.GroupKind{Kind: kind}), desired: &unstructured.Unstructured{}}
 		s.Object = schema.ObjectRef{APIVersion: "v1", Kind: kind, Name: map[bool]string{true: "old", false: "new"}[kind == "Service"]}
-		j.desired = append(j.desired, s)
+		d.desired = append(d.desired, s)
 	}
-	steps, err := j.steps()
+	steps, err := d.steps()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +187,8 @@ func TestStepsAreInOrder(t *testing.T) {
 	if diff := cmp.Diff(got, want); diff != "" {
 		t.Error(diff)
 	}
-	j.desired = append(j.desired, j.desired[0])
-	if _, err := j.steps(); report.CodeOf(err) != report.Invalid {
+	d.desired = append(d.desired, d.desired[0])
+	if _, err := d.steps(); report.CodeOf(err) != report.Invalid {
 		t.Errorf("the same object twice: %v", err)
 	}
 }

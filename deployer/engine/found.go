@@ -62,7 +62,7 @@ type Found struct {
 	Object *unstructured.Unstructured // its metadata
 }
 
-// IsManaged reports whether solutionctl has written an object, by its field managers. The label is no proof: it is part of every
+// IsManaged reports whether solutionctl has written an object, by its field managers. The label does not prove that: it is part of every
 // copy of an object.
 func IsManaged(object *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return isSelf(entry.Manager) })

@@ -20,14 +20,14 @@ type Need struct {
 
 // Content returns the digest of the content of the planned revision.
 func (p *Plan) Content() (string, error) {
-	data, err := p.judge.content()
+	data, err := p.decider.content()
 	return DigestOf(data), err
 }
 
 // queued has the dependencies of a run. Its channels are closed when the run reaches the state.
 type queued struct {
 	needs                 []need
-	closes                []*run
+	parts                 []*run
 	applied, ready, ended chan struct{}
 	awaited               bool // another run needs it ready
 	precedes              bool // another run starts after it
@@ -73,9 +73,9 @@ func (e *Engine) queue(plans []*Plan, o ApplyOptions) (runs []*run, ordered bool
 			other.awaited = other.awaited || n.Until != schema.UntilApplied
 			r.needs = append(r.needs, need{other, n.Until})
 		}
-		for _, key := range p.Release.Closes {
+		for _, key := range p.Release.Parts {
 			if other, planned := byKey[key]; planned && !other.idle {
-				ordered, r.closes = true, append(r.closes, other)
+				ordered, r.parts = true, append(r.parts, other)
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func (e *Engine) rejectCycles(runs []*run) error {
 				return err
 			}
 		}
-		finished[r] = true // releases that it closes may need it: they do not wait for its end
+		finished[r] = true // its parts may need it: they do not wait for its end
 		return nil
 	}
 	for _, r := range runs {
@@ -165,21 +165,21 @@ func (r *run) runInOrder(ctx context.Context, places chan struct{}) error {
 	if r.idle {
 		return nil
 	}
-	if err := r.awaitClosed(); err != nil {
+	if err := r.awaitParts(); err != nil {
 		return err
 	}
 	return r.promote(ctx)
 }
 
-// awaitClosed waits until the releases that a run closes are complete, and reports which it waits for.
-func (r *run) awaitClosed() error {
+// awaitParts waits until the parts of a release are complete, and reports which it waits for.
+func (r *run) awaitParts() error {
 	if open := r.incompleteReleases(); len(open) > 0 {
 		label := r.plan.Release.Label()
 		r.emit(report.Event{Step: "wait", Name: label, State: report.Running, Note: OwnPartReady + ", and complete with " + strings.Join(open, ", ")})
 		defer r.emit(report.Event{Step: "wait", Name: label, State: report.Done})
 	}
 	var failed []*run
-	for _, other := range r.closes {
+	for _, other := range r.parts {
 		if <-other.ended; other.err != nil {
 			failed = append(failed, other)
 		}
@@ -188,10 +188,10 @@ func (r *run) awaitClosed() error {
 	return blockedBy(failed, "it is not complete without")
 }
 
-// incompleteReleases returns the labels of the releases that a run closes and that are not complete yet.
+// incompleteReleases returns the labels of the parts that are not complete yet.
 func (r *run) incompleteReleases() []string {
 	var names []string
-	for _, other := range r.closes {
+	for _, other := range r.parts {
 		select {
 		case <-other.ended:
 		default:

@@ -131,12 +131,12 @@ func (s watcher) Emit(e report.Event) {
 	s.Sink.Emit(e)
 }
 
-// TestCloses checks that a release that is ready reports which of the releases that it closes it waits for.
-func TestCloses(t *testing.T) {
+// TestParts checks that a release that is ready reports which of its parts it waits for.
+func TestParts(t *testing.T) {
 	w := newFixture(t)
 	w.server.Stall("Deployment")
 	own := w.release("1.0.0", deployment)
-	own.Closes = []engine.Key{needOf("slow").Key}
+	own.Parts = []engine.Key{needOf("slow").Key}
 	slow := make(chan struct{})
 	w.onCreation(func(name string) {
 		if name == "slow" {
@@ -401,13 +401,13 @@ func TestGeneratedValues(t *testing.T) {
 	}
 }
 
-// TestSavedOptions checks that a release that closes others is recorded first, with its saved options, which are removed when it is complete.
+// TestSavedOptions checks that a release that has parts is recorded first, with its saved options, which are removed when it is complete.
 func TestSavedOptions(t *testing.T) {
 	for n := int64(1); n < 8; n++ {
 		w := newFixture(t)
 		whole := w.release("1.0.0", settings)
 		part := w.component("db")
-		whole.SavedOptions, whole.Closes = []byte("secret"), []engine.Key{part.Key}
+		whole.SavedOptions, whole.Parts = []byte("secret"), []engine.Key{part.Key}
 		if !w.allKilled(n, true, []engine.Release{part, whole}, engine.PlanOptions{}) {
 			t.Fatalf("there are only %d writes", n)
 		}

@@ -32,21 +32,21 @@ func (s *State) ended() map[objectKey][]string {
 
 // decideEnded decides on a Job that has already ended with the same content: it is not run again unless the user asks for that. A
 // Job of another version in its place is deleted.
-func (j *judge) decideEnded(ctx context.Context, s *step) (done bool, err error) {
-	if !j.hasEnded(s) {
+func (d *decider) decideEnded(ctx context.Context, s *step) (done bool, err error) {
+	if !d.hasEnded(s) {
 		return false, nil
 	}
-	s.live, err = j.Cluster.Get(ctx, s.desired.GroupVersionKind(), s.Object.Namespace, s.Object.Name)
-	if err != nil || s.live != nil && (health.JobEnded(s.live) == "" || !j.belongs(s)) {
+	s.live, err = d.Cluster.Get(ctx, s.desired.GroupVersionKind(), s.Object.Namespace, s.Object.Name)
+	if err != nil || s.live != nil && (health.JobEnded(s.live) == "" || !d.belongs(s)) {
 		return false, err
 	}
-	return j.judgeEnded(s), nil
+	return d.decideAfterEnd(s), nil
 }
 
-// judgeEnded decides on such a Job, which may not exist any more.
-func (j *judge) judgeEnded(s *step) (done bool) {
+// decideAfterEnd decides on an ended Job, which may be deleted by now.
+func (d *decider) decideAfterEnd(s *step) (done bool) {
 	switch {
-	case j.replaceRequested(s):
+	case d.replaceRequested(s):
 		s.Action, s.Note, s.propagation = schema.ActionReplace, "it is run again", metav1.DeletePropagationBackground
 		if s.replacing = true; s.live == nil {
 			s.Action = schema.ActionCreate
@@ -54,7 +54,7 @@ func (j *judge) judgeEnded(s *step) (done bool) {
 		return true
 	case s.live == nil:
 		s.Action, s.Note = schema.ActionNone, "it has ended, and is not run again"
-	case s.known.Hash == s.hash || j.options.Restore:
+	case s.known.Hash == s.hash || d.options.Restore:
 		return false // it is still there
 	default:
 		s.Action, s.Note, s.propagation = schema.ActionDelete, "that of this version has ended before, and is not run again", metav1.DeletePropagationBackground
@@ -64,32 +64,32 @@ func (j *judge) judgeEnded(s *step) (done bool) {
 }
 
 // noteRerun notes on a Job that a rollback creates whether it is run for the first time, or a different one has ended before.
-func (j *judge) noteRerun(s *step) {
+func (d *decider) noteRerun(s *step) {
 	isMade := s.Action == schema.ActionCreate || s.Action == schema.ActionReplace
-	if !j.release.Back || !isMade || s.turn != nil || s.Note != "" || s.desired.GroupVersionKind().GroupKind() != jobKind {
+	if !d.release.Back || !isMade || s.taskStep != nil || s.Note != "" || s.desired.GroupVersionKind().GroupKind() != jobKind {
 		return
 	}
-	if s.Note = "it is run"; len(j.past[keyOfRef(s.Object)]) > 0 {
+	if s.Note = "it is run"; len(d.past[keyOfRef(s.Object)]) > 0 {
 		s.Note = "it is run again: the one that has ended was another"
 	}
 }
 
 // hasEnded reports whether the desired Job has already ended. A recorded Job that the cluster deletes after its end counts as ended if
 // it is gone, even if its end was not observed.
-func (j *judge) hasEnded(s *step) bool {
+func (d *decider) hasEnded(s *step) bool {
 	if s.desired.GroupVersionKind().GroupKind() != jobKind {
 		return false
 	}
-	if j.release.Back && slices.Contains(j.past[keyOfRef(s.Object)], s.hash) {
+	if d.release.Back && slices.Contains(d.past[keyOfRef(s.Object)], s.hash) {
 		return true
 	}
-	was := j.before[keyOfRef(s.Object)]
+	was := d.before[keyOfRef(s.Object)]
 	return s.known.Hash == s.hash && s.known.Completed || was.Hash == s.hash && was.UID != "" && expires(s.desired)
 }
 
 // replaceRequested reports whether the user has asked to replace an object, now or in the pending revision that is being resumed.
-func (j *judge) replaceRequested(s *step) bool {
-	return s.known.Replacing && s.known.Hash == s.hash || s.turn != nil && s.turn.task.Replace || j.isNamed(s)
+func (d *decider) replaceRequested(s *step) bool {
+	return s.known.Replacing && s.known.Hash == s.hash || s.taskStep != nil && s.taskStep.task.Replace || d.isNamed(s)
 }
 
 // completed reports whether the Job of a step has succeeded, now or before.
@@ -108,7 +108,7 @@ const ttlField = "ttlSecondsAfterFinished"
 // recordJobEnd records at once that a Job has succeeded: the cluster may delete the Job before the run ends, and a resumed run must not
 // run it again. If the record cannot be written now, it is written at the end of the run.
 func (r *run) recordJobEnd(ctx context.Context, s *step) {
-	if s.turn != nil || s.done.Swap(true) || s.known.Completed && s.known.Hash == s.hash && !s.replacing {
+	if s.taskStep != nil || s.done.Swap(true) || s.known.Completed && s.known.Hash == s.hash && !s.replacing {
 		return
 	}
 	r.recording.Lock()

@@ -29,10 +29,10 @@ type Plan struct {
 	// Resumes is the pending revision of an earlier run; nil if there is none.
 	Resumes *schema.DeploymentRevision
 
-	judge *judge
-	state *State
-	steps []*step // of objects that are not tasks, in the order of Changes
-	turns []*turn // the tasks, in the order in which they are run
+	decider *decider
+	state   *State
+	steps   []*step     // of objects that are not tasks, in the order of Changes
+	tasks   []*taskStep // the tasks, in the order in which they are run
 }
 
 // step is one change, with the data to make it.
@@ -47,7 +47,7 @@ type step struct {
 	done    atomic.Bool           // a Job that was observed to succeed
 
 	conditions []*health.Condition // that its object has to meet before it is ready
-	turn       *turn               // its task; nil for other objects
+	taskStep   *taskStep           // its task; nil for other objects
 	decision
 }
 
@@ -66,7 +66,7 @@ type decision struct {
 
 // Empty reports whether Apply would change no object and run no task.
 func (p *Plan) Empty() bool {
-	return !slices.ContainsFunc(p.steps, (*step).changes) && !slices.ContainsFunc(p.turns, (*turn).changes)
+	return !slices.ContainsFunc(p.steps, (*step).changes) && !slices.ContainsFunc(p.tasks, (*taskStep).changes)
 }
 
 // changes reports whether a step changes an object.
@@ -76,15 +76,15 @@ func (s *step) changes() bool {
 
 // idle reports whether Apply has nothing to write, not even to the record. A release without objects may still have a record, for its components.
 func (p *Plan) idle() bool {
-	restores := p.judge != nil && p.judge.options.Restore && slices.ContainsFunc(p.turns, (*turn).changes)
+	restores := p.decider != nil && p.decider.options.Restore && slices.ContainsFunc(p.tasks, (*taskStep).changes)
 	if slices.ContainsFunc(p.steps, (*step).changes) || restores || p.Resumes != nil {
 		return false
 	}
 	if p.state.Current == nil {
-		return len(p.steps)+len(p.turns)+len(p.Release.Components) == 0
+		return len(p.steps)+len(p.tasks)+len(p.Release.Components) == 0
 	}
 	return p.state.Current.Version == p.Release.Version && maps.Equal(p.state.Current.Settings, p.Release.Settings) &&
-		slices.Equal(p.state.Current.Components, p.Release.Components) && p.judge.sameTasks(p.state.Current) && !slices.ContainsFunc(p.steps, (*step).unrecorded)
+		slices.Equal(p.state.Current.Components, p.Release.Components) && p.decider.sameTasks(p.state.Current) && !slices.ContainsFunc(p.steps, (*step).unrecorded)
 }
 
 // unrecorded reports whether the record has to be changed although the object is not.
@@ -151,11 +151,11 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 			p.Release.Tasks, err = e.tasksOfRemoval(ctx, p.state)
 		}
 		if err == nil {
-			p.judge, err = e.newJudge(ctx, p.Release, p.state, o)
+			p.decider, err = e.newDecider(ctx, p.Release, p.state, o)
 		}
 		if err == nil {
-			p.turns = filterTurns(p.judge.turns, func(t *turn) bool { return t.chosen })
-			p.steps, err = p.judge.steps()
+			p.tasks = filterTasks(p.decider.tasks, func(t *taskStep) bool { return t.chosen })
+			p.steps, err = p.decider.steps()
 		}
 		if err != nil {
 			return fmt.Errorf("plan %s: %w", p.Release.Key, err)
@@ -175,17 +175,17 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 	}
 	var open []item
 	for _, p := range plans {
-		for _, t := range p.turns {
+		for _, t := range p.tasks {
 			open = append(open, item{p, t.step})
 		}
 		for _, s := range p.steps {
-			if p.judge.isNamed(s) || p.judge.mayAdopt(s) || !s.unchanged(seen[seenKey{p.Release.ID(), keyOfRef(s.Object)}]) {
+			if p.decider.isNamed(s) || p.decider.mayAdopt(s) || !s.unchanged(seen[seenKey{p.Release.ID(), keyOfRef(s.Object)}]) {
 				open = append(open, item{p, s})
 			}
 		}
 	}
 	if err := each(len(open), false, func(i int) error {
-		if err := open[i].plan.judge.decide(ctx, open[i].step); err != nil {
+		if err := open[i].plan.decider.decide(ctx, open[i].step); err != nil {
 			return fmt.Errorf("plan %s: %w", open[i].plan.Release.Key, err)
 		}
 		return nil
@@ -207,13 +207,13 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 func shareKinds(plans []*Plan) {
 	brings := map[kube.GroupVersionKind]bool{}
 	for _, p := range plans {
-		maps.Copy(brings, p.judge.defines)
+		maps.Copy(brings, p.decider.defines)
 	}
 	for _, p := range plans {
-		p.judge.brings = brings
+		p.decider.brings = brings
 		for _, other := range plans {
 			if slices.ContainsFunc(p.Release.Needs, func(n Need) bool { return n.Key == other.Release.Key }) {
-				maps.Copy(p.judge.makes, other.judge.makes)
+				maps.Copy(p.decider.makes, other.decider.makes)
 			}
 		}
 	}
@@ -223,24 +223,24 @@ func shareKinds(plans []*Plan) {
 func (p *Plan) listChanges() {
 	p.steps = slices.DeleteFunc(p.steps, func(s *step) bool { return s.Action == "" })
 	if p.idle() {
-		p.turns = nil
+		p.tasks = nil
 	} else {
-		p.Changes = p.judge.omitted()
+		p.Changes = p.decider.omitted()
 	}
 	wanted := slices.IndexFunc(p.steps, func(s *step) bool { return s.desired == nil })
 	if wanted < 0 {
 		wanted = len(p.steps)
 	}
 	for _, s := range slices.Concat(
-		stepsOf(p.turnsAt(schema.MomentBefore)), p.steps[:wanted],
-		stepsOf(p.turnsAt(schema.MomentApplied)), p.steps[wanted:], stepsOf(p.turnsAt(schema.MomentReady)),
+		stepsOf(p.tasksAt(schema.MomentBefore)), p.steps[:wanted],
+		stepsOf(p.tasksAt(schema.MomentApplied)), p.steps[wanted:], stepsOf(p.tasksAt(schema.MomentReady)),
 	) {
 		p.Changes = append(p.Changes, s.Change)
 	}
 }
 
-// judge decides on the objects of one release: for a plan, and again during Apply if an object has changed since.
-type judge struct {
+// decider decides on the objects of one release: for a plan, and again during Apply if an object has changed since.
+type decider struct {
 	*Engine
 	release   Release
 	options   PlanOptions
@@ -248,57 +248,57 @@ type judge struct {
 	before    map[objectKey]schema.DeployedObject // the inventory of the last completed revision
 	past      map[objectKey][]string              // hashes of the Jobs that have ended in any recorded revision
 	desired   []*step
-	turns     []*turn
+	tasks     []*taskStep
 	defines   map[kube.GroupVersionKind]bool // kinds that the release defines
 	brings    map[kube.GroupVersionKind]bool // kinds that any release of the run defines
 	makes     map[string]bool                // namespaces of the release and of those that it needs
 }
 
-func (e *Engine) newJudge(ctx context.Context, r Release, state *State, o PlanOptions) (*judge, error) {
+func (e *Engine) newDecider(ctx context.Context, r Release, state *State, o PlanOptions) (*decider, error) {
 	if r.Name == "" || len(r.Label()) > 54 {
 		return nil, report.Errorf(report.Invalid, "the name %q is empty or longer than 54 characters", r.Label())
 	}
-	j := &judge{
+	d := &decider{
 		Engine: e, release: r, options: o, inventory: state.inventory(), before: state.before(), past: state.ended(),
 		defines: map[kube.GroupVersionKind]bool{}, makes: map[string]bool{},
 	}
 	for _, object := range r.Found {
-		if key := keyOfRef(object.ObjectRef); j.inventory[key].Name == "" {
-			j.inventory[key] = object
+		if key := keyOfRef(object.ObjectRef); d.inventory[key].Name == "" {
+			d.inventory[key] = object
 		}
 	}
 	for _, object := range r.Objects {
-		s, err := j.newStep(ctx, object)
+		s, err := d.newStep(ctx, object)
 		if err != nil {
 			return nil, err
 		}
 		s.stays = slices.Contains(r.Stay, s.Object)
-		j.desired = append(j.desired, s)
+		d.desired = append(d.desired, s)
 		switch s.phase {
 		case phaseNamespaces:
-			j.makes[s.Object.Name] = true
+			d.makes[s.Object.Name] = true
 		case phaseDefinitions, phaseConversions:
 			for _, kind := range definedKinds(s.desired) {
-				j.defines[kind] = true
+				d.defines[kind] = true
 			}
 		}
 	}
-	if err := j.addTasks(ctx, state); err != nil {
+	if err := d.addTasks(ctx, state); err != nil {
 		return nil, err
 	}
 	if !r.isRemoval() { // a removal waits for nothing to become ready
-		if err := addConditions(slices.Concat(j.desired, stepsOf(filterTurns(j.turns, (*turn).runs))), r.Ready); err != nil {
+		if err := addConditions(slices.Concat(d.desired, stepsOf(filterTasks(d.tasks, (*taskStep).runs))), r.Ready); err != nil {
 			return nil, err
 		}
 	}
-	return j, nil
+	return d, nil
 }
 
 // newStep returns a step that applies an object.
-func (j *judge) newStep(ctx context.Context, object *unstructured.Unstructured) (*step, error) {
-	desired, err := prepare(j.release.Key, object)
+func (d *decider) newStep(ctx context.Context, object *unstructured.Unstructured) (*step, error) {
+	desired, err := prepare(d.release.Key, object)
 	if err == nil {
-		err = j.place(ctx, desired)
+		err = d.place(ctx, desired)
 	}
 	if err != nil {
 		return nil, err
@@ -310,8 +310,8 @@ func (j *judge) newStep(ctx context.Context, object *unstructured.Unstructured) 
 }
 
 // place removes the namespace of a cluster-wide object, and requires one for others.
-func (j *judge) place(ctx context.Context, object *unstructured.Unstructured) error {
-	mapping, err := j.Cluster.Mapping(ctx, object.GroupVersionKind())
+func (d *decider) place(ctx context.Context, object *unstructured.Unstructured) error {
+	mapping, err := d.Cluster.Mapping(ctx, object.GroupVersionKind())
 	switch {
 	case errors.Is(err, cluster.ErrNoKind):
 		return nil
@@ -327,29 +327,29 @@ func (j *judge) place(ctx context.Context, object *unstructured.Unstructured) er
 
 // steps returns the steps of the release without actions: desired objects in the order of the phases, then objects to delete in the
 // opposite order.
-func (j *judge) steps() ([]*step, error) {
+func (d *decider) steps() ([]*step, error) {
 	wanted := map[objectKey]bool{}
-	steps := slices.Clone(j.desired)
+	steps := slices.Clone(d.desired)
 	for _, s := range steps {
 		key := keyOfRef(s.Object)
 		if wanted[key] {
 			return nil, report.Errorf(report.Invalid, "%s is in it twice", s.Object)
 		}
 		wanted[key] = true
-		s.known = j.inventory[key]
+		s.known = d.inventory[key]
 	}
-	for _, t := range j.turns {
+	for _, t := range d.tasks {
 		if wanted[keyOfRef(t.Object)] {
 			return nil, report.Errorf(report.Invalid, "%s is in it twice, once as a task", t.Object)
 		}
 	}
-	for _, t := range j.turns {
+	for _, t := range d.tasks {
 		key := keyOfRef(t.Object)
-		wanted[key] = wanted[key] || j.keepsObject(t)
+		wanted[key] = wanted[key] || d.keepsObject(t)
 	}
 	slices.SortStableFunc(steps, func(a, b *step) int { return cmp.Compare(a.phase, b.phase) })
 	var unwanted []*step
-	for key, known := range j.inventory {
+	for key, known := range d.inventory {
 		if !wanted[key] {
 			s := &step{known: known, phase: known.Phase}
 			s.Object = known.ObjectRef
@@ -366,7 +366,7 @@ func (j *judge) steps() ([]*step, error) {
 func (e *Engine) mayWriteLate(ctx context.Context, plans []*Plan) error {
 	wanted := map[cluster.Permission]bool{}
 	for _, p := range plans {
-		for _, s := range slices.Concat(p.steps, stepsOf(p.turns)) {
+		for _, s := range slices.Concat(p.steps, stepsOf(p.tasks)) {
 			if !s.late {
 				continue
 			}

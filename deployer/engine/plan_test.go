@@ -33,7 +33,7 @@ func TestNewJudge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Release{Key: Key{"shop", test.release, ""}, Objects: []*unstructured.Unstructured{object(t, test.object)}}
-			j, err := e.newJudge(t.Context(), r, &State{Key: r.Key}, PlanOptions{})
+			d, err := e.newDecider(t.Context(), r, &State{Key: r.Key}, PlanOptions{})
 			if test.code != "" {
 				if report.CodeOf(err) != test.code {
 					t.Errorf("%v", err)
@@ -43,7 +43,7 @@ func TestNewJudge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := j.desired[0]
+			s := d.desired[0]
 			if got := fmt.Sprintf("%s %d", s.Object.Namespace, s.phase); got != test.place || s.hash == "" {
 				t.Errorf("got %q", got)
 			}
@@ -56,15 +56,15 @@ func TestNewJudge(t *testing.T) {
 	lost.Name = "lost"
 	definition := object(t, "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: dbs}, spec: {group: example.com, names: {kind: Db}, versions: [{name: v1, served: true}]}}")
 	r := Release{Key: shop, Found: []schema.DeployedObject{found, lost}, Objects: []*unstructured.Unstructured{definition, object(t, "{apiVersion: v1, kind: Namespace, metadata: {name: new}}")}}
-	j, err := e.newJudge(t.Context(), r, &State{Current: &schema.DeploymentRevision{Objects: []schema.DeployedObject{recorded}}}, PlanOptions{})
+	d, err := e.newDecider(t.Context(), r, &State{Current: &schema.DeploymentRevision{Objects: []schema.DeployedObject{recorded}}}, PlanOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j.inventory[keyOfRef(found.ObjectRef)].UID != "recorded" || j.inventory[keyOfRef(lost.ObjectRef)].UID != "found" {
+	if d.inventory[keyOfRef(found.ObjectRef)].UID != "recorded" || d.inventory[keyOfRef(lost.ObjectRef)].UID != "found" {
 		t.Error("what was found counts only where no record knows it")
 	}
-	if !j.defines[kube.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Db"}] || !j.makes["new"] || len(j.objects()) != 2 {
-		t.Errorf("it defines %v and makes %v", j.defines, j.makes)
+	if !d.defines[kube.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Db"}] || !d.makes["new"] || len(d.objects()) != 2 {
+		t.Errorf("it defines %v and makes %v", d.defines, d.makes)
 	}
 }
 
@@ -94,14 +94,14 @@ func TestIdle(t *testing.T) {
 		"other settings, the same to do":   {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.Release.Settings = nil }, empty: true},
 		"an earlier run is to be finished": {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.Resumes = &schema.DeploymentRevision{} }, empty: true},
 		"nothing was deployed before":      {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.state = &State{} }, empty: true},
-		"a task that is new":               {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.judge.turns = []*turn{{step: &step{}}} }, empty: true},
+		"a task that is new":               {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.decider.tasks = []*taskStep{{step: &step{}}} }, empty: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &step{known: test.known}
 			if s.Action = test.action; test.wanted {
 				s.desired = &unstructured.Unstructured{}
 			}
-			p := &Plan{Release: release, state: &State{Current: &current}, judge: &judge{release: release}, steps: []*step{s, {}}}
+			p := &Plan{Release: release, state: &State{Current: &current}, decider: &decider{release: release}, steps: []*step{s, {}}}
 			if p.listChanges(); len(p.steps) != 1 || len(p.Changes) != 1 {
 				t.Fatalf("%d steps, %d changes", len(p.steps), len(p.Changes))
 			}

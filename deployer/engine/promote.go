@@ -54,7 +54,7 @@ func (r *run) complete() {
 // succeeds reports whether the current revision becomes history. Repeated repairs do not: they must not push out revisions to which
 // the user could roll back.
 func (r *run) succeeds(s *State) bool {
-	return s.Current != nil && (!r.plan.judge.options.Restore || !sameWork(s.Current, s.Pending))
+	return s.Current != nil && (!r.plan.decider.options.Restore || !sameWork(s.Current, s.Pending))
 }
 
 // sameWork reports whether two revisions are the same operation with the same content.

@@ -79,7 +79,7 @@ func (r *run) remove(ctx context.Context, s *step) error {
 		if !errors.Is(err, cluster.ErrChanged) {
 			return err
 		}
-		if err := r.plan.judge.decide(ctx, s); err != nil {
+		if err := r.plan.decider.decide(ctx, s); err != nil {
 			return err
 		}
 		switch s.Action {

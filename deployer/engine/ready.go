@@ -42,10 +42,10 @@ func concerns(c schema.Readiness, object *unstructured.Unstructured) bool {
 	return c.GVK == strings.Join(gvk, "/") && (c.Name == "" || c.Name == "*" || c.Name == object.GetName())
 }
 
-// judge returns the health of an object: by the rules of its kind, then by the conditions of the release.
-func (s *step) judge(ctx context.Context, object *unstructured.Unstructured) health.Status {
+// health returns the health of an object: by the rules of its kind, then by the conditions of the release.
+func (s *step) health(ctx context.Context, object *unstructured.Unstructured) health.Status {
 	status := health.Of(object)
-	if s.turn != nil && s.turn.runs() && status.Ready && !endedWell(object) {
+	if s.taskStep != nil && s.taskStep.runs() && status.Ready && !endedWell(object) {
 		status = health.Status{Reason: "Running", Message: "has not ended yet"}
 	}
 	for _, c := range s.conditions {

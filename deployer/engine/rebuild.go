@@ -20,28 +20,28 @@ type Match struct {
 	Missing []schema.ObjectRef
 	Foreign []schema.ObjectRef // with the name, but without the label
 
-	judge *judge
+	decider *decider
 }
 
 // Match compares a release with the cluster by dry runs. Nothing is written.
 func (e *Engine) Match(ctx context.Context, r Release) (*Match, error) {
-	j, err := e.newJudge(ctx, r, &State{Key: r.Key}, PlanOptions{})
+	d, err := e.newDecider(ctx, r, &State{Key: r.Key}, PlanOptions{})
 	if err != nil {
 		return nil, err
 	}
-	results := make([]matchResult, len(j.desired))
-	err = each(len(j.desired), true, func(i int) (failure error) {
-		results[i], failure = j.match(ctx, j.desired[i])
+	results := make([]matchResult, len(d.desired))
+	err = each(len(d.desired), true, func(i int) (failure error) {
+		results[i], failure = d.match(ctx, d.desired[i])
 		return failure
 	})
 	if err != nil {
 		return nil, fmt.Errorf("compare %s: %w", r.Key, err)
 	}
-	m := &Match{Release: r, judge: j}
-	if m.Objects, err = j.tasksThere(ctx); err != nil {
+	m := &Match{Release: r, decider: d}
+	if m.Objects, err = d.tasksThere(ctx); err != nil {
 		return nil, fmt.Errorf("compare %s: %w", r.Key, err)
 	}
-	for i, s := range j.desired {
+	for i, s := range d.desired {
 		switch results[i] {
 		case same:
 			m.Objects = append(m.Objects, schema.DeployedObject{ObjectRef: s.Object, UID: string(s.live.GetUID()), Hash: s.hash, Phase: s.phase, Stays: s.stays})
@@ -67,33 +67,33 @@ const (
 	impossible // the cluster does not have its kind
 )
 
-func (j *judge) match(ctx context.Context, s *step) (matchResult, error) {
+func (d *decider) match(ctx context.Context, s *step) (matchResult, error) {
 	for range attempts {
-		if v, err := j.matchOnce(ctx, s); !errors.Is(err, cluster.ErrChanged) {
+		if v, err := d.matchOnce(ctx, s); !errors.Is(err, cluster.ErrChanged) {
 			return v, err
 		}
 	}
 	return impossible, contended(s)
 }
 
-func (j *judge) matchOnce(ctx context.Context, s *step) (matchResult, error) {
-	live, err := j.find(ctx, s)
+func (d *decider) matchOnce(ctx context.Context, s *step) (matchResult, error) {
+	live, err := d.find(ctx, s)
 	if err != nil {
 		return impossible, err
 	}
 	s.live = live
 	switch {
 	case live == nil:
-		if _, err = j.Cluster.Mapping(ctx, s.desired.GroupVersionKind()); err != nil {
+		if _, err = d.Cluster.Mapping(ctx, s.desired.GroupVersionKind()); err != nil {
 			return impossible, nil //nolint:nilerr // it cannot exist
 		}
 		return missing, nil
-	case live.GetLabels()[LabelRelease] != j.release.ID():
+	case live.GetLabels()[LabelRelease] != d.release.ID():
 		return foreign, nil
 	case live.GetDeletionTimestamp() != nil:
 		return changed, nil
 	}
-	result, err := j.Cluster.Apply(ctx, update(s), cluster.WriteOptions{DryRun: true, Force: true})
+	result, err := d.Cluster.Apply(ctx, update(s), cluster.WriteOptions{DryRun: true, Force: true})
 	switch code := report.CodeOf(err); {
 	case errors.Is(err, cluster.ErrChanged):
 		return impossible, err
@@ -108,15 +108,15 @@ func (j *judge) matchOnce(ctx context.Context, s *step) (matchResult, error) {
 }
 
 // tasksThere returns the existing objects of tasks with the label of the release.
-func (j *judge) tasksThere(ctx context.Context) ([]schema.DeployedObject, error) {
+func (d *decider) tasksThere(ctx context.Context) ([]schema.DeployedObject, error) {
 	var list []schema.DeployedObject
 	seen := map[objectKey]bool{}
-	for _, t := range j.turns {
-		live, err := j.find(ctx, t.step)
+	for _, t := range d.tasks {
+		live, err := d.find(ctx, t.step)
 		if err != nil {
 			return nil, err
 		}
-		if live == nil || live.GetLabels()[LabelRelease] != j.release.ID() || seen[keyOfRef(t.Object)] {
+		if live == nil || live.GetLabels()[LabelRelease] != d.release.ID() || seen[keyOfRef(t.Object)] {
 			continue
 		}
 		seen[keyOfRef(t.Object)] = true
@@ -135,7 +135,7 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 	if state.Damage != nil && report.CodeOf(state.Damage) != report.Corrupt {
 		return state.Damage
 	}
-	data, err := m.judge.content()
+	data, err := m.decider.content()
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 		state.Current = &schema.DeploymentRevision{
 			Number: state.last() + 1, Operation: m.Release.Operation, Version: m.Release.Version, Outcome: schema.DeploymentDone,
 			User: e.User, Tool: e.Tool, Started: now, Finished: &now, Settings: m.Release.Settings, Content: DigestOf(data), Objects: m.Objects,
-			Components: m.Release.Components, Needs: m.Release.neededComponents(), Tasks: m.judge.recorded(),
+			Components: m.Release.Components, Needs: m.Release.neededComponents(), Tasks: m.decider.recorded(),
 		}
 		for i := range state.Current.Tasks {
 			state.Current.Tasks[i].Finished = &now // they have run for the deployed version

@@ -65,9 +65,9 @@ var irreplaceable = map[kube.GroupKind]string{
 
 // decideImmutable decides on a change that the server refuses in place. There are three cases: defaults that the server has set for the
 // old object are in the way, or the object could be created again, or it is invalid.
-func (j *judge) decideImmutable(ctx context.Context, s *step, refusal error) (*unstructured.Unstructured, error) {
+func (d *decider) decideImmutable(ctx context.Context, s *step, refusal error) (*unstructured.Unstructured, error) {
 	if s.cleared = fieldsToClear(s, refusal); len(s.cleared) > 0 {
-		result, err := j.tryCleared(ctx, s)
+		result, err := d.tryCleared(ctx, s)
 		if err == nil || !apierrors.IsInvalid(err) {
 			return result, err
 		}
@@ -76,18 +76,18 @@ func (j *judge) decideImmutable(ctx context.Context, s *step, refusal error) (*u
 	kind := s.desired.GroupVersionKind().GroupKind()
 	if _, ok := replacements[kind]; !ok {
 		if immutable(refusal) {
-			return nil, j.refuseReplace(s, refusal)
+			return nil, d.refuseReplace(s, refusal)
 		}
 		return nil, refusal
 	}
-	again, err := j.trial(ctx, s)
+	again, err := d.trial(ctx, s)
 	switch {
 	case apierrors.IsInvalid(err):
 		return nil, refusal
 	case err != nil && !immutable(refusal): // unknown
 		return nil, refusal
 	}
-	return nil, j.replace(ctx, s, again, refusal)
+	return nil, d.replace(ctx, s, again, refusal)
 }
 
 // immutable reports whether the server refused because a field cannot change. There is no reason code for that; each kind has its own
@@ -99,7 +99,7 @@ func immutable(err error) bool {
 }
 
 // trial asks the server whether an object could be created. It uses another name, because the object exists.
-func (j *judge) trial(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+func (d *decider) trial(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	object := s.desired.DeepCopy()
 	object.SetName("solutionctl-trial-" + s.hash[:8])
 	if kind := object.GroupVersionKind(); kind.Group == "" && kind.Kind == "Service" { // its addresses are in use, too
@@ -118,7 +118,7 @@ func (j *judge) trial(ctx context.Context, s *step) (*unstructured.Unstructured,
 			object.Object["spec"].(map[string]any)["ports"] = ports
 		}
 	}
-	made, err := j.Cluster.Create(ctx, object, cluster.WriteOptions{DryRun: true, Whole: true})
+	made, err := d.Cluster.Create(ctx, object, cluster.WriteOptions{DryRun: true, Whole: true})
 	if err == nil {
 		made.SetName(s.Object.Name)
 	}
@@ -126,7 +126,7 @@ func (j *judge) trial(ctx context.Context, s *step) (*unstructured.Unstructured,
 }
 
 // refuseReplace refuses to replace an object that holds data of others. The hint does not offer a way to do it.
-func (j *judge) refuseReplace(s *step, refusal error) error {
+func (d *decider) refuseReplace(s *step, refusal error) error {
 	lost, known := irreplaceable[s.desired.GroupVersionKind().GroupKind()]
 	if !known {
 		lost = "what its controller keeps for it"
@@ -141,9 +141,9 @@ func refuseLoss(s *step, refusal error, lost string) error {
 
 // replace decides whether an object that cannot be changed in place is deleted and created again. Where nothing is lost (a binding, a
 // Job that has ended), this needs no approval. again is the object that would be created; nil if unknown.
-func (j *judge) replace(ctx context.Context, s *step, again *unstructured.Unstructured, refusal error) error {
-	if s.Action == schema.ActionAdopt && !j.options.Adopt {
-		if err := j.adopt(s, false); err != nil {
+func (d *decider) replace(ctx context.Context, s *step, again *unstructured.Unstructured, refusal error) error {
+	if s.Action == schema.ActionAdopt && !d.options.Adopt {
+		if err := d.adopt(s, false); err != nil {
 			return err
 		}
 	}
@@ -156,7 +156,7 @@ func (j *judge) replace(ctx context.Context, s *step, again *unstructured.Unstru
 	if kind == statefulSetKind && refusal != nil { // the server lists only fields that can change
 		refusal = fmt.Errorf("%w, this is a change of %s", refusal, strings.Join(fixedFields(s.Fields), ", "))
 	}
-	asked := j.replaceRequested(s)
+	asked := d.replaceRequested(s)
 	switch stops := kind == statefulSetKind && !orphans(s); {
 	case phaseOf(kind) == phaseBindings, kind == jobKind && health.JobEnded(s.live) != "":
 		s.propagation, s.Action = metav1.DeletePropagationBackground, schema.ActionReplace
@@ -188,14 +188,14 @@ func (j *judge) replace(ctx context.Context, s *step, again *unstructured.Unstru
 	if kind != statefulSetKind {
 		return nil
 	}
-	claims, notes, err := j.claimsToGrow(ctx, s)
+	claims, notes, err := d.claimsToGrow(ctx, s)
 	s.claims, s.Note = claims, strings.Join(append([]string{s.Note}, notes...), "; ")
 	return err
 }
 
 // isNamed reports whether the user has named an object for replacement.
-func (j *judge) isNamed(s *step) bool {
-	return slices.ContainsFunc(j.options.Replace, func(name string) bool { return Names(name, s.Object) })
+func (d *decider) isNamed(s *step) bool {
+	return slices.ContainsFunc(d.options.Replace, func(name string) bool { return Names(name, s.Object) })
 }
 
 // Names reports whether a text KIND/NAME names an object, ignoring the case of the kind.

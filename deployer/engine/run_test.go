@@ -19,7 +19,7 @@ func runOf(release Release, state State, steps ...*step) *run {
 	e := &Engine{Now: now, Tool: "1.2.3"}
 	return &run{
 		Engine: e, state: state, results: map[*step]*unstructured.Unstructured{},
-		plan: &Plan{Release: release, steps: steps, state: &state, judge: &judge{Engine: e, release: release}},
+		plan: &Plan{Release: release, steps: steps, state: &state, decider: &decider{Engine: e, release: release}},
 	}
 }
 
@@ -110,11 +110,11 @@ func TestRepairsLeaveHistory(t *testing.T) {
 	again, other := *repair, *repair
 	again.Number, again.User, other.Operation = 4, "bob", "upgrade"
 	r := runOf(Release{Key: shop}, State{})
-	r.plan.judge.options.Restore = true
+	r.plan.decider.options.Restore = true
 	if r.succeeds(&State{Current: repair, Pending: &again}) || !r.succeeds(&State{Current: &other, Pending: &again}) || r.succeeds(&State{Pending: &again}) {
 		t.Error("only a repair after a repair stays out of the history")
 	}
-	r.plan.judge.options.Restore = false
+	r.plan.decider.options.Restore = false
 	if !r.succeeds(&State{Current: repair, Pending: &again}) {
 		t.Error("what is deployed again has a history")
 	}
@@ -168,20 +168,20 @@ func TestJobs(t *testing.T) {
 			}
 			s.known = same(test.known)
 			key := keyOfRef(s.Object)
-			j := &judge{
+			d := &decider{
 				release: Release{Key: shop, Back: test.back}, options: PlanOptions{Replace: []string{test.replace}},
 				before: map[objectKey]schema.DeployedObject{key: same(test.before)}, past: map[objectKey][]string{},
 			}
 			if test.past {
-				j.past[key] = []string{"other", s.hash}
+				d.past[key] = []string{"other", s.hash}
 			}
-			if got := j.hasEnded(s); got != test.ended {
+			if got := d.hasEnded(s); got != test.ended {
 				t.Fatalf("ended %t", got)
 			}
 			if !test.ended {
 				return
 			}
-			if done := j.judgeEnded(s); done != test.done || s.Action != test.action || s.replacing != (test.action == schema.ActionCreate || test.action == schema.ActionReplace) {
+			if done := d.decideAfterEnd(s); done != test.done || s.Action != test.action || s.replacing != (test.action == schema.ActionCreate || test.action == schema.ActionReplace) {
 				t.Errorf("decided %t, %q, replacing %t: %s", done, s.Action, s.replacing, s.Note)
 			}
 		})

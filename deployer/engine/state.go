@@ -63,7 +63,7 @@ type State struct {
 	Pending   *schema.DeploymentRevision  // the one that was started and is not complete, nil if there is none
 	History   []schema.DeploymentRevision // earlier ones without their objects, newest first
 	Approvals []schema.PowerApproval      // newest first
-	// SavedOptions are those of the pending [Release]; nil if there is none.
+	// SavedOptions belong to the pending [Release]; nil if there is none.
 	SavedOptions []byte
 	// Damage is why the record cannot be read. Then only the key is known, and whether objects exist is not.
 	Damage error

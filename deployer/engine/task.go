@@ -40,8 +40,8 @@ func (t Task) Runs() bool {
 // AnnotationRun is on the Job or Pod of a task, with the number, start and moment of its revision.
 const AnnotationRun = "solutionctl.io/run"
 
-// turn is a task in a plan.
-type turn struct {
+// taskStep is the step of a task in a plan.
+type taskStep struct {
 	*step
 	task     schema.Task
 	rendered *unstructured.Unstructured // as it is stored; a Job is created without ttlSecondsAfterFinished
@@ -57,15 +57,15 @@ type taskKey struct {
 	objectKey
 }
 
-func (t *turn) key() taskKey { return taskKey{t.task.When, keyOfRef(t.Object)} }
+func (t *taskStep) key() taskKey { return taskKey{t.task.When, keyOfRef(t.Object)} }
 
 var podKind = kube.GroupKind{Kind: "Pod"}
 
 // runs reports whether the object is a Job or a Pod.
-func (t *turn) runs() bool { return Task{Object: t.rendered}.Runs() }
+func (t *taskStep) runs() bool { return Task{Object: t.rendered}.Runs() }
 
 // protected reports whether the object of a task is never deleted as a side effect.
-func (t *turn) protected() bool { return protected[kindOfRef(t.Object).GroupKind()] }
+func (t *taskStep) protected() bool { return protected[kindOfRef(t.Object).GroupKind()] }
 
 // isRemoval reports whether a release is the removal of another one.
 func (r *Release) isRemoval() bool { return r.Version == "" && len(r.Objects) == 0 }
@@ -78,7 +78,7 @@ func (s *State) occasion(r *Release) schema.Occasion {
 	switch {
 	case r.isRemoval():
 		return schema.OccasionRemove
-	case r.Back && s.Installed(): // the deployed version may not have the task
+	case r.Back && s.Installed(): // the deployed version might lack the task
 		return schema.OccasionBack
 	case s.Installed() || r.Adopt != nil:
 		return schema.OccasionUpgrade
@@ -90,11 +90,11 @@ func (s *State) occasion(r *Release) schema.Occasion {
 var moments = []schema.Moment{schema.MomentBefore, schema.MomentApplied, schema.MomentReady}
 
 // describeMoment returns the moment of a task in words.
-func (j *judge) describeMoment(t *turn) string {
+func (d *decider) describeMoment(t *taskStep) string {
 	switch {
 	case t.task.When == schema.MomentBefore:
 		return "before everything else"
-	case j.release.isRemoval():
+	case d.release.isRemoval():
 		return "when everything is gone"
 	case t.task.When == schema.MomentApplied:
 		return "when everything is applied"
@@ -103,12 +103,12 @@ func (j *judge) describeMoment(t *turn) string {
 	}
 }
 
-// addTasks adds the turns of a release in their order: by moment, weight and, as Helm does, name; tasks of one name are sorted by
+// addTasks adds the tasks of a release in their order: by moment, weight and, as Helm does, name; tasks of one name are sorted by
 // phase.
-func (j *judge) addTasks(ctx context.Context, state *State) error {
-	occasion, seen := state.occasion(&j.release), map[taskKey]bool{}
-	for _, task := range j.release.Tasks {
-		t, err := j.newTurn(ctx, task, occasion)
+func (d *decider) addTasks(ctx context.Context, state *State) error {
+	occasion, seen := state.occasion(&d.release), map[taskKey]bool{}
+	for _, task := range d.release.Tasks {
+		t, err := d.newTaskStep(ctx, task, occasion)
 		if err != nil {
 			return err
 		}
@@ -116,35 +116,35 @@ func (j *judge) addTasks(ctx context.Context, state *State) error {
 			return report.Errorf(report.Invalid, "task %s is in it twice", t.Object)
 		}
 		seen[t.key()] = true
-		j.turns = append(j.turns, t)
+		d.tasks = append(d.tasks, t)
 	}
-	slices.SortStableFunc(j.turns, func(a, b *turn) int {
+	slices.SortStableFunc(d.tasks, func(a, b *taskStep) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(moments, a.task.When), slices.Index(moments, b.task.When)),
 			cmp.Compare(a.task.Weight, b.task.Weight), cmp.Compare(a.Object.Name, b.Object.Name), cmp.Compare(a.phase, b.phase),
 			cmp.Compare(a.Object.Kind, b.Object.Kind), cmp.Compare(a.Object.Namespace, b.Object.Namespace),
 		)
 	})
-	return j.loadFinished(state)
+	return d.loadFinished(state)
 }
 
-func (j *judge) newTurn(ctx context.Context, task Task, occasion schema.Occasion) (*turn, error) {
+func (d *decider) newTaskStep(ctx context.Context, task Task, occasion schema.Occasion) (*taskStep, error) {
 	if task.Object == nil || !slices.Contains(moments, task.When) || len(task.On) == 0 {
 		return nil, report.Errorf(report.Invalid, "a task has no object or no operation, or its moment %q is unknown", task.When)
 	}
-	s, err := j.newStep(ctx, task.Object)
+	s, err := d.newStep(ctx, task.Object)
 	if err != nil {
 		return nil, err
 	}
 	if phaseOf(kindOfRef(s.Object).GroupKind()) == phaseDefinitions {
 		return nil, report.Errorf(report.Invalid, "%s cannot be a task: CustomResourceDefinitions are applied before everything else", s.Object)
 	}
-	t := &turn{step: s, task: task.Task, rendered: s.desired, chosen: slices.Contains(task.On, occasion)}
+	t := &taskStep{step: s, task: task.Task, rendered: s.desired, chosen: slices.Contains(task.On, occasion)}
 	if occasion == schema.OccasionRemove && t.task.When == schema.MomentApplied {
 		t.task.When = schema.MomentReady // a removal has nothing that becomes ready
 	}
-	s.turn, s.known, s.Task = t, j.inventory[keyOfRef(s.Object)], t.task.When
-	if j.options.Restore {
+	s.taskStep, s.known, s.Task = t, d.inventory[keyOfRef(s.Object)], t.task.When
+	if d.options.Restore {
 		t.chosen = s.known.Name != "" && !t.runs()
 	}
 	if t.runs() {
@@ -155,28 +155,28 @@ func (j *judge) newTurn(ctx context.Context, task Task, occasion schema.Occasion
 }
 
 // loadFinished sets which tasks have succeeded before, in the resumed revision or in the version.
-func (j *judge) loadFinished(state *State) error {
-	if len(j.turns) == 0 {
+func (d *decider) loadFinished(state *State) error {
+	if len(d.tasks) == 0 {
 		return nil
 	}
-	finished := state.finishedOnce(j.release.Version)
+	finished := state.finishedOnce(d.release.Version)
 	if state.Pending != nil {
-		data, err := j.content()
+		data, err := d.content()
 		if err != nil {
 			return err
 		}
-		r := &j.release
+		r := &d.release
 		if sameWork(state.Pending, &schema.DeploymentRevision{Operation: r.Operation, Version: r.Version, Settings: r.Settings, Content: DigestOf(data)}) {
 			collectFinished(finished, state.Pending, func(schema.DeployedTask) bool { return true })
-			j.markRuns(state.Pending)
+			d.markRuns(state.Pending)
 		}
 	}
 	open := map[schema.Moment]bool{}
-	for _, t := range j.turns {
+	for _, t := range d.tasks {
 		t.finished = finished[t.key()]
 		open[t.task.When] = open[t.task.When] || t.chosen && t.finished == nil
 	}
-	for _, t := range j.turns {
+	for _, t := range d.tasks {
 		// An object that is not a Job or Pod is applied again while other tasks of the moment are open, which may need it.
 		t.over = t.finished != nil && (t.runs() || !open[t.task.When])
 	}
@@ -207,8 +207,8 @@ func (s *State) finishedOnce(version string) map[taskKey]*time.Time {
 }
 
 // markRuns annotates Jobs and Pods with the revision, so that a resumed run recognizes them.
-func (j *judge) markRuns(r *schema.DeploymentRevision) {
-	for _, t := range j.turns {
+func (d *decider) markRuns(r *schema.DeploymentRevision) {
+	for _, t := range d.tasks {
 		if t.chosen && t.runs() {
 			annotations := t.rendered.GetAnnotations()
 			if annotations == nil {
@@ -220,14 +220,14 @@ func (j *judge) markRuns(r *schema.DeploymentRevision) {
 	}
 }
 
-// filterTurns returns the turns for which which is true.
-func filterTurns(turns []*turn, which func(*turn) bool) []*turn {
-	return slices.DeleteFunc(slices.Clone(turns), func(t *turn) bool { return !which(t) })
+// filterTasks returns the tasks for which which is true.
+func filterTasks(tasks []*taskStep, which func(*taskStep) bool) []*taskStep {
+	return slices.DeleteFunc(slices.Clone(tasks), func(t *taskStep) bool { return !which(t) })
 }
 
-func stepsOf(turns []*turn) []*step {
-	steps := make([]*step, len(turns))
-	for i, t := range turns {
+func stepsOf(tasks []*taskStep) []*step {
+	steps := make([]*step, len(tasks))
+	for i, t := range tasks {
 		steps[i] = t.step
 	}
 	return steps
@@ -235,52 +235,52 @@ func stepsOf(turns []*turn) []*step {
 
 // keepsObject reports whether the object of a task is not pruned. A removal prunes all except those that it applies itself, which it
 // deletes at its end.
-func (j *judge) keepsObject(t *turn) bool {
-	return !j.release.isRemoval() || t.chosen && !t.protected()
+func (d *decider) keepsObject(t *taskStep) bool {
+	return !d.release.isRemoval() || t.chosen && !t.protected()
 }
 
 // sameTasks reports whether a revision had the tasks of this release.
-func (j *judge) sameTasks(r *schema.DeploymentRevision) bool {
-	return j.release.isRemoval() || slices.EqualFunc(j.turns, r.Tasks, func(t *turn, on schema.DeployedTask) bool {
+func (d *decider) sameTasks(r *schema.DeploymentRevision) bool {
+	return d.release.isRemoval() || slices.EqualFunc(d.tasks, r.Tasks, func(t *taskStep, on schema.DeployedTask) bool {
 		return t.Object == on.ObjectRef && t.task.When == on.When && t.hash == on.Hash
 	})
 }
 
-// made reports whether a Job or a Pod was created for this turn.
-func (t *turn) made(live *unstructured.Unstructured) bool {
+// made reports whether a Job or a Pod was created for this task.
+func (t *taskStep) made(live *unstructured.Unstructured) bool {
 	mark := t.desired.GetAnnotations()[AnnotationRun]
 	return mark != "" && mark == live.GetAnnotations()[AnnotationRun]
 }
 
 // decideTask decides on the object of a task, which must not be skipped.
-func (j *judge) decideTask(ctx context.Context, s *step) (err error) {
-	switch t := s.turn; {
-	case j.options.Restore:
-		if s.live, err = j.find(ctx, s); s.live != nil || err != nil {
+func (d *decider) decideTask(ctx context.Context, s *step) (err error) {
+	switch t := s.taskStep; {
+	case d.options.Restore:
+		if s.live, err = d.find(ctx, s); s.live != nil || err != nil {
 			s.Action = schema.ActionNone
 			return err
 		}
-		return j.decideRestore(ctx, s)
+		return d.decideRestore(ctx, s)
 	case t.over:
 		s.Action, s.Note = schema.ActionNone, "it has succeeded, and is not run again"
-		if s.live, err = j.find(ctx, s); s.live != nil && !j.belongs(s) {
+		if s.live, err = d.find(ctx, s); s.live != nil && !d.belongs(s) {
 			s.live = nil
 		}
 	case t.runs():
-		err = j.decideRun(ctx, s)
+		err = d.decideRun(ctx, s)
 	default:
-		err = j.decideWanted(ctx, s)
+		err = d.decideWanted(ctx, s)
 	}
 	switch {
-	case j.release.isRemoval() && (s.Action == schema.ActionSkip || isNamespaceGone(err)):
-		s.turn.over, s.Action, s.Note = true, schema.ActionNone, "it is left out: its kind or its namespace does not exist any more"
+	case d.release.isRemoval() && (s.Action == schema.ActionSkip || isNamespaceGone(err)):
+		s.taskStep.over, s.Action, s.Note = true, schema.ActionNone, "it is left out: its kind or its namespace does not exist any more"
 	case err != nil:
 		return err
 	case s.Action == schema.ActionSkip:
 		return report.Errorf(report.NotFound, "task %s: %s", s.Object, s.Note).WithHint("first deploy the Solution that defines the kind")
 	case s.Note == "":
-		s.Note = j.describeMoment(s.turn)
-		if j.release.Back && s.turn.runs() {
+		s.Note = d.describeMoment(s.taskStep)
+		if d.release.Back && s.taskStep.runs() {
 			s.Note = "it is run " + s.Note
 		}
 	}
@@ -288,16 +288,16 @@ func (j *judge) decideTask(ctx context.Context, s *step) (err error) {
 }
 
 // omitted returns the Jobs and Pods for installations and upgrades that a rollback does not run. Existing ones stay as they are.
-func (j *judge) omitted() []schema.Change {
-	if !j.release.Back {
+func (d *decider) omitted() []schema.Change {
+	if !d.release.Back {
 		return nil
 	}
 	listed := map[schema.ObjectRef]bool{}
-	for _, t := range j.turns {
+	for _, t := range d.tasks {
 		listed[t.Object] = listed[t.Object] || t.chosen // among the tasks that are run
 	}
 	var changes []schema.Change
-	for _, t := range j.turns {
+	for _, t := range d.tasks {
 		on := slices.ContainsFunc(t.task.On, func(o schema.Occasion) bool { return o == schema.OccasionInstall || o == schema.OccasionUpgrade })
 		if on && !listed[t.Object] && t.runs() {
 			listed[t.Object] = true
@@ -314,47 +314,47 @@ func isNamespaceGone(err error) bool {
 
 // decideRun decides on a Job or a Pod. One that this revision has created is waited for, unless it has failed; any other one of its
 // name is replaced.
-func (j *judge) decideRun(ctx context.Context, s *step) error {
+func (d *decider) decideRun(ctx context.Context, s *step) error {
 	for range attempts {
-		live, err := j.Cluster.Get(ctx, kindOfRef(s.Object), s.Object.Namespace, s.Object.Name)
+		live, err := d.Cluster.Get(ctx, kindOfRef(s.Object), s.Object.Namespace, s.Object.Name)
 		if err != nil {
 			return err
 		}
 		if s.live = live; live != nil {
-			return j.judgeRun(ctx, s)
+			return d.decideStarted(ctx, s)
 		}
-		if done, err := j.tryCreate(ctx, s); done || err != nil {
+		if done, err := d.tryCreate(ctx, s); done || err != nil {
 			return err
 		}
 	}
 	return contended(s)
 }
 
-func (j *judge) judgeRun(ctx context.Context, s *step) error {
-	status := s.judge(ctx, s.live)
+func (d *decider) decideStarted(ctx context.Context, s *step) error {
+	status := s.health(ctx, s.live)
 	switch {
 	case s.live.GetDeletionTimestamp() != nil:
 		s.Action, s.late, s.Note = schema.ActionCreate, true, terminating(s.live)
 		return nil
-	case s.turn.made(s.live) && !status.Failed:
+	case s.taskStep.made(s.live) && !status.Failed:
 		s.Action, s.Note = schema.ActionNone, "it was started before, and is waited for"
 		return nil
 	}
-	mine, err := j.owns(ctx, s)
+	mine, err := d.owns(ctx, s)
 	if err == nil && !mine {
-		err = j.adopt(s, false)
+		err = d.adopt(s, false)
 	}
 	if err != nil {
 		return err
 	}
 	s.Action, s.propagation = schema.ActionReplace, metav1.DeletePropagationBackground
 	if !status.Ready && !status.Failed {
-		if s.propagation = metav1.DeletePropagationForeground; !j.replaceRequested(s) {
+		if s.propagation = metav1.DeletePropagationForeground; !d.replaceRequested(s) {
 			return report.Errorf(report.Refused, "%s is still running for an earlier operation", s.Object).
 				WithHint("wait until it has ended, or: to end it, add %s", report.Accept("replace", s.Object.Kind+"/"+s.Object.Name).About("ending "+s.Object.String()))
 		}
 	}
-	_, err = j.trial(ctx, s)
+	_, err = d.trial(ctx, s)
 	return err
 }
 
@@ -364,16 +364,16 @@ func endedWell(object *unstructured.Unstructured) bool {
 	return health.JobEnded(object) == "Complete" || phase == "Succeeded"
 }
 
-// turnsAt returns the turns of a moment.
-func (p *Plan) turnsAt(when schema.Moment) []*turn {
-	return filterTurns(p.turns, func(t *turn) bool { return t.task.When == when })
+// tasksAt returns the tasks of a moment.
+func (p *Plan) tasksAt(when schema.Moment) []*taskStep {
+	return filterTasks(p.tasks, func(t *taskStep) bool { return t.task.When == when })
 }
 
 // runTasks applies the tasks of a moment one after the other, each after the one before has succeeded, and then deletes those that are
 // not to stay. After a failure all stay for the next run.
 func (r *run) runTasks(ctx context.Context, when schema.Moment) error {
-	turns := r.plan.turnsAt(when)
-	for _, t := range turns {
+	tasks := r.plan.tasksAt(when)
+	for _, t := range tasks {
 		if t.over {
 			continue
 		}
@@ -383,9 +383,9 @@ func (r *run) runTasks(ctx context.Context, when schema.Moment) error {
 	}
 	leaves := r.plan.Release.isRemoval() && when == schema.MomentReady
 	if leaves {
-		turns = r.plan.turns // none of them stays
+		tasks = r.plan.tasks // none of them stays
 	}
-	for _, t := range slices.Backward(turns) {
+	for _, t := range slices.Backward(tasks) {
 		if err := r.tidy(ctx, t, leaves || t.task.DeleteOnSuccess); err != nil {
 			return err
 		}
@@ -394,8 +394,8 @@ func (r *run) runTasks(ctx context.Context, when schema.Moment) error {
 }
 
 // runTask applies a task. It is planned again now, because earlier tasks may have changed the cluster.
-func (r *run) runTask(ctx context.Context, t *turn) error {
-	r.emit(report.Event{Step: "task", Name: t.Object.String(), State: report.Started, Note: r.plan.judge.describeMoment(t)})
+func (r *run) runTask(ctx context.Context, t *taskStep) error {
+	r.emit(report.Event{Step: "task", Name: t.Object.String(), State: report.Started, Note: r.plan.decider.describeMoment(t)})
 	t.late = true
 	live, err := r.perform(ctx, t.step)
 	if err == nil && t.runs() {
@@ -412,7 +412,7 @@ func (r *run) runTask(ctx context.Context, t *turn) error {
 }
 
 // awaitEnd waits until a Job or a Pod has ended.
-func (r *run) awaitEnd(ctx context.Context, t *turn) error {
+func (r *run) awaitEnd(ctx context.Context, t *taskStep) error {
 	awaited := newTarget(r, t.step)
 	r.await(r.waitCtx, []*target{awaited}, r.follow)
 	status := awaited.status
@@ -440,7 +440,7 @@ func (r *run) awaitEnd(ctx context.Context, t *turn) error {
 }
 
 // recordTask records that a task has succeeded. Objects that do not run may be applied twice, so they are saved with the next Job or Pod.
-func (r *run) recordTask(ctx context.Context, t *turn) error {
+func (r *run) recordTask(ctx context.Context, t *taskStep) error {
 	r.recording.Lock()
 	defer r.recording.Unlock()
 	now := r.second()
@@ -457,7 +457,7 @@ func (r *run) recordTask(ctx context.Context, t *turn) error {
 
 // tidy deletes the object of a completed task unless it stays. A Job gets its ttlSecondsAfterFinished only now: a Job that is deleted
 // before its end is recorded would be run again.
-func (r *run) tidy(ctx context.Context, t *turn, leaves bool) error {
+func (r *run) tidy(ctx context.Context, t *taskStep, leaves bool) error {
 	live := cmp.Or(r.results[t.step], t.live)
 	switch {
 	case live == nil || t.over && t.runs() && !t.made(live):
@@ -479,7 +479,7 @@ func (r *run) tidy(ctx context.Context, t *turn, leaves bool) error {
 }
 
 // drop deletes the object that was created for a task, and no other of its name, and waits until it is gone.
-func (r *run) drop(ctx context.Context, t *turn, live *unstructured.Unstructured) error {
+func (r *run) drop(ctx context.Context, t *taskStep, live *unstructured.Unstructured) error {
 	object := identity(live)
 	err := r.Cluster.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground})
 	if err != nil && !errors.Is(err, cluster.ErrChanged) {

@@ -13,21 +13,21 @@ import (
 func (r *run) taskObjects(completed bool) []schema.DeployedObject {
 	var list []schema.DeployedObject
 	seen := map[objectKey]bool{}
-	add := func(t *turn, object schema.DeployedObject, there bool) {
+	add := func(t *taskStep, object schema.DeployedObject, there bool) {
 		if key := keyOfRef(t.Object); !seen[key] {
 			if seen[key] = true; there {
 				list = append(list, object)
 			}
 		}
 	}
-	for _, t := range slices.Backward(r.plan.judge.turns) {
-		if t.chosen && r.plan.judge.keepsObject(t) {
+	for _, t := range slices.Backward(r.plan.decider.tasks) {
+		if t.chosen && r.plan.decider.keepsObject(t) {
 			object, there := r.taskObject(t, completed)
 			add(t, object, there)
 		}
 	}
-	for _, t := range r.plan.judge.turns {
-		if !t.chosen && r.plan.judge.keepsObject(t) {
+	for _, t := range r.plan.decider.tasks {
+		if !t.chosen && r.plan.decider.keepsObject(t) {
 			known := t.known
 			known.Leaving, known.Kept = false, false
 			add(t, known, known.Name != "")
@@ -36,7 +36,7 @@ func (r *run) taskObjects(completed bool) []schema.DeployedObject {
 	return list
 }
 
-func (r *run) taskObject(t *turn, completed bool) (object schema.DeployedObject, there bool) {
+func (r *run) taskObject(t *taskStep, completed bool) (object schema.DeployedObject, there bool) {
 	object, there = t.planned()
 	live := cmp.Or(r.results[t.step], t.live)
 	object.Completed, object.Expires = t.runs() && (completed || t.over), expires(t.rendered)
@@ -54,18 +54,18 @@ func (r *run) taskObject(t *turn, completed bool) (object schema.DeployedObject,
 }
 
 // content returns the encoded content of the release.
-func (j *judge) content() ([]byte, error) {
-	tasks := make([]Task, len(j.turns))
-	for i, t := range j.turns {
+func (d *decider) content() ([]byte, error) {
+	tasks := make([]Task, len(d.tasks))
+	for i, t := range d.tasks {
 		tasks[i] = Task{t.task, t.rendered}
 	}
-	return (&Content{j.objects(), tasks, j.release.GeneratedValues}).encode()
+	return (&Content{d.objects(), tasks, d.release.GeneratedValues}).encode()
 }
 
 // recorded returns the tasks for the record of a new revision.
-func (j *judge) recorded() []schema.DeployedTask {
+func (d *decider) recorded() []schema.DeployedTask {
 	var tasks []schema.DeployedTask
-	for _, t := range j.turns {
+	for _, t := range d.tasks {
 		tasks = append(tasks, schema.DeployedTask{ObjectRef: t.Object, When: t.task.When, Hash: t.hash, Once: t.task.Once, Finished: t.finished})
 	}
 	return tasks

@@ -20,7 +20,7 @@ import (
 
 // tryCleared asks the server for the result of a change with some fields removed. Both steps cannot be one dry run, so the change is
 // judged with the old values of these fields.
-func (j *judge) tryCleared(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+func (d *decider) tryCleared(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	object := update(s)
 	for _, path := range s.cleared {
 		was, _, _ := unstructured.NestedFieldCopy(s.live.Object, parent(path)...)
@@ -28,7 +28,7 @@ func (j *judge) tryCleared(ctx context.Context, s *step) (*unstructured.Unstruct
 			return nil, err
 		}
 	}
-	result, err := j.Cluster.Apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: s.force})
+	result, err := d.Cluster.Apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: s.force})
 	if err != nil {
 		return nil, err
 	}

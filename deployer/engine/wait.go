@@ -317,7 +317,7 @@ func (t *target) observeDeletion(ctx context.Context, last *unstructured.Unstruc
 
 // observe updates the target from an object.
 func (t *target) observe(ctx context.Context, object *unstructured.Unstructured) {
-	status := t.step.judge(ctx, object)
+	status := t.step.health(ctx, object)
 	if object.GetDeletionTimestamp() != nil {
 		status = health.Status{Failed: true, Reason: "Deleting", Message: terminating(object)}
 	}

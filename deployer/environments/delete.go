@@ -40,7 +40,7 @@ type DeleteOptions struct {
 }
 
 // Delete deletes namespaces of an environment, in the order that lets operators clean up: custom resources, then the Solutions with their
-// objects outside of the namespaces, then the namespaces. If a namespace was deleted by others, it removes what is left outside of it.
+// objects outside of the namespaces, then the namespaces. If a namespace was deleted by others, it removes the objects outside of it.
 func (e *Environments) Delete(ctx context.Context, o DeleteOptions) (*schema.Operation, error) {
 	run := e.begin(&o)
 	done, err := run.InNamespaces(ctx, o.Namespace, func(ctx context.Context) error { return e.planDeletion(ctx, run, o) })

@@ -24,7 +24,7 @@ import (
 // Held is a deleted object that finalizers keep.
 type Held struct {
 	schema.ObjectRef
-	// Finalizers are those that a controller other than Kubernetes itself has to remove.
+	// Finalizers have to be removed by a controller other than Kubernetes itself.
 	Finalizers []string
 
 	object *unstructured.Unstructured // its metadata

@@ -112,7 +112,7 @@ func (e *Environments) planPurge(ctx context.Context, run *plan.Run, held []clus
 	}
 	run.After = func(ctx context.Context) error {
 		waiting := metalk8s.DeleteOptions{Timeout: run.Timeout, NoWait: run.NoWait}
-		// Records tell what a namespace of a Solution is, so they stay until it is gone. Locks go last: they guard every write.
+		// Records identify the namespaces of a Solution, so they stay until these are deleted. Locks go last: they guard every write.
 		if err := e.deleteAndAwait(ctx, ours, waiting); err != nil {
 			return err
 		}

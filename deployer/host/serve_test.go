@@ -92,7 +92,7 @@ func TestServe(t *testing.T) {
 		})
 	}()
 	if got := states(); got != "READY=1" {
-		t.Errorf("the service manager was told %q", got)
+		t.Errorf("the service manager received %q", got)
 	}
 	hangups <- syscall.SIGHUP
 	hangups <- syscall.SIGHUP // the first one is over when it is taken
@@ -115,7 +115,7 @@ func TestServe(t *testing.T) {
 	}
 	stop()
 	if got := states(); got != "STOPPING=1" {
-		t.Errorf("the service manager was told %q", got)
+		t.Errorf("the service manager received %q", got)
 	}
 	if err = <-ended; err != nil {
 		t.Error(err)

@@ -35,7 +35,7 @@ const MaxFollowed = 100
 type Options struct {
 	survey.Scope
 	Pod, Container string // "" is each
-	Follow         bool   // also what is written later, and by pods that start later
+	Follow         bool   // also later lines, and pods that start later
 	Previous       bool   // of containers that ran before those that run
 	Since          time.Duration
 	Tail           int // the last lines of each log; less than 0 is everything

@@ -198,21 +198,21 @@ func isListed(list []schema.ObjectRef, object *unstructured.Unstructured) bool {
 
 // adopted renders a chart that Helm has deployed. The values that Helm has generated stay: where they cannot be recovered, the adoption is
 // refused.
-func (r Renderer) adopted(ctx context.Context, memory *render.Memory, release *engine.Release, a *adoption) (*render.ChartObjects, error) {
-	rendered, live, err := r.RecoverChart(ctx, memory, release, func(there *unstructured.Unstructured) bool { return a.has(there) && byHelm(there) })
+func (r Renderer) adopted(ctx context.Context, stored *render.ChartValues, release *engine.Release, a *adoption) (*render.ChartObjects, error) {
+	rendered, live, err := r.RecoverChart(ctx, stored, release, func(there *unstructured.Unstructured) bool { return a.has(there) && byHelm(there) })
 	if err != nil {
 		return nil, err
 	}
 	other := engine.Release{Key: release.Key}
-	if _, err = r.Chart(ctx, &render.Memory{Values: memory.Values}, true, &other); err != nil {
+	if _, err = r.Chart(ctx, &render.ChartValues{Values: stored.Values}, true, &other); err != nil {
 		return nil, err
 	}
 	lost := regenerated(WithTasks(release), WithTasks(&other), live, len(rendered.Renewed) > 0)
 	if len(lost) == 0 {
 		return rendered, nil
 	}
-	return nil, report.Errorf(report.Refused, "component %s: the chart draws at random what Helm has put into %s, and what it has drawn cannot be found again", a.component, strings.Join(lost, ", ")).
-		WithHint("give the chart what is there, with %s, or have it generated again with all that is random: %s",
+	return nil, report.Errorf(report.Refused, "component %s: the chart generated %s for Helm, and these values cannot be recovered from the cluster", a.component, strings.Join(lost, ", ")).
+		WithHint("set the existing values with %s, or accept that all generated values change: %s",
 			report.Accept("values", "FILE"), report.Accept("rotate", a.component).About(lost...))
 }
 

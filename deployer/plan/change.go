@@ -160,7 +160,7 @@ func (r *Run) checkStep(i *Installation, target *Placement, p *render.Payload) e
 	}
 	to, actual := records.VersionOf(target.Import), records.DirectionTo(i.Version, target.Import)
 	if string(actual) != target.Verb {
-		return report.Errorf(report.Refused, "namespace %s has version %s: going to %s is no %s", i.Name, i.Version, target.Version, target.Verb).
+		return report.Errorf(report.Refused, "namespace %s has version %s: version %s is not its %s", i.Name, i.Version, target.Version, target.Verb).
 			WithHint("%s", records.ChangeTo(r.Environment, i.Version, target.Import))
 	}
 	least := p.Solution.Spec.MinUpgradeFrom
@@ -192,7 +192,7 @@ func (r *Run) noticeRights(ctx context.Context, replaced []Installation) error {
 		}
 		before, err := r.Records.Engine.Objects(ctx, i.State.Key, i.State.Current)
 		if report.CodeOf(err) == report.Corrupt {
-			r.Notice("which rights are new in namespace " + i.Name + " cannot be told: " + err.Error())
+			r.Notice("the new rights in namespace " + i.Name + " are unknown: " + err.Error())
 			continue
 		}
 		if err != nil {

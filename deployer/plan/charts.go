@@ -32,10 +32,10 @@ func (t *target) chart(ctx context.Context, c *schema.Component, release *engine
 	}
 	before := stored.Generated
 	if adopted != nil && before == nil {
-		stored.Say(adopted.Values, true)
+		stored.SetValues(adopted.Values, true)
 	}
 	if values, ok := t.wanted.Values[c.Name]; ok {
-		stored.Say(values.Values, values.Reset)
+		stored.SetValues(values.Values, values.Reset)
 	}
 	rendered, err := t.renderChart(ctx, c, release, adopted, stored)
 	if err != nil {
@@ -53,7 +53,7 @@ func (t *target) chart(ctx context.Context, c *schema.Component, release *engine
 			return err
 		}
 	}
-	if err = t.addGenerated(release.Key, before, stored.Memory); err != nil {
+	if err = t.addGenerated(release.Key, before, stored.ChartValues); err != nil {
 		return err
 	}
 	if len(rendered.Foreign) > 0 {
@@ -74,20 +74,20 @@ func (t *target) renderChart(ctx context.Context, c *schema.Component, release *
 	renderer.Allows = consentOf(Options{}, t.wanted).covers
 	rotate := slices.Contains(t.wanted.Rotate, c.Name)
 	if adopted != nil && stored.Generated == nil && !rotate {
-		return renderer.adopted(ctx, stored.Memory, release, adopted)
+		return renderer.adopted(ctx, stored.ChartValues, release, adopted)
 	}
 	if rotate {
 		stored.Generated = nil
 	}
-	return renderer.Chart(ctx, stored.Memory, stored.installed || adopted != nil, release)
+	return renderer.Chart(ctx, stored.ChartValues, stored.installed || adopted != nil, release)
 }
 
 // addGenerated adds what stands in the plan's digest for a component some of whose values are generated again, which are others in each plan.
-func (t *target) addGenerated(key engine.Key, before *chart.GeneratedValues, memory *render.Memory) error {
-	if reflect.DeepEqual(before, memory.Generated) || before == nil && len(memory.Generated.Values) == 0 {
+func (t *target) addGenerated(key engine.Key, before *chart.GeneratedValues, stored *render.ChartValues) error {
+	if reflect.DeepEqual(before, stored.Generated) || before == nil && len(stored.Generated.Values) == 0 {
 		return nil
 	}
-	values, err := json.Marshal(memory.Values)
+	values, err := json.Marshal(stored.Values)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (t *target) addGenerated(key engine.Key, before *chart.GeneratedValues, mem
 
 // storedChart is the stored state of the last revision of a chart: its values, including generated ones, and its objects.
 type storedChart struct {
-	*render.Memory
+	*render.ChartValues
 	installed bool
 	objects   []*unstructured.Unstructured
 }
@@ -144,10 +144,10 @@ func (p *Planner) storedChart(ctx context.Context, key engine.Key) (storedChart,
 		if err != nil {
 			return storedChart{}, err
 		}
-		m, err := render.DecodeMemory(content.GeneratedValues)
+		m, err := render.DecodeChartValues(content.GeneratedValues)
 		return storedChart{m, state.Installed(), content.Objects}, err
 	}
-	return storedChart{Memory: &render.Memory{}}, nil
+	return storedChart{ChartValues: &render.ChartValues{}}, nil
 }
 
 // checkDefined refuses a chart whose CustomResourceDefinitions are not active: with the values of the site it may have others than those with

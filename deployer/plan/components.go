@@ -83,7 +83,7 @@ func (p *Planner) unselected(ctx context.Context, before *engine.State, wanted [
 		for _, w := range wanted {
 			releases[i].Needs = append(releases[i].Needs, engine.Need{Key: w.Key, Until: schema.UntilReady})
 		}
-		main.Closes = append(main.Closes, releases[i].Key)
+		main.Parts = append(main.Parts, releases[i].Key)
 	}
 	return releases, nil
 }
@@ -168,7 +168,7 @@ func Removals(states []*engine.State, operation string) []engine.Release {
 				continue
 			}
 			if s.Component == "" {
-				releases[i].Closes = append(releases[i].Closes, other.Key)
+				releases[i].Parts = append(releases[i].Parts, other.Key)
 			}
 			if s.Component == "" || slices.Contains(needsOf(other), s.Component) {
 				releases[i].Needs = append(releases[i].Needs, engine.Need{Key: other.Key, Until: schema.UntilApplied})
@@ -186,7 +186,7 @@ func recordComponents(plans []*engine.Plan) error {
 	}
 	for _, p := range plans {
 		p.Release.Components = nil
-		for _, key := range p.Release.Closes {
+		for _, key := range p.Release.Parts {
 			part := byKey[key]
 			if part == nil || part.Release.Version == "" {
 				continue

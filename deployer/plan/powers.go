@@ -401,7 +401,7 @@ func (p *Planner) foreignGroups(ctx context.Context, solution string, groups []s
 		switch of := definition.GetLabels()[schema.LabelRelease]; {
 		case of == ours, of == "" && mayBeOwn(definition.GetName()):
 		case of == "":
-			foreign[group] = fmt.Sprintf("whoever made CustomResourceDefinition %s", definition.GetName())
+			foreign[group] = fmt.Sprintf("the creator of CustomResourceDefinition %s", definition.GetName())
 		default:
 			foreign[group] = "Solution " + strings.SplitN(of, ".", 2)[0]
 		}

@@ -118,15 +118,15 @@ func (r Renderer) Component(node *components.Node, release *engine.Release) (err
 	return err
 }
 
-// Chart renders a component that is a chart into a release, with the values and the generated values in memory, and stores there what the
+// Chart renders a component that is a chart into a release, with its stored values, and adds to these what the
 // chart generates. Upgrade renders it as an upgrade, otherwise as an installation. The templates read those Secrets of others that r.Allows,
 // or an approval on record, permits.
-func (r Renderer) Chart(ctx context.Context, memory *render.Memory, upgrade bool, release *engine.Release) (*render.ChartObjects, error) {
+func (r Renderer) Chart(ctx context.Context, stored *render.ChartValues, upgrade bool, release *engine.Release) (*render.ChartObjects, error) {
 	reads, err := r.lookups(release)
 	if err != nil {
 		return nil, err
 	}
-	with := render.ChartSettings{Values: memory.Values, Generated: memory.Generated, Upgrade: upgrade, Lookup: reads.find}
+	with := render.ChartSettings{Values: stored.Values, Generated: stored.Generated, Upgrade: upgrade, Lookup: reads.find}
 	if with.KubeVersion, err = r.Cluster.Version(ctx); err != nil {
 		return nil, err
 	}
@@ -139,8 +139,8 @@ func (r Renderer) Chart(ctx context.Context, memory *render.Memory, upgrade bool
 	}
 	rendered.Lookups = reads.powers
 	release.Objects, release.Stay, release.Tasks = rendered.Objects, render.Staying(rendered.Objects), tasksOf(rendered.Tasks)
-	memory.Generated = rendered.Generated
-	release.GeneratedValues, err = memory.Encode()
+	stored.Generated = rendered.Generated
+	release.GeneratedValues, err = stored.Encode()
 	return rendered, err
 }
 
@@ -149,11 +149,11 @@ const maxRecoveries = 5
 
 // RecoverChart renders a chart again and again until as many of its generated values as possible are recovered from the existing objects that
 // isMeant reports. It also returns the Secrets and ConfigMaps among them.
-func (r Renderer) RecoverChart(ctx context.Context, memory *render.Memory, release *engine.Release, isMeant func(*unstructured.Unstructured) bool) (
+func (r Renderer) RecoverChart(ctx context.Context, stored *render.ChartValues, release *engine.Release, isMeant func(*unstructured.Unstructured) bool) (
 	rendered *render.ChartObjects, live map[schema.ObjectRef]*unstructured.Unstructured, err error,
 ) {
 	for range maxRecoveries {
-		if rendered, err = r.Chart(ctx, memory, true, release); err != nil {
+		if rendered, err = r.Chart(ctx, stored, true, release); err != nil {
 			return nil, nil, err
 		}
 		if live, err = r.liveData(ctx, release, isMeant); err != nil {
@@ -161,7 +161,7 @@ func (r Renderer) RecoverChart(ctx context.Context, memory *render.Memory, relea
 		}
 		recovered := false
 		for _, object := range WithTasks(release) {
-			if there := live[records.RefOf(object.GroupVersionKind(), object)]; there != nil && render.RecoverValues(memory.Generated, object, there) {
+			if there := live[records.RefOf(object.GroupVersionKind(), object)]; there != nil && render.RecoverValues(stored.Generated, object, there) {
 				recovered = true
 			}
 		}

@@ -92,7 +92,7 @@ func (r Renderer) everyObject(ctx context.Context, c *schema.Component) (objects
 		release := engine.Release{Key: engine.Key{Namespace: r.Settings.Namespace, Name: r.Payload.Solution.Metadata.Name, Component: c.Name}}
 		kind, path := c.Source()
 		if kind == schema.ComponentChart {
-			_, err = r.Chart(ctx, &render.Memory{}, upgrade, &release)
+			_, err = r.Chart(ctx, &render.ChartValues{}, upgrade, &release)
 		} else {
 			err = r.Component(&components.Node{Name: c.Name, Kind: kind, Path: path, Component: c}, &release)
 		}

@@ -175,7 +175,7 @@ func (p *Planner) addComponents(ctx context.Context, d *downgrade, state *engine
 		}
 		part.Objects, part.Tasks, part.GeneratedValues, part.Stay = content.Objects, content.Tasks, content.GeneratedValues, render.Staying(content.Objects)
 		d.parts = append(d.parts, part)
-		d.release.Closes = append(d.release.Closes, part.Key)
+		d.release.Parts = append(d.release.Parts, part.Key)
 	}
 	gone, err := p.unselected(ctx, state, d.parts, &d.release)
 	d.parts = append(d.parts, gone...)
@@ -191,7 +191,7 @@ func (r *Run) checkDowngrades(ctx context.Context, list []downgrade) error {
 		payloads, imports = append(payloads, d.payload), append(imports, d.imported)
 	}
 	if err := r.checkImages(ctx, imports...); report.CodeOf(err) == report.Refused {
-		r.Notice(err.Error()) // nodes that ran the version have its images, and what is there now may do harm
+		r.Notice(err.Error()) // the images are on nodes that ran the version, and the present version may do harm
 	} else if err != nil {
 		return err
 	}

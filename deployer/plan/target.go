@@ -91,7 +91,7 @@ func (t *target) components(ctx context.Context) (releases []engine.Release, err
 			return nil, failure
 		}
 		releases = append(releases, release)
-		t.release.Closes = append(t.release.Closes, release.Key)
+		t.release.Parts = append(t.release.Parts, release.Key)
 	}
 	if err = t.restart(releases); err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ func (r *Record) keptContent(ctx context.Context, release *engine.Release) (bool
 // renderAgain renders a chart without stored values. Its generated values are recovered from the existing objects, as far as
 // possible, and Secrets keep their data.
 func renderAgain(ctx context.Context, renderer plan.Renderer, release *engine.Release) ([]string, error) {
-	_, live, err := renderer.RecoverChart(ctx, &render.Memory{}, release, func(there *unstructured.Unstructured) bool {
+	_, live, err := renderer.RecoverChart(ctx, &render.ChartValues{}, release, func(there *unstructured.Unstructured) bool {
 		return there.GetLabels()[engine.LabelRelease] == release.ID()
 	})
 	if err != nil {

@@ -83,7 +83,7 @@ func TestReplaced(t *testing.T) {
 		version string
 		used    bool
 		code    report.Code
-		told    []string
+		notices []string
 	}{
 		{"1.0.0", false, "", nil},
 		{"1.0.0", true, report.Replaced, nil},
@@ -101,7 +101,7 @@ func TestReplaced(t *testing.T) {
 			if report.CodeOf(err) != test.code {
 				t.Fatalf("%q, want %s: %v", report.CodeOf(err), test.code, err)
 			}
-			for _, word := range test.told {
+			for _, word := range test.words {
 				if !strings.Contains(strings.Join(notices, "\n"), word) {
 					t.Errorf("nothing about %q in %q", word, notices)
 				}

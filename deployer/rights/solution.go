@@ -29,7 +29,7 @@ type Deployment struct {
 	Components []Component
 }
 
-// Component is any component of a version, which may be selected. Objects are those of an installation and of an upgrade with the values
+// Component is any component of a version, which may be selected. Objects has the objects of an installation and of an upgrade with the values
 // of the archive, including its tasks; a component of the cluster has none.
 type Component struct {
 	*schema.Component

@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Work is what a run changes.
+// Work has the changes of a run.
 type Work struct {
 	Plans   []*engine.Plan
 	Records []schema.Change      // of the shared documents

@@ -68,7 +68,7 @@ func (s *Site) detectSidecar(ctx context.Context, next *schema.MonitoringReport)
 	for _, kind := range []kube.GroupVersionKind{cluster.DeploymentKind, {Group: "apps", Version: "v1", Kind: "StatefulSet"}} {
 		for workload, err := range s.Cluster.List(ctx, kind, "", metav1.ListOptions{LabelSelector: grafanas}) {
 			if report.CodeOf(err) == report.Forbidden {
-				next.Notices = append(next.Notices, "which dashboards Grafana looks for is not known, as you may not list every "+kind.Kind+": say it with --dashboard-label, --folder-annotation and --dashboard-namespace")
+				next.Notices = append(next.Notices, "it is not known which dashboards Grafana selects, as you have no permission to list every "+kind.Kind+": specify them with --dashboard-label, --folder-annotation and --dashboard-namespace")
 				return false, nil
 			}
 			if err != nil {

@@ -262,7 +262,7 @@ func TestDriftReasons(t *testing.T) {
 		t.Errorf("without fields: %q", got)
 	}
 	if got := driftReasons(schema.Change{Action: schema.ActionCreate, Object: object}); got != nil {
-		t.Errorf("what is missing was told already: %q", got)
+		t.Errorf("a missing object is reported elsewhere: %q", got)
 	}
 }
 

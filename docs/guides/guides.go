@@ -36,7 +36,7 @@ func Names() ([]string, error) {
 	return names, err
 }
 
-// Steps returns what the reader of a guide does, in order, but for what [NodeSteps] has.
+// Steps returns what the reader of a guide does, in order, except what [NodeSteps] has.
 func Steps(name string) ([]Step, error) {
 	steps, err := read(name)
 	return slices.DeleteFunc(steps, func(s Step) bool { return s.OnNode }), err

@@ -124,7 +124,7 @@ func selectorsOf(from map[string]any) string {
 	data, err := json.Marshal(narrowed)
 	switch {
 	case err != nil: // no JSON: a number without a value
-		return " where it cannot be said"
+		return " under conditions that cannot be shown"
 	case len(data) > longest:
 		return fmt.Sprintf(" where SHA-256 of the selectors is %x", sha256.Sum256(data))
 	}

@@ -152,7 +152,7 @@ func hasRootPath(rule map[string]any) bool {
 func (j *judgement) hosts(o Object, field string, wild bool) {
 	hosts := Hosts(o.Unstructured)
 	if wild || slices.ContainsFunc(hosts, func(host string) bool { return strings.HasPrefix(host, "*") }) {
-		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, field, "answer for every host that nobody else answers for", append(hosts, "*")...)
+		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, field, "answer for every host without a route of its own", append(hosts, "*")...)
 		return
 	}
 	hosts = slices.DeleteFunc(hosts, func(host string) bool { return j.foreignHost(o, field, host) })
@@ -186,11 +186,11 @@ func (j *judgement) networkPolicy(o Object) {
 func (j *judgement) monitoring(o Object) {
 	selector := nestedMap(o.Object, "spec", "namespaceSelector")
 	if any, _ := selector["any"].(bool); any {
-		j.add(o, schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "spec.namespaceSelector", "have metrics of every namespace collected as it says", "*")
+		j.add(o, schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "spec.namespaceSelector", "have metrics of every namespace collected with its settings", "*")
 	}
 	others := slices.DeleteFunc(nestedStrings(selector, "matchNames"), func(namespace string) bool { return j.own[namespace] })
 	if others = set(others); len(others) > 0 {
-		j.add(o, schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "spec.namespaceSelector", "have metrics of "+placeText(others)+" collected as it says", others...)
+		j.add(o, schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "spec.namespaceSelector", "have metrics of "+placeText(others)+" collected with its settings", others...)
 	}
 	for _, key := range []string{"endpoints", "podMetricsEndpoints"} {
 		for i, endpoint := range nested(o.Object, "spec", key) {

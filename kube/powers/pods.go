@@ -208,8 +208,8 @@ func (p pod) hostPorts() []string {
 	return set(ports)
 }
 
-// telling are host paths that give a pod control of the node, even if they are read-only.
-var telling = []struct{ path, what string }{
+// sensitivePaths are host paths that give a pod control of the node, even if they are read-only.
+var sensitivePaths = []struct{ path, what string }{
 	{"/run/containerd/containerd.sock", "the runtime's socket"},
 	{"/run/crio/crio.sock", "the runtime's socket"},
 	{"/run/docker.sock", "the runtime's socket"},
@@ -246,7 +246,7 @@ func describePath(name string) string {
 		return "/ (everything of the node)"
 	}
 	real := strings.Replace(name, "/var/run", "/run", 1)
-	for _, t := range telling {
+	for _, t := range sensitivePaths {
 		if real == t.path || strings.HasPrefix(real, t.path+"/") || strings.HasPrefix(t.path, real+"/") {
 			return name + " (" + t.what + ")"
 		}

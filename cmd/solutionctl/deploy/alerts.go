@@ -29,7 +29,7 @@ asked through the API server, with your own rights, and for two seconds at most;
 	}
 	f := addClusterFlags(a, cmd)
 	var o survey.AlertOptions
-	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "the `NAMESPACE` that is yours, where you may not list those of the environment")
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "only this `NAMESPACE`, for a user who cannot list those of the environment")
 	takesArguments(cmd, func(ctx context.Context, args []string) error {
 		o.Environment, o.Solution = args[0], args[1]
 		return show(f, printAlerts, func(d *deployer.Deployer) (*schema.AlertList, error) { return d.Survey.Alerts(ctx, o) })
@@ -39,7 +39,7 @@ asked through the API server, with your own rights, and for two seconds at most;
 
 func printAlerts(w *console.Stream, list *schema.AlertList) error {
 	if len(list.Alerts) == 0 {
-		fmt.Fprintf(w, "no alert, says %s\n", console.Line(strings.Join(list.Asked, ", ")))
+		fmt.Fprintf(w, "no alert according to %s\n", console.Line(strings.Join(list.Asked, ", ")))
 	} else if err := alertTable(list.Alerts).Print(w); err != nil {
 		return err
 	}

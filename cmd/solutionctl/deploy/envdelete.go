@@ -36,7 +36,7 @@ cleaned up, for instance outside of the cluster, then remain.`,
 	flags.StringVarP(&e.o.Namespace, "namespace", "N", "", "only this `NAMESPACE` of the environment")
 	flags.BoolVar(&e.data.remove, "delete-data", false, "export and delete custom resources, and remove the Solutions")
 	flags.StringVar(&e.data.export, "export", "", "where --delete-data writes custom resources to, a new `FILE` (default NAME-TIME.json)")
-	flags.BoolVar(&e.others, "delete-others", false, "list and delete what is not part of a Solution")
+	flags.BoolVar(&e.others, "delete-others", false, "list and delete objects outside of Solutions")
 	flags.BoolVar(&e.finalizers, "force-finalizers", false, "list and remove the finalizers of what was deleted and does not go away")
 	e.addRun(cmd, "only say what would be deleted", "wait until the namespaces are gone")
 	takesArguments(cmd, e.run, e.completeEnvironments, environmentArgument)

@@ -88,7 +88,7 @@ is not allowed to list namespaces sees the one with the name of the environment,
 	}
 	f := addClusterFlags(a, cmd)
 	var o survey.EnvironmentOptions
-	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "the `NAMESPACE` that is yours, where you may not list those of the environment")
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "only this `NAMESPACE`, for a user who cannot list those of the environment")
 	cmd.Flags().BoolVar(&o.Members, "members", false, "list the users and their roles")
 	cmd.Flags().BoolVar(&o.Drift, "drift", false, "compare every field of every object with what was deployed")
 	takesArguments(cmd, func(ctx context.Context, args []string) error {
@@ -117,7 +117,7 @@ func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
 	return nil
 }
 
-// printUnseen lists what is not shown for lack of permissions.
+// printUnseen lists what the user has no permission to see.
 func printUnseen(w *console.Stream, unseen []schema.Unseen) {
 	for _, u := range unseen {
 		fmt.Fprintf(w, "\n%s %s\n", w.Paint(console.Yellow, "not shown:"), console.Line(u.What))

@@ -40,7 +40,7 @@ func (f *hostFlags) addPlaces(cmd *cobra.Command) {
 
 // addNoCluster adds the flag of a command that can do its part on the host alone.
 func (f *hostFlags) addNoCluster(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.noCluster, "no-cluster", false, "change this host only; the same command without it tells the cluster later")
+	cmd.Flags().BoolVar(&f.noCluster, "no-cluster", false, "change this host only; run the command without it later to update the cluster")
 }
 
 func addStoreFlag(cmd *cobra.Command, dir *string) {

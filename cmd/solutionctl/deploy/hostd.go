@@ -46,7 +46,7 @@ systemd opens the socket, and starts the command at the first request: --print-u
 	}
 	c.hostFlags = &hostFlags{clusterFlags: &clusterFlags{App: a}}
 	flags := cmd.Flags()
-	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "`FILE` that says where the API server is (default $KUBECONFIG, ~/.kube/config, /etc/kubernetes/admin.conf)")
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "`FILE` with the address of the API server (default $KUBECONFIG, ~/.kube/config, /etc/kubernetes/admin.conf)")
 	flags.StringVar(&c.context, "context", "", "context `NAME` of the kubeconfig (default its current one)")
 	c.addLockWait(cmd)
 	c.addPlaces(cmd)

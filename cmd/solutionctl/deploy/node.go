@@ -41,7 +41,7 @@ registry's endpoints or its CA change. What the node has is found out by itself:
   k0s         hosts.toml below /etc/k0s/certs.d, and a drop-in in /etc/k0s/containerd.d, which needs one restart
   microk8s    hosts.toml below /var/snap/microk8s/current/args/certs.d
 
-Endpoints and CA are those that the cluster knows from the first import, unless --endpoint says otherwise. Nodes begin
+Endpoints and CA come from the first import, as the cluster has recorded them, unless --endpoint sets others. Nodes begin
 with different endpoints. No pull leaves the site: what the registry does not have does not exist. With --mirror the
 images of other registries come from ours, too.
 

@@ -190,7 +190,7 @@ func setSiteValue(text string, values map[string]plan.SiteValues) error {
 	}
 	var value any
 	if err := yaml.Unmarshal([]byte(scalar), &value); err != nil {
-		return report.Errorf(report.Usage, "--set %s: the value is no YAML: %w", place, err)
+		return report.Errorf(report.Usage, "--set %s: the value is not YAML: %w", place, err)
 	}
 	for i := len(keys) - 1; i > 0; i-- {
 		value = map[string]any{keys[i]: value}

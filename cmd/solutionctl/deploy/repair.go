@@ -22,7 +22,7 @@ Fields that another tool applies are a conflict, because that tool would apply t
 object that another process has created in place of a deployed one is left alone without --adopt. Nothing is deleted, and
 CustomResourceDefinitions are never changed: 'deploy activate' does that.
 
-With --records, repair what is written down instead of what runs: records in namespace ` + cluster.SystemNamespace + ` that are
+With --records, repair records instead of objects: records in namespace ` + cluster.SystemNamespace + ` that are
 lost or cannot be read are made again from the archives that are imported and from the objects that have our label. Only
 objects that are as an imported version has them are put on record; the others are named. No object is changed.`,
 		Example: `  solutionctl deploy repair test example-solution

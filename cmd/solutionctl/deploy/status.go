@@ -38,10 +38,10 @@ func newStatusCommand(a *cli.App) *cobra.Command {
 		Use:     "status",
 		Aliases: []string{"list", "ls"},
 		Short:   "Show imported versions, deployments and their health",
-		Long: `Show what was imported, which versions are active, what is deployed in which environment and how it is: what was begun
-and has not ended, what was changed since it was deployed, and what does not work and why.
+		Long: `Show what was imported, which versions are active, what is deployed in which environment and its health: operations
+that have not ended, changes since the deployment, and failures with their reasons.
 
-Changes are looked for where the metadata of an object raise a suspicion. With --drift, every field of every object is compared
+A quick check of metadata finds most changes. With --drift, each field of each object is compared
 with what was deployed, as 'deploy diff' does it.
 
 With --watch, continue until interrupted: a terminal shows the table as it changes, elsewhere each change is a line, or with

@@ -172,7 +172,7 @@ func (c *consoleRun) run(ctx context.Context) error {
 		defer signal.Stop(hangups)
 		c.o.Hangup = hangups
 	}
-	c.o.Ready = func(served *web.Console) { c.tell(ctx, served) }
+	c.o.Ready = func(served *web.Console) { c.printAddress(ctx, served) }
 	interrupted, err := web.Serve(ctx, c.o)
 	if err == nil && interrupted > 0 {
 		err = report.Errorf(report.Interrupted, "%s interrupted", report.Count(interrupted, "operation")).WithHint("finish what was begun: solutionctl deploy resume")
@@ -226,7 +226,7 @@ func (c *consoleRun) printDeployment(ctx context.Context, flags *pflag.FlagSet, 
 		return err
 	}
 	if c.impersonate {
-		return report.Errorf(report.Usage, "what is printed has no rights in the cluster, and can impersonate nobody").
+		return report.Errorf(report.Usage, "a console in the cluster has no rights of its own, so it cannot impersonate users").
 			WithHint("run it on a host with a kubeconfig that may: --print-unit")
 	}
 	arguments := slices.DeleteFunc(cli.ChangedFlags(flags), func(word string) bool {
@@ -339,16 +339,16 @@ func (c *consoleRun) checkProvider() error {
 	case c.login == loginLink && c.issuer != "":
 		return report.Errorf(report.Usage, "--oidc-issuer is for people who log in by themselves").WithHint("add --login provider")
 	case c.impersonate && c.issuer == "":
-		return report.Errorf(report.Usage, "nobody can be impersonated whom no identity provider vouches for").WithHint("add --login provider --oidc-issuer URL")
+		return report.Errorf(report.Usage, "--impersonate needs users from an identity provider").WithHint("add --login provider --oidc-issuer URL")
 	case len(c.groups) > 0 && !c.impersonate:
 		return report.Errorf(report.Usage, "--impersonate-group is for --impersonate").WithHint("add --impersonate")
 	}
 	return nil
 }
 
-// tell prints the address of the console. A link goes to standard output: a program that starts the console for a user reads
+// printAddress prints the address of the console. A link goes to standard output: a program that starts the console for a user reads
 // it there.
-func (c *consoleRun) tell(ctx context.Context, served *web.Console) {
+func (c *consoleRun) printAddress(ctx context.Context, served *web.Console) {
 	c.Sink.Close()
 	if !c.o.Links {
 		fmt.Fprintln(c.Out, served.Origin)

@@ -280,7 +280,7 @@ func withoutMetadata(object *unstructured.Unstructured) map[string]any {
 	return rest
 }
 
-// withoutTimes returns an object without the times of managed fields, so that applying it again is no change.
+// withoutTimes returns an object without the times of managed fields, so that applying it again changes nothing.
 func withoutTimes(object *unstructured.Unstructured) map[string]any {
 	object = object.DeepCopy()
 	entries := object.GetManagedFields()

@@ -81,7 +81,7 @@ func TestForbidden(t *testing.T) {
 	t.Run("create", func(t *testing.T) {
 		_, err := jane.Create(ctx, object(t, strings.ReplaceAll(deployment, "NS", ns)), cluster.WriteOptions{})
 		check(t, err, report.Forbidden,
-			`create Deployment `+ns+`/web: user "jane" may not patch deployments of apps in namespace `+ns,
+			`create Deployment `+ns+`/web: user "jane" has no permission to patch deployments of apps in namespace `+ns,
 			"a Role in namespace "+ns, "- apiGroups: [\"apps\"]\n  resources: [\"deployments\"]\n  verbs: [\"create\", \"patch\"]")
 		if !apierrors.IsForbidden(err) {
 			t.Error("the error of the API server is lost")
@@ -89,16 +89,16 @@ func TestForbidden(t *testing.T) {
 	})
 	t.Run("apply", func(t *testing.T) {
 		_, err := jane.Apply(ctx, object(t, configMap(ns, "x", "v")), cluster.WriteOptions{DryRun: true})
-		check(t, err, report.Forbidden, `may not patch configmaps in namespace `+ns, `verbs: ["create", "patch"]`)
+		check(t, err, report.Forbidden, `has no permission to patch configmaps in namespace `+ns, `verbs: ["create", "patch"]`)
 	})
 	t.Run("list in the whole cluster", func(t *testing.T) {
 		for _, err := range jane.List(ctx, configMapKind, "", metav1.ListOptions{}) {
-			check(t, err, report.Forbidden, `list configmaps: user "jane" may not list configmaps`, "rule of a ClusterRole:")
+			check(t, err, report.Forbidden, `list configmaps: user "jane" has no permission to list configmaps`, "rule of a ClusterRole:")
 		}
 	})
 	t.Run("watch", func(t *testing.T) {
 		for _, err := range jane.Watch(ctx, configMapKind, ns, metav1.ListOptions{ResourceVersion: "1"}) {
-			check(t, err, report.Forbidden, `user "jane" may not watch configmaps in namespace `+ns)
+			check(t, err, report.Forbidden, `user "jane" has no permission to watch configmaps in namespace `+ns)
 		}
 	})
 	t.Run("grant more than one has", func(t *testing.T) {
@@ -110,7 +110,7 @@ rules:
 - {apiGroups: [apps], resources: [deployments, statefulsets], verbs: [get, delete]}
 - {apiGroups: [""], resources: [configmaps], verbs: [get]}
 `), cluster.WriteOptions{DryRun: true})
-		check(t, err, report.Forbidden, `user "jane" may not grant permissions that they do not have`,
+		check(t, err, report.Forbidden, `user "jane" cannot grant permissions that they do not have`,
 			"- apiGroups: [\"apps\"]\n  resources: [\"deployments\"]\n  verbs: [\"get\", \"delete\"]", `resources: ["statefulsets"]`)
 	})
 	t.Run("impersonate", func(t *testing.T) {

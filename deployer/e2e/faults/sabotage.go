@@ -31,7 +31,7 @@ var Sabotages = []*Sabotage{
 	},
 	{
 		Name: "prune-all", Verb: "activate over another version", then: Again, Fault: "protected kinds of objects are deleted as a side effect",
-		file: "deployer/engine/judge.go", from: "case protected[kindOfRef(s.Object).GroupKind()] && !named:", to: "case false:",
+		file: "deployer/engine/decide.go", from: "case protected[kindOfRef(s.Object).GroupKind()] && !named:", to: "case false:",
 	},
 }
 

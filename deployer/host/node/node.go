@@ -5,7 +5,7 @@
 // registry's endpoints in an order that differs from node to node, and with the registry itself as the last resort, so that
 // no pull ever leaves the site. [NewPlan] compares them with what a node has, and [Plan.Apply] writes them atomically.
 //
-// A file that was written here says so in its first line; no other file is ever changed or removed. The runtime's own
+// The first line of each written file marks it; no other file is ever changed or removed. The runtime's own
 // configuration is read only, to refuse what would leave our files without effect.
 package node
 

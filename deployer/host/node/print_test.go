@@ -55,7 +55,7 @@ func TestPrinted(t *testing.T) {
 			t.Errorf("%s, Ansible:\n%s", runtime, diff)
 		}
 		if (commands > 0) != (runtime == node.CRIO) {
-			t.Errorf("%s is told to read its configuration %d times", runtime, commands)
+			t.Errorf("%s is made to read its configuration %d times", runtime, commands)
 		}
 	}
 }

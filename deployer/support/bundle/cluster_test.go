@@ -169,7 +169,7 @@ func TestLoader(t *testing.T) {
 		`"phase":"Pending"`, `"phase":"Failed","error":{"code":"timeout","message":"`+canary+`"}`,
 	).Replace(data["progress.json"])}
 	b.Put(object)
-	b.Server.Put(t, strings.ReplaceAll(event("told", "{type: Normal, reason: LoadEnded, source: {component: solutionctl-loader}, message: 'run 0123456789 has ended: Ready, 1 of 1 parts are ready'}")+"\n---\n"+
+	b.Server.Put(t, strings.ReplaceAll(event("ended", "{type: Normal, reason: LoadEnded, source: {component: solutionctl-loader}, message: 'run 0123456789 has ended: Ready, 1 of 1 parts are ready'}")+"\n---\n"+
 		event("more", "{type: Warning, reason: LoadFailed, source: {component: solutionctl-loader}, message: '"+canary+"'}"), "NS", "solutionctl-system"))
 	files, document := collect(b, bundle.Options{})
 	if n := bytes.Count(files["bundle.json"], []byte(canary)); n > 0 {
@@ -262,7 +262,7 @@ func TestPartly(t *testing.T) {
 		there   int // Solutions that were imported
 	}{
 		"nothing is in the way":  {func(*http.Request) bool { return false }, "", 1},
-		"no right on Secrets":    {func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/secrets") }, `user "guest" may not list secrets`, 0},
+		"no right on Secrets":    {func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/secrets") }, `user "guest" has no permission to list secrets`, 0},
 		"no right on namespaces": {func(r *http.Request) bool { return r.URL.Path == "/api/v1/namespaces" }, "environments: ", 1},
 		"no right on nodes":      {func(r *http.Request) bool { return r.URL.Path == "/api/v1/nodes" }, "list nodes: ", 1},
 		"nothing can be read":    {func(*http.Request) bool { return true }, "everything in the cluster: ", 0},

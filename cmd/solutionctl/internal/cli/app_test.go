@@ -65,7 +65,7 @@ func TestConfirmName(t *testing.T) {
 		says string
 	}{
 		{name: "nothing to ask"},
-		{name: "the name", c: report.Confirmation{Question: "It goes", Name: "blue"}, in: "blue\n", says: "It goes. Type blue to go on: "},
+		{name: "the name", c: report.Confirmation{Question: "It goes", Name: "blue"}, in: "blue\n", says: "It goes. Type blue to continue: "},
 		{name: "yes", c: report.Confirmation{Question: "It goes", Name: "blue"}, in: "yes\n", want: report.Cancelled, says: "It goes. "},
 		{name: "another case", c: report.Confirmation{Question: "It goes", Name: "blue"}, in: "Blue\n", want: report.Cancelled},
 		{name: "a list", c: report.Confirmation{Question: "It goes", Name: "blue", Lists: lists}, in: "blue\n", says: listed},

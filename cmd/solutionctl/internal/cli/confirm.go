@@ -26,7 +26,7 @@ func (a *App) Confirm(ctx context.Context, c report.Confirmation) error {
 	}
 	question := c.Question + " [y/N] "
 	if c.Name != "" {
-		question = c.Question + ". Type " + c.Name + " to go on: "
+		question = c.Question + ". Type " + c.Name + " to continue: "
 	}
 	answer, err := console.Ask(ctx, a.In, a.Err, question)
 	if err != nil {

@@ -83,7 +83,7 @@ func readKeys(files []string) (map[string]*key.Public, error) {
 		}
 		name := strings.TrimSuffix(filepath.Base(file), ".pub")
 		if other := keys[name]; other != nil && !other.Equal(k) {
-			return nil, report.Errorf(report.Usage, "--key names two different keys %s", name).WithHint("rename one of the files, so that messages tell them apart")
+			return nil, report.Errorf(report.Usage, "--key names two different keys %s", name).WithHint("rename one of the files, so that messages can distinguish them")
 		}
 		keys[name] = k
 	}

@@ -22,46 +22,46 @@ import (
 )
 
 // decide reads the object of a step and chooses the action.
-func (j *judge) decide(ctx context.Context, s *step) error {
+func (d *decider) decide(ctx context.Context, s *step) error {
 	s.Action, s.Note, s.Fields, s.decision = "", "", nil, decision{}
 	switch {
-	case s.turn != nil:
-		return j.decideTask(ctx, s)
+	case s.taskStep != nil:
+		return d.decideTask(ctx, s)
 	case s.desired == nil:
-		return j.decideRemoval(ctx, s)
-	case j.options.Restore:
-		return j.decideRestore(ctx, s)
+		return d.decideRemoval(ctx, s)
+	case d.options.Restore:
+		return d.decideRestore(ctx, s)
 	default:
-		return j.decideWanted(ctx, s)
+		return d.decideWanted(ctx, s)
 	}
 }
 
-func (j *judge) decideWanted(ctx context.Context, s *step) error {
+func (d *decider) decideWanted(ctx context.Context, s *step) error {
 	kind := s.desired.GroupVersionKind()
-	if _, err := j.Cluster.Mapping(ctx, kind); errors.Is(err, cluster.ErrNoKind) {
-		j.decideKindless(s, kind)
+	if _, err := d.Cluster.Mapping(ctx, kind); errors.Is(err, cluster.ErrNoKind) {
+		d.decideKindless(s, kind)
 		return nil
 	} else if err != nil {
 		return err
 	}
-	if done, err := j.decideEnded(ctx, s); done || err != nil {
+	if done, err := d.decideEnded(ctx, s); done || err != nil {
 		return err
 	}
-	defer j.noteRerun(s)
+	defer d.noteRerun(s)
 	if s.known.Name == "" {
 		// It is on no record, so it probably does not exist: one request checks whether it could be created.
-		if done, err := j.tryCreate(ctx, s); done || err != nil {
+		if done, err := d.tryCreate(ctx, s); done || err != nil {
 			return err
 		}
 	}
 	for attempt := range attempts {
 		s.busy = s.busy || attempt >= attempts/2
-		live, err := j.Cluster.Get(ctx, kind, s.Object.Namespace, s.Object.Name)
+		live, err := d.Cluster.Get(ctx, kind, s.Object.Namespace, s.Object.Name)
 		if err != nil {
 			return err
 		}
 		if live == nil {
-			if done, err := j.tryCreate(ctx, s); done || err != nil {
+			if done, err := d.tryCreate(ctx, s); done || err != nil {
 				return err
 			}
 			continue
@@ -76,7 +76,7 @@ func (j *judge) decideWanted(ctx context.Context, s *step) error {
 			s.Note = "waits until no object is stored in version " + strings.Join(versions, ", ")
 			return nil
 		}
-		if err := j.decideUpdate(ctx, s); !errors.Is(err, cluster.ErrChanged) {
+		if err := d.decideUpdate(ctx, s); !errors.Is(err, cluster.ErrChanged) {
 			return err
 		}
 	}
@@ -84,13 +84,13 @@ func (j *judge) decideWanted(ctx context.Context, s *step) error {
 }
 
 // decideKindless decides on an object whose kind the cluster does not serve.
-func (j *judge) decideKindless(s *step, kind kube.GroupVersionKind) {
+func (d *decider) decideKindless(s *step, kind kube.GroupVersionKind) {
 	switch {
-	case j.defines[kind]:
+	case d.defines[kind]:
 		s.Action, s.late, s.Note = schema.ActionCreate, true, "the same release defines its kind"
-	case j.brings[kind]:
+	case d.brings[kind]:
 		s.Action, s.late, s.Note = schema.ActionCreate, true, "the same operation defines its kind"
-	case j.release.Complete && !slices.Contains(j.release.OptionalKinds, kind.Group+"/"+kind.Kind):
+	case d.release.Complete && !slices.Contains(d.release.OptionalKinds, kind.Group+"/"+kind.Kind):
 		s.Action, s.late, s.Note = schema.ActionCreate, true, noKind(kind)+" yet"
 	default:
 		s.Action, s.Note = schema.ActionSkip, noKind(kind)
@@ -113,15 +113,15 @@ func contended(s *step) error {
 const namespaceTerminating metav1.CauseType = "NamespaceTerminating"
 
 // tryCreate asks the server whether the object could be created. done is false if the object exists.
-func (j *judge) tryCreate(ctx context.Context, s *step) (done bool, err error) {
-	_, err = j.Cluster.Create(ctx, s.desired, cluster.WriteOptions{DryRun: true})
+func (d *decider) tryCreate(ctx context.Context, s *step) (done bool, err error) {
+	_, err = d.Cluster.Create(ctx, s.desired, cluster.WriteOptions{DryRun: true})
 	switch {
 	case err == nil:
 		s.Action = schema.ActionCreate
 		return true, nil
 	case errors.Is(err, cluster.ErrExists):
 		return false, nil
-	case (apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, namespaceTerminating)) && j.makes[s.Object.Namespace]:
+	case (apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, namespaceTerminating)) && d.makes[s.Object.Namespace]:
 		s.Action, s.late = schema.ActionCreate, true
 		return true, nil
 	case apierrors.IsNotFound(err) && bindsMissingRole(err):
@@ -142,24 +142,24 @@ func bindsMissingRole(err error) bool {
 }
 
 // decideUpdate compares the desired object with the existing one.
-func (j *judge) decideUpdate(ctx context.Context, s *step) error {
-	mine, err := j.owns(ctx, s)
+func (d *decider) decideUpdate(ctx context.Context, s *step) error {
+	mine, err := d.owns(ctx, s)
 	if err != nil {
 		return err
 	}
-	written := s.known.ResourceVersion != "" // otherwise an interrupted revision may not have written it yet
-	if mine && j.options.KeepEdits && s.known.Hash == s.hash && written {
+	written := s.known.ResourceVersion != "" // otherwise an interrupted revision might not have written it yet
+	if mine && d.options.KeepEdits && s.known.Hash == s.hash && written {
 		s.Action, s.live = schema.ActionNone, nil // the record keeps the deployed state, so that edits are detected
 		return nil
 	}
-	s.Action, s.force = schema.ActionUpdate, j.options.Restore
-	if s.adopted = j.adopted(s); !mine {
-		s.Action, s.force = schema.ActionAdopt, j.options.Adopt || !j.adopts(s)
+	s.Action, s.force = schema.ActionUpdate, d.options.Restore
+	if s.adopted = d.adopted(s); !mine {
+		s.Action, s.force = schema.ActionAdopt, d.options.Adopt || !d.adopts(s)
 	}
 	if changesRole(s.live, s.desired) {
-		return j.replace(ctx, s, nil, nil)
+		return d.replace(ctx, s, nil, nil)
 	}
-	result, err := j.try(ctx, s)
+	result, err := d.try(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -167,11 +167,11 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 		return nil // it is to be replaced
 	}
 	s.Fields, s.Definition = diff.Fields(s.live, result), diff.Definition(s.live, result)
-	if err := j.checkRestart(s); err != nil {
+	if err := d.checkRestart(s); err != nil {
 		return err
 	}
 	if !mine {
-		return j.adopt(s, isIdentical(s.live, result))
+		return d.adopt(s, isIdentical(s.live, result))
 	}
 	if len(s.Fields) == 0 {
 		if s.adopted == nil && diff.SameApplied(s.live, result) {
@@ -184,19 +184,19 @@ func (j *judge) decideUpdate(ctx context.Context, s *step) error {
 }
 
 // owns reports whether the existing object belongs to this release.
-func (j *judge) owns(ctx context.Context, s *step) (bool, error) {
+func (d *decider) owns(ctx context.Context, s *step) (bool, error) {
 	label := s.live.GetLabels()[LabelRelease]
 	switch {
-	case j.belongs(s):
+	case d.belongs(s):
 		return true, nil
 	case label == "":
 		return false, nil
 	}
-	states, err := j.States(ctx)
+	states, err := d.States(ctx)
 	if err != nil {
 		return false, err
 	}
-	return false, heldByOther(j.release.Key, s.Object, label, states)
+	return false, heldByOther(d.release.Key, s.Object, label, states)
 }
 
 // heldByOther returns an error if a record confirms that an object belongs to the release of its label. The label alone may be a copy,
@@ -224,23 +224,23 @@ func heldByOther(key Key, object schema.ObjectRef, label string, states []*State
 // belongs reports whether the existing object belongs to this release: the record has its UID, or its label names the release and
 // either solutionctl wrote it, or the record has an object of its name that was deleted and created again, as from a backup. The
 // label alone is not enough: see [IsManaged].
-func (j *judge) belongs(s *step) bool {
+func (d *decider) belongs(s *step) bool {
 	recorded := s.known.UID != ""
 	return recorded && s.known.UID == string(s.live.GetUID()) ||
-		s.live.GetLabels()[LabelRelease] == j.release.ID() && (recorded || IsManaged(s.live))
+		s.live.GetLabels()[LabelRelease] == d.release.ID() && (recorded || IsManaged(s.live))
 }
 
 // adopt accepts an object of no release if the user has asked for that, or if it already is as desired.
-func (j *judge) adopt(s *step, identical bool) error {
+func (d *decider) adopt(s *step, identical bool) error {
 	s.Note = strings.TrimPrefix(s.Note+"; it exists: "+describe(s.live), "; ")
-	if identical || j.options.Adopt || j.adopts(s) {
+	if identical || d.options.Adopt || d.adopts(s) {
 		return nil
 	}
-	refused := report.Errorf(report.Conflict, "%s exists and is not part of %s: %s", s.Object, j.release.Key, describe(s.live))
+	refused := report.Errorf(report.Conflict, "%s exists and is not part of %s: %s", s.Object, d.release.Key, describe(s.live))
 	about := s.Object.String() + ": " + describe(s.live)
 	accept := report.Accept("adopt").About(about)
-	if name := s.live.GetAnnotations()["meta.helm.sh/release-name"]; name != "" && j.release.Component != "" {
-		whole := report.Accept("adopt-helm", j.release.Component+"="+s.live.GetAnnotations()["meta.helm.sh/release-namespace"]+"/"+name).About(about)
+	if name := s.live.GetAnnotations()["meta.helm.sh/release-name"]; name != "" && d.release.Component != "" {
+		whole := report.Accept("adopt-helm", d.release.Component+"="+s.live.GetAnnotations()["meta.helm.sh/release-namespace"]+"/"+name).About(about)
 		return refused.WithHint("adopt the Helm release with its values and passwords with %s, or only such objects with %s", whole, accept)
 	}
 	return refused.WithHint("adopt such objects with %s, or delete them first", accept)
@@ -258,18 +258,18 @@ func isIdentical(live, result *unstructured.Unstructured) bool {
 }
 
 // try asks the server for the result of the update; nil if the object has to be replaced.
-func (j *judge) try(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+func (d *decider) try(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	object := update(s)
-	result, err := j.Cluster.Apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: s.force})
-	if !s.force && conflicts(err) && (j.options.Force || onlyWith(err, j.former(s))) {
+	result, err := d.Cluster.Apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: s.force})
+	if !s.force && conflicts(err) && (d.options.Force || onlyWith(err, d.former(s))) {
 		s.force = true
-		result, err = j.Cluster.Apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: true})
+		result, err = d.Cluster.Apply(ctx, object, cluster.WriteOptions{DryRun: true, Force: true})
 	}
 	if err == nil && s.adopted != nil {
-		result, err = j.withoutFormer(ctx, s, result)
+		result, err = d.withoutFormer(ctx, s, result)
 	}
 	if apierrors.IsInvalid(err) {
-		return j.decideImmutable(ctx, s, err)
+		return d.decideImmutable(ctx, s, err)
 	}
 	return result, err
 }
@@ -318,15 +318,15 @@ func changesRole(live, desired *unstructured.Unstructured) bool {
 }
 
 // decideRemoval decides on an object that the release does not have any more. If it does not exist, the step keeps no action.
-func (j *judge) decideRemoval(ctx context.Context, s *step) error {
-	live, err := j.find(ctx, s)
+func (d *decider) decideRemoval(ctx context.Context, s *step) error {
+	live, err := d.find(ctx, s)
 	if err != nil || live == nil {
 		return err
 	}
-	if s.live = live; !j.decideLive(s) {
+	if s.live = live; !d.decideLive(s) {
 		return nil
 	}
-	err = j.Cluster.Delete(ctx, live, cluster.DeleteOptions{DryRun: true, Propagation: metav1.DeletePropagationBackground})
+	err = d.Cluster.Delete(ctx, live, cluster.DeleteOptions{DryRun: true, Propagation: metav1.DeletePropagationBackground})
 	if errors.Is(err, cluster.ErrChanged) {
 		return nil
 	}
@@ -334,12 +334,12 @@ func (j *judge) decideRemoval(ctx context.Context, s *step) error {
 }
 
 // decideLive decides on an existing object that is no longer desired, and reports whether to ask the server with a dry run.
-func (j *judge) decideLive(s *step) (ask bool) {
-	named := slices.Contains(j.release.Delete, s.Object)
+func (d *decider) decideLive(s *step) (ask bool) {
+	named := slices.Contains(d.release.Delete, s.Object)
 	switch {
-	case !j.belongs(s):
+	case !d.belongs(s):
 		return false // another object has the name now
-	case j.options.Restore:
+	case d.options.Restore:
 		s.Action = schema.ActionKeep
 		return false
 	case s.known.Stays && !named:
@@ -358,10 +358,10 @@ func (j *judge) decideLive(s *step) (ask bool) {
 }
 
 // find returns the object of a step, which may have been recorded in a version of its API that is no longer served.
-func (j *judge) find(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+func (d *decider) find(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
 	kind := kindOfRef(s.Object)
-	if _, missing := j.Cluster.Mapping(ctx, kind); errors.Is(missing, cluster.ErrNoKind) {
-		kinds, err := j.Cluster.Kinds(ctx, kind.Group)
+	if _, missing := d.Cluster.Mapping(ctx, kind); errors.Is(missing, cluster.ErrNoKind) {
+		kinds, err := d.Cluster.Kinds(ctx, kind.Group)
 		if err != nil {
 			return nil, err
 		}
@@ -373,5 +373,5 @@ func (j *judge) find(ctx context.Context, s *step) (*unstructured.Unstructured, 
 	} else if missing != nil {
 		return nil, missing
 	}
-	return j.Cluster.Get(ctx, kind, s.Object.Namespace, s.Object.Name)
+	return d.Cluster.Get(ctx, kind, s.Object.Namespace, s.Object.Name)
 }

@@ -78,11 +78,11 @@ func TestRemovals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := stepOf(t, "", "{apiVersion: v1, kind: "+test.kind+", metadata: {name: a, namespace: shop, uid: u"+test.metadata+"}}")
 			s.known = schema.DeployedObject{ObjectRef: s.Object, UID: test.uid}
-			j := &judge{release: Release{Key: shop}, options: PlanOptions{Restore: test.restore}}
+			d := &decider{release: Release{Key: shop}, options: PlanOptions{Restore: test.restore}}
 			if test.named {
-				j.release.Delete = []schema.ObjectRef{s.Object}
+				d.release.Delete = []schema.ObjectRef{s.Object}
 			}
-			if ask := j.decideLive(s); ask != test.ask || s.Action != test.action || s.Note != test.note {
+			if ask := d.decideLive(s); ask != test.ask || s.Action != test.action || s.Note != test.note {
 				t.Errorf("ask %t, %q: %s", ask, s.Action, s.Note)
 			}
 		})
@@ -126,8 +126,8 @@ func TestReplace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := stepOf(t, test.desired, test.live)
-			j := &judge{release: Release{Key: shop}, options: PlanOptions{Replace: []string{test.replace}}}
-			err := j.replace(t.Context(), s, nil, refusal())
+			d := &decider{release: Release{Key: shop}, options: PlanOptions{Replace: []string{test.replace}}}
+			err := d.replace(t.Context(), s, nil, refusal())
 			if report.CodeOf(err) != test.code && (err != nil || test.code != "") {
 				t.Fatalf("%s: %v", report.CodeOf(err), err)
 			}
@@ -154,8 +154,8 @@ func TestNeverReplaced(t *testing.T) {
 	} {
 		version, name, _ := strings.Cut(kind, " ")
 		s := stepOf(t, "{apiVersion: "+version+", kind: "+name+", metadata: {name: a}}", "{apiVersion: "+version+", kind: "+name+", metadata: {name: a}}")
-		j := &judge{options: PlanOptions{Replace: []string{name + "/a"}}}
-		_, err := j.decideImmutable(t.Context(), s, refusal())
+		d := &decider{options: PlanOptions{Replace: []string{name + "/a"}}}
+		_, err := d.decideImmutable(t.Context(), s, refusal())
 		if report.CodeOf(err) != report.Refused || !strings.Contains(err.Error(), "as "+lost+" would be lost") || strings.Contains(strings.Join(report.Hints(err), ""), "--replace") {
 			t.Errorf("%s: %v, hints %q", kind, err, report.Hints(err))
 		}
@@ -167,7 +167,7 @@ func TestNeverReplaced(t *testing.T) {
 		t.Error("what may be replaced is not known")
 	}
 	wrong := errors.New("spec.size: must be a number")
-	if _, err := (&judge{}).decideImmutable(t.Context(), stepOf(t, "{apiVersion: example.com/v1, kind: Database, metadata: {name: a}}", "{apiVersion: example.com/v1, kind: Database, metadata: {name: a}}"), wrong); !errors.Is(err, wrong) {
+	if _, err := (&decider{}).decideImmutable(t.Context(), stepOf(t, "{apiVersion: example.com/v1, kind: Database, metadata: {name: a}}", "{apiVersion: example.com/v1, kind: Database, metadata: {name: a}}"), wrong); !errors.Is(err, wrong) {
 		t.Errorf("what is wrong in itself: %v", err)
 	}
 }
@@ -188,7 +188,7 @@ func TestAdoption(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := stepOf(t, "", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop"+test.metadata+"}}")
-			err := (&judge{release: Release{Key: shop}, options: PlanOptions{Adopt: test.adopt}}).adopt(s, test.identical)
+			err := (&decider{release: Release{Key: shop}, options: PlanOptions{Adopt: test.adopt}}).adopt(s, test.identical)
 			if test.code == "" && err != nil || test.code != "" && report.CodeOf(err) != test.code || s.Note != test.note {
 				t.Errorf("%v; %s", err, s.Note)
 			}
