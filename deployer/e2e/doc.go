@@ -1,4 +1,4 @@
-// Package e2e holds what is tested on a real cluster, in a module of its own so that what makes a cluster is no dependency
+// Package e2e has the tests on a real cluster, in a module of its own so that the parts of a cluster are not dependencies
 // of the program. Package testcluster starts clusters, a package for each area tests it, and testdata/script holds what a
 // user does in a terminal.
 //

@@ -94,7 +94,7 @@ func serveArchive(t *testing.T, dir, archive string) string {
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Error(err)
 		}
-		for lines.Scan() { // whoever waits has to read to the end
+		for lines.Scan() { // the process blocks unless its output is read to the end
 			continue
 		}
 		if err := cmd.Wait(); err != nil {

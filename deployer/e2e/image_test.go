@@ -62,7 +62,7 @@ func (s *session) makeImage(ts *testscript.TestScript, neg bool, args []string) 
 // maxLayer is how many bytes the layer with solutionctl may have.
 const maxLayer = 24 << 20
 
-// programs tells for which machine the only file of each image of solutionctl in an archive is, by platform.
+// programs returns the machine of the only file in each image of solutionctl in an archive, by platform.
 func programs(t *testing.T, file string) map[string]elf.Machine {
 	t.Helper()
 	a, closer, err := archive.OpenFile(file)
@@ -86,7 +86,7 @@ func programs(t *testing.T, file string) map[string]elf.Machine {
 	return machines
 }
 
-// machineOf tells for which machine the first file of a layer is. It has to be a program that needs nothing beside it.
+// machineOf returns the machine of the first file of a layer. It has to be a program that needs no other file.
 func machineOf(t *testing.T, layer oci.Blob) elf.Machine {
 	t.Helper()
 	r, err := layer.Open(t.Context(), 0)

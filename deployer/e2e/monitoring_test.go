@@ -16,7 +16,7 @@ import (
 )
 
 // TestMonitoring runs the scripts of testdata/monitoring, each on a real node of its own. EXAMPLE is a copy of the example Solution, with
-// the images of all its releases; EXAMPLE/definitions are those of the Prometheus operator, EXAMPLE/prometheus is one that finds its targets in
+// the images of all its releases; EXAMPLE/definitions has the CRDs of the Prometheus operator, EXAMPLE/prometheus is one that finds its targets in
 // a cluster.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()

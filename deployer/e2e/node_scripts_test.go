@@ -77,10 +77,10 @@ func polls(t *testing.T, script string) bool {
 	return bytes.Contains(text, []byte("\npoll "))
 }
 
-// ownAddress is where people are led who have logged in: nobody is there.
+// ownAddress is the address that users return to after a login: no server is there.
 const ownAddress = "https://interface.invalid/callback"
 
-// logIn writes the header of a request of somebody who has logged in.
+// logIn writes the header of a request by a user who has logged in.
 func logIn(people *dex.Provider) scriptCommand {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) != 2 {
@@ -143,7 +143,7 @@ func makeProgramArchive(t *testing.T, dir string) {
 	}
 }
 
-// copyExample copies the example Solution and makes its images, as its README says.
+// copyExample copies the example Solution and makes its images, as its README describes.
 func copyExample(t *testing.T) string {
 	t.Helper()
 	return copyModule(t, "example-solution", ".", "releases/1.1.0", "releases/2.0.0")
@@ -166,7 +166,7 @@ func copyModule(t *testing.T, name string, releases ...string) string {
 	return dir
 }
 
-// guide does what a guide says that is done on a node.
+// guide runs the commands of a guide that belong on a node.
 func (s *session) guide(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: guide NAME SCRIPT")
@@ -196,16 +196,16 @@ func (s *session) guide(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// inOrder holds when the Deployments of components were made against when the loader says that the components before were ready.
+// inOrder checks that the Deployment of each component was made after the loader reported the components before it as ready.
 func (s *session) inOrder(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: in-order NAMESPACE COMPONENT...")
 	}
 	ctx, client := context.Background(), s.cluster.Client()
-	told, err := client.CoreV1().ConfigMaps("solutionctl-system").Get(ctx, "loader", metav1.GetOptions{})
+	document, err := client.CoreV1().ConfigMaps("solutionctl-system").Get(ctx, "loader", metav1.GetOptions{})
 	ts.Check(err)
 	var progress schema.LoadProgress
-	ts.Check(json.Unmarshal([]byte(told.Data["progress.json"]), &progress))
+	ts.Check(json.Unmarshal([]byte(document.Data["progress.json"]), &progress))
 	ready := map[string]time.Time{}
 	for _, part := range progress.Parts {
 		ready[part.Component] = part.ReadyAt
@@ -257,7 +257,7 @@ func (s *session) server(namespace, prefix string) ([]byte, error) {
 	return compute("/boot?token=" + string(token))
 }
 
-// httpGet asks a Service until it answers, and prints what it says.
+// httpGet asks a Service until it answers, and prints the answer.
 func (s *session) httpGet(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 || !strings.Contains(args[0], "/") {
 		ts.Fatalf("usage: http-get NAMESPACE/SERVICE")
@@ -309,8 +309,8 @@ func (s *session) asker(namespace, name string) (func(path string) ([]byte, erro
 	}, nil
 }
 
-// pulled checks that whatever there is of images on the node came from the registry that wrote this log, and that it is what
-// containers run. It waits for those that start.
+// pulled checks that all images on the node came from the registry that wrote this log, and that containers run only these. It waits for
+// those that start.
 func (s *session) pulled(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: pulled LOG")

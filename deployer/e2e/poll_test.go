@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// poller is an HTTP client that asks a Service again and again and counts what it is told.
+// poller is an HTTP client that asks a Service again and again and counts the answers.
 type poller struct {
 	pods          func() string // those of the Service's namespace
 	stop, stopped chan struct{}
@@ -91,7 +91,7 @@ func (s *session) podsOf(namespace, name string) string {
 	return strings.Join(texts, ", ")
 }
 
-// describePod tells where a pod is, whether it is ready, and since when it is to end.
+// describePod returns the node of a pod, whether it is ready, and since when it has been deleted.
 func describePod(pod *corev1.Pod) string {
 	text := fmt.Sprintf("%s %s (%s", pod.Name, pod.Status.PodIP, pod.Status.Phase)
 	for _, c := range pod.Status.Conditions {

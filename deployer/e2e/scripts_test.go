@@ -27,15 +27,15 @@ func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes:
 // ROLES has those that we ship. The nodes are fake: pods become ready, but nothing runs. Each script has the cluster for itself, leaves
 // nothing behind for the next one, and uses names of its own.
 //
-// The commands are those of testscript and
+// Commands in addition to those of testscript:
 //
 //	fails CODE COMMAND [ARG...]    the command must fail with this error code and its exit status
 //	judge PROGRAM [ARG...]         an independent tool has to be content; where it is missing, only CI fails
 //	await COMMAND [ARG...]         run the command until it succeeds
-//	as USER [GROUP...]             go on as another user of the cluster
+//	as USER [GROUP...]             continue as another user of the cluster
 //	api-server stop|start          end the API server as a crash does; start it again
 //	restart COMPONENT              of api-server, kubelet, containerd, node
-//	guide NAME SCRIPT              do what a guide says that is done on a node; where that reboots, SCRIPT is what the node starts
+//	guide NAME SCRIPT              run a guide's commands for a node; where that reboots, the node starts SCRIPT
 //	in-order NAMESPACE COMPONENT...
 //	                               the loader has made the Deployment of each component when the one before was ready
 //	http-get NAMESPACE/SERVICE     print the answer of a Service as soon as there is one
@@ -117,13 +117,13 @@ func runScripts(t *testing.T, script string, c *testcluster.Cluster, example str
 			env.Setenv("ROLES", roles)
 			env.Setenv("PATH", strings.Join([]string{bin, c.Bin, env.Getenv("PATH")}, string(filepath.ListSeparator)))
 			env.Setenv("SOLUTIONCTL_CONFIG", os.DevNull) // what is installed on this host does not matter
-			env.Setenv("SOLUTIONCTL_NO_LINT", "true")    // archives with faults are what some scripts deploy
+			env.Setenv("SOLUTIONCTL_NO_LINT", "true")    // some scripts deploy archives with faults
 			if example != "" {
 				env.Setenv("EXAMPLE", example)
 				env.Setenv("NODE", c.NodeAddress())
 				return nil
 			}
-			// What is on the host of somebody who cannot have it in its place.
+			// The files on the host of a user who cannot have them in their usual place.
 			for variable, file := range map[string]string{
 				"STORE": "store", "STATE": "store/state.json", "TRUST_DIR": "trust",
 				"SOLUTIONS_FILE": "metalk8s/solutions.yaml", "NGINX_DIR": "metalk8s/conf.d",

@@ -1,9 +1,9 @@
 // Image makes what solution.yaml takes from build: the container images, compiled statically and without a container engine, the
-// packed charts, and the manifests of a release. The same source gives the same bytes. The image program of example-solution says more
+// packed charts, and the manifests of a release. The same source gives the same bytes. The image program of example-solution describes more
 // about what it does.
 //
 //	go run ./image                   # 1.0.0
-//	go run ./image -version 1.1.0    # what releases/1.1.0 has goes before what archive has
+//	go run ./image -version 1.1.0    # files of releases/1.1.0 replace those of archive
 package main
 
 import (
@@ -125,7 +125,7 @@ func add(w *tar.Writer, name string, mode int64, data []byte) error {
 	return err
 }
 
-// copyArchive copies the manifests of a release: those of the first one, but for what the release has instead.
+// copyArchive copies the manifests of a release: those of the first one, except files that the release replaces.
 func copyArchive(version string) error {
 	for _, dir := range []string{filepath.Join("releases", version), "archive"} {
 		err := fs.WalkDir(os.DirFS(dir), ".", func(name string, entry fs.DirEntry, err error) error {

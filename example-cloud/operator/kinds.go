@@ -12,8 +12,8 @@ type kind struct {
 	needs    []string
 }
 
-// kinds are all of them, those above first. Children are ready before what they are for is started: pods are told of Services
-// that were there when they began, and only of these.
+// kinds are all kinds, owners first. Children are ready before the program that needs them is started: pods get addresses only of Services
+// that existed when they started.
 var kinds = []kind{
 	{name: "Cloud", resource: "clouds", children: []string{"Identity", "Network", "Compute"}},
 	{name: "Identity", resource: "identities", service: "identity"},

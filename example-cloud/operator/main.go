@@ -1,5 +1,5 @@
 // Cloud-operator is every operator of the cloud: the one that does everything, that of a service, or that of a part of a service.
-// The name of its Deployment, OPERATOR_NAME, says which; kinds.go has what each does.
+// The name of its Deployment, OPERATOR_NAME, selects one; kinds.go has what each does.
 package main
 
 import (

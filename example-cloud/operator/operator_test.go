@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestDuties: each kind that has an operator of its own has it in each way of dividing them, and whoever does everything leaves it.
+// TestDuties checks that each kind that has an operator of its own has it in each way of dividing them, and that the operator of
+// everything leaves it.
 func TestDuties(t *testing.T) {
 	if got := len(duties("cloud-operator")); got != len(kinds) {
 		t.Errorf("the umbrella has %d kinds", got)
@@ -30,7 +31,7 @@ func TestDuties(t *testing.T) {
 	}
 }
 
-// TestRoles: an operator reads the custom resources that are its duty, and those only, but for the children that it makes.
+// TestRoles checks that an operator may read only the custom resources that are its duty, and the children that it makes.
 func TestRoles(t *testing.T) {
 	for operator := range operators {
 		var role struct {

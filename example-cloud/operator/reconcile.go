@@ -27,13 +27,13 @@ func (k kind) groupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: cmp.Or(k.version, "v1alpha1"), Kind: k.name}
 }
 
-// fieldOwner is the name under which every operator applies objects: one takes over from another what there is.
+// fieldOwner is the name under which every operator applies objects, so that one can continue for another.
 const fieldOwner = "cloud-operator"
 
 // askAgain is how long to wait before looking whether a kind is still left to another operator.
 const askAgain = 5 * time.Second
 
-// serviceImage is where the OperatorConfig says that the image of the services is.
+// serviceImage returns the image of the services in the OperatorConfig.
 func serviceImage(file, version string) (string, error) {
 	var config struct {
 		Repositories map[string][]struct {
@@ -99,10 +99,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.tell(ctx, resource, waitsFor)
+	return ctrl.Result{}, r.writeStatus(ctx, resource, waitsFor)
 }
 
-// leftToOther tells whether another operator is there for the kind.
+// leftToOther reports whether the kind has another operator.
 func (r *reconciler) leftToOther(ctx context.Context, namespace string) (bool, error) {
 	for _, name := range others(r.owner, r.kind.name) {
 		err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &appsv1.Deployment{})
@@ -113,7 +113,7 @@ func (r *reconciler) leftToOther(ctx context.Context, namespace string) (bool, e
 	return false, nil
 }
 
-// run makes what is missing, and returns what it waits for.
+// run makes missing objects, and returns what it waits for.
 func (r *reconciler) run(ctx context.Context, resource *unstructured.Unstructured) (waitsFor string, err error) {
 	for _, name := range r.kind.children {
 		child := newResource(name)
@@ -217,8 +217,8 @@ func (r *reconciler) deployment(resource *unstructured.Unstructured, name string
 	}
 }
 
-// tell writes the status of a custom resource, where it is another one.
-func (r *reconciler) tell(ctx context.Context, resource *unstructured.Unstructured, waitsFor string) error {
+// writeStatus writes the status of a custom resource, if it has changed.
+func (r *reconciler) writeStatus(ctx context.Context, resource *unstructured.Unstructured, waitsFor string) error {
 	condition := map[string]any{"type": "Ready", "status": "True", "reason": "Running", "message": "everything runs"}
 	if waitsFor != "" {
 		condition = map[string]any{"type": "Ready", "status": "False", "reason": "Progressing", "message": "waiting for " + waitsFor}

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// service is what one service does for a server, and which others it asks then.
+// service is the work of one service for a server, and the services that it asks then.
 type service struct {
 	says  string
-	needs []string // in this order; where each is, the environment says: NETWORK_URL
+	needs []string // in this order; the environment has the address of each: NETWORK_URL
 }
 
 var services = map[string]service{

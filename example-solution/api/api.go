@@ -10,7 +10,7 @@ package api
 
 import "github.com/solutionctl/example-solution/api/v1beta1"
 
-// The Banner is there in every release, and used where [HasBanners] says so.
+// Every release has the Banner type, and uses it if [HasBanners].
 type (
 	// Banner is a notice that all websites of its namespace show.
 	Banner = v1beta1.Banner

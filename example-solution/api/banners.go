@@ -2,5 +2,5 @@
 
 package api
 
-// HasBanners tells whether this release has the Banner.
+// HasBanners reports whether this release has the Banner.
 const HasBanners = true

@@ -14,9 +14,9 @@ type (
 	Website = v1alpha1.Website
 	// WebsiteList is a list of Websites.
 	WebsiteList = v1alpha1.WebsiteList
-	// WebsiteSpec is what the user asks for.
+	// WebsiteSpec is the wanted state of a Website.
 	WebsiteSpec = v1alpha1.WebsiteSpec
-	// WebsiteStatus is what the operator found.
+	// WebsiteStatus is its observed state.
 	WebsiteStatus = v1alpha1.WebsiteStatus
 	// Theme names the colours of a page.
 	Theme = v1alpha1.Theme
@@ -25,7 +25,7 @@ type (
 // GroupVersion is the API version of the Website.
 var GroupVersion = v1alpha1.GroupVersion
 
-// TextLabel is what users know the text as.
+// TextLabel is the name of the text on pages.
 const TextLabel = "Message"
 
 // Text returns where a spec has the text below the title.

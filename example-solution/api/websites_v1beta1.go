@@ -14,9 +14,9 @@ type (
 	Website = v1beta1.Website
 	// WebsiteList is a list of Websites.
 	WebsiteList = v1beta1.WebsiteList
-	// WebsiteSpec is what the user asks for.
+	// WebsiteSpec is the wanted state of a Website.
 	WebsiteSpec = v1beta1.WebsiteSpec
-	// WebsiteStatus is what the operator found.
+	// WebsiteStatus is its observed state.
 	WebsiteStatus = v1beta1.WebsiteStatus
 	// Theme names the colours of a page.
 	Theme = v1beta1.Theme
@@ -25,7 +25,7 @@ type (
 // GroupVersion is the API version of the Website.
 var GroupVersion = v1beta1.GroupVersion
 
-// TextLabel is what users know the text as.
+// TextLabel is the name of the text on pages.
 const TextLabel = "Text"
 
 // Text returns where a spec has the text below the title.

@@ -17,7 +17,7 @@ func TestAlerts(t *testing.T) {
 		}
 		t.Skip("promtool is missing: apt-get install prometheus")
 	}
-	var object struct{ Spec map[string]any } // the groups of a PrometheusRule are those of a file of rules
+	var object struct{ Spec map[string]any } // a PrometheusRule has the same groups as a file of rules
 	unmarshal(t, read(t, "monitoring/prometheusrule.yaml"), &object)
 	rules, err := yaml.Marshal(object.Spec)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/solutionctl/example-solution/serve"
 )
 
-// TestReleases tells how the manifests of the releases differ from those of 1.0.0, line by line: in what they must, and in
-// nothing else. Resource definitions and release notes are not compared.
+// TestReleases checks how the manifests of the releases differ from those of 1.0.0, line by line: only where they must. Resource
+// definitions and release notes are not compared.
 func TestReleases(t *testing.T) {
 	for version, want := range map[string][]string{
 		"1.1.0": {

@@ -181,7 +181,7 @@ func layerFiles(t *testing.T, image v1.Image) []string {
 func TestLayoutIsReproducible(t *testing.T) {
 	all := executables(t)
 	first, second := filepath.Join(t.TempDir(), "images"), filepath.Join(t.TempDir(), "elsewhere")
-	for _, dir := range []string{first, second, second} { // the last replaces what is there
+	for _, dir := range []string{first, second, second} { // the last replaces the existing one
 		if err := writeLayout(dir, release123(t), all, io.Discard); err != nil {
 			t.Fatal(err)
 		}
@@ -207,8 +207,8 @@ func TestLayoutReplacesOnlyLayouts(t *testing.T) {
 	}
 }
 
-// TestReleases: the releases are built of what is theirs. The executables have the names of their images, which is how
-// the operator's Deployment starts it.
+// TestReleases checks that each release is built of its own files. The executables have the names of their images, by which the operator's
+// Deployment starts them.
 func TestReleases(t *testing.T) {
 	component := func(name string) program { return program{name, "example-solution-" + name} }
 	common := []program{component("operator"), component("server"), component("ui")}

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// release is what solution.yaml and the resource definitions beside it say about the programs.
+// release has the settings of solution.yaml, and of the resource definitions beside it, for the programs.
 type release struct {
 	version  string
 	programs []program

@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// settings are what the operator is told from outside.
+// settings are the flags and the environment of the operator.
 type settings struct {
 	configFile    string
 	namespace     string

@@ -1,10 +1,10 @@
 // Package serve runs the HTTP servers of this Solution's components the way Kubernetes expects them to behave: probes
 // and metrics on a port of their own, and an orderly end that loses no request.
 //
-// A pod learns that it has to end at the same moment as everybody else, and not after them. Each node takes the pod out of its
+// A pod learns that it has to end at the same moment as the nodes, and not after them. Each node takes the pod out of its
 // rules for Services by itself: mostly within a second, on a busy node after half a minute. Until then the node leads new
-// connections to the pod, and whoever leaves before refuses them. No fixed pause (preStop, sleep) is right for both. So a server
-// goes on serving until nobody asks it any more, and at the latest until the rest of its grace period is needed for what it has
+// connections to the pod, and a pod that ends earlier refuses them. No fixed pause (preStop, sleep) is right for both. So a server
+// serves until no more requests come, and at the latest until the rest of its grace period is needed for what it has
 // begun.
 package serve
 
@@ -20,9 +20,9 @@ import (
 const (
 	// GracePeriod is the terminationGracePeriodSeconds of every pod that calls Run: then Kubernetes kills it.
 	GracePeriod = 60 * time.Second
-	// QuietTime is for how long nobody has to ask before a server believes that it is out of the endpoints.
+	// QuietTime is the time without requests after which a server believes that it is out of the endpoints.
 	QuietTime = 5 * time.Second
-	// finishTime is what the last requests get of the grace period; spareTime is left for the process to end.
+	// finishTime is the last requests' part of the grace period; spareTime is left for the process to end.
 	finishTime = 10 * time.Second
 	spareTime  = 2 * time.Second
 )
@@ -31,14 +31,14 @@ const (
 type Endpoint struct {
 	Listener net.Listener
 	Handler  http.Handler
-	// Internal says that probes and metrics are read here, which goes on for as long as the process runs: such requests do not
-	// keep it from ending.
+	// Internal marks an endpoint for probes and metrics, which are read for as long as the process runs: such requests do not keep it from
+	// ending.
 	Internal bool
 }
 
-// Run serves all endpoints until one of them fails, or ctx is done and nobody asks any more: for QuietTime, or until the grace
-// period is nearly over. Then it stops them one after the other, in the order given, and lets each finish the requests it has
-// begun. It closes the listeners.
+// Run serves all endpoints until one of them fails, or ctx is done and no more requests come: for QuietTime, or until the grace period is
+// nearly over. Then it stops them one after the other, in the order given, and lets each finish the requests it has begun. It closes the
+// listeners.
 func Run(ctx context.Context, endpoints ...Endpoint) error {
 	var running sync.WaitGroup
 	failed := make(chan error, len(endpoints))

@@ -64,8 +64,8 @@ func (p *pod) end(t *testing.T) time.Duration {
 
 func ok(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "complete") }
 
-// TestRunServesWhileAsked: as long as a node leads requests to a server that was told to end, it answers them, without keeping their
-// connections. Probes tell at once that it ends, and do not keep it from that.
+// TestRunServesWhileAsked checks that a server that is ending answers requests as long as a node sends them, without keeping their
+// connections. Probes report the end at once, and do not delay it.
 func TestRunServesWhileAsked(t *testing.T) {
 	for name, test := range map[string]struct {
 		asked, want time.Duration // for how long it is asked after the stop, and when it ends
@@ -111,8 +111,7 @@ func TestRunServesWhileAsked(t *testing.T) {
 	}
 }
 
-// TestRunLosesNoRequest ends the servers in the middle of a request, which takes longer than anybody asks: it is answered, and then
-// nobody listens any more.
+// TestRunLosesNoRequest ends the servers in the middle of a long request: it is answered, and then no server listens any more.
 func TestRunLosesNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

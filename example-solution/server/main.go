@@ -1,4 +1,4 @@
-// Example-solution-server serves one Website. The operator starts it and tells it what to show by environment variables:
+// Example-solution-server serves one Website. The operator starts it and sets its content by environment variables:
 // TITLE, MESSAGE and THEME, and by the file that BANNERS names, if it names one: one banner in each line.
 package main
 

@@ -15,7 +15,7 @@ var pageHTML string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
-// Page is what a visitor sees; Version and Hostname tell which server answered.
+// Page is the content of a visitor's page; Version and Hostname identify the server that answered.
 type Page struct {
 	Title    string   `json:"title"`
 	Message  string   `json:"message"`

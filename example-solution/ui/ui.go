@@ -20,7 +20,7 @@ var files embed.FS
 
 var pageTemplate = template.Must(template.ParseFS(files, "page.html"))
 
-// view is what the page shows.
+// view is the content of the page.
 type view struct {
 	Namespace string
 	Version   string
@@ -130,7 +130,7 @@ func newRow(site api.Website) row {
 	return r
 }
 
-// statusOf passes on what the Kubernetes API said; when it said nothing, it is the gateway that is bad.
+// statusOf passes on the status from the Kubernetes API; without one, it is that of a bad gateway.
 func statusOf(err error) int {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Code >= 400 {

@@ -155,7 +155,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCreateRefused shows what the Kubernetes API said, with its status, above a page that still works.
+// TestCreateRefused checks that the error of the Kubernetes API is shown, with its status, above a page that still works.
 func TestCreateRefused(t *testing.T) {
 	a, h := start(t)
 	a.refuse = &metav1.Status{
@@ -183,7 +183,7 @@ func TestCreateFromAnotherSite(t *testing.T) {
 	}
 }
 
-// TestLogin: where people log in, the program has no rights that anybody could use.
+// TestLogin checks that with a login, the program has no rights of its own that a visitor could use.
 func TestLogin(t *testing.T) {
 	var sent []string
 	a, _ := start(t)

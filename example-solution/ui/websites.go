@@ -37,7 +37,7 @@ func NewWebsites(cluster *rest.Config, namespace string) (*Websites, error) {
 	return &Websites{api, namespace, original}, nil
 }
 
-// As returns the Websites as somebody else may see and create them: whoever the Kubernetes API knows by this token.
+// As returns the Websites with the rights of the user to whom this token belongs.
 func (w *Websites) As(token string) (*Websites, error) {
 	cluster := rest.AnonymousClientConfig(w.cluster)
 	cluster.BearerToken = token

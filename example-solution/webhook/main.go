@@ -1,4 +1,4 @@
-// Example-solution-webhook converts Websites for the API server, which calls it whenever somebody reads or writes one in
+// Example-solution-webhook converts Websites for the API server, which calls it whenever a client reads or writes one in
 // another API version than it is stored in. There is one for the whole cluster (archive/operator/cluster/webhook.yaml),
 // and it keeps nothing: run as many as you like.
 package main

@@ -45,7 +45,7 @@ func TestExpiredServer(t *testing.T) {
 	check(t, err, report.Unavailable, "its certificate is valid from 20", "kubeadm certs renew")
 }
 
-// expiredCertificate is what a user has who did not renew it.
+// expiredCertificate makes the certificate of a user who did not renew it.
 func expiredCertificate(t *testing.T) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -187,7 +187,7 @@ func TestConflict(t *testing.T) {
 	if err := apply(web, cluster.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// Somebody scales it, as kubectl does.
+	// Another user scales it, as kubectl does.
 	patch := `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":3}}`
 	_, err := testcluster.Borrow(t).Client().AppsV1().Deployments(ns).Patch(ctx, "web", "application/apply-patch+yaml", []byte(patch),
 		metav1.PatchOptions{FieldManager: "scaler", Force: new(true)})
@@ -533,7 +533,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestWarnings: what the server remarks is told once.
+// TestWarnings checks that each warning of the server is reported once.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	var sink report.Recorder

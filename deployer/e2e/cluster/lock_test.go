@@ -288,7 +288,7 @@ func TestStoppedHolder(t *testing.T) {
 	}
 }
 
-// TestStoppedHolderAlone checks that a process goes on when nobody took the lock while it was stopped.
+// TestStoppedHolderAlone checks that a stopped process continues if its lock was still free when it woke up.
 func TestStoppedHolderAlone(t *testing.T) {
 	t.Parallel()
 	c := connect(t, cluster.Options{})

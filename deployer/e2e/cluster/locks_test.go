@@ -19,7 +19,7 @@ func lockNames(t *testing.T, from, to int) []string {
 	return names
 }
 
-// allFree fails for every lock that somebody has.
+// allFree fails for every lock that is held.
 func allFree(t *testing.T, names []string) {
 	t.Helper()
 	c := connect(t, cluster.Options{})

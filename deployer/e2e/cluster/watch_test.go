@@ -108,7 +108,7 @@ func mustGet(t *testing.T, c *cluster.Cluster, o *unstructured.Unstructured) *un
 	return found
 }
 
-// TestWatchForgottenHistory checks that a watch that comes too late for the history tells the difference.
+// TestWatchForgottenHistory checks that a watch that starts too late for the history reports the difference.
 func TestWatchForgottenHistory(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)

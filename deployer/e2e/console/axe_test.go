@@ -72,7 +72,7 @@ func (b *browser) look(features ...*emulation.MediaFeature) {
 	}
 }
 
-// violation is what axe has against a page.
+// violation is a problem that axe reports for a page.
 type violation struct {
 	ID, Impact, Help string
 	Nodes            []struct {
@@ -152,7 +152,7 @@ func TestAccessibility(t *testing.T) {
 	}
 }
 
-// isSample fails unless the page that is open is the sample: axe has nothing against most pages that tell of an error.
+// isSample fails unless the open page is the sample: axe reports no problem for most error pages.
 func (b *browser) isSample(view page.View) {
 	b.Helper()
 	headings, err := evaluate[[]string](b, `[...document.querySelectorAll("h1")].map(e => e.textContent)`)

@@ -20,11 +20,11 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
-// program is Chromium itself: Debian's /usr/bin/chromium-headless-shell is a shell script that does not exec, so that whoever
+// program is Chromium itself: Debian's /usr/bin/chromium-headless-shell is a shell script that does not exec, so that a test that
 // ends it leaves the browser behind.
 const program = "/usr/lib/chromium/chromium-headless-shell"
 
-// browser finds things as people do who hear a page: by role and name, as the browser tells them to screen readers.
+// browser finds elements as users of a screen reader do: by role and name in the browser's accessibility tree.
 type browser struct {
 	*testing.T
 	ctx      context.Context
@@ -243,7 +243,7 @@ func (b *browser) cannot(button string) {
 	}
 }
 
-// press clicks with the mouse, or for whoever has none goes there with the keyboard.
+// press clicks with the mouse, or in a test without one goes there with the keyboard.
 func (b *browser) press(role, name string) {
 	b.Helper()
 	if b.keyboard {
@@ -270,7 +270,7 @@ func (b *browser) leaves(at *place) {
 		document.elementFromPoint(%f, %f)?.closest("a[href]"))`, at.X, at.Y))
 }
 
-// reach goes with the tabulator key to a thing. Whoever uses it sees where they are.
+// reach moves the focus to an element with the tabulator key, and checks that the focus is visible.
 func (b *browser) reach(role, name string) {
 	b.Helper()
 	b.find(role, name)
@@ -297,7 +297,7 @@ func (b *browser) reach(role, name string) {
 	b.Fatalf("the keyboard does not lead to %s %q", role, name)
 }
 
-// fill types into a field, in place of what was there.
+// fill types into a field, in place of its text.
 func (b *browser) fill(name, text string) {
 	b.Helper()
 	if b.keyboard {

@@ -18,8 +18,8 @@ import (
 // example is the name of the example, whose versions 1.0.0 and 1.1.0 are in the repository.
 const example = "example-solution"
 
-// testExample activates the first two versions of the example one after the other. The second one brings a conversion webhook, whose
-// certificate each plan makes again: what is activated is what was seen.
+// testExample activates the first two versions of the example one after the other. The second one has a conversion webhook, whose
+// certificate each plan makes again: the activation does what its plan showed.
 func (w *world) testExample(b *browser) {
 	for version, dir := range map[string]string{"1.0.0": "", "1.1.0": "releases/1.1.0"} {
 		w.importedWith(b.T, exampleContent(b.T, filepath.Join("../../../example-solution", dir), version), example, version)
@@ -55,7 +55,7 @@ func (w *world) conversionAuthority(t *testing.T) string {
 	return authority
 }
 
-// exampleContent is what a build of a version of the example puts into its archive. Its images are made up.
+// exampleContent returns the archive's content for a version of the example. Its images are made up.
 func exampleContent(t *testing.T, dir, version string) deployertest.Content {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "solution.yaml"))

@@ -20,8 +20,8 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 )
 
-// TestBehindIngress: two replicas below a path of a host that others use, too, with TLS before them. A browser stays at one as long as that is
-// there, and goes on at the other one without logging in again. Everything it asks for is below the path.
+// TestBehindIngress runs two replicas below a path of a shared host, behind TLS. A browser stays at one replica as long as it exists, and
+// continues at the other without another login. All its requests are below the path.
 func TestBehindIngress(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Activated("shop", "1.0.0", deployertest.Content{})

@@ -110,7 +110,7 @@ func testLife(t *testing.T, keyboard bool) {
 	bed.Server.Put(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: notes, namespace: production}}")
 	b.do(chromedp.Navigate(c.Origin + "/environments/production"))
 	b.press("link", "Delete")
-	// What is not part of the Solution goes only when it was agreed to, in words and with the name.
+	// Objects outside the Solution are deleted only if that is confirmed in words and with the name.
 	b.find("heading", "Delete environment production")
 	b.fill("Type production to confirm", "production")
 	b.cannot("Delete the environment")

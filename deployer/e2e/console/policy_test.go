@@ -19,7 +19,7 @@ func (b *browser) watchPolicy() {
 	}
 }
 
-// TestPolicy does on a page what somebody would whose text was not escaped: the browser refuses all of it.
+// TestPolicy runs on a page the scripts that an attacker could insert into unescaped text: the browser refuses all of them.
 func TestPolicy(t *testing.T) {
 	b := open(t)
 	b.watchPolicy()
@@ -51,7 +51,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestHabits: pages keep to what people have told their browser and their system.
+// TestHabits checks that pages follow the preferences of the browser and the system.
 func TestHabits(t *testing.T) {
 	b := open(t)
 	origin := serveSamples(t)

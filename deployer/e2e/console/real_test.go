@@ -89,7 +89,7 @@ func (w *world) ask(t *testing.T, c *http.Client, method, path string, header ht
 	return a
 }
 
-// testStranger is what somebody gets who is not logged in, or comes from elsewhere.
+// testStranger checks the answers to requests without a login, or from another site.
 func (w *world) testStranger(b *browser) {
 	t := b.T
 	c := w.client(t)
@@ -184,7 +184,7 @@ func (b *browser) applies(plan, button string) {
 	b.done()
 }
 
-// done waits for the end of an operation. Whoever uses the keyboard, or hears the page, is led to how it went.
+// done waits for the end of an operation. The focus of the keyboard, and of a screen reader, moves to the result.
 func (b *browser) done() {
 	b.Helper()
 	b.find("heading", "Progress")
@@ -195,7 +195,7 @@ func (b *browser) done() {
 	}
 }
 
-// names are those of a Solution and its environment.
+// names has the names of a Solution and its environment.
 type names struct{ solution, environment string }
 
 // step is a step of the life of a Solution: as people do it, and by the command line.
@@ -321,7 +321,7 @@ var life = []step{
 }
 
 // testLife lives the life of a Solution in the browser by mouse, and that of another one by the command line: after each step both are
-// the same. 'make check' lives a third one by keyboard alone, as TestLife does on a cluster in memory. Nothing is asked of anybody but the console and Dex, and a second tab sees what the
+// the same. 'make check' lives a third one by keyboard alone, as TestLife does on a cluster in memory. All requests go to the console or to Dex, and a second tab sees what the
 // first one does.
 func (w *world) testLife(b *browser) {
 	t := b.T
@@ -382,7 +382,7 @@ func (w *world) testLife(b *browser) {
 	}
 }
 
-// changing is what differs between two runs of the same.
+// changing matches values that differ between two runs of the same.
 var changing = regexp.MustCompile(`"[0-9]{4}-[0-9]{2}-[0-9]{2}T[^"]*"|[0-9a-f]{64}|[0-9a-f]{8}-[0-9a-f-]{27}|"importedBy": ".*"`)
 
 // state is how a Solution, its environment and its application are, without what is of no interest: names, moments and people.
@@ -414,7 +414,7 @@ func (w *world) state(t *testing.T, n names) string {
 	return strings.NewReplacer(n.solution, "SOLUTION", report.Capitalized(n.solution), "SOLUTION", n.environment, "ENVIRONMENT", "oidc:"+jane+"@here", "SOMEBODY").Replace(changing.ReplaceAllString(string(text), "X"))
 }
 
-// testRights is Joe, who may deploy in one environment because of the group that the provider says he is in.
+// testRights is Joe, who may deploy in one environment because the provider lists him in its group.
 func (w *world) testRights(b *browser) {
 	t := b.T
 	w.imported(t, "shared", "1.0.0")
@@ -456,7 +456,7 @@ func (w *world) testRights(b *browser) {
 	}
 }
 
-// testChanged changes what a plan is made of while somebody looks at it.
+// testChanged changes the inputs of a plan while a user looks at it.
 func (w *world) testChanged(b *browser) {
 	t := b.T
 	b.deploys(w, names{"moving", "moved"}, "1.0.0")
@@ -578,7 +578,7 @@ func (w *world) testInterrupted(b *browser) {
 	w.upgraded(t, n)
 }
 
-// testKilled kills a console in the middle of an upgrade: the page says that it is gone, and the command line finishes the work.
+// testKilled kills a console in the middle of an upgrade: the page reports it, and the command line finishes the work.
 func (w *world) testKilled(b *browser) {
 	t := b.T
 	n := names{"killed", "kill"}
@@ -662,8 +662,8 @@ func (w *world) cordon(t *testing.T, yes bool) {
 	}
 }
 
-// testAway restarts the API server under a page that stays open: it says so, keeps what it shows, and is up to date again without a
-// login, though an API server that has just started knows no tokens of Dex yet.
+// testAway restarts the API server under an open page: the page shows that, keeps its content, and is up to date again without a login,
+// though a new API server knows no tokens of Dex yet.
 func (w *world) testAway(b *browser) {
 	t := b.T
 	b.forgets()
@@ -771,8 +771,8 @@ func (w *world) apply(t *testing.T, documents string) {
 	}
 }
 
-// testImpersonated is a console that sends nobody's token to the API server: it asks in the name of whom Dex lets in, with an account that may
-// do nothing but that, for Joe and his group.
+// testImpersonated runs a console that sends no user's token to the API server: it impersonates users whom Dex authenticates, with an
+// account that has no other right, for Joe and his group.
 func (w *world) testImpersonated(b *browser) {
 	t := b.T
 	w.apply(t, `{apiVersion: v1, kind: ServiceAccount, metadata: {name: impersonator, namespace: default}}
@@ -804,7 +804,7 @@ subjects: [{kind: ServiceAccount, name: impersonator, namespace: default}]
 			Token: func(context.Context) (string, error) { return account.Status.Token, nil },
 		})
 	}
-	o.Connect = nil // nobody is sent to the API server with a token of Dex
+	o.Connect = nil // no token of Dex is sent to the API server
 	w.options = o
 	w.serve(t)
 	b.forgets()

@@ -12,7 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
-// listeners keeps what a page opens to be told of changes.
+// listeners records the connections that a page opens for changes.
 const listeners = `window.listeners = [];
 window.EventSource = class extends EventSource { constructor(url) { super(url); window.listeners.push(this); } };`
 
@@ -36,7 +36,7 @@ func (b *browser) hide(hidden bool) {
 	}
 }
 
-// listens waits until a tab has so many connections on which it is told of changes.
+// listens waits until a tab has this number of connections for changes.
 func (b *browser) listens(want int) {
 	b.Helper()
 	got := -1
@@ -49,7 +49,7 @@ func (b *browser) listens(want int) {
 	b.Fatalf("the tab has %d connections open, want %d", got, want)
 }
 
-// TestTabs: a browser has six connections to a server. A tab that nobody sees holds none, and is up to date when it is seen again.
+// TestTabs checks that a hidden tab holds no connection, as a browser has only six for a server, and is up to date when it is shown again.
 func TestTabs(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Imported("shop", "1.0.0", deployertest.Content{})
@@ -76,8 +76,8 @@ func TestTabs(t *testing.T) {
 	first.find("link", "staging")
 }
 
-// TestLeft: a page that stays open when the session ends says so in place, keeps what was typed, and asks for nothing any more. It goes
-// on when somebody is logged in who comes back to it.
+// TestLeft checks that a page that stays open when the session ends shows that in place, keeps the input, and sends no more requests.
+// After another login it continues.
 func TestLeft(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Namespace("production", "production")

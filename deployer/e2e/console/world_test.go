@@ -46,7 +46,7 @@ const (
 	operators = "operators"
 )
 
-// nowhere is where images are said to be: nothing is pulled where nothing runs.
+// nowhere is the registry of all images: nothing is pulled where nothing runs.
 const nowhere = "http://127.0.0.1:9"
 
 // tokens of Dex are good for less than the console takes for fresh: they are renewed all the time.
@@ -217,7 +217,7 @@ func (w *world) login(t *testing.T, user string) (*http.Client, error) {
 	return c, nil
 }
 
-// answer is an answer whose body was read to its end, and which nobody needs.
+// answer is an answer whose body was read to its end and is not needed.
 type answer struct{ *http.Response }
 
 func read(r *http.Response, err error) (answer, error) {
@@ -308,7 +308,7 @@ func (w *world) pack(t *testing.T, solution string, versions ...string) {
 	}
 }
 
-// archive is what pack has made.
+// archive returns the archive that pack has made.
 func (w *world) archive(solution, version string) string {
 	return filepath.Join(w.host, "archives", solution+"-"+version+".iso")
 }
@@ -333,7 +333,7 @@ func (w *world) run(t *testing.T, arguments ...string) string {
 	return string(out)
 }
 
-// environ is what the program is told of the host.
+// environ returns the environment variables of the program.
 func (w *world) environ() []string {
 	environ := append(os.Environ(), "KUBECONFIG="+w.Kubeconfig, "SOLUTIONCTL_CONFIG="+os.DevNull, "SOLUTIONCTL_PASSWORD=secret", "SOLUTIONCTL_MOUNT=never", "SOLUTIONCTL_REGISTRY_MODE=own", "SOLUTIONCTL_ENDPOINT="+nowhere)
 	for variable, file := range map[string]string{"STORE": "store", "TRUST_DIR": "trust", "STATE": "state.json", "SOLUTIONS_FILE": "solutions.yaml", "NGINX_DIR": "nginx"} {

@@ -73,8 +73,8 @@ type helmSite struct {
 	program string
 }
 
-// TestAdoptHelm takes over what the real Helm has installed, however it writes: no pod starts again, no password changes, and Helm has
-// forgotten it.
+// TestAdoptHelm adopts an installation by the real Helm, however it writes: no pod starts again, no password changes, and Helm no longer
+// lists the release.
 func TestAdoptHelm(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -118,7 +118,7 @@ func (s *helmSite) mustHelm(args ...string) string {
 	return out
 }
 
-// adopt adds the Solution and takes over the release of its component.
+// adopt adds the Solution and adopts the release of its component.
 func (s *helmSite) adopt(change func(*deployer.AddOptions)) (*schema.Operation, error) {
 	o := deployer.AddOptions{Options: plan.Options{Timeout: testcluster.Deadline(time.Minute)}, Environment: s.Env, Solution: s.Solution}
 	o.Helm = map[string]plan.HelmRelease{"db": {}}
@@ -128,7 +128,8 @@ func (s *helmSite) adopt(change func(*deployer.AddOptions)) (*schema.Operation, 
 	return s.Add(s.Context(), o)
 }
 
-// running is what must stay: the data of Secrets, the template and the replicas of the Deployment, its pods, the address of the Service.
+// running returns what has to stay: the data of Secrets, the template and the replicas of the Deployment, its pods, the address of the
+// Service.
 func (s *helmSite) running() string {
 	s.Helper()
 	var all []string

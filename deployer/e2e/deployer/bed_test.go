@@ -42,7 +42,7 @@ type bed struct {
 
 	in        *testcluster.Cluster // nil for an API server in memory
 	config    string               // the kubeconfig of an administrator
-	endpoints []string             // that imports tell the cluster
+	endpoints []string             // recorded by imports
 }
 
 var beds atomic.Int64
@@ -144,7 +144,7 @@ func (b *bed) clock() kube.GroupVersionKind {
 
 func (b *bed) crdName() string { return "clocks." + b.Group }
 
-// content is what an archive of the bed's Solution has; the zero value is a good one.
+// content is the content of an archive of the bed's Solution; the zero value is a good one.
 type content = deployertest.Content
 
 func (b *bed) payload(version string, c content) *render.Payload {

@@ -21,8 +21,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// TestBundleTellsNoSecrets plants a random word in everything that is nobody's business, and looks for it in the bundle.
-func TestBundleTellsNoSecrets(t *testing.T) {
+// TestBundleHasNoSecrets plants a random word wherever a secret may be, and looks for it in the bundle.
+func TestBundleHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	testcluster.Long(t, "TestNoSecrets without a cluster, and TestScript/support")
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
@@ -50,13 +50,13 @@ func TestBundleTellsNoSecrets(t *testing.T) {
 			`"ConfigMap `+b.Env+`/foreign"`, `"name": "leaky"`, `"state": "terminated: Error, exit code 3"`, `"clocks.`+b.Group+`"`, `"FailedScheduling"`,
 			"0/3 nodes are available: 3 Insufficient cpu.", `"operation": "add"`)
 		b.wantFound(string(files["README.txt"]), "cluster version: Kubernetes v1.", "There are no values of Secrets")
-		if told := strings.Contains(string(files["README.txt"]), "log of "+b.Env+"/leaky/app"); told != logs { // no node has it
-			t.Errorf("logs %t, and something about them: %t", logs, told)
+		if mentioned := strings.Contains(string(files["README.txt"]), "log of "+b.Env+"/leaky/app"); mentioned != logs { // no node has it
+			t.Errorf("logs %t, and something about them: %t", logs, mentioned)
 		}
 	}
 }
 
-// plant puts a word wherever somebody may have put a secret.
+// plant puts a word into every place for secrets.
 func (b *bed) plant(canary string) {
 	b.Helper()
 	note := "annotations: {kubectl.kubernetes.io/last-applied-configuration: " + canary + ", note: " + canary + "}"
@@ -86,12 +86,12 @@ func (b *bed) plant(canary string) {
 		"involvedObject: {kind: Pod, name: leaky, namespace: %s}\n"
 	b.create(fmt.Sprintf(event, "a", b.Env, "Unhealthy", "kubelet", "Readiness probe failed: "+canary, b.Env))
 	b.create(fmt.Sprintf(event, "b", b.Env, "FailedScheduling", "default-scheduler", "0/3 nodes are available: 3 Insufficient cpu.", b.Env))
-	// Whoever may record an event may write anything as its reason, its component, and what it is about.
+	// A user who may record events can write anything as their reason, their component and their object.
 	b.create(fmt.Sprintf("apiVersion: v1\nkind: Event\nmetadata: {name: c, namespace: %[1]s}\ntype: Warning\nreason: 'login with %[2]s failed'\n"+
 		"reportingComponent: 'user %[2]s'\ninvolvedObject: {kind: 'Pod %[2]s', name: '%[2]s !', namespace: %[1]s}\n", b.Env, canary))
 	b.create(fmt.Sprintf(event, "d", b.Env, "Password"+canary, "kubelet", "x", b.Env))
 	b.patch(b.get(configMaps, b.Env, "metalk8s-environment"), `{"data": {"other": "`+canary+`"}}`)
-	// Somebody changes a field that is looked after: its value is a reason in the status, and in no bundle.
+	// A user changes a managed field: its value is a reason in the status, and in no bundle.
 	_, err = b.Cluster.Patch(b.Context(), b.get(configMaps, b.Env, b.Solution+"-operator-config"), types.MergePatchType,
 		[]byte(`{"data": {"operator.yaml": "password: `+canary+`"}}`), cluster.WriteOptions{})
 	if err != nil {

@@ -59,7 +59,7 @@ const graph = `components:
   - {name: board, manifests: components/board.yaml, dependsOn: [{component: compute}, {component: network}]}
 `
 
-// podSpec is what a Deployment and a Job run.
+// podSpec is the pod template of a Deployment and a Job.
 const podSpec = `spec:
       restartPolicy: $policy
       containers: [{name: main, image: "$repository/$operator:$version"}]
@@ -89,7 +89,7 @@ metadata: {name: identity-admin}
 stringData: {password: {{ randAlphaNum 20 }}}
 `
 
-// content is what is in a version, with more files.
+// content returns the content of a version, with more files.
 func (c *cloud) content(version string, more map[string]string) content {
 	operator := c.Solution + "-operator"
 	fill := func(text, name, repository string, more ...string) string {
@@ -169,7 +169,7 @@ func (c *cloud) live() {
 	c.nothingLeft()
 }
 
-// failAndResume: what cannot become ready holds up what needs it and nothing else, and resume goes on with these two.
+// failAndResume checks that a failed component holds up only those that need it, and that resume continues with these two.
 func (c *cloud) failAndResume() {
 	nowhere := strings.ReplaceAll(c.content("1.0.0", nil).Files["components/network.yaml"], "restartPolicy", "nodeSelector: {disk: "+c.Env+"}\n      restartPolicy")
 	c.activated("1.0.0", c.content("1.0.0", map[string]string{"components/network.yaml": nowhere}))
@@ -204,7 +204,7 @@ func (c *cloud) failAndResume() {
 	c.nothingLeft()
 }
 
-// lackRights: a component that the user may not deploy is told before anything is changed, and so is its kind.
+// lackRights checks that a component, and a kind of it, that the user has no right to deploy is reported before anything is changed.
 func (c *cloud) lackRights() {
 	c.activated("1.0.0", c.content("1.0.0", map[string]string{
 		"components/network.yaml": "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: network}\nspec: {minAvailable: 1, selector: {matchLabels: {app: network}}}\n",
@@ -307,7 +307,7 @@ func (c *cloud) restart() {
 	}
 }
 
-// password is what the chart of identity has drawn.
+// password returns the password that the chart of identity has generated.
 func (c *cloud) password() string {
 	c.Helper()
 	drawn, _, _ := unstructured.NestedString(c.get(secrets, c.Env, "identity-admin").Object, "data", "password")
@@ -409,7 +409,7 @@ func (c *cloud) inOrder(position, version string) {
 	}
 }
 
-// judge tells what an object is called, what it runs, and whether it is ready.
+// judge returns the name of an object, its pod template, and whether it is ready.
 func judge(object any) (name string, pod *corev1.PodSpec, ready bool) {
 	switch o := object.(type) {
 	case *appsv1.Deployment:

@@ -44,23 +44,23 @@ func TestDefinitionMatrix(t *testing.T) {
 		first, next content
 		up, down    bool // something is lost
 		hidden      bool // and is there again after the way back, since no object was stored again
-		telling     bool // enough for short mode
+		inShort     bool // enough for short mode
 	}{
 		{name: "add a version", first: content{Versions: "v1"}, next: content{Versions: "v1 v2"}},
 		{name: "drop a version", first: content{Versions: "v1 v2"}, next: content{Versions: "v2"}},
 		{name: "replace the version", first: content{Versions: "v1"}, next: content{Versions: "v2"}},
-		{name: "flip the storage version", first: content{Versions: "v1 v2"}, next: content{Versions: "v2 v1"}, telling: true},
+		{name: "flip the storage version", first: content{Versions: "v1 v2"}, next: content{Versions: "v2 v1"}, inShort: true},
 		{name: "no longer serve a version", first: content{Versions: "v1 v2"}, next: content{Versions: "v1- v2"}},
-		{name: "remove a field", first: content{Fields: "colour: {type: string}"}, next: content{}, up: true, hidden: true, telling: true},
+		{name: "remove a field", first: content{Fields: "colour: {type: string}"}, next: content{}, up: true, hidden: true, inShort: true},
 		{name: "replace the version by a smaller one", first: content{Fields: "colour: {type: string}"}, next: content{Versions: "v2"}, up: true},
 		{name: "begin to convert", first: content{Versions: "v1"}, next: content{Versions: "v1 v2", Conversion: "webhook"}},
-		{name: "begin to convert with a loss", first: content{Versions: "v1"}, next: content{Versions: "v1 v2", Conversion: "lossy"}, down: true, telling: true},
+		{name: "begin to convert with a loss", first: content{Versions: "v1"}, next: content{Versions: "v1 v2", Conversion: "lossy"}, down: true, inShort: true},
 		{name: "begin to convert out of reach", first: content{Versions: "v1"}, next: content{Versions: "v1 v2", Conversion: "remote"}, down: true},
-		{name: "stop converting", first: content{Versions: "v1 v2", Conversion: "webhook"}, next: content{Versions: "v2"}, telling: true},
+		{name: "stop converting", first: content{Versions: "v1 v2", Conversion: "webhook"}, next: content{Versions: "v2"}, inShort: true},
 	} {
 		for _, count := range []int{0, *objects} {
 			t.Run(fmt.Sprintf("%s/%d", change.name, count), func(t *testing.T) {
-				if count == 0 || !change.telling {
+				if count == 0 || !change.inShort {
 					testcluster.Long(t, "the same with an object, and rows that lose, hide and convert")
 				}
 				m := &matrix{bed: newBed(t), count: count}
@@ -158,7 +158,7 @@ func (m *matrix) read() map[string]string {
 	return found
 }
 
-// written is what people wrote into an object, as text.
+// written returns the text that users wrote into an object.
 func written(b *bed, object *unstructured.Unstructured) string {
 	b.Helper()
 	data, err := json.Marshal([]any{object.Object["spec"], object.GetLabels(), object.GetAnnotations()})

@@ -58,7 +58,7 @@ func TestDependencyInAnEnvironment(t *testing.T) {
 	}
 	app.mustAdd("1.0.0")
 
-	// Nobody takes away, or changes, what somebody needs.
+	// A version that others need cannot be removed or changed.
 	needs := app.Solution + " 1.0.0 in environment " + app.Env + " needs " + db.Solution + " >=1.1 <2"
 	db.refused(db.remove(""), report.InUse, needs, "deploy remove "+app.Env+" "+app.Solution)
 	_, err = db.change(records.Up, "2.0.0")
@@ -124,7 +124,7 @@ func TestDependenciesInALoop(t *testing.T) {
 	a.refused(err, report.Refused, "they need each other: "+a.Solution+" → "+b.Solution+" → "+a.Solution, "deploy apply -f FILE")
 }
 
-// archives are those of several beds, DIR/ID.iso.
+// archives are the archives of several beds, DIR/ID.iso.
 type archives map[string]struct {
 	*bed
 	version string

@@ -20,7 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// examine runs the doctor on a host without a store and returns what it says, a line for each check.
+// examine runs the doctor on a host without a store and returns its output, a line for each check.
 func (b *bed) examine(d *deployer.Deployer, now func() time.Time) string {
 	b.Helper()
 	dir := b.TempDir()
@@ -106,7 +106,7 @@ func TestDoctor(t *testing.T) {
 	has = true
 	b.wantFound(b.examine(b.Deployer, time.Now), "ok registry endpoints: "+server.URL+" serves all 1 imported versions")
 
-	// Somebody is at work, or was.
+	// One process is at work, and another one was.
 	lock, err := b.Cluster.Lock(t.Context(), "env-"+b.Env, cluster.LockOptions{Identity: "jane@there"})
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// What is in nobody's way yet, and what holds a namespace.
+	// One problem that affects no run yet, and one that holds a namespace.
 	b.mustAdd("1.0.0")
 	b.create("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: " + b.Env + ", finalizers: [example.com/other]}\n")
 	b.create(fmt.Sprintf("apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: guard}\n"+
@@ -137,7 +137,7 @@ func TestDoctor(t *testing.T) {
 		"warning cluster leaving: Namespace "+b.Env+" is being deleted since ", "ConfigMap "+b.Env+"/other waits for its finalizer example.com/other",
 		"solutionctl deploy env delete "+b.Env, "warning records deployments: ", "solutionctl deploy status")
 
-	// Somebody without rights sees what they may see, and which rights they lack.
+	// A user without rights sees a part, and the missing rights.
 	file, err := c.KubeconfigFor("guest")
 	if err != nil {
 		t.Fatal(err)

@@ -144,7 +144,7 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 	}
 	b.wantDrift()
 
-	// What was deployed and somebody has edited, removed or deleted is not.
+	// Deployed objects that a user has edited or deleted are not.
 	b.patch(config, `{"data": {"operator.yaml": "changed"}}`)
 	b.patch(b.get(deployments, b.Env, operator), `{"metadata": {"labels": {"app.kubernetes.io/version": null}}}`)
 	role := b.getRole()

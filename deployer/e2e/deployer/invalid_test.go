@@ -13,8 +13,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestActivationRefusesInvalid: a definition under which a stored object is not valid any more would keep everybody from changing
-// it. It is refused until that is accepted, and compatibility says so beforehand.
+// TestActivationRefusesInvalid checks a definition under which a stored object would become invalid, so that it could not be changed any
+// more. It is refused until that is accepted, and compatibility reports it beforehand.
 func TestActivationRefusesInvalid(t *testing.T) {
 	t.Parallel()
 	for name, field := range map[string]string{

@@ -9,8 +9,8 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/plan"
 )
 
-// TestDefinitionsOutliveTheirWebhook: it goes with the version, and the objects that it converted can be read, deleted and
-// taken over all the same.
+// TestDefinitionsOutliveTheirWebhook checks that after the removal of a version with its webhook, the objects that it converted can still
+// be read, deleted and adopted.
 func TestDefinitionsOutliveTheirWebhook(t *testing.T) {
 	t.Parallel()
 	m := &matrix{bed: newBed(t), count: 1}

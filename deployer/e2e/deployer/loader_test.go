@@ -150,8 +150,8 @@ func TestLoaderMatrix(t *testing.T) {
 	}
 }
 
-// TestLoaderRights: without any one of the rights that the plan shows, a run is refused before it changes anything, and the rule is
-// named. What only tells why something is not ready is not missed.
+// TestLoaderRights checks that without any one of the rights in the plan, a run is refused before it changes anything, and that the
+// missing rule is named. Rights that only serve explanations are not required.
 func TestLoaderRights(t *testing.T) {
 	t.Parallel()
 	testcluster.Long(t, "TestLeastRights in deployer")

@@ -75,8 +75,7 @@ func TestActivationStoresAnew(t *testing.T) {
 	}
 }
 
-// TestMigrationKeepsOwners: whoever applied an object still owns what they applied when it is stored in another version, and
-// nobody else does.
+// TestMigrationKeepsOwners checks that the owners of fields stay the same when an object is migrated to another storage version.
 func TestMigrationKeepsOwners(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -117,7 +116,7 @@ func TestMigrationKeepsOwners(t *testing.T) {
 	}; !slices.Equal(managers, want) {
 		t.Errorf("managers:\n%s\nwant:\n%s", strings.Join(managers, "\n"), strings.Join(want, "\n"))
 	}
-	// Whoever applied it goes on without a conflict, may take back what they gave, and is asked by others.
+	// The owner can apply again without a conflict, may remove their fields, and conflicts with others.
 	if err := apply("flux", "v2", `{"colour": "blue"}`); !apierrors.IsConflict(err) {
 		t.Errorf("somebody else took the colour: %v", err)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// TestDeleteEnvironmentWithOthers: a namespace that had a life before. What is not part of a Solution is named, and goes only
-// when somebody has agreed to exactly that.
+// TestDeleteEnvironmentWithOthers deletes a namespace that had a life before. Objects outside of Solutions are listed, and are deleted
+// only if the user has agreed to exactly this list.
 func TestDeleteEnvironmentWithOthers(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -35,7 +35,7 @@ func TestDeleteEnvironmentWithOthers(t *testing.T) {
 	in("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: "+b.Solution+"-operator-2}",
 		"spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}")
 	in("apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: limits}", "")
-	// Nobody misses these: what an operator made, what Kubernetes makes, what is elected.
+	// These are not listed: objects of an operator, of Kubernetes, of leader election.
 	in("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: child, labels: {app.kubernetes.io/managed-by: "+b.Solution+"-operator}}", "")
 	in("apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: leader}", "")
 	in("apiVersion: v1\nkind: Event\nmetadata: {name: news}\ninvolvedObject: {namespace: "+b.Env+"}", "")
@@ -65,7 +65,7 @@ func TestDeleteEnvironmentWithOthers(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 
-	// Nobody agreed to what came later.
+	// The consent does not cover a later object.
 	in("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: later}", "")
 	_, err = b.DeleteEnvironment(t.Context(), o)
 	b.refused(err, report.InUse, "ConfigMap "+b.Env+"/later")
@@ -101,7 +101,7 @@ func TestDeleteEnvironmentWithOthers(t *testing.T) {
 func TestDeleteEnvironmentUnseen(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	b.imported("1.0.0", content{}) // makes the namespace of our own state, which the user may not
+	b.imported("1.0.0", content{}) // makes the namespace of our own state, which the user has no right to do
 	var groups []string            // of all Solutions, also those of other tests
 	for definition, err := range b.Cluster.List(t.Context(), cluster.DefinitionKind, "", metav1.ListOptions{}) {
 		if err != nil {

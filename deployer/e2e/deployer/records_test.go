@@ -32,7 +32,7 @@ func (b *bed) record(namespace string) *unstructured.Unstructured {
 	return b.get(secrets, cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: namespace, Name: b.Solution}))
 }
 
-// corrupt makes a record one that nobody can read.
+// corrupt makes a record unreadable.
 func (b *bed) corrupt(record *unstructured.Unstructured) {
 	b.Helper()
 	_, err := b.Cluster.Patch(b.Context(), record, types.MergePatchType, []byte(`{"data": {"state.json.gz": "H4sIAAAA"}}`), cluster.WriteOptions{})
@@ -41,7 +41,7 @@ func (b *bed) corrupt(record *unstructured.Unstructured) {
 	}
 }
 
-// deployment is how the bed's Solution is in its environment, as status tells.
+// deployment returns the status of the bed's Solution in its environment.
 func (b *bed) deployment() schema.DeploymentStatus {
 	b.Helper()
 	status, err := b.Survey.Status(b.Context(), survey.StatusOptions{})
@@ -129,7 +129,7 @@ func (b *bed) nothing() {
 	}
 }
 
-// setVersions makes the environment's document ask for other versions, as anybody in the namespace can.
+// setVersions asks for other versions in the environment's document, which any user with write access to the namespace can do.
 func (b *bed) setVersions(data string) {
 	b.Helper()
 	config := b.get(configMaps, b.Env, "metalk8s-environment")
@@ -138,14 +138,14 @@ func (b *bed) setVersions(data string) {
 	}
 }
 
-// TestRebuiltFromTheRightObjects puts only on record what is ours and as an imported version has it.
+// TestRebuiltFromTheRightObjects checks that only managed objects that are as in an imported version get on record.
 func TestRebuiltFromTheRightObjects(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	label := fmt.Sprintf("%s: %s", engine.LabelRelease, engine.Key{Namespace: b.Env, Name: b.Solution}.ID())
-	// Somebody in the namespace marks what is not of the Solution, changes one object and makes another one again.
+	// A user labels an object of their own, changes one object and creates another one again.
 	b.create(fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: mine, namespace: %s, labels: {%s}}\n", b.Env, label))
 	config := b.get(configMaps, b.Env, b.Solution+"-operator-config")
 	if _, err := b.Cluster.Patch(t.Context(), config, types.MergePatchType, []byte(`{"data": {"more": "x"}}`), cluster.WriteOptions{}); err != nil {
@@ -188,7 +188,7 @@ func TestRebuiltFromTheRightObjects(t *testing.T) {
 	b.nothing()
 }
 
-// TestRemoveWhatMetalK8sDeployed removes an operator that Salt deployed: the record of ours says nothing of it.
+// TestRemoveWhatMetalK8sDeployed removes an operator that Salt deployed, and that is not on our record.
 func TestRemoveWhatMetalK8sDeployed(t *testing.T) {
 	t.Parallel()
 	b := newJudgment(t)
@@ -290,7 +290,7 @@ func TestBadRecord(t *testing.T) {
 	}
 }
 
-// TestMissingContent goes on without the objects as they were rendered, and makes them again.
+// TestMissingContent continues without the stored objects, and renders them again.
 func TestMissingContent(t *testing.T) {
 	t.Parallel()
 	b := newJudgment(t)

@@ -145,7 +145,7 @@ spec:
 	}
 }
 
-// TestInterfaceBehindNginx: nginx takes the path off a request, and the API server accepts how it is told to.
+// TestInterfaceBehindNginx checks that nginx removes the path from a request, and that the API server accepts its configuration.
 func TestInterfaceBehindNginx(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)

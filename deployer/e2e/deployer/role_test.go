@@ -71,7 +71,7 @@ func single(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	return list
 }
 
-// group is who has a role.
+// group is the group with a role.
 func (r role) group() string { return r.Name + "." + r.Namespace }
 
 // inEnvironment reports that a role is to be bound in the namespaces of environments.
@@ -290,7 +290,7 @@ func (b *bed) installer(roles []role, selected func(role) bool) (*deployer.Deplo
 	return b.user("installer", roles), trials
 }
 
-// everyEighth has the last one in any case: whoever waits for what is granted waits for that.
+// everyEighth always has the last trial, as tests wait for its rights.
 func everyEighth(trials []*trial) (some []*trial) {
 	for i := (len(trials) - 1) % 8; i < len(trials); i += 8 {
 		some = append(some, trials[i])
@@ -370,7 +370,7 @@ func (b *bed) try(c command, one *trial) {
 // hintedRule finds the resource and the verbs of a rule in a hint.
 var hintedRule = regexp.MustCompile(`resources: \["([^"]*)"\]\n(?:  resourceNames: .*\n)?  verbs: \[(.*)\]`)
 
-// snapshot is what commands may change, and in which state it is.
+// snapshot returns the state of everything that commands may change.
 func (b *bed) snapshot() map[string]string {
 	b.Helper()
 	state := map[string]string{}
@@ -507,7 +507,7 @@ func TestApplicationsRole(t *testing.T) {
 	_, err = admin.Survey.Status(ctx, survey.StatusOptions{})
 	b.refused(err, report.Forbidden)
 
-	// Whoever may write there can say what they like: it opens no other kind.
+	// A user with write access may list any kinds there: that makes no other kind accessible.
 	document := b.get(configMaps, b.Env, b.Solution+"-applications")
 	b.patch(document, `{"binaryData": {"applications.json.gz": "bm90IGd6aXA="}}`)
 	_, err = admin.Apps.List(ctx, apps.Options{Environment: b.Env, Kind: "clock"})
@@ -562,7 +562,7 @@ func TestGeneratedRoles(t *testing.T) {
 	installer, trials := b.installer(roles, func(role) bool { return true })
 	life := slices.DeleteFunc(b.life(), func(c command) bool { return strings.HasPrefix(c.name, "app ") })
 	remove := slices.IndexFunc(life, func(c command) bool { return c.name == "remove" })
-	// Its custom resources are deleted by whoever takes it away with its data. That is no dry run: who exports can read.
+	// A removal with data deletes its custom resources. That is not a dry run: the user who exports can read.
 	life[remove].prepare = func() {
 		if b.find(b.clock(), b.Env, "one") == nil {
 			b.newClock(b.Env, "one", "hands: 1")

@@ -208,7 +208,7 @@ func TestDeleteEnvironmentCounts(t *testing.T) {
 	}
 }
 
-// TestDeleteEnvironmentOfOthers removes what is left of a namespace that solutions.sh has deleted.
+// TestDeleteEnvironmentOfOthers removes the rest of a namespace that solutions.sh has deleted.
 func TestDeleteEnvironmentOfOthers(t *testing.T) {
 	t.Parallel()
 	b := newJudgment(t)
@@ -253,7 +253,7 @@ func TestDeleteEnvironmentOfOthers(t *testing.T) {
 	}
 }
 
-// TestDeleteEnvironmentInterrupted goes on where it was stopped: custom resources wait for an operator that is slow.
+// TestDeleteEnvironmentInterrupted continues where it was stopped: custom resources wait for an operator that is slow.
 func TestDeleteEnvironmentInterrupted(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -300,7 +300,7 @@ func (c cancelWhenWaiting) Emit(e report.Event) {
 	}
 }
 
-// TestCreateEnvironmentForbidden says everything that is missing before anything is made.
+// TestCreateEnvironmentForbidden lists all missing rights before anything is made.
 func TestCreateEnvironmentForbidden(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -321,7 +321,7 @@ func TestSystemNamespaceIsNoEnvironment(t *testing.T) {
 		return err
 	}
 	dashboard := content{Files: map[string]string{"monitoring/dashboards/a.json": "{}"}}
-	// Nobody knows yet that the name is taken; the activation does.
+	// Only the activation finds out that the name is in use.
 	if err := create(); err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +338,7 @@ func TestSystemNamespaceIsNoEnvironment(t *testing.T) {
 	b.refused(create(), report.Refused, system, b.Solution)
 }
 
-// TestStatusOfResourcesWithoutStatus: an object is not ready as long as nobody has looked at it, where operators say that they did.
+// TestStatusOfResourcesWithoutStatus checks that an object is not ready until its operator has seen it, if operators report that.
 func TestStatusOfResourcesWithoutStatus(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -348,12 +348,12 @@ func TestStatusOfResourcesWithoutStatus(t *testing.T) {
 			"schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}, status: %[3]s}}}}\n", name, b.Group, status)
 	}
 	b.create(kind("silent", "{type: object}"))
-	b.create(kind("told", "{type: object, properties: {conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}"))
+	b.create(kind("tracked", "{type: object, properties: {conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}"))
 	one := "apiVersion: " + b.Group + "/v1\nkind: %s\nmetadata: {name: one}\nspec: {}\n"
-	b.activated("1.0.0", content{Files: map[string]string{"monitoring/more.yaml": fmt.Sprintf(one, "silent") + "---\n" + fmt.Sprintf(one, "told")}})
+	b.activated("1.0.0", content{Files: map[string]string{"monitoring/more.yaml": fmt.Sprintf(one, "silent") + "---\n" + fmt.Sprintf(one, "tracked")}})
 	await(t, func() (bool, bool) {
 		b.Cluster.Refresh()
-		_, err := b.Cluster.Mapping(t.Context(), kube.GroupVersionKind{Group: b.Group, Version: "v1", Kind: "told"})
+		_, err := b.Cluster.Mapping(t.Context(), kube.GroupVersionKind{Group: b.Group, Version: "v1", Kind: "tracked"})
 		return true, err == nil
 	})
 	o := deployer.AddOptions{Environment: b.Env, Solution: b.Solution, Version: "1.0.0"}
@@ -362,15 +362,15 @@ func TestStatusOfResourcesWithoutStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.settle(b.Solution + "-operator")
-	b.wantHealth(schema.HealthProgressing, "told "+b.Env+"/one: its operator has not looked at it yet")
-	told := b.get(kube.GroupVersionKind{Group: b.Group, Version: "v1", Kind: "told"}, b.Env, "one")
-	if _, err := b.Cluster.Patch(t.Context(), told, types.MergePatchType, []byte(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`), cluster.WriteOptions{}); err != nil {
+	b.wantHealth(schema.HealthProgressing, "tracked "+b.Env+"/one: its operator has not looked at it yet")
+	tracked := b.get(kube.GroupVersionKind{Group: b.Group, Version: "v1", Kind: "tracked"}, b.Env, "one")
+	if _, err := b.Cluster.Patch(t.Context(), tracked, types.MergePatchType, []byte(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`), cluster.WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.wantHealth(schema.HealthReady)
 }
 
-// TestStatusOfWebhooks: a webhook that nobody serves is no part of a Solution that is ready, although a Deployment of no pods is.
+// TestStatusOfWebhooks checks that a webhook without a server makes a Solution unready, and that a Deployment without pods does not.
 func TestStatusOfWebhooks(t *testing.T) {
 	t.Parallel()
 	b := newJudgment(t)

@@ -29,7 +29,7 @@ import (
 // soon is for how long these tests wait for what does not come.
 const soon = 2 * time.Second
 
-// held makes a custom resource whose finalizers nobody serves.
+// held makes a custom resource whose finalizers have no controller.
 func (b *bed) held(name, finalizers string) *unstructured.Unstructured {
 	b.Helper()
 	return b.create(fmt.Sprintf("apiVersion: %s/v1\nkind: Clock\nmetadata: {name: %s, namespace: %s, finalizers: [%s]}\nspec: {hands: 2}\n",
@@ -128,12 +128,12 @@ func TestFinalizerWithoutController(t *testing.T) {
 		"Deployment "+b.Env+"/"+b.Solution+"-operator would remove it, but 0 of 1 pods are available",
 		"solutionctl deploy env delete "+b.Env+" --delete-data --delete-others --force-finalizers")
 
-	// What nobody has deleted is not among what can be let go.
+	// An object that was not deleted is not among those that can be released.
 	held, err := b.Held(t.Context(), environments.HeldOptions{Environment: b.Env})
 	if err != nil || len(held) != 1 || held[0].String() != "Clock "+b.Env+"/a: example.com/hold, example.com/more" {
 		t.Fatalf("%v, %v", held, err)
 	}
-	// Nor is what has other finalizers than it had when it was listed.
+	// Nor are objects whose finalizers have changed since they were listed.
 	options.Release = held
 	b.finalizers(clock, `["example.com/hold"]`)
 	_, err = b.DeleteEnvironment(t.Context(), options)
@@ -161,7 +161,7 @@ func TestFinalizerWithoutController(t *testing.T) {
 	if !strings.Contains(out.String(), `"hands":2`) {
 		t.Errorf("it was not exported: %s", out.String())
 	}
-	// The namespace is being deleted now: nothing new comes into it, and whoever tries learns why.
+	// The namespace is being deleted now: no new object can be created, and the error gives the reason.
 	b.awaitReasons(b.get(namespaces, "", b.Env), "ConfigMap "+b.Env+"/other waits for its finalizer example.com/other")
 	_, err = b.add("1.0.0")
 	b.refused(err, report.Conflict, "namespace "+b.Env+" is being deleted", "ConfigMap "+b.Env+"/other waits for its finalizer")
@@ -208,7 +208,7 @@ func TestTerminatingDefinition(t *testing.T) {
 	}
 }
 
-// TestDeadConversion deletes a namespace whose custom resources nobody can read.
+// TestDeadConversion deletes a namespace with custom resources that cannot be read.
 func TestDeadConversion(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -259,8 +259,8 @@ spec:
 	b.awaitGone(namespace)
 }
 
-// TestDeadAPI works while the server of an API is gone that no Solution uses, which hinders nobody, and then deletes an
-// environment: nobody knows what is in it. It has a cluster of its own, in which nobody else is disturbed.
+// TestDeadAPI works while an API that no Solution uses has no server, which affects no verb, and then deletes an environment: its content
+// is unknown. The test has a cluster of its own, to disturb no other.
 func TestDeadAPI(t *testing.T) {
 	t.Parallel()
 	testcluster.Long(t, "TestDeadConversion, and what the doctor says of a dead API without a cluster")

@@ -74,7 +74,7 @@ func (b *bed) compatible(c *schema.Compatibility, err error, want string) {
 	}
 }
 
-// TestAddNeedsAnActivationThatIsRefused: what somebody is told to do first has to be possible.
+// TestAddNeedsAnActivationThatIsRefused checks that a hint names only a command that is possible.
 func TestAddNeedsAnActivationThatIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newJudgment(t)
@@ -112,7 +112,7 @@ func TestVersionsThatDoNotGoTogether(t *testing.T) {
 		b.imported(version, c)
 	}
 	converting("1.1.0", "v1 v2")
-	// The way leads over the version between, and the hint says so: nobody has to remove anything.
+	// The hint shows the way over the version between, without a removal.
 	_, err = b.activate("2.0.0")
 	b.refused(err, report.InUse, "first: solutionctl deploy activate "+b.Solution+" 1.1.0")
 	if text := strings.Join(report.Hints(err), " "); strings.Contains(text, "remove") {

@@ -122,7 +122,7 @@ func TestActivationJudgesStoredObjects(t *testing.T) {
 	b.served("v1")
 }
 
-// TestAddNamesWhatStays: charts are in the archive for whoever installs them, and add says that it does not.
+// TestAddNamesWhatStays checks that add reports the charts of an archive that it does not install.
 func TestAddNamesWhatStays(t *testing.T) {
 	t.Parallel()
 	b := newJudgment(t)

@@ -31,7 +31,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Password is that of every user, ClientID and ClientSecret are those of the one client.
+// Password belongs to every user, ClientID and ClientSecret to the one client.
 const (
 	Password     = "password"
 	ClientID     = "solutionctl-console"
@@ -46,7 +46,7 @@ type Provider struct {
 	server  *httptest.Server
 }
 
-// User is somebody who can log in.
+// User can log in.
 type User struct {
 	Address string
 	Groups  []string
@@ -197,7 +197,7 @@ func (p *people) identity(s connector.Scopes, address string) (connector.Identit
 	return connector.Identity{}, false, nil
 }
 
-// Authentication is what makes an API server accept the tokens of the client, in the version that the oldest supported Kubernetes
+// Authentication returns the configuration with which an API server accepts the tokens of the client, in the version that the oldest supported Kubernetes
 // knows, and the newest still does. Users are called oidc:ADDRESS, groups oidc:GROUP.
 func (p *Provider) Authentication() string {
 	return `apiVersion: apiserver.config.k8s.io/v1beta1

@@ -39,7 +39,7 @@ spec:
   ports: [{port: 80}]
 `
 
-// wanted is what "apply -f" is told.
+// wanted is the input of "apply -f".
 const wanted = `apiVersion: solutions.metalk8s.scality.com/v1alpha1
 kind: SolutionsConfiguration
 archives: [archives/demo-1.0.0.iso, archives/demo-1.1.0.iso]
@@ -58,7 +58,7 @@ kind: SolutionsConfiguration
 archives: [archives/demo-1.0.0.iso]
 `
 
-// parts are components that nobody has to have: the second needs the first, and the last is a chart. Later versions have another one
+// parts are optional components: the second needs the first, and the last is a chart. Later versions have another one
 // in place of the second, and no chart.
 const (
 	parts = `  components:
@@ -72,7 +72,7 @@ const (
 `
 )
 
-// part is what a component has.
+// part returns the content of a component.
 func part(name, data string) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {part: %s}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: %[1]s}\n"+
 		"spec: {selector: {app: %[1]s}, ports: [{port: 80}]}\n", name, data)

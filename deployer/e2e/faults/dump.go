@@ -37,7 +37,7 @@ var transient = map[string]bool{
 	"leases": true, "nodes": true, "csinodes": true, "apiservices": true, "componentstatuses": true, "ipaddresses": true,
 }
 
-// loaderProgress is where the loader tells how far it is.
+// loaderProgress is the file in which the loader reports its progress.
 var loaderProgress = filepath.Join("configmaps", systemNamespace, loader.ProgressName)
 
 // noteBuiltIn notes which resources there are, and what the cluster has from the start.
@@ -104,19 +104,19 @@ func (l *Lane) anonymous(d dump) dump {
 	all, result := strings.NewReplacer(names...), dump{}
 	for name, text := range d {
 		text = ownerKey.ReplaceAllString(podName.ReplaceAllString(all.Replace(text), "$$POD"), "$$OWNER")
-		text = takenOver.ReplaceAllString(text, "$1$$SECRET")
+		text = adoptedHelm.ReplaceAllString(text, "$1$$SECRET")
 		result[runName.ReplaceAllString(all.Replace(name), "loader-$$RUN")] = runName.ReplaceAllString(text, "loader-$$RUN")
 	}
 	return result
 }
 
-// podName is the name of a Deployment's pod, as a record quotes it that says why something failed.
+// podName is the name of a Deployment's pod, as quoted by a record with the reason of a failure.
 var podName = regexp.MustCompile(`\b[a-z0-9-]+-[a-f0-9]{8,10}-[a-z0-9]{5}\b`)
 
 // ownerKey is how the list of those who own fields names the owner of an object.
 var ownerKey = regexp.MustCompile(`k:\{\\"uid\\":\\"[0-9a-f-]+\\"\}`)
 
-// runName is how the name of what belongs to a run of the loader begins: what is left to do names the run.
+// runName is the beginning of the names of a loader run's objects: the remaining commands name the run.
 var runName = regexp.MustCompile(`\bloader-[a-f0-9]{10}\b`)
 
 func (l *Lane) dumpCluster(ctx context.Context) (dump, error) {
@@ -205,7 +205,7 @@ func normal(object *unstructured.Unstructured) (string, error) {
 	return string(text), err
 }
 
-// plain is what a ConfigMap or a Secret holds: documents without what is different each time.
+// plain returns the documents in a ConfigMap or a Secret without the values that differ each time.
 func plain(kind, key, value string) (any, error) {
 	data := []byte(value)
 	if kind == "Secret" {

@@ -32,7 +32,7 @@ func TestFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = lane.Close() }) // nobody asks it any more
+	t.Cleanup(func() { _ = lane.Close() }) // it has no more requests
 	for _, verb := range faults.Verbs {
 		if verb.Short > 0 {
 			t.Run(verb.Name, func(t *testing.T) { kill(t, lane, verb, seed) })

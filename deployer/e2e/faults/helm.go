@@ -18,10 +18,10 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/helm"
 )
 
-// charted is the component that is a chart, and the release of Helm that it may take over.
+// charted is the component that is a chart, and the release of Helm that it may adopt.
 const charted = "db"
 
-// chartFiles are those of the chart. It draws a password, as one that Helm has drawn must stay, and has a hook, which runs once.
+// chartFiles are the files of the chart. It generates a password, as one that Helm has generated must stay, and has a hook, which runs once.
 var chartFiles = map[string]string{
 	"values.yaml": "size: 1\n",
 	"templates/db.yaml": `apiVersion: v1
@@ -91,7 +91,7 @@ func (l *Lane) install(ctx context.Context) error {
 	return nil
 }
 
-// create makes an object in the environment as somebody else does.
+// create makes an object in the environment under another field manager.
 func (l *Lane) create(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured, manager string) error {
 	_, err := l.client.Resource(resource).Namespace(l.environment).Create(ctx, object, metav1.CreateOptions{FieldManager: manager})
 	if err != nil {
@@ -100,5 +100,5 @@ func (l *Lane) create(ctx context.Context, resource schema.GroupVersionResource,
 	return nil
 }
 
-// takenOver is how a record says which revision of Helm was taken over, with the identity of its Secret.
-var takenOver = regexp.MustCompile(`(\$ENVIRONMENT/` + charted + ` \d+ )[0-9a-f-]{36}`)
+// adoptedHelm matches the adopted revision of Helm in a record, with the identity of its Secret.
+var adoptedHelm = regexp.MustCompile(`(\$ENVIRONMENT/` + charted + ` \d+ )[0-9a-f-]{36}`)

@@ -25,7 +25,7 @@ const (
 	Unreached Outcome = "unreached" // the run had fewer steps this time, and was not killed
 )
 
-// Result is what was found at a point.
+// Result is the result of killing a verb at a point.
 type Result struct {
 	Point
 	What    string  `json:"what,omitempty"` // the step
@@ -33,7 +33,7 @@ type Result struct {
 	Detail  string  `json:"detail,omitempty"` // why it is bad
 }
 
-// Clean is a verb that nobody killed.
+// Clean is an undisturbed verb.
 type Clean struct {
 	Calls []string
 	Files int
@@ -43,7 +43,7 @@ type Clean struct {
 // runLimit is how long what comes after a killed run may take, on a machine that is busy.
 const runLimit = 2 * time.Minute
 
-// Clean runs a verb twice without killing it. Both runs must leave the same; then it is what a killed run must lead to.
+// Clean runs a verb twice without killing it. Both runs must leave the same state, which a killed run must lead to as well.
 func (l *Lane) Clean(ctx context.Context, v *Verb) (*Clean, error) {
 	if clean := l.clean[v.Name]; clean != nil {
 		return clean, nil
@@ -83,7 +83,7 @@ func (l *Lane) Clean(ctx context.Context, v *Verb) (*Clean, error) {
 		return nil, err
 	}
 	if text := clean.dump.difference(again); text != "" {
-		return nil, fmt.Errorf("%s: two runs that nobody killed differ:\n%s", v.Name, text)
+		return nil, fmt.Errorf("%s: two undisturbed runs differ:\n%s", v.Name, text)
 	}
 	l.clean[v.Name] = clean
 	return clean, nil
@@ -163,7 +163,7 @@ func (l *Lane) Kill(ctx context.Context, v *Verb, p Point) (result *Result, err 
 	defer cancel()
 	err = l.follow(limited, v, p.Then, clean)
 	if found := (*wrong)(nil); errors.As(err, &found) {
-		l.base = unknown // nobody knows what is there
+		l.base = unknown // the state is unknown
 		result.Outcome, result.Detail = Bad, err.Error()
 		return result, nil
 	}
@@ -189,7 +189,7 @@ func (l *Lane) killAt(ctx context.Context, v *Verb, p Point) (string, error) {
 	return "", v.complete(r)
 }
 
-// follow runs what comes after a run that was killed, and says what is wrong then.
+// follow runs the commands after a killed run, and returns what is wrong then.
 func (l *Lane) follow(ctx context.Context, v *Verb, then Then, clean *Clean) error {
 	if v.pods && then != Again { // what they do would be in the way
 		if err := l.idle(ctx); err != nil {
@@ -201,7 +201,7 @@ func (l *Lane) follow(ctx context.Context, v *Verb, then Then, clean *Clean) err
 		defer l.kubelet(ctx)()
 		return l.again(ctx, v.finishes, l.clean[v.finishes.Name])
 	case Back:
-		// It may find that there is nothing to take back; what counts is what is left.
+		// It may find nothing to roll back; only the resulting state counts.
 		if _, err := l.run(ctx, v.back...); err != nil {
 			return err
 		}
@@ -229,7 +229,7 @@ func (l *Lane) follow(ctx context.Context, v *Verb, then Then, clean *Clean) err
 	return l.again(ctx, v, clean)
 }
 
-// again runs a verb once more and says what is not as after a run that nobody killed.
+// again runs a verb once more and returns the differences from an undisturbed run.
 func (l *Lane) again(ctx context.Context, v *Verb, clean *Clean) error {
 	r, err := l.run(ctx, v.Args...)
 	if err != nil {
@@ -252,7 +252,7 @@ func (l *Lane) again(ctx context.Context, v *Verb, clean *Clean) error {
 	return nil
 }
 
-// held names the locks that somebody alive has not given back.
+// held names the locks that a living process has not released.
 func (l *Lane) held(ctx context.Context) ([]string, error) {
 	list, err := l.client.Resource(leaseResource).Namespace(systemNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -27,7 +27,7 @@ var (
 	jobResource = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 )
 
-// loaderKinds are those of what the loader leaves beside its Jobs.
+// loaderKinds are the kinds that the loader leaves beside its Jobs.
 var loaderKinds = []schema.GroupVersionResource{
 	{Group: "batch", Version: "v1", Resource: "cronjobs"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},

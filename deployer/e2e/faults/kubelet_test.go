@@ -14,19 +14,19 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/loader"
 )
 
-// TestRefusedPod: somebody else has made an object after the loader has planned to. Its pod says so and who it is, and the Job
-// starts no other one, as the real controller of Jobs understands its policy.
+// TestRefusedPod checks a loader that finds an object created by another user since its plan. Its pod reports that and its own identity,
+// and the Job starts no other pod, as the real controller of Jobs understands its policy.
 func TestRefusedPod(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "solutionctl")
 	if err := Build(t.Context(), "../../..", program, nil); err != nil {
 		t.Fatal(err)
 	}
-	alone := testcluster.StartFor(t, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true}) // a lane takes what is there for built in
+	alone := testcluster.StartFor(t, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true}) // a lane takes existing objects for built in
 	l, err := NewLane(t.Context(), alone, program, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() }) // nobody asks it any more
+	t.Cleanup(func() { _ = l.Close() }) // it has no more requests
 	begun := &Verb{Name: "a run that is refused", base: activeOld, prepare: [][]string{create, startPod}, files: loaderFiles}
 	if err := l.setUp(t.Context(), begun); err != nil {
 		t.Fatal(err)

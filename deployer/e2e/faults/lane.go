@@ -39,13 +39,13 @@ type Lane struct {
 
 	dead map[string]bool // holders of locks that were killed
 
-	base    base            // what is imported and active; nobody knows after a run that changes it
-	secrets map[string]bool // what was there of ours then
+	base    base            // the imported and active versions; unknown after a run that changes them
+	secrets map[string]bool // our Secrets at that time
 	clean   map[string]*Clean
 	bases   map[base]*snapshot
 }
 
-// NewLane prepares a host, in a directory that is there and empty, for runs of a program on a cluster that nobody else uses.
+// NewLane prepares a host, in an existing empty directory, for runs of a program on a cluster without other users.
 func NewLane(ctx context.Context, c *testcluster.Cluster, program, dir string) (*Lane, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {

@@ -33,7 +33,7 @@ func (l *Lane) lost(ctx context.Context, v *Verb) ([]string, error) {
 		if v.deletes && slices.ContainsFunc(exported, func(other *unstructured.Unstructured) bool { return same(object, other) }) {
 			found = true
 		}
-		// An environment that is deleted takes what is not ours with it.
+		// A deleted environment takes objects of others with it.
 		if v.deletes && object.GetKind() == "ConfigMap" {
 			found = true
 		}

@@ -42,7 +42,7 @@ func (l *Lane) orphans(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		if state.Pending != nil {
-			problems = append(problems, "the record "+record.GetName()+" says that an operation is pending")
+			problems = append(problems, "the record "+record.GetName()+" has a pending operation")
 		}
 		release := engine.Key{Namespace: state.Namespace, Name: state.Solution, Component: state.Component}.ID()
 		if state.Current != nil {
@@ -59,7 +59,7 @@ func (l *Lane) orphans(ctx context.Context) ([]string, error) {
 	return problems, nil
 }
 
-// twice names the Jobs of the environment that were run more than once: their controller tells of each pod.
+// twice names the Jobs of the environment that were run more than once: their controller records an event for each pod.
 func (l *Lane) twice(ctx context.Context) ([]string, error) {
 	events, err := l.client.Resource(eventResource).Namespace(l.environment).List(ctx, metav1.ListOptions{FieldSelector: "reason=SuccessfulCreate,involvedObject.kind=Job"})
 	if err != nil {
@@ -79,7 +79,7 @@ func (l *Lane) twice(ctx context.Context) ([]string, error) {
 	return problems, nil
 }
 
-// withoutHistory is a dump in whose records only counts what is there now.
+// withoutHistory is a dump whose records have only the present state.
 func (d dump) withoutHistory() dump {
 	result := maps.Clone(d)
 	for name, text := range d {

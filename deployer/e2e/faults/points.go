@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Kind is what is counted.
+// Kind is the kind of step that is counted.
 type Kind string
 
 // The kinds of steps.

@@ -123,7 +123,7 @@ func withoutEnd(r *http.Request) *http.Request {
 	return r
 }
 
-// unheard is the answer that nobody gets.
+// unheard is an answer that is lost.
 type unheard struct{ header http.Header }
 
 func (u *unheard) Header() http.Header         { return u.header }

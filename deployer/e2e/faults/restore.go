@@ -86,7 +86,7 @@ func (l *Lane) wipe(ctx context.Context) error {
 	return nil
 }
 
-// snapshot is what a base consists of: objects of the cluster, and a copy of the directories of the host.
+// snapshot has the content of a base: objects of the cluster, and a copy of the directories of the host.
 type snapshot struct {
 	objects map[place]map[string]*unstructured.Unstructured
 	dir     string
@@ -230,7 +230,7 @@ func (l *Lane) restoreObject(ctx context.Context, at place, live, object *unstru
 			return false, err
 		}
 	}
-	// Whoever changes an object owns what he changed. An update that changes nothing else takes that back.
+	// A user who changes an object owns the changed fields. An update that changes nothing else takes that back.
 	for range 3 {
 		now, err := normal(live.DeepCopy())
 		if err != nil || now == want {

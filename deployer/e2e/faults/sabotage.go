@@ -59,7 +59,7 @@ func (s *Sabotage) overlay(source, dir string) (string, error) {
 		os.WriteFile(overlay, replace, 0o600))
 }
 
-// Finds kills the verb of a sabotage at its changes until something is wrong, and says what; "" is nothing.
+// Finds kills the verb of a sabotage at its changes until something is wrong, and returns what; "" is nothing.
 func (l *Lane) Finds(ctx context.Context, s *Sabotage) (string, error) {
 	at := slices.IndexFunc(Verbs, func(v *Verb) bool { return v.Name == s.Verb })
 	clean, err := l.Clean(ctx, Verbs[at])

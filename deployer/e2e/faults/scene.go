@@ -20,7 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/loader"
 )
 
-// base is what a cluster and a host have before the environment of a run is made.
+// base is the content of a cluster and a host before the environment of a run is made.
 type base int
 
 const (
@@ -58,12 +58,12 @@ func resourceOf(kind string) schema.GroupVersionResource {
 // setUp makes cluster and host what a verb begins with.
 func (l *Lane) setUp(ctx context.Context, v *Verb) error {
 	if v.resumes != nil {
-		if _, err := l.Clean(ctx, v.resumes); err != nil { // it tells where to kill it
+		if _, err := l.Clean(ctx, v.resumes); err != nil { // it finds the points to kill it at
 			return err
 		}
 	}
 	if v.finishes != nil {
-		if _, err := l.Clean(ctx, v.finishes); err != nil { // it tells what comes of it
+		if _, err := l.Clean(ctx, v.finishes); err != nil { // it finds the resulting state
 			return err
 		}
 	}

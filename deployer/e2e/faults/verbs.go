@@ -67,7 +67,7 @@ func (v *Verb) thens() []Then {
 // Scenario is a digest of what is done with a verb: results of another scenario say nothing about this one.
 func (v *Verb) Scenario() string {
 	scenario := *v
-	scenario.resumes, scenario.finishes = nil, nil // addresses; their names are those of verbs
+	scenario.resumes, scenario.finishes = nil, nil // addresses; their names are names of verbs
 	text := fmt.Sprintf("%+v %s%s%s%s%v%s%v%v", scenario, userInterface, wanted, newInterface+parts+otherParts+part("first", "one"), nowhere, planted, definition("Demo", "title"), chartFiles, helmed)
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:12]
 }
@@ -132,7 +132,7 @@ spec:
 `
 }
 
-// has is what "apply -f" is told of an environment.
+// has is the environment in the input of "apply -f".
 func has(solutions string) string {
 	return "apiVersion: solutionctl.io/v1alpha1\nkind: EnvironmentConfiguration\nspec: {name: " + inEnvironment + ", solutions: [" + solutions + "]}\n"
 }

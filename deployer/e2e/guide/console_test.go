@@ -33,7 +33,7 @@ import (
 
 const consoleNamespace = "solutionctl-console"
 
-// TestConsoleInTheCluster does what the guide says on an API server, where pods become ready without running, and runs what they
+// TestConsoleInTheCluster follows the guide on an API server, where pods become ready without running, and runs what they
 // would: the command, with the files that are mounted, asked as an Ingress and as the kubelet ask.
 func TestConsoleInTheCluster(t *testing.T) {
 	shared := testcluster.Shared(t)
@@ -149,7 +149,7 @@ func run(t *testing.T, cluster *testcluster.Cluster, pod corev1.PodSpec, program
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
-		_ = cmd.Wait() // how it ends says nothing about the example
+		_ = cmd.Wait() // its status is of no use here
 		if t.Failed() {
 			t.Log(output.String())
 		}

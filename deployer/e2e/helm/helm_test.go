@@ -230,7 +230,7 @@ func compare(t *testing.T, data []byte, given map[string]any) map[string]string 
 	return want
 }
 
-// TestMetadata: what goes into a registry beside a chart is what Helm writes.
+// TestMetadata checks that the metadata beside a chart in a registry are as Helm writes them.
 func TestMetadata(t *testing.T) {
 	const metadata = `{apiVersion: v2, name: web, version: 1.2.0-rc.1+a, appVersion: 1.10, kubeVersion: ">=1.20", type: application, deprecated: true,
 description: "a <b>", home: h, icon: i, condition: c, tags: t, sources: [s], keywords: [k, 5], annotations: {b: "1", a: "&"},

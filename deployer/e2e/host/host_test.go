@@ -127,7 +127,7 @@ func (h *host) fails(code report.Code, says string, args ...string) {
 	}
 }
 
-// listed is what MetalK8s' document says about the versions of the Solution.
+// listed returns the versions of the Solution in MetalK8s' document.
 func (h *host) listed() []schema.ImportedSolution {
 	h.Helper()
 	document, err := testcluster.Shared(h).Client().CoreV1().ConfigMaps("metalk8s-solutions").Get(h.Context(), "metalk8s-solutions", metav1.GetOptions{})
@@ -146,7 +146,7 @@ func (h *host) listed() []schema.ImportedSolution {
 	return list
 }
 
-// catalogue is what the cluster knows about the versions of the Solution, by id.
+// catalogue returns the imports of the Solution on the cluster's record, by id.
 func (h *host) catalogue() map[string]schema.Import {
 	h.Helper()
 	secret, err := testcluster.Shared(h).Client().CoreV1().Secrets("solutionctl-system").Get(h.Context(), "imports", metav1.GetOptions{})
@@ -249,7 +249,7 @@ func TestUnimport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is only asked for holds up nothing, what is there does.
+	// A requested version holds up nothing, an existing one does.
 	_, err = client.ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "metalk8s-environment"}, Data: map[string]string{h.solution: "9.9.9"},
 	}, metav1.CreateOptions{})
@@ -360,7 +360,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.ReverseProxy.ServeHTTP(w, r)
 }
 
-// swallow is the answer that nobody gets.
+// swallow is an answer that is lost.
 type swallow struct{ header http.Header }
 
 func (s *swallow) Header() http.Header         { return s.header }

@@ -29,8 +29,8 @@ import (
 	"github.com/solutionctl/solutionctl/sign"
 )
 
-// nobody is the user of the console.
-const nobody = 65534
+// consoleUser is the UID of the console.
+const consoleUser = 65534
 
 // TestHostd runs 'deploy hostd' as its units say: as root with a part of root's capabilities, on a file system of which it may
 // write what the unit names, on a socket that it was given. A console without rights asks it, for people who have the roles that
@@ -98,7 +98,7 @@ type daemon struct {
 	log func() string
 }
 
-// hostd starts the program as its unit says, and ends it with the test.
+// hostd starts the program with the options of its unit, and ends it with the test.
 func (h *host) hostd() *daemon {
 	h.Helper()
 	if os.Geteuid() != 0 {
@@ -109,7 +109,7 @@ func (h *host) hostd() *daemon {
 			h.Skip(err)
 		}
 	}
-	const outside = "/var/tmp" // which the service may not write
+	const outside = "/var/tmp" // where the service has no write access
 	text := h.ok("deploy", "hostd", "--print-unit", "--peer", "nobody", "--nginx-dir", filepath.Join(h.dir, "conf.d"))
 	unit := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -131,7 +131,7 @@ func (h *host) hostd() *daemon {
 		script += before + "; "
 	}
 	for word := range strings.FieldsSeq(unit["ReadWritePaths"]) {
-		path, may := strings.CutPrefix(word, "-") // it is no error when there is none
+		path, may := strings.CutPrefix(word, "-") // a missing path is not an error
 		script += fmt.Sprintf("if test -e %[1]s || ! %[2]t; then mount --bind %[1]s %[1]s; fi; ", path, may)
 	}
 	script += "mount -o remount,bind,ro /; ! touch " + outside + "/$$ 2>/dev/null; umask " + unit["UMask"] + "; export LISTEN_FDS=1 LISTEN_PID=$$; " +
@@ -149,7 +149,7 @@ func (h *host) hostd() *daemon {
 	d := &daemon{Client: hostd.Client{Socket: filepath.Join(dir, "s")}}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: d.Socket, Net: "unix"})
 	if err == nil {
-		err = errors.Join(os.Chown(d.Socket, 0, nobody), os.Chmod(d.Socket, 0o660))
+		err = errors.Join(os.Chown(d.Socket, 0, consoleUser), os.Chmod(d.Socket, 0o660))
 	}
 	if err != nil {
 		h.Fatal(err)
@@ -174,7 +174,7 @@ func (h *host) hostd() *daemon {
 		h.Fatal(err)
 	}
 	l.SetUnlinkOnClose(false)
-	if err = errors.Join(l.Close(), socket.Close()); err != nil { // when the service ends nobody waits for it
+	if err = errors.Join(l.Close(), socket.Close()); err != nil { // the service ends without waiting
 		h.Fatal(err)
 	}
 	h.Cleanup(func() {
@@ -217,9 +217,9 @@ func asConsole[T any](do func() (T, error)) (result T, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // never given back: nobody else may get a thread of another user
+		runtime.LockOSThread() // never released: no other goroutine must get a thread of another user
 		for _, call := range []uintptr{unix.SYS_SETRESGID, unix.SYS_SETRESUID} {
-			if _, _, errno := unix.RawSyscall(call, nobody, nobody, nobody); errno != 0 {
+			if _, _, errno := unix.RawSyscall(call, consoleUser, consoleUser, consoleUser); errno != 0 {
 				err = errno
 				return
 			}
@@ -253,7 +253,7 @@ func (h *host) opened(version string) hostd.Archive {
 	return hostd.Archive{Name: filepath.Base(path), File: f, Bundles: bundles}
 }
 
-// person is somebody with a token that the API server knows.
+// person is a user with a token that the API server knows.
 type person struct{ namespace, token string }
 
 func (p person) name() string { return "system:serviceaccount:" + p.namespace + ":person" }

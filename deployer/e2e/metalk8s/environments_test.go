@@ -140,7 +140,7 @@ func TestEnvironmentsOfSolutionsSh(t *testing.T) {
 	wantError(t, d.SetVersion(ctx, "sh-9", "ours", "1.0.0"), report.NotFound, "sh-9")
 }
 
-// TestEnvironmentsOfOneNamespace reads environments as somebody who may list namespaces, but ConfigMaps in one of them only.
+// TestEnvironmentsOfOneNamespace reads environments as a user who may list namespaces, but ConfigMaps in one of them only.
 func TestEnvironmentsOfOneNamespace(t *testing.T) {
 	d, client := connect(t)
 	ctx := t.Context()
@@ -210,7 +210,7 @@ func TestDeleteEnvironment(t *testing.T) {
 	check(t, remove(""))
 	wantError(t, remove(""), report.NotFound, `no environment "delete"`)
 
-	// A namespace that the cluster needs is not deleted, whoever labelled it.
+	// A namespace that the cluster needs is not deleted, whatever its labels.
 	patch := func(value string) {
 		t.Helper()
 		data := fmt.Sprintf(`{"metadata": {"labels": {%q: %s}}}`, label, value)
@@ -291,7 +291,7 @@ func define(t *testing.T, c *cluster.Cluster, kind, plural string) kube.GroupVer
 	return kube.GroupVersionKind{}
 }
 
-// awaitKind asks until the server tells where the objects of a kind are.
+// awaitKind waits until the server serves a kind.
 func awaitKind(t *testing.T, c *cluster.Cluster, kind kube.GroupVersionKind) kube.GroupVersionKind {
 	t.Helper()
 	for t.Context().Err() == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/docs/guides"
 )
 
-// TestGuide types what the guide about MetalK8s says, and compares what is printed with what it shows.
+// TestGuide runs the commands of the guide about MetalK8s, and compares their output with that in the guide.
 func TestGuide(t *testing.T) {
 	c := testcluster.Shared(t)
 	bin, output := t.TempDir(), t.TempDir()

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
 
-// connect returns the documents of the cluster that the tests share, and a client for what somebody else does there.
+// connect returns the documents of the cluster that the tests share, and a client for changes by another user.
 func connect(t *testing.T) (*metalk8s.Documents, *kubernetes.Clientset) {
 	t.Helper()
 	shared := testcluster.Shared(t)

@@ -138,7 +138,7 @@ func ShortWatch(w http.ResponseWriter, r *http.Request, forward http.Handler) bo
 
 const expired = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410,"message":"too old resource version"}`
 
-// ExpiredWatch says that the server has forgotten what happened since the state from which a watch is to go on.
+// ExpiredWatch answers that the history from which a watch is to continue has expired.
 func ExpiredWatch(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 	if !IsWatch(r) {
 		return false
@@ -149,7 +149,7 @@ func ExpiredWatch(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 	return true
 }
 
-// ExpiringWatch says the same in the stream of a watch that was accepted.
+// ExpiringWatch sends the same in the stream of a watch that was accepted.
 func ExpiringWatch(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 	if !IsWatch(r) {
 		return false

@@ -112,10 +112,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.forward.ServeHTTP(w, r)
 }
 
-// IsWatch tells a watch from other requests.
+// IsWatch reports whether a request is a watch.
 func IsWatch(r *http.Request) bool { return r.URL.Query().Get("watch") == "true" }
 
-// IsWrite tells a request that changes what people deploy: not a dry run, a question in the shape of an object, or a lock.
+// IsWrite reports whether a request changes deployed objects: it is not a dry run, a review, or a lock.
 func IsWrite(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.URL.Query().Get("dryRun") == "" && !strings.Contains(r.URL.Path, "/leases") &&
 		!strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/") && !strings.HasPrefix(r.URL.Path, "/apis/authentication.k8s.io/")

@@ -48,8 +48,8 @@ type results struct {
 	dump          string
 }
 
-// TestTwoAdministrators runs two verbs at once. What they come to is what they come to one after the other, in one of the
-// two orders, and they take turns as a whole.
+// TestTwoAdministrators runs two verbs at once. The result is that of both one after the other, in one of the two orders, and they take
+// turns as a whole.
 func TestTwoAdministrators(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -94,7 +94,7 @@ func TestTwoAdministrators(t *testing.T) {
 	}
 }
 
-// turns lists who changed something, once for each time that it was somebody else's turn.
+// turns lists the users of changes, once for each time that the user changes.
 func turns(entries []proxy.Entry) []string {
 	var clients []string
 	for _, e := range entries {
@@ -124,8 +124,8 @@ func held(reached chan<- struct{}, release <-chan struct{}) proxy.Fault {
 	}
 }
 
-// TestWhoComesSecond is told who is at work when they do not want to wait, and both see it through.
-func TestWhoComesSecond(t *testing.T) {
+// TestSecondAdministrator checks that a user who does not wait gets the name of the lock's holder, and that both finish.
+func TestSecondAdministrator(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	b.must("env create ENV")
@@ -149,8 +149,8 @@ func TestWhoComesSecond(t *testing.T) {
 // stopped is for how long an administrator's process is stopped.
 const stopped = time.Minute
 
-// TestStopped stops the process that holds the lock for a minute, in which somebody else takes over. When it goes on it
-// changes nothing any more, and says that it was interrupted.
+// TestStopped stops the process that holds the lock for a minute, in which another process acquires it. After its stop it changes nothing
+// more, and reports that it was interrupted.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -201,13 +201,13 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// lockVersion changes whenever somebody takes, renews or gives back the lock of the environment.
+// lockVersion changes whenever the lock of the environment is acquired, renewed or released.
 func (b *bed) lockVersion() string {
 	b.Helper()
 	return b.get(leases, cluster.SystemNamespace, "env-"+b.Env).GetResourceVersion()
 }
 
-// isWaiting tells the watch of somebody who waits for what they deployed.
+// isWaiting reports whether a request is the watch of a process that waits for deployed objects.
 func isWaiting(r *http.Request) bool {
 	return proxy.IsWatch(r) && strings.HasSuffix(r.URL.Path, "/deployments")
 }
@@ -254,7 +254,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// abandonedLock leaves the lock of the environment as somebody who died at a time of their clock.
+// abandonedLock leaves the lock of the environment as a process does that was killed at this time of its clock.
 func (b *bed) abandonedLock(at time.Time) {
 	b.Helper()
 	lease := b.get(leases, cluster.SystemNamespace, "env-"+b.Env)

@@ -33,7 +33,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// options are those of every cluster of these tests.
+// options are the options of every cluster of these tests.
 var options = testcluster.Options{FakeNodes: 2}
 
 func TestMain(m *testing.M) { testcluster.Main(m, options) }
@@ -101,7 +101,7 @@ func connect(t *testing.T, o cluster.Options) *deployer.Deployer {
 // verb is a command line of the program, where NAME and ENV stand for those of the bed.
 type verb string
 
-// life is what an administrator does with a Solution, from the beginning to the end.
+// life has the verbs of a Solution's whole life, in order.
 var life = []verb{
 	"env create ENV --description Test", "activate NAME 1.0.0", "add ENV NAME 1.0.0", "activate NAME 1.1.0", "upgrade ENV NAME 1.1.0",
 	"rollback ENV NAME", "remove ENV NAME", "env delete ENV --yes", "deactivate NAME",
@@ -120,7 +120,7 @@ func (b *bed) command(v verb, more ...string) *exec.Cmd {
 type outcome struct {
 	Status int
 	Code   report.Code // "" when it succeeded
-	Text   string      // what it said
+	Text   string      // its output
 }
 
 // run runs a verb to its end. Who finds the lock of a run that died waits for it.
@@ -139,7 +139,7 @@ func (b *bed) finish(cmd *exec.Cmd) outcome {
 			b.Fatal(err)
 		}
 	}
-	_ = cmd.Wait() // its state says more
+	_ = cmd.Wait() // its state has the details
 	if into, ok := cmd.Stderr.(*bytes.Buffer); ok {
 		text = *into
 	}
@@ -192,7 +192,7 @@ var dumped = []kube.GroupVersionKind{
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
 }
 
-// dump writes what there is of the Solution and of its environment, without what is different each time.
+// dump writes the objects of the Solution and of its environment, without the values that differ each time.
 func (b *bed) dump() string {
 	b.Helper()
 	var text strings.Builder
@@ -226,7 +226,7 @@ func (b *bed) dump() string {
 	return strings.NewReplacer(append(replace, b.Name, "$name", b.Env, "$env")...).Replace(text.String())
 }
 
-// keys are those of the bed's releases: of the Solution's part of the cluster, and of that of the environment.
+// keys are the keys of the bed's releases: the Solution's part of the cluster, and that of the environment.
 func (b *bed) keys() []engine.Key {
 	return []engine.Key{{Name: b.Name}, {Name: b.Name, Namespace: b.Env}}
 }
@@ -285,7 +285,7 @@ func (b *bed) normal(object *unstructured.Unstructured) string {
 	return string(data) + "\n"
 }
 
-// unpack replaces what an object holds in compressed form by what it says, in which the names are.
+// unpack replaces compressed data of an object by their text, which has the names.
 func (b *bed) unpack(object *unstructured.Unstructured) {
 	b.Helper()
 	packed, _, err := unstructured.NestedStringMap(object.Object, "binaryData")

@@ -42,7 +42,7 @@ var clean struct {
 	dumps []string
 }
 
-// cleanLife returns what there is after each verb of a life that nobody disturbs, which is led once.
+// cleanLife returns the dump after each verb of an undisturbed life, which is run once.
 func cleanLife(t *testing.T) []string {
 	t.Helper()
 	clean.Lock()
@@ -102,7 +102,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestCompaction makes etcd forget everything but the present while watches and lists that go on are open.
+// TestCompaction makes etcd drop its history while watches and lists are open.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	testcluster.Long(t, "TestFaults/everything_at_once")

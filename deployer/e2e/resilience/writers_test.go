@@ -43,7 +43,7 @@ func (b *bed) userInterface(solution, version string) {
 	}
 }
 
-// chosen is what metalk8s-environment says.
+// chosen returns the versions in metalk8s-environment.
 func (b *bed) chosen() map[string]string {
 	b.Helper()
 	data, _, err := unstructured.NestedStringMap(b.get(configMaps, b.Env, metalk8s.EnvironmentConfigMap).Object, "data")
@@ -126,7 +126,7 @@ func TestOthersFieldsStay(t *testing.T) {
 	}
 }
 
-// TestFieldsInDispute: others set fields that the Solution sets, too. Nothing is changed until that is said to be right.
+// TestFieldsInDispute checks that fields that others set as well are changed only with the user's consent.
 func TestFieldsInDispute(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -181,7 +181,7 @@ func TestUserInterface(t *testing.T) {
 	}
 }
 
-// TestWritersAllTheTime lets others write what is theirs while verbs run.
+// TestWritersAllTheTime lets others write their own fields while verbs run.
 func TestWritersAllTheTime(t *testing.T) {
 	t.Parallel()
 	testcluster.Long(t, "TestOthersFieldsStay")

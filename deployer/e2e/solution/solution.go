@@ -32,7 +32,7 @@ func Payload(name, version string) (*render.Payload, error) {
 	return deployertest.Content{Role: role}.Payload(name, version)
 }
 
-// Endpoint is where images are said to be. Nobody answers there: nothing is pulled where nothing runs.
+// Endpoint is the registry of all images. It has no server: nothing is pulled where nothing runs.
 const Endpoint = "http://127.0.0.1:9"
 
 // Import makes versions of a Solution known to the cluster.

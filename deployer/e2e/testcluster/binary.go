@@ -21,7 +21,7 @@ import (
 const (
 	modulePath = "github.com/solutionctl/solutionctl/deployer/e2e"
 
-	// KubernetesVersion is what the API server calls itself. Every component has to be told: without it, checks of the
+	// KubernetesVersion is the version that the API server reports. Every component needs it: without it, checks of the
 	// version, those of kubectl included, do not work.
 	KubernetesVersion = "v1.36.3"
 
@@ -148,7 +148,7 @@ func (p program) build(ctx context.Context, progress io.Writer) (string, error) 
 	args := append([]string{"build", "-v", "-trimpath", "-ldflags", p.ldflags, "-o", partial + string(filepath.Separator)}, p.packages...)
 	total := p.uncompiled(ctx, source)
 	cmd := p.goCommand(ctx, source, args...)
-	cmd.Stderr = &compilation{out: progress, name: p.name, total: total, started: time.Now(), told: time.Now()}
+	cmd.Stderr = &compilation{out: progress, name: p.name, total: total, started: time.Now(), reported: time.Now()}
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("build %s: %w", source, err)
 	}
@@ -179,18 +179,18 @@ func (p program) uncompiled(ctx context.Context, source string) int {
 	return bytes.Count(out, []byte("\n"))
 }
 
-// compilation tells every now and then how far 'go build -v' is, which prints the name of each package; and at once all else
-// that it prints.
+// compilation reports every now and then how far 'go build -v' is, which prints the name of each package; all other output it prints at
+// once.
 type compilation struct {
-	out           io.Writer
-	name          string
-	packages      int // compiled
-	total         int // to be compiled; 0 if that is not known
-	started, told time.Time
-	line          []byte
+	out               io.Writer
+	name              string
+	packages          int // compiled
+	total             int // to be compiled; 0 if that is not known
+	started, reported time.Time
+	line              []byte
 }
 
-// compilationPause is how long it says nothing.
+// compilationPause is the least time between two reports.
 const compilationPause = 20 * time.Second
 
 func (c *compilation) Write(p []byte) (int, error) {
@@ -208,8 +208,8 @@ func (c *compilation) Write(p []byte) (int, error) {
 			continue
 		}
 		c.packages++
-		if now := time.Now(); now.Sub(c.told) >= compilationPause {
-			c.told = now
+		if now := time.Now(); now.Sub(c.reported) >= compilationPause {
+			c.reported = now
 			fmt.Fprintln(c.out, c.progress(now.Sub(c.started)))
 		}
 	}
@@ -283,7 +283,7 @@ func removeOlder(parent, name string) error {
 	return err
 }
 
-// lockFile waits until nobody else has locked the file.
+// lockFile waits until no other process has locked the file.
 func lockFile(name string) (unlock func(), err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

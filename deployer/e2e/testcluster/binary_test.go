@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// TestCompilation: names of packages are counted and told now and then, errors are told at once, however the output is cut.
+// TestCompilation checks that names of packages are counted and reported now and then, and errors at once, however the output is cut.
 func TestCompilation(t *testing.T) {
 	var out bytes.Buffer
-	c := &compilation{out: &out, name: "tool", started: time.Now(), told: time.Now()}
+	c := &compilation{out: &out, name: "tool", started: time.Now(), reported: time.Now()}
 	write := func(text string) {
 		t.Helper()
 		if n, err := c.Write([]byte(text)); n != len(text) || err != nil {
@@ -22,7 +22,7 @@ func TestCompilation(t *testing.T) {
 		t.Errorf("got %q, want %q", &out, want)
 	}
 	out.Reset()
-	c.told = c.told.Add(-compilationPause)
+	c.reported = c.reported.Add(-compilationPause)
 	write("k8s.io/last\nk8s.io/quiet\n")
 	if want := "  tool: 3 packages compiled in 0s\n"; out.String() != want {
 		t.Errorf("got %q, want %q", &out, want)

@@ -29,7 +29,7 @@ type Options struct {
 	// FakeNodes is how many nodes to add that only say that they run pods. Nothing runs, everything becomes ready.
 	FakeNodes int
 
-	// ReadyAtOnce lets the pods of fake nodes have run for a minute from the start, so that nobody waits for the
+	// ReadyAtOnce lets the pods of fake nodes have run for a minute from the start, so that no test waits for the
 	// minReadySeconds of a Deployment, or until it is sure that containers do not end again.
 	ReadyAtOnce bool
 
@@ -42,7 +42,7 @@ type Options struct {
 	// Audit is a Policy in YAML: which requests the API server notes in audit.log beside the logs of the components.
 	Audit string
 
-	// Progress is where it says that it builds something, which takes minutes; nil means nowhere.
+	// Progress is the output for reports about builds, which take minutes; nil means none.
 	Progress io.Writer
 }
 
@@ -173,7 +173,7 @@ func (c *Cluster) chooseAddresses() error {
 			return err
 		}
 		c.address, c.private = c.machine.address, "127.0.0.1"
-		// Nobody else is there, so that it can be what people know.
+		// The cluster is alone, so it can have the well-known ports.
 		c.ports.etcdClient, c.ports.etcdPeer, c.ports.apiServer = "2379", "2380", "6443"
 		c.ports.controllerManager, c.ports.scheduler = "10257", "10259"
 		return nil
@@ -183,7 +183,7 @@ func (c *Cluster) chooseAddresses() error {
 	return freePorts(c.address, &c.ports.etcdClient, &c.ports.etcdPeer, &c.ports.apiServer, &c.ports.controllerManager, &c.ports.scheduler)
 }
 
-// loopback is an address on which nobody but this process listens, so that a port found to be free stays free.
+// loopback is an address on which only this process listens, so that a port found to be free stays free.
 func loopback(pid int) string {
 	return fmt.Sprintf("127.%d.%d.%d", 64|pid>>16&63, pid>>8&255, pid&255)
 }
@@ -400,7 +400,7 @@ func (c *Cluster) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// KubernetesVersion is what the API server calls itself.
+// KubernetesVersion is the version that the API server reports.
 func (c *Cluster) KubernetesVersion() string {
 	if c.options.Oldest {
 		return OldestKubernetes
@@ -411,8 +411,8 @@ func (c *Cluster) KubernetesVersion() string {
 // Client is a client of the administrator.
 func (c *Cluster) Client() *kubernetes.Clientset { return c.client }
 
-// KubeconfigFor writes a kubeconfig file for a user who is a member of the groups. Nobody may do anything until a role
-// that is bound to the user or to a group says so, except members of system:masters, who may do everything.
+// KubeconfigFor writes a kubeconfig file for a user who is a member of the groups. A user has only the rights of roles bound to them or to
+// a group; members of system:masters have all.
 func (c *Cluster) KubeconfigFor(user string, groups ...string) (string, error) {
 	cert, key, err := c.ca.identity(user, groups)
 	if err != nil {

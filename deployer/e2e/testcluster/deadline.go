@@ -22,7 +22,7 @@ func slowness(load float64, processors int) float64 {
 	return min(max(2*load/float64(processors), leastSlowness), mostSlowness)
 }
 
-// readLoad is the average number of programs that want to run, 0 where nobody knows.
+// readLoad is the average number of programs that want to run, 0 if it is unknown.
 func readLoad() (load float64) {
 	data, err := os.ReadFile("/proc/loadavg")
 	if err == nil {

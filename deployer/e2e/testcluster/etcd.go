@@ -25,7 +25,7 @@ func (c *Cluster) Compact(ctx context.Context) error {
 	}
 	_, err = c.askEtcd(ctx, "kv/compaction", fmt.Sprintf(`{"revision":%q,"physical":true}`, status.Header.Revision))
 	if err != nil && strings.Contains(err.Error(), "has been compacted") {
-		return nil // somebody else was quicker
+		return nil // another process was quicker
 	}
 	return err
 }

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckNode says what is missing on this host for Options.Node, as one line; nil means nothing.
+// CheckNode returns the missing requirements of Options.Node on this host, as one line; nil means none.
 func CheckNode() error {
 	if os.Geteuid() != 0 {
 		return errors.New("a node needs root")
@@ -40,7 +40,7 @@ func CheckNode() error {
 
 // A machine is a computer within this one: its processes see a network, a process table, an /etc, a /run, an /srv and a
 // /var of their own. It is made of the kernel's namespaces, which end with the process that is the first in them, and with
-// them everything that runs on the machine, whoever started it.
+// them everything that runs on the machine.
 type machine struct {
 	address string // the machine's, which this host reaches through a pair of virtual network cards
 	gateway string // this host's end of it
@@ -126,7 +126,7 @@ for dir in etc srv var/lib var/log; do
 	mkdir -p "$1/$dir" "$1/overlay/$dir"
 	mount -t overlay -o "lowerdir=/$dir,upperdir=$1/$dir,workdir=$1/overlay/$dir" overlay "/$dir"
 done
-if [ "$first" ]; then rm -rf /var/lib/solutionctl; fi # on top of the overlay: nobody has deployed on a new machine
+if [ "$first" ]; then rm -rf /var/lib/solutionctl; fi # on top of the overlay: a new machine has no deployments
 for dir in containerd kubelet; do # which have file systems that cannot be on top of an overlay
 	mkdir -p "$1/$dir" "/var/lib/$dir"
 	mount --bind "$1/$dir" "/var/lib/$dir"
@@ -217,7 +217,7 @@ func (m *machine) shutDown() {
 	}
 }
 
-// remove removes what is left of the machine outside of its directory.
+// remove removes the parts of the machine outside of its directory.
 func (m *machine) remove() error {
 	return m.eachCgroup(removeCgroup)
 }

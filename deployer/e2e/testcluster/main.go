@@ -47,7 +47,7 @@ func Main(m *testing.M, o Options) {
 	os.Exit(finish(status))
 }
 
-// oldest reports whether a cluster is to be of [OldestKubernetes]. The environment says so, because a flag would have to be one of
+// oldest reports whether a cluster is to be of [OldestKubernetes]. It reads the environment, because a flag would have to be defined in
 // every package.
 func oldest(o Options) bool { return os.Getenv("TEST_KUBERNETES") == "oldest" && !o.Node }
 
@@ -92,7 +92,7 @@ func StartFor(tb testing.TB, o Options) *Cluster {
 		o.Progress = os.Stderr
 	}
 	o.Oldest = o.Oldest || oldest(o)
-	if err := Build(tb.Context(), o); err != nil { // nobody waits for a slot meanwhile
+	if err := Build(tb.Context(), o); err != nil { // before a slot is taken
 		tb.Fatal(err)
 	}
 	slot, err := takeSlot(tb.Context())
@@ -133,12 +133,12 @@ func RequireNode(tb testing.TB) {
 	}
 }
 
-// Long skips a test in short mode, in which 'make test' runs; 'make check' runs it. Told says which test tells the most important
+// Long skips a test in short mode, in which 'make test' runs; 'make check' runs it. Instead names the test that checks the most important
 // part of it in short mode.
-func Long(tb testing.TB, told string) {
+func Long(tb testing.TB, instead string) {
 	tb.Helper()
 	if testing.Short() {
-		tb.Skipf("a long test: 'make check' runs it, and in short mode there is %s", told)
+		tb.Skipf("a long test: 'make check' runs it, and in short mode there is %s", instead)
 	}
 }
 

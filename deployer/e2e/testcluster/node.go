@@ -72,7 +72,7 @@ func (c *Cluster) configureNode() error {
 	for name, content := range map[string]string{
 		"/etc/kubernetes/admin.conf": string(admin),
 		"/etc/kubernetes/pki/ca.crt": string(pki),
-		// restrict_oom_score_adj: without the capability SYS_RESOURCE, nobody may lower it.
+		// restrict_oom_score_adj: without the capability SYS_RESOURCE, it cannot be lowered.
 		"/etc/containerd/config.toml": fmt.Sprintf(`version = 3
 disabled_plugins = ["io.containerd.nri.v1.nri", "io.containerd.snapshotter.v1.blockfile", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.erofs", "io.containerd.snapshotter.v1.zfs"]
 
@@ -157,7 +157,7 @@ func (c *Cluster) StartContainerd(ctx context.Context) error {
 	}, c.processes["containerd"])
 }
 
-// StopContainerd ends containerd; containers go on.
+// StopContainerd ends containerd; containers continue.
 func (c *Cluster) StopContainerd() { c.end("containerd") }
 
 // RestartContainerd is StopContainerd and StartContainerd.
@@ -166,7 +166,7 @@ func (c *Cluster) RestartContainerd(ctx context.Context) error {
 	return c.StartContainerd(ctx)
 }
 
-// StartKubelet starts the kubelet, and returns when it has told the API server that the node is ready.
+// StartKubelet starts the kubelet, and returns when the API server has the node as ready.
 func (c *Cluster) StartKubelet(ctx context.Context) error {
 	kubeconfig, err := c.KubeconfigFor("system:node:"+nodeName, "system:nodes")
 	if err != nil {
@@ -191,7 +191,7 @@ func (c *Cluster) StartKubelet(ctx context.Context) error {
 	}, c.processes["kubelet"], c.processes["containerd"])
 }
 
-// heartbeat is different each time after the node has said that it is ready, and empty when it is not.
+// heartbeat is different each time after the node has reported that it is ready, and empty when it is not.
 func (c *Cluster) heartbeat(ctx context.Context) (string, error) {
 	nodes, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + nodeName})
 	if err != nil {
@@ -207,7 +207,7 @@ func (c *Cluster) heartbeat(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// StopKubelet ends the kubelet; containers go on.
+// StopKubelet ends the kubelet; containers continue.
 func (c *Cluster) StopKubelet() { c.end("kubelet") }
 
 // RestartKubelet is StopKubelet and StartKubelet.

@@ -93,7 +93,7 @@ func writeServiceAccountKeys(dir string) error {
 }
 
 func newTemplate(subject pkix.Name) *x509.Certificate {
-	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)) // never fails, says crypto/rand
+	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)) // never fails, according to crypto/rand
 	now := time.Now()
 	return &x509.Certificate{
 		SerialNumber: serial,

@@ -49,7 +49,7 @@ func (l *launcher) launch(cmd *exec.Cmd) (err error) {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
 	}
 	cmd.SysProcAttr.Setpgid = true
-	if !l.inside { // where nobody sees this process, and therefore takes it for dead
+	if !l.inside { // no other process sees this one, and takes it for dead
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	}
 	l.do(func() { err = cmd.Start() })
@@ -103,7 +103,7 @@ func (p *process) running() error {
 	}
 }
 
-var errEnded = errors.New("nobody told it to")
+var errEnded = errors.New("it was not asked to")
 
 // tail is the end of the log, indented.
 func (p *process) tail() string {
@@ -116,7 +116,7 @@ func (p *process) tail() string {
 	return "\n\t" + string(bytes.Join(lines, []byte("\n\t")))
 }
 
-// await asks until the condition says that it is met, a process has ended, or the context has.
+// await polls until the condition is met, a process has ended, or the context has.
 func await(ctx context.Context, what string, condition func(context.Context) error, processes ...*process) error {
 	ticks := time.NewTicker(50 * time.Millisecond)
 	defer ticks.Stop()

@@ -125,7 +125,7 @@ func FuzzRoundTrip(f *testing.F) {
 		object := map[string]any{"apiVersion": alpha, "kind": "Website"}
 		for name, text := range map[string]string{"spec": spec, "status": status} {
 			var value map[string]any
-			_ = json.Unmarshal([]byte(text), &value) // what is no object counts as none
+			_ = json.Unmarshal([]byte(text), &value) // a value that is not an object counts as none
 			object[name] = value
 		}
 		delete(object["spec"].(map[string]any), "text")

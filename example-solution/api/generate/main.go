@@ -1,4 +1,4 @@
-// Generate writes the resource definitions of every release. Controller-gen makes them of the Go types; this program says
+// Generate writes the resource definitions of every release. Controller-gen makes them of the Go types; this program sets
 // which versions a release serves, adds how they are converted, and gives the files the names that an archive wants.
 package main
 
@@ -28,7 +28,7 @@ type release struct {
 
 const controllerGen = "sigs.k8s.io/controller-tools/cmd/controller-gen@v0.21.0"
 
-// conversion tells the API server whom to call. Solutionctl adds the certificate when the release is activated.
+// conversion names the webhook that the API server calls. Solutionctl adds the certificate when the release is activated.
 const conversion = `  conversion:
     strategy: Webhook
     webhook:

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestUpToDate: the definitions in the archives are those of the Go types.
+// TestUpToDate checks that the definitions in the archives are generated from the present Go types.
 func TestUpToDate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles controller-gen")

@@ -1,4 +1,4 @@
-// Package config reads the OperatorConfig: the document in which the cluster tells an operator where its images are.
+// Package config reads the OperatorConfig: the document from which an operator learns where its images are.
 //
 // It lists every imported version of the Solution, not only the deployed one. An operator must take the images of its
 // components from here and from nowhere else: the site has no internet, and the names of its registry are not known

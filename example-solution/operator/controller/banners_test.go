@@ -59,7 +59,7 @@ func TestNoBanners(t *testing.T) {
 	}
 }
 
-// content is what the servers of tea read.
+// content returns the file that the servers of tea read.
 func (w world) content() string {
 	w.Helper()
 	var c corev1.ConfigMap
@@ -67,7 +67,7 @@ func (w world) content() string {
 	return c.Data[bannersFile]
 }
 
-// digest is what the Deployment of tea says about the banners.
+// digest returns the digest of the banners in the Deployment of tea.
 func (w world) digest() string {
 	w.Helper()
 	var d appsv1.Deployment

@@ -1,9 +1,9 @@
-// Package controller runs Websites: for each it keeps a Deployment and a Service as its spec asks, and tells in its
-// status what came of it.
+// Package controller runs Websites: for each it keeps a Deployment and a Service as its spec asks, and reports the
+// result in its status.
 //
-// Start reading at [Reconciler.Reconcile]. The rest decides and does not act: desired.go says what should exist,
-// status.go what to tell the user. Objects are written by server-side apply, so the operator owns exactly the fields it
-// names, repairs them when somebody else changes them, and needs neither update nor delete rights: the garbage collector
+// Start reading at [Reconciler.Reconcile]. The rest decides and does not act: desired.go lists what should exist,
+// status.go what to report to the user. Objects are written by server-side apply, so the operator owns exactly the fields it
+// names, repairs them when another user changes them, and needs neither update nor delete rights: the garbage collector
 // removes what a deleted Website owned.
 package controller
 
@@ -78,8 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// run applies the objects of a Website, reads its Deployment into live and judges it. Whatever stops run, servers that
-// run go on running.
+// run applies the objects of a Website, reads its Deployment into live and judges it. An error in run never stops running servers.
 func (r *Reconciler) run(ctx context.Context, site *api.Website, live *appsv1.Deployment) (outcome, error) {
 	type needed struct {
 		kind   string
@@ -132,8 +131,8 @@ func (r *Reconciler) image(version string) (string, error) {
 	return c.Image(version, serverImage)
 }
 
-// taken reads the object that has the name a Website needs, if there is one, and tells whether it is somebody else's:
-// to apply over it would be to take it away from its owner. Then the object is left empty but for its name.
+// taken reads the object that has the name a Website needs, if there is one, and reports whether it belongs to another owner: to apply
+// over it would take it away from that owner. Then the object is left empty except for its name.
 func (r *Reconciler) taken(ctx context.Context, site *api.Website, object client.Object) (bool, error) {
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: site.Namespace, Name: objectName(site)}, object)
 	if err != nil {

@@ -71,7 +71,7 @@ func (w world) get(key client.ObjectKey, object client.Object) {
 	}
 }
 
-// image is what the Deployment of tea runs.
+// image returns the image of the Deployment of tea.
 func (w world) image() string {
 	w.Helper()
 	var d appsv1.Deployment
@@ -139,7 +139,7 @@ func TestLifeOfAWebsite(t *testing.T) {
 		t.Errorf("image of the wanted version: got %s, want %s", got, want)
 	}
 
-	// A version that is not imported: what runs goes on running, and the operator looks again by itself.
+	// A version that is not imported: running servers continue, and the operator looks again by itself.
 	w.change(func(s *api.Website) { s.Spec.Version = "2.0.0" })
 	if result := w.reconcile(); result.RequeueAfter != time.Minute {
 		t.Errorf("got %v, want a look in a minute", result)
@@ -183,7 +183,7 @@ func TestDriftIsRepaired(t *testing.T) {
 	}
 }
 
-// TestNameTaken: objects of others are not taken over, whichever of the two names it is.
+// TestNameTaken checks that objects of other owners are not adopted, whichever of the two names it is.
 func TestNameTaken(t *testing.T) {
 	name := metav1.ObjectMeta{Namespace: "shop", Name: "tea-website"}
 	for kind, foreign := range map[string]client.Object{

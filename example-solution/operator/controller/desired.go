@@ -76,7 +76,7 @@ func deployment(site *api.Website, version, image, banners string) *appsac.Deplo
 				WithSpec(coreac.PodSpec().
 					WithAutomountServiceAccountToken(false). // the server does not talk to the Kubernetes API
 					WithEnableServiceLinks(false).
-					// Nodes learn of a server that stops later than the server does: it goes on serving meanwhile (package serve).
+					// Nodes learn of a server that stops later than the server does: it serves requests meanwhile (package serve).
 					WithTerminationGracePeriodSeconds(int64(serve.GracePeriod / time.Second)).
 					WithSecurityContext(coreac.PodSecurityContext().
 						WithRunAsNonRoot(true).WithRunAsUser(user).WithRunAsGroup(user).

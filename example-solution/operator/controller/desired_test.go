@@ -29,7 +29,7 @@ func website(change func(*api.Website)) *api.Website {
 	return site
 }
 
-// TestObjects compares every object with the one in testdata, which is what a reviewer reads. Each release has its own.
+// TestObjects compares every object with the one in testdata, for reviewers to read. Each release has its own.
 // UPDATE=1 go test ./operator/controller rewrites them.
 func TestObjects(t *testing.T) {
 	const banners = "closed today\nopen tomorrow\n"

@@ -16,8 +16,8 @@ import (
 	"github.com/solutionctl/example-solution/api"
 )
 
-// TestOrder: content is written before the servers that read it start again, and a server whose successor does not answer
-// yet goes on. When a part cannot be written, those after it stay as they are.
+// TestOrder checks that content is written before the servers that read it start again, and that a server continues until its successor
+// answers. When a part cannot be written, those after it stay as they are.
 func TestOrder(t *testing.T) {
 	order := []string{"ConfigMap", "Service", "Deployment"}
 	if !api.HasBanners {

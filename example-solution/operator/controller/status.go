@@ -12,15 +12,15 @@ import (
 	"github.com/solutionctl/example-solution/api"
 )
 
-// outcome is what came of one attempt to run a Website.
+// outcome is the result of one attempt to run a Website.
 type outcome struct {
 	reason  string // one of the reasons of package api
 	message string // a sentence for the user
 	version string // the version that every server runs, if that is known
 }
 
-// judge compares what runs with what was asked for. generation is that of the Deployment as it was applied: a Deployment
-// that was observed at an earlier one says nothing about the present spec, however ready it looks.
+// judge compares the running servers with the spec. generation is that of the Deployment as it was applied: a Deployment that was observed
+// at an earlier one shows nothing about the present spec, however ready it looks.
 func judge(s appsv1.DeploymentStatus, generation int64, wanted int32, version string) outcome {
 	done := s.ObservedGeneration >= generation &&
 		s.Replicas == wanted && s.UpdatedReplicas == wanted && s.AvailableReplicas == wanted
@@ -42,7 +42,7 @@ func judge(s appsv1.DeploymentStatus, generation int64, wanted int32, version st
 	}
 }
 
-// rolloutFailure tells why the Deployment's own controller has given up.
+// rolloutFailure returns why the Deployment's own controller has given up.
 func rolloutFailure(s appsv1.DeploymentStatus) (message string, failed bool) {
 	for _, c := range s.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse {

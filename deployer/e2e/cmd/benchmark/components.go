@@ -26,7 +26,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// graphSteps are what is measured of a Solution with components, in this order. The first is the floor: the same objects, without order,
+// graphSteps are the measured steps of a Solution with components, in this order. The first is the floor: the same objects, without order,
 // plan, records or waiting.
 var graphSteps = []string{"write the objects alone", "plan", "add", "add again", "plan again", "remove"}
 

@@ -61,7 +61,7 @@ func measureConsole(ctx context.Context, s settings) (err error) {
 	}
 	defer func() { err = errors.Join(err, u.close()) }()
 	fmt.Printf("\n%d environments, %d Solutions in each\n\n| | |\n|---|---|\n", s.environments, solutions)
-	for _, measured := range []func(context.Context) error{u.idle, u.overview, u.load, u.crowd, u.nobody} {
+	for _, measured := range []func(context.Context) error{u.idle, u.overview, u.load, u.crowd, u.unwatched} {
 		if err = measured(ctx); err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (u *consoleUnderTest) anonymous() float64 {
 	return float64(anonymous(u.command.Process.Pid)) / (1 << 20)
 }
 
-// pause waits, because what is measured is what happens meanwhile.
+// pause waits while the benchmark counts.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -192,17 +192,17 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// idle is the console before anybody has looked at it. Then somebody logs in.
+// idle measures the console before its first visitor. Then a user logs in.
 func (u *consoleUnderTest) idle(ctx context.Context) error {
 	if err := pause(ctx, 2*time.Second); err != nil {
 		return err
 	}
-	row("RssAnon before anybody looks", "%.1f MiB", u.anonymous())
+	row("RssAnon before the first visit", "%.1f MiB", u.anonymous())
 	_, err := u.get(ctx, u.link)
 	return err
 }
 
-// overview fetches the first page: with a look at the cluster, and while somebody watches, which keeps one.
+// overview fetches the first page: once with a read of the cluster, and once while another browser watches and keeps its result fresh.
 func (u *consoleUnderTest) overview(ctx context.Context) error {
 	fetch := func(apart time.Duration) (median time.Duration, err error) {
 		var took []time.Duration
@@ -223,7 +223,7 @@ func (u *consoleUnderTest) overview(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	row("overview, nobody watches: the cluster is asked", "%d ms", cold.Milliseconds())
+	row("overview, unwatched: the cluster is read", "%d ms", cold.Milliseconds())
 	stream, err := u.watch(ctx)
 	if err != nil {
 		return err
@@ -273,7 +273,7 @@ func (u *consoleUnderTest) watch(ctx context.Context) (*stream, error) {
 			if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
 				select {
 				case s.events <- name:
-				default: // nobody waits for it
+				default: // this one is not followed
 				}
 			}
 		}
@@ -281,7 +281,7 @@ func (u *consoleUnderTest) watch(ctx context.Context) (*stream, error) {
 	return s, nil
 }
 
-// crowd is what many browsers cost, and how soon they see a change.
+// crowd measures the cost of many browsers, and how soon they show a change.
 func (u *consoleUnderTest) crowd(ctx context.Context) error {
 	var open []*stream
 	defer func() {
@@ -296,7 +296,7 @@ func (u *consoleUnderTest) crowd(ctx context.Context) error {
 		}
 		open = append(open, s)
 	}
-	if err := pause(ctx, 5*time.Second); err != nil { // what their pages took is over
+	if err := pause(ctx, 5*time.Second); err != nil { // the work of their pages has ended
 		return err
 	}
 	before := u.requests.Load()
@@ -326,19 +326,19 @@ func (u *consoleUnderTest) crowd(ctx context.Context) error {
 			}
 			took = append(took, time.Since(started))
 		case <-time.After(time.Minute):
-			return errors.New("no tab is told of a change")
+			return errors.New("no tab shows a change")
 		}
 		if err = pause(ctx, time.Second/3); err != nil { // at another moment between two looks
 			return err
 		}
 	}
 	slices.Sort(took)
-	row("another tab is told of a change", "%.1f s, at most %.1f s", took[len(took)/2].Seconds(), took[len(took)-1].Seconds())
+	row("another tab shows a change", "%.1f s, at most %.1f s", took[len(took)/2].Seconds(), took[len(took)-1].Seconds())
 	return nil
 }
 
-// nobody counts requests when every tab was closed.
-func (u *consoleUnderTest) nobody(ctx context.Context) error {
+// unwatched counts requests when every tab is closed.
+func (u *consoleUnderTest) unwatched(ctx context.Context) error {
 	if err := pause(ctx, 10*time.Second); err != nil {
 		return err
 	}
@@ -346,11 +346,11 @@ func (u *consoleUnderTest) nobody(ctx context.Context) error {
 	if err := pause(ctx, watching); err != nil {
 		return err
 	}
-	row("API requests when nobody looks", "%.1f /s", float64(u.requests.Load()-before)/watching.Seconds())
+	row("API requests without an open tab", "%.1f /s", float64(u.requests.Load()-before)/watching.Seconds())
 	return nil
 }
 
-// loaded is what a browser tells about a page.
+// loaded has the measurements of a browser about a page.
 type loaded struct {
 	Byte, Paint   float64
 	End, Shift    float64
@@ -360,16 +360,16 @@ type loaded struct {
 }
 
 const tellLoaded = `new Promise(resolve => {
-	const told = () => {
+	const report = () => {
 		const all = performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"));
 		const size = end => all.filter(e => new URL(e.name).pathname.endsWith(end)).reduce((sum, e) => sum + e.encodedBodySize, 0);
 		const paint = performance.getEntriesByName("first-contentful-paint")[0];
-		if (!paint) return setTimeout(told, 50);
+		if (!paint) return setTimeout(report, 50);
 		const [page] = performance.getEntriesByType("navigation");
 		resolve({Byte: page.responseStart, End: page.responseEnd, Paint: paint.startTime, Shift: window.layoutShift, Requests: all.filter(e => e.initiatorType !== "other" || e.transferSize > 0).length,
 			Bytes: all.reduce((sum, e) => sum + e.transferSize, 0), Script: size(".js"), Style: size(".css")});
 	};
-	setTimeout(told, 1000); // what moves later counts, too
+	setTimeout(report, 1000); // what moves later counts, too
 })`
 
 // load opens the overview in a browser that has nothing of it, on this machine and as over a slow connection with a slow processor.
@@ -378,7 +378,7 @@ func (u *consoleUnderTest) load(ctx context.Context) error {
 		row("in a browser", "there is none")
 		return nil
 	}
-	if err := u.loadTimes(ctx, "nobody watches"); err != nil {
+	if err := u.loadTimes(ctx, "unwatched"); err != nil {
 		return err
 	}
 	stream, err := u.watch(ctx)
@@ -389,7 +389,7 @@ func (u *consoleUnderTest) load(ctx context.Context) error {
 	return u.loadTimes(ctx, "another tab is open")
 }
 
-// loadTimes tells what a page of that many rows takes a browser, with all that is loaded while nobody has anything of it.
+// loadTimes measures how long a browser takes for a page of that many rows, and how much it loads that no user sees.
 func (u *consoleUnderTest) loadTimes(ctx context.Context, when string) error {
 	for _, slow := range []bool{false, true} {
 		var all []loaded

@@ -26,7 +26,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/survey"
 )
 
-// atOnce is how many environments somebody works on who has many of them.
+// atOnce is the number of environments that an administrator with many of them changes at once.
 const atOnce = 8
 
 // fleet is one process's view of many namespaces with the same Solutions, on nodes that pretend to run them.
@@ -72,7 +72,7 @@ func (f *fleet) prepare(ctx context.Context) error {
 	return nil
 }
 
-// steps are what is measured, in this order.
+// steps are the measured steps, in this order.
 var steps = []string{"create environments", "add", "add again", "status", "numbers with drift", "upgrade", "remove", "delete environments"}
 
 // step does one of the steps for all environments.
@@ -95,7 +95,7 @@ func (f *fleet) step(ctx context.Context, name string) error {
 			return nil
 		})
 	}
-	// Whoever has many environments does not wait for one after the other; whoever has one waits.
+	// A user of many environments does not wait for each in turn; a user of one waits.
 	options := plan.Options{NoWait: !f.together, Timeout: 20 * time.Minute}
 	switch name {
 	case "create environments":
@@ -216,7 +216,7 @@ func measureShape(ctx context.Context, namespaces int, shape string) (err error)
 	return nil
 }
 
-// printStep prints the row of a step, which has told its seconds.
+// printStep prints the row of a measured step.
 func printStep(step string, s sample) error {
 	var seconds float64
 	if err := json.Unmarshal(s.output, &seconds); err != nil {

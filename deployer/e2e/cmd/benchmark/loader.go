@@ -36,7 +36,7 @@ rules:
   - level: None
 `
 
-// record is what the API server notes of a request.
+// record is an entry in the audit log of the API server.
 type record struct {
 	Verb      string
 	User      struct{ Username string }
@@ -46,7 +46,7 @@ type record struct {
 	Status    struct{ Code int } `json:"responseStatus"`
 }
 
-// records are those since a moment.
+// records returns the entries since a moment.
 func (p *platform) records(since time.Time) ([]record, error) {
 	file, err := os.Open(filepath.Join(p.Logs, "audit.log"))
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *platform) records(since time.Time) ([]record, error) {
 	return list, lines.Err()
 }
 
-// loaderRuns are what is known of all starts of the loader.
+// loaderRuns has the measurements of all starts of the loader.
 type loaderRuns struct {
 	*platform
 	started, payload, memory, cpu []float64 // the whole start, until the payload is read, MiB, processor time of the Job
@@ -105,7 +105,7 @@ func (l *loaderRuns) load(ctx context.Context, p *platform, namespace string) (t
 	}
 	created, ready, payload := spans(list)
 	if created.IsZero() || pod.memory == 0 || payload.IsZero() {
-		return 0, fmt.Errorf("nobody saw the Job of the loader (%s), its pod or what it reads (%s)", created, payload)
+		return 0, fmt.Errorf("the Job of the loader was not observed (%s), its pod or what it reads (%s)", created, payload)
 	}
 	l.started = append(l.started, took.Seconds())
 	l.payload = append(l.payload, payload.Sub(pod.started).Seconds())
@@ -168,7 +168,7 @@ func spans(list []record) (created, ready, payload time.Time) {
 	return created, ready, payload
 }
 
-// podSeen is what was seen of the program in a pod.
+// podSeen has the observations of the program in a pod.
 type podSeen struct {
 	started time.Time
 	memory  float64 // the most that was resident (VmHWM), in MiB
@@ -189,7 +189,7 @@ func watchJob() func() podSeen {
 			case <-tick:
 			}
 			if pid == 0 {
-				// The kernel's time of its start is that of the process that was told to become the program, some while before.
+				// The kernel's start time is that of the process before it executed the program, some while earlier.
 				pid, seen.started = findProcess(loaderRun), time.Now()
 			}
 			if pid != 0 {
@@ -217,10 +217,10 @@ func findProcess(args string) int {
 	return 0
 }
 
-// ticks are those of the kernel in a second, for what it tells of processes.
+// ticks is the number of clock ticks in a second, the unit of process times in /proc.
 const ticks = 100
 
-// look takes over what the kernel tells of a process, as long as it is there.
+// look reads the kernel's numbers of a process, as long as it exists.
 func (s *podSeen) look(pid int) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

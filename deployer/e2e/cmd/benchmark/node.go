@@ -113,7 +113,7 @@ func (p *platform) settled(ctx context.Context, namespace string) error {
 	})
 }
 
-// allReady is the judge of every contestant: who says that everything is ready has to be right.
+// allReady checks every contestant: a contestant that reports everything ready must be right.
 func (p *platform) allReady(ctx context.Context, namespace string) error {
 	list, err := p.Client().AppsV1().Deployments(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -178,8 +178,8 @@ func helmfileSync(ctx context.Context, p *platform, namespace string) (time.Dura
 	})
 }
 
-// applyDirectories is how MicroShift brings up what lies in its directories, with programs that are patient or not. It waits for
-// nothing; somebody who wants to know waits at the end.
+// applyDirectories deploys as MicroShift does from its directories, with programs that are patient or not. It waits for nothing; the
+// benchmark waits at the end.
 func applyDirectories(patient string) func(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
 	return func(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
 		dirs, err := filepath.Glob(p.path("kustomize", patient, "*"))

@@ -49,7 +49,7 @@ var parts = []part{
 	{"dashboard", time.Second, []string{"metering", "volumes"}},
 }
 
-// inSequence is what the programs of all parts work, and critical what those work of the longest chain.
+// inSequence is the work time of all parts together, critical that of the longest chain.
 func inSequence() (sum time.Duration) {
 	for _, p := range parts {
 		sum += p.delay
@@ -261,7 +261,7 @@ spec:
 %s`, images.String(), components.String())
 }
 
-// objects are those of a part, where image and patient may stand for what a template puts there.
+// objects returns the objects of a part, where image and patient may be placeholders of a template.
 func (one part) objects(image, patient string) string {
 	args := append([]string{one.delay.String()}, one.needs...)
 	return fmt.Sprintf(`apiVersion: v1
@@ -332,7 +332,7 @@ func (p *platform) writeDirectory(i int, one part) error {
 	return err
 }
 
-// helmfile is what Helmfile reads.
+// helmfile returns the input of Helmfile.
 func (p *platform) helmfile() string {
 	text := "helmDefaults: {wait: true, timeout: 300}\nreleases:\n"
 	for _, one := range parts {
@@ -405,7 +405,7 @@ func (p *platform) importArchives(ctx context.Context) error {
 	if err := p.StartOnNode(registry); err != nil {
 		return err
 	}
-	go func() { _ = registry.Wait() }() // it ends with the node, which cannot end before somebody has waited for it
+	go func() { _ = registry.Wait() }() // it ends with the node, which cannot end before its process is waited for
 	if err := until(ctx, func() error {
 		conn, err := p.DialNode(ctx, "tcp", address)
 		if err != nil {

@@ -24,7 +24,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestUntilInterrupted checks that what a person is told works, and that nothing is left afterwards.
+// TestUntilInterrupted checks that the printed instructions work, and that all processes end afterwards.
 func TestUntilInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
@@ -51,7 +51,7 @@ func TestUntilInterrupted(t *testing.T) {
 	}
 }
 
-// watched is a buffer that tells when something has been written to it.
+// watched is a buffer that signals each write.
 type watched struct {
 	bytes.Buffer
 	until string

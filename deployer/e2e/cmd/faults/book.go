@@ -30,7 +30,7 @@ func (f *found) same(other *found) bool {
 	return f.Program == other.Program && f.Scenario == other.Scenario
 }
 
-// line is one line of the book: a result, a verb that nobody killed, or the proof that a fault is found.
+// line is one line of the book: a result, an undisturbed verb, or the proof that a fault is found.
 type line struct {
 	found
 	*faults.Result
@@ -52,7 +52,7 @@ type proof struct {
 	Found string `json:"found"`
 }
 
-// book is what was found out last about each verb: with one program and one scenario.
+// book has the latest results for each verb: with one program and one scenario.
 type book struct {
 	now  found
 	file *os.File

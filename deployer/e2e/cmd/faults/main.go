@@ -4,7 +4,7 @@
 //
 //	go run ./cmd/faults [-verbs A,B] [-parallel N] [-seed N] [-sample N] [-limit DURATION] [-results FILE] [-report FILE]
 //
-// Results are appended to a file, one JSON document per line; a run that was interrupted goes on where it was, as long as the
+// Results are appended to a file, one JSON document per line; an interrupted run continues where it was, as long as the
 // program and what is done with it are the same, whatever the commit. The order of the points depends on the seed alone. Each of the
 // parallel lanes has a cluster of its own.
 package main

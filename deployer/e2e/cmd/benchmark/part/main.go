@@ -1,9 +1,9 @@
-// Command part is what the components of the benchmark run: a program that needs others and takes its time to start.
+// Command part is the program of the benchmark's components: it needs others and takes its time to start.
 //
 //	part DELAY [SERVICE...]
 //
-// It looks for each Service, as the kubelet tells pods of them, ends when one does not answer in time, or with PATIENT=yes asks for
-// ever, works for as long as it was told, and then listens.
+// It looks for each Service in the kubelet's environment variables, ends when one does not answer in time, or with PATIENT=yes asks for
+// ever, works for DELAY, and then listens.
 package main
 
 import (
@@ -55,11 +55,11 @@ func run(ctx context.Context, args []string, getenv func(string) string) error {
 		if err != nil {
 			return err
 		}
-		_ = conn.Close() // that somebody answers is all there is to know
+		_ = conn.Close() // an accepted connection is enough
 	}
 }
 
-// find connects to an address as soon as somebody answers there.
+// find connects to an address as soon as it accepts connections.
 func find(ctx context.Context, address string, patient bool) error {
 	dialer := net.Dialer{Timeout: time.Second}
 	for started := time.Now(); ; {

@@ -1,4 +1,4 @@
-// Command pause holds namespaces: those of a pod, or of a whole machine. It waits until it is told to end, and until then
+// Command pause holds namespaces: those of a pod, or of a whole machine. It waits for a signal to end, and until then
 // it buries the processes whose parents have ended.
 package main
 
