@@ -58,7 +58,7 @@ func TestRebuildComponents(t *testing.T) {
 		{"what was rendered, and somebody has changed the password", func(b *deployertest.Bed) {
 			edit(b, "Secret", "db-password", base64.StdEncoding.EncodeToString([]byte("01234567890123456 89")), "data", "password")
 			loseContent(b, "db")
-		}, 1, "Secret site/db-password keeps what it has in password"},
+		}, 1, "Secret site/db-password keeps its values in password"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := deployertest.New(t)

@@ -49,8 +49,8 @@ func newErrorsTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "errors",
 		Short: "Exit statuses and error codes",
-		Long: fmt.Sprintf(`A command that succeeds, or has nothing to do, exits with status 0. Otherwise the status says what kind of failure
-it was; the code, which --verbose and --progress json print, is exact. Both are stable, the text of messages
+		Long: fmt.Sprintf(`A command that succeeds, or has nothing to do, exits with status 0. Otherwise the status shows the kind of failure;
+the code, which --verbose and --progress json print, is exact. Both are stable, the text of messages
 is not.
 
 %s

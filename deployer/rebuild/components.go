@@ -101,7 +101,7 @@ func renderAgain(ctx context.Context, renderer plan.Renderer, release *engine.Re
 			continue
 		}
 		if different := render.KeepSecret(object, there); len(different) > 0 {
-			notices = append(notices, fmt.Sprintf("%s: %s keeps what it has in %s; the chart would have something else there, unless --values says what",
+			notices = append(notices, fmt.Sprintf("%s: %s keeps its values in %s; the chart has others there, unless --values sets the same",
 				release.Key, ref, strings.Join(different, ", ")))
 		}
 	}

@@ -42,7 +42,7 @@ func (v *ChartValues) Encode() ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// DecodeChartValues reads the output of [ChartValues.Encode]; no data are no values.
+// DecodeChartValues reads the output of [ChartValues.Encode]; empty data give empty values.
 func DecodeChartValues(data []byte) (*ChartValues, error) {
 	v := &ChartValues{}
 	if len(data) == 0 {

@@ -49,7 +49,7 @@ With --watch, continue until interrupted: a terminal shows the table as it chang
 
 With --output prometheus, print the same as numbers for Prometheus. Nothing of this program runs between two commands, so
 node_exporter passes the numbers on: --textfile writes them to a file in the directory of its textfile collector. When the
-cluster cannot be looked at, the file keeps what was seen last and says so (solutionctl_status_run_success 0). --print-timer
+cluster cannot be read, the file keeps the last state and marks it (solutionctl_status_run_success 0). --print-timer
 prints a timer for systemd that does it every five minutes, and --print-timer=service what it starts.
 
 With --output pillar, print what MetalK8s exposes to Salt as metalk8s:solutions, as YAML for Salt's external pillar
