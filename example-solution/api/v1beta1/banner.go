@@ -17,7 +17,7 @@ type Banner struct {
 	Spec BannerSpec `json:"spec"`
 }
 
-// BannerSpec is what the user asks for.
+// BannerSpec is the wanted state.
 type BannerSpec struct {
 	// Text of the notice, one line.
 	// +required

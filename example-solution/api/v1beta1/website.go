@@ -47,7 +47,7 @@ type Website struct {
 	Status WebsiteStatus `json:"status,omitempty"`
 }
 
-// WebsiteSpec is what the user asks for.
+// WebsiteSpec is the wanted state.
 type WebsiteSpec struct {
 	// Title of the page.
 	// +required
@@ -92,7 +92,7 @@ const (
 	Dark  Theme = "Dark"
 )
 
-// WebsiteStatus is what the operator found.
+// WebsiteStatus is the observed state.
 type WebsiteStatus struct {
 	// Generation of the Website that this status describes.
 	// +optional
@@ -118,7 +118,7 @@ type WebsiteStatus struct {
 	// +optional
 	URL string `json:"url,omitempty"`
 
-	// Ready tells whether the site is as its spec asks; Stalled is there when waiting longer will not help.
+	// Ready shows whether the site is as its spec asks; Stalled is there when waiting longer will not help.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -137,7 +137,7 @@ const (
 	Progressing      = "Progressing"      // servers are being started or replaced
 	RolloutFailed    = "RolloutFailed"    // new servers do not become ready
 	VersionNotFound  = "VersionNotFound"  // no imported version of the Solution has the wanted server
-	NameAlreadyTaken = "NameAlreadyTaken" // an object of the needed name belongs to someone else
+	NameAlreadyTaken = "NameAlreadyTaken" // an object of the needed name belongs to another owner
 )
 
 // WebsiteList is a list of Websites.
