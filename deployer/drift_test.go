@@ -176,7 +176,7 @@ func TestRebuild(t *testing.T) {
 			secret.Object["data"] = map[string]any{"state.json.gz": "H4sIAAAA"}
 			b.Put(secret)
 		}, nil},
-		{"lost, with an object that somebody has changed", site, "1.0.0", func(b *deployertest.Bed) {
+		{"lost, with an edited object", site, "1.0.0", func(b *deployertest.Bed) {
 			b.Deleted("Secret", cluster.SystemNamespace, record(site))
 			edit(b, "ConfigMap", "shop-operator-config", "changed", "data", "operator.yaml")
 			b.Deleted("Role", site, "shop-operator")

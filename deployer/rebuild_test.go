@@ -41,7 +41,7 @@ func TestRebuildComponents(t *testing.T) {
 		notice  string
 	}{
 		{"a record", func(b *deployertest.Bed) { lose(b, "db") }, 1, ""},
-		{"a record that nobody can read", func(b *deployertest.Bed) {
+		{"an unreadable record", func(b *deployertest.Bed) {
 			secret := b.Server.Object("Secret", cluster.SystemNamespace, record("db"))
 			secret.Object["data"] = map[string]any{"state.json.gz": "H4sIAAAA"}
 			b.Put(secret)
@@ -55,7 +55,7 @@ func TestRebuildComponents(t *testing.T) {
 			lose(b, "", "db", "api", "extra")
 			loseContent(b, "db")
 		}, 4, "shop.db: the values of --values"},
-		{"what was rendered, and somebody has changed the password", func(b *deployertest.Bed) {
+		{"the rendered objects, with an edited password", func(b *deployertest.Bed) {
 			edit(b, "Secret", "db-password", base64.StdEncoding.EncodeToString([]byte("01234567890123456 89")), "data", "password")
 			loseContent(b, "db")
 		}, 1, "Secret site/db-password keeps its values in password"},

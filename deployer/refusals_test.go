@@ -503,7 +503,7 @@ func TestRefusedEnvironments(t *testing.T) {
 		{"one of Kubernetes", "kube-system", true, report.Refused},
 		{"that of a Solution", "shop-system", true, report.Refused},
 		{"that a Solution may have", "base-system", false, report.Refused},
-		{"one that somebody else has made", "theirs", false, report.Conflict},
+		{"one of another owner", "theirs", false, report.Conflict},
 		{"no name of a namespace", "The_Plant", false, report.Usage},
 	} {
 		t.Run(r.name, func(t *testing.T) {

@@ -397,7 +397,7 @@ func TestVerifyArchive(t *testing.T) {
 	})
 }
 
-func TestVerifyTellsAlteredBytes(t *testing.T) {
+func TestVerifyReportsAlteredBytes(t *testing.T) {
 	w := newWorld(t)
 	w.data[0] ^= 1
 	w.data[len(w.data)-1] ^= 1

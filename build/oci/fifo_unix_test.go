@@ -26,8 +26,8 @@ func fifo(t *testing.T, name string) string {
 // writer has begun.
 func TestFIFO(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, name string){
-		"nobody writes": func(*testing.T, string) {},
-		"somebody has written a part": func(t *testing.T, name string) {
+		"without a writer": func(*testing.T, string) {},
+		"after a partial write": func(t *testing.T, name string) {
 			t.Helper()
 			w, err := os.OpenFile(name, os.O_RDWR, 0) // which does not wait for a reader
 			if err != nil {

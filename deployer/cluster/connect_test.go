@@ -56,22 +56,22 @@ func TestConnect(t *testing.T) {
 		from       string // the source in messages
 		text, hint string // of the error
 	}{
-		"a file that is named":             {Options{Kubeconfig: good}, good + `, context "a"`, "", ""},
-		"the file before KUBECONFIG":       {Options{Kubeconfig: good, Environment: broken}, good + `, context "a"`, "", ""},
-		"KUBECONFIG before the home":       {Options{Environment: none, Home: home, Context: "b"}, none + `, context "b"`, "", ""},
-		"KUBECONFIG with a missing file":   {Options{Environment: missing + string(filepath.ListSeparator) + good}, missing + ":" + good + `, context "a"`, "", ""},
-		"the home directory":               {Options{Home: home}, filepath.Join(home, ".kube", "config") + `, context "a"`, "", ""},
-		"another context":                  {Options{Kubeconfig: good, Context: "b"}, good + `, context "b"`, "", ""},
-		"a context that is not there":      {Options{Kubeconfig: good, Context: "c"}, "", `has no context "c"`, "it has: a, b"},
-		"no current context":               {Options{Kubeconfig: none}, "", "has no current context", "choose one with --context: a, b"},
-		"a file that is not there":         {Options{Kubeconfig: missing}, "", "kubeconfig " + missing + " does not exist", ""},
-		"a file without a cluster":         {Options{Kubeconfig: empty}, "", "names no cluster", "--kubeconfig"},
-		"a file that nobody can read":      {Options{Kubeconfig: broken}, "", "kubeconfig " + broken + ": ", ""},
-		"groups without a user":            {Options{Kubeconfig: good, AsGroups: []string{"g"}}, "", "groups to impersonate without a user", "--as USER"},
-		"a server that is no address":      {Options{Kubeconfig: kubeconfig(t, "https://[", "a")}, "", `server "https://["`, ""},
-		"KUBECONFIG of files all missing":  {Options{Environment: missing}, "", "names no cluster", ""},
-		"another context, and KUBECONFIG":  {Options{Environment: good, Context: "c"}, "", `has no context "c"`, "it has: a, b"},
-		"somebody else, with their groups": {Options{Kubeconfig: good, As: "eve", AsGroups: []string{"g"}}, good + `, context "a"`, "", ""},
+		"a file that is named":            {Options{Kubeconfig: good}, good + `, context "a"`, "", ""},
+		"the file before KUBECONFIG":      {Options{Kubeconfig: good, Environment: broken}, good + `, context "a"`, "", ""},
+		"KUBECONFIG before the home":      {Options{Environment: none, Home: home, Context: "b"}, none + `, context "b"`, "", ""},
+		"KUBECONFIG with a missing file":  {Options{Environment: missing + string(filepath.ListSeparator) + good}, missing + ":" + good + `, context "a"`, "", ""},
+		"the home directory":              {Options{Home: home}, filepath.Join(home, ".kube", "config") + `, context "a"`, "", ""},
+		"another context":                 {Options{Kubeconfig: good, Context: "b"}, good + `, context "b"`, "", ""},
+		"a context that is not there":     {Options{Kubeconfig: good, Context: "c"}, "", `has no context "c"`, "it has: a, b"},
+		"no current context":              {Options{Kubeconfig: none}, "", "has no current context", "choose one with --context: a, b"},
+		"a file that is not there":        {Options{Kubeconfig: missing}, "", "kubeconfig " + missing + " does not exist", ""},
+		"a file without a cluster":        {Options{Kubeconfig: empty}, "", "names no cluster", "--kubeconfig"},
+		"an unreadable file":              {Options{Kubeconfig: broken}, "", "kubeconfig " + broken + ": ", ""},
+		"groups without a user":           {Options{Kubeconfig: good, AsGroups: []string{"g"}}, "", "groups to impersonate without a user", "--as USER"},
+		"a server that is no address":     {Options{Kubeconfig: kubeconfig(t, "https://[", "a")}, "", `server "https://["`, ""},
+		"KUBECONFIG of files all missing": {Options{Environment: missing}, "", "names no cluster", ""},
+		"another context, and KUBECONFIG": {Options{Environment: good, Context: "c"}, "", `has no context "c"`, "it has: a, b"},
+		"another user, with their groups": {Options{Kubeconfig: good, As: "eve", AsGroups: []string{"g"}}, good + `, context "a"`, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := Connect(test.options)

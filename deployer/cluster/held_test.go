@@ -62,17 +62,17 @@ func TestTake(t *testing.T) {
 		after  string
 		token  int64
 	}{
-		"the first":                     {after: "jane@host 1 1s", token: 1},
-		"after somebody gave it back":   {lease: heldBy(""), after: "jane@host 8 1s", token: 8},
-		"from somebody who is at work":  {lease: heldBy("bob@host X"), watch: alive, code: report.Locked, says: "bob@host is at work since 2026-01-02T03:04:05Z; nothing was changed", after: "bob@host 7 15s"},
-		"from somebody who is dead":     {lease: heldBy("bob@host X"), watch: func(o *observer) { o.version, o.since = "3", bootTime()-16*time.Second }, after: "jane@host 8 1s", token: 8},
-		"from somebody who has ended":   {lease: heldBy("bob@host X"), watch: alive, ended: "bob@host", after: "jane@host 8 1s", token: 8},
-		"while somebody else has ended": {lease: heldBy("bob@host X"), watch: alive, ended: "bob", code: report.Locked, says: "bob@host is at work", after: "bob@host 7 15s"},
-		"from a program with odd ideas": {lease: strings.Replace(heldBy(""), "leaseTransitions: 7, ", "", 1), after: "jane@host 1 1s", token: 1},
+		"the first":                       {after: "jane@host 1 1s", token: 1},
+		"after its release":               {lease: heldBy(""), after: "jane@host 8 1s", token: 8},
+		"from a process at work":          {lease: heldBy("bob@host X"), watch: alive, code: report.Locked, says: "bob@host is at work since 2026-01-02T03:04:05Z; nothing was changed", after: "bob@host 7 15s"},
+		"from a dead process":             {lease: heldBy("bob@host X"), watch: func(o *observer) { o.version, o.since = "3", bootTime()-16*time.Second }, after: "jane@host 8 1s", token: 8},
+		"from a process that has ended":   {lease: heldBy("bob@host X"), watch: alive, ended: "bob@host", after: "jane@host 8 1s", token: 8},
+		"while another process has ended": {lease: heldBy("bob@host X"), watch: alive, ended: "bob", code: report.Locked, says: "bob@host is at work", after: "bob@host 7 15s"},
+		"from a program with odd ideas":   {lease: strings.Replace(heldBy(""), "leaseTransitions: 7, ", "", 1), after: "jane@host 1 1s", token: 1},
 		"by an attempt whose answer was lost": {lease: "", answer: func(s *clustertest.Server) {
 			once(s, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/leases") }, loseAnswer(s))
 		}, after: "jane@host 1 1s", token: 1},
-		"while somebody is quicker, and gives it back": {lease: "", answer: func(s *clustertest.Server) {
+		"while another process is quicker, and releases it": {lease: "", answer: func(s *clustertest.Server) {
 			once(s, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/leases") }, func(w http.ResponseWriter, r *http.Request) {
 				s.Put(t, heldBy(""))
 				s.ServeHTTP(w, r)
@@ -94,7 +94,7 @@ func TestTake(t *testing.T) {
 			if test.watch != nil {
 				test.watch(watch)
 			}
-			if name == "from somebody who is dead" {
+			if name == "from a dead process" {
 				watch.version = s.Object("Lease", SystemNamespace, "env-shop").GetResourceVersion()
 			}
 			if test.answer != nil {
@@ -186,7 +186,7 @@ func TestKeep(t *testing.T) {
 			t.Errorf("%v, %s", err, leaseIn(s))
 		}
 	})
-	t.Run("somebody takes it", func(t *testing.T) {
+	t.Run("another process acquires it", func(t *testing.T) {
 		t.Parallel()
 		s, l := take(t)
 		s.Put(t, heldBy("bob@host X"))
@@ -220,7 +220,7 @@ func TestKeep(t *testing.T) {
 			t.Errorf("%v, %s", err, leaseIn(s))
 		}
 	})
-	t.Run("somebody takes it, and it is given back before that is noticed", func(t *testing.T) {
+	t.Run("another process acquires it, and releases it before that is noticed", func(t *testing.T) {
 		t.Parallel()
 		s, l := take(t)
 		s.Put(t, heldBy("bob@host X"))
@@ -228,7 +228,7 @@ func TestKeep(t *testing.T) {
 			t.Errorf("what others hold was given back: %v, %s", err, leaseIn(s))
 		}
 	})
-	t.Run("somebody deletes it", func(t *testing.T) {
+	t.Run("it is deleted", func(t *testing.T) {
 		t.Parallel()
 		s, l := take(t)
 		if err := l.cluster.Delete(t.Context(), s.Object("Lease", SystemNamespace, "env-shop"), DeleteOptions{}); err != nil {
@@ -236,7 +236,7 @@ func TestKeep(t *testing.T) {
 		}
 		until(t, "it is lost", func() bool { return errors.Is(l.Check(), errTaken) })
 	})
-	t.Run("the server is away for longer than it lasts, and nobody takes it", func(t *testing.T) {
+	t.Run("the server is away for longer than it lasts, and it stays free", func(t *testing.T) {
 		t.Parallel()
 		s, l := take(t)
 		var away atomic.Bool

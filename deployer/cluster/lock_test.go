@@ -116,7 +116,7 @@ func TestHeldLock(t *testing.T) {
 	}{
 		"just written":                     {fresh, nil},
 		"its promise is about to run out":  {late, errSilent},
-		"somebody took it":                 {taken, errTaken},
+		"another process acquired it":      {taken, errTaken},
 		"all of several":                   {Locks{fresh, fresh}, nil},
 		"one of several":                   {Locks{fresh, late}, errSilent},
 		"none at all, so there is no harm": {Locks(nil), nil},

@@ -252,7 +252,7 @@ func TestLostAnswers(t *testing.T) {
 			}
 		})
 	}
-	t.Run("create of what somebody else has made", func(t *testing.T) {
+	t.Run("create of an existing object", func(t *testing.T) {
 		t.Parallel()
 		s, c := connected(t)
 		once(s, method(http.MethodPatch), func(http.ResponseWriter, *http.Request) {

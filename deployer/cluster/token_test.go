@@ -130,8 +130,8 @@ func TestTokenInsteadOfCredentials(t *testing.T) {
 		"a password":                    {server.URL, "{username: bob, password: secret}", ""},
 		"a password in the address":     {hidden, "{}", ""},
 		"a program":                     {server.URL, fmt.Sprintf("{exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [%q], interactiveMode: Never}}", ran), ""},
-		"somebody else":                 {server.URL, "{token: theirs, as: admin, as-groups: ['system:masters'], as-uid: x}", ""},
-		"somebody who is asked for":     {server.URL, "{token: theirs, as: admin, as-groups: ['system:masters']}", "eve"},
+		"another user":                  {server.URL, "{token: theirs, as: admin, as-groups: ['system:masters'], as-uid: x}", ""},
+		"a requested user":              {server.URL, "{token: theirs, as: admin, as-groups: ['system:masters']}", "eve"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := &tokens{left: []string{"mine"}}

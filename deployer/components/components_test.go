@@ -70,7 +70,7 @@ func TestSelect(t *testing.T) {
 		{"the profile that is on by default", []string{"one"}, nil, "all-in-one base database operator ui sync api web"},
 		{"two profiles", []string{"micro", "one"}, nil, "all-in-one base database operator ui identity sync api web"},
 		{"by name", nil, []string{"metrics", "web=false"}, "all-in-one base database operator ui metrics sync api"},
-		{"what nobody needs any more", nil, []string{"web=false", "api=false", "sync=false"}, "all-in-one base operator ui"},
+		{"components that are no longer needed", nil, []string{"web=false", "api=false", "sync=false"}, "all-in-one base operator ui"},
 		{"a name beats a profile", []string{"service"}, []string{"identity=false"}, "base database operator ui sync api web"},
 		{"what is there always, by name", nil, []string{"base=true", "operator"}, "all-in-one base database operator ui sync api web"},
 	} {

@@ -271,13 +271,13 @@ func TestUploadRefused(t *testing.T) {
 		{"a stranger's", func() answer { return b.beginUpload(foreign, len(read(t, foreign))) }, `"untrusted"`},
 		{"of another size", func() answer { return b.beginUpload(path, size+1) }, `"mismatch"`},
 		{"without a size", func() answer { return b.beginUpload(path, -1) }, `"usage"`},
-		{"of somebody else", func() answer { return b.piece("/uploads/AAAAAAAAAAAAAAAAAAAAAAAAAA", 0, []byte("x")) }, `"not-found"`},
+		{"of another user", func() answer { return b.piece("/uploads/AAAAAAAAAAAAAAAAAAAAAAAAAA", 0, []byte("x")) }, `"not-found"`},
 		{"out of the spool", func() answer { return b.piece("/uploads/..%2f..%2fstate", 0, []byte("x")) }, "404"},
 		{"in another protocol", func() answer { return b.send(http.MethodPost, "/uploads", nil, "Tus-Resumable", "0.2.2") }, `"usage"`},
 		{"from another site", func() answer {
 			return b.send(http.MethodPatch, "/uploads/AAAAAAAAAAAAAAAAAAAAAAAAAA", nil, "Sec-Fetch-Site", "cross-site")
 		}, "cross-origin"},
-		{"of nobody", func() answer {
+		{"without a user", func() answer {
 			nobody := s.browser(t)
 			return nobody.beginUpload(path, size)
 		}, `"unauthenticated"`},

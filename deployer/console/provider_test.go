@@ -214,7 +214,7 @@ func (b *bench) lastToken() string {
 func TestProviderRefuses(t *testing.T) {
 	for name, test := range map[string]func(b *bench, p *provider, c *browser, back string) answer{
 		"another browser": func(b *bench, _ *provider, c *browser, back string) answer { return b.browser(c.T).get(back) },
-		"state of somebody else": func(_ *bench, _ *provider, c *browser, back string) answer {
+		"state of another browser": func(_ *bench, _ *provider, c *browser, back string) answer {
 			c.get("/auth/start")
 			return c.get(back)
 		},

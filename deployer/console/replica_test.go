@@ -286,8 +286,8 @@ func TestProviderRenewsAnywhere(t *testing.T) {
 	}
 }
 
-// TestProviderIsTold: after a logout, copied tokens cannot be renewed any more.
-func TestProviderIsTold(t *testing.T) {
+// TestProviderIsNotified: after a logout, copied tokens cannot be renewed any more.
+func TestProviderIsNotified(t *testing.T) {
 	f, p := fleetWithProvider(t)
 	c, other := f.browser(t), f.browser(t)
 	c.leads(c.get(p.visit(c.get("/auth/start"))), "/")

@@ -109,9 +109,9 @@ func TestTrust(t *testing.T) {
 		says, never []string
 	}{
 		{"who runs it", vendor.Trusted, false, []string{fingerprint, "vendor"}, []string{none, elsewhere}},
-		{"somebody else", vendor.Trusted, true, []string{elsewhere}, []string{none, fingerprint}},
+		{"another vendor", vendor.Trusted, true, []string{elsewhere}, []string{none, fingerprint}},
 		{"a host without a store", nil, false, []string{elsewhere}, []string{none}},
-		{"nobody is trusted", func() (*trust.Store, error) { return trust.Keys(nil), nil }, false, []string{none}, []string{elsewhere}},
+		{"no vendor is trusted", func() (*trust.Store, error) { return trust.Keys(nil), nil }, false, []string{none}, []string{elsewhere}},
 		{"it cannot be read", damaged, false, []string{"line 3 is damaged"}, []string{none}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

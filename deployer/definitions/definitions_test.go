@@ -152,7 +152,7 @@ func TestKeepVersion(t *testing.T) {
 	}{
 		{"it has it and does not serve it", clock(t, "", "v1 "+hands, "v2 served stored "+hands), "v1", "", []string{"v1", "v2"}},
 		{"another definition describes it", clock(t, "", "v2 served stored "+hands), "v1", "", []string{"v1", "v2"}},
-		{"nobody describes it", clock(t, "", "v2 served stored "+hands), "v0", "nothing describes v0", []string{"v2"}},
+		{"no version describes it", clock(t, "", "v2 served stored "+hands), "v0", "nothing describes v0", []string{"v2"}},
 		{"a webhook is not known to convert it", clock(t, webhook, "v2 served stored "+hands), "v1", "its webhook is not known to convert v1", []string{"v2"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

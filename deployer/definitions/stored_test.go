@@ -60,8 +60,8 @@ func TestJudge(t *testing.T) {
 	}{
 		{name: "the same", spec: "colour: red", next: coloured},
 		{name: "one more field", spec: "colour: red", next: deployertest.Content{Fields: "colour: {type: string}, size: {type: integer}"}},
-		{name: "a field goes that nobody uses", spec: "hands: 2", words: []string{"spec.colour"}},
-		{name: "a field goes that somebody uses", spec: "colour: red", code: report.DataLoss, words: []string{"Clock site/red", "spec.colour", "--accept-data-loss " + clocks}},
+		{name: "an unused field is removed", spec: "hands: 2", words: []string{"spec.colour"}},
+		{name: "a used field is removed", spec: "colour: red", code: report.DataLoss, words: []string{"Clock site/red", "spec.colour", "--accept-data-loss " + clocks}},
 		{
 			name: "and that was accepted", spec: "colour: red", accepted: definitions.Losses{AcceptDataLoss: []string{clocks}}, words: []string{clocks}, exported: 1,
 		},

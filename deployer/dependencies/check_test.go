@@ -61,7 +61,7 @@ func TestCheck(t *testing.T) {
 		{"they need each other", []string{"a 1.0.0: b", "b 1.0.0: a"}, "", Put("a", "1.0.0", inTest), report.Refused, "a → b → a", "a mistake of their makers"},
 		{"they need each other to be active", []string{"a 1.0.0: b in cluster", "b 1.0.0: a in cluster"}, "", active("a-1.0.0"), report.Refused, "a → b → a", "solutionctl deploy apply -f FILE"},
 		{"active needs active", []string{"a 1.0.0: b in cluster", "b 1.0.0"}, "@a-1.0.0 @b-1.0.0", active("b-"), report.InUse, "a 1.0.0 needs b", "solutionctl deploy deactivate a"},
-		{"a range that nobody can read", []string{"a 1.0.0: b ?"}, "", Put("a", "1.0.0", inTest), report.Invalid, "dependsOn b", ""},
+		{"an invalid range", []string{"a 1.0.0: b ?"}, "", Put("a", "1.0.0", inTest), report.Invalid, "dependsOn b", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := held(test.held)

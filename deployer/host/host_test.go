@@ -343,7 +343,7 @@ func TestImportRefuses(t *testing.T) {
 		want    report.Code
 		text    string
 	}{
-		{"what nobody signed", func(w *world) []string {
+		{"an unsigned archive", func(w *world) []string {
 			path := w.archive("1.0.0")
 			w.remove(sign.BundleName(path, ""))
 			return []string{path}

@@ -53,7 +53,7 @@ func TestMonitoring(t *testing.T) {
 	}{
 		"its own authority":     {own, "BEGIN CERTIFICATE", "scheme: http\n"},
 		"not encrypted":         {plain, "scheme: http\n", "tlsConfig"},
-		"somebody's":            {given, "scheme: https\n", "BEGIN CERTIFICATE"},
+		"of the user":           {given, "scheme: https\n", "BEGIN CERTIFICATE"},
 		"an address of its own": {beside, "port: 5001", "scheme: https"},
 	} {
 		text, err := test.o.Monitoring()

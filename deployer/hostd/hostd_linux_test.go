@@ -204,7 +204,7 @@ func TestRefused(t *testing.T) {
 		a    Archive
 		want report.Code
 	}{
-		{"nobody signed it", Archive{Name: good.Name, File: good.File}, report.Unsigned},
+		{"unsigned", Archive{Name: good.Name, File: good.File}, report.Unsigned},
 		{"a stranger signed it", b.archive(mallory.Archive(t, "1.0.0", 0)), report.Untrusted},
 		{"its signature is of another archive", Archive{File: b.archive(mallory.Archive(t, "1.0.0", 100)).File, Bundles: good.Bundles}, report.Corrupt},
 		{"it names a path of the host", Archive{Name: b.vendor.Archive(t, "1.0.0", 0)}, report.Usage},
@@ -277,7 +277,7 @@ func TestHostile(t *testing.T) {
 		{"a file where none belongs", `{"verb":"unimport","file":true,"version":{"solution":"demo","version":"1.0.0"},"token":"` + token + `","id":"0123456789abcdef"}`, []*os.File{unsigned.File}, report.Usage},
 		{"everything of a Solution", `{"verb":"unimport","version":{"solution":"demo","version":""},"token":"` + token + `","id":"0123456789abcdef"}`, nil, report.Usage},
 		{"without a token", `{"verb":"import","id":"0123456789abcdef","file":true}`, []*os.File{unsigned.File}, report.Unauthenticated},
-		{"with a token that nobody knows", `{"verb":"import","token":"other","id":"0123456789abcdef","file":true}`, []*os.File{unsigned.File}, report.Unauthenticated},
+		{"with an unknown token", `{"verb":"import","token":"other","id":"0123456789abcdef","file":true}`, []*os.File{unsigned.File}, report.Unauthenticated},
 		{"with what is no header", `{"verb":"import","token":"a\r\nX: y","id":"0123456789abcdef","file":true}`, []*os.File{unsigned.File}, report.Unauthenticated},
 		{"more than a request has", `{"name":"` + strings.Repeat("a", maxRequest) + `"}`, nil, report.Usage},
 		{"noise", "\x00\xff" + strings.Repeat("{", 1000), nil, report.Usage},

@@ -722,7 +722,7 @@ func TestKilled(t *testing.T) {
 		{"it never ran", "loader@loader-first", "1", "Failed", "[]", true},
 		{"it is gone", "loader@loader-zeroth", "1", "Failed", ended, true},
 		{"it is no pod of the loader", "loader@loader-first", "", "Failed", ended, true},
-		{"it is somebody else", "jane@loader-first", "1", "Failed", ended, true},
+		{"it is another process", "jane@loader-first", "1", "Failed", ended, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBed(t)

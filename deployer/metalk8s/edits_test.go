@@ -44,7 +44,7 @@ func TestEditsOfSolutions(t *testing.T) {
 		"activate another":               {"[" + entry("1.0.0", true) + "," + entry("2.0.0", false) + "]", setActive("db", "2.0.0"), []string{"1.0.0 false /1.0.0.iso", "2.0.0 true /2.0.0.iso"}, ""},
 		"deactivate":                     {"[" + entry("1.0.0", true) + "]", setActive("db", ""), []string{"1.0.0 false /1.0.0.iso"}, ""},
 		"activate what was not imported": {"[" + entry("1.0.0", true) + "]", setActive("db", "2.0.0"), nil, report.NotImported},
-		"a value that nobody can read":   {"{", putVersion("db", imported("1.0.0")), nil, report.Invalid},
+		"an unreadable value":            {"{", putVersion("db", imported("1.0.0")), nil, report.Invalid},
 		"a version that is there twice":  {"[" + entry("1.0.0", true) + "," + entry("1.0.0", false) + "]", setActive("db", "1.0.0"), nil, report.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {

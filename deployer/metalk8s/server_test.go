@@ -107,7 +107,7 @@ func TestWhatIsImported(t *testing.T) {
 		{name: "another one is active", do: func() error { return d.SetActive(ctx, "db", "2.0.0") }, versions: "1.0.0 2.0.0*"},
 		{name: "it is active already", do: func() error { return d.SetActive(ctx, "db", "2.0.0") }, versions: "1.0.0 2.0.0*", silent: true},
 		{name: "what was not imported", do: func() error { return d.SetActive(ctx, "db", "3.0.0") }, versions: "1.0.0 2.0.0*", code: report.NotImported, silent: true},
-		{name: "what nobody can read", do: func() error { return d.PutVersion(ctx, "web", imported("1.0.0")) }, versions: "1.0.0 2.0.0*", code: report.Invalid, silent: true},
+		{name: "an unreadable document", do: func() error { return d.PutVersion(ctx, "web", imported("1.0.0")) }, versions: "1.0.0 2.0.0*", code: report.Invalid, silent: true},
 		{name: "none is active", do: func() error { return d.SetActive(ctx, "db", "") }, versions: "1.0.0 2.0.0"},
 		{name: "forgotten", do: func() error {
 			return errors.Join(d.RemoveVersion(ctx, "db", "1.0.0"), d.RemoveVersion(ctx, "db", "2.0.0"))
@@ -274,21 +274,21 @@ func TestCreateEnvironment(t *testing.T) {
 		want   string // environment and description of namespace prod
 		silent bool
 	}{
-		"new":                           {create: CreateOptions{Name: "prod"}, result: Created, want: "prod, "},
-		"new, with a description":       {create: CreateOptions{Name: "prod", Description: text("ours")}, result: Created, want: "prod, ours"},
-		"a second namespace":            {before: []string{namespaceOf("shop", "first", ", annotations: {"+DescriptionAnnotation+": old}")}, create: CreateOptions{Name: "shop", Namespace: "prod"}, result: Created, want: "shop, old"},
-		"there already":                 {before: []string{namespaceOf("prod", "prod"), asks("prod", "web: 1.0.0")}, create: CreateOptions{Name: "prod"}, result: Unchanged, want: "prod, ", silent: true},
-		"there, with another purpose":   {before: []string{namespaceOf("prod", "prod")}, create: CreateOptions{Name: "prod", Description: text("new")}, result: Changed, want: "prod, new"},
-		"a namespace of nobody":         {before: []string{"{apiVersion: v1, kind: Namespace, metadata: {name: prod}}"}, create: CreateOptions{Name: "prod"}, code: report.Conflict, says: "is not part of an environment", want: ", ", silent: true},
-		"a namespace of nobody, taken":  {before: []string{"{apiVersion: v1, kind: Namespace, metadata: {name: prod, labels: {theirs: x}}}"}, create: CreateOptions{Name: "prod", Adopt: true}, result: Adopted, want: "prod, "},
-		"a namespace of another":        {before: []string{namespaceOf("test", "prod")}, create: CreateOptions{Name: "prod"}, code: report.Conflict, says: "is part of environment test", want: "test, ", silent: true},
-		"a namespace of another, taken": {before: []string{namespaceOf("test", "prod")}, create: CreateOptions{Name: "prod", Adopt: true}, result: Adopted, want: "prod, "},
-		"a namespace of the cluster":    {create: CreateOptions{Name: "x", Namespace: "kube-system"}, code: report.Refused, says: "the cluster needs it for itself", silent: true},
-		"a name that cannot be":         {create: CreateOptions{Name: "Prod"}, code: report.Usage, says: "a namespace cannot have this name", silent: true},
-		"our own namespace":             {create: CreateOptions{Name: cluster.SystemNamespace, Adopt: true}, code: report.Refused, says: cluster.SystemNamespace, silent: true},
-		"no name":                       {create: CreateOptions{Namespace: "prod"}, code: report.Usage, says: `""`, silent: true},
-		"a dot in a namespace":          {create: CreateOptions{Name: "a", Namespace: "a.b"}, code: report.Usage, says: `"a.b"`, silent: true},
-		"a name that no label can be":   {create: CreateOptions{Name: "a b"}, code: report.Usage, says: "cannot be the name of an environment", silent: true},
+		"new":                             {create: CreateOptions{Name: "prod"}, result: Created, want: "prod, "},
+		"new, with a description":         {create: CreateOptions{Name: "prod", Description: text("ours")}, result: Created, want: "prod, ours"},
+		"a second namespace":              {before: []string{namespaceOf("shop", "first", ", annotations: {"+DescriptionAnnotation+": old}")}, create: CreateOptions{Name: "shop", Namespace: "prod"}, result: Created, want: "shop, old"},
+		"there already":                   {before: []string{namespaceOf("prod", "prod"), asks("prod", "web: 1.0.0")}, create: CreateOptions{Name: "prod"}, result: Unchanged, want: "prod, ", silent: true},
+		"there, with another purpose":     {before: []string{namespaceOf("prod", "prod")}, create: CreateOptions{Name: "prod", Description: text("new")}, result: Changed, want: "prod, new"},
+		"an unmanaged namespace":          {before: []string{"{apiVersion: v1, kind: Namespace, metadata: {name: prod}}"}, create: CreateOptions{Name: "prod"}, code: report.Conflict, says: "is not part of an environment", want: ", ", silent: true},
+		"an unmanaged namespace, adopted": {before: []string{"{apiVersion: v1, kind: Namespace, metadata: {name: prod, labels: {theirs: x}}}"}, create: CreateOptions{Name: "prod", Adopt: true}, result: Adopted, want: "prod, "},
+		"a namespace of another":          {before: []string{namespaceOf("test", "prod")}, create: CreateOptions{Name: "prod"}, code: report.Conflict, says: "is part of environment test", want: "test, ", silent: true},
+		"a namespace of another, taken":   {before: []string{namespaceOf("test", "prod")}, create: CreateOptions{Name: "prod", Adopt: true}, result: Adopted, want: "prod, "},
+		"a namespace of the cluster":      {create: CreateOptions{Name: "x", Namespace: "kube-system"}, code: report.Refused, says: "the cluster needs it for itself", silent: true},
+		"a name that cannot be":           {create: CreateOptions{Name: "Prod"}, code: report.Usage, says: "a namespace cannot have this name", silent: true},
+		"our own namespace":               {create: CreateOptions{Name: cluster.SystemNamespace, Adopt: true}, code: report.Refused, says: cluster.SystemNamespace, silent: true},
+		"no name":                         {create: CreateOptions{Namespace: "prod"}, code: report.Usage, says: `""`, silent: true},
+		"a dot in a namespace":            {create: CreateOptions{Name: "a", Namespace: "a.b"}, code: report.Usage, says: `"a.b"`, silent: true},
+		"a name that no label can be":     {create: CreateOptions{Name: "a b"}, code: report.Usage, says: "cannot be the name of an environment", silent: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, d := documents(t, test.before...)
@@ -500,7 +500,7 @@ func TestDeleteEnvironment(t *testing.T) {
 			t.Errorf("what goes is said to be there: %v", err)
 		}
 	})
-	t.Run("nobody waits", func(t *testing.T) {
+	t.Run("no other process waits", func(t *testing.T) {
 		s, d, selected := start(t, held)
 		if err := d.DeleteNamespaces(ctx, selected, DeleteOptions{NoWait: true}); err != nil || s.Object("Namespace", "", "a").GetDeletionTimestamp() == nil {
 			t.Error(err)

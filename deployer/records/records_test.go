@@ -83,7 +83,7 @@ func TestReplaced(t *testing.T) {
 		version string
 		used    bool
 		code    report.Code
-		notices []string
+		words   []string
 	}{
 		{"1.0.0", false, "", nil},
 		{"1.0.0", true, report.Replaced, nil},

@@ -251,7 +251,7 @@ func TestRefusedComponents(t *testing.T) {
 		{"a namespace", "one", "components/one.yaml", in("kube-system"), report.Refused, "components/one.yaml:3: ConfigMap/one: component one lives in the namespace of an environment, and not in kube-system", "leave the namespace out"},
 		{"the whole cluster", "one", "components/one.yaml", clusterRole, report.Refused, "components/one.yaml:2: ClusterRole/one: component one lives in an environment, which cannot have an object of the whole cluster", "write scope: cluster"},
 		{"another namespace", "metrics", "components/metrics.yaml", in("default"), report.Refused, "components/metrics.yaml:3: ConfigMap/one: component metrics does not name namespace default", "which has: watch, kube-system"},
-		{"a kind that nobody may bring", "base", "components/one.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n", report.Refused, "a Solution cannot bring an object of this kind", ""},
+		{"a forbidden kind", "base", "components/one.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: one}\n", report.Refused, "a Solution cannot bring an object of this kind", ""},
 		{"a definition", "base", "components/one.yaml", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c}\n", report.Refused, "a component cannot bring a definition", "operator/deploy/crds"},
 		{"a job that is none", "sync", "components/sync.yaml", configMap, report.Invalid, "components/sync.yaml:2: ConfigMap/one: a component that is a job has one Job and nothing else", ""},
 		{"a job and more", "sync", "components/sync.yaml", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n---\n" + configMap, report.Invalid, "components/sync.yaml:6: ConfigMap/one: a component that is a job", ""},

@@ -181,7 +181,7 @@ func TestMetricsWithoutCertificate(t *testing.T) {
 	}
 }
 
-func TestCertificateOfSomebodyElse(t *testing.T) {
+func TestCertificateOfAnotherOwner(t *testing.T) {
 	given := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "db-operator-metrics-cert", "namespace": "prod"},
 		"data": map[string]any{"tls.crt": "", "tls.key": ""},

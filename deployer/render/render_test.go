@@ -195,7 +195,7 @@ func valid(t *testing.T, objects []*unstructured.Unstructured) {
 	}
 }
 
-func TestOperatorIsToldOfEveryImportedVersion(t *testing.T) {
+func TestOperatorConfigListsAllVersions(t *testing.T) {
 	first, second := exampleSolution(t, "1.0.0"), exampleSolution(t, "1.1.0")
 	render1 := func(imported ...*render.Payload) map[string]string {
 		s := settings()

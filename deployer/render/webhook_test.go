@@ -228,7 +228,7 @@ func TestConversionWebhook(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("given by somebody else", func(t *testing.T) {
+	t.Run("issued by another authority", func(t *testing.T) {
 		given := secret.DeepCopy()
 		given.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "cert-manager"})
 		s := s

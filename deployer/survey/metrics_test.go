@@ -99,7 +99,7 @@ func TestMetrics(t *testing.T) {
 			"deployment_ready" + here + "}": "1", "deployment_ready" + cluster + "}": "1", add: "", "deployment_waiting_objects" + here + "}": "",
 			"deployment_info" + here + `,version="1.0.0",wanted="1.0.0",health="ready"}`: "1", "deployment_drifted_objects" + here + "}": "0",
 		}},
-		{"nobody asks for drift", func(b *deployertest.Bed) { b.Added(shop, "1.0.0", deployertest.Content{}) }, false, map[string]string{
+		{"drift is not requested", func(b *deployertest.Bed) { b.Added(shop, "1.0.0", deployertest.Content{}) }, false, map[string]string{
 			"deployment_ready" + here + "}": "1", "deployment_drifted_objects" + here + "}": "",
 		}},
 		{"two objects were changed", func(b *deployertest.Bed) {

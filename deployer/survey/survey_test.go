@@ -189,14 +189,14 @@ func TestReady(t *testing.T) {
 		status schema.Status
 		want   bool
 	}{
-		"nothing":                      {schema.Status{}, true},
-		"a Solution that is":           {in(schema.NamespaceStatus{Deployments: with(schema.HealthReady)}), true},
-		"one that is coming up":        {in(schema.NamespaceStatus{Deployments: with(schema.HealthProgressing)}), false},
-		"one of somebody else":         {in(schema.NamespaceStatus{Deployments: with(schema.HealthForeign)}), false},
-		"a namespace that goes away":   {in(schema.NamespaceStatus{Terminating: true}), false},
-		"an entry that nobody can use": {in(schema.NamespaceStatus{Problems: []string{"x"}}), false},
-		"its part for the cluster":     {schema.Status{Solutions: []schema.SolutionStatus{{}, {Deployment: &schema.DeploymentStatus{Health: schema.HealthFailed}}}}, false},
-		"a problem of the cluster":     {schema.Status{Problems: []string{"x"}}, false},
+		"nothing":                    {schema.Status{}, true},
+		"a Solution that is":         {in(schema.NamespaceStatus{Deployments: with(schema.HealthReady)}), true},
+		"one that is coming up":      {in(schema.NamespaceStatus{Deployments: with(schema.HealthProgressing)}), false},
+		"one of another owner":       {in(schema.NamespaceStatus{Deployments: with(schema.HealthForeign)}), false},
+		"a namespace that goes away": {in(schema.NamespaceStatus{Terminating: true}), false},
+		"an unusable entry":          {in(schema.NamespaceStatus{Problems: []string{"x"}}), false},
+		"its part for the cluster":   {schema.Status{Solutions: []schema.SolutionStatus{{}, {Deployment: &schema.DeploymentStatus{Health: schema.HealthFailed}}}}, false},
+		"a problem of the cluster":   {schema.Status{Problems: []string{"x"}}, false},
 	} {
 		if got := isReady(&test.status); got != test.want {
 			t.Errorf("%s: %t", name, got)

@@ -51,7 +51,7 @@ func TestChain(t *testing.T) {
 	}{
 		{"a server", token, 200, "compute boots, identity knows you, scheduler chooses host-1, conductor builds it, network gives 10.0.0.7"},
 		{"a stranger", "guess", 403, "identity does not know you"},
-		{"nobody", "", 403, "identity does not know you"},
+		{"no token", "", 403, "identity does not know you"},
 	} {
 		if status, got := get(t, at["COMPUTE_URL"]+"/boot?token="+test.token); status != test.status || got != test.want {
 			t.Errorf("%s: %d %q, want %d %q", test.name, status, got, test.status, test.want)

@@ -70,9 +70,9 @@ func TestRunServesWhileAsked(t *testing.T) {
 	for name, test := range map[string]struct {
 		asked, want time.Duration // for how long it is asked after the stop, and when it ends
 	}{
-		"nobody asks":                 {0, QuietTime},
+		"no requests":                 {0, QuietTime},
 		"a node is slow":              {26 * time.Second, 26*time.Second + QuietTime},
-		"somebody asks for ever":      {time.Hour, GracePeriod - finishTime - spareTime},
+		"requests without end":        {time.Hour, GracePeriod - finishTime - spareTime},
 		"one request before it is so": {QuietTime - time.Second, 2*QuietTime - time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

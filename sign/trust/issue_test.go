@@ -75,7 +75,7 @@ func TestRevokeRefuses(t *testing.T) {
 	check(t, err)
 }
 
-func TestRevokeTellsWhatChanges(t *testing.T) {
+func TestRevokeReportsChanges(t *testing.T) {
 	dir, acme := store(t)
 	root := keytest.New(t)
 	archive := "sha256:" + strings.Repeat("0", 64)

@@ -387,7 +387,7 @@ func TestExportAndImport(t *testing.T) {
 		code report.Code
 	}{
 		{"unendorsed", newer, nil, report.Untrusted},
-		{"endorsed by somebody else", newer, &trust.Endorsement{By: "acme", Bundle: signFile(t, mallory, newer)}, report.Untrusted},
+		{"endorsed by another key", newer, &trust.Endorsement{By: "acme", Bundle: signFile(t, mallory, newer)}, report.Untrusted},
 		{"endorsed by a key", newer, &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, newer)}, ""},
 		{"endorsed by the root key", newer, &trust.Endorsement{By: "root", Bundle: signFile(t, root, newer)}, ""},
 		{"older revocations", old, &trust.Endorsement{By: "acme", Bundle: signFile(t, acme, old)}, report.TrustStore},

@@ -373,7 +373,7 @@ func TestNoAnswer(t *testing.T) {
 		{"unknown token", func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			*u = clientcmdapi.AuthInfo{Token: "expired"}
 		}, report.Unauthenticated, []string{"the API server does not know the user", "log in again"}},
-		{"certificate of somebody else", func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
+		{"an expired certificate", func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			u.ClientCertificateData, u.ClientKeyData = expiredCertificate(t)
 		}, report.Unauthenticated, []string{"the API server does not know the user", "expired on 20"}},
 	} {

@@ -147,7 +147,7 @@ func TestCluster(t *testing.T) {
 			"skipped node registry: this host is not a node",
 		}},
 		"no Prometheus to ask": {func(*patient) {}, []string{"skipped records monitoring: the cluster has no Prometheus object"}},
-		"a rule that nobody selects": {func(p *patient) {
+		"a rule that no Prometheus selects": {func(p *patient) {
 			p.Server.Put(p, prometheusKinds)
 			p.Cluster.Refresh()
 			p.Server.Put(p, "{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}\n---\n{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {name: kps, namespace: monitoring}, "+
@@ -158,7 +158,7 @@ func TestCluster(t *testing.T) {
 			"warning records monitoring: no Prometheus selects PrometheusRule site/shop: Prometheus monitoring/kps wants its label release=kps … deploy monitoring config --rule-label release=kps",
 			"ok records deployments: 2 of 2 deployments well",
 		}},
-		"alerts about solutionctl itself that nobody selects": {func(p *patient) {
+		"alerts about solutionctl itself that no Prometheus selects": {func(p *patient) {
 			p.Server.Put(p, prometheusKinds)
 			p.Cluster.Refresh()
 			p.Server.Put(p, "{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}\n---\n{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {name: kps, namespace: monitoring}, "+
@@ -266,7 +266,7 @@ func TestCluster(t *testing.T) {
 			},
 			[]string{"problem records locks: ValidatingWebhookConfiguration guard refuses locks … guard.example.com … → remove the webhooks of Solution shop … solutionctl deploy deactivate shop --force-webhooks"},
 		},
-		"a webhook of somebody else refuses locks": {
+		"a webhook of another owner refuses locks": {
 			func(p *patient) {
 				p.Server.Put(p, "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: guard}, webhooks: [{name: guard.example.com, failurePolicy: Ignore}]}")
 				p.Activated("shop", "1.0.0", deployertest.Content{})
@@ -283,9 +283,9 @@ func TestCluster(t *testing.T) {
 			[]string{"problem cluster webhooks: MutatingWebhookConfiguration inject refuses ConfigMaps in namespace solutionctl-system … inject.example.com … → if it is not needed: kubectl delete mutatingwebhookconfiguration inject"},
 		},
 
-		"somebody is at work":                 {puts(heldUntil(time.Now().Add(time.Minute))), []string{"warning records locks: jane@there is at work since 2026-01-02T03:04:05Z (lock env-site) → wait"}},
-		"a process was at work, and is dead":  {puts(heldUntil(time.Now().Add(-time.Hour))), []string{"warning records locks: jane@there took lock env-site at 2026-01-02T03:04:05Z, and gives no sign of life since … the next command acquires it"}},
-		"somebody wrote what nobody can read": {puts("{apiVersion: v1, kind: Namespace, metadata: {name: metalk8s-solutions}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: metalk8s-solutions, namespace: metalk8s-solutions}, data: {shop: nonsense}}"), []string{"warning records documents: ConfigMap metalk8s-solutions/metalk8s-solutions, key shop"}},
+		"another process is at work":         {puts(heldUntil(time.Now().Add(time.Minute))), []string{"warning records locks: jane@there is at work since 2026-01-02T03:04:05Z (lock env-site) → wait"}},
+		"a process was at work, and is dead": {puts(heldUntil(time.Now().Add(-time.Hour))), []string{"warning records locks: jane@there took lock env-site at 2026-01-02T03:04:05Z, and gives no sign of life since … the next command acquires it"}},
+		"a document is unreadable":           {puts("{apiVersion: v1, kind: Namespace, metadata: {name: metalk8s-solutions}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: metalk8s-solutions, namespace: metalk8s-solutions}, data: {shop: nonsense}}"), []string{"warning records documents: ConfigMap metalk8s-solutions/metalk8s-solutions, key shop"}},
 		"something was begun, and does not work": {
 			func(p *patient) {
 				p.Activated("shop", "1.0.0", deployertest.Content{})

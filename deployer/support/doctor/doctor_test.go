@@ -51,7 +51,7 @@ func TestHost(t *testing.T) {
 		{name: "empty", want: "skipped store nothing was imported on this host"},
 		{name: "no configuration", want: "skipped configuration DIR/solutions.yaml lists no archives"},
 		{
-			name: "record nobody can read", files: map[string]string{"store/archives/demo-1.0.0.json": "{"},
+			name: "unreadable record", files: map[string]string{"store/archives/demo-1.0.0.json": "{"},
 			want: "problem store ",
 		},
 		{

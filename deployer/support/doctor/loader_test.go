@@ -93,7 +93,7 @@ func TestLoader(t *testing.T) {
 		}, []string{
 			"problem loader run: … failed (conflict): 1 of 1 parts are ready → 'solutionctl deploy loader status' shows why; then " + start, "no CANARY",
 		}},
-		"somebody stopped it": {local, func(p *patient) {
+		"a user stopped it": {local, func(p *patient) {
 			p.progress(`"phase":"Ready"`, `"phase":"Interrupted","error":{"code":"interrupted","message":"CANARY"}`)
 		}, []string{
 			"warning loader run: … was stopped before it was done → " + start, "no CANARY",

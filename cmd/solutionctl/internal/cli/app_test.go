@@ -33,7 +33,7 @@ func TestConfirm(t *testing.T) {
 		asked  bool
 	}{
 		{name: "--yes", yes: true},
-		{name: "nobody there", in: "y\n", want: report.Usage},
+		{name: "no terminal", in: "y\n", want: report.Usage},
 		{name: "y", person: true, in: "y\n", asked: true},
 		{name: "YES without a line end", person: true, in: "YES", asked: true},
 		{name: "no", person: true, in: "n\n", want: report.Cancelled, asked: true},

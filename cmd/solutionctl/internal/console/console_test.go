@@ -158,7 +158,7 @@ func TestBarLineLeavesOutWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestBarLineSaysWhatIsWaitedFor(t *testing.T) {
+func TestBarLineShowsWait(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		event report.Event
