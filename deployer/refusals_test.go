@@ -295,7 +295,7 @@ var refusals = []struct {
 		"downgrade to a higher version",
 		func(b *deployertest.Bed) { b.Added(shop, "1.0.0", plain); b.Imported(shop, "1.1.0", plain) },
 		change(records.Down, "1.1.0"), report.Refused,
-		[]string{"no downgrade", "deploy upgrade"},
+		[]string{"not its downgrade", "deploy upgrade"},
 	},
 	{"downgrade to no version", func(b *deployertest.Bed) { b.Added(shop, "1.0.0", plain) }, change(records.Down, ""), report.Usage, nil},
 	{
