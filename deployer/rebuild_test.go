@@ -92,7 +92,7 @@ func TestRebuildComponents(t *testing.T) {
 				t.Errorf("it is not as it was:\n%s", diff)
 			}
 			again, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{})
-			if edited := strings.Contains(test.notice, "keeps what it has"); edited {
+			if edited := strings.Contains(test.notice, "keeps its values"); edited {
 				deployertest.Refused(t, err, report.Conflict, "Secret site/db-password", ".data.password")
 			} else if err != nil || !again.Empty() {
 				t.Errorf("adding it again: %v, %v", changes(again), err)
