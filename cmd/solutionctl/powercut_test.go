@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ const archiveOfZeros = "sha256:0000000000000000000000000000000000000000000000000
 // TestPowerCut cuts the power at every step of every command that writes files. What is found afterwards is, for each file, what
 // was there before or what the command writes, and after success only the latter.
 func TestPowerCut(t *testing.T) {
+	signedDemo := []string{"init demo", "keygen acme", "trust add acme acme.pub", "build demo --sign-key acme.key"}
 	const containerd = `#mkdir -p node/etc/containerd; printf '[plugins."io.containerd.cri.v1.images".registry]\nconfig_path = "/etc/containerd/certs.d"\n' >node/etc/containerd/config.toml`
 	for _, test := range []struct {
 		name   string
@@ -98,6 +100,28 @@ func TestPowerCut(t *testing.T) {
 			"deploy unimport",
 			[]string{"init demo", "build demo", "deploy import --insecure-skip-verify demo-0.1.0.iso"},
 			"deploy unimport demo 0.1.0", recordsMatch,
+		},
+		{"deploy import, signed", signedDemo, "deploy import demo-0.1.0.iso", bundlesPresent},
+		{
+			"deploy import, with the signature of the site", append(slices.Clip(signedDemo),
+				"deploy import demo-0.1.0.iso", "keygen site", "sign --key site.key --as site demo-0.1.0.iso",
+			), "deploy import demo-0.1.0.iso", bundlesPresent,
+		},
+		{
+			"deploy import of a damaged archive, with the signature of the site", append(slices.Clip(signedDemo),
+				"deploy import demo-0.1.0.iso", "keygen site", "sign --key site.key --as site demo-0.1.0.iso",
+				"#chmod u+w store/archives/demo-0.1.0.iso; truncate -s 65536 store/archives/demo-0.1.0.iso",
+			), "deploy import demo-0.1.0.iso", bundlesPresent,
+		},
+		{
+			"deploy import of a signed pre-release, again", append(slices.Clip(signedDemo),
+				"build demo --version 1.0.0-rc.1 --sign-key acme.key", "deploy import demo-1.0.0-rc.1.iso",
+				"#echo '# another' >>demo/operator/deploy/role.yaml", "build demo --version 1.0.0-rc.1 --sign-key acme.key",
+			), "deploy import demo-1.0.0-rc.1.iso", bundlesPresent,
+		},
+		{
+			"deploy unimport, signed", append(slices.Clip(signedDemo), "deploy import demo-0.1.0.iso"),
+			"deploy unimport demo 0.1.0", bundlesPresent,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -196,12 +220,43 @@ func pairOfKeys(_ *testing.T, d powercut.Disk) error {
 func recordsMatch(_ *testing.T, d powercut.Disk) error {
 	for path, record := range d.Files {
 		id, isRecord := strings.CutSuffix(path, ".json")
-		if !isRecord || !strings.HasPrefix(path, "store/archives/") {
+		if !isRecord || !strings.HasPrefix(path, "store/archives/") || strings.HasSuffix(path, ".sigstore.json") {
 			continue
 		}
 		digest := fmt.Sprintf("%x", sha256.Sum256([]byte(d.Files[id+".iso"])))
 		if !strings.Contains(record, digest) && !strings.Contains(d.Files[path+".next"], digest) {
 			return fmt.Errorf("%s is not the record of the archive", path)
+		}
+	}
+	return nil
+}
+
+// bundlesPresent fails when an archive of the store lacks its signature, or a signature is not the one of its name.
+func bundlesPresent(t *testing.T, d powercut.Disk) error {
+	t.Helper()
+	bundles := map[string]bool{} // the beginnings of their names, with the digest of the archive
+	for path, content := range d.Files {
+		name, isBundle := strings.CutSuffix(path, ".sigstore.json")
+		if !isBundle || !strings.HasPrefix(path, "store/archives/demo-") {
+			continue
+		}
+		archive, digest, _ := strings.Cut(name, ".iso.")
+		of, own, _ := strings.Cut(digest, "-")
+		if !strings.HasPrefix(fmt.Sprintf("%x", sha256.Sum256([]byte(content))), own) {
+			return fmt.Errorf("%s has other content", path)
+		}
+		bundles[archive+" "+of] = true
+	}
+	for path, record := range d.Files {
+		id, isRecord := strings.CutSuffix(path, ".json")
+		if !isRecord || !strings.HasPrefix(path, "store/archives/demo-") || strings.HasSuffix(path, ".sigstore.json") {
+			continue
+		}
+		for _, written := range []string{record, d.Files[path+".next"]} {
+			_, digest, found := strings.Cut(written, `"sha256": "`)
+			if found && digest[:64] == fmt.Sprintf("%x", sha256.Sum256([]byte(d.Files[id+".iso"]))) && !bundles[id+" "+digest[:16]] {
+				return fmt.Errorf("%s has no signature", id)
+			}
 		}
 	}
 	return nil

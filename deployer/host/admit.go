@@ -191,12 +191,14 @@ func (d *admission) verify(ctx context.Context, c *admitted) (*chunk.Reader, err
 }
 
 func (d *admission) judge(ctx context.Context, c *admitted) (*chunk.Reader, error) {
-	if d.options.SkipVerify {
-		return d.sum(ctx, c)
-	}
 	bundles, err := d.bundles(c)
 	if err != nil {
 		return nil, err
+	}
+	if d.options.SkipVerify {
+		reader, failure := d.sum(ctx, c)
+		c.source.Bundles = bundlesToKeep(bundles, c.source.SHA256, nil)
+		return reader, failure
 	}
 	o := d.signOptions(c.name)
 	o.Device, o.Unchanged, o.Locate = c.device, c.files.Unchanged, sign.Locate(c.source.Content, c.size)
@@ -212,6 +214,7 @@ func (d *admission) judge(ctx context.Context, c *admitted) (*chunk.Reader, erro
 		return nil, err
 	}
 	c.source.SHA256, c.source.Signers, c.names = verdict.Archive.SHA256, verdict.Signers(), signersOf(verdict)
+	c.source.Bundles = bundlesToKeep(bundles, c.source.SHA256, verdict)
 	return reader, c.identify(reader)
 }
 

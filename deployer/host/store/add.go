@@ -34,6 +34,8 @@ type Source struct {
 	Name, Version string
 	Payload       string   // see [schema.StoredArchive]
 	Signers       []string // see [schema.StoredArchive]
+	// Bundles are signatures of exactly this archive. The store adds them to those that it has.
+	Bundles []Bundle
 }
 
 // ID is <name>-<version>.
@@ -68,6 +70,8 @@ type Staged struct {
 	Damage error
 	store  *Locked
 	entry  Entry
+	// bundles are those that the archive was imported with.
+	bundles []Bundle
 }
 
 // Stage brings an archive into the store: it shares the blocks of the original where the file system can, and copies
@@ -79,7 +83,10 @@ func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Sta
 		o.Sink = report.Discard
 	}
 	o.Sink = named{o.Sink, source.ID()}
-	staged := &Staged{store: l, entry: source.entry(l.Store, o)}
+	if err := checkID(source); err != nil {
+		return nil, err
+	}
+	staged := &Staged{store: l, entry: source.entry(l.Store, o), bundles: source.Bundles}
 	present, err := l.present(ctx, source, o)
 	switch {
 	case err != nil:
@@ -241,19 +248,25 @@ func (l *Locked) copy(ctx context.Context, out *os.File, source Source, o StageO
 	return source.compareWhole(whole)
 }
 
-// Commit makes the archive an entry of the store.
+// Commit makes the archive an entry of the store, with its bundles. Those of an archive that it replaces are removed.
 func (g *Staged) Commit() (Entry, error) {
-	if g.Method == Present {
-		return g.entry, nil
+	l, id := g.store, g.entry.ID()
+	err := g.keepBundles() // an entry never lacks its bundles; without an entry they count for nothing
+	if err == nil && g.Method != Present {
+		if err = g.commit(); err == nil {
+			err = l.removeBundles(func(b bundleFile) bool { return b.id == id && l.isStale(b) })
+		}
 	}
-	err := g.commit()
 	if err == nil {
 		return g.entry, nil
 	}
-	if _, missing := os.Lstat(g.store.recordPath(g.entry.ID())); errors.Is(missing, fs.ErrNotExist) && !g.entry.InPlace {
-		err = errors.Join(err, removeIfThere(g.store.archivePath(g.entry.ID()))) // without a record it counts for nothing
+	if _, missing := os.Lstat(l.recordPath(id)); errors.Is(missing, fs.ErrNotExist) {
+		if !g.entry.InPlace {
+			err = errors.Join(err, removeIfThere(l.archivePath(id))) // without a record it counts for nothing
+		}
+		err = errors.Join(err, l.removeBundles(func(b bundleFile) bool { return b.id == id }))
 	}
-	return Entry{}, explainWrite(g.entry.ID(), err)
+	return Entry{}, explainWrite(id, err)
 }
 
 func (g *Staged) commit() error {
@@ -326,8 +339,8 @@ func (l *Locked) Add(ctx context.Context, source Source, o StageOptions) (Entry,
 	return entry, staged.Method, nil
 }
 
-// Remove takes an entry out of the store: its record first, then the archive, unless that is in place. An archive that
-// still is open stays readable for those who have it open.
+// Remove takes an entry out of the store: its record first, then the archive, unless that is in place, and its bundles.
+// An archive that still is open stays readable for those who have it open.
 func (l *Locked) Remove(id string) error {
 	for _, part := range []struct{ step, path string }{{"remove record", l.recordPath(id)}, {"remove archive", l.archivePath(id)}} {
 		if err := l.step(part.step); err != nil {
@@ -343,7 +356,7 @@ func (l *Locked) Remove(id string) error {
 			return err
 		}
 	}
-	return nil
+	return l.removeBundles(func(b bundleFile) bool { return b.id == id })
 }
 
 // named puts the id of the archive on events that do not know it.

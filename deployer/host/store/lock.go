@@ -99,7 +99,7 @@ func (s *Store) prepare() error {
 }
 
 // clean finishes interrupted replacements, and removes the remains of interrupted additions and removals: unfinished
-// files and archives without a record.
+// files, archives without a record, and bundles of archives that are not in the store.
 func (l *Locked) clean() error {
 	names, err := os.ReadDir(l.Dir())
 	if err != nil {
@@ -130,7 +130,7 @@ func (l *Locked) clean() error {
 			return err
 		}
 	}
-	return nil
+	return l.removeBundles(l.isStale)
 }
 
 // settle ends a replacement that has its record: forward when the new archive has its name, else back.

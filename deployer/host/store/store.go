@@ -10,6 +10,9 @@
 // holder of the lock removes the remains. When an archive replaces another one, its record is written beside the old
 // one before; it counts from the moment when the archive has its name.
 //
+// Beside an archive lie the signature bundles that it was imported with, under names by which `solutionctl verify` finds
+// them, so that others can judge it by their own policy. They are written before the record and removed after it.
+//
 // Beside the store, the package knows the other places of a host that name imported archives: MetalK8s' configuration
 // file ([Configuration]), mounts below /srv/scality with their lines in /etc/fstab ([Mounts]) and the files that make
 // MetalK8s' nginx serve images ([Nginx]).
@@ -132,7 +135,7 @@ func (s *Store) Entries() ([]Entry, error) {
 	}
 	var entries []Entry
 	for _, name := range names {
-		id, ok := strings.CutSuffix(name.Name(), recordSuffix)
+		id, ok := recordID(name.Name())
 		if !ok {
 			continue
 		}

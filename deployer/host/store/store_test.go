@@ -72,6 +72,9 @@ func actInChild(dir string) error {
 	if err != nil {
 		return err
 	}
+	if os.Getenv("STORE_TEST_ACT") == "countersign" {
+		source.Bundles = siteBundles
+	}
 	_, _, err = add(s, source)
 	return err
 }
@@ -112,7 +115,7 @@ func sourceOf(f *os.File, version string) (Source, error) {
 	}
 	return Source{
 		Content: f, File: f, Chunks: &sums.Chunks, SHA256: hex.EncodeToString(sums.SHA256[:]), Path: f.Name(), Name: "demo", Version: version,
-		Payload: "sha256:" + strings.Repeat("0", 64), Signers: []string{"key"},
+		Payload: "sha256:" + strings.Repeat("0", 64), Signers: []string{"key"}, Bundles: vendorBundles,
 	}, nil
 }
 
@@ -151,7 +154,7 @@ func open(t *testing.T, dir string) *Store {
 	return s
 }
 
-// content reads every entry through its verified reader.
+// content reads every entry through its verified reader. No entry lacks the signature of the vendor.
 func content(t *testing.T, s *Store) map[string][]byte {
 	t.Helper()
 	entries, err := s.Entries()
@@ -169,6 +172,9 @@ func content(t *testing.T, s *Store) map[string][]byte {
 			t.Fatal(err)
 		}
 		all[e.ID()] = data
+		if bundles, err := s.Bundles(e); err != nil || !slices.ContainsFunc(bundles, func(b []byte) bool { return bytes.Equal(b, vendorBundles[0].Data) }) {
+			t.Errorf("%s has bundles %q, %v", e.ID(), bundles, err)
+		}
 	}
 	return all
 }
@@ -215,7 +221,9 @@ func TestAdd(t *testing.T) {
 	if entry.Path != filepath.Join(s.Dir(), "demo-1.0.0.iso") || entry.Original != original || entry.SHA256 != source.SHA256 {
 		t.Errorf("entry: %+v", entry)
 	}
-	for name, mode := range map[string]fs.FileMode{".": fs.ModeDir | 0o750, "demo-1.0.0.iso": 0o440, "demo-1.0.0.json": 0o440} {
+	for name, mode := range map[string]fs.FileMode{
+		".": fs.ModeDir | 0o750, "demo-1.0.0.iso": 0o440, "demo-1.0.0.json": 0o440, bundleName(entry, vendorBundles[0]): 0o440,
+	} {
 		info, err := os.Stat(filepath.Join(s.Dir(), name))
 		if err != nil {
 			t.Fatal(err)
@@ -428,7 +436,7 @@ func TestStagedIsNotSeen(t *testing.T) {
 	if err := errors.Join(staged[1].Discard(), l.Unlock()); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := files(t, s.Dir()), []string{"demo-1.0.0.iso", "demo-1.0.0.json"}; !slices.Equal(got, want) {
+	if got, want := files(t, s.Dir()), entryFiles(t, s, vendorBundles); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -473,7 +481,7 @@ func TestKill(t *testing.T) {
 			if got := content(t, s); !bytes.Equal(got["demo-1.0.0"], want) {
 				t.Error("other content")
 			}
-			if got, want := files(t, s.Dir()), []string{"demo-1.0.0.iso", "demo-1.0.0.json"}; !slices.Equal(got, want) {
+			if got, want := files(t, s.Dir()), entryFiles(t, s, vendorBundles); !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})
@@ -560,7 +568,7 @@ func TestReplace(t *testing.T) {
 					t.Fatal(err)
 				}
 				complete(t, s, old, rebuilt)
-				if got, want := files(t, s.Dir()), []string{id + ".iso", id + ".json"}; !slices.Equal(got, want) {
+				if got, want := files(t, s.Dir()), entryFiles(t, s, vendorBundles); !slices.Equal(got, want) {
 					t.Errorf("got %q, want %q", got, want)
 				}
 				if _, _, err := add(s, source); err != nil {
@@ -606,7 +614,7 @@ func TestFailure(t *testing.T) {
 			if _, _, err := add(s, newSource(t, original, "1.0.0")); !errors.Is(err, syscall.ENOSPC) {
 				t.Fatalf("got %v", err)
 			}
-			if left := files(t, s.Dir()); left != nil && !slices.Equal(left, []string{"demo-1.0.0.iso", "demo-1.0.0.json"}) {
+			if left := files(t, s.Dir()); left != nil && !slices.Equal(left, entryFiles(t, s, vendorBundles)) {
 				t.Errorf("left %q", left)
 			}
 			s = open(t, filepath.Join(dir, "store"))

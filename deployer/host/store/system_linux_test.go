@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -217,8 +218,8 @@ func TestInPlace(t *testing.T) {
 		if got := content(t, s); !bytes.Equal(got["demo-1.0.0"], data) {
 			t.Error("other content")
 		}
-		if got := files(t, s.Dir()); len(got) != 1 {
-			t.Errorf("got %q", got)
+		if got, want := files(t, s.Dir()), []string{bundleName(e, vendorBundles[0]), "demo-1.0.0.json"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 		if err := remove(s, e.ID()); err != nil {
 			t.Fatal(err)
