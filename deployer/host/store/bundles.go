@@ -19,7 +19,8 @@ import (
 // Bundle is the content of a file with a signature of an archive.
 type Bundle struct {
 	Data []byte
-	// Accepted bundles counted at the import. Those already in the store take precedence over the others only.
+	// Accepted bundles counted at the import. When there are too many bundles they are kept first, then those of the
+	// store, then the others.
 	Accepted bool
 }
 
