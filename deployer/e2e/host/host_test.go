@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -78,6 +79,8 @@ func (h *host) archive(version string, flags ...string) {
 	h.ok(append([]string{"build", h.solution, "--version", version}, flags...)...)
 	h.ok("sign", "--key", "acme.key", h.file(version))
 }
+
+var bundleDigests = regexp.MustCompile(`\.[0-9a-f]{16}-[0-9a-f]{16}\.sigstore\.json$`)
 
 func (h *host) file(version string) string { return h.solution + "-" + version + ".iso" }
 
@@ -169,6 +172,7 @@ func (h *host) catalogue() map[string]schema.Import {
 	return own
 }
 
+// stored returns the names of the files in the store, those of bundles without their digests.
 func (h *host) stored() []string {
 	h.Helper()
 	names, err := filepath.Glob(filepath.Join(h.dir, "store/archives/*"))
@@ -176,7 +180,7 @@ func (h *host) stored() []string {
 		h.Fatal(err)
 	}
 	for i := range names {
-		names[i] = filepath.Base(names[i])
+		names[i] = bundleDigests.ReplaceAllString(filepath.Base(names[i]), ".sigstore.json")
 	}
 	return names
 }
@@ -277,7 +281,7 @@ func TestUnimport(t *testing.T) {
 	if err := sets.Delete(t.Context(), "data", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(h.stored()); got != 4 {
+	if got := len(h.stored()); got != 6 {
 		t.Errorf("files in the store: %q", h.stored())
 	}
 	if err := client.Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{}); err != nil {
@@ -301,7 +305,7 @@ func TestUnimport(t *testing.T) {
 	if known := h.catalogue(); len(known) != 1 {
 		t.Errorf("catalogue: %v", known)
 	}
-	if diff := cmp.Diff([]string{h.solution + "-1.1.0.iso", h.solution + "-1.1.0.json"}, h.stored()); diff != "" {
+	if diff := cmp.Diff([]string{h.solution + "-1.1.0.iso", h.solution + "-1.1.0.iso.sigstore.json", h.solution + "-1.1.0.json"}, h.stored()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -323,7 +327,7 @@ func TestAPIServerIsAway(t *testing.T) {
 	c := testcluster.Shared(t)
 	c.StopAPIServer()
 	h.fails(report.Unavailable, "run the same command again", "deploy", "import", h.file("1.0.0"), h.file("1.1.0"))
-	if got := len(h.stored()); got != 4 {
+	if got := len(h.stored()); got != 6 {
 		t.Errorf("files in the store: %q", h.stored())
 	}
 	h.fails(report.Unavailable, "", "deploy", "unimport", h.solution, "1.0.0")

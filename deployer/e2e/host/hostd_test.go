@@ -75,7 +75,7 @@ func TestHostd(t *testing.T) {
 	if by := h.catalogue()[id].ImportedBy; by != archivist.name() {
 		t.Errorf("imported by %q, want %q", by, archivist.name())
 	}
-	if got, want := h.stored(), []string{id + ".iso", id + ".json"}; !slices.Equal(got, want) {
+	if got, want := h.stored(), []string{id + ".iso", id + ".iso.sigstore.json", id + ".json"}; !slices.Equal(got, want) {
 		t.Errorf("stored %q, want %q", got, want)
 	}
 	h.code(report.Forbidden, unimport(stranger))
