@@ -70,7 +70,7 @@ type Staged struct {
 	Damage error
 	store  *Locked
 	entry  Entry
-	// bundles are those that the archive was imported with.
+	// bundles were given with the import.
 	bundles []Bundle
 }
 
