@@ -283,6 +283,19 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
+// TestAlwaysServed renders as prometheus-adapter and metrics-server do, without a cluster.
+func TestAlwaysServed(t *testing.T) {
+	const notes = `{{ range list "apiregistration.k8s.io/v1" "apiregistration.k8s.io/v1/APIService" "apps/v1" }}{{ $.Capabilities.APIVersions.Has . }} {{ end }}`
+	files := web()
+	files["web/templates/NOTES.txt"] = notes
+	if r := render(t, files, chart.Options{}); r.Notes != "true true true " {
+		t.Errorf("without a cluster: got %q", r.Notes)
+	}
+	if r := render(t, files, chart.Options{APIVersions: []string{"apps/v1"}}); r.Notes != "false false true " {
+		t.Errorf("with the versions of a cluster: got %q", r.Notes)
+	}
+}
+
 func TestHostileArchives(t *testing.T) {
 	zeros := strings.Repeat("\x00", 6<<20)
 	nested := web()

@@ -25,7 +25,7 @@ type Options struct {
 	Values    map[string]any
 
 	KubeVersion string     // .Capabilities.KubeVersion; by default that of Helm
-	APIVersions []string   // .Capabilities.APIVersions; by default everything that Kubernetes ever had
+	APIVersions []string   // .Capabilities.APIVersions; by default those of Helm, and what the API server of each cluster serves beside them
 	Lookup      LookupFunc // the function lookup; finds nothing by default
 
 	// Generated has the random values of an earlier rendering; those that are not in it are drawn, see [Rendering.Generated].
@@ -132,10 +132,16 @@ func (c *Chart) values(given map[string]any) (*engine.Chart, engine.Values, erro
 	return enabled, values, newSchemaBudget().checkValues(enabled, values)
 }
 
+// alwaysServed are the API versions that each API server has and Helm's defaults lack, because its client libraries do not know them.
+var alwaysServed = []string{"apiregistration.k8s.io/v1", "apiregistration.k8s.io/v1/APIService"}
+
 func (c *Chart) capabilities(o Options) (*engine.Capabilities, error) {
 	capabilities, err := engine.NewCapabilities(o.KubeVersion, o.APIVersions)
 	if err != nil {
 		return nil, report.As(report.Usage, err)
+	}
+	if o.APIVersions == nil {
+		capabilities.APIVersions = slices.Concat(capabilities.APIVersions, alwaysServed)
 	}
 	if have := capabilities.KubeVersion.String(); c.KubeVersion != "" && !engine.Satisfies(have, c.KubeVersion) {
 		return nil, report.Errorf(report.Invalid, "chart %s wants Kubernetes %s, not %s", c.Name, c.KubeVersion, have)
