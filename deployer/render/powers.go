@@ -3,11 +3,14 @@ package render
 import (
 	"context"
 	"path"
+	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/kube/powers"
+	"github.com/solutionctl/solutionctl/kube/schemas"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -119,8 +122,28 @@ func (e *everything) take(r *renderer, err error) func(part string) {
 	}
 }
 
-// assumedVersions are APIs that clusters often have, so that charts render the objects that need them.
-var assumedVersions = []string{"monitoring.coreos.com/v1", "cert-manager.io/v1", "policy/v1", "networking.k8s.io/v1", "autoscaling/v2"}
+// assumedVersions returns the APIs of the newest supported Kubernetes, with their kinds, and others that clusters often have, so that
+// charts render the objects that need them.
+var assumedVersions = sync.OnceValues(func() ([]string, error) {
+	catalogue, err := schemas.Load()
+	if err != nil {
+		return nil, err
+	}
+	all := catalogue.Versions()
+	newest, err := catalogue.Release(all[len(all)-1])
+	if err != nil {
+		return nil, err
+	}
+	versions := []string{
+		"monitoring.coreos.com/v1", "monitoring.coreos.com/v1/PodMonitor", "monitoring.coreos.com/v1/PrometheusRule", "monitoring.coreos.com/v1/ServiceMonitor",
+		"cert-manager.io/v1", "cert-manager.io/v1/Certificate", "cert-manager.io/v1/Issuer",
+	}
+	for _, r := range newest.Resources() {
+		versions = append(versions, r.GroupVersion().String(), r.GroupVersion().String()+"/"+r.Kind)
+	}
+	slices.Sort(versions)
+	return slices.Compact(versions), nil
+})
 
 // chart adds the objects of a chart, including its hooks, and its lookups.
 func (e *everything) chart(ctx context.Context, c *schema.Component) {
@@ -129,9 +152,14 @@ func (e *everything) chart(ctx context.Context, c *schema.Component) {
 	if c.Scope == schema.ScopeCluster {
 		namespace = ComponentNamespace(e.p.Solution, c)
 	}
+	versions, err := assumedVersions()
+	if err != nil {
+		e.result.Unjudged = append(e.result.Unjudged, "component "+c.Name+": "+err.Error())
+		return
+	}
 	var asked []powers.Lookup
 	found, err := Chart(ctx, e.p, c.Name, e.s, ChartSettings{
-		APIVersions: assumedVersions, StandIns: true, SkipCRDs: true,
+		APIVersions: versions, StandIns: true, SkipCRDs: true,
 		Lookup: func(_ context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
 			asked = append(asked, powers.Lookup{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name})
 			return map[string]any{}, nil

@@ -52,3 +52,21 @@ spec: {template: {spec: {hostPID: true, restartPolicy: Never, containers: [{name
 		}
 	}
 }
+
+// TestPowersBehindVersions: a chart that looks whether the cluster has an API cannot hide what it does there.
+func TestPowersBehindVersions(t *testing.T) {
+	for _, api := range []string{"rbac.authorization.k8s.io/v1", "rbac.authorization.k8s.io/v1/ClusterRoleBinding", "v1", "policy/v1/PodDisruptionBudget", "monitoring.coreos.com/v1"} {
+		judged := powersOf(t, cloud(t, map[string]string{"charts/chart.tgz": chartOf(t, map[string]string{
+			"templates/a.yaml": `{{ if .Capabilities.APIVersions.Has "` + api + `" }}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: all}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: eve}]
+{{ end }}`,
+		})}))
+		if !slices.ContainsFunc(judged.Powers, func(p schema.Power) bool { return p.Subject == "User eve" }) {
+			t.Errorf("what the chart does where the cluster has %s is missing", api)
+		}
+	}
+}
