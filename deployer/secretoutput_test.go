@@ -150,7 +150,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: reg
 
 	// A user changes one Secret, and becomes the manager of another.
 	vault := o.Server.Object("Secret", site, "vault")
-	if err = unstructured.SetNestedField(vault.Object, base64.StdEncoding.EncodeToString([]byte("ChangedBySomebody3")), "data", "password"); err != nil {
+	if err = unstructured.SetNestedField(vault.Object, base64.StdEncoding.EncodeToString([]byte("ChangedByAnother3")), "data", "password"); err != nil {
 		t.Fatal(err)
 	}
 	o.Put(vault)

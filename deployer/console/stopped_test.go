@@ -84,7 +84,7 @@ func TestDifference(t *testing.T) {
 	if a.StatusCode != http.StatusConflict || !strings.Contains(a.body, "What differs from the plan that you saw") || !strings.Contains(a.body, "Create Role "+deployertest.Environment+"/shop-operator") {
 		t.Errorf("%d\n%s", a.StatusCode, content(a.body))
 	}
-	if other := c.post(path, "plan", "sha256:nobody"); other.StatusCode != http.StatusConflict || !strings.Contains(other.body, "is not known") {
+	if other := c.post(path, "plan", "sha256:unknown"); other.StatusCode != http.StatusConflict || !strings.Contains(other.body, "is not known") {
 		t.Errorf("%d\n%s", other.StatusCode, content(other.body))
 	}
 	c.ends(c.post(path, "plan", a.Header.Get("Solutionctl-Plan")))

@@ -40,7 +40,7 @@ func newBed(t *testing.T) *bed {
 	set := b.Server.Object("ReplicaSet", deployertest.Environment, "shop-operator-1")
 	b.pod("operator-a", fmt.Sprintf("apiVersion: apps/v1, kind: ReplicaSet, name: shop-operator-1, uid: %q", set.GetUID()), running(0))
 	b.pod("clock-b", "apiVersion: "+deployertest.Group(shop)+"/v1, kind: Clock, name: big, uid: clock", running(0))
-	b.pod("stranger", "apiVersion: apps/v1, kind: ReplicaSet, name: nobody, uid: nobody", running(0))
+	b.pod("stranger", "apiVersion: apps/v1, kind: ReplicaSet, name: unknown, uid: unknown", running(0))
 	return b
 }
 
