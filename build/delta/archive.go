@@ -1,6 +1,7 @@
 package delta
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -73,14 +74,20 @@ func (a *Archive) Copy(ctx context.Context, w io.Writer, sink report.Sink) error
 	if err != nil {
 		return err
 	}
-	if digest != a.delta.Layout.SHA256 {
-		if err = a.FindDamage(ctx); err == nil {
-			err = report.Errorf(report.Corrupt, "the delta is damaged: what it makes does not have the digest sha256:%s", a.delta.Layout.SHA256).
-				WithHint("copy it again from its source")
-		}
-		return err
+	if err = a.CheckDigest(digest); err != nil {
+		return cmp.Or(a.FindDamage(ctx), err)
 	}
 	return nil
+}
+
+// CheckDigest compares the digest of the whole archive, which was read, with the one that the delta names. [Archive.FindDamage]
+// finds the reason of a difference.
+func (a *Archive) CheckDigest(digest string) error {
+	if digest == a.delta.Layout.SHA256 {
+		return nil
+	}
+	return report.Errorf(report.Corrupt, "the delta is damaged: what it makes does not have the digest sha256:%s", a.delta.Layout.SHA256).
+		WithHint("copy it again from its source")
 }
 
 // progressStep is the number of bytes between two events.

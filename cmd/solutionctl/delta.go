@@ -161,11 +161,15 @@ func refuseInputs(to string, names []string) error {
 
 func (a *app) applyDelta(ctx context.Context, names []string, to string) error {
 	last := len(names) - 1
-	d, image, err := openDelta(names[last])
+	image, err := media.Open(names[last])
 	if err != nil {
 		return err
 	}
 	defer image.Close() //nolint:errcheck // opened for reading
+	d, err := openDelta(names[last], image)
+	if err != nil {
+		return err
+	}
 	s, err := openSources(names[:last])
 	if err != nil {
 		return err
@@ -208,17 +212,13 @@ func (r rebuilt) print(w *console.Stream) error {
 	return err
 }
 
-// openDelta opens a delta. The image has to be closed.
-func openDelta(name string) (*delta.Delta, *media.Image, error) {
-	image, err := media.Open(name)
-	if err != nil {
-		return nil, nil, err
-	}
+// openDelta reads an opened file as a delta.
+func openDelta(name string, image *media.Image) (*delta.Delta, error) {
 	d, err := delta.Open(image, image.Size)
 	if err != nil {
-		return nil, nil, errors.Join(report.Errorf(report.CodeOf(err), "%s: %w", name, err), image.Close())
+		return nil, report.Errorf(report.CodeOf(err), "%s: %w", name, err)
 	}
-	return d, image, nil
+	return d, nil
 }
 
 // deltaReport describes a delta.
@@ -250,19 +250,19 @@ func describeDelta(args []string) (*deltaReport, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // it is opened as an archive, with its parts
 	}
-	isDelta := delta.IsDelta(image)
-	if err = image.Close(); err != nil || !isDelta {
-		return nil, err
+	defer image.Close() //nolint:errcheck // opened for reading
+	if !delta.IsDelta(image) {
+		return nil, nil
 	}
 	if len(args) > 1 {
 		return nil, report.Errorf(report.Usage, "%s is a delta: its archive has to be made before a file of it can be shown", args[0]).
 			WithHint("solutionctl delta apply OLD.iso %s", args[0])
 	}
-	d, image, err := openDelta(args[0])
+	d, err := openDelta(args[0], image)
 	if err != nil {
 		return nil, err
 	}
-	return newDeltaReport(args[0], d), image.Close()
+	return newDeltaReport(args[0], d), nil
 }
 
 func printDelta(w *console.Stream, r *deltaReport) error {

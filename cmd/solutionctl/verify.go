@@ -97,9 +97,9 @@ func (v *verification) refuseSecond(name string) error {
 
 // apply makes what a delta makes the content.
 func (v *verification) apply(ctx context.Context, bases []string) (*sources, error) {
-	d, err := delta.Open(v.image, v.image.Size)
+	d, err := openDelta(v.name, v.image)
 	if err != nil {
-		return nil, report.Errorf(report.CodeOf(err), "%s: %w", v.name, err)
+		return nil, err
 	}
 	if len(bases) == 0 && len(d.Bases) > 0 {
 		return nil, report.Errorf(report.Usage, "%s is a delta: it makes %s %s from %s", v.name, d.Layout.Name, d.Layout.Version, d.Needs()).

@@ -266,6 +266,11 @@ func (d *admission) sum(ctx context.Context, c *admitted) (*chunk.Reader, error)
 		return nil, err
 	}
 	c.source.SHA256 = hex.EncodeToString(sums.SHA256[:])
+	if c.made != nil {
+		if err = c.made.CheckDigest(c.source.SHA256); err != nil {
+			return nil, err
+		}
+	}
 	if err = errors.Join(c.identify(reader), checkVerified(reader, reader.Size())); err != nil {
 		return nil, err
 	}
