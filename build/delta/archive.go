@@ -8,9 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"syscall"
 
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -18,16 +17,8 @@ import (
 // Archive is the archive that a delta makes, read from the delta and from the archives that it needs. It may be used by
 // several goroutines at once.
 type Archive struct {
-	delta  *Delta
-	pieces []piece // in their order, without gaps
-}
-
-// piece is a run of bytes of the archive.
-type piece struct {
-	at, size int64 // in the archive
-	r        io.ReaderAt
-	from     int64  // in r
-	name     string // of r
+	delta *Delta
+	runs  media.Runs
 }
 
 // Size is the size of the archive.
@@ -35,36 +26,7 @@ func (a *Archive) Size() int64 { return a.delta.Layout.Size }
 
 // ReadAt implements [io.ReaderAt].
 func (a *Archive) ReadAt(p []byte, offset int64) (int, error) {
-	if offset < 0 {
-		return 0, errors.New("read at a negative offset")
-	}
-	i, _ := slices.BinarySearchFunc(a.pieces, offset, func(p piece, offset int64) int {
-		switch {
-		case p.at+p.size <= offset:
-			return -1
-		case p.at > offset:
-			return 1
-		}
-		return 0
-	})
-	n := 0
-	for ; n < len(p) && i < len(a.pieces); i++ {
-		piece := a.pieces[i]
-		inside := offset - piece.at
-		part := p[n:min(int64(len(p)), int64(n)+piece.size-inside)]
-		m, err := piece.r.ReadAt(part, piece.from+inside)
-		n, offset = n+m, offset+int64(m)
-		if m < len(part) {
-			if err == nil || errors.Is(err, io.EOF) {
-				err = report.Errorf(report.Corrupt, "%s ends earlier than expected", piece.name)
-			}
-			return n, err
-		}
-	}
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
+	return a.runs.ReadAt(p, offset)
 }
 
 // Copy writes the archive and compares its digest. It fails with [report.Corrupt] where the delta, or an archive that it needs,
@@ -141,12 +103,12 @@ func (a *Archive) FindDamage(ctx context.Context) error {
 		if s.SHA256 == "" {
 			continue
 		}
-		p, sum := a.pieces[i], sha256.New()
-		if err := copyContext(ctx, sum, io.NewSectionReader(p.r, p.from, p.size)); err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
+		run, sum := a.runs[i], sha256.New()
+		if err := copyContext(ctx, sum, io.NewSectionReader(run, run.From, run.Size)); err != nil {
+			return fmt.Errorf("%s: %w", run.Name, err)
 		}
 		if digest := hex.EncodeToString(sum.Sum(nil)); digest != s.SHA256 {
-			return report.Errorf(report.Corrupt, "%s is damaged: blob sha256:%s has the digest sha256:%s", p.name, s.SHA256, digest).
+			return report.Errorf(report.Corrupt, "%s is damaged: blob sha256:%s has the digest sha256:%s", run.Name, s.SHA256, digest).
 				WithHint("copy it again from its source")
 		}
 	}
@@ -165,14 +127,14 @@ func (a *Archive) WriteFile(ctx context.Context, name string, sink report.Sink) 
 		return err
 	}
 	if err = a.Copy(ctx, f, sink); err != nil {
-		return errors.Join(explainWrite(name, err), f.Discard())
+		return errors.Join(media.WriteError(name, err), f.Discard())
 	}
 	if err = f.Publish(0o644); err != nil {
-		return explainWrite(name, err)
+		return media.WriteError(name, err)
 	}
 	for _, b := range bundles {
 		if err = durable.WriteFile(BundleFile(name, b.Signer), b.Data, 0o644); err != nil {
-			return explainWrite(name, err)
+			return media.WriteError(name, err)
 		}
 	}
 	return nil
@@ -184,11 +146,4 @@ func BundleFile(archive, signer string) string {
 		signer = "." + signer
 	}
 	return archive + signer + ".sigstore.json"
-}
-
-func explainWrite(name string, err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return report.Errorf(report.NoSpace, "write %s: %w", name, err).WithHint("free some space, or write to another file with --to")
-	}
-	return err
 }

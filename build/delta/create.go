@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -50,9 +51,9 @@ func Create(ctx context.Context, name string, o CreateOptions) (*Delta, error) {
 	}
 	d, err := c.write(ctx, f)
 	if err != nil {
-		return nil, errors.Join(explainWrite(name, err), f.Discard())
+		return nil, errors.Join(media.WriteError(name, err), f.Discard())
 	}
-	return d, explainWrite(name, f.Publish(0o644))
+	return d, media.WriteError(name, f.Publish(0o644))
 }
 
 // describe makes the layout of the new archive, which is read once.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -153,14 +154,14 @@ func (d *Delta) Archive(ctx context.Context, bases ...Source) (*Archive, error) 
 		indexes = append(indexes, x)
 	}
 	a := &Archive{delta: d}
-	places := map[string]piece{}
+	places := map[string]media.Run{}
 	missing, bytes := 0, int64(0)
 	for _, b := range blobsOf(&d.Layout) {
-		p, err := d.place(ctx, b, indexes)
+		run, err := d.place(ctx, b, indexes)
 		if err != nil {
 			return nil, err
 		}
-		if places[b.digest] = p; p.r == nil {
+		if places[b.digest] = run; run.ReaderAt == nil {
 			missing, bytes = missing+1, bytes+b.size
 		}
 	}
@@ -169,34 +170,34 @@ func (d *Delta) Archive(ctx context.Context, bases ...Source) (*Archive, error) 
 	}
 	at, inFrame := int64(0), int64(0)
 	for _, s := range d.Layout.Segments {
-		p := piece{r: frame, from: inFrame, name: "the frame of the delta"}
+		run := media.Run{ReaderAt: frame, Name: "the frame of the delta", From: inFrame}
 		if s.SHA256 != "" {
-			p = places[s.SHA256]
+			run = places[s.SHA256]
 		} else {
 			inFrame += s.Size
 		}
-		p.at, p.size = at, s.Size
-		a.pieces = append(a.pieces, p)
+		run.At, run.Size = at, s.Size
+		a.runs = append(a.runs, run)
 		at += s.Size
 	}
 	return a, nil
 }
 
-// place finds a blob in the delta or in an archive; the piece has no reader when it is in none.
-func (d *Delta) place(ctx context.Context, b blob, indexes []*index) (piece, error) {
+// place finds a blob in the delta or in an archive; the run has no reader when it is in none.
+func (d *Delta) place(ctx context.Context, b blob, indexes []*index) (media.Run, error) {
 	if at, ok := d.blobs[b.digest]; ok {
-		return piece{r: d.r, from: at, name: "the delta"}, nil
+		return media.Run{ReaderAt: d.r, Name: "the delta", From: at}, nil
 	}
 	for _, x := range indexes {
 		e, ok, err := x.find(ctx, b.digest, b.size)
 		if err != nil {
-			return piece{}, fmt.Errorf("%s: %w", x.source.Name, err)
+			return media.Run{}, fmt.Errorf("%s: %w", x.source.Name, err)
 		}
 		if ok {
-			return piece{r: x.source, from: e.at, name: x.source.Name}, nil
+			return media.Run{ReaderAt: x.source, Name: x.source.Name, From: e.at}, nil
 		}
 	}
-	return piece{}, nil
+	return media.Run{}, nil
 }
 
 func (d *Delta) explainMissing(indexes []*index, missing int, bytes int64) error {

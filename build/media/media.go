@@ -25,6 +25,8 @@ type Image struct {
 	Size   int64
 	Device bool
 	Parts  []Part // in their order; one for an archive that is not divided
+
+	runs Runs // the contents of more than one part
 }
 
 // Part is one of the files of an archive.
@@ -154,28 +156,7 @@ func (i *Image) ReadAt(p []byte, offset int64) (int, error) {
 	if len(i.Parts) == 1 {
 		return i.Parts[0].file.ReadAt(p, offset)
 	}
-	if offset < 0 {
-		return 0, errors.New("read at a negative offset")
-	}
-	n := 0
-	for _, part := range i.Parts {
-		inside := offset - part.At
-		if inside >= part.Size || n == len(p) {
-			continue
-		}
-		m, err := part.file.ReadAt(p[n:min(int64(len(p)), int64(n)+part.Size-inside)], inside)
-		n, offset = n+m, offset+int64(m)
-		if int64(m) < part.Size-inside && n < len(p) {
-			if err == nil || errors.Is(err, io.EOF) {
-				err = report.Errorf(report.Corrupt, "%s became shorter while it was read", part.Name)
-			}
-			return n, err
-		}
-	}
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
+	return i.runs.ReadAt(p, offset)
 }
 
 // Close closes the files.

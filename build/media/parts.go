@@ -163,6 +163,7 @@ func openParts(archive string, names []string, openOne func(string) (*os.File, e
 		part := one.Parts[0]
 		part.At = i.Size
 		i.Parts, i.Size = append(i.Parts, part), i.Size+part.Size
+		i.runs = append(i.runs, Run{ReaderAt: part.file, Name: name, At: part.At, Size: part.Size})
 	}
 	return i, i.checkParts(base, names)
 }

@@ -3,7 +3,6 @@ package media
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -73,21 +72,19 @@ func writePart(ctx context.Context, name string, content *io.SectionReader, e re
 		}
 	}
 	if err != nil {
-		return errors.Join(explainWrite(name, err), f.Discard())
+		return errors.Join(WriteError(name, err), f.Discard())
 	}
 	if e.Done == e.Total {
 		e.State = report.Done
 		sink.Emit(e)
 	}
-	return explainWrite(name, f.Publish(0o644))
+	return WriteError(name, f.Publish(0o644))
 }
 
-func explainWrite(name string, err error) error {
+// WriteError gives the error of a full disk its code and hint, and returns any other as it is.
+func WriteError(name string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return report.Errorf(report.NoSpace, "write %s: %w", name, err).WithHint("free some space, or write to another directory with --to")
+		return report.Errorf(report.NoSpace, "write %s: %w", name, err).WithHint("free some space, or write to another place with --to")
 	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
+	return err
 }
