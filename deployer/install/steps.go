@@ -3,7 +3,6 @@ package install
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,8 +65,7 @@ func digestOf(document any) string {
 	if err != nil {
 		panic(err) // plain data
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:8])
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(data))
 }
 
 // checkExpected refuses a plan that is not the expected one, if any is.
