@@ -1,11 +1,14 @@
 package console
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
+	"github.com/mattn/go-runewidth"
 	"golang.org/x/term"
+
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Screen shows a text that changes on a terminal, in the place of the one before.
@@ -29,7 +32,7 @@ func (s *Screen) Draw(print func(*Stream) error) error {
 	if err := print(page.Text()); err != nil {
 		return err
 	}
-	return s.write(strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), height)
+	return s.write(fit(strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), width, height-1))
 }
 
 // The control sequences of ECMA-48 for what is redrawn.
@@ -40,11 +43,26 @@ const (
 	clearBelow  = "\x1b[J"
 )
 
-// write draws lines from the top. The last row stays free, so that the cursor has a place.
-func (s *Screen) write(lines []string, height int) error {
-	if room := height - 1; len(lines) > room {
-		lines = append(lines[:room-1:room-1], fmt.Sprintf("… and %d more lines", len(lines)-room+1))
+// colours are the control sequences of [Stream.Paint], which take no place.
+var colours = lazyregexp.New(`\x1b\[[0-9;]*m`)
+
+// fit returns the lines that have room in so many rows, with a last line about the others. The terminal breaks long lines.
+func fit(lines []string, width, room int) []string {
+	rows, kept := 0, 0 // kept are the lines beside which the last line has room
+	for i, line := range lines {
+		rows += max(1, (runewidth.StringWidth(colours.ReplaceAllString(line, ""))+width-1)/width)
+		if rows > room {
+			return append(lines[:kept:kept], "… and "+report.Count(len(lines)-kept, "more line"))
+		}
+		if rows < room {
+			kept = i + 1
+		}
 	}
+	return lines
+}
+
+// write draws lines from the top. The last row stays free, so that the cursor has a place.
+func (s *Screen) write(lines []string) error {
 	var b strings.Builder
 	if !s.begun {
 		b.WriteString(clearScreen)

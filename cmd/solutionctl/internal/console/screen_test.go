@@ -33,4 +33,8 @@ func TestScreen(t *testing.T) {
 	if n := strings.Count(got, "\n"); n != 23 || !strings.Contains(got, "… and 8 more lines") {
 		t.Errorf("a text that is longer than the terminal: %d lines: %q", n, got)
 	}
+	got = draw(strings.Repeat(strings.Repeat("y", 100)+"\n", 12))
+	if n := strings.Count(got, "\n"); n != 12 || !strings.Contains(got, "… and 1 more line") {
+		t.Errorf("lines of two rows: %d lines: %q", n, got)
+	}
 }
