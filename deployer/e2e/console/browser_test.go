@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/solutionctl/solutionctl/deployer/console"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
@@ -132,6 +133,25 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 // networkChanged is how Chromium ends its connections when this host gets another address, as it does with each node of a
 // cluster that another test starts.
 const networkChanged = "net::ERR_NETWORK_CHANGED"
+
+// follows logs in with a new link of a console.
+func (b *browser) follows(c *console.Console) {
+	b.Helper()
+	for again := true; again; again = !b.entered(c.Origin) {
+		b.do(chromedp.Navigate(c.NewLink()))
+	}
+	b.find("heading", "Solutions and environments")
+}
+
+// entered waits for what a console answers to a login. It reports false where the network changed meanwhile: the browser then asked
+// twice, and a link or a code of the identity provider is for one login.
+func (b *browser) entered(origin string) bool {
+	b.Helper()
+	b.until("the console answers a login", fmt.Sprintf(`document.readyState === "complete" &&
+		(location.protocol === "chrome-error:" || location.origin === %q && document.querySelector("h1"))`, origin)+" ? true : false")
+	return answerOf[bool](b, `location.protocol !== "chrome-error:" &&
+		(performance.getEntriesByType("navigation")[0].type !== "reload" || document.querySelector("h1").innerText === "Solutions and environments")`)
+}
 
 // finder finds a thing by role and name, and brings it into view. The browser computes both for the element, at once, from its
 // accessibility tree, which it builds again for each element unless it keeps one. (The tree itself is built beside the page, and

@@ -64,8 +64,7 @@ func testLife(t *testing.T, keyboard bool) {
 	b := open(t)
 	b.keyboard = keyboard
 	c := serve(t, bed.Server.Kubeconfig(t))
-	b.do(chromedp.Navigate(c.NewLink()))
-	b.find("heading", "Solutions and environments")
+	b.follows(c)
 	// apply carries out a plan and waits for its end, which comes by itself.
 	apply := func(plan, button string) {
 		t.Helper()

@@ -55,8 +55,7 @@ func TestTabs(t *testing.T) {
 	bed.Imported("shop", "1.0.0", deployertest.Content{})
 	b := open(t)
 	c := serve(t, bed.Server.Kubeconfig(t))
-	b.do(chromedp.Navigate(c.NewLink()))
-	b.find("heading", "Solutions and environments")
+	b.follows(c)
 	var tabs []*browser
 	for range 12 {
 		one := b.listening()
@@ -83,8 +82,7 @@ func TestLeft(t *testing.T) {
 	bed.Namespace("production", "production")
 	b := open(t)
 	c := serve(t, bed.Server.Kubeconfig(t))
-	b.do(chromedp.Navigate(c.NewLink()))
-	b.find("heading", "Solutions and environments")
+	b.follows(c)
 	tab := b.listening()
 	tab.do(chromedp.Navigate(c.Origin + "/environments"))
 	tab.listens(1)
@@ -97,8 +95,7 @@ func TestLeft(t *testing.T) {
 	tab.find("link", "Log in")
 	tab.find("heading", "Environments")
 	tab.listens(0)
-	b.do(chromedp.Navigate(c.NewLink()))
-	b.find("heading", "Solutions and environments")
+	b.follows(c)
 	for _, hidden := range []bool{true, false} {
 		tab.hide(hidden)
 	}
@@ -120,8 +117,7 @@ func TestVisibleTabs(t *testing.T) {
 	bed.Imported("shop", "1.0.0", deployertest.Content{})
 	b := open(t)
 	c := serve(t, bed.Server.Kubeconfig(t))
-	b.do(chromedp.Navigate(c.NewLink()))
-	b.find("heading", "Solutions and environments")
+	b.follows(c)
 	var tabs []*browser
 	for range 9 {
 		one := b.tab()
@@ -141,8 +137,7 @@ func TestFormComesBack(t *testing.T) {
 	bed.Imported("shop", "1.0.0", deployertest.Content{})
 	b := open(t)
 	c := serve(t, bed.Server.Kubeconfig(t))
-	b.do(chromedp.Navigate(c.NewLink()))
-	b.find("heading", "Solutions and environments")
+	b.follows(c)
 	other := b.tab()
 	other.do(chromedp.Navigate(c.Origin + "/environments/new"))
 	other.find("heading", "New environment")
@@ -152,8 +147,7 @@ func TestFormComesBack(t *testing.T) {
 	b.find("heading", "Log in")
 	other.press("button", "Create")
 	other.find("heading", "Log in")
-	other.do(chromedp.Navigate(c.NewLink()))
-	other.find("heading", "Solutions and environments")
+	other.follows(c)
 	other.do(chromedp.Navigate(c.Origin + "/environments/new"))
 	got, err := evaluate[string](other, `document.querySelector("[name=name]").value + ", " + document.querySelector("[name=description]").value`)
 	if err != nil || got != "fresh, Typed & kept" {

@@ -114,8 +114,7 @@ func TestUpload(t *testing.T) {
 	t.Cleanup(func() { end(); c.Wait() })
 
 	path, foreign := vendor.Archive(t, "1.0.0", 40<<20), deployertest.NewVendor(t).Archive(t, "1.0.0", 0)
-	b.do(chromedp.Navigate(c.NewLink()))
-	b.find("heading", "Solutions and environments")
+	b.follows(c)
 	b.press("link", "Import")
 	b.find("heading", "Import")
 	b.choose("bundle", sign.BundleName(foreign, ""))
@@ -140,8 +139,7 @@ func TestUpload(t *testing.T) {
 	other.find("heading", "Log in")
 	b.press("button", "Upload")
 	b.find("text", "Your session has ended. This page is no longer up to date.")
-	other.do(chromedp.Navigate(c.NewLink()))
-	other.find("heading", "Solutions and environments")
+	other.follows(c)
 	b.press("button", "Upload") // what was chosen is still there
 	b.find("heading", "Import demo 1.0.0?")
 	b.find("heading", "Who signed it")
