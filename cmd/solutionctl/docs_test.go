@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,5 +80,33 @@ func judgeExample(t *testing.T, cmd *cobra.Command, line string) {
 	}
 	if own := cmd.CommandPath(); strings.HasPrefix(own, "solutionctl deploy plan ") && found.CommandPath() != own {
 		t.Errorf("example of %q: %s runs %q", own, line, found.CommandPath())
+	}
+}
+
+// TestSite finds each page of the documentation in the navigation of the site, and each page of the navigation in the tree.
+func TestSite(t *testing.T) {
+	const root = "../.."
+	data, err := os.ReadFile(filepath.Join(root, "mkdocs.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := regexp.MustCompile(`(?m): (\S+\.md)$`).FindAllStringSubmatch(string(data), -1)
+	var navigation []string
+	for _, page := range listed {
+		navigation = append(navigation, page[1])
+		if _, err := os.Stat(filepath.Join(root, page[1])); err != nil {
+			t.Errorf("mkdocs.yml lists a page that is not there: %v", err)
+		}
+	}
+	for _, pattern := range []string{"docs/*.md", "docs/guides/*.md"} {
+		pages, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(pages) == 0 {
+			t.Fatalf("no pages %s: %v", pattern, err)
+		}
+		for _, page := range pages {
+			if name := filepath.ToSlash(page[len(root)+1:]); !slices.Contains(navigation, name) {
+				t.Errorf("mkdocs.yml does not list %s", name)
+			}
+		}
 	}
 }
