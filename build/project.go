@@ -147,6 +147,7 @@ func (p *Project) parts() []part {
 		{name: "components", source: paths.Components},
 		{name: "monitoring", source: paths.Monitoring},
 		{name: "sbom", source: paths.SBOM},
+		{name: "release-notes.md"},
 	}
 	for i := range parts {
 		parts[i].required = parts[i].source != ""

@@ -111,7 +111,7 @@ var places = lazyregexp.New(`^(?:` + strings.Join([]string{
 	`operator/deploy/[^/]+\.ya?ml`, `operator/deploy/crds/.+`, `operator/cluster/[^/]+`,
 	`operators/[^/]+/role\.yaml`, `operators/[^/]+/cluster/[^/]+`,
 	`ui/[^/]+`, `charts/[^/]+\.(?:tgz|prov)`, `components/.+`, `sbom/.+`, `docs/.+`,
-	`monitoring/[^/]+`, `monitoring/dashboards/[^/]+\.json`,
+	`monitoring/[^/]+`, `monitoring/dashboards/[^/]+\.json`, `release-notes\.md`,
 	`(?:[^/]+/)*(?i:README|LICEN[CS]E|CHANGELOG|NOTICE|AUTHORS|SHA256SUM)[^/]*`,
 }, "|") + `)$`)
 
@@ -129,6 +129,9 @@ func checkLayout(_ context.Context, t *subject, r *Reporter) {
 		}
 		r.Report(target.InFile(dir), fmt.Sprintf("pack it, and keep its files elsewhere: helm package %s", path.Dir(t.SourcePath(dir+"/Chart.yaml"))),
 			"the chart is not packed: nothing uses it, and its images are unknown")
+	}
+	if _, err := archive.ReleaseNotes(t.FS); err != nil {
+		r.Report(target.InFile(archive.ReleaseNotesFile), "write a short text; the complete changes have their place in docs", "nothing shows them: %v", err)
 	}
 	for _, file := range t.Files() {
 		if slices.ContainsFunc(unpacked, func(dir string) bool { return strings.HasPrefix(file.Path, dir+"/") }) {

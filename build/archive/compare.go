@@ -20,6 +20,8 @@ type Difference struct {
 	CRDs   []Change `json:"crds"`
 	Roles  []Change `json:"roles"`
 	Files  []Change `json:"files"` // all but those of the images
+
+	ReleaseNotes string `json:"releaseNotes,omitempty"` // of the second archive, unless the first has the same
 }
 
 // Change is one thing that was added, removed or changed.
@@ -68,6 +70,9 @@ func Compare(from, to *Archive) (*Difference, error) {
 	d.Images = changes(a.Images, b.Images, func(i ImageDescription) string { return i.Name }, changedImage)
 	d.CRDs = changes(a.CRDs, b.CRDs, func(c CRDDescription) string { return c.Name }, changedCRD)
 	d.Roles = changes(a.Roles, b.Roles, RoleDescription.id, changedRole)
+	if b.ReleaseNotes != a.ReleaseNotes {
+		d.ReleaseNotes = b.ReleaseNotes
+	}
 	var unreadable error
 	d.Files = changes(a.Files, b.Files, func(f FileDescription) string { return f.Path }, func(a, b FileDescription) string {
 		detail, err := changedFile(from, to, a, b)

@@ -22,6 +22,8 @@ type Description struct {
 
 	DependsOn []schema.Dependency `json:"dependsOn,omitempty"` // on other Solutions
 
+	ReleaseNotes string `json:"releaseNotes,omitempty"`
+
 	Images []ImageDescription `json:"images"`
 	Charts []ChartDescription `json:"charts"` // as artifacts, for `helm pull`; archives of older programs have none
 	CRDs   []CRDDescription   `json:"crds"`
@@ -68,6 +70,9 @@ func (a *Archive) Describe() (*Description, error) {
 		d.Charts = append(d.Charts, ChartDescription{described.Name, described.Digest, described.Size})
 	}
 	var err error
+	if d.ReleaseNotes, err = ReleaseNotes(a.FS); err != nil {
+		d.ReleaseNotes = "" // lint reports why
+	}
 	if d.Files, err = a.files(); err != nil {
 		return nil, err
 	}

@@ -104,6 +104,7 @@ func printDifference(w *console.Stream, d *difference) error {
 		fmt.Fprintf(w, "\n%s\n", w.Paint(console.Bold, "it can, and could not before"))
 		printLines(w, powers.Summarize(d.Powers))
 	}
+	printReleaseNotes(w, d.ReleaseNotes, "solutionctl inspect NEW "+archive.ReleaseNotesFile)
 	b := d.Blobs
 	_, err := fmt.Fprintf(w, "\nlayers and configurations: %d new (%s), %d gone (%s), %d shared (%s)\n",
 		b.Added, console.Bytes(b.AddedBytes), b.Removed, console.Bytes(b.RemovedBytes), b.Shared, console.Bytes(b.SharedBytes))

@@ -186,6 +186,7 @@ func printDescription(w *console.Stream, d *inspection) error {
 	if d.Components != nil {
 		fmt.Fprintf(w, "\nCOMPONENTS, each above those that it waits for\n%s\n", strings.Join(components.Tree(d.Components), "\n"))
 	}
+	printReleaseNotes(w, d.ReleaseNotes, "solutionctl inspect ARCHIVE "+archive.ReleaseNotesFile)
 	images := &console.Table{Columns: []string{"IMAGE", "SIZE", "DIGEST", "PLATFORMS"}}
 	for _, i := range d.Images {
 		images.Add(i.Name, console.Bytes(i.Size), shortDigest(i.Digest), joinStrings(i.Platforms))
@@ -216,6 +217,22 @@ func printDescription(w *console.Stream, d *inspection) error {
 		}
 	}
 	return nil
+}
+
+// printReleaseNotes prints the first lines, and the command that prints all of them.
+func printReleaseNotes(w *console.Stream, notes, all string) {
+	if notes == "" {
+		return
+	}
+	const most = 20
+	lines := strings.Split(notes, "\n")
+	fmt.Fprintf(w, "\n%s\n", w.Paint(console.Bold, "RELEASE NOTES"))
+	for _, line := range lines[:min(len(lines), most)] {
+		fmt.Fprintln(w, strings.TrimRight("  "+console.Clean(line), " "))
+	}
+	if left := len(lines) - most; left > 0 {
+		fmt.Fprintf(w, "  and %s: %s\n", report.Count(left, "more line"), all)
+	}
 }
 
 func shortDigest(digest string) string { return digest[:min(19, len(digest))] }

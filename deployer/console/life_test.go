@@ -53,6 +53,7 @@ func TestLife(t *testing.T) {
 	bed := deployertest.New(t)
 	content := deployertest.Content{Fields: "title: {type: string, maxLength: 5}", Scale: true}
 	for _, version := range []string{"1.9.0", "1.10.0", "2.0.0-rc.1"} {
+		content.Files = map[string]string{"release-notes.md": "Faster than all before " + version + ", <really>.\n"}
 		bed.Imported("shop", version, content)
 	}
 	b := startOn(t, bed.Server, nil)
@@ -114,6 +115,9 @@ func TestLife(t *testing.T) {
 		t.Error("1.10.0 is not an upgrade of 1.9.0")
 	}
 	of := url.Values{"solution": {"shop"}}.Encode()
+	if a := c.get(site + "/plan/upgrade?" + of); !strings.Contains(a.body, "Faster than all before 1.10.0, &lt;really&gt;.</pre>") {
+		t.Errorf("a plan without the release notes: %s", a.body)
+	}
 	c.applies(site + "/plan/upgrade?" + of)
 	c.applies(site + "/plan/downgrade?version=1.9.0&" + of)
 	c.applies(site + "/plan/rollback?" + of)

@@ -224,6 +224,24 @@ func (c *Console) dryRun(v *web.Visit, of verb, o *order) (*schema.Operation, er
 	return of.run(v.Context(), d, &dry)
 }
 
+// releaseNotes returns the release notes of the version that a verb deploys, or "" if the user cannot read them.
+func releaseNotes(v *web.Visit, of verb, o *order) string {
+	if of.versions == nil || o.version == "" {
+		return ""
+	}
+	saved := v.Deployer(nil).Records
+	imports, err := saved.Imports(v.Context())
+	i := slices.IndexFunc(imports, func(i schema.Import) bool { return i.Name == o.solution && i.Version == o.version })
+	if err != nil || i < 0 {
+		return ""
+	}
+	payload, err := saved.Payload(v.Context(), imports[i])
+	if err != nil {
+		return ""
+	}
+	return payload.ReleaseNotes()
+}
+
 // planDigest identifies a plan. The creation of an environment has no digest of its own, so it is computed from the
 // plan.
 func planDigest(o *schema.Operation) string { return cmp.Or(o.Digest, live.Digest(o)) }
@@ -237,7 +255,7 @@ func (c *Console) planPage(of verb, v *web.Visit, o *order, s *live.Snapshot, p 
 		v.Frame.Section, up = page.SectionSolutions, page.URL("solutions", o.solution)
 		v.Frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.solution, URL: up}}
 	}
-	content := &page.Plan{Operation: p.planned, Choose: of.choices(v, o, p.order, s), Refusal: page.ProblemOf(refusal)}
+	content := &page.Plan{Operation: p.planned, ReleaseNotes: releaseNotes(v, of, o), Choose: of.choices(v, o, p.order, s), Refusal: page.ProblemOf(refusal)}
 	a := &web.Answer{Document: p.planned, Content: content}
 	if p.planned == nil {
 		content.Unplanned = true

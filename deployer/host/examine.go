@@ -40,6 +40,8 @@ type Contents struct {
 	Images      []schema.PayloadImage `json:"images"`
 	Definitions []string              `json:"definitions"`
 	DependsOn   []schema.Dependency   `json:"dependsOn,omitempty"`
+
+	ReleaseNotes string `json:"releaseNotes,omitempty"`
 }
 
 // Examine checks one archive as [Host.Import] would, and changes nothing. The error is the reason why the archive would
@@ -110,7 +112,7 @@ func (e *Examination) describe(v *sign.Verdict) {
 }
 
 func contentsOf(p *render.Payload) (*Contents, error) {
-	c := &Contents{Images: append([]schema.PayloadImage{}, p.Images...), Definitions: []string{}, DependsOn: p.Solution.Spec.DependsOn}
+	c := &Contents{Images: append([]schema.PayloadImage{}, p.Images...), Definitions: []string{}, DependsOn: p.Solution.Spec.DependsOn, ReleaseNotes: p.ReleaseNotes()}
 	definitions, err := render.Definitions(p)
 	for _, d := range definitions {
 		c.Definitions = append(c.Definitions, d.GetName())

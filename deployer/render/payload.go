@@ -117,6 +117,15 @@ func (p *Payload) Parts() []string {
 	return archive.PartsOf(p, image)
 }
 
+// ReleaseNotes returns the release notes, "" where there are none that can be shown: lint reports why.
+func (p *Payload) ReleaseNotes() string {
+	notes, err := archive.ReleaseNotes(p)
+	if err != nil {
+		return ""
+	}
+	return notes
+}
+
 func (p *Payload) hasOperator() bool { return slices.Contains(p.Parts(), schema.NodeOperator) }
 
 // IsMonitored reports whether the archive can have objects that Prometheus or Grafana select.

@@ -153,7 +153,7 @@ func (p *Pages) examinationPage(v *web.Visit, e *examined, events string, action
 		content.Solution, content.Version, content.Verdict, content.Signers = r.Solution, r.Version, r.Verdict, r.Signers
 		if r.Brings != nil {
 			content.Lint, content.Brings = &schema.LintTarget{Findings: r.Findings}, p.brings(v, r)
-			content.Plan = r.Activation
+			content.Plan, content.ReleaseNotes = r.Activation, r.Brings.ReleaseNotes
 		}
 	}
 	return a

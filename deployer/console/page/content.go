@@ -126,7 +126,8 @@ type Examination struct {
 	// Signers are the names of those who signed, for people.
 	Signers []string
 	// Lint are the findings; nil where it was not judged.
-	Lint *schema.LintTarget
+	Lint         *schema.LintTarget
+	ReleaseNotes string
 	// Brings are sentences about its content, compared with the active version: images, definitions, components.
 	Brings []string
 	// Plan is the plan of activating it; nil where it could not be computed.
@@ -198,6 +199,8 @@ type Plan struct {
 	// Choose has the parameters of the plan, such as the version: sending it shows another plan. Nil where there is no
 	// choice.
 	Choose *Form
+	// ReleaseNotes of the version that the plan deploys; "" for none.
+	ReleaseNotes string
 	// Dangers are sentences about irreversible effects.
 	Dangers []Notice
 	// Rights are additional permissions for the Solution's programs, one line each.

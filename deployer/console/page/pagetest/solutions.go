@@ -85,8 +85,9 @@ func sampleExamination(say func(string) string) *page.Examination {
 			Rule: "IMG003", Severity: report.SeverityWarning, Path: say("operator/cluster/webhook.yaml"), Line: 14, Object: say("Deployment/webhook"),
 			Message: say("the container has no limit of memory"), Hint: say("set resources.limits.memory"),
 		}}},
-		Brings: []string{say("3 images, 1 of them new since 1.10.0"), say("1 definition, 2 fields more")},
-		Plan:   samplePlan(say).Operation,
-		Form:   page.Form{Action: page.Action{Label: "Import", URL: "/import/2", Post: true, Weight: page.WeightPrimary}, Cancel: page.Link{URL: "/import"}},
+		ReleaseNotes: say("# shop 1.11.0\n\n- orders are packed twice as fast\n- a Shop may have an opening time"),
+		Brings:       []string{say("3 images, 1 of them new since 1.10.0"), say("1 definition, 2 fields more")},
+		Plan:         samplePlan(say).Operation,
+		Form:         page.Form{Action: page.Action{Label: "Import", URL: "/import/2", Post: true, Weight: page.WeightPrimary}, Cancel: page.Link{URL: "/import"}},
 	}
 }
