@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -29,7 +32,8 @@ const program = "/usr/lib/chromium/chromium-headless-shell"
 type browser struct {
 	*testing.T
 	ctx      context.Context
-	keyboard bool // there is no mouse
+	keyboard bool        // there is no mouse
+	cut      atomic.Bool // the page lost something to a change of the network
 }
 
 func open(t *testing.T, more ...chromedp.ExecAllocatorOption) *browser {
@@ -74,6 +78,7 @@ func (b *browser) begin() {
 	if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(1280, 900)); err != nil {
 		b.Fatal(err)
 	}
+	b.notices()
 	if _, err := chromedp.Call(b.ctx, accessibility.Enable, cdp.Empty{}); err != nil { // its tree is kept: see finder
 		b.Fatal(err)
 	}
@@ -123,6 +128,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	defer cancel()
 	err := chromedp.Do(ctx, steps...)
 	for err != nil && strings.Contains(err.Error(), networkChanged) {
+		b.cut.Store(false)
 		err = chromedp.Do(ctx, steps...)
 	}
 	if err != nil {
@@ -134,23 +140,47 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 // cluster that another test starts.
 const networkChanged = "net::ERR_NETWORK_CHANGED"
 
+// notices listens for what the page that is open loses that way: itself, also when half of it is shown, its styles or its script.
+func (b *browser) notices() {
+	b.Helper()
+	if err := chromedp.Listen(b.ctx, func(event any) {
+		failed, ok := event.(*network.EventLoadingFailed)
+		if ok && failed.ErrorText == networkChanged && slices.Contains(ofPage, failed.Type) {
+			b.cut.Store(true)
+		}
+	}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+var ofPage = []network.ResourceType{network.ResourceTypeDocument, network.ResourceTypeScript, network.ResourceTypeStylesheet}
+
 // follows logs in with a new link of a console.
 func (b *browser) follows(c *console.Console) {
 	b.Helper()
 	for again := true; again; again = !b.entered(c.Origin) {
-		b.do(chromedp.Navigate(c.NewLink()))
+		if err := chromedp.Do(b.ctx, chromedp.Navigate(c.NewLink())); err != nil && !strings.Contains(err.Error(), networkChanged) {
+			b.Fatal(err)
+		}
 	}
 	b.find("heading", "Solutions and environments")
 }
 
-// entered waits for what a console answers to a login. It reports false where the network changed meanwhile: the browser then asked
-// twice, and a link or a code of the identity provider is for one login.
+// entered waits for what a console answers to a login. It reports false where the network changed meanwhile: a link or a code of the
+// identity provider is for one login, so that the page cannot be loaded again.
 func (b *browser) entered(origin string) bool {
 	b.Helper()
-	b.until("the console answers a login", fmt.Sprintf(`document.readyState === "complete" &&
-		(location.protocol === "chrome-error:" || location.origin === %q && document.querySelector("h1"))`, origin)+" ? true : false")
-	return answerOf[bool](b, `location.protocol !== "chrome-error:" &&
-		(performance.getEntriesByType("navigation")[0].type !== "reload" || document.querySelector("h1").innerText === "Solutions and environments")`)
+	answered := fmt.Sprintf(`document.readyState === "complete" && location.origin === %q && !!document.querySelector("h1")`, origin)
+	for end := time.Now().Add(testcluster.Deadline(20 * time.Second)); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if b.isCut() {
+			return false
+		}
+		if yes, err := evaluate[bool](b, answered); err == nil && yes {
+			return true
+		}
+	}
+	b.find("heading", "Solutions and environments") // it reports what the page has instead
+	return true
 }
 
 // finder finds a thing by role and name, and brings it into view. The browser computes both for the element, at once, from its
@@ -211,14 +241,29 @@ func (b *browser) find(role, name string) *place {
 		if at, err = b.lookup(role, name); err == nil && at != nil {
 			return at
 		}
-		if broken, failure := evaluate[bool](b, `location.protocol === "chrome-error:"`); failure == nil && broken { // see networkChanged
-			b.do(chromedp.Reload())
-		}
+		b.mends()
 	}
 	where, _ := evaluate[string](b, "location.href")
 	text, _ := evaluate[string](b, "document.body.innerText")
 	b.Fatalf("no %s %q at %s: %v\n%s", role, name, where, err, text)
 	return nil
+}
+
+// isCut reports once whether the page, or a part of it, did not arrive.
+func (b *browser) isCut() bool {
+	if b.cut.Swap(false) {
+		return true
+	}
+	broken, err := evaluate[bool](b, `location.protocol === "chrome-error:"`)
+	return err == nil && broken
+}
+
+// mends loads the page again if it was cut off.
+func (b *browser) mends() {
+	b.Helper()
+	if b.isCut() {
+		b.do(chromedp.Reload())
+	}
 }
 
 // arrives waits until the address of the page that is open has this in it.
@@ -244,6 +289,7 @@ func (b *browser) within(limit time.Duration, what, question string) {
 		if yes, err := evaluate[bool](b, question); err == nil && yes {
 			return
 		}
+		b.mends()
 	}
 	where, _ := evaluate[string](b, "location.href")
 	text, _ := evaluate[string](b, "document.body.innerText")
