@@ -7,9 +7,11 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -20,6 +22,8 @@ const maxLayer = 64 << 30
 // uncompressed form of each.
 type rootFS struct {
 	manifest Digest
+	platform schema.Platform
+	created  time.Time
 	layers   []Descriptor
 	diffIDs  []Digest
 }
@@ -122,7 +126,11 @@ func (i *Image) rootFileSystems(ctx context.Context) ([]rootFS, error) {
 		if err != nil {
 			return nil, inManifest(m.Digest, err)
 		}
-		root := rootFS{m.Digest, doc.Layers, config.RootFS.DiffIDs}
+		root := rootFS{manifest: m.Digest, layers: doc.Layers, diffIDs: config.RootFS.DiffIDs}
+		root.platform = platformOf(Descriptor{Platform: config.platform()})
+		if created, err := time.Parse(time.RFC3339Nano, config.Created); err == nil {
+			root.created = created
+		}
 		if err := root.check(); err != nil {
 			return nil, inManifest(m.Digest, err)
 		}

@@ -150,7 +150,7 @@ func compressionOf(head []byte) compression {
 }
 
 // decompress returns the plain form of a stream.
-func decompress(r io.Reader) (io.ReadCloser, error) {
+func decompress(r io.Reader, zstandardOptions ...zstd.DOption) (io.ReadCloser, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	head, err := buffered.Peek(8)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -160,7 +160,7 @@ func decompress(r io.Reader) (io.ReadCloser, error) {
 	case gzipped:
 		return gzip.NewReader(buffered)
 	case zstandard:
-		d, err := zstd.NewReader(buffered, zstd.WithDecoderMaxWindow(128<<20))
+		d, err := zstd.NewReader(buffered, append(zstandardOptions, zstd.WithDecoderMaxWindow(128<<20))...)
 		if err != nil {
 			return nil, err
 		}

@@ -17,7 +17,7 @@ import (
 // harmless are the flags that accept neither a loss nor a risk: variables and the configuration file may set them.
 const harmless = `
 access-log add-image against all applications archive as as-group attach-timestamp bundle ca cache-dir certificate certs-dir
-changed check component config container context dashboard-label dashboard-namespace deep description detect disable drift
+changed check component config container context dashboard-label dashboard-namespace deep description detect diff disable drift
 dry-run enable endorsed-by endpoint env environment events exit-status expect expires explain export extract fail-on filename
 fix folder-annotation follow format from full host host-socket if-configured image images impersonate impersonate-group
 implant-md5 importers in-place ingress-class installers jobs key-id kind kubeconfig kubernetes-version label listen local
@@ -25,7 +25,7 @@ lock-wait login logs max-transfers members metrics-listen minimum-version mirror
 namespace nginx-dir no-cluster no-lint no-wait node oidc-ca oidc-client-id oidc-client-secret oidc-issuer on-failure operator
 origin output parameters part password-file peer plain-http plan platform pod port powers previous print print-monitoring print-timer
 print-unit profile progress prometheus protect-crds qps quiet records registry-mode revision root root-key rule-label rules
-runtime service session-key-file set sha256sum sign-key since size solution solutions-file state statement-only store tail textfile
+runtime sbom service session-key-file set sha256sum sign-key since size solution solutions-file state statement-only store tail textfile
 timeout tls-cert tls-key tls-name to trust-dir uploads values verbose version volume-id wait wait-apps watch webhook why with
 yes`
 

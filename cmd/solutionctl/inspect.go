@@ -24,9 +24,9 @@ import (
 
 // inspectFlags are the flags of `solutionctl inspect`.
 type inspectFlags struct {
-	extract, image, to string
-	platforms          []string
-	powers             bool
+	extract, image, to, diff string
+	platforms                []string
+	powers, sbom             bool
 }
 
 func newInspectCommand(a *app) *cobra.Command {
@@ -47,11 +47,18 @@ With --powers, show what the archive can do to a cluster beyond what a Solution 
 a node, webhooks, defaults of the cluster, others' traffic. Everything is judged as it would be deployed, charts with the values
 of the archive; ENVIRONMENT stands for the namespace of an environment.
 
+With --sbom, list the packages in the images: those of dpkg, apk and rpm, modules of Go programs, and packages of Python, npm and Maven.
+Layers are read from beginning to end. --output spdx and --output cyclonedx print a bill of materials for other tools, in SPDX 2.3 or
+CycloneDX 1.6; the same archive gives the same bytes. With --diff, show which packages came, went or changed their version since an
+older archive. --image limits the list to one image.
+
 With --image, write an image to where other tools read it, byte for byte and with its digests verified: an OCI image
 layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
 		Example: `  solutionctl inspect example-solution-1.0.0.iso
   solutionctl inspect example-solution-1.0.0.iso manifest.yaml
   solutionctl inspect example-solution-1.0.0.iso --powers
+  solutionctl inspect example-solution-1.0.0.iso --sbom
+  solutionctl inspect example-solution-1.1.0.iso --sbom --diff example-solution-1.0.0.iso
   solutionctl inspect example-solution-1.0.0.iso operator --extract out/
   solutionctl inspect example-solution-1.0.0.iso --image operator:1.0.0 --to docker-archive:operator.tar`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -63,16 +70,23 @@ layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.extract, "extract", "", "write PATH, or everything, into this `directory`")
-	flags.StringVar(&f.image, "image", "", "take out this image: `NAME[:TAG]`")
+	flags.StringVar(&f.image, "image", "", "take out this image, or list its packages: `NAME[:TAG]`")
 	flags.StringVar(&f.to, "to", "", "write the image here: `oci:DIR|docker-archive:FILE`")
 	flags.StringSliceVar(&f.platforms, "platform", nil, "take only these platforms of the image, such as linux/amd64")
 	flags.BoolVar(&f.powers, "powers", false, "show what the archive can do to a cluster beyond what a Solution may do unasked")
+	flags.BoolVar(&f.sbom, "sbom", false, "list the packages in the images")
+	flags.StringVar(&f.diff, "diff", "", "with --sbom, show what changed since this older archive, a `FILE`")
+	cli.AddChoice(cmd, flags, &a.Output, "output", "o", "format of the result", "text", "json", "yaml", formatSPDX, formatCycloneDX)
 	return cmd
 }
 
 // check refuses flags that do not go together.
 func (f *inspectFlags) check(args []string) error {
 	switch {
+	case f.sbom:
+		return f.checkSBOM(args)
+	case f.diff != "":
+		return report.Errorf(report.Usage, "--diff is for --sbom").WithHint("compare the content of two archives: solutionctl diff OLD.iso NEW.iso")
 	case (f.image == "") != (f.to == ""):
 		return report.Errorf(report.Usage, "--image and --to belong together").
 			WithHint("such as --image NAME:TAG --to oci:DIR")
@@ -86,9 +100,30 @@ func (f *inspectFlags) check(args []string) error {
 	return nil
 }
 
+func (f *inspectFlags) checkSBOM(args []string) error {
+	switch {
+	case len(args) > 1 || f.extract != "" || f.to != "" || f.powers:
+		return report.Errorf(report.Usage, "--sbom takes neither PATH nor --extract nor --to nor --powers")
+	case f.image == "" && len(f.platforms) > 0:
+		return report.Errorf(report.Usage, "--platform is for --image")
+	}
+	return nil
+}
+
+// checkOutput refuses formats of a bill of materials for other results.
+func (f *inspectFlags) checkOutput(output string) error {
+	if output != formatSPDX && output != formatCycloneDX {
+		return nil
+	}
+	if !f.sbom || f.diff != "" {
+		return report.Errorf(report.Usage, "--output %s is for --sbom, without --diff", output)
+	}
+	return nil
+}
+
 func (a *app) inspect(ctx context.Context, args []string, f inspectFlags) error {
 	args, more := media.Arguments(args)
-	if err := f.check(args); err != nil {
+	if err := cmp.Or(f.check(args), f.checkOutput(a.Output)); err != nil {
 		return err
 	}
 	if d, err := describeDelta(args); d != nil || err != nil {
@@ -101,6 +136,8 @@ func (a *app) inspect(ctx context.Context, args []string, f inspectFlags) error 
 	defer file.Close() //nolint:errcheck // read only
 	name := archivePathArgument(args)
 	switch {
+	case f.sbom:
+		return a.printPackages(ctx, archive, f)
 	case f.image != "":
 		return a.saveImage(ctx, archive, f)
 	case f.powers:
@@ -119,17 +156,26 @@ func (a *app) inspect(ctx context.Context, args []string, f inspectFlags) error 
 	}
 }
 
-func (a *app) saveImage(ctx context.Context, archive *archive.Archive, f inspectFlags) error {
+// findImage returns the image that --image and --platform name.
+func (a *app) findImage(ctx context.Context, archive *archive.Archive, f inspectFlags) (*oci.Image, error) {
 	platforms := make([]schema.Platform, len(f.platforms))
 	for i, text := range f.platforms {
 		var err error
 		if platforms[i], err = schema.ParsePlatform(text); err != nil {
-			return report.Errorf(report.Usage, "--platform: %w", err)
+			return nil, report.Errorf(report.Usage, "--platform: %w", err)
 		}
 	}
 	image, err := archive.Images.Find(ctx, f.image, platforms)
 	if err != nil {
-		return report.Errorf(report.CodeOf(err), "%s: %w", archive.Solution.ID(), err)
+		return nil, report.Errorf(report.CodeOf(err), "%s: %w", archive.Solution.ID(), err)
+	}
+	return image, nil
+}
+
+func (a *app) saveImage(ctx context.Context, archive *archive.Archive, f inspectFlags) error {
+	image, err := a.findImage(ctx, archive, f)
+	if err != nil {
+		return err
 	}
 	if err := oci.Save(ctx, image, f.to); err != nil {
 		return err

@@ -14,12 +14,12 @@ const module = "github.com/solutionctl/solutionctl"
 // neighbours. What lies in an internal directory belongs to the package above that directory. Changing this table needs
 // a record of the decision (docs/adr/0003-layers-and-codes.md).
 var layers = [][]string{
-	{"docs/guides", "docs/language", "durable", "durable/trace", "schema/lazyregexp", "schema/report", "deployer/cluster/clustertest"},
+	{"build/sbom/versions", "docs/guides", "docs/language", "durable", "durable/trace", "schema/lazyregexp", "schema/report", "deployer/cluster/clustertest"},
 	{"durable/powercut"},
 	{"schema", "schema/report/scripttest"},
 	{"kube/chart/engine"},
 	{"build/iso", "build/oci", "deployer/components", "deployer/helm", "deployer/metrics", "deployer/prometheus", "kube/chart", "kube/crd", "kube/images", "kube/manifest", "kube/promql", "kube/rbac", "kube/schemas"},
-	{"build/media", "build/scaffold", "kube/powers"},
+	{"build/media", "build/sbom", "build/scaffold", "kube/powers"},
 	{"build/archive"},
 	{"sign/chunk", "sign/key", "sign/strictjson"},
 	{"sign/bundle", "sign/key/keytest"},

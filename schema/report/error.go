@@ -18,6 +18,7 @@ const (
 	Usage       Code = "usage"
 	Findings    Code = "findings"
 	Changes     Code = "changes"
+	Affected    Code = "affected" // an image has a package that was asked for
 	// Irreproducible means that two builds of one project differ.
 	Irreproducible Code = "not-reproducible"
 	Unsigned       Code = "unsigned"
@@ -69,6 +70,7 @@ var codes = []CodeInfo{
 	{NotFound, 2, "what the command line names does not exist"},
 	{Findings, 3, "lint found errors, or doctor found problems"},
 	{Changes, 3, "there are differences or pending changes"},
+	{Affected, 3, "an image has a package that was asked for"},
 	{Irreproducible, 3, "two builds of the same project differ"},
 	{Unsigned, 4, "there is no signature beside the archive"},
 	{Untrusted, 4, "no signature was made by a key or certificate that is trusted"},

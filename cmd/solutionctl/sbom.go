@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/build/sbom"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// The formats of a bill of materials for other programs.
+const (
+	formatSPDX      = "spdx"
+	formatCycloneDX = "cyclonedx"
+)
+
+// packagesOf lists the packages in the images of an archive.
+func (a *app) packagesOf(ctx context.Context, opened *archive.Archive, images []*oci.Image) (*schema.PackageList, error) {
+	found, err := sbom.Scan(ctx, images, sbom.Options{Sink: a.Sink})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", opened.Solution.ID(), err)
+	}
+	return &schema.PackageList{
+		Solution: opened.Solution.Metadata.Name, Version: opened.Solution.Spec.Version, Images: found, LookedFor: sbom.Kinds(),
+	}, nil
+}
+
+// printPackages shows the packages in the images of an archive, or what changed since another archive.
+func (a *app) printPackages(ctx context.Context, opened *archive.Archive, f inspectFlags) error {
+	images := opened.Images.Images()
+	if f.image != "" {
+		image, err := a.findImage(ctx, opened, f)
+		if err != nil {
+			return err
+		}
+		images = []*oci.Image{image}
+	}
+	list, err := a.packagesOf(ctx, opened, images)
+	switch {
+	case err != nil:
+		return err
+	case f.diff != "":
+		return a.printPackageChanges(ctx, list, f)
+	}
+	document := &sbom.Document{PackageList: list, Tool: a.Version}
+	switch a.Output {
+	case formatSPDX:
+		a.Sink.Close()
+		return document.SPDX(a.Out)
+	case formatCycloneDX:
+		a.Sink.Close()
+		return document.CycloneDX(a.Out)
+	}
+	return cli.Emit(a.App, list, nil, printPackageList)
+}
+
+// printPackageChanges compares the packages with those of an older archive.
+func (a *app) printPackageChanges(ctx context.Context, list *schema.PackageList, f inspectFlags) error {
+	older, file, err := openArchive(f.diff)
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // read only
+	images := older.Images.Images()
+	if name, _, _ := strings.Cut(f.image, ":"); name != "" {
+		images = slices.DeleteFunc(slices.Clone(images), func(i *oci.Image) bool { return i.Ref.Name != name })
+	}
+	before, err := a.packagesOf(ctx, older, images)
+	if err != nil {
+		return err
+	}
+	return cli.Emit(a.App, sbom.Compare(before, list), nil, printPackageDifference)
+}
+
+func printPackageList(w *console.Stream, list *schema.PackageList) error {
+	table := &console.Table{Columns: []string{"IMAGE", "PACKAGE", "VERSION", "TYPE", "LICENSE"}}
+	count := 0
+	for _, image := range list.Images {
+		for _, p := range image.Packages {
+			table.Add(imageTitle(image, list.Images), p.Name, p.Version, p.Type, p.License)
+		}
+		count += len(image.Packages)
+	}
+	if count > 0 {
+		if err := table.Print(w); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	for _, image := range list.Images {
+		printUnread(w, image.Image, image.Unread, image.UnreadMore)
+	}
+	var types []string
+	for _, k := range list.LookedFor {
+		types = append(types, k.Type)
+	}
+	_, err := fmt.Fprintf(w, "%s in %s; looked for: %s\n", report.Count(count, "package"), report.Count(len(list.Images), "image"), strings.Join(types, ", "))
+	return err
+}
+
+// imageTitle names an image, and its platform if the archive has it for several.
+func imageTitle(image schema.ImagePackages, all []schema.ImagePackages) string {
+	several := func(other schema.ImagePackages) bool { return other.Image == image.Image && other.Manifest != image.Manifest }
+	if image.Platform == nil || !slices.ContainsFunc(all, several) {
+		return image.Image
+	}
+	return image.Image + " " + image.Platform.String()
+}
+
+// printUnread shows the files that can have packages and were not read.
+func printUnread(w *console.Stream, image string, unread []schema.UnreadFile, more int) {
+	for _, f := range unread {
+		fmt.Fprintf(w, "not read: %s: %s: %s\n", console.Clean(image), console.Clean(f.Path), console.Clean(f.Reason))
+	}
+	if more > 0 {
+		fmt.Fprintf(w, "not read: %s: %s\n", console.Clean(image), report.Count(more, "more file"))
+	}
+}
+
+func printPackageDifference(w *console.Stream, d *schema.PackageDifference) error {
+	fmt.Fprintf(w, "%s → %s\n", d.From, d.To)
+	if len(d.Changes) == 0 {
+		fmt.Fprintln(w, "the same packages in the same versions")
+	} else {
+		fmt.Fprintln(w)
+		table := &console.Table{Columns: []string{"", "IMAGE", "PACKAGE", "TYPE", "FROM", "TO"}}
+		for _, c := range d.Changes {
+			table.Add(packageMark(c), c.Image, c.Name, c.Type, c.From, c.To)
+		}
+		if err := table.Print(w); err != nil {
+			return err
+		}
+	}
+	printUnread(w, d.To, d.Unread, 0)
+	return nil
+}
+
+func packageMark(c schema.PackageChange) string {
+	kind := archive.Changed
+	switch {
+	case c.From == "":
+		kind = archive.Added
+	case c.To == "":
+		kind = archive.Removed
+	}
+	return changeMarks[kind].mark
+}

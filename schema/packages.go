@@ -1,0 +1,103 @@
+package schema
+
+// PackageList lists the packages in the images of an archive. `solutionctl inspect --sbom` prints it.
+type PackageList struct {
+	Solution string          `json:"solution"`
+	Version  string          `json:"version"`
+	Images   []ImagePackages `json:"images"`
+	// LookedFor lists the kinds of packages that are found, and where. Other software is not listed.
+	LookedFor []PackageKind `json:"lookedFor"`
+}
+
+// PackageKind is a kind of packages and the files that name them.
+type PackageKind struct {
+	Type  string   `json:"type"` // of the purl
+	Files []string `json:"files"`
+}
+
+// ImagePackages lists the packages in the root file system of an image for one platform.
+type ImagePackages struct {
+	Image        string    `json:"image"`    // name:tag
+	Manifest     string    `json:"manifest"` // digest of the manifest for this platform
+	Platform     *Platform `json:"platform,omitempty"`
+	Created      string    `json:"created,omitempty"`      // in RFC 3339
+	Distribution string    `json:"distribution,omitempty"` // ID and VERSION_ID of os-release, such as debian-12
+	Packages     []Package `json:"packages"`
+	// Unread lists files that can have packages which are not in the list, and why they were not read.
+	Unread []UnreadFile `json:"unread,omitempty"`
+	// UnreadMore is the number of such files beyond those in the list.
+	UnreadMore int `json:"unreadMore,omitempty"`
+}
+
+// UnreadFile is a file of an image that can have packages, and could not be read.
+type UnreadFile struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+// Package is a package in an image.
+type Package struct {
+	Name    string `json:"name"`              // with its group, scope or path
+	Version string `json:"version,omitempty"` // as the package states it
+	Type    string `json:"type"`              // of the purl: deb, apk, rpm, golang, pypi, npm, maven
+	PURL    string `json:"purl"`
+	License string `json:"license,omitempty"` // as the package states it
+	// Source is the source package of a distribution's package, where it has another name or version.
+	Source        string `json:"source,omitempty"`
+	SourceVersion string `json:"sourceVersion,omitempty"`
+	// Digest is the digest of the package that its kind records: h1 of a Go module, sha256 of a jar.
+	Digest string `json:"digest,omitempty"`
+	// Paths lists the files that name the package, at most ten.
+	Paths []string `json:"paths"`
+	Layer string   `json:"layer"` // digest of the layer that has the first of these files
+}
+
+// PackageDifference lists the packages that changed between the images of two archives. `solutionctl inspect --sbom --diff` prints it.
+type PackageDifference struct {
+	From    string          `json:"from"` // NAME-VERSION
+	To      string          `json:"to"`
+	Changes []PackageChange `json:"changes"`
+	// Unread lists files of the images of the second archive that can have packages which are in no change.
+	Unread []UnreadFile `json:"unread,omitempty"`
+}
+
+// PackageChange is a package that came, went, or changed its version.
+type PackageChange struct {
+	Image string `json:"image"` // without its tag
+	Type  string `json:"type"`
+	Name  string `json:"name"`
+	From  string `json:"from,omitempty"` // version; empty for a package that came
+	To    string `json:"to,omitempty"`   // version; empty for a package that went
+}
+
+// AffectedReport lists the packages that a question matches. `solutionctl affected` prints it.
+type AffectedReport struct {
+	Package  string            `json:"package"` // of the question, as a package URL without a version
+	Range    string            `json:"range"`   // of versions, in the syntax of vers
+	Archives []AffectedArchive `json:"archives"`
+}
+
+// AffectedArchive lists what a question matches in one archive.
+type AffectedArchive struct {
+	Archive  string            `json:"archive"` // file
+	Solution string            `json:"solution"`
+	Version  string            `json:"version"`
+	Images   int               `json:"images"` // number of images and platforms that were searched
+	Packages []AffectedPackage `json:"packages"`
+	// Unread lists the files that can have packages of this type, and were not read: they can be affected as well.
+	Unread []UnreadFile `json:"unread,omitempty"`
+}
+
+// AffectedPackage is a package in an image that a question matches.
+type AffectedPackage struct {
+	Image    string    `json:"image"` // name:tag
+	Platform *Platform `json:"platform,omitempty"`
+	Name     string    `json:"name"`
+	Version  string    `json:"version,omitempty"`
+	PURL     string    `json:"purl"`
+	// Source is the source package, if the question names that.
+	Source string   `json:"source,omitempty"`
+	Paths  []string `json:"paths"`
+	// Unclear explains why the version cannot be compared. Such a package can be affected.
+	Unclear string `json:"unclear,omitempty"`
+}
