@@ -10,7 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// find is the content of a file that names packages, or says more about them.
+// find is the content of a file that names packages, or has facts about them.
 type find struct {
 	packages []component
 	license  map[string]string // of packages of dpkg, by their names

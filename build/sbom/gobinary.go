@@ -17,7 +17,7 @@ const (
 	minProgram = 64
 )
 
-// marks are those in a Go program. The linker aligns the first, and writes the version and the modules behind it; the others are around the
+// marks are byte sequences in a Go program. The linker aligns the first, and writes the version and the modules behind it; the others are around the
 // modules. Programs of Go before 1.18 have both texts elsewhere, but the marks around the modules as well.
 type marks struct{ info, modules, end []byte }
 
@@ -156,7 +156,7 @@ func findModules(window []byte) int {
 // goOverlap is how much of a window is searched again with the next: the header, the version and the mark before the modules.
 const goOverlap = 512
 
-// goVersion reads the version behind the header of build information; empty when it is elsewhere, or this is no such header.
+// goVersion reads the version behind the header of build information; empty when it is elsewhere, or this is another text.
 func goVersion(info []byte) string {
 	if len(info) < goInfoHeader || info[15]&2 == 0 { // 2: the texts are behind the header
 		return ""

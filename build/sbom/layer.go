@@ -15,7 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// layer is what the merge of layers needs to know of one: the files that name packages, and what it hides of the layers below.
+// layer has the data of one layer for the merge: the files that name packages, and what it hides of the layers below.
 // Paths are kept as hashes, eight bytes each.
 type layer struct {
 	finds  map[string]*find

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// licenseIDs are those identifiers of the SPDX License List that packages name most. Others are written as a reference with the text of the package,
+// licenseIDs are the identifiers of the SPDX License List that packages name most. Others are written as a reference with the text of the package,
 // which SPDX allows for every license.
 var licenseIDs = sync.OnceValue(func() map[string]string {
 	ids := map[string]string{}
@@ -28,7 +28,7 @@ ZPL-2.0 ZPL-2.1`) {
 	return ids
 })
 
-// licenseExceptions are those exceptions of the SPDX list that packages name most.
+// licenseExceptions are the exceptions of the SPDX list that packages name most.
 const licenseExceptions = ` Autoconf-exception-2.0 Autoconf-exception-3.0 Bison-exception-2.2 Classpath-exception-2.0 Font-exception-2.0
 GCC-exception-2.0 GCC-exception-3.1 Libtool-exception LLVM-exception OpenJDK-assembly-exception-1.0 Linux-syscall-note
 openvpn-openssl-exception u-boot-exception-2.0 `

@@ -19,6 +19,7 @@ func newProgress(sink report.Sink, total int64) *progress {
 	if sink == nil {
 		sink = report.Discard
 	}
+	sink.Emit(report.Event{Step: progressStep, Name: "layers", State: report.Started, Total: total})
 	return &progress{sink: sink, total: total}
 }
 

@@ -107,7 +107,9 @@ func printPackageList(w *console.Stream, list *schema.PackageList) error {
 
 // imageTitle names an image, and its platform if the archive has it for several.
 func imageTitle(image schema.ImagePackages, all []schema.ImagePackages) string {
-	several := func(other schema.ImagePackages) bool { return other.Image == image.Image && other.Manifest != image.Manifest }
+	several := func(other schema.ImagePackages) bool {
+		return other.Image == image.Image && other.Manifest != image.Manifest
+	}
 	if image.Platform == nil || !slices.ContainsFunc(all, several) {
 		return image.Image
 	}

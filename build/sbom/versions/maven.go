@@ -12,7 +12,7 @@ type mavenToken struct {
 	text      string
 }
 
-// mavenQualifiers are those with an order of their own, before and behind the release. Others follow, in the order of their letters.
+// mavenQualifiers are qualifiers with an order of their own, before and behind the release. Others follow, in the order of their letters.
 var mavenQualifiers = []string{"alpha", "beta", "milestone", "rc", "snapshot", "", "sp"}
 
 // compareMaven compares versions in the order that https://maven.apache.org/pom.html specifies. Every text is a version.
