@@ -11,24 +11,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
 // TestHelmPull gets charts as their users do, with Helm, out of a registry that serves an archive and needs nothing else.
 func TestHelmPull(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	program, err := buildProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err = os.WriteFile(filepath.Join(dir, "solutionctl"), program, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "helm"), "helm.sh/helm/v4/cmd/helm")
-	build.Dir = filepath.Join("cmd", "rivals")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build helm: %v\n%s", err, out)
-	}
+	testcluster.Program(t, dir)
+	testcluster.Helm(t, dir)
 	run := func(program string, args ...string) string {
 		t.Helper()
 		cmd := commandIn(t.Context(), dir, program, args...)

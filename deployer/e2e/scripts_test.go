@@ -2,15 +2,11 @@ package e2e_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -62,21 +58,6 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// buildProgram returns the program, which it builds once.
-var buildProgram = sync.OnceValues(func() (program []byte, err error) {
-	dir, err := os.MkdirTemp("", "solutionctl-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	build := exec.Command("go", "build", "-o", dir, "./cmd/solutionctl")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build solutionctl: %w\n%s", err, out)
-	}
-	return os.ReadFile(filepath.Join(dir, "solutionctl"))
-})
-
 type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 
 type scriptCommands map[string]scriptCommand
@@ -85,15 +66,10 @@ type scriptCommands map[string]scriptCommand
 func runScripts(t *testing.T, script string, c *testcluster.Cluster, example string, enter func() error, more ...scriptCommands) {
 	t.Helper()
 	bin := t.TempDir()
-	program, err := buildProgram()
-	if err == nil {
-		err = os.WriteFile(filepath.Join(bin, "solutionctl"), program, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcluster.Program(t, bin)
 	s := &session{cluster: c, enter: enter}
 	if example != "" {
+		var err error
 		if s.content, err = c.Content(); err != nil {
 			t.Fatal(err)
 		}

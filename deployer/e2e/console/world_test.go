@@ -61,8 +61,8 @@ type world struct {
 	address            string // of the origin
 	authorities        *x509.CertPool
 	options            console.Options
-	program            string // the command line, which is built when it is needed first
-	built              bool
+	bin                string // a directory for program
+	program            string // the command line; empty until it is needed first
 	host               string // a directory: the store, the trust store and the archives of a host
 
 	console atomic.Pointer[console.Console]
@@ -71,7 +71,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{dex: dex.Start(t, lifetime, dex.User{Address: jane}, dex.User{Address: joe, Groups: []string{operators}}), authorities: x509.NewCertPool(), program: filepath.Join(t.TempDir(), "solutionctl"), host: t.TempDir()}
+	w := &world{dex: dex.Start(t, lifetime, dex.User{Address: jane}, dex.User{Address: joe, Groups: []string{operators}}), authorities: x509.NewCertPool(), bin: t.TempDir(), host: t.TempDir()}
 	w.Cluster = testcluster.StartFor(t, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true, Authentication: w.dex.Authentication()})
 	connected, err := cluster.Connect(cluster.Options{Kubeconfig: w.Kubeconfig, Now: time.Now})
 	if err != nil {
@@ -345,13 +345,8 @@ func (w *world) environ() []string {
 // programFile is the program.
 func (w *world) programFile(t *testing.T) string {
 	t.Helper()
-	if !w.built {
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", w.program, "./cmd/solutionctl")
-		build.Dir = "../../.."
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		w.built = true
+	if w.program == "" {
+		w.program = testcluster.Program(t, w.bin)
 	}
 	return w.program
 }

@@ -77,15 +77,9 @@ type helmSite struct {
 // lists the release.
 func TestAdoptHelm(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("it builds Helm")
-	}
+	testcluster.Long(t, "TestAdoptHelm in deployer, with what Helm has written, without a cluster")
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "helm.sh/helm/v4/cmd/helm")
-	build.Dir = filepath.Join("..", "cmd", "rivals")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build helm: %v\n%s", err, out)
-	}
+	helm := testcluster.Helm(t, dir)
 	packed := deployertest.Chart(t, "db", map[string]string{"values.yaml": "size: 1\nreplicas: 1\nimage: registry.solutionctl.invalid/base-1.0.0/db:1\n", "templates/db.yaml": helmChart})
 	chart := filepath.Join(dir, "db-1.0.0.tgz")
 	if err := os.WriteFile(chart, []byte(packed), 0o600); err != nil {
@@ -94,7 +88,7 @@ func TestAdoptHelm(t *testing.T) {
 	c := testcluster.StartFor(t, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true})
 	for _, applies := range []bool{true, false} { // as Helm 4 does, and as Helm 3 did
 		t.Run(fmt.Sprintf("server-side %t", applies), func(t *testing.T) {
-			s := &helmSite{newCloud(t, c), chart, filepath.Join(dir, "helm")}
+			s := &helmSite{newCloud(t, c), chart, helm}
 			s.activated("1.0.0", content{Manifest: "components: [{name: db, chart: charts/db.tgz}]\n", Files: map[string]string{"charts/db.tgz": packed}})
 			s.takeOver(applies)
 		})

@@ -28,7 +28,7 @@ func build(t *testing.T, sabotage *faults.Sabotage) string {
 // same to builds that have a fault on purpose, which must be found.
 func TestFaults(t *testing.T) {
 	const seed = 1
-	lane, err := faults.NewLane(t.Context(), testcluster.Shared(t), build(t, nil), t.TempDir())
+	lane, err := faults.NewLane(t.Context(), testcluster.Shared(t), testcluster.Program(t, t.TempDir()), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

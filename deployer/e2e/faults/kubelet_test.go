@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,10 +16,7 @@ import (
 // TestRefusedPod checks a loader that finds an object created by another user since its plan. Its pod reports that and its own identity,
 // and the Job starts no other pod, as the real controller of Jobs understands its policy.
 func TestRefusedPod(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "solutionctl")
-	if err := Build(t.Context(), "../../..", program, nil); err != nil {
-		t.Fatal(err)
-	}
+	program := testcluster.Program(t, t.TempDir())
 	alone := testcluster.StartFor(t, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true}) // a lane takes existing objects for built in
 	l, err := NewLane(t.Context(), alone, program, t.TempDir())
 	if err != nil {

@@ -43,11 +43,7 @@ func TestConsoleInTheCluster(t *testing.T) {
 		t.Fatalf("%+v, %v", steps, err)
 	}
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./cmd/solutionctl")
-	build.Dir = filepath.Join("..", "..", "..")
-	if out, failure := build.CombinedOutput(); failure != nil {
-		t.Fatalf("%v\n%s", failure, out)
-	}
+	program := testcluster.Program(t, dir)
 	certificate, key := pair(t)
 	shell := func(ctx context.Context, script string) {
 		t.Helper()
@@ -73,7 +69,7 @@ kubectl -n solutionctl-console rollout status deployment/console --timeout 2m`)
 	if pod.Containers[0].Image != image {
 		t.Errorf("the image is %s, want %s", pod.Containers[0].Image, image)
 	}
-	run(t, shared, pod, filepath.Join(dir, "solutionctl"), certificate)
+	run(t, shared, pod, program, certificate)
 }
 
 // importProgram makes the Solution of solutionctl itself known, and returns what its image is called.

@@ -47,11 +47,7 @@ func follow(t *testing.T, cluster *testcluster.Cluster, names ...string) {
 		from = append(from, slices.Repeat([]string{name}, len(more))...)
 	}
 	home, output, bin := t.TempDir(), t.TempDir(), t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./cmd/solutionctl")
-	build.Dir = filepath.Join("..", "..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	testcluster.Program(t, bin)
 	store := filepath.Join(home, "store")
 	shell := func(script string) ([]byte, error) {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", script)

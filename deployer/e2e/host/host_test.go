@@ -35,19 +35,14 @@ import (
 
 func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
 
-// program builds solutionctl, once, beside what the cluster has on disk.
+// program returns solutionctl, which is beside what the cluster has on disk.
 func program(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(testcluster.Shared(t).Dir, "solutionctl")
 	if _, err := os.Stat(name); err == nil {
 		return name
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", name, "./cmd/solutionctl")
-	build.Dir = "../../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build solutionctl: %v\n%s", err, out)
-	}
-	return name
+	return testcluster.Program(t, testcluster.Shared(t).Dir)
 }
 
 // host is a host with a store, an administrator's trust store, and archives of a Solution of its own.

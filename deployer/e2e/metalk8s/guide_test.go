@@ -16,11 +16,7 @@ import (
 func TestGuide(t *testing.T) {
 	c := testcluster.Shared(t)
 	bin, output := t.TempDir(), t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./cmd/solutionctl")
-	build.Dir = filepath.Join("..", "..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build solutionctl: %v\n%s", err, out)
-	}
+	testcluster.Program(t, bin)
 	steps, err := guides.Steps("metalk8s.md")
 	check(t, err)
 	shell := exec.CommandContext(t.Context(), "sh", "-c", guides.Shell(steps))

@@ -38,19 +38,13 @@ var options = testcluster.Options{FakeNodes: 2}
 
 func TestMain(m *testing.M) { testcluster.Main(m, options) }
 
-var built sync.Once
+var installed sync.Once
 
-// program builds solutionctl once and returns its file, which is in the directory of the cluster and goes with it.
+// program returns the file of solutionctl, which is in the directory of the cluster and goes with it.
 func program(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(testcluster.Shared(t).Dir, "solutionctl")
-	built.Do(func() {
-		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", file, "./cmd/solutionctl")
-		cmd.Dir = filepath.Join("..", "..", "..")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("build solutionctl: %v\n%s", err, out)
-		}
-	})
+	installed.Do(func() { testcluster.Program(t, testcluster.Shared(t).Dir) })
 	return file
 }
 

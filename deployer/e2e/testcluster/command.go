@@ -1,0 +1,106 @@
+package testcluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	solutionctlProgram = program{
+		name: "solutionctl", module: filepath.Join("..", ".."), packages: []string{"./cmd/solutionctl"}, files: []string{"solutionctl"},
+		ldflags: "-s -w",
+	}
+	helmProgram = program{
+		name: "helm", module: "cmd/rivals", packages: []string{"helm.sh/helm/v4/cmd/helm"}, files: []string{"helm"}, ldflags: "-s -w",
+	}
+)
+
+// Program puts solutionctl into a directory and returns its file.
+func Program(tb testing.TB, dir string) string {
+	tb.Helper()
+	return install(tb, currentProgram, dir)
+}
+
+// Helm puts Helm's program into a directory and returns its file.
+func Helm(tb testing.TB, dir string) string {
+	tb.Helper()
+	return install(tb, func() (string, error) {
+		built, err := helmProgram.build(context.Background(), os.Stderr)
+		return filepath.Join(built, helmProgram.files[0]), err
+	}, dir)
+}
+
+func install(tb testing.TB, build func() (string, error), dir string) string {
+	tb.Helper()
+	built, err := build()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	file := filepath.Join(dir, filepath.Base(built))
+	if os.Link(built, file) == nil {
+		return file
+	}
+	if err := copyFile(built, file); err != nil { // another file system
+		tb.Fatal(err)
+	}
+	return file
+}
+
+// currentProgram builds solutionctl in the user's cache, where the processes of all packages find it: linking it takes ten seconds of a
+// processor, and 'go build' links only what has changed.
+var currentProgram = sync.OnceValues(func() (string, error) {
+	ctx := context.Background()
+	source, err := solutionctlProgram.source(ctx)
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	parent := filepath.Join(cache, "solutionctl-test")
+	if err = os.MkdirAll(parent, 0o755); err != nil {
+		return "", err
+	}
+	unlock, err := lockFile(filepath.Join(parent, solutionctlProgram.name+".lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	checkout := sha256.Sum256([]byte(source)) // each has its own, which replaces no other
+	dir := filepath.Join(parent, solutionctlProgram.name+"-"+hex.EncodeToString(checkout[:])[:16])
+	if err = os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, solutionctlProgram.files[0])
+	cmd := solutionctlProgram.goCommand(ctx, source, append(
+		[]string{"build", "-trimpath", "-buildvcs=false", "-ldflags", solutionctlProgram.ldflags, "-o", file}, solutionctlProgram.packages...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build solutionctl: %w\n%s", err, out)
+	}
+	now := time.Now()
+	return file, errors.Join(os.Chtimes(dir, now, now), removeOlder(parent, solutionctlProgram.name))
+})
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
