@@ -25,6 +25,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report/scripttest"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/key/keytest"
 )
 
 const (
@@ -46,6 +47,7 @@ func TestMain(m *testing.M) {
 //	bad-registry                   serves images that do not come, or not the same twice; sets REGISTRY
 //	await-stall                    waits until another process waits for it
 //	flip FILE OFFSET               changes one byte of a file
+//	key NAME...                    writes NAME.key and NAME.pub, as keygen does, but without a password, which costs time at each use
 //	attest KEY STATEMENT BUNDLE    signs a statement unchanged and unchecked, with the password "secret"
 //	free-address NAME              sets a variable to an address that nothing listens on
 //	probe ADDRESS                  connects, sends nothing and waits for the other side to close the connection
@@ -60,6 +62,7 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails": scripttest.Fails, "judge": scripttest.Judge, "mkiso": mkiso, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
 			"attest":       attest,
+			"key":          writeKeys,
 			"fake-cluster": fakeCluster(t),
 			"free-address": freeAddress, "fetch": fetch, "probe": probe,
 		},
@@ -82,6 +85,15 @@ func flip(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	data[offset] ^= 1
 	ts.Check(os.WriteFile(name, data, 0o644))
+}
+
+func writeKeys(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: key NAME...")
+	}
+	for _, name := range args {
+		ts.Check(keytest.Write(ts.MkAbs(name)))
+	}
 }
 
 func attest(ts *testscript.TestScript, neg bool, args []string) {

@@ -1,5 +1,5 @@
-// Package keytest has signers for tests: [New] makes one, and [Of] one of a certain key. Their keys were never encrypted, which takes
-// the better part of a second each time.
+// Package keytest has signers for tests: [New] makes one, [Of] one of a certain key, and [Write] a pair of files. Their keys were never
+// encrypted, which takes the better part of a second each time.
 package keytest
 
 import (
@@ -9,6 +9,8 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"os"
 	"testing"
 
 	"github.com/solutionctl/solutionctl/sign/key"
@@ -36,4 +38,24 @@ func Of(tb testing.TB, private crypto.PrivateKey) *key.Signer {
 		tb.Fatal(err)
 	}
 	return signer
+}
+
+// Write stores a pair of keys as prefix.key and prefix.pub, as [key.Pair.Write] does.
+func Write(prefix string) error {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return err
+	}
+	public, err := key.NewPublic(private.Public())
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(prefix+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600),
+		os.WriteFile(prefix+".pub", public.PEM(), 0o644),
+	)
 }
