@@ -35,7 +35,7 @@ func TestMemory(t *testing.T) {
 	}
 	dir := signSparse(t, sparseSize)
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMemory$", "-test.v")
-	c.Dir, c.Env = dir, append(os.Environ(), measured+"=1")
+	c.Dir, c.Env = dir, append(os.Environ(), measured+"=1", "GOGC=100") // as it is by default
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

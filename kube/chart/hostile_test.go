@@ -113,7 +113,7 @@ type process struct {
 func startHostile(t *testing.T) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(os.Args[0], "-test.run=^TestRenderHostile$")}
-	p.cmd.Env = append(os.Environ(), "RENDER_HOSTILE=1")
+	p.cmd.Env = append(os.Environ(), "RENDER_HOSTILE=1", "GOGC=100") // where memory is measured, as it is by default
 	p.cmd.Stderr = &p.errors
 	var err error
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
