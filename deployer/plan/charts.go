@@ -150,14 +150,15 @@ func (p *Planner) storedChart(ctx context.Context, key engine.Key) (storedChart,
 	return storedChart{ChartValues: &render.ChartValues{}}, nil
 }
 
-// checkDefined refuses a chart whose CustomResourceDefinitions are not active: with the values of the site it may have others than those with
-// the values of the archive.
+// checkDefined refuses a chart whose CustomResourceDefinitions are neither in the cluster nor part of this activation: with the values of the
+// site it may have others than those with the values of the archive.
 func (t *target) checkDefined(ctx context.Context, name string, crds []*unstructured.Unstructured) error {
 	var required []schema.CRDRequirement
 	for _, crd := range crds {
 		required = append(required, schema.CRDRequirement{Name: crd.GetName(), Versions: render.ServedVersions(crd)})
 	}
-	missing, err := t.Definitions.Missing(ctx, required)
+	applied := definitions.ByName(t.release.Objects)
+	missing, err := t.Definitions.Missing(ctx, render.MissingCRDs(required, func(name string) *unstructured.Unstructured { return applied[name] }))
 	if err != nil || len(missing) == 0 {
 		return err
 	}
