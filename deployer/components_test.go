@@ -564,6 +564,53 @@ func TestEnvironmentsGoWithComponents(t *testing.T) {
 	}
 }
 
+// TestNamespacesOfClusterComponents: an activation creates the namespaces that its components name, and leaves those alone that exist.
+func TestNamespacesOfClusterComponents(t *testing.T) {
+	content := parts(t, map[string]string{"components/agent.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: agent}\n---\n" +
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: agent, namespace: monitoring}\n"})
+	content.Manifest += "  - {name: agent, manifests: components/agent.yaml, scope: cluster, namespace: agents, namespaces: [monitoring]}\n"
+	b := deployertest.New(t)
+	b.Imported(shop, "1.0.0", content)
+	const other = "apiVersion: v1\nkind: Namespace\nmetadata: {name: monitoring, labels: {team: site}}\n"
+	b.Server.Put(t, other)
+	activate := deployer.ActivateOptions{Solution: shop, Version: "1.0.0", Options: plan.Options{Allow: []string{string(schema.PowerObjectsElsewhere)}}}
+	for range 2 {
+		if _, err := b.Activate(t.Context(), activate); err != nil {
+			t.Fatal(err)
+		}
+		created := b.Server.Object("Namespace", "", "agents")
+		if created == nil || created.GetLabels()["app.kubernetes.io/part-of"] != shop {
+			t.Fatalf("namespace agents is %v", created)
+		}
+		if existing := b.Server.Object("Namespace", "", "monitoring"); len(existing.GetLabels()) != 1 {
+			t.Errorf("namespace monitoring, which existed before, has labels %v", existing.GetLabels())
+		}
+		if b.Server.Object("ConfigMap", "agents", "agent") == nil || b.Server.Object("ConfigMap", "monitoring", "agent") == nil {
+			t.Error("the objects of the component are missing")
+		}
+	}
+	if _, err := b.Deactivate(t.Context(), deployer.DeactivateOptions{Solution: shop}); err != nil {
+		t.Fatal(err)
+	}
+	if b.Server.Object("ConfigMap", "agents", "agent") != nil {
+		t.Error("the component is still deployed")
+	}
+}
+
+// TestDefinitionsOfClusterChart: the first activation applies the CustomResourceDefinitions of a chart that lives in the cluster before its objects.
+func TestDefinitionsOfClusterChart(t *testing.T) {
+	b := deployertest.New(t)
+	content := dials(b, "")
+	content.Manifest = strings.Replace(content.Manifest, ".tgz", ".tgz, scope: cluster", 1)
+	b.Imported(shop, "1.0.0", content)
+	if _, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: shop, Version: "1.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	if b.Server.Object("CustomResourceDefinition", "", "dials.shop.example") == nil || b.Server.Object("ConfigMap", "shop-system", "dial") == nil {
+		t.Error("the CustomResourceDefinition or the objects of the chart are missing")
+	}
+}
+
 // TestClusterComponents: what lives in the cluster comes with the activation, before environments that need it, and goes last.
 func TestClusterComponents(t *testing.T) {
 	content := parts(t, map[string]string{

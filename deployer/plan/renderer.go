@@ -90,11 +90,29 @@ func (r Renderer) Activation(ctx context.Context, of map[string]string) ([]*unst
 	if s.Secrets, err = r.secrets(ctx, render.SystemNamespace(key.Name), names); err != nil {
 		return nil, err
 	}
+	if s.Creates, err = r.missingNamespaces(ctx, key); err != nil {
+		return nil, err
+	}
 	objects, err := render.Activation(r.Payload, s)
 	if err == nil && of[definitions.SettingProtect] == "true" {
 		objects = append(objects, definitions.Protect(key, objects)...)
 	}
 	return objects, err
+}
+
+// missingNamespaces are the namespaces of cluster components that the cluster lacks, or has from an activation before.
+func (r Renderer) missingNamespaces(ctx context.Context, activation engine.Key) ([]string, error) {
+	var missing []string
+	for _, name := range render.ComponentNamespaces(r.Payload.Solution) {
+		live, err := r.Cluster.GetMetadata(ctx, cluster.NamespaceKind, "", name)
+		if err != nil {
+			return nil, err
+		}
+		if live == nil || live.GetLabels()[engine.LabelRelease] == activation.ID() {
+			missing = append(missing, name)
+		}
+	}
+	return missing, nil
 }
 
 // secrets reads the Secrets of a namespace that a rendering needs.

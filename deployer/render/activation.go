@@ -42,8 +42,11 @@ func renderActivation(p *Payload, s Settings) (*renderer, error) {
 		}
 	}
 	if slices.ContainsFunc(r.objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() == s.Namespace }) || r.housesComponents() {
-		namespace := newKubernetesObject("v1", "Namespace", "", s.Namespace, map[string]any{labelPartOf: r.name, labelManagedBy: managedBy}, nil)
-		r.objects = slices.Insert(r.objects, 0, namespace)
+		s.Creates = append([]string{s.Namespace}, s.Creates...)
+	}
+	for i, name := range s.Creates {
+		namespace := newKubernetesObject("v1", "Namespace", "", name, map[string]any{labelPartOf: r.name, labelManagedBy: managedBy}, nil)
+		r.objects = slices.Insert(r.objects, i, namespace)
 	}
 	return r, nil
 }
@@ -264,7 +267,7 @@ type client struct {
 }
 
 // clients returns all of them, in CustomResourceDefinitions, webhook configurations and APIServices, except in objects
-// that have their authorities injected by another controller.
+// that have their authorities injected by another controller: with cert-manager, or by a cluster component that converts with its own Service.
 func (w *webhooks) clients() []client {
 	var clients []client
 	add := func(o object, config any, path ...string) {
@@ -276,8 +279,11 @@ func (w *webhooks) clients() []client {
 	for _, o := range slices.Concat(w.r.crds, w.parts) {
 		switch {
 		case o.is("apiextensions.k8s.io", "CustomResourceDefinition"):
-			conversion, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "conversion", "webhook", "clientConfig")
-			add(o, conversion, "spec", "conversion", "webhook", "clientConfig")
+			conversion, _, _ := unstructured.NestedMap(o.Object, "spec", "conversion", "webhook", "clientConfig")
+			if !w.r.isComponentService(conversion["service"]) {
+				config, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "conversion", "webhook", "clientConfig")
+				add(o, config, "spec", "conversion", "webhook", "clientConfig")
+			}
 		case o.is("admissionregistration.k8s.io", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
 			for i, webhook := range listOf(o.Object["webhooks"]) {
 				add(o, webhook["clientConfig"], "webhooks", index(i), "clientConfig")
@@ -287,6 +293,22 @@ func (w *webhooks) clients() []client {
 		}
 	}
 	return clients
+}
+
+// isComponentService reports whether a Service that a webhook names is in the manifests of a cluster component. One in a chart, whose objects
+// depend on values, is recognised by the namespace that the component has for itself.
+func (r *renderer) isComponentService(reference any) bool {
+	service, _ := reference.(map[string]any)
+	return slices.ContainsFunc(r.p.Solution.Spec.Components, func(c schema.Component) bool {
+		if c.Scope != schema.ScopeCluster || ComponentNamespace(r.p.Solution, &c) != service["namespace"] {
+			return false
+		}
+		if c.Manifests == "" {
+			return c.Chart != ""
+		}
+		objects, err := r.componentFiles(&c)
+		return err == nil && slices.ContainsFunc(objects, func(o object) bool { return o.is("", "Service") && o.GetName() == service["name"] })
+	})
 }
 
 // secrets returns the names of the Secrets that the webhooks are served with, sorted.

@@ -52,6 +52,22 @@ func ComponentNamespace(s *schema.Solution, c *schema.Component) string {
 	return SystemNamespace(s.Metadata.Name)
 }
 
+// ComponentNamespaces are the namespaces, sorted, in which cluster components have objects, without that of the Solution and those of the
+// cluster itself.
+func ComponentNamespaces(s *schema.Solution) []string {
+	var names []string
+	for _, c := range s.Spec.Components {
+		if c.Scope == schema.ScopeCluster {
+			names = append(append(names, ComponentNamespace(s, &c)), c.Namespaces...)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return slices.DeleteFunc(names, func(name string) bool {
+		return name == SystemNamespace(s.Metadata.Name) || schema.IsSystemNamespace(name)
+	})
+}
+
 // componentOperator renders an additional operator. Its image starts with the configured command, since one image can
 // contain several operators.
 func (r *renderer) componentOperator(c *schema.Component) error {

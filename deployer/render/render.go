@@ -36,6 +36,8 @@ type Settings struct {
 	// Namespace is where the Solution is added, and Environment the environment that the namespace belongs to. An
 	// activation needs neither.
 	Namespace, Environment string
+	// Creates are the namespaces among [ComponentNamespaces] that an activation brings; the others exist without it.
+	Creates []string
 	// Webhook mounts the Secret <solution>-cert into the operator, and creates it unless another object does.
 	Webhook bool
 	// IngressClass is the class of a generated Ingress; empty for the cluster's default.

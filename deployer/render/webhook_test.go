@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -402,5 +403,42 @@ func TestAuthorityKeyIsGone(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{".prod.svc", ".prod.svc.cluster.local"}, authority.PermittedDNSDomains); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestConversionByComponent: a CustomResourceDefinition that a cluster component converts is applied as it is. The component serves its own
+// certificate and writes the authority.
+func TestConversionByComponent(t *testing.T) {
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: db-webhook}\nspec: {selector: {app: a}, ports: [{port: 443}]}\n"
+	for name, test := range map[string]struct {
+		component, file string
+		message         string
+	}{
+		"manifests":             {"{name: db, manifests: components/db.yaml, scope: cluster, namespace: somewhere}", service, ""},
+		"chart":                 {"{name: db, chart: charts/db.tgz, scope: cluster, namespace: somewhere}", service, ""},
+		"another namespace":     {"{name: db, manifests: components/db.yaml, scope: cluster, namespace: other}", service, "the Service db-webhook is not in operator/cluster"},
+		"another Service":       {"{name: db, manifests: components/db.yaml, scope: cluster, namespace: somewhere}", configMap, "the Service db-webhook is not in operator/cluster"},
+		"a component elsewhere": {"{name: db, manifests: components/db.yaml}", service, "the Service db-webhook is not in operator/cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPayload(t, map[string]string{
+				"manifest.yaml":                     strings.Replace(dbManifest, "1.0.0}", "1.0.0, components: ["+test.component+"]}", 1),
+				"operator/deploy/crds/dbs_crd.yaml": convertedCRD, "components/db.yaml": test.file,
+			})
+			objects, err := render.Activation(p, settings())
+			if test.message != "" {
+				if report.CodeOf(err) != report.Invalid || !strings.Contains(err.Error(), test.message) {
+					t.Fatalf("got %v, want %q", err, test.message)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "CustomResourceDefinition" })
+			if got := text(t, objects[i], "spec", "conversion", "webhook", "clientConfig", "service", "namespace"); got != "somewhere" {
+				t.Errorf("the API server looks for the webhook in namespace %s", got)
+			}
+		})
 	}
 }
