@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,7 +30,7 @@ func (c *Cluster) startFakeNodes(ctx context.Context) error {
 		_, err := nodes.Create(ctx, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{
 				Name:        fmt.Sprintf("fake-%d", i),
-				Labels:      map[string]string{corev1.LabelHostname: fmt.Sprintf("fake-%d", i), "type": "kwok"},
+				Labels:      map[string]string{corev1.LabelHostname: fmt.Sprintf("fake-%d", i), corev1.LabelOSStable: "linux", corev1.LabelArchStable: runtime.GOARCH, "type": "kwok"},
 				Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
 			},
 			Status: corev1.NodeStatus{Allocatable: capacity, Capacity: capacity},
