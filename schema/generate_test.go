@@ -63,6 +63,7 @@ var documents = map[string]document{
 	"output/registryaccess": {reflect.TypeFor[schema.RegistryAccess](), "RegistryAccess: one request"},
 	"output/resumption":     {reflect.TypeFor[schema.Resumption](), "Resumption: operations that had not ended"},
 	"output/affected":       {reflect.TypeFor[schema.AffectedReport](), "Affected: packages in archives that a question matches"},
+	"output/siteaffected":   {reflect.TypeFor[schema.SiteAffectedReport](), "SiteAffected: packages of a site that a question matches"},
 	"output/packagechanges": {reflect.TypeFor[schema.PackageDifference](), "PackageChanges: packages that changed between two archives"},
 	"output/packages":       {reflect.TypeFor[schema.PackageList](), "Packages: the packages in the images of an archive"},
 	"output/powers":         {reflect.TypeFor[schema.Powers](), "Powers: what an archive can do to a cluster beyond what a Solution may do unasked"},

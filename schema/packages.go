@@ -88,6 +88,30 @@ type AffectedArchive struct {
 	Unread []UnreadFile `json:"unread,omitempty"`
 }
 
+// SiteAffectedReport lists the packages of a site that a question matches. `solutionctl deploy affected` prints it.
+type SiteAffectedReport struct {
+	Package  string            `json:"package"` // of the question, as a package URL without a version
+	Range    string            `json:"range"`   // of versions, in the syntax of vers
+	Versions []AffectedVersion `json:"versions"`
+	// Problems lists archives that could not be read, and problems of the cluster.
+	Problems []string `json:"problems"`
+}
+
+// AffectedVersion lists what a question matches in one imported version, and where that version is used.
+type AffectedVersion struct {
+	AffectedArchive
+	// Active is true for the active version of its Solution.
+	Active bool `json:"active"`
+	// Uses lists the namespaces where the version is deployed; empty for one that is only imported, or if no cluster was asked.
+	Uses []VersionUse `json:"uses"`
+}
+
+// VersionUse is a namespace where a version of a Solution is deployed.
+type VersionUse struct {
+	Environment string `json:"environment"`
+	Namespace   string `json:"namespace"`
+}
+
 // AffectedPackage is a package in an image that a question matches.
 type AffectedPackage struct {
 	Image    string    `json:"image"` // name:tag

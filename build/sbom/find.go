@@ -61,6 +61,10 @@ var kinds = []kind{
 	{"maven", []string{"META-INF/maven/**/pom.properties in *.jar, *.war, *.ear and *.jar in them"}, matchJava},
 }
 
+// Edition names what a list of packages depends on beside the images. It changes with each change of the kinds that are looked for, or of how they
+// are read: a list that was kept before is made again.
+const Edition = "1"
+
 // Kinds lists the kinds of packages that are looked for.
 func Kinds() []schema.PackageKind {
 	var list []schema.PackageKind

@@ -75,6 +75,10 @@ func TestPowerCut(t *testing.T) {
 		{"init", nil, "init demo", nil},
 		{"build", []string{"init demo"}, "build demo --sha256sum", nil},
 		{"build, signed", []string{"init demo", "keygen acme"}, "build demo --sign-key acme.key", nil},
+		{
+			"deploy affected",
+			[]string{"init demo", "build demo", "deploy import --insecure-skip-verify demo-0.1.0.iso"}, "deploy affected pkg:npm/lodash", nil,
+		},
 		{"delta create", []string{"init demo", "build demo", "build demo --version 0.2.0"}, "delta create demo-0.1.0.iso demo-0.2.0.iso", nil},
 		{
 			"delta apply",

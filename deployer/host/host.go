@@ -4,6 +4,7 @@
 //   - [Host.Unimport] removes one, from the cluster first.
 //   - [Host.Converge] applies a configuration file to the host and the cluster.
 //   - [Active] sets the active versions in the cluster and in MetalK8s' configuration.
+//   - [Host.Affected] finds the imported versions that have a package, and where they are deployed.
 //   - [StoredArchives] reads the manifests in the store, for a search.
 //   - [Host.AddEndpoints] records in the cluster where nodes find the images of this host, and [Serve] serves them;
 //     [ServeOptions.Unit] makes systemd run that.

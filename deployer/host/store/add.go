@@ -356,7 +356,10 @@ func (l *Locked) Remove(id string) error {
 			return err
 		}
 	}
-	return l.removeBundles(func(b bundleFile) bool { return b.id == id })
+	if err := l.removeBundles(func(b bundleFile) bool { return b.id == id }); err != nil {
+		return err
+	}
+	return l.cleanPackages()
 }
 
 // named puts the id of the archive on events that do not know it.

@@ -130,7 +130,10 @@ func (l *Locked) clean() error {
 			return err
 		}
 	}
-	return l.removeBundles(l.isStale)
+	if err := l.removeBundles(l.isStale); err != nil {
+		return err
+	}
+	return l.cleanPackages()
 }
 
 // settle ends a replacement that has its record: forward when the new archive has its name, else back.

@@ -13,6 +13,8 @@
 // Beside an archive lie the signature bundles that it was imported with, under names by which `solutionctl verify` finds
 // them, so that others can judge it by their own policy. They are written before the record and removed after it.
 //
+// Lists of the packages of archives, which follow from these, are kept in a directory of their own; they go with their archives.
+//
 // Beside the store, the package knows the other places of a host that name imported archives: MetalK8s' configuration
 // file ([Configuration]), mounts below /srv/scality with their lines in /etc/fstab ([Mounts]) and the files that make
 // MetalK8s' nginx serve images ([Nginx]).

@@ -1,0 +1,109 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/solutionctl/solutionctl/build/sbom"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+func newAffectedCommand(a *cli.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "affected PACKAGE@RANGE",
+		Short: "Search imported versions for a package, and show where they are deployed",
+		Long: `Search the images of all imported versions for a package, and exit with status 3 if one of them has it. For each such version, show the
+environments and namespaces where it is deployed. PACKAGE and RANGE have the form of 'solutionctl affected'.
+
+The command reads the archives of this host. The first question lists the packages of each archive, which reads all of its layers; the list
+is kept in the store, so that later questions take a moment. With --no-cluster, deployments are not shown.`,
+		Example: "  solutionctl deploy affected 'pkg:deb/debian/openssl@<3.0.15'",
+		Args:    cli.ExactArgs("PACKAGE@RANGE"),
+	}
+	f := &hostFlags{clusterFlags: addClusterFlags(a, cmd)}
+	addStoreFlag(cmd, &f.places.Store)
+	cmd.Flags().BoolVar(&f.noCluster, "no-cluster", false, "search this host only, and do not show deployments")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.affected(cmd.Context(), args[0]) }
+	return cmd
+}
+
+func (f *hostFlags) affected(ctx context.Context, question string) error {
+	query, err := sbom.ParseQuery(question)
+	if err != nil {
+		return err
+	}
+	h, d, err := f.open()
+	if err != nil {
+		return err
+	}
+	o := host.AffectedOptions{Query: query}
+	if d != nil {
+		o.Status = func(ctx context.Context) (*schema.Status, error) { return d.Survey.Status(ctx, survey.StatusOptions{}) }
+	}
+	result, err := h.Affected(ctx, o)
+	print := func(w *console.Stream, r *schema.SiteAffectedReport) error { return printSiteAffected(w, r, question) }
+	if err = cli.Emit(f.App, result, err, print); err != nil {
+		return err
+	}
+	if versions := countAffected(result); versions > 0 {
+		return report.Errorf(report.Affected, "%s in %s", question, report.Count(versions, "imported version"))
+	}
+	return nil
+}
+
+func countAffected(r *schema.SiteAffectedReport) (versions int) {
+	for _, v := range r.Versions {
+		if len(v.Packages) > 0 {
+			versions++
+		}
+	}
+	return versions
+}
+
+func printSiteAffected(w *console.Stream, r *schema.SiteAffectedReport, question string) error {
+	table := &console.Table{Columns: []string{"SOLUTION", "IMAGE", "PACKAGE", "VERSION", "DEPLOYED IN", "REMARK"}}
+	for _, v := range r.Versions {
+		for _, f := range v.Unread {
+			fmt.Fprintf(w, "not read: %s-%s: %s: %s\n", v.Solution, v.Version, console.Clean(f.Path), console.Clean(f.Reason))
+		}
+		for _, p := range v.Packages {
+			remark := p.Unclear
+			if remark == "" && p.Source != "" {
+				remark = "source package " + p.Source
+			}
+			table.Add(v.Solution+" "+v.AffectedArchive.Version, p.Image, p.Name, p.Version, deployedIn(v), remark)
+		}
+	}
+	if err := console.PrintEach(w, console.Yellow, "problem:", r.Problems); err != nil {
+		return err
+	}
+	if len(table.Rows) > 0 {
+		return table.Print(w)
+	}
+	_, err := fmt.Fprintf(w, "%s: no package matches %s\n", report.Count(len(r.Versions), "imported version"), console.Clean(question))
+	return err
+}
+
+// deployedIn lists the namespaces where a version is deployed, with their environments if these have other names.
+func deployedIn(v schema.AffectedVersion) string {
+	var places []string
+	if v.Active {
+		places = append(places, "active")
+	}
+	for _, use := range v.Uses {
+		if use.Environment == use.Namespace {
+			places = append(places, use.Namespace)
+		} else {
+			places = append(places, use.Environment+"/"+use.Namespace)
+		}
+	}
+	return orDash(strings.Join(places, ", "))
+}

@@ -1,0 +1,171 @@
+package host
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/sbom"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// AffectedOptions ask which imported versions have a package.
+type AffectedOptions struct {
+	Query *sbom.Query
+	// Status reads which versions are active and deployed where; nil to ask no cluster.
+	Status func(ctx context.Context) (*schema.Status, error)
+}
+
+// Affected returns the imported versions with a package that a query selects, and where they are deployed. The packages of an archive are listed
+// at the first question, and kept in the store if this user may write there.
+func (h *Host) Affected(ctx context.Context, o AffectedOptions) (*schema.SiteAffectedReport, error) {
+	result := &schema.SiteAffectedReport{
+		Package: o.Query.Package, Range: o.Query.Range.String(), Versions: []schema.AffectedVersion{}, Problems: []string{},
+	}
+	entries, err := h.Store.Entries()
+	if err != nil {
+		return nil, err
+	}
+	status := &schema.Status{}
+	if o.Status != nil {
+		if status, err = o.Status(ctx); err != nil {
+			return nil, err
+		}
+		result.Problems = append(result.Problems, status.Problems...)
+	}
+	for _, e := range entries {
+		list, err := h.packagesOf(ctx, e)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			result.Problems = append(result.Problems, fmt.Sprintf("%s was not searched: %v", e.ID(), err))
+			continue
+		}
+		found := o.Query.Search(list)
+		found.Archive = e.Path
+		result.Versions = append(result.Versions, schema.AffectedVersion{
+			AffectedArchive: *found, Active: isActive(status, e), Uses: usesOf(status, e),
+		})
+	}
+	result.Problems = append(result.Problems, notStored(status, entries)...)
+	return result, nil
+}
+
+// packagesOf returns the packages of an archive: the kept list, or a new one.
+func (h *Host) packagesOf(ctx context.Context, e store.Entry) (*schema.PackageList, error) {
+	if data, err := h.Store.ReadPackages(e, sbom.Edition); err == nil {
+		if list, err := unpackPackages(data); err == nil {
+			return list, nil
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	list, err := h.listPackages(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.keepPackages(e, list); err != nil {
+		h.Sink.Emit(report.Event{Step: "keep packages", Name: e.ID(), State: report.Skipped, Note: err.Error()})
+	}
+	return list, nil
+}
+
+// listPackages reads the layers of an archive, through the digests of its import.
+func (h *Host) listPackages(ctx context.Context, e store.Entry) (list *schema.PackageList, err error) {
+	file, err := h.Store.Open(e)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	opened, err := archive.Open(file.Verified, e.Size)
+	if err != nil {
+		return nil, err
+	}
+	images, err := sbom.Scan(ctx, opened.Images.Images(), sbom.Options{Sink: named{h.Sink, e.ID()}})
+	if err != nil {
+		return nil, err
+	}
+	return &schema.PackageList{Solution: e.Name, Version: e.Version, Images: images, LookedFor: sbom.Kinds()}, nil
+}
+
+// named gives progress about layers the name of their archive.
+type named struct {
+	report.Sink
+	name string
+}
+
+func (n named) Emit(e report.Event) {
+	e.Name = n.name
+	n.Sink.Emit(e)
+}
+
+func (h *Host) keepPackages(e store.Entry, list *schema.PackageList) error {
+	var data bytes.Buffer
+	packed := gzip.NewWriter(&data)
+	if err := errors.Join(json.NewEncoder(packed).Encode(list), packed.Close()); err != nil {
+		return err
+	}
+	locked, err := h.Store.Lock()
+	if err != nil {
+		return err
+	}
+	return errors.Join(locked.WritePackages(e, sbom.Edition, data.Bytes()), locked.Unlock())
+}
+
+// maxPackageList bounds the uncompressed list of the packages of an archive.
+const maxPackageList = 1 << 30
+
+func unpackPackages(data []byte) (*schema.PackageList, error) {
+	packed, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	list := &schema.PackageList{}
+	return list, json.NewDecoder(io.LimitReader(packed, maxPackageList)).Decode(list)
+}
+
+func isActive(status *schema.Status, e store.Entry) bool {
+	return slices.ContainsFunc(status.Solutions, func(s schema.SolutionStatus) bool { return s.Name == e.Name && s.Active == e.Version })
+}
+
+// usesOf lists the namespaces where a version is deployed, or wanted and not deployed yet.
+func usesOf(status *schema.Status, e store.Entry) []schema.VersionUse {
+	uses := []schema.VersionUse{}
+	for _, environment := range status.Environments {
+		for _, namespace := range environment.Namespaces {
+			uses = appendUse(uses, environment.Name, namespace, e)
+		}
+	}
+	return uses
+}
+
+func appendUse(uses []schema.VersionUse, environment string, namespace schema.NamespaceStatus, e store.Entry) []schema.VersionUse {
+	for _, d := range namespace.Deployments {
+		if d.Solution == e.Name && (d.Version == e.Version || d.Wanted == e.Version) {
+			return append(uses, schema.VersionUse{Environment: environment, Namespace: namespace.Name})
+		}
+	}
+	return uses
+}
+
+// notStored reports versions that the cluster knows and whose archive is not on this host: they were not searched.
+func notStored(status *schema.Status, entries []store.Entry) (problems []string) {
+	for _, s := range status.Solutions {
+		for _, v := range s.Versions {
+			if !slices.ContainsFunc(entries, func(e store.Entry) bool { return e.Name == s.Name && e.Version == v.Version }) {
+				problems = append(problems, fmt.Sprintf("%s was not searched: its archive is not on this host", v.ID))
+			}
+		}
+	}
+	return problems
+}
