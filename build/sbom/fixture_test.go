@@ -22,8 +22,8 @@ import (
 // entry is a file of a layer; with link it is a hard link, and a name that ends with / is a directory.
 type entry struct{ name, content, link string }
 
-func layerOf(t testing.TB, entries ...entry) []byte {
-	t.Helper()
+func layerOf(tb testing.TB, entries ...entry) []byte {
+	tb.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, e := range entries {
@@ -35,27 +35,27 @@ func layerOf(t testing.TB, entries ...entry) []byte {
 			header.Typeflag = tar.TypeDir
 		}
 		if err := w.WriteHeader(header); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if _, err := io.WriteString(w, e.content); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.Bytes()
 }
 
-func compress(t testing.TB, plain []byte) []byte {
-	t.Helper()
+func compress(tb testing.TB, plain []byte) []byte {
+	tb.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	if _, err := w.Write(plain); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.Bytes()
 }
@@ -69,8 +69,8 @@ func blobOf(mediaType types.MediaType, data []byte) oci.Blob {
 }
 
 // imageOf makes an image of compressed layers.
-func imageOf(t testing.TB, name string, layers ...[]byte) *oci.Image {
-	t.Helper()
+func imageOf(tb testing.TB, name string, layers ...[]byte) *oci.Image {
+	tb.Helper()
 	config := v1.ConfigFile{OS: "linux", Architecture: "amd64", RootFS: v1.RootFS{Type: "layers"}}
 	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1}
 	image := &oci.Image{Ref: schema.ImageRef{Name: name, Tag: "1.0.0"}}
@@ -80,54 +80,54 @@ func imageOf(t testing.TB, name string, layers ...[]byte) *oci.Image {
 		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, blob.Digest)
 		image.Blobs = append(image.Blobs, blob)
 	}
-	data := bytes.Replace(marshal(t, config), []byte(`"0001-01-01T00:00:00Z"`), []byte(`"2026-03-04T05:06:07Z"`), 1)
+	data := bytes.Replace(marshal(tb, config), []byte(`"0001-01-01T00:00:00Z"`), []byte(`"2026-03-04T05:06:07Z"`), 1)
 	blob := blobOf(types.OCIConfigJSON, data)
 	manifest.Config = blob.Descriptor
 	image.Blobs = append(image.Blobs, blob)
-	data = marshal(t, manifest)
+	data = marshal(tb, manifest)
 	image.Root = blobOf(types.OCIManifestSchema1, data).Descriptor
 	image.Manifests = []oci.Manifest{{Descriptor: image.Root, Data: data}}
 	return image
 }
 
-func marshal(t testing.TB, value any) []byte {
-	t.Helper()
+func marshal(tb testing.TB, value any) []byte {
+	tb.Helper()
 	data, err := json.Marshal(value)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return data
 }
 
 // jarOf makes a zip file of names and contents in turn.
-func jarOf(t testing.TB, files ...string) string {
-	t.Helper()
+func jarOf(tb testing.TB, files ...string) string {
+	tb.Helper()
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
 	for i := 0; i < len(files); i += 2 {
 		f, err := w.Create(files[i])
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if _, err := io.WriteString(f, files[i+1]); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b.String()
 }
 
-func scanImage(t testing.TB, layers ...[]entry) schema.ImagePackages {
-	t.Helper()
+func scanImage(tb testing.TB, layers ...[]entry) schema.ImagePackages {
+	tb.Helper()
 	var data [][]byte
 	for _, entries := range layers {
-		data = append(data, compress(t, layerOf(t, entries...)))
+		data = append(data, compress(tb, layerOf(tb, entries...)))
 	}
-	list, err := Scan(t.Context(), []*oci.Image{imageOf(t, "app", data...)}, Options{})
+	list, err := Scan(tb.Context(), []*oci.Image{imageOf(tb, "app", data...)}, Options{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return list[0]
 }

@@ -53,7 +53,7 @@ func readGoProgram(f file) (*find, error) {
 	found := &find{}
 	if standard, ok := strings.CutPrefix(version, "go"); ok {
 		standard, _, _ = strings.Cut(standard, " ") // experiments
-		if err := found.add(component{kind: "golang", name: "stdlib", version: standard, license: "BSD-3-Clause"}, f.limit); err != nil {
+		if err = found.add(component{kind: "golang", name: "stdlib", version: standard, license: "BSD-3-Clause"}, f.limit); err != nil {
 			return found, err
 		}
 	}

@@ -16,14 +16,14 @@ func lines(r io.Reader) iter.Seq2[string, error] {
 		buffered := bufio.NewReaderSize(r, maxLine)
 		for {
 			line, cut, err := buffered.ReadLine()
-			if err == io.EOF { //nolint:errorlint // ReadLine returns it as it is
+			if err == io.EOF {
 				return
 			}
 			text := string(line)
 			for cut && err == nil {
 				_, cut, err = buffered.ReadLine()
 			}
-			if err == io.EOF { //nolint:errorlint // ReadLine returns it as it is
+			if err == io.EOF {
 				err = nil
 			}
 			if !yield(text, err) || err != nil {

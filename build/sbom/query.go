@@ -23,17 +23,17 @@ const queryHint = "write it as pkg:TYPE/NAME@RANGE, such as 'pkg:deb/debian/open
 
 // ParseQuery reads a query. Without a range it selects all versions. The namespace of packages of a distribution, and of Maven, can be left out.
 func ParseQuery(text string) (*Query, error) {
-	refuse := func(reason string) (*Query, error) {
-		return nil, report.Errorf(report.Usage, "%q: %s", text, reason).WithHint(queryHint)
+	refuse := func(reason string) error {
+		return report.Errorf(report.Usage, "%q: %s", text, reason).WithHint(queryHint)
 	}
 	rest, ok := strings.CutPrefix(text, "pkg:")
 	typ, rest, hasName := strings.Cut(strings.TrimLeft(rest, "/"), "/")
 	typ = strings.ToLower(typ)
 	if !ok || !hasName {
-		return refuse("not a package URL")
+		return nil, refuse("not a package URL")
 	}
 	if !slices.ContainsFunc(kinds, func(k kind) bool { return k.typ == typ }) {
-		return refuse("packages of type " + typ + " are not looked for; those of these types are: " + strings.Join(versions.Types(), ", "))
+		return nil, refuse("packages of type " + typ + " are not looked for; those of these types are: " + strings.Join(versions.Types(), ", "))
 	}
 	rest, qualifiers, _ := strings.Cut(rest, "?")
 	path, set := rest, ""
@@ -44,7 +44,7 @@ func ParseQuery(text string) (*Query, error) {
 	for i, part := range []*string{&path, &set, &qualifiers} {
 		decoded, err := url.PathUnescape(*part)
 		if err != nil {
-			return refuse("part " + []string{"name", "range", "qualifiers"}[i] + " is not encoded as in an URL")
+			return nil, refuse("part " + []string{"name", "range", "qualifiers"}[i] + " is not encoded as in an URL")
 		}
 		*part = decoded
 	}
@@ -54,18 +54,18 @@ func ParseQuery(text string) (*Query, error) {
 		q.namespace, path = path[:i], path[i+1:]
 	}
 	if q.name = path; path == "" || strings.ContainsAny(path, "<>=|!* ") {
-		return refuse("it has no name, or one with characters of a range")
+		return nil, refuse("it has no name, or one with characters of a range")
 	}
 	for qualifier := range strings.SplitSeq(qualifiers, "&") {
 		if distro, ok := strings.CutPrefix(qualifier, "distro="); ok {
 			q.distro = distro
 		} else if qualifier != "" {
-			return refuse("of the qualifiers, distro is the only one that selects packages")
+			return nil, refuse("of the qualifiers, distro is the only one that selects packages")
 		}
 	}
 	var err error
 	if q.Range, err = versions.ParseRange(typ, set); err != nil {
-		return refuse(err.Error())
+		return nil, refuse(err.Error())
 	}
 	return q, nil
 }

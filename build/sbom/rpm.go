@@ -46,9 +46,9 @@ func readRPM(database rpmDatabase) reader {
 		defer func() { err = errors.Join(err, content.Close()) }()
 		found = &find{}
 		err = database(content, f.limit, func(header []byte) error {
-			c, err := parseRPMHeader(header)
-			if err != nil || c.name == "gpg-pubkey" { // a key, which is kept as a package
-				return err
+			c, failure := parseRPMHeader(header)
+			if failure != nil || c.name == "gpg-pubkey" { // a key, which is kept as a package
+				return failure
 			}
 			return found.add(c, f.limit)
 		})

@@ -68,7 +68,8 @@ func TestKinds(t *testing.T) {
 			"pkg:deb/debian/login@1:4.13%2Bdfsg1-1%2Bb1?arch=amd64&distro=debian-12&upstream=shadow%401:4.13%2Bdfsg1-1",
 		}},
 		{"distroless", []entry{
-			{name: "usr/lib/os-release", content: debianRelease}, {name: "./var/lib/dpkg/status.d/base-files", content: "Package: base-files\nVersion: 12.4+deb12u5\nArchitecture: amd64\n"},
+			{name: "usr/lib/os-release", content: debianRelease},
+			{name: "./var/lib/dpkg/status.d/base-files", content: "Package: base-files\nVersion: 12.4+deb12u5\nArchitecture: amd64\n"},
 			{name: "var/lib/dpkg/status.d/base-files.md5sums", content: "Package: x\nVersion: 1\n"},
 		}, []string{"pkg:deb/debian/base-files@12.4%2Bdeb12u5?arch=amd64&distro=debian-12"}},
 		{"apk", []entry{{name: "etc/os-release", content: "ID=alpine\nVERSION_ID=3.19.1\n"}, {name: "lib/apk/db/installed", content: apkDB}}, []string{
@@ -102,8 +103,11 @@ func TestKinds(t *testing.T) {
 // TestFields compares all fields of packages.
 func TestFields(t *testing.T) {
 	image := scanImage(t, []entry{
-		{name: "etc/os-release", content: debianRelease}, {name: "var/lib/dpkg/status", content: dpkgStatus}, {name: "usr/share/doc/libssl3/copyright", content: copyright},
-		{name: "usr/share/doc/login/copyright", content: "This is free software.\n"}, {name: "lib/apk/db/installed", content: apkDB},
+		{name: "etc/os-release", content: debianRelease},
+		{name: "var/lib/dpkg/status", content: dpkgStatus},
+		{name: "usr/share/doc/libssl3/copyright", content: copyright},
+		{name: "usr/share/doc/login/copyright", content: "This is free software.\n"},
+		{name: "lib/apk/db/installed", content: apkDB},
 	})
 	if image.Distribution != "debian-12" || image.Created != "2026-03-04T05:06:07Z" || image.Platform.String() != "linux/amd64" {
 		t.Errorf("image: %+v", image)
@@ -374,8 +378,6 @@ func TestUnread(t *testing.T) {
 // TestRefused refuses layers that are damaged, or larger than the limits.
 func TestRefused(t *testing.T) {
 	good := layerOf(t, entry{name: "a", content: strings.Repeat("x", 5000)}, entry{name: "b", content: "y"})
-	small := standardLimits()
-	small.layerBytes, small.layerEntries, small.files, small.packages, small.lookups = 4096, 3, 2, 2, 3
 	few := func(change func(*limits)) limits {
 		l := standardLimits()
 		change(&l)

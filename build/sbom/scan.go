@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"runtime"
 	"slices"
 	"time"
@@ -188,9 +189,7 @@ func releaseOf(merged []located) *osRelease {
 func licensesOf(merged []located) map[string]string {
 	licenses := map[string]string{}
 	for _, l := range merged {
-		for name, license := range l.license {
-			licenses[name] = license
-		}
+		maps.Copy(licenses, l.license)
 	}
 	return licenses
 }

@@ -94,9 +94,31 @@ func TestCompareLikeTheirPrograms(t *testing.T) {
 
 func TestCompareRefuses(t *testing.T) {
 	for _, test := range []struct{ typ, version string }{
-		{"deb", ""}, {"deb", "a:1"}, {"deb", "1 2"}, {"deb", "-1"}, {"deb", "1_2"}, {"deb", "ü"}, {"rpm", "1:"}, {"rpm", "x:1"}, {"apk", "a"}, {"apk", "1_foo"}, {"apk", "1-1"},
-		{"apk", "1."}, {"npm", "1.2.3.4"}, {"npm", "latest"}, {"npm", "1.0.0-"}, {"npm", "1.0.0-a..b"}, {"npm", "1.0.0-a_b"}, {"golang", "(devel)"}, {"golang", "1.22x1"},
-		{"pypi", "1.0-foo"}, {"pypi", "french toast"}, {"pypi", "1.0+"}, {"pypi", "!1"}, {"gem", "1"}, {"npm", strings.Repeat("1", 1000)},
+		{"deb", ""},
+		{"deb", "a:1"},
+		{"deb", "1 2"},
+		{"deb", "-1"},
+		{"deb", "1_2"},
+		{"deb", "ü"},
+		{"rpm", "1:"},
+		{"rpm", "x:1"},
+		{"apk", "a"},
+		{"apk", "1_foo"},
+		{"apk", "1-1"},
+		{"apk", "1."},
+		{"npm", "1.2.3.4"},
+		{"npm", "latest"},
+		{"npm", "1.0.0-"},
+		{"npm", "1.0.0-a..b"},
+		{"npm", "1.0.0-a_b"},
+		{"golang", "(devel)"},
+		{"golang", "1.22x1"},
+		{"pypi", "1.0-foo"},
+		{"pypi", "french toast"},
+		{"pypi", "1.0+"},
+		{"pypi", "!1"},
+		{"gem", "1"},
+		{"npm", strings.Repeat("1", 1000)},
 	} {
 		if _, err := versions.Compare(test.typ, test.version, "1.0"); err == nil {
 			t.Errorf("%s %q was compared", test.typ, test.version)
