@@ -31,6 +31,19 @@ type component struct {
 	vendor                string // of an rpm, if the distribution is unknown
 }
 
+// size is about how many bytes of memory a file takes that names packages.
+func (f *find) size() int64 {
+	const each = 256 // beside its texts
+	size := len(f.unread) + each
+	for _, c := range f.packages {
+		size += each + len(c.namespace) + len(c.name) + len(c.version) + len(c.source) + len(c.sourceVersion) + len(c.license) + len(c.digest)
+	}
+	for name, license := range f.license {
+		size += len(name) + len(license)
+	}
+	return int64(size)
+}
+
 // file is a regular file of a layer while it is read.
 type file struct {
 	io.Reader
@@ -119,7 +132,10 @@ func (f *find) add(c component, limit *limits) error {
 	if len(f.packages) >= limit.packages {
 		return fmt.Errorf("it names more than %d packages", limit.packages)
 	}
-	c.license = clean(c.license, limit.text)
+	for _, text := range []*string{&c.namespace, &c.name, &c.version, &c.arch, &c.epoch, &c.source, &c.sourceVersion, &c.digest, &c.vendor} {
+		*text = strings.Clone(*text) // it can be a part of a long line, or of the whole file
+	}
+	c.license = strings.Clone(clean(c.license, limit.text))
 	f.packages = append(f.packages, c)
 	return nil
 }

@@ -36,19 +36,20 @@ type layerScan struct {
 	*layer
 	limit   limits
 	seed    maphash.Seed
+	budget  *budget
 	entries int
 	read    int64 // bytes of files that were read; a sparse file has more than its layer
 }
 
 // scanLayer reads a layer from its first to its last byte.
-func scanLayer(ctx context.Context, blob oci.Blob, limit limits, seed maphash.Seed) (l *layer, err error) {
+func scanLayer(ctx context.Context, blob oci.Blob, limit limits, seed maphash.Seed, taken *budget) (l *layer, err error) {
 	plain, err := blob.OpenUncompressed(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, plain.Close()) }()
 	stream := &boundedReader{r: plain, left: limit.layerBytes}
-	s := &layerScan{layer: &layer{finds: map[string]*find{}}, limit: limit, seed: seed}
+	s := &layerScan{layer: &layer{finds: map[string]*find{}}, limit: limit, seed: seed, budget: taken}
 	if err = s.scan(stream); err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func scanLayer(ctx context.Context, blob oci.Blob, limit limits, seed maphash.Se
 	return s.layer, nil
 }
 
-var errLayer = report.Errorf(report.Invalid, "a layer unpacks to more bytes, or has more files, than are read")
+var errLayer = report.Errorf(report.Invalid, "its layers unpack to more bytes, or have more files or packages, than are read")
 
 // boundedReader fails when more than a number of bytes are read.
 type boundedReader struct {
@@ -87,7 +88,7 @@ func (s *layerScan) scan(r io.Reader) error {
 		if err != nil {
 			return asDamaged(err)
 		}
-		if s.entries++; s.entries > s.limit.layerEntries {
+		if s.entries++; s.entries > s.limit.layerEntries || s.budget.entries.Add(1) > s.limit.entries {
 			return errLayer
 		}
 		name := strings.TrimPrefix(path.Clean("/"+header.Name), "/")
@@ -136,11 +137,8 @@ func (s *layerScan) entry(name string, header *tar.Header, content io.Reader) er
 	if found == nil {
 		return nil
 	}
-	if len(s.finds) >= s.limit.files {
-		return errLayer
-	}
 	s.finds[name] = found
-	return nil
+	return s.budget.take(&s.limit, int64(len(name))+found.size())
 }
 
 func (s *layerScan) whiteout(dir, base string) {

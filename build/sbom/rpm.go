@@ -1,6 +1,7 @@
 package sbom
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -93,7 +94,8 @@ func parseRPMHeader(data []byte) (component, error) {
 		text := ""
 		switch {
 		case kind == rpmString || kind == rpmI18NString:
-			text, _, _ = strings.Cut(string(values[offset:min(offset+maxLine, uint64(len(values)))]), "\x00")
+			head, _, _ := bytes.Cut(values[offset:min(offset+maxLine, uint64(len(values)))], []byte{0})
+			text = string(head)
 		case kind == rpmInt32 && offset+4 <= uint64(len(values)):
 			text = strconv.FormatUint(uint64(binary.BigEndian.Uint32(values[offset:])), 10)
 		}

@@ -396,6 +396,8 @@ func TestRefused(t *testing.T) {
 		{"long", compress(t, good), few(func(l *limits) { l.layerBytes = 4096 }), report.Invalid},
 		{"many entries", compress(t, packages), few(func(l *limits) { l.layerEntries = 2 }), report.Invalid},
 		{"many files with packages", compress(t, packages), few(func(l *limits) { l.files = 1 }), report.Invalid},
+		{"many entries in all", compress(t, packages), few(func(l *limits) { l.entries = 3 }), report.Invalid},
+		{"much memory", compress(t, packages), few(func(l *limits) { l.memory = 1000 }), report.Invalid},
 		{"many packages", compress(t, packages), few(func(l *limits) { l.packages = 3 }), report.Invalid},
 		{"long merge", compress(t, packages), few(func(l *limits) { l.lookups = 3 }), report.Invalid},
 	} {

@@ -78,12 +78,13 @@ func scanLayers(ctx context.Context, targets []target, o Options, limit limits, 
 		}
 	}
 	results := make([]*layer, len(blobs))
+	taken := &budget{}
 	progress := newProgress(o.Sink, total)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(cmp.Or(o.Jobs, min(runtime.GOMAXPROCS(0), 4)))
 	for i, blob := range blobs {
 		group.Go(func() (err error) {
-			results[i], err = scanLayer(ctx, blob, limit, seed)
+			results[i], err = scanLayer(ctx, blob, limit, seed, taken)
 			if err != nil {
 				return fmt.Errorf("image %s: layer %s: %w", first[blob.Digest].Ref, blob.Digest, err)
 			}
@@ -96,13 +97,8 @@ func scanLayers(ctx context.Context, targets []target, o Options, limit limits, 
 	}
 	progress.done()
 	layers := map[oci.Digest]*layer{}
-	files := 0
 	for i, blob := range blobs {
 		layers[blob.Digest] = results[i]
-		files += len(results[i].finds)
-	}
-	if files > limit.files {
-		return nil, errLayer
 	}
 	return layers, nil
 }
