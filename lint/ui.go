@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/kube/images"
+	"github.com/solutionctl/solutionctl/kube/pods"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -24,11 +25,10 @@ func checkUIService(_ context.Context, t *subject, r *Reporter) {
 		if p.object.Part != target.PartUI || !p.running {
 			continue
 		}
-		labels := lookup(p.object.Value, "spec", "template", "metadata", "labels")
 		found := false
 		for _, service := range t.named("", "Service") {
 			selector, _ := lookup(service.Value, "spec", "selector").(map[string]any)
-			found = found || service.Part == target.PartUI && len(selector) > 0 && subset(selector, labels)
+			found = found || service.Part == target.PartUI && len(selector) > 0 && subset(selector, pods.Labels(p.object.Value))
 		}
 		if !found {
 			r.Report(p.object.At(""), "add a Service whose selector has the labels of the pods", "no Service of ui/ selects the pods of %s", p.object)

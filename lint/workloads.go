@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/kube/images"
+	"github.com/solutionctl/solutionctl/kube/pods"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -32,34 +33,18 @@ type pod struct {
 
 // pods returns the pods of everything that is applied.
 func (t *subject) pods() []pod {
-	var pods []pod
+	var all []pod
 	for _, o := range t.Objects() {
 		if !o.Part.Applied() {
 			continue
 		}
-		path, running := podPath(o)
-		if path == "" {
-			continue
-		}
-		if spec, ok := lookup(o.Value, strings.Split(path, ".")...).(map[string]any); ok {
-			pods = append(pods, pod{o, path, spec, running})
+		if spec := pods.Spec(o.Value); spec != nil && o.Kind != "PodTemplate" {
+			_, path := pods.Template(o.Value)
+			running := o.Kind != "Pod" && o.Group() != "batch"
+			all = append(all, pod{o, strings.Join(append(slices.Clone(path), "spec"), "."), spec, running})
 		}
 	}
-	return pods
-}
-
-func podPath(o *target.Object) (path string, running bool) {
-	switch o.Group() + "/" + o.Kind {
-	case "apps/Deployment", "apps/StatefulSet", "apps/DaemonSet", "apps/ReplicaSet", "/ReplicationController":
-		return "spec.template.spec", true
-	case "/Pod":
-		return "spec", false
-	case "batch/Job":
-		return "spec.template.spec", false
-	case "batch/CronJob":
-		return "spec.jobTemplate.spec.template.spec", false
-	}
-	return "", false
+	return all
 }
 
 // lookup follows the keys; nil when there is nothing.

@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
-	"github.com/solutionctl/solutionctl/kube/powers"
+	"github.com/solutionctl/solutionctl/kube/pods"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -138,13 +138,11 @@ func ImageOf(object *unstructured.Unstructured) string {
 	if object == nil {
 		return ""
 	}
-	spec, _ := powers.PodSpec(object)
-	containers, _ := spec["containers"].([]any)
+	containers := pods.Containers(object.Object)
 	if len(containers) == 0 {
 		return ""
 	}
-	first, _ := containers[0].(map[string]any)
-	image, _ := first["image"].(string)
+	image, _ := containers[0]["image"].(string)
 	return image
 }
 

@@ -12,21 +12,18 @@ import (
 
 // restart makes the pods of the Solution start again that read passwords and certificates which its charts generate again. Notices name them,
 // and what the user has to start again.
-func (t *target) restart(parts []engine.Release) error {
+func (t *target) restart(parts []engine.Release) {
 	rotations := render.Rotations{}
 	for _, c := range t.charts {
 		maps.Copy(rotations, c.Rotations)
 	}
 	var started, left []string
 	for _, release := range append([]engine.Release{t.release}, parts...) {
-		rolling, others, err := rotations.Restart(release.Objects, t.rotated)
-		if err != nil {
-			return err
-		}
+		rolling, others := rotations.Restart(release.Objects, t.rotated)
 		started, left = append(started, rolling...), append(left, others...)
 	}
 	if len(t.rotated) == 0 {
-		return nil
+		return
 	}
 	slices.Sort(t.rotated)
 	text := fmt.Sprintf("new values are generated for %s", strings.Join(t.rotated, ", "))
@@ -38,5 +35,4 @@ func (t *target) restart(parts []engine.Release) error {
 		t.notice(fmt.Sprintf("%s: pods that read the old values keep them until you delete them", strings.Join(left, ", ")))
 	}
 	t.notice("restart workloads outside the Solution that read " + strings.Join(t.rotated, ", "))
-	return nil
 }

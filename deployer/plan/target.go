@@ -93,9 +93,7 @@ func (t *target) components(ctx context.Context) (releases []engine.Release, err
 		releases = append(releases, release)
 		t.release.Parts = append(t.release.Parts, release.Key)
 	}
-	if err = t.restart(releases); err != nil {
-		return nil, err
-	}
+	t.restart(releases)
 	if err = t.checkForeignImages(); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/kube/pods"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -367,7 +368,7 @@ func (w *webhooks) serve() ([]*unstructured.Unstructured, error) {
 func (w *webhooks) restartWith(secret, digest string) {
 	for _, o := range w.parts {
 		if slices.Contains(mountedSecrets(o), secret) {
-			_ = unstructured.SetNestedField(o.Object, digest, "spec", "template", "metadata", "annotations", annotationCertificate) // the path leads through maps: the Secret was found in it
+			pods.Annotate(o.Object, annotationCertificate, digest)
 		}
 	}
 }
@@ -384,8 +385,7 @@ func (w *webhooks) secretOf(c client) (string, error) {
 	selector, _, _ := unstructured.NestedMap(w.parts[service].Object, "spec", "selector")
 	var mounted []string
 	for _, o := range w.parts {
-		labels, _, _ := unstructured.NestedMap(o.Object, "spec", "template", "metadata", "labels")
-		if len(selector) > 0 && subset(selector, labels) {
+		if len(selector) > 0 && subset(selector, pods.Labels(o.Object)) {
 			mounted = append(mounted, mountedSecrets(o)...)
 		}
 	}
@@ -419,8 +419,7 @@ func (w *webhooks) isGiven(secret string) bool {
 // mountedSecrets lists the Secrets that the volumes of a workload's pods are made of.
 func mountedSecrets(o object) []string {
 	var names []string
-	volumes, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
-	for _, volume := range listOf(volumes) {
+	for _, volume := range listOf(pods.Spec(o.Object)["volumes"]) {
 		if name, _, _ := unstructured.NestedString(volume, "secret", "secretName"); name != "" {
 			names = append(names, name)
 		}

@@ -8,15 +8,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/kube/powers"
+	"github.com/solutionctl/solutionctl/kube/pods"
 )
 
 // annotationRotation of a pod template is the number of the last rotation of values that its pods read: another number
 // replaces the pods. It reveals nothing of the generated values.
 const annotationRotation = "solutionctl.io/rotation"
 
-// Rotations are the Secrets and ConfigMaps, as "Secret NAMESPACE/NAME", whose values were generated again after they were first there, with
-// the number of the last rotation. They are remembered: a number that went away again would start pods again as well.
+// Rotations have the number of the last rotation of each Secret and ConfigMap ("Secret NAMESPACE/NAME") whose values were generated again.
+// Numbers are kept for good: pods would also start again if the annotation with the number went away.
 type Rotations map[string]int
 
 // note gives the next number to each Secret and ConfigMap whose values differ from those of before, and returns their names.
@@ -57,9 +57,9 @@ func configValues(o *unstructured.Unstructured) []any {
 	return []any{o.Object["data"], o.Object["stringData"], o.Object["binaryData"]}
 }
 
-// Restart marks the pod templates that read rotated values. Among the workloads that read anything of recent, started
-// has those that replace their pods for it, and left the others, such as a bare Pod.
-func (r Rotations) Restart(objects []*unstructured.Unstructured, recent []string) (started, left []string, err error) {
+// Restart annotates the pod templates that read rotated values. Of the workloads that read objects in recent, it returns those that replace
+// their pods (started) and those that do not, such as a bare Pod (left).
+func (r Rotations) Restart(objects []*unstructured.Unstructured, recent []string) (started, left []string) {
 	for _, o := range objects {
 		reads, number, isRecent := podReads(o), 0, false
 		for _, name := range reads {
@@ -71,9 +71,7 @@ func (r Rotations) Restart(objects []*unstructured.Unstructured, recent []string
 		}
 		rolls := rollsOut(o)
 		if rolls {
-			if err := unstructured.SetNestedField(o.Object, fmt.Sprint(number), "spec", "template", "metadata", "annotations", annotationRotation); err != nil {
-				return nil, nil, err
-			}
+			pods.Annotate(o.Object, annotationRotation, fmt.Sprint(number))
 		}
 		name := fmt.Sprintf("%s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
 		switch {
@@ -83,7 +81,7 @@ func (r Rotations) Restart(objects []*unstructured.Unstructured, recent []string
 			left = append(left, name)
 		}
 	}
-	return started, left, nil
+	return started, left
 }
 
 // rollsOut reports whether a workload replaces its pods when their template changes.
@@ -100,7 +98,7 @@ func rollsOut(o *unstructured.Unstructured) bool {
 
 // podReads names the Secrets and ConfigMaps that the pods of an object mount or have in their environment, as [Rotations] do.
 func podReads(o *unstructured.Unstructured) (names []string) {
-	spec, _ := powers.PodSpec(o)
+	spec := pods.Spec(o.Object)
 	add := func(kind string, from map[string]any, path ...string) {
 		if name, _, _ := unstructured.NestedString(from, path...); name != "" {
 			names = append(names, fmt.Sprintf("%s %s/%s", kind, o.GetNamespace(), name))

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/kube/pods"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -101,10 +102,8 @@ func (r *renderer) uiService(name string, workload *unstructured.Unstructured) *
 func servicePorts(workload *unstructured.Unstructured) []any {
 	var ports []any
 	used := map[int64]bool{}
-	containers, _, _ := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "containers")
-	for _, container := range containers {
-		c, _ := container.(map[string]any)
-		list, _, _ := unstructured.NestedSlice(c, "ports")
+	for _, container := range pods.Containers(workload.Object) {
+		list, _, _ := unstructured.NestedSlice(container, "ports")
 		for _, entry := range list {
 			p, _ := entry.(map[string]any)
 			number, _ := p["containerPort"].(int64)

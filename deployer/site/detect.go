@@ -15,6 +15,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/prometheus"
+	"github.com/solutionctl/solutionctl/kube/pods"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -88,9 +89,7 @@ func (s *Site) detectSidecar(ctx context.Context, next *schema.MonitoringReport)
 
 // sidecarOf returns the environment variables of the container that collects dashboards; nil if there is none.
 func sidecarOf(workload *unstructured.Unstructured) map[string]string {
-	containers, _, _ := unstructured.NestedSlice(workload.Object, "spec", "template", "spec", "containers")
-	for _, c := range containers {
-		container, _ := c.(map[string]any)
+	for _, container := range pods.Containers(workload.Object) {
 		name, _ := container["name"].(string)
 		list, _ := container["env"].([]any)
 		settings := map[string]string{}

@@ -17,8 +17,8 @@ type Lookup struct {
 	FindsOthers                       bool // among what is found are objects of other Solutions
 }
 
-// IsSecret reports whether a lookup is about Secrets.
-func (l Lookup) IsSecret() bool {
+// isSecret reports whether a lookup is about Secrets.
+func (l Lookup) isSecret() bool {
 	version, err := kube.ParseGroupVersion(l.APIVersion) // "/v1" is "v1"
 	return err == nil && version.Group == "" && strings.TrimSuffix(l.Kind, "List") == "Secret"
 }
@@ -26,7 +26,7 @@ func (l Lookup) IsSecret() bool {
 // IsForeignSecret reports whether a lookup is about Secrets outside the Solution's namespaces, or finds those of other Solutions in
 // them. It is not to be answered before it is approved: the administrator's rights read more than the Solution may.
 func (o Owner) IsForeignSecret(l Lookup) bool {
-	return l.IsSecret() && (l.FindsOthers || !slices.Contains(o.Namespaces, l.Namespace))
+	return l.isSecret() && (l.FindsOthers || !slices.Contains(o.Namespaces, l.Namespace))
 }
 
 // JudgeLookups returns the powers of what a chart has looked up.

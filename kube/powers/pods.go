@@ -9,36 +9,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
+	"github.com/solutionctl/solutionctl/kube/pods"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// podPaths are where the kinds of Kubernetes have the spec of a pod.
-var podPaths = map[string][]string{
-	"Pod": {"spec"}, "PodTemplate": {"template", "spec"}, "CronJob": {"spec", "jobTemplate", "spec", "template", "spec"},
-	"Deployment": {"spec", "template", "spec"}, "DaemonSet": {"spec", "template", "spec"}, "StatefulSet": {"spec", "template", "spec"},
-	"ReplicaSet": {"spec", "template", "spec"}, "ReplicationController": {"spec", "template", "spec"}, "Job": {"spec", "template", "spec"},
-}
-
-// PodSpec returns the spec of the pods of an object of a kind of Kubernetes, and its path; nil where it has none.
-func PodSpec(o *unstructured.Unstructured) (spec map[string]any, at []string) {
-	at = podPaths[o.GetKind()]
-	if at == nil || !isBuiltIn(groupOf(Object{Unstructured: o})) {
-		return nil, nil
-	}
-	found, _, _ := unstructured.NestedFieldNoCopy(o.Object, at...)
-	spec, _ = found.(map[string]any)
-	return spec, at
-}
-
 // pods judges the pods that an object makes.
 func (j *judgement) pods(o Object) {
-	if spec, at := PodSpec(o.Unstructured); spec != nil {
-		j.pod(o, spec, strings.Join(at, "."), true)
+	if spec := pods.Spec(o.Object); spec != nil {
+		_, path := pods.Template(o.Object)
+		j.pod(o, spec, strings.Join(append(slices.Clone(path), "spec"), "."), true)
 	}
 	if !isBuiltIn(groupOf(o)) {
 		j.shapes(o, o.Object, nil)

@@ -14,6 +14,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/kube/pods"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -88,10 +89,8 @@ func (c *collector) workloads(namespace string) {
 			if kind == "DaemonSet" {
 				taken.Desired, taken.Ready = number(object, "status", "desiredNumberScheduled"), number(object, "status", "numberReady")
 			}
-			containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
-			for _, container := range containers {
-				fields, _ := container.(map[string]any)
-				image, _ := fields["image"].(string)
+			for _, container := range pods.Containers(object.Object) {
+				image, _ := container["image"].(string)
 				taken.Images = append(taken.Images, image)
 			}
 			c.document.Workloads = append(c.document.Workloads, taken)
