@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/helm"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -146,7 +146,7 @@ func texts(b *deployertest.Bed, kind, name string) map[string]string {
 func adopted(b *deployertest.Bed) map[string]any {
 	b.Helper()
 	secrets := slices.DeleteFunc(b.Server.Names("Secret"), func(name string) bool { return !strings.HasPrefix(name, site+"/") })
-	state, err := b.Records.Engine.State(b.Context(), engine.Key{Namespace: site, Name: shop, Component: "db"})
+	state, err := b.Records.Engine.State(b.Context(), record.Key{Namespace: site, Name: shop, Component: "db"})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func TestHelmMeanwhile(t *testing.T) {
 
 // isBegun reports whether the component is on record.
 func isBegun(b *deployertest.Bed) bool {
-	return b.Server.Object("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop, Component: "db"})) != nil
+	return b.Server.Object("Secret", cluster.SystemNamespace, record.Key{Namespace: site, Name: shop, Component: "db"}.SecretName()) != nil
 }
 
 // TestAdoptHelmRefused checks that an adoption changes nothing if the release is not Helm's, if Helm is at work on it, or if data would be

@@ -10,7 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -159,7 +159,7 @@ func (c *comparison) compareActive(ctx context.Context) error {
 // isActive reports whether a version is active and complete: no operation is pending, nothing waits for a kind that the cluster has by now, and
 // the document of MetalK8s agrees with our record, if there is one.
 func (c *comparison) isActive(ctx context.Context, solution, version string) (bool, error) {
-	state, err := c.records.Engine.State(ctx, engine.Key{Name: solution})
+	state, err := c.records.Engine.State(ctx, record.Key{Name: solution})
 	if err != nil {
 		return false, err
 	}

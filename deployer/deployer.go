@@ -26,6 +26,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
@@ -69,7 +70,7 @@ func New(c Config) *Deployer {
 	}
 	r := &records.Records{
 		Cluster: c.Cluster, Now: c.Now, Version: c.Version,
-		Engine:    &engine.Engine{Cluster: c.Cluster, Sink: c.Sink, Now: c.Now, Tool: c.Version},
+		Engine:    &engine.Engine{Store: &record.Store{Cluster: c.Cluster, Tool: c.Version}, Sink: c.Sink, Now: c.Now},
 		Documents: &metalk8s.Documents{Cluster: c.Cluster, Sink: c.Sink},
 	}
 	g := &definitions.Guard{Cluster: c.Cluster, Records: r, Sink: c.Sink}

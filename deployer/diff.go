@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -21,7 +21,7 @@ func (d *Deployer) Diff(ctx context.Context, o survey.Selection) (*schema.Operat
 		return nil, err
 	}
 	run.Notice(notices...)
-	var unread map[engine.Key]error
+	var unread map[record.Key]error
 	if run.Plans, unread, err = d.Survey.Drift(ctx, states); err != nil {
 		return nil, err
 	}
@@ -32,8 +32,8 @@ func (d *Deployer) Diff(ctx context.Context, o survey.Selection) (*schema.Operat
 }
 
 // noticeUnread reports deployed revisions that cannot be read any more. It is an error if the user asked for this Solution.
-func noticeUnread(run *plan.Run, failures map[engine.Key]error, o survey.Selection) error {
-	for _, key := range slices.SortedFunc(maps.Keys(failures), engine.CompareKeys) {
+func noticeUnread(run *plan.Run, failures map[record.Key]error, o survey.Selection) error {
+	for _, key := range slices.SortedFunc(maps.Keys(failures), record.CompareKeys) {
 		if o.Solution != "" {
 			return failures[key]
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
@@ -159,7 +159,7 @@ func TestRepairRefuses(t *testing.T) {
 
 // TestRebuild checks that a lost or unreadable record is made again from the cluster, and that nothing else is changed.
 func TestRebuild(t *testing.T) {
-	record := func(namespace string) string { return engine.RecordName(engine.Key{Namespace: namespace, Name: shop}) }
+	record := func(namespace string) string { return record.Key{Namespace: namespace, Name: shop}.SecretName() }
 	for _, test := range []struct {
 		name, namespace, version string
 		lose                     func(*deployertest.Bed)
@@ -304,7 +304,7 @@ func TestDeleteWithoutNamespace(t *testing.T) {
 	if done, err := b.DeleteEnvironment(t.Context(), environments.DeleteOptions{Environment: site}); err != nil || len(done.Parts) == 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
-	if state, err := b.Records.Engine.State(t.Context(), engine.Key{Namespace: site, Name: shop}); err != nil || state.Current != nil {
+	if state, err := b.Records.Engine.State(t.Context(), record.Key{Namespace: site, Name: shop}); err != nil || state.Current != nil {
 		t.Errorf("%+v, %v", state, err)
 	}
 	if done, err := b.DeleteEnvironment(t.Context(), environments.DeleteOptions{Environment: site}); err != nil || !done.Empty() || len(done.Notices) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -318,7 +318,7 @@ func TestNeedsOfOthers(t *testing.T) {
 		t.Error(diff)
 	}
 	for part, want := range map[string][]string{"": nil, "api": nil, "web": {"api"}} {
-		state, err := b.Records.Engine.State(t.Context(), engine.Key{Namespace: site, Name: "app", Component: part})
+		state, err := b.Records.Engine.State(t.Context(), record.Key{Namespace: site, Name: "app", Component: part})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/solutionctl/solutionctl/deployer/components"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -58,11 +58,11 @@ type SelectionOptions struct {
 
 // Selection returns the components of a version, and which of them a choice selects. It refuses a choice that the verbs refuse.
 func (d *Deployer) Selection(ctx context.Context, o SelectionOptions) (*schema.ComponentGraph, error) {
-	p, state := d.planner(), &engine.State{}
+	p, state := d.planner(), &record.State{}
 	var installed []plan.Installation
 	var err error
 	if o.Environment == "" {
-		state, err = d.Records.Engine.State(ctx, engine.Key{Name: o.Solution})
+		state, err = d.Records.Engine.State(ctx, record.Key{Name: o.Solution})
 	} else if _, installed, err = p.InstalledIn(ctx, o.Solution, o.Environment, o.Namespace); len(installed) > 0 {
 		state = installed[0].State
 	}

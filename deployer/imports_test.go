@@ -53,8 +53,8 @@ func text(format string, args ...any) *fstest.MapFile {
 
 func digest(s string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(s))) }
 
-// record replaces the record of what was imported.
-func record(t *testing.T, s *clustertest.Server, text string) {
+// putImports replaces the record of what was imported.
+func putImports(t *testing.T, s *clustertest.Server, text string) {
 	t.Helper()
 	s.Put(t, fmt.Sprintf("{apiVersion: v1, kind: Secret, metadata: {name: %s, namespace: %s}, immutable: true, data: {imports.json: %s}}",
 		records.ImportsName, cluster.SystemNamespace, base64.StdEncoding.EncodeToString([]byte(text))))
@@ -67,7 +67,7 @@ func TestCorruptImports(t *testing.T) {
 	if _, err := d.RecordImport(t.Context(), importing(t, "bank", "1.0.0")); err != nil {
 		t.Fatal(err)
 	}
-	record(t, s, `{"formatVersion": 1, "imp`)
+	putImports(t, s, `{"formatVersion": 1, "imp`)
 	const cure = "solutionctl deploy import FILE..."
 
 	_, err := d.Activate(t.Context(), deployer.ActivateOptions{Solution: "bank"})
@@ -116,12 +116,12 @@ func TestRemovalWithoutImports(t *testing.T) {
 			t.Errorf("%s: %q", what, sentences)
 		}
 	}
-	record(t, b.Server, `{"formatVersion": 99, "writtenBy": "9.0.0", "imports": {}}`)
+	putImports(t, b.Server, `{"formatVersion": 99, "writtenBy": "9.0.0", "imports": {}}`)
 	for _, run := range []verb{remove(shop), deleteSite(plan.DeleteData)} {
 		_, err := run(t.Context(), b.Deployer, plan.Options{})
 		deployertest.Refused(t, err, report.Refused, "9.0.0")
 	}
-	record(t, b.Server, `{"formatVersion": 1, "imp`)
+	putImports(t, b.Server, `{"formatVersion": 1, "imp`)
 	found, err := b.Records.Search(t.Context(), records.SearchOptions{})
 	if err != nil || len(found.Versions) != 1 {
 		t.Fatalf("%+v, %v", found, err)
@@ -142,7 +142,7 @@ func TestRemovalWithoutImports(t *testing.T) {
 func TestNewerImports(t *testing.T) {
 	s := clustertest.Start(t, "{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}")
 	d := connected(t, s)
-	record(t, s, `{"formatVersion": 99, "writtenBy": "9.0.0", "imports": {}}`)
+	putImports(t, s, `{"formatVersion": 99, "writtenBy": "9.0.0", "imports": {}}`)
 	before := s.Object("Secret", cluster.SystemNamespace, records.ImportsName)
 	if _, err := d.RecordImport(t.Context(), importing(t, "bank", "1.0.0")); report.CodeOf(err) != report.Refused {
 		t.Errorf("%v", err)

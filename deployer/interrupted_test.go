@@ -19,7 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -282,7 +282,7 @@ func TestDeleteNothing(t *testing.T) {
 			t.Errorf("a part without anything: %+v", part)
 		}
 	}
-	if states, err := b.Records.Engine.States(t.Context()); err != nil || slices.ContainsFunc(states, func(s *engine.State) bool { return s.Namespace == site }) {
+	if states, err := b.Records.Engine.States(t.Context()); err != nil || slices.ContainsFunc(states, func(s *record.State) bool { return s.Namespace == site }) {
 		t.Errorf("the records stay: %v, %v", states, err)
 	}
 }

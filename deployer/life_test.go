@@ -13,7 +13,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -220,7 +220,7 @@ func recorded(t *testing.T, b *deployertest.Bed) string {
 	}
 	text := fmt.Sprintf("%s active, %s here", orNone(b.Records.Active(t.Context(), shop)), orNone(here, nil))
 	for _, place := range []string{"", site} {
-		state, err := b.Records.Engine.State(t.Context(), engine.Key{Namespace: place, Name: shop})
+		state, err := b.Records.Engine.State(t.Context(), record.Key{Namespace: place, Name: shop})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -117,7 +117,7 @@ func TestSecretsOfNeighboursAreNotLookedUp(t *testing.T) {
 	b := deployertest.New(t)
 	b.Namespace(site, site)
 	mine, theirs := secretObject(site, "mine", "mine"), secretObject(site, "theirs", "stolen")
-	theirs.SetLabels(map[string]string{engine.LabelRelease: engine.Key{Namespace: site, Name: "bank", Component: "db"}.ID()})
+	theirs.SetLabels(map[string]string{schema.LabelRelease: record.Key{Namespace: site, Name: "bank", Component: "db"}.ID()})
 	b.Put(mine)
 	b.Put(theirs)
 	b.Activated(shop, "1.0.0", deployertest.Content{

@@ -15,7 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -84,7 +84,7 @@ func TestRecordsOfTheVersionBefore(t *testing.T) {
 			if anyBegun(b) {
 				t.Error("something is left to finish")
 			}
-			if record := recordOf(b, engine.RecordName(engine.Key{Namespace: site, Name: shop})); !strings.Contains(record, `"formatVersion": `+test.format) {
+			if record := recordOf(b, record.Key{Namespace: site, Name: shop}.SecretName()); !strings.Contains(record, `"formatVersion": `+test.format) {
 				t.Errorf("the record is\n%s", record)
 			}
 		})

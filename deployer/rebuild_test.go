@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -20,7 +20,7 @@ import (
 // TestRebuildComponents: records of components are made again as that of their Solution is, and passwords stay.
 func TestRebuildComponents(t *testing.T) {
 	record := func(component string) string {
-		return engine.RecordName(engine.Key{Namespace: site, Name: shop, Component: component})
+		return record.Key{Namespace: site, Name: shop, Component: component}.SecretName()
 	}
 	loseContent := func(b *deployertest.Bed, component string) {
 		for _, name := range b.Server.Names("Secret") {
@@ -110,7 +110,7 @@ func TestLostComponentsAreFound(t *testing.T) {
 	b := deployertest.New(t)
 	b.Activated(shop, "1.0.0", parts(t, nil))
 	must(b, add("1.0.0"))
-	b.Deleted("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop, Component: "db"}))
+	b.Deleted("Secret", cluster.SystemNamespace, record.Key{Namespace: site, Name: shop, Component: "db"}.SecretName())
 	_, err := remove(shop)(t.Context(), b.Deployer, plan.Options{})
 	deployertest.Refused(t, err, report.Conflict, "ConfigMap site/db", "Secret site/db-password", "--adopt", "--records")
 	for number := 1; ; number++ {
@@ -144,7 +144,7 @@ func TestRebuildClusterComponents(t *testing.T) {
 		}
 	}
 	for _, component := range []string{"", "agent"} {
-		b.Deleted("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Name: shop, Component: component}))
+		b.Deleted("Secret", cluster.SystemNamespace, record.Key{Name: shop, Component: component}.SecretName())
 	}
 	if done, err := b.RebuildRecords(t.Context(), rebuild.Options{}); err != nil || len(done.Parts) != 2 {
 		t.Fatalf("%+v, %v", done, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
@@ -392,7 +392,7 @@ var refusals = []struct {
 		"remove what is on no record",
 		func(b *deployertest.Bed) {
 			b.Added(shop, "1.0.0", plain)
-			b.Deleted("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop}))
+			b.Deleted("Secret", cluster.SystemNamespace, record.Key{Namespace: site, Name: shop}.SecretName())
 		},
 		remove(shop), report.Conflict,
 		[]string{"Deployment site/shop-operator", "deploy remove site shop --adopt", "deploy repair site shop --records"},
@@ -607,7 +607,7 @@ func TestAccepted(t *testing.T) {
 	t.Run("a removal of what is on no record", func(t *testing.T) {
 		b := deployertest.New(t)
 		b.Added(shop, "1.0.0", plain)
-		b.Deleted("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop}))
+		b.Deleted("Secret", cluster.SystemNamespace, record.Key{Namespace: site, Name: shop}.SecretName())
 		if _, err := remove(shop)(t.Context(), b.Deployer, plan.Options{Adopt: true}); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -49,7 +49,7 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 	if err != nil {
 		return nil, err
 	}
-	changed := map[engine.Key]bool{}
+	changed := map[record.Key]bool{}
 	var locks []string
 	for _, p := range plans {
 		if p.Empty() && p.Resumes == nil && !slices.ContainsFunc(changes, func(c schema.Change) bool { return plan.IsRecordOf(c, p.Release.Namespace) }) {
@@ -72,13 +72,13 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 }
 
 // plan plans to restore changed releases.
-func (o *RepairOptions) plan(ctx context.Context, run *plan.Run, changed map[engine.Key]bool) error {
+func (o *RepairOptions) plan(ctx context.Context, run *plan.Run, changed map[record.Key]bool) error {
 	all, namespaces, notices, err := run.Survey.Deployed(ctx, o.Selection)
 	if err != nil {
 		return err
 	}
 	run.Notice(notices...)
-	var states []*engine.State
+	var states []*record.State
 	for _, s := range all {
 		if changed[s.Key] {
 			states = append(states, s)

@@ -10,7 +10,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
@@ -95,7 +95,7 @@ func (r *resuming) unfinished(ctx context.Context) (list []unfinished, unread []
 	if err != nil {
 		return nil, nil, err
 	}
-	states = slices.DeleteFunc(states, func(s *engine.State) bool {
+	states = slices.DeleteFunc(states, func(s *record.State) bool {
 		return r.o.Solution != "" && s.Name != r.o.Solution || r.o.Environment != "" && environmentOf[s.Namespace] != r.o.Environment
 	})
 	if len(states) == 0 && r.o.Solution != "" {
@@ -129,7 +129,7 @@ func (r *resuming) unfinished(ctx context.Context) (list []unfinished, unread []
 }
 
 // unfinishedOf returns the revision of a record that has to be completed; nil for none.
-func (r *resuming) unfinishedOf(ctx context.Context, s *engine.State, solutions *metalk8s.Solutions) (*schema.DeploymentRevision, error) {
+func (r *resuming) unfinishedOf(ctx context.Context, s *record.State, solutions *metalk8s.Solutions) (*schema.DeploymentRevision, error) {
 	switch {
 	case s.Pending != nil:
 		return s.Pending, nil
@@ -146,7 +146,7 @@ func (r *resuming) unfinishedOf(ctx context.Context, s *engine.State, solutions 
 }
 
 // awaited returns a repair that creates the objects that waited for a kind that the cluster has by now; nil for none.
-func awaited(ctx context.Context, c *cluster.Cluster, s *engine.State) (*schema.DeploymentRevision, error) {
+func awaited(ctx context.Context, c *cluster.Cluster, s *record.State) (*schema.DeploymentRevision, error) {
 	if s.Current == nil {
 		return nil, nil
 	}
@@ -169,7 +169,7 @@ func (r *resuming) resume(ctx context.Context, p unfinished) (err error) {
 		return report.Errorf(report.Refused, "namespace %s is part of no environment", p.Namespace).
 			WithHint("'%s' removes the rest of a deleted environment", report.Run("deploy env delete", p.Namespace))
 	}
-	options, err := plan.ParseSavedOptions(engine.Key{Namespace: p.Namespace, Name: p.Solution}, p.saved)
+	options, err := plan.ParseSavedOptions(record.Key{Namespace: p.Namespace, Name: p.Solution}, p.saved)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -242,7 +242,7 @@ func TestSavedOptionsStaySecret(t *testing.T) {
 	mend := endingAt(b, 5)
 	_, failed := hidden(t.Context(), b.Deployer, plan.Options{})
 	mend()
-	state, err := b.Records.Engine.State(t.Context(), engine.Key{Namespace: site, Name: shop})
+	state, err := b.Records.Engine.State(t.Context(), record.Key{Namespace: site, Name: shop})
 	if failed == nil || err != nil || !strings.Contains(string(state.SavedOptions), "S3cr3tValue") {
 		t.Fatalf("it is not kept: %v %v", failed, err)
 	}

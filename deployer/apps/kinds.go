@@ -17,7 +17,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/apps/form"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -115,7 +115,7 @@ func (a *Apps) namespaces(ctx context.Context, environment, namespace string) ([
 
 // applications returns the CRDs of the version of a Solution that a namespace has, or those in the cluster if the version is not imported.
 func (a *Apps) applications(ctx context.Context, catalog *records.Catalog, n metalk8s.Namespace, solution string) ([]*unstructured.Unstructured, error) {
-	state, err := a.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Name: solution})
+	state, err := a.Records.Engine.State(ctx, record.Key{Namespace: n.Name, Name: solution})
 	if err != nil {
 		return nil, err
 	}

@@ -107,6 +107,18 @@ func (c *Cluster) ListMetadata(ctx context.Context, kind schema.GroupVersionKind
 	return c.list(ctx, kind, namespace, o, onlyMetadata)
 }
 
+// Collect returns the objects of a list, or its error.
+func Collect(list iter.Seq2[*unstructured.Unstructured, error]) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	for object, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
 func (c *Cluster) list(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions, accept string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		for page, err := range c.pages(ctx, kind, namespace, o, accept) {

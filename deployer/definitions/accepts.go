@@ -70,8 +70,8 @@ func (g *Guard) JudgeInstances(ctx context.Context, p *render.Payload, namespace
 	return notices, exported, nil
 }
 
-// CheckAll refuses names of definitions that none of the versions has.
-func (a Losses) CheckAll(payloads ...*render.Payload) error {
+// CheckLossesIn refuses names of definitions that none of the versions has.
+func (a Losses) CheckLossesIn(payloads ...*render.Payload) error {
 	all := map[string]*unstructured.Unstructured{}
 	for _, p := range payloads {
 		objects, err := render.Definitions(p)
@@ -80,7 +80,7 @@ func (a Losses) CheckAll(payloads ...*render.Payload) error {
 		}
 		maps.Copy(all, ByName(objects))
 	}
-	return a.Check(all)
+	return a.CheckLosses(all)
 }
 
 func (g *Guard) judgeInstancesOf(ctx context.Context, live, desired *unstructured.Unstructured, namespaces []metalk8s.Namespace) (rejected, lost []string, err error) {

@@ -63,7 +63,7 @@ func (e *IncompatibleError) Error() string { return e.refusal.Error() }
 // Unwrap returns the error with the code and the hint.
 func (e *IncompatibleError) Unwrap() error { return e.refusal }
 
-// incompatible explains the refusal of a version, which perhaps is not imported yet, by all versions.
+// incompatible adds to the refusal of a version how all versions go together with the cluster. The version need not be imported.
 func (g *Guard) incompatible(ctx context.Context, catalog *records.Catalog, p *render.Payload, operators []operator, refusal error) error {
 	e := &IncompatibleError{refusal: refusal}
 	payloads, err := g.Records.Payloads(ctx, catalog, p.Solution.Metadata.Name)

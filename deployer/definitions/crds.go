@@ -107,8 +107,8 @@ func (g *Guard) judgeAll(ctx context.Context, definitions map[string]*unstructur
 	return j, nil
 }
 
-// Check refuses names without a CRD, which are probably misspelt.
-func (a Losses) Check(definitions map[string]*unstructured.Unstructured) error {
+// CheckLosses refuses names without a CRD, which are probably misspelt.
+func (a Losses) CheckLosses(definitions map[string]*unstructured.Unstructured) error {
 	for _, name := range slices.Concat(a.AcceptDataLoss, a.AcceptInvalid) {
 		if definitions[name] == nil {
 			return report.Errorf(report.Usage, "a loss is accepted for %s, which is not a CustomResourceDefinition of this version", name).

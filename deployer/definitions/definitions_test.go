@@ -14,6 +14,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/kube/crd"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -301,10 +302,10 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	definitions := map[string]*unstructured.Unstructured{"clocks.demo.example": clock(t, "", "v1 served stored {}")}
-	if err := (Losses{AcceptDataLoss: []string{"clocks.demo.example"}}).Check(definitions); err != nil {
+	if err := (Losses{AcceptDataLoss: []string{"clocks.demo.example"}}).CheckLosses(definitions); err != nil {
 		t.Error(err)
 	}
-	if err := (Losses{AcceptInvalid: []string{"clock.demo.example"}}).Check(definitions); report.CodeOf(err) != report.Usage || !strings.Contains(fmt.Sprint(report.Hints(err)), "clocks.demo.example") {
+	if err := (Losses{AcceptInvalid: []string{"clock.demo.example"}}).CheckLosses(definitions); report.CodeOf(err) != report.Usage || !strings.Contains(fmt.Sprint(report.Hints(err)), "clocks.demo.example") {
 		t.Errorf("a name mistyped: %v", err)
 	}
 }
@@ -312,14 +313,14 @@ func TestRefusals(t *testing.T) {
 // TestProtect: the policy covers the CRDs of this Solution only, and each CRD has an annotation with the way to lift
 // it.
 func TestProtect(t *testing.T) {
-	key := engine.Key{Name: "demo"}
+	key := record.Key{Name: "demo"}
 	definition := clock(t, "", "v1 served stored {}")
 	made := Protect(key, []*unstructured.Unstructured{definition, object(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n")})
 	if len(made) != 2 || made[0].GetName() != ProtectionName(key) || made[1].GetName() != ProtectionName(key) {
 		t.Fatalf("%+v", made)
 	}
 	selected, _, _ := unstructured.NestedStringMap(made[0].Object, "spec", "matchConstraints", "objectSelector", "matchLabels")
-	if diff := cmp.Diff(map[string]string{engine.LabelRelease: key.ID()}, selected); diff != "" {
+	if diff := cmp.Diff(map[string]string{schema.LabelRelease: key.ID()}, selected); diff != "" {
 		t.Error(diff)
 	}
 	if definition.GetAnnotations()[engine.AnnotationAllowDeletion] != "false" {
@@ -330,13 +331,13 @@ func TestProtect(t *testing.T) {
 		t.Error("the two share their metadata")
 	}
 	for _, test := range []struct {
-		state engine.State
+		state record.State
 		want  bool
 	}{
-		{engine.State{}, false},
-		{engine.State{Current: &schema.DeploymentRevision{Settings: map[string]string{SettingProtect: "true"}}}, true},
-		{engine.State{Pending: &schema.DeploymentRevision{Settings: map[string]string{SettingProtect: "true"}}}, true},
-		{engine.State{Current: &schema.DeploymentRevision{Settings: map[string]string{SettingProtect: "false"}}}, false},
+		{record.State{}, false},
+		{record.State{Current: &schema.DeploymentRevision{Settings: map[string]string{SettingProtect: "true"}}}, true},
+		{record.State{Pending: &schema.DeploymentRevision{Settings: map[string]string{SettingProtect: "true"}}}, true},
+		{record.State{Current: &schema.DeploymentRevision{Settings: map[string]string{SettingProtect: "false"}}}, false},
 	} {
 		if got := IsProtected(&test.state); got != test.want {
 			t.Errorf("%+v: %t", test.state, got)

@@ -17,7 +17,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -42,7 +42,7 @@ func (g *Guard) Of(ctx context.Context, catalog *records.Catalog, solution strin
 			names[r.Name] = true
 		}
 	}
-	state, err := g.Records.Engine.State(ctx, engine.Key{Name: solution})
+	state, err := g.Records.Engine.State(ctx, record.Key{Name: solution})
 	if err != nil {
 		return nil, err
 	}

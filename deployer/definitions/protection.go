@@ -14,6 +14,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -23,11 +24,11 @@ import (
 const SettingProtect = "protectCRDs"
 
 // ProtectionName is the name of the policy and of its binding.
-func ProtectionName(key engine.Key) string { return key.Name + ".crds.solutionctl.io" }
+func ProtectionName(key record.Key) string { return key.Name + ".crds.solutionctl.io" }
 
 // Protect returns an admission policy with which the API server rejects any deletion of the CRDs of a Solution, and
 // annotates the CRDs with the way to lift it.
-func Protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+func Protect(key record.Key, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	for _, definition := range ByName(objects) {
 		annotations := definition.GetAnnotations()
 		if annotations == nil {
@@ -46,7 +47,7 @@ func Protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructur
 			"failurePolicy": "Fail",
 			"matchConstraints": map[string]any{
 				"matchPolicy":    "Equivalent",
-				"objectSelector": map[string]any{"matchLabels": map[string]any{engine.LabelRelease: key.ID()}},
+				"objectSelector": map[string]any{"matchLabels": map[string]any{schema.LabelRelease: key.ID()}},
 				"resourceRules": []any{map[string]any{
 					"apiGroups": []any{cluster.DefinitionKind.Group}, "apiVersions": []any{"*"}, "operations": []any{"DELETE"}, "resources": []any{"customresourcedefinitions"}, "scope": "Cluster",
 				}},
@@ -71,7 +72,7 @@ func Protect(key engine.Key, objects []*unstructured.Unstructured) []*unstructur
 }
 
 // IsProtected reports whether the CRDs on a record are protected.
-func IsProtected(s *engine.State) bool {
+func IsProtected(s *record.State) bool {
 	return slices.ContainsFunc(s.Recent(), func(r *schema.DeploymentRevision) bool { return r.Settings[SettingProtect] == "true" })
 }
 

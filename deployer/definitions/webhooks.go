@@ -10,6 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
@@ -55,7 +56,7 @@ func (g *Guard) Interceptors(ctx context.Context, solution string) (found []*uns
 	if err != nil {
 		return nil, err
 	}
-	states = slices.DeleteFunc(states, func(s *engine.State) bool { return s.Name != solution })
+	states = slices.DeleteFunc(states, func(s *record.State) bool { return s.Name != solution })
 	if len(states) == 0 {
 		return nil, records.NotDeployed(solution)
 	}
@@ -89,7 +90,7 @@ func isInterceptor(o schema.ObjectRef) bool {
 }
 
 // isRecorded reports whether an object is the recorded one. A run that was stopped before it recorded the UID has left its label.
-func isRecorded(state *engine.State, known schema.DeployedObject, live *unstructured.Unstructured) bool {
+func isRecorded(state *record.State, known schema.DeployedObject, live *unstructured.Unstructured) bool {
 	if known.UID != "" {
 		return known.UID == string(live.GetUID())
 	}

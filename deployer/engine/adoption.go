@@ -16,6 +16,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine/diff"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -35,7 +36,7 @@ type Adoption struct {
 // mayAdopt reports whether an object is listed for adoption.
 func (d *decider) mayAdopt(s *step) bool {
 	a := d.release.Adopt
-	return a != nil && slices.ContainsFunc(a.Objects, func(o schema.ObjectRef) bool { return keyOfRef(o) == keyOfRef(s.Object) })
+	return a != nil && slices.ContainsFunc(a.Objects, func(o schema.ObjectRef) bool { return record.KeyOf(o) == record.KeyOf(s.Object) })
 }
 
 // adopts reports whether the existing object may be adopted: the other tool has applied it, or an interrupted adoption has.
@@ -121,7 +122,7 @@ func (r *run) adoptTaskObjects(ctx context.Context) error {
 // label sets the label of the release on a recorded object and transfers the other tool's fields to the engine.
 func (r *run) label(ctx context.Context, s *step) (err error) {
 	s.live, err = r.plan.decider.find(ctx, s)
-	if err != nil || s.live == nil || string(s.live.GetUID()) != s.known.UID || s.live.GetLabels()[LabelRelease] == r.plan.Release.ID() {
+	if err != nil || s.live == nil || string(s.live.GetUID()) != s.known.UID || s.live.GetLabels()[schema.LabelRelease] == r.plan.Release.ID() {
 		return err
 	}
 	s.adopted = r.plan.decider.adopted(s)
@@ -133,7 +134,7 @@ func (r *run) label(ctx context.Context, s *step) (err error) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[LabelRelease] = r.plan.Release.ID()
+	labels[schema.LabelRelease] = r.plan.Release.ID()
 	object.SetLabels(labels)
 	object.SetUID(s.live.GetUID())
 	object.SetResourceVersion(s.live.GetResourceVersion())

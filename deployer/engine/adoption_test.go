@@ -203,7 +203,7 @@ func TestTasksOfAdoptedRelease(t *testing.T) {
 		t.Errorf("the jobs are %q, the first is %v", w.server.Names("Job"), after)
 	}
 	left := w.server.Object("Secret", "shop", "keys")
-	if left.GetLabels()[engine.LabelRelease] != demo.ID() || left.GetLabels()["app.kubernetes.io/managed-by"] != "other" {
+	if left.GetLabels()[schema.LabelRelease] != demo.ID() || left.GetLabels()["app.kubernetes.io/managed-by"] != "other" {
 		t.Errorf("what a task has left has the labels %v", left.GetLabels())
 	}
 	w.same("what a task has left", []string{fmt.Sprint(left.Object["data"]), managers(left)}, []string{"map[a:b25l b:dGhyZWU=]", "kubectl Apply, solutionctl Apply"})

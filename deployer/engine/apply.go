@@ -14,6 +14,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -39,7 +40,7 @@ func (e *Engine) ApplyAll(ctx context.Context, plans []*Plan, o ApplyOptions) er
 	}
 	if ordered {
 		e.inOrder(ctx, runs)
-		return join(failures(runs))
+		return cluster.Join(failures(runs))
 	}
 	e.sideBySide(ctx, busy, o)
 	recordFailures(ctx, busy, nil)
@@ -73,7 +74,7 @@ func recordFailures(ctx context.Context, runs []*run, met error) {
 	// ctx may have ended, which is why the run failed.
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	_ = each(len(runs), false, func(i int) error {
+	_ = cluster.All(len(runs), func(i int) error {
 		r := runs[i]
 		err := cmp.Or(r.err, met)
 		if err == nil || r.begun.here.IsZero() || r.state.Pending == nil {
@@ -86,7 +87,7 @@ func recordFailures(ctx context.Context, runs []*run, met error) {
 		pending := *r.state.Pending
 		pending.Failure = &schema.DeploymentFailure{Code: code, Message: report.OneLine(err.Error(), maxMessage)}
 		r.state.Pending = &pending
-		return r.save(brief, &r.state)
+		return r.Save(brief, &r.state)
 	})
 }
 
@@ -130,7 +131,7 @@ func beginAll(ctx context.Context, runs []*run, user string) {
 
 // all calls f for every run; errors are kept in the runs.
 func all(runs []*run, f func(r *run) error) {
-	_ = each(len(runs), false, func(i int) error {
+	_ = cluster.All(len(runs), func(i int) error {
 		runs[i].err = f(runs[i])
 		return nil
 	})
@@ -148,7 +149,7 @@ type run struct {
 	waitCtx context.Context //nolint:containedctx // ends the waiting, and nothing else, when the time is up
 	timeout time.Duration
 
-	state     State                                // as it is written
+	state     record.State                         // as it is written
 	results   map[*step]*unstructured.Unstructured // objects as the server returned them
 	recording sync.Mutex                           // held to write the state while objects are waited for
 	begun     struct{ here, there time.Time }      // start by the clocks of this host and of the API server
@@ -167,7 +168,7 @@ func finish(ctx context.Context, runs []*run) error {
 	for _, r := range runs {
 		r.report(ctx)
 	}
-	return join(failures(runs))
+	return cluster.Join(failures(runs))
 }
 
 // OwnPartReady is the note of an event for a release of which only parts have failed.
@@ -250,7 +251,7 @@ func (r *run) applyPhase(ctx context.Context, phase int) error {
 	}
 	progress := r.progress("apply", phaseNames[phase], len(steps))
 	results := make([]*unstructured.Unstructured, len(steps))
-	err := each(len(steps), true, func(i int) (err error) {
+	err := cluster.Each(len(steps), func(i int) (err error) {
 		results[i], err = r.perform(ctx, steps[i])
 		progress.step(err)
 		return err

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -41,7 +42,7 @@ func (e *Engine) Await(ctx context.Context, objects []schema.ObjectRef, timeout 
 
 // observeAll reads the objects and reports whether some of them are not ready.
 func (r *run) observeAll(targets []*target) (stirred bool, err error) {
-	err = each(len(targets), true, func(i int) error {
+	err = cluster.Each(len(targets), func(i int) error {
 		t := targets[i]
 		live, failure := r.Cluster.Get(r.waitCtx, kindOfRef(t.step.Object), t.step.Object.Namespace, t.step.Object.Name)
 		if failure != nil {

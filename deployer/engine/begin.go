@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -19,22 +20,22 @@ func (r *run) begin(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
-	if err = storable(data); err != nil {
+	if err = record.CheckSize(data); err != nil {
 		return err
 	}
-	r.propose(user, DigestOf(data))
+	r.propose(user, record.DigestOf(data))
 	if err = ctx.Err(); err != nil {
 		return err
 	}
 	r.changed = true
-	if err = r.save(ctx, &r.state); errors.Is(err, errStaleRecord) {
+	if err = r.Save(ctx, &r.state); errors.Is(err, record.ErrStale) {
 		r.changed = false
 		return report.As(report.Locked, err).WithHint("another process changes it at the same time; run the command again")
 	}
 	if err != nil {
 		return err
 	}
-	r.begun.here, r.begun.there = r.Now(), writtenAt(r.state.secret)
+	r.begun.here, r.begun.there = r.Now(), r.state.WrittenAt()
 	// The record comes first: content that no record refers to would never be deleted.
 	_, err = r.StoreContent(ctx, r.plan.Release.ID(), data)
 	return err
@@ -45,14 +46,14 @@ func (r *run) begin(ctx context.Context, user string) error {
 func (r *run) propose(user, digest string) {
 	release := r.plan.Release
 	pending := &schema.DeploymentRevision{
-		Number: r.state.last() + 1, Operation: release.Operation, Version: release.Version, Outcome: schema.DeploymentPending,
+		Number: r.state.Last() + 1, Operation: release.Operation, Version: release.Version, Outcome: schema.DeploymentPending,
 		User: user, Tool: r.Tool, Token: r.options.Token, Started: r.second(), Settings: release.Settings, Together: release.Together, Components: release.Components, Needs: release.neededComponents(), Content: digest,
 	}
 	if old := r.state.Pending; old != nil {
 		if sameWork(old, pending) {
 			pending.Number, pending.User, pending.Started = old.Number, old.User, old.Started
 		} else {
-			r.state.addHistory(old, schema.DeploymentReplaced)
+			r.state.AddHistory(old, schema.DeploymentReplaced)
 		}
 	}
 	for _, s := range r.plan.steps {
@@ -66,7 +67,7 @@ func (r *run) propose(user, digest string) {
 	pending.Tasks = r.plan.decider.recorded()
 	r.plan.decider.markRuns(pending)
 	r.state.Pending, r.state.SavedOptions = pending, release.SavedOptions
-	r.state.approve(release.Approval, user, r.second())
+	r.state.Approve(release.Approval, user, r.second())
 }
 
 // age returns the time since a moment by the clock of the cluster, which may differ from that of this host.
@@ -75,20 +76,6 @@ func (r *run) age(at time.Time) time.Duration {
 		return r.Now().Sub(at)
 	}
 	return r.Now().Sub(r.begun.here) + r.begun.there.Sub(at)
-}
-
-// writtenAt returns the time of the last write to an object, by the clock of the API server.
-func writtenAt(object *unstructured.Unstructured) time.Time {
-	var last time.Time
-	if object == nil {
-		return last
-	}
-	for _, entry := range object.GetManagedFields() {
-		if entry.Time != nil && entry.Time.After(last) {
-			last = entry.Time.Time
-		}
-	}
-	return last
 }
 
 // planned returns the object as the record of a pending revision has it.

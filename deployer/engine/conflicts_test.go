@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -68,18 +69,18 @@ func TestConflictsOfObjects(t *testing.T) {
 		},
 		"an object with the label of a release that never was": {
 			before: func(w *fixture) {
-				id := (engine.Key{Namespace: "shop", Name: "gone"}).ID()
-				w.server.Put(w.T, strings.Replace(theirs, "heritage: salt", engine.LabelRelease+": "+id, 1))
+				id := (record.Key{Namespace: "shop", Name: "gone"}).ID()
+				w.server.Put(w.T, strings.Replace(theirs, "heritage: salt", schema.LabelRelease+": "+id, 1))
 			},
 			code: report.Conflict, says: []string{"is not part of shop/demo", "--adopt"},
 			out: engine.PlanOptions{Adopt: true}, actions: []string{"adopt ConfigMap settings"}, there: []string{"ConfigMap settings [color:blue size:1]"},
 		},
 		"an object with the label of a release whose record is damaged": {
 			before: func(w *fixture) {
-				gone := engine.Key{Namespace: "shop", Name: "gone"}
-				w.server.Put(w.T, strings.Replace(theirs, "heritage: salt", engine.LabelRelease+": "+gone.ID(), 1)+"\n---\n"+
+				gone := record.Key{Namespace: "shop", Name: "gone"}
+				w.server.Put(w.T, strings.Replace(theirs, "heritage: salt", schema.LabelRelease+": "+gone.ID(), 1)+"\n---\n"+
 					"{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}\n---\n"+
-					"{apiVersion: v1, kind: Secret, metadata: {name: "+engine.RecordName(gone)+", namespace: solutionctl-system, labels: {solutionctl.io/stores: state}}}")
+					"{apiVersion: v1, kind: Secret, metadata: {name: "+gone.SecretName()+", namespace: solutionctl-system, labels: {solutionctl.io/stores: state}}}")
 			},
 			code: report.Conflict, says: []string{"belongs to shop/gone", "it has no data"},
 		},
@@ -260,7 +261,7 @@ func TestRepair(t *testing.T) {
 		"the object was made again": {hand: func(w *fixture) {
 			w.remove(cluster.ConfigMapKind, "settings")
 			w.server.Put(w.T, strings.Replace(settings, "name: settings", "name: settings, namespace: shop", 1))
-		}, actions: []string{"adopt ConfigMap settings"}, changed: []string{fmt.Sprintf("metadata.labels:  → {%q:%q} ()", engine.LabelRelease, demo.ID())}, there: "[color:red size:1]"},
+		}, actions: []string{"adopt ConfigMap settings"}, changed: []string{fmt.Sprintf("metadata.labels:  → {%q:%q} ()", schema.LabelRelease, demo.ID())}, there: "[color:red size:1]"},
 		"another manager applies it": {hand: func(w *fixture) {
 			w.applyAs("argo", "/api/v1/namespaces/shop/configmaps/settings", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop}, data: {color: green}}")
 		}, code: report.Conflict, says: []string{`data.color ("argo")`, "--force-conflicts"}, actions: []string{"update ConfigMap settings"}, changed: []string{`data.color: "green" → "red" (argo)`}, there: "[color:red size:1]"},
@@ -277,7 +278,7 @@ func TestRepair(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			releases, unread, err := w.Deployed(t.Context(), []*engine.State{s})
+			releases, unread, err := w.Deployed(t.Context(), []*record.State{s})
 			if err != nil || len(unread) > 0 {
 				t.Fatal(err, unread)
 			}
@@ -431,11 +432,11 @@ func TestMatchAndRebuild(t *testing.T) {
 	})
 
 	w.applyAs(cluster.FieldManager, "/api/v1/namespaces/shop/configmaps/settings", "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: shop, labels: {"+
-		engine.LabelRelease+": "+demo.ID()+"}}, data: {color: red, size: '1'}}")
+		schema.LabelRelease+": "+demo.ID()+"}}, data: {color: red, size: '1'}}")
 	release = w.release("1.0.0", settings, account, deployment)
 	for _, damage := range []string{"", "{data: {state.json.gz: AAAA}, immutable: true}"} {
 		if damage != "" {
-			w.server.Put(t, strings.Replace(damage, "{", "{apiVersion: v1, kind: Secret, metadata: {name: "+engine.RecordName(demo)+", namespace: solutionctl-system}, ", 1))
+			w.server.Put(t, strings.Replace(damage, "{", "{apiVersion: v1, kind: Secret, metadata: {name: "+demo.SecretName()+", namespace: solutionctl-system}, ", 1))
 		}
 		if match, err = w.Match(t.Context(), release); err == nil {
 			err = w.Rebuild(t.Context(), match)

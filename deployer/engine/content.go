@@ -3,209 +3,123 @@ package engine
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
+// Content is stored with a revision: the rendered objects, the tasks, and the generated values of the caller.
+type Content struct {
+	Objects         []*unstructured.Unstructured
+	Tasks           []Task
+	GeneratedValues []byte
+}
+
+// storedTask is the line of a task. It has no apiVersion, which distinguishes it from objects.
+type storedTask struct {
+	Kind   string         `json:"kind"`
+	Task   schema.Task    `json:"task"`
+	Object map[string]any `json:"object"`
+}
+
+// storedValues is the last line, with the generated values.
+type storedValues struct {
+	Kind string `json:"kind"`
+	Data []byte `json:"data"`
+}
+
+// Kinds of lines that are not objects. The word "Memory" is part of the format.
 const (
-	contentKey = "content.gz"
-	// partSize limits the data in one Secret: the server refuses objects over 1 MiB, not counting base64.
-	partSize = 900 << 10
-	// maxContent limits the size of one content, uncompressed.
-	maxContent = 64 << 20
-	// annotationParts is the number of parts of a content, on its first part.
-	annotationParts = "solutionctl.io/parts"
-	// annotationDigest is on every part of a content.
-	annotationDigest = "solutionctl.io/digest"
+	taskKind   = "Task"
+	valuesKind = "Memory"
 )
 
-// StoreContent stores data in the cluster under its digest ("sha256:…"). The owner is a label value for [Engine.CollectContent].
-// Storing the same data again repairs parts that have been changed, and does nothing otherwise. At most 64 MiB are accepted.
-func (e *Engine) StoreContent(ctx context.Context, owner string, data []byte) (digest string, err error) {
-	digest = DigestOf(data)
-	if err = storable(data); err != nil {
-		return "", err
-	}
-	stored, err := e.storeParts(ctx, owner, digest, data)
-	if err != nil || stored {
-		return digest, err
-	}
-	if _, err = e.LoadContent(ctx, owner, digest); report.CodeOf(err) != report.Corrupt {
-		return digest, err
-	}
-	// It has been changed, and its parts are immutable.
-	if err = e.dropContent(ctx, owner, digest); err == nil {
-		_, err = e.storeParts(ctx, owner, digest, data)
-	}
-	return digest, err
-}
-
-// storeParts creates the parts that do not exist; stored reports whether none of them existed.
-func (e *Engine) storeParts(ctx context.Context, owner, digest string, data []byte) (stored bool, err error) {
-	stored = true
-	// The first part comes last: if it exists, all of them do.
-	for _, secret := range slices.Backward(partsOf(owner, digest, e.compressors.compress(data))) {
-		_, err := e.createStored(ctx, secret)
-		if errors.Is(err, cluster.ErrExists) {
-			stored = false
-		} else if err != nil {
-			return false, fmt.Errorf("store content in the cluster: %w", err)
+// encode writes objects, tasks and generated values, one in a line.
+func (c *Content) encode() ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	for _, object := range c.Objects {
+		if err := encoder.Encode(object.Object); err != nil {
+			return nil, report.Errorf(report.Invalid, "%s: %w", refOf(object), err)
 		}
 	}
-	return stored, nil
-}
-
-// partsOf returns the Secrets for compressed content.
-func partsOf(owner, digest string, packed []byte) []*unstructured.Unstructured {
-	parts := slices.Collect(slices.Chunk(packed, partSize))
-	secrets := make([]*unstructured.Unstructured, len(parts))
-	for i, part := range parts {
-		secret := newSecret(nil, contentName(owner, digest, i), "content", owner, map[string][]byte{contentKey: part})
-		annotations := map[string]string{annotationDigest: digest}
-		if i == 0 {
-			annotations[annotationParts] = strconv.Itoa(len(parts))
+	for _, task := range c.Tasks {
+		if err := encoder.Encode(storedTask{taskKind, task.Task, task.Object.Object}); err != nil {
+			return nil, report.Errorf(report.Invalid, "%s: %w", refOf(task.Object), err)
 		}
-		secret.SetAnnotations(annotations)
-		secret.Object["immutable"] = true
-		secrets[i] = secret
 	}
-	return secrets
-}
-
-// Stored reports whether a Secret in [cluster.SystemNamespace] is a record or content of the engine.
-func Stored(secret *unstructured.Unstructured) bool {
-	return slices.Contains([]string{"state", "content"}, secret.GetLabels()[labelStores])
-}
-
-// storable returns an error if data is too large to be stored in the cluster.
-func storable(data []byte) error {
-	if len(data) > maxContent {
-		return report.Errorf(report.Refused, "content of %d bytes is too large to store in the cluster; the limit is %d MiB", len(data), maxContent>>20)
-	}
-	return nil
-}
-
-// LoadContent returns stored content. The error has the code NotFound if it does not exist, and Corrupt if it does not match the
-// digest.
-func (e *Engine) LoadContent(ctx context.Context, owner, digest string) ([]byte, error) {
-	var packed bytes.Buffer
-	for i, parts := 0, 1; i < parts; i++ {
-		name := contentName(owner, digest, i)
-		secret, err := e.Cluster.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, name)
-		if err != nil {
+	if c.GeneratedValues != nil {
+		if err := encoder.Encode(storedValues{valuesKind, c.GeneratedValues}); err != nil {
 			return nil, err
 		}
-		if secret == nil {
-			return nil, report.Errorf(report.NotFound, "Secret %s/%s with the content does not exist", cluster.SystemNamespace, name)
-		}
-		if i == 0 {
-			if parts, err = strconv.Atoi(secret.GetAnnotations()[annotationParts]); err != nil || parts > maxContent/partSize+1 {
-				return nil, corruptContent(digest, fmt.Errorf("annotation %s: %q", annotationParts, secret.GetAnnotations()[annotationParts]))
-			}
-		}
-		part, err := cluster.SecretData(secret, contentKey)
-		if err != nil {
-			return nil, corruptContent(digest, err)
-		}
-		packed.Write(part)
 	}
-	data, err := decompress(packed.Bytes(), maxContent)
+	return b.Bytes(), nil
+}
+
+func decodeContent(data []byte) (*Content, error) {
+	c := &Content{}
+	for line := range bytes.Lines(data) {
+		object := new(unstructured.Unstructured)
+		if err := object.UnmarshalJSON(line); err != nil {
+			return nil, fmt.Errorf("object %d: %w", len(c.Objects)+1, err)
+		}
+		switch kind := object.GetKind(); {
+		case object.GetAPIVersion() == "" && kind == taskKind:
+			task, err := decodeTask(object)
+			if err != nil {
+				return nil, fmt.Errorf("task %d: %w", len(c.Tasks)+1, err)
+			}
+			c.Tasks = append(c.Tasks, task)
+		case object.GetAPIVersion() == "" && kind == valuesKind:
+			var last storedValues
+			if err := json.Unmarshal(line, &last); err != nil {
+				return nil, fmt.Errorf("generated values: %w", err)
+			}
+			c.GeneratedValues = last.Data
+		default:
+			c.Objects = append(c.Objects, object)
+		}
+	}
+	return c, nil
+}
+
+func decodeTask(line *unstructured.Unstructured) (task Task, err error) {
+	settings, err := json.Marshal(line.Object["task"])
+	if err == nil {
+		err = json.Unmarshal(settings, &task.Task)
+	}
 	if err != nil {
-		return nil, corruptContent(digest, err)
+		return task, err
 	}
-	if got := DigestOf(data); got != digest {
-		return nil, corruptContent(digest, fmt.Errorf("it has digest %s", got))
-	}
-	return data, nil
+	object, _ := line.Object["object"].(map[string]any)
+	task.Object = &unstructured.Unstructured{Object: object}
+	return task, nil
 }
 
-func corruptContent(digest string, err error) error {
-	return report.Errorf(report.Corrupt, "content %s in namespace %s: %w", digest, cluster.SystemNamespace, err)
-}
-
-// CollectContent deletes the content of an owner, except the digests to keep. The caller holds the lock that protects the
-// owner's references.
-func (e *Engine) CollectContent(ctx context.Context, owner string, keep ...string) error {
-	return e.collect(ctx, []string{owner}, keep...)
-}
-
-// manyOwners limits the length of one label selector.
-const manyOwners = 50
-
-func (e *Engine) collect(ctx context.Context, owners []string, keep ...string) error {
-	// The first part is deleted first: without it the others are ignored.
-	var first, others []*unstructured.Unstructured
-	for some := range slices.Chunk(owners, manyOwners) {
-		stored, err := e.listMetadata(ctx, cluster.SecretKind, cluster.SystemNamespace, labelStores+"=content,"+labelOwner+" in ("+strings.Join(some, ",")+")")
-		if err != nil {
-			return fmt.Errorf("content that nothing refers to: %w", err)
-		}
-		for _, secret := range stored {
-			switch annotations := secret.GetAnnotations(); {
-			case slices.Contains(keep, annotations[annotationDigest]):
-			case annotations[annotationParts] != "":
-				first = append(first, secret)
-			default:
-				others = append(others, secret)
-			}
-		}
+// Objects returns the objects of a revision as they were rendered, for a rollback to it.
+func (e *Engine) Objects(ctx context.Context, key record.Key, r *schema.DeploymentRevision) ([]*unstructured.Unstructured, error) {
+	content, err := e.Content(ctx, key, r)
+	if err != nil {
+		return nil, err
 	}
-	for _, garbage := range [][]*unstructured.Unstructured{first, others} {
-		if err := each(len(garbage), true, func(i int) error { return e.dropPart(ctx, garbage[i]) }); err != nil {
-			return err
-		}
-	}
-	return nil
+	return content.Objects, nil
 }
 
-// dropContent deletes one content without a list of everything that is stored.
-func (e *Engine) dropContent(ctx context.Context, owner, digest string) error {
-	for i, parts := 0, 1; i < parts; i++ {
-		secret, err := e.Cluster.GetMetadata(ctx, cluster.SecretKind, cluster.SystemNamespace, contentName(owner, digest, i))
-		if err != nil {
-			return fmt.Errorf("content that nothing refers to: %w", err)
-		}
-		if secret == nil {
-			continue
-		}
-		if n, err := strconv.Atoi(secret.GetAnnotations()[annotationParts]); i == 0 && err == nil {
-			parts = min(n, maxContent/partSize+1)
-		}
-		if err := e.dropPart(ctx, secret); err != nil {
-			return err
-		}
+// Content returns the content of a revision, for a rollback to it.
+func (e *Engine) Content(ctx context.Context, key record.Key, r *schema.DeploymentRevision) (*Content, error) {
+	data, err := e.LoadContent(ctx, key.ID(), r.Content)
+	if code := report.CodeOf(err); code == report.NotFound || code == report.Corrupt {
+		return nil, report.Errorf(report.Corrupt, "objects of %s, revision %d: %w", key, r.Number, err).
+			WithHint("rebuild the record from the objects in the cluster: %s", report.Run("deploy repair").With("records"))
 	}
-	return nil
-}
-
-func (e *Engine) dropPart(ctx context.Context, secret *unstructured.Unstructured) error {
-	if err := e.Cluster.Delete(ctx, secret, cluster.DeleteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
-		return fmt.Errorf("content that nothing refers to: %w", err)
+	if err != nil {
+		return nil, fmt.Errorf("objects of %s, revision %d: %w", key, r.Number, err)
 	}
-	return nil
-}
-
-// contentName returns the name of the Secret of a part. Names of the same content sort in the order of its parts.
-func contentName(owner, digest string, part int) string {
-	name := "content." + owner + "." + strings.TrimPrefix(digest, "sha256:")
-	if part > 0 {
-		name += fmt.Sprintf(".%03d", part)
-	}
-	return name
-}
-
-// DigestOf returns the digest under which content is stored.
-func DigestOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return decodeContent(data)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestCopiedObject(t *testing.T) {
 	const settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings%s}, data: {a: %s}}"
 	w := newFixture(t)
-	w.server.Put(t, fmt.Sprintf(settings, ", namespace: shop, labels: {"+engine.LabelRelease+": "+demo.ID()+"}", "theirs"))
+	w.server.Put(t, fmt.Sprintf(settings, ", namespace: shop, labels: {"+schema.LabelRelease+": "+demo.ID()+"}", "theirs"))
 	release := w.release("1.0.0", fmt.Sprintf(settings, "", "ours"))
 	_, err := w.Plan(t.Context(), release, engine.PlanOptions{})
 	w.failed(err, report.Conflict, "ConfigMap shop/settings exists and is not part of shop/demo", "--adopt")

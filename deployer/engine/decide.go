@@ -17,6 +17,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine/diff"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -185,7 +186,7 @@ func (d *decider) decideUpdate(ctx context.Context, s *step) error {
 
 // owns reports whether the existing object belongs to this release.
 func (d *decider) owns(ctx context.Context, s *step) (bool, error) {
-	label := s.live.GetLabels()[LabelRelease]
+	label := s.live.GetLabels()[schema.LabelRelease]
 	switch {
 	case d.belongs(s):
 		return true, nil
@@ -201,12 +202,12 @@ func (d *decider) owns(ctx context.Context, s *step) (bool, error) {
 
 // heldByOther returns an error if a record confirms that an object belongs to the release of its label. The label alone may be a copy,
 // or of a release that was removed.
-func heldByOther(key Key, object schema.ObjectRef, label string, states []*State) error {
+func heldByOther(key record.Key, object schema.ObjectRef, label string, states []*record.State) error {
 	for _, state := range states {
 		if state.Damage != nil && state.ID() == label {
 			return report.Errorf(report.Conflict, "%s belongs to %s: %w", object, state.Key, state.Damage)
 		}
-		if known, ok := state.inventory()[keyOfRef(object)]; ok && !known.Kept && state.ID() == label {
+		if known, ok := state.Inventory()[record.KeyOf(object)]; ok && !known.Kept && state.ID() == label {
 			err := report.Errorf(report.Conflict, "%s belongs to %s", object, state.Key)
 			switch {
 			case state.Namespace != key.Namespace || state.Name != key.Name:
@@ -227,7 +228,7 @@ func heldByOther(key Key, object schema.ObjectRef, label string, states []*State
 func (d *decider) belongs(s *step) bool {
 	recorded := s.known.UID != ""
 	return recorded && s.known.UID == string(s.live.GetUID()) ||
-		s.live.GetLabels()[LabelRelease] == d.release.ID() && (recorded || IsManaged(s.live))
+		s.live.GetLabels()[schema.LabelRelease] == d.release.ID() && (recorded || IsManaged(s.live))
 }
 
 // adopt accepts an object of no release if the user has asked for that, or if it already is as desired.
@@ -250,7 +251,7 @@ func (d *decider) adopt(s *step, identical bool) error {
 func isIdentical(live, result *unstructured.Unstructured) bool {
 	result = result.DeepCopy()
 	labels := result.GetLabels()
-	delete(labels, LabelRelease)
+	delete(labels, schema.LabelRelease)
 	if result.SetLabels(labels); len(labels) == 0 {
 		unstructured.RemoveNestedField(result.Object, "metadata", "labels")
 	}

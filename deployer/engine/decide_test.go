@@ -12,11 +12,12 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine/diff"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-var shop = Key{"shop", "demo", ""}
+var shop = record.Key{Namespace: "shop", Name: "demo"}
 
 // stepOf returns a step for a desired and an existing object; "" for neither.
 func stepOf(t *testing.T, desired, live string) *step {
@@ -49,7 +50,7 @@ func refusal(fields ...string) error {
 
 // TestRemovals checks the decision on existing objects that the release does not have any more.
 func TestRemovals(t *testing.T) {
-	label := ", labels: {" + LabelRelease + ": " + shop.ID() + "}"
+	label := ", labels: {" + schema.LabelRelease + ": " + shop.ID() + "}"
 	ours := label + ", managedFields: [{manager: " + cluster.FieldManager + "}]"
 	const deleted = `, deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: [example.com/f]`
 	for name, test := range map[string]struct {
@@ -195,7 +196,7 @@ func TestAdoption(t *testing.T) {
 		})
 	}
 	before := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: b}}")
-	labelled := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {"+LabelRelease+": x}}, data: {a: b}}")
+	labelled := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {"+schema.LabelRelease+": x}}, data: {a: b}}")
 	if !isIdentical(before, labelled) || isIdentical(before, object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {other: x}}, data: {a: b}}")) {
 		t.Error("the label of the release alone must make no difference, and any other label one")
 	}
@@ -204,37 +205,37 @@ func TestAdoption(t *testing.T) {
 // TestHeldByOther checks that a record decides on the owner of an object, and not the label, which may be a copy.
 func TestHeldByOther(t *testing.T) {
 	web := schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"}
-	other := Key{"shop", "other", ""}
-	holds := func(kept bool) *State {
-		return &State{Key: other, Current: &schema.DeploymentRevision{Objects: []schema.DeployedObject{{ObjectRef: web, UID: "u", Kept: kept}}}}
+	other := record.Key{Namespace: "shop", Name: "other"}
+	holds := func(kept bool) *record.State {
+		return &record.State{Key: other, Current: &schema.DeploymentRevision{Objects: []schema.DeployedObject{{ObjectRef: web, UID: "u", Kept: kept}}}}
 	}
 	for name, test := range map[string]struct {
 		label string
-		state *State
+		state *record.State
 		want  string // part of the error
 	}{
 		"another Solution has it":                {other.ID(), holds(false), "belongs to shop/other"},
 		"another Solution has left it behind":    {other.ID(), holds(true), ""},
-		"the label was copied":                   {other.ID(), &State{Key: other}, ""},
+		"the label was copied":                   {other.ID(), &record.State{Key: other}, ""},
 		"the label is of a release that is gone": {"gone.aaaaaaaa", holds(false), ""},
-		"the record cannot be read":              {other.ID(), &State{Key: other, Damage: errors.New("it is cut off")}, "belongs to shop/other: it is cut off"},
+		"the record cannot be read":              {other.ID(), &record.State{Key: other, Damage: errors.New("it is cut off")}, "belongs to shop/other: it is cut off"},
 	} {
-		err := heldByOther(Key{"shop", "web", "ui"}, web, test.label, []*State{test.state})
+		err := heldByOther(record.Key{Namespace: "shop", Name: "web", Component: "ui"}, web, test.label, []*record.State{test.state})
 		if test.want == "" && err != nil || test.want != "" && (report.CodeOf(err) != report.Conflict || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for key, want := range map[Key]string{
-		{"shop", "web", ""}:         "two Solutions",
-		{"shop", "other", "server"}: "from its Solution to a component",
+	for key, want := range map[record.Key]string{
+		{Namespace: "shop", Name: "web"}:                        "two Solutions",
+		{Namespace: "shop", Name: "other", Component: "server"}: "from its Solution to a component",
 	} {
-		if hint := strings.Join(report.Hints(heldByOther(key, web, other.ID(), []*State{holds(false)})), ""); !strings.Contains(hint, want) {
+		if hint := strings.Join(report.Hints(heldByOther(key, web, other.ID(), []*record.State{holds(false)})), ""); !strings.Contains(hint, want) {
 			t.Errorf("hint %q, want %q", hint, want)
 		}
 	}
 	part := holds(false)
 	part.Component = "api"
-	if hint := strings.Join(report.Hints(heldByOther(other, web, part.ID(), []*State{part})), ""); !strings.Contains(hint, "first deselect component api") {
+	if hint := strings.Join(report.Hints(heldByOther(other, web, part.ID(), []*record.State{part})), ""); !strings.Contains(hint, "first deselect component api") {
 		t.Errorf("hint %q", hint)
 	}
 }

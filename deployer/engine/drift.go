@@ -11,16 +11,17 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine/diff"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Deployed returns the releases of states as they were deployed, in their order. All states must have a Current. Releases whose
 // stored objects are missing or corrupt are left out; unread has the reasons.
-func (e *Engine) Deployed(ctx context.Context, states []*State) (releases []Release, unread map[Key]error, err error) {
+func (e *Engine) Deployed(ctx context.Context, states []*record.State) (releases []Release, unread map[record.Key]error, err error) {
 	all := make([]*Release, len(states))
 	errs := make([]error, len(states))
-	if err := each(len(states), true, func(i int) error {
+	if err := cluster.Each(len(states), func(i int) error {
 		s := states[i]
 		content, err := e.Content(ctx, s.Key, s.Current)
 		if report.CodeOf(err) == report.Corrupt {
@@ -32,7 +33,7 @@ func (e *Engine) Deployed(ctx context.Context, states []*State) (releases []Rele
 			Objects: content.Objects, Tasks: content.Tasks, GeneratedValues: content.GeneratedValues,
 		}
 		for _, name := range s.Current.Needs {
-			all[i].Needs = append(all[i].Needs, Need{Key{s.Namespace, s.Name, name}, schema.UntilReady})
+			all[i].Needs = append(all[i].Needs, Need{record.Key{Namespace: s.Namespace, Name: s.Name, Component: name}, schema.UntilReady})
 		}
 		for _, object := range s.Current.Objects {
 			if object.Stays {
@@ -43,7 +44,7 @@ func (e *Engine) Deployed(ctx context.Context, states []*State) (releases []Rele
 	}); err != nil {
 		return nil, nil, err
 	}
-	unread = map[Key]error{}
+	unread = map[record.Key]error{}
 	for i, s := range states {
 		if errs[i] != nil {
 			unread[s.Key] = errs[i]

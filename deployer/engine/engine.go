@@ -7,7 +7,7 @@
 // such as a Job that others wait for. Each step reads the cluster and does not rely on the plans of an earlier run: after a crash
 // at any point, planning and applying the same Release again completes the work. A removal is a Release without objects.
 //
-// Records ([State]) are stored in namespace solutionctl-system, where a Solution cannot write.
+// Records ([record.State]) are stored in namespace solutionctl-system, where a Solution cannot write.
 //
 // Package engine knows objects, not Solutions. It takes no lock: the caller does, and passes it with [cluster.WithGuard], so that
 // each write checks it first. The engine never forces a field away from its owner, never removes a finalizer, and never deletes a
@@ -16,62 +16,37 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Engine plans and applies releases in one cluster. Sink, User and Tool are optional. Several goroutines may use it at once, for
-// different releases.
+// Engine plans and applies releases in one cluster, and records them in its Store. Sink and User are optional. Several goroutines may use
+// it at once, for different releases.
 type Engine struct {
-	Cluster *cluster.Cluster
-	Sink    report.Sink // nil discards progress
-	Now     func() time.Time
-	User    string // for the history; "" asks the cluster
-	Tool    string // version of solutionctl
-
-	compressors compressors
+	*record.Store
+	Sink report.Sink // nil discards progress
+	Now  func() time.Time
+	User string // for the history; "" asks the cluster
 }
 
-// Key identifies a release: the objects of one owner in a namespace, or its cluster-wide objects if Namespace is empty. A key has
-// at most one release at a time.
-type Key struct {
-	Namespace string
-	Name      string // a DNS label: the name of a Solution
-	// Component is a DNS label if this is the release of a component, and empty otherwise. Together with Name it has at most 53 characters.
-	Component string
-}
-
-// Label returns the key without its namespace.
-func (k Key) Label() string {
-	if k.Component == "" {
-		return k.Name
+func (e *Engine) emit(event report.Event) {
+	if e.Sink != nil {
+		e.Sink.Emit(event)
 	}
-	return k.Name + "." + k.Component
 }
 
-// String returns the name of the key in messages.
-func (k Key) String() string {
-	if k.Namespace == "" {
-		return k.Label()
-	}
-	return k.Namespace + "/" + k.Label()
-}
-
-// CompareKeys orders keys by namespace, cluster-wide ones first, then by owner, and its own release before its components.
-func CompareKeys(a, b Key) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Component, b.Component))
-}
+// second returns the current time in the precision of records.
+func (e *Engine) second() time.Time { return e.Now().UTC().Truncate(time.Second) }
 
 // Release is the desired state of the objects of a key.
 type Release struct {
-	Key
+	record.Key
 	Version   string // for the record; "" for a removal
 	Operation string // the verb, for the record
 	// Settings are the options with which the caller rendered the objects. They are recorded with the revision, so that the next
@@ -98,7 +73,7 @@ type Release struct {
 	// Needs are releases that have to reach a state before this one is changed. Those that are not planned in the same run are ignored.
 	Needs []Need
 	// Parts are releases that belong to this one, which becomes the current one when they are complete.
-	Parts []Key
+	Parts []record.Key
 	// Tolerated lets releases that need this one continue when it fails.
 	Tolerated bool
 	// Timeout limits the wait for this release, from its turn on; 0 is the timeout of the run.
@@ -111,7 +86,7 @@ type Release struct {
 	Stay []schema.ObjectRef
 	// GeneratedValues are stored with the revision for the caller, see [Engine.Content], and kept as secret as the objects.
 	GeneratedValues []byte
-	// SavedOptions are the options that a resumed run needs beyond Settings, see [State]. They are stored beside the record until the release is
+	// SavedOptions are the options that a resumed run needs beyond Settings, see [record.State]. They are stored beside the record until the release is
 	// complete, and kept as secret as the objects.
 	SavedOptions []byte
 	// Approval is recorded for this release; nil if there is no new one. The engine fills in the user and the time.

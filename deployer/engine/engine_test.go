@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +11,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -31,35 +30,6 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-func TestKey(t *testing.T) {
-	long := strings.Repeat("s", 54)
-	ids := map[string]Key{}
-	for _, key := range []Key{
-		{"", "demo", ""},
-		{"demo", "", ""},
-		{"shop", "demo", ""},
-		{"shop", "demo2", ""},
-		{"shopdemo", "demo", ""},
-		{strings.Repeat("n", 63), long, ""},
-		{"shop", "demo", "api"},
-		{"shop", "demo", "web"},
-		{"", "demo", "api"},
-		{"shop", long[:27], long[:26]},
-	} {
-		id := key.ID()
-		if other, taken := ids[id]; taken {
-			t.Errorf("%q and %q have the same id %s", key, other, id)
-		}
-		ids[id] = key
-		if len(id) > 63 {
-			t.Errorf("%q has %d characters, which is too long for a label", id, len(id))
-		}
-	}
-	if got := (Key{"shop", "demo", ""}).ID(); got != "demo.pvbdryt6" {
-		t.Errorf("the id of a key has changed to %s: nothing that is deployed would be found any more", got)
-	}
-}
-
 func TestPrepare(t *testing.T) {
 	given := object(t, `
 apiVersion: v1
@@ -70,14 +40,14 @@ data: {other: b3RoZXI=}
 status: {phase: x}
 `)
 	before := given.DeepCopy()
-	got, err := prepare(Key{"n", "demo", ""}, given)
+	got, err := prepare(record.Key{Namespace: "n", Name: "demo"}, given)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := object(t, `
 apiVersion: v1
 kind: Secret
-metadata: {name: s, namespace: n, labels: {a: b, solutionctl.io/release: `+Key{"n", "demo", ""}.ID()+`}, annotations: {c: d}}
+metadata: {name: s, namespace: n, labels: {a: b, solutionctl.io/release: `+record.Key{Namespace: "n", Name: "demo"}.ID()+`}, annotations: {c: d}}
 data: {text: dmFsdWU=, other: b3RoZXI=}
 `)
 	if diff := cmp.Diff(got, want); diff != "" {
@@ -91,7 +61,7 @@ data: {text: dmFsdWU=, other: b3RoZXI=}
 		if err := yaml.Unmarshal([]byte(bad), &o.Object); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := prepare(Key{}, o); report.CodeOf(err) != report.Invalid {
+		if _, err := prepare(record.Key{}, o); report.CodeOf(err) != report.Invalid {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}
@@ -162,10 +132,10 @@ func TestPhases(t *testing.T) {
 }
 
 func TestStepsAreInOrder(t *testing.T) {
-	d := &decider{inventory: map[objectKey]schema.DeployedObject{}}
+	d := &decider{inventory: map[record.ObjectKey]schema.DeployedObject{}}
 	for i, kind := range []string{"Namespace", "ConfigMap", "Service"} {
 		ref := schema.ObjectRef{APIVersion: "v1", Kind: kind, Name: "old"}
-		d.inventory[keyOfRef(ref)] = schema.DeployedObject{ObjectRef: ref, Phase: []int{phaseNamespaces, phaseConfiguration, phaseServices}[i], UID: "u"}
+		d.inventory[record.KeyOf(ref)] = schema.DeployedObject{ObjectRef: ref, Phase: []int{phaseNamespaces, phaseConfiguration, phaseServices}[i], UID: "u"}
 	}
 	for _, kind := range []string{"Service", "ConfigMap", "ServiceAccount"} {
 		s := &step{phase: phaseOf(kube.GroupKind{Kind: kind}), desired: &unstructured.Unstructured{}}
@@ -190,24 +160,6 @@ func TestStepsAreInOrder(t *testing.T) {
 	d.desired = append(d.desired, d.desired[0])
 	if _, err := d.steps(); report.CodeOf(err) != report.Invalid {
 		t.Errorf("the same object twice: %v", err)
-	}
-}
-
-func TestInventory(t *testing.T) {
-	entry := func(name, uid, hash string) schema.DeployedObject {
-		return schema.DeployedObject{ObjectRef: schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: name}, UID: uid, Hash: hash}
-	}
-	s := &State{
-		Current: &schema.DeploymentRevision{Objects: []schema.DeployedObject{entry("a", "1", "old"), entry("b", "2", "old")}},
-		Pending: &schema.DeploymentRevision{Objects: []schema.DeployedObject{entry("b", "", "new"), entry("c", "", "new")}},
-	}
-	var got []string
-	for _, object := range s.inventory() {
-		got = append(got, object.Name+" "+object.UID+" "+object.Hash)
-	}
-	slices.Sort(got)
-	if diff := cmp.Diff(got, []string{"a 1 old", "b 2 new", "c  new"}); diff != "" {
-		t.Error(diff)
 	}
 }
 
@@ -262,64 +214,4 @@ func TestUnchanged(t *testing.T) {
 			t.Error("it was believed")
 		}
 	})
-}
-
-func TestHistoryIsBounded(t *testing.T) {
-	s := &State{}
-	for i := range int64(8) {
-		s.addHistory(&schema.DeploymentRevision{Number: i + 1, Objects: []schema.DeployedObject{{}}}, schema.DeploymentDone)
-	}
-	var got []int64
-	for _, r := range s.History {
-		got = append(got, r.Number)
-		if r.Objects != nil {
-			t.Error("the history keeps inventories")
-		}
-	}
-	if diff := cmp.Diff(got, []int64{8, 7, 6, 5, 4}); diff != "" || s.last() != 8 {
-		t.Errorf("last %d: %s", s.last(), diff)
-	}
-}
-
-func TestEach(t *testing.T) {
-	broken := errors.New("broken")
-	var calls, running, most atomic.Int64
-	err := each(100, false, func(i int) error {
-		calls.Add(1)
-		now := running.Add(1)
-		for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
-		}
-		defer running.Add(-1)
-		if i%50 == 3 {
-			return fmt.Errorf("%d: %w", i, broken)
-		}
-		return nil
-	})
-	if calls.Load() != 100 || most.Load() > workers {
-		t.Errorf("%d calls, %d at once", calls.Load(), most.Load())
-	}
-	if !errors.Is(err, broken) || err.Error() != "3: broken\n53: broken" {
-		t.Errorf("got %v", err)
-	}
-	calls.Store(0)
-	if err := each(1000, true, func(int) error { calls.Add(1); return broken }); err == nil || calls.Load() > workers {
-		t.Errorf("%d calls after the first error", calls.Load())
-	}
-	many := make([]error, 100)
-	for i := range many {
-		many[i] = broken
-	}
-	if err := join(many); strings.Count(err.Error(), "broken") != shown || !strings.HasSuffix(err.Error(), "and 80 more") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestDecompressIsBounded(t *testing.T) {
-	var c compressors
-	if _, err := decompress(c.compress(make([]byte, 1001)), 1000); err == nil {
-		t.Error("more than the limit was accepted")
-	}
-	if data, err := decompress(c.compress(make([]byte, 1000)), 1000); err != nil || len(data) != 1000 {
-		t.Errorf("%d bytes, %v", len(data), err)
-	}
 }

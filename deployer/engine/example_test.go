@@ -9,6 +9,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 )
 
 // Deploy objects as a release, and delete those of the previous one.
@@ -28,8 +29,8 @@ func Example() {
 	ctx = cluster.WithGuard(ctx, lock)
 
 	var objects []*unstructured.Unstructured // as they were rendered
-	e := &engine.Engine{Cluster: c, Now: time.Now, Tool: "1.0.0"}
-	plan, err := e.Plan(ctx, engine.Release{Key: engine.Key{Namespace: "shop", Name: "db"}, Version: "1.4.0", Operation: "add", Objects: objects}, engine.PlanOptions{})
+	e := &engine.Engine{Store: &record.Store{Cluster: c, Tool: "1.0.0"}, Now: time.Now}
+	plan, err := e.Plan(ctx, engine.Release{Key: record.Key{Namespace: "shop", Name: "db"}, Version: "1.4.0", Operation: "add", Objects: objects}, engine.PlanOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return

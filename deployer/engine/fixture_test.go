@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -31,7 +32,7 @@ type fixture struct {
 	events  *report.Recorder
 }
 
-var demo = engine.Key{Namespace: "shop", Name: "demo"}
+var demo = record.Key{Namespace: "shop", Name: "demo"}
 
 func newFixture(t *testing.T, documents ...string) *fixture {
 	t.Helper()
@@ -51,7 +52,7 @@ func (w *fixture) restart() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.Engine = &engine.Engine{Cluster: c, Now: time.Now, Tool: "1.0.0", Sink: w.events}
+	w.Engine = &engine.Engine{Store: &record.Store{Cluster: c, Tool: "1.0.0"}, Now: time.Now, Sink: w.events}
 }
 
 // objects parses YAML documents; the default namespace is shop.

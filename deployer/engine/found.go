@@ -13,6 +13,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -58,7 +59,7 @@ var CommonKinds = []kube.GroupVersionKind{
 
 // Found is an object of a release that was found by its label or its name.
 type Found struct {
-	Key
+	record.Key
 	Object *unstructured.Unstructured // its metadata
 }
 
@@ -71,7 +72,7 @@ func IsManaged(object *unstructured.Unstructured) bool {
 // Deployed returns the object as a record has it. It was rendered from unknown input, so its hash is that of nothing.
 func (f Found) Deployed() schema.DeployedObject {
 	kind := f.Object.GroupVersionKind().GroupKind()
-	return schema.DeployedObject{ObjectRef: refOf(f.Object), UID: string(f.Object.GetUID()), Hash: strings.TrimPrefix(DigestOf(nil), "sha256:"), Phase: phaseOf(kind)}
+	return schema.DeployedObject{ObjectRef: refOf(f.Object), UID: string(f.Object.GetUID()), Hash: strings.TrimPrefix(record.DigestOf(nil), "sha256:"), Phase: phaseOf(kind)}
 }
 
 // Labelled finds the objects of some kinds with the label of a release: of releases in the given namespaces, or of all releases if
@@ -84,12 +85,12 @@ func (e *Engine) Labelled(ctx context.Context, kinds []kube.GroupVersionKind, na
 	}
 	var mu sync.Mutex
 	var objects []*unstructured.Unstructured
-	err := each(len(kinds), true, func(i int) error {
+	err := cluster.Each(len(kinds), func(i int) error {
 		for _, place := range places {
 			if kinds[i].Kind == "CustomResourceDefinition" && len(namespaces) > 0 {
 				continue // it is cluster-wide
 			}
-			found, err := e.listMetadata(ctx, kinds[i], place, LabelRelease)
+			found, err := cluster.Collect(e.Cluster.ListMetadata(ctx, kinds[i], place, metav1.ListOptions{LabelSelector: schema.LabelRelease}))
 			if errors.Is(err, cluster.ErrNoKind) || report.CodeOf(err) == report.Forbidden {
 				return nil
 			}
@@ -124,14 +125,14 @@ func matchReleases(objects []*unstructured.Unstructured, namespaces []string) []
 			}
 		}
 	}
-	seen := map[objectKey]bool{}
+	seen := map[record.ObjectKey]bool{}
 	var list []Found
 	for _, object := range objects {
 		candidates := all
 		if own := object.GetNamespace(); own != "" {
 			candidates = slices.DeleteFunc([]string{own, ""}, func(n string) bool { return !slices.Contains(all, n) })
 		}
-		key, known := keyOfID(object.GetLabels()[LabelRelease], candidates...)
+		key, known := record.FindKey(object.GetLabels()[schema.LabelRelease], candidates...)
 		if known && len(object.GetOwnerReferences()) == 0 && !seen[keyOf(object)] {
 			seen[keyOf(object)] = true
 			list = append(list, Found{key, object})

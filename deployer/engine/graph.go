@@ -8,20 +8,22 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Need is a release to wait for, and the state that it has to reach: applied, or ready, which is both Ready and Complete.
 type Need struct {
-	Key
+	record.Key
 	Until schema.Until
 }
 
 // Content returns the digest of the content of the planned revision.
 func (p *Plan) Content() (string, error) {
 	data, err := p.decider.content()
-	return DigestOf(data), err
+	return record.DigestOf(data), err
 }
 
 // queued has the dependencies of a run. Its channels are closed when the run reaches the state.
@@ -49,7 +51,7 @@ func (n need) reached() <-chan struct{} {
 // queue returns the runs of plans: those with something to do, and those that others wait for. ordered reports whether runs depend
 // on each other or have timeouts of their own. Circular dependencies are refused.
 func (e *Engine) queue(plans []*Plan, o ApplyOptions) (runs []*run, ordered bool, err error) {
-	byKey := map[Key]*run{}
+	byKey := map[record.Key]*run{}
 	for _, p := range plans {
 		byKey[p.Release.Key] = &run{
 			Engine: e, plan: p, options: o, timeout: cmp.Or(p.Release.Timeout, o.Timeout, defaultTimeout), idle: p.idle(),
@@ -119,7 +121,7 @@ func (e *Engine) inOrder(ctx context.Context, runs []*run) {
 	watches := newSharedWatches(e)
 	defer watches.close()
 	var group sync.WaitGroup
-	places := make(chan struct{}, workers) // the same limit as for runs side by side
+	places := make(chan struct{}, cluster.Workers) // the same limit as for runs side by side
 	for _, r := range runs {
 		group.Go(func() {
 			defer close(r.ended)

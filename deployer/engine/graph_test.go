@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -32,7 +33,7 @@ func needOf(text string) engine.Need {
 	if until == "" {
 		until = string(schema.UntilReady)
 	}
-	return engine.Need{Key: engine.Key{Namespace: "shop", Name: "demo", Component: name}, Until: schema.Until(until)}
+	return engine.Need{Key: record.Key{Namespace: "shop", Name: "demo", Component: name}, Until: schema.Until(until)}
 }
 
 // gone returns the removal of a component.
@@ -136,7 +137,7 @@ func TestParts(t *testing.T) {
 	w := newFixture(t)
 	w.server.Stall("Deployment")
 	own := w.release("1.0.0", deployment)
-	own.Parts = []engine.Key{needOf("slow").Key}
+	own.Parts = []record.Key{needOf("slow").Key}
 	slow := make(chan struct{})
 	w.onCreation(func(name string) {
 		if name == "slow" {
@@ -407,7 +408,7 @@ func TestSavedOptions(t *testing.T) {
 		w := newFixture(t)
 		whole := w.release("1.0.0", settings)
 		part := w.component("db")
-		whole.SavedOptions, whole.Parts = []byte("secret"), []engine.Key{part.Key}
+		whole.SavedOptions, whole.Parts = []byte("secret"), []record.Key{part.Key}
 		if !w.allKilled(n, true, []engine.Release{part, whole}, engine.PlanOptions{}) {
 			t.Fatalf("there are only %d writes", n)
 		}

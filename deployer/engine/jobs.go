@@ -7,28 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 )
-
-// before returns the objects of the last completed revision.
-func (s *State) before() map[objectKey]schema.DeployedObject {
-	return (&State{Current: s.Current}).inventory()
-}
-
-// ended returns the hashes of the Jobs that have ended in any recorded revision.
-func (s *State) ended() map[objectKey][]string {
-	all := map[objectKey][]string{}
-	for _, r := range s.Revisions() {
-		for _, object := range r.Objects {
-			if object.Completed {
-				key := keyOfRef(object.ObjectRef)
-				all[key] = append(all[key], object.Hash)
-			}
-		}
-	}
-	return all
-}
 
 // decideEnded decides on a Job that has already ended with the same content: it is not run again unless the user asks for that. A
 // Job of another version in its place is deleted.
@@ -69,7 +51,7 @@ func (d *decider) noteRerun(s *step) {
 	if !d.release.Back || !isMade || s.taskStep != nil || s.Note != "" || s.desired.GroupVersionKind().GroupKind() != jobKind {
 		return
 	}
-	if s.Note = "it is run"; len(d.past[keyOfRef(s.Object)]) > 0 {
+	if s.Note = "it is run"; len(d.past[record.KeyOf(s.Object)]) > 0 {
 		s.Note = "it is run again: the one that has ended was another"
 	}
 }
@@ -80,10 +62,10 @@ func (d *decider) hasEnded(s *step) bool {
 	if s.desired.GroupVersionKind().GroupKind() != jobKind {
 		return false
 	}
-	if d.release.Back && slices.Contains(d.past[keyOfRef(s.Object)], s.hash) {
+	if d.release.Back && slices.Contains(d.past[record.KeyOf(s.Object)], s.hash) {
 		return true
 	}
-	was := d.before[keyOfRef(s.Object)]
+	was := d.before[record.KeyOf(s.Object)]
 	return s.known.Hash == s.hash && s.known.Completed || was.Hash == s.hash && was.UID != "" && expires(s.desired)
 }
 
@@ -118,5 +100,5 @@ func (r *run) recordJobEnd(ctx context.Context, s *step) {
 			r.state.Pending.Objects[i].Completed, r.state.Pending.Objects[i].Replacing = true, false
 		}
 	}
-	_ = r.save(ctx, &r.state) // see the comment of the function
+	_ = r.Save(ctx, &r.state) // see the comment of the function
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -136,7 +137,7 @@ func (w *fixture) dump(history bool) []string {
 }
 
 // lostContents describes problems of stored content: content that no revision refers to, and missing content of a completed revision.
-func (w *fixture) lostContents(s *engine.State) []string {
+func (w *fixture) lostContents(s *record.State) []string {
 	w.Helper()
 	var problems []string
 	referred := map[string]bool{}

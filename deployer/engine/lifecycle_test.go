@@ -19,6 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -258,7 +259,7 @@ func TestPrepare(t *testing.T) {
 // TestApplyAll checks that the failure of one release does not stop the others, and that all errors are reported.
 func TestApplyAll(t *testing.T) {
 	w := newFixture(t, "{apiVersion: v1, kind: Namespace, metadata: {name: prod}}")
-	second := engine.Release{Key: engine.Key{Namespace: "prod", Name: "demo"}, Version: "1.0.0", Operation: "add"}
+	second := engine.Release{Key: record.Key{Namespace: "prod", Name: "demo"}, Version: "1.0.0", Operation: "add"}
 	second.Objects = append(second.Objects, parse(t, strings.Replace(settings, "name: settings", "name: settings, namespace: prod", 1)))
 	third := w.release("1.0.0", account)
 	third.Name = "third"
@@ -468,7 +469,7 @@ func TestManyRecords(t *testing.T) {
 	if states, err := w.StatesIn(t.Context(), "shop", "prod"); err != nil || len(states) != 40 {
 		t.Errorf("%d, %v", len(states), err)
 	}
-	w.server.Put(t, "{apiVersion: v1, kind: Secret, metadata: {name: "+engine.RecordName(engine.Key{Namespace: "shop", Name: "demo-7"})+
+	w.server.Put(t, "{apiVersion: v1, kind: Secret, metadata: {name: "+record.Key{Namespace: "shop", Name: "demo-7"}.SecretName()+
 		", namespace: solutionctl-system, labels: {solutionctl.io/stores: state}}, data: {state.json.gz: AAAA}}")
 	w.server.Put(t, "{apiVersion: v1, kind: Secret, metadata: {name: state.lost.aaaaaaaa, namespace: solutionctl-system, labels: {solutionctl.io/stores: state}}}")
 	states, err := w.States(t.Context())
@@ -481,7 +482,7 @@ func TestManyRecords(t *testing.T) {
 			damaged = append(damaged, s.String())
 		}
 	}
-	w.same("damaged", damaged, []string{engine.UnknownNamespace + "/lost", "shop/demo-7"})
+	w.same("damaged", damaged, []string{record.UnknownNamespace + "/lost", "shop/demo-7"})
 	_, err = w.PlanAll(t.Context(), releases, engine.PlanOptions{})
 	w.failed(err, report.Corrupt, "deploy repair --records")
 }

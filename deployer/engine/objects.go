@@ -1,12 +1,10 @@
 package engine
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -16,22 +14,13 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine/diff"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// objectKey identifies an object independently of its API version.
-type objectKey struct {
-	kube.GroupKind
-	Namespace, Name string
-}
-
-func keyOf(object *unstructured.Unstructured) objectKey {
-	return objectKey{object.GroupVersionKind().GroupKind(), object.GetNamespace(), object.GetName()}
-}
-
-func keyOfRef(r schema.ObjectRef) objectKey {
-	return objectKey{kindOfRef(r).GroupKind(), r.Namespace, r.Name}
+func keyOf(object *unstructured.Unstructured) record.ObjectKey {
+	return record.ObjectKey{GroupKind: object.GroupVersionKind().GroupKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
 func kindOfRef(r schema.ObjectRef) kube.GroupVersionKind {
@@ -43,7 +32,7 @@ func refOf(object *unstructured.Unstructured) schema.ObjectRef {
 }
 
 // prepare returns the object as it is applied: without fields that only the server writes, and with the label of the release.
-func prepare(key Key, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func prepare(key record.Key, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if object.GetAPIVersion() == "" || object.GetKind() == "" || object.GetName() == "" {
 		return nil, report.Errorf(report.Invalid, "%s has no apiVersion, no kind or no name", refOf(object))
 	}
@@ -59,7 +48,7 @@ func prepare(key Key, object *unstructured.Unstructured) (*unstructured.Unstruct
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[LabelRelease] = key.ID()
+	labels[schema.LabelRelease] = key.ID()
 	object.SetLabels(labels)
 	return object, nil
 }
@@ -96,95 +85,6 @@ func hashOf(object *unstructured.Unstructured) (string, error) {
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:]), nil
-}
-
-// Content is stored with a revision: the rendered objects, the tasks, and the generated values of the caller.
-type Content struct {
-	Objects         []*unstructured.Unstructured
-	Tasks           []Task
-	GeneratedValues []byte
-}
-
-// storedTask is the line of a task. It has no apiVersion, which distinguishes it from objects.
-type storedTask struct {
-	Kind   string         `json:"kind"`
-	Task   schema.Task    `json:"task"`
-	Object map[string]any `json:"object"`
-}
-
-// storedValues is the last line, with the generated values.
-type storedValues struct {
-	Kind string `json:"kind"`
-	Data []byte `json:"data"`
-}
-
-// Kinds of lines that are not objects. The word "Memory" is part of the format.
-const (
-	taskKind   = "Task"
-	valuesKind = "Memory"
-)
-
-// encode writes objects, tasks and generated values, one in a line.
-func (c *Content) encode() ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	for _, object := range c.Objects {
-		if err := encoder.Encode(object.Object); err != nil {
-			return nil, report.Errorf(report.Invalid, "%s: %w", refOf(object), err)
-		}
-	}
-	for _, task := range c.Tasks {
-		if err := encoder.Encode(storedTask{taskKind, task.Task, task.Object.Object}); err != nil {
-			return nil, report.Errorf(report.Invalid, "%s: %w", refOf(task.Object), err)
-		}
-	}
-	if c.GeneratedValues != nil {
-		if err := encoder.Encode(storedValues{valuesKind, c.GeneratedValues}); err != nil {
-			return nil, err
-		}
-	}
-	return b.Bytes(), nil
-}
-
-func decodeContent(data []byte) (*Content, error) {
-	c := &Content{}
-	for line := range bytes.Lines(data) {
-		object := new(unstructured.Unstructured)
-		if err := object.UnmarshalJSON(line); err != nil {
-			return nil, fmt.Errorf("object %d: %w", len(c.Objects)+1, err)
-		}
-		switch kind := object.GetKind(); {
-		case object.GetAPIVersion() == "" && kind == taskKind:
-			task, err := decodeTask(object)
-			if err != nil {
-				return nil, fmt.Errorf("task %d: %w", len(c.Tasks)+1, err)
-			}
-			c.Tasks = append(c.Tasks, task)
-		case object.GetAPIVersion() == "" && kind == valuesKind:
-			var last storedValues
-			if err := json.Unmarshal(line, &last); err != nil {
-				return nil, fmt.Errorf("generated values: %w", err)
-			}
-			c.GeneratedValues = last.Data
-		default:
-			c.Objects = append(c.Objects, object)
-		}
-	}
-	return c, nil
-}
-
-func decodeTask(line *unstructured.Unstructured) (task Task, err error) {
-	settings, err := json.Marshal(line.Object["task"])
-	if err == nil {
-		err = json.Unmarshal(settings, &task.Task)
-	}
-	if err != nil {
-		return task, err
-	}
-	object, _ := line.Object["object"].(map[string]any)
-	task.Object = &unstructured.Unstructured{Object: object}
-	return task, nil
 }
 
 // Phases in which objects are applied; they are deleted in the opposite order.
@@ -311,7 +211,7 @@ func storedBefore(live, desired *unstructured.Unstructured) []string {
 // describe returns the labels and field managers that hint at the owner of an object.
 func describe(object *unstructured.Unstructured) string {
 	var signs []string
-	for _, label := range []string{LabelRelease, "app.kubernetes.io/managed-by", "heritage"} {
+	for _, label := range []string{schema.LabelRelease, "app.kubernetes.io/managed-by", "heritage"} {
 		if value := object.GetLabels()[label]; value != "" {
 			signs = append(signs, "label "+label+"="+value)
 		}

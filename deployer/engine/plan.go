@@ -16,6 +16,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -30,7 +31,7 @@ type Plan struct {
 	Resumes *schema.DeploymentRevision
 
 	decider *decider
-	state   *State
+	state   *record.State
 	steps   []*step     // of objects that are not tasks, in the order of Changes
 	tasks   []*taskStep // the tasks, in the order in which they are run
 }
@@ -107,7 +108,7 @@ func (e *Engine) Plan(ctx context.Context, r Release, o PlanOptions) (*Plan, err
 	if err != nil {
 		return nil, err
 	}
-	plans, err := e.plan(ctx, []Release{r}, []*State{state}, o)
+	plans, err := e.plan(ctx, []Release{r}, []*record.State{state}, o)
 	if err != nil {
 		return nil, err
 	}
@@ -116,35 +117,20 @@ func (e *Engine) Plan(ctx context.Context, r Release, o PlanOptions) (*Plan, err
 
 // PlanAll plans several releases with common reads. The plans come in the order of the releases.
 func (e *Engine) PlanAll(ctx context.Context, releases []Release, o PlanOptions) ([]*Plan, error) {
-	keys := make([]Key, len(releases))
+	keys := make([]record.Key, len(releases))
 	for i, r := range releases {
 		keys[i] = r.Key
 	}
-	states, err := e.statesOf(ctx, keys)
+	states, err := e.StatesOf(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
 	return e.plan(ctx, releases, states, o)
 }
 
-// statesOf reads records: a few one by one, many with one list.
-func (e *Engine) statesOf(ctx context.Context, keys []Key) ([]*State, error) {
-	if len(keys) > manyStates {
-		ctx = cluster.WithMemory(ctx)
-		if err := e.ReadAhead(ctx); err != nil {
-			return nil, err
-		}
-	}
-	states := make([]*State, len(keys))
-	return states, each(len(keys), true, func(i int) (err error) {
-		states[i], err = e.State(ctx, keys[i])
-		return err
-	})
-}
-
-func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, o PlanOptions) ([]*Plan, error) {
+func (e *Engine) plan(ctx context.Context, releases []Release, states []*record.State, o PlanOptions) ([]*Plan, error) {
 	plans := make([]*Plan, len(releases))
-	if err := each(len(releases), false, func(i int) (err error) {
+	if err := cluster.All(len(releases), func(i int) (err error) {
 		p := &Plan{Release: releases[i], Resumes: states[i].Pending, state: states[i]}
 		plans[i] = p
 		if p.Release.isRemoval() && len(p.Release.Tasks) == 0 {
@@ -179,12 +165,12 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*State, 
 			open = append(open, item{p, t.step})
 		}
 		for _, s := range p.steps {
-			if p.decider.isNamed(s) || p.decider.mayAdopt(s) || !s.unchanged(seen[seenKey{p.Release.ID(), keyOfRef(s.Object)}]) {
+			if p.decider.isNamed(s) || p.decider.mayAdopt(s) || !s.unchanged(seen[seenKey{p.Release.ID(), record.KeyOf(s.Object)}]) {
 				open = append(open, item{p, s})
 			}
 		}
 	}
-	if err := each(len(open), false, func(i int) error {
+	if err := cluster.All(len(open), func(i int) error {
 		if err := open[i].plan.decider.decide(ctx, open[i].step); err != nil {
 			return fmt.Errorf("plan %s: %w", open[i].plan.Release.Key, err)
 		}
@@ -244,9 +230,9 @@ type decider struct {
 	*Engine
 	release   Release
 	options   PlanOptions
-	inventory map[objectKey]schema.DeployedObject
-	before    map[objectKey]schema.DeployedObject // the inventory of the last completed revision
-	past      map[objectKey][]string              // hashes of the Jobs that have ended in any recorded revision
+	inventory map[record.ObjectKey]schema.DeployedObject
+	before    map[record.ObjectKey]schema.DeployedObject // the inventory of the last completed revision
+	past      map[record.ObjectKey][]string              // hashes of the Jobs that have ended in any recorded revision
 	desired   []*step
 	tasks     []*taskStep
 	defines   map[kube.GroupVersionKind]bool // kinds that the release defines
@@ -254,16 +240,16 @@ type decider struct {
 	makes     map[string]bool                // namespaces of the release and of those that it needs
 }
 
-func (e *Engine) newDecider(ctx context.Context, r Release, state *State, o PlanOptions) (*decider, error) {
+func (e *Engine) newDecider(ctx context.Context, r Release, state *record.State, o PlanOptions) (*decider, error) {
 	if r.Name == "" || len(r.Label()) > 54 {
 		return nil, report.Errorf(report.Invalid, "the name %q is empty or longer than 54 characters", r.Label())
 	}
 	d := &decider{
-		Engine: e, release: r, options: o, inventory: state.inventory(), before: state.before(), past: state.ended(),
+		Engine: e, release: r, options: o, inventory: state.Inventory(), before: state.Deployed(), past: state.Ended(),
 		defines: map[kube.GroupVersionKind]bool{}, makes: map[string]bool{},
 	}
 	for _, object := range r.Found {
-		if key := keyOfRef(object.ObjectRef); d.inventory[key].Name == "" {
+		if key := record.KeyOf(object.ObjectRef); d.inventory[key].Name == "" {
 			d.inventory[key] = object
 		}
 	}
@@ -328,10 +314,10 @@ func (d *decider) place(ctx context.Context, object *unstructured.Unstructured) 
 // steps returns the steps of the release without actions: desired objects in the order of the phases, then objects to delete in the
 // opposite order.
 func (d *decider) steps() ([]*step, error) {
-	wanted := map[objectKey]bool{}
+	wanted := map[record.ObjectKey]bool{}
 	steps := slices.Clone(d.desired)
 	for _, s := range steps {
-		key := keyOfRef(s.Object)
+		key := record.KeyOf(s.Object)
 		if wanted[key] {
 			return nil, report.Errorf(report.Invalid, "%s is in it twice", s.Object)
 		}
@@ -339,12 +325,12 @@ func (d *decider) steps() ([]*step, error) {
 		s.known = d.inventory[key]
 	}
 	for _, t := range d.tasks {
-		if wanted[keyOfRef(t.Object)] {
+		if wanted[record.KeyOf(t.Object)] {
 			return nil, report.Errorf(report.Invalid, "%s is in it twice, once as a task", t.Object)
 		}
 	}
 	for _, t := range d.tasks {
-		key := keyOfRef(t.Object)
+		key := record.KeyOf(t.Object)
 		wanted[key] = wanted[key] || d.keepsObject(t)
 	}
 	slices.SortStableFunc(steps, func(a, b *step) int { return cmp.Compare(a.phase, b.phase) })

@@ -5,18 +5,27 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // TestNewJudge checks the validation of a release before its objects are read.
 func TestNewJudge(t *testing.T) {
-	e := recorded(t)
+	c, err := cluster.Connect(cluster.Options{Kubeconfig: clustertest.Start(t).Kubeconfig(t), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{Store: &record.Store{Cluster: c}}
 	for name, test := range map[string]struct {
 		release string // the name
 		object  string
@@ -32,8 +41,8 @@ func TestNewJudge(t *testing.T) {
 		"a Solution with a long name":     {strings.Repeat("s", 55), "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: shop}}", "", report.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Release{Key: Key{"shop", test.release, ""}, Objects: []*unstructured.Unstructured{object(t, test.object)}}
-			d, err := e.newDecider(t.Context(), r, &State{Key: r.Key}, PlanOptions{})
+			r := Release{Key: record.Key{Namespace: "shop", Name: test.release}, Objects: []*unstructured.Unstructured{object(t, test.object)}}
+			d, err := e.newDecider(t.Context(), r, &record.State{Key: r.Key}, PlanOptions{})
 			if test.code != "" {
 				if report.CodeOf(err) != test.code {
 					t.Errorf("%v", err)
@@ -56,11 +65,11 @@ func TestNewJudge(t *testing.T) {
 	lost.Name = "lost"
 	definition := object(t, "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: dbs}, spec: {group: example.com, names: {kind: Db}, versions: [{name: v1, served: true}]}}")
 	r := Release{Key: shop, Found: []schema.DeployedObject{found, lost}, Objects: []*unstructured.Unstructured{definition, object(t, "{apiVersion: v1, kind: Namespace, metadata: {name: new}}")}}
-	d, err := e.newDecider(t.Context(), r, &State{Current: &schema.DeploymentRevision{Objects: []schema.DeployedObject{recorded}}}, PlanOptions{})
+	d, err := e.newDecider(t.Context(), r, &record.State{Current: &schema.DeploymentRevision{Objects: []schema.DeployedObject{recorded}}}, PlanOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.inventory[keyOfRef(found.ObjectRef)].UID != "recorded" || d.inventory[keyOfRef(lost.ObjectRef)].UID != "found" {
+	if d.inventory[record.KeyOf(found.ObjectRef)].UID != "recorded" || d.inventory[record.KeyOf(lost.ObjectRef)].UID != "found" {
 		t.Error("what was found counts only where no record knows it")
 	}
 	if !d.defines[kube.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Db"}] || !d.makes["new"] || len(d.objects()) != 2 {
@@ -93,7 +102,7 @@ func TestIdle(t *testing.T) {
 		"another version, the same to do":  {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.Release.Version = "1.1.0" }, empty: true},
 		"other settings, the same to do":   {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.Release.Settings = nil }, empty: true},
 		"an earlier run is to be finished": {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.Resumes = &schema.DeploymentRevision{} }, empty: true},
-		"nothing was deployed before":      {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.state = &State{} }, empty: true},
+		"nothing was deployed before":      {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.state = &record.State{} }, empty: true},
 		"a task that is new":               {action: schema.ActionNone, wanted: true, known: known, change: func(p *Plan) { p.decider.tasks = []*taskStep{{step: &step{}}} }, empty: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +110,7 @@ func TestIdle(t *testing.T) {
 			if s.Action = test.action; test.wanted {
 				s.desired = &unstructured.Unstructured{}
 			}
-			p := &Plan{Release: release, state: &State{Current: &current}, decider: &decider{release: release}, steps: []*step{s, {}}}
+			p := &Plan{Release: release, state: &record.State{Current: &current}, decider: &decider{release: release}, steps: []*step{s, {}}}
 			if p.listChanges(); len(p.steps) != 1 || len(p.Changes) != 1 {
 				t.Fatalf("%d steps, %d changes", len(p.steps), len(p.Changes))
 			}
@@ -113,7 +122,7 @@ func TestIdle(t *testing.T) {
 			}
 		})
 	}
-	if !(&Plan{state: &State{}}).idle() {
+	if !(&Plan{state: &record.State{}}).idle() {
 		t.Error("removing what never was needs a run")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -18,8 +19,8 @@ func (r *run) promote(ctx context.Context) error {
 		return err
 	}
 	r.complete()
-	err := r.save(ctx, &r.state)
-	if errors.Is(err, errStaleRecord) {
+	err := r.Save(ctx, &r.state)
+	if errors.Is(err, record.ErrStale) {
 		return report.As(report.Interrupted, err).WithHint("run the same command again")
 	}
 	return err
@@ -43,7 +44,7 @@ func (r *run) complete() {
 	}
 	done.Objects = append(done.Objects, r.taskObjects(true)...)
 	if r.succeeds(&r.state) {
-		r.state.addHistory(r.state.Current, r.state.Current.Outcome)
+		r.state.AddHistory(r.state.Current, r.state.Current.Outcome)
 	}
 	r.state.Current, r.state.Pending, r.state.SavedOptions = &done, nil, nil
 	if done.Version == "" { // it was removed
@@ -53,37 +54,13 @@ func (r *run) complete() {
 
 // succeeds reports whether the current revision becomes history. Repeated repairs do not: they must not push out revisions to which
 // the user could roll back.
-func (r *run) succeeds(s *State) bool {
+func (r *run) succeeds(s *record.State) bool {
 	return s.Current != nil && (!r.plan.decider.options.Restore || !sameWork(s.Current, s.Pending))
 }
 
 // sameWork reports whether two revisions are the same operation with the same content.
 func sameWork(a, b *schema.DeploymentRevision) bool {
 	return a.Operation == b.Operation && a.Version == b.Version && a.Content == b.Content && maps.Equal(a.Settings, b.Settings)
-}
-
-// last returns the number of the newest revision.
-func (s *State) last() int64 {
-	var last int64
-	for _, r := range s.Revisions() {
-		last = max(last, r.Number)
-	}
-	return last
-}
-
-// addHistory adds a revision to the history.
-func (s *State) addHistory(r *schema.DeploymentRevision, outcome schema.DeploymentOutcome) {
-	old := *r
-	old.Objects, old.Outcome = nil, outcome
-	old.Tasks = slices.DeleteFunc(slices.Clone(r.Tasks), func(t schema.DeployedTask) bool { return t.Once == "" || t.Finished == nil })
-	for _, object := range r.Objects {
-		if object.Completed {
-			old.Objects = append(old.Objects, object)
-		}
-	}
-	s.History = slices.Concat([]schema.DeploymentRevision{old}, s.History)
-	slices.SortStableFunc(s.History, func(a, b schema.DeploymentRevision) int { return -cmp.Compare(a.Number, b.Number) })
-	s.History = s.History[:min(len(s.History), historyLimit)]
 }
 
 // collect deletes the content of revisions that leave the history. Only an interrupted run leaves content that no revision refers to,
@@ -96,7 +73,7 @@ func (r *run) collect(ctx context.Context) error {
 	before := contents(next.Current, next.History)
 	keep := []string{next.Pending.Content}
 	if r.succeeds(&next) {
-		next.addHistory(next.Current, next.Current.Outcome)
+		next.AddHistory(next.Current, next.Current.Outcome)
 	}
 	keep = append(keep, contents(nil, next.History)...)
 	if r.plan.Resumes != nil {
@@ -106,7 +83,7 @@ func (r *run) collect(ctx context.Context) error {
 		if digest == "" || slices.Contains(keep, digest) {
 			continue
 		}
-		if err := r.dropContent(ctx, r.plan.Release.ID(), digest); err != nil {
+		if err := r.DropContent(ctx, r.plan.Release.ID(), digest); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ func (r *run) prune(ctx context.Context) error {
 			})
 		}
 		progress := r.progress("remove", phaseNames[phase], len(steps))
-		err := each(len(steps), true, func(i int) error {
+		err := cluster.Each(len(steps), func(i int) error {
 			err := r.remove(ctx, steps[i])
 			progress.step(err)
 			return err

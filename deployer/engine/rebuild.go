@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine/diff"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -25,12 +26,12 @@ type Match struct {
 
 // Match compares a release with the cluster by dry runs. Nothing is written.
 func (e *Engine) Match(ctx context.Context, r Release) (*Match, error) {
-	d, err := e.newDecider(ctx, r, &State{Key: r.Key}, PlanOptions{})
+	d, err := e.newDecider(ctx, r, &record.State{Key: r.Key}, PlanOptions{})
 	if err != nil {
 		return nil, err
 	}
 	results := make([]matchResult, len(d.desired))
-	err = each(len(d.desired), true, func(i int) (failure error) {
+	err = cluster.Each(len(d.desired), func(i int) (failure error) {
 		results[i], failure = d.match(ctx, d.desired[i])
 		return failure
 	})
@@ -88,7 +89,7 @@ func (d *decider) matchOnce(ctx context.Context, s *step) (matchResult, error) {
 			return impossible, nil //nolint:nilerr // it cannot exist
 		}
 		return missing, nil
-	case live.GetLabels()[LabelRelease] != d.release.ID():
+	case live.GetLabels()[schema.LabelRelease] != d.release.ID():
 		return foreign, nil
 	case live.GetDeletionTimestamp() != nil:
 		return changed, nil
@@ -110,16 +111,16 @@ func (d *decider) matchOnce(ctx context.Context, s *step) (matchResult, error) {
 // tasksThere returns the existing objects of tasks with the label of the release.
 func (d *decider) tasksThere(ctx context.Context) ([]schema.DeployedObject, error) {
 	var list []schema.DeployedObject
-	seen := map[objectKey]bool{}
+	seen := map[record.ObjectKey]bool{}
 	for _, t := range d.tasks {
 		live, err := d.find(ctx, t.step)
 		if err != nil {
 			return nil, err
 		}
-		if live == nil || live.GetLabels()[LabelRelease] != d.release.ID() || seen[keyOfRef(t.Object)] {
+		if live == nil || live.GetLabels()[schema.LabelRelease] != d.release.ID() || seen[record.KeyOf(t.Object)] {
 			continue
 		}
-		seen[keyOfRef(t.Object)] = true
+		seen[record.KeyOf(t.Object)] = true
 		list = append(list, schema.DeployedObject{ObjectRef: t.Object, UID: string(live.GetUID()), Hash: t.hash, Phase: t.phase})
 	}
 	return list, nil
@@ -139,21 +140,21 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 	if err != nil {
 		return err
 	}
-	if err = storable(data); err != nil {
+	if err = record.CheckSize(data); err != nil {
 		return err
 	}
 	if state.Current != nil && slices.ContainsFunc(state.Current.Objects, func(o schema.DeployedObject) bool { return !o.Kept }) {
 		current := *state.Current
-		current.Content = DigestOf(data)
+		current.Content = record.DigestOf(data)
 		state.Current = &current
 	} else {
 		now := e.second()
 		if state.Current != nil {
-			state.addHistory(state.Current, state.Current.Outcome)
+			state.AddHistory(state.Current, state.Current.Outcome)
 		}
 		state.Current = &schema.DeploymentRevision{
-			Number: state.last() + 1, Operation: m.Release.Operation, Version: m.Release.Version, Outcome: schema.DeploymentDone,
-			User: e.User, Tool: e.Tool, Started: now, Finished: &now, Settings: m.Release.Settings, Content: DigestOf(data), Objects: m.Objects,
+			Number: state.Last() + 1, Operation: m.Release.Operation, Version: m.Release.Version, Outcome: schema.DeploymentDone,
+			User: e.User, Tool: e.Tool, Started: now, Finished: &now, Settings: m.Release.Settings, Content: record.DigestOf(data), Objects: m.Objects,
 			Components: m.Release.Components, Needs: m.Release.neededComponents(), Tasks: m.decider.recorded(),
 		}
 		for i := range state.Current.Tasks {
@@ -166,14 +167,7 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 	if err = e.recordContent(ctx, m.Release, state.Current.Content); err != nil {
 		return err
 	}
-	if old := state.secret; state.Damage != nil && old != nil {
-		// It may have another type by now, or be immutable.
-		if err = e.Cluster.Delete(ctx, old, cluster.DeleteOptions{}); err != nil {
-			return fmt.Errorf("record of %s: %w", state.Key, err)
-		}
-		state.secret = nil
-	}
-	if err = e.save(ctx, state); err != nil {
+	if err = e.Save(ctx, state); err != nil {
 		return err
 	}
 	_, err = e.StoreContent(ctx, m.Release.ID(), data)
@@ -185,7 +179,7 @@ func (e *Engine) recordContent(ctx context.Context, r Release, content string) e
 	if r.Component == "" {
 		return nil
 	}
-	owner, err := e.ReadState(ctx, Key{Namespace: r.Namespace, Name: r.Name})
+	owner, err := e.ReadState(ctx, record.Key{Namespace: r.Namespace, Name: r.Name})
 	if err != nil || owner.Damage != nil || owner.Current == nil || owner.Current.Version != r.Version {
 		return err
 	}
@@ -197,5 +191,5 @@ func (e *Engine) recordContent(ctx context.Context, r Release, content string) e
 	current.Components = slices.Clone(current.Components)
 	current.Components[at].Content = content
 	owner.Current = &current
-	return e.save(ctx, owner)
+	return e.Save(ctx, owner)
 }

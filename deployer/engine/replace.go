@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine/diff"
 	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/kube/pods"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -229,9 +230,8 @@ var (
 // orphans reports whether the new StatefulSet can adopt the pods of the old one: it has to select them.
 func orphans(s *step) bool {
 	selector, _, _ := unstructured.NestedMap(s.desired.Object, "spec", "selector")
-	labels, _, _ := unstructured.NestedStringMap(s.live.Object, "spec", "template", "metadata", "labels")
-	wanted, simple, _ := unstructured.NestedStringMap(selector, "matchLabels")
-	return simple && len(selector) == 1 && contains(labels, wanted)
+	wanted, simple, _ := unstructured.NestedMap(selector, "matchLabels")
+	return simple && len(selector) == 1 && contains(pods.Labels(s.live.Object), wanted)
 }
 
 // deletesClaims reports whether the volume claims of a StatefulSet are deleted with it.

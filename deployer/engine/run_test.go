@@ -10,13 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
 // runOf returns a run of a release at two o'clock.
-func runOf(release Release, state State, steps ...*step) *run {
+func runOf(release Release, state record.State, steps ...*step) *run {
 	now := func() time.Time { return time.Date(2026, 1, 2, 2, 0, 0, 123, time.UTC) }
-	e := &Engine{Now: now, Tool: "1.2.3"}
+	e := &Engine{Store: &record.Store{Tool: "1.2.3"}, Now: now}
 	return &run{
 		Engine: e, state: state, results: map[*step]*unstructured.Unstructured{},
 		plan: &Plan{Release: release, steps: steps, state: &state, decider: &decider{Engine: e, release: release}},
@@ -30,15 +31,15 @@ func TestPropose(t *testing.T) {
 		return &schema.DeploymentRevision{Number: number, Operation: operation, Version: version, Content: "sha256:c", User: "eve"}
 	}
 	for name, test := range map[string]struct {
-		state   State
+		state   record.State
 		want    string
 		history []string
 	}{
-		"the first":                         {State{}, "1 upgrade 2.0.0 by bob", nil},
-		"after another":                     {State{Current: revision(4, "add", "1.0.0")}, "5 upgrade 2.0.0 by bob", nil},
-		"the same that was not completed":   {State{Current: revision(4, "add", "1.0.0"), Pending: revision(5, "upgrade", "2.0.0")}, "5 upgrade 2.0.0 by eve", nil},
-		"instead of what was not completed": {State{Current: revision(4, "add", "1.0.0"), Pending: revision(5, "upgrade", "1.5.0")}, "6 upgrade 2.0.0 by bob", []string{"5 replaced"}},
-		"after a history":                   {State{History: []schema.DeploymentRevision{*revision(9, "remove", "")}}, "10 upgrade 2.0.0 by bob", []string{"9 "}},
+		"the first":                         {record.State{}, "1 upgrade 2.0.0 by bob", nil},
+		"after another":                     {record.State{Current: revision(4, "add", "1.0.0")}, "5 upgrade 2.0.0 by bob", nil},
+		"the same that was not completed":   {record.State{Current: revision(4, "add", "1.0.0"), Pending: revision(5, "upgrade", "2.0.0")}, "5 upgrade 2.0.0 by eve", nil},
+		"instead of what was not completed": {record.State{Current: revision(4, "add", "1.0.0"), Pending: revision(5, "upgrade", "1.5.0")}, "6 upgrade 2.0.0 by bob", []string{"5 replaced"}},
+		"after a history":                   {record.State{History: []schema.DeploymentRevision{*revision(9, "remove", "")}}, "10 upgrade 2.0.0 by bob", []string{"9 "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runOf(upgrade, test.state)
@@ -80,7 +81,7 @@ func TestComplete(t *testing.T) {
 			s := stepOf(t, test.desired, live)
 			s.Action, s.known = test.action, known
 			s.known.ObjectRef, s.replacing = s.Object, test.action == schema.ActionReplace
-			r := runOf(Release{Key: shop, Version: "2.0.0"}, State{Current: &schema.DeploymentRevision{Number: 1, Outcome: schema.DeploymentDone}}, s)
+			r := runOf(Release{Key: shop, Version: "2.0.0"}, record.State{Current: &schema.DeploymentRevision{Number: 1, Outcome: schema.DeploymentDone}}, s)
 			r.propose("bob", "sha256:c")
 			r.complete()
 			done := r.state.Current
@@ -109,13 +110,13 @@ func TestRepairsLeaveHistory(t *testing.T) {
 	repair := &schema.DeploymentRevision{Number: 3, Operation: "repair", Version: "1.0.0", Settings: map[string]string{"a": "b"}}
 	again, other := *repair, *repair
 	again.Number, again.User, other.Operation = 4, "bob", "upgrade"
-	r := runOf(Release{Key: shop}, State{})
+	r := runOf(Release{Key: shop}, record.State{})
 	r.plan.decider.options.Restore = true
-	if r.succeeds(&State{Current: repair, Pending: &again}) || !r.succeeds(&State{Current: &other, Pending: &again}) || r.succeeds(&State{Pending: &again}) {
+	if r.succeeds(&record.State{Current: repair, Pending: &again}) || !r.succeeds(&record.State{Current: &other, Pending: &again}) || r.succeeds(&record.State{Pending: &again}) {
 		t.Error("only a repair after a repair stays out of the history")
 	}
 	r.plan.decider.options.Restore = false
-	if !r.succeeds(&State{Current: repair, Pending: &again}) {
+	if !r.succeeds(&record.State{Current: repair, Pending: &again}) {
 		t.Error("what is deployed again has a history")
 	}
 	if got := contents(&schema.DeploymentRevision{Content: "a"}, []schema.DeploymentRevision{{Content: "b"}}); !slices.Equal(got, []string{"a", "b"}) {
@@ -167,10 +168,10 @@ func TestJobs(t *testing.T) {
 				return o
 			}
 			s.known = same(test.known)
-			key := keyOfRef(s.Object)
+			key := record.KeyOf(s.Object)
 			d := &decider{
 				release: Release{Key: shop, Back: test.back}, options: PlanOptions{Replace: []string{test.replace}},
-				before: map[objectKey]schema.DeployedObject{key: same(test.before)}, past: map[objectKey][]string{},
+				before: map[record.ObjectKey]schema.DeployedObject{key: same(test.before)}, past: map[record.ObjectKey][]string{},
 			}
 			if test.past {
 				d.past[key] = []string{"other", s.hash}
@@ -188,34 +189,11 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-func TestEndedJobsOfAllRevisions(t *testing.T) {
-	job := func(hash string, completed bool) []schema.DeployedObject {
-		return []schema.DeployedObject{{ObjectRef: schema.ObjectRef{APIVersion: "batch/v1", Kind: "Job", Name: "a"}, Hash: hash, Completed: completed}}
-	}
-	s := &State{
-		Current: &schema.DeploymentRevision{Objects: job("current", true)}, Pending: &schema.DeploymentRevision{Objects: job("running", false)},
-		History: []schema.DeploymentRevision{{Objects: job("old", true)}},
-	}
-	for _, hashes := range s.ended() {
-		if !slices.Equal(hashes, []string{"current", "old"}) {
-			t.Errorf("got %v", hashes)
-		}
-	}
-	if len(s.ended()) != 1 || len(s.before()) != 1 || len((&State{}).ended()) != 0 {
-		t.Error("ended Jobs or their inventory are not counted")
-	}
-	s = &State{}
-	s.addHistory(&schema.DeploymentRevision{Number: 1, Objects: slices.Concat(job("old", true), job("other", false))}, schema.DeploymentDone)
-	if kept := s.History[0].Objects; len(kept) != 1 || kept[0].Hash != "old" {
-		t.Errorf("the history has %v", kept)
-	}
-}
-
 // TestMatchReleases checks the release of labelled objects, as labels may be copies.
 func TestMatchReleases(t *testing.T) {
-	local, prod, global := Key{"shop", "db", ""}, Key{"prod", "db", ""}, Key{"", "db", ""}
-	config := func(name, namespace string, release Key, more string) *unstructured.Unstructured {
-		return object(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %q, labels: {%s: %s}%s}}", name, namespace, LabelRelease, release.ID(), more))
+	local, prod, global := record.Key{Namespace: "shop", Name: "db"}, record.Key{Namespace: "prod", Name: "db"}, record.Key{Name: "db"}
+	config := func(name, namespace string, release record.Key, more string) *unstructured.Unstructured {
+		return object(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %q, labels: {%s: %s}%s}}", name, namespace, schema.LabelRelease, release.ID(), more))
 	}
 	for name, test := range map[string]struct {
 		objects    []*unstructured.Unstructured
@@ -248,7 +226,7 @@ func TestMatchReleases(t *testing.T) {
 
 // TestAge checks that ages use the clock of the cluster.
 func TestAge(t *testing.T) {
-	r := runOf(Release{}, State{})
+	r := runOf(Release{}, record.State{})
 	at := r.Now().Add(-time.Minute)
 	if got := r.age(at); got != time.Minute {
 		t.Errorf("without a write: %s", got)
@@ -256,10 +234,6 @@ func TestAge(t *testing.T) {
 	r.begun.here, r.begun.there = r.Now().Add(-5*time.Second), r.Now().Add(time.Hour)
 	if got := r.age(at); got != time.Hour+time.Minute+5*time.Second {
 		t.Errorf("a cluster that is an hour ahead: %s", got)
-	}
-	o := object(t, `{apiVersion: v1, kind: A, metadata: {managedFields: [{manager: a, time: "2026-01-02T00:00:00Z"}, {manager: b, time: "2026-01-03T00:00:00Z"}, {manager: c}]}}`)
-	if got := writtenAt(o); got.Format(time.DateOnly) != "2026-01-03" || !writtenAt(nil).IsZero() {
-		t.Errorf("written at %s", got)
 	}
 }
 

@@ -10,7 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 // follower follows targets until all are ready or failed, or until ctx ends.
@@ -32,8 +34,8 @@ type watchedKind struct {
 // sharedWatch is a watch with its listeners.
 type sharedWatch struct {
 	end       context.CancelFunc
-	listeners map[objectKey]*listener
-	last      map[objectKey]cluster.Change // of each object, for listeners that come later
+	listeners map[record.ObjectKey]*listener
+	last      map[record.ObjectKey]cluster.Change // of each object, for listeners that come later
 	failure   error
 }
 
@@ -111,11 +113,11 @@ func (w *sharedWatches) join(t *target) *listener {
 	if s == nil {
 		// The watch outlives the run that opens it.
 		ctx, end := context.WithCancel(context.WithoutCancel(t.run.waitCtx))
-		s = &sharedWatch{end: end, listeners: map[objectKey]*listener{}, last: map[objectKey]cluster.Change{}}
+		s = &sharedWatch{end: end, listeners: map[record.ObjectKey]*listener{}, last: map[record.ObjectKey]cluster.Change{}}
 		w.open[l.kind()] = s
 		go w.run(ctx, l.kind(), s)
 	}
-	l.watch, s.listeners[keyOfRef(t.step.Object)] = s, l
+	l.watch, s.listeners[record.KeyOf(t.step.Object)] = s, l
 	w.mu.Unlock()
 	w.catchUp(l)
 	return l
@@ -126,7 +128,7 @@ func (w *sharedWatches) catchUp(l *listener) {
 	var handled cluster.Change
 	for {
 		w.mu.Lock()
-		last, failure := l.watch.last[keyOfRef(l.step.Object)], l.watch.failure
+		last, failure := l.watch.last[record.KeyOf(l.step.Object)], l.watch.failure
 		w.mu.Unlock()
 		switch {
 		case failure != nil:
@@ -142,7 +144,7 @@ func (w *sharedWatches) catchUp(l *listener) {
 
 func (w *sharedWatches) leave(l *listener) {
 	w.mu.Lock()
-	delete(l.watch.listeners, keyOfRef(l.step.Object))
+	delete(l.watch.listeners, record.KeyOf(l.step.Object))
 	if len(l.watch.listeners) == 0 && len(w.open) > keptWatches {
 		w.drop(l.kind(), l.watch)
 	}
@@ -160,7 +162,7 @@ func (w *sharedWatches) drop(kind watchedKind, s *sharedWatch) {
 
 // run passes the changes of a watch on to its listeners.
 func (w *sharedWatches) run(ctx context.Context, kind watchedKind, s *sharedWatch) {
-	options := metav1.ListOptions{LabelSelector: LabelRelease}
+	options := metav1.ListOptions{LabelSelector: schema.LabelRelease}
 	for change, err := range w.Cluster.Watch(ctx, kind.GroupVersionKind, kind.namespace, options) {
 		if err != nil {
 			w.fail(kind, s, err)

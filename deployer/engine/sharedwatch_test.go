@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
+
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -34,7 +36,7 @@ func TestLateChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := stepOf(t, claim("0", "Pending"), test.live)
-			r := runOf(Release{Key: shop}, State{}, s)
+			r := runOf(Release{Key: shop}, record.State{}, s)
 			r.Sink = report.Discard
 			l := &listener{target: newTarget(r, s)}
 			if s.live != nil {

@@ -15,6 +15,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -54,10 +55,10 @@ type taskStep struct {
 // taskKey identifies a task: one object may be applied at several moments.
 type taskKey struct {
 	when schema.Moment
-	objectKey
+	record.ObjectKey
 }
 
-func (t *taskStep) key() taskKey { return taskKey{t.task.When, keyOfRef(t.Object)} }
+func (t *taskStep) key() taskKey { return taskKey{t.task.When, record.KeyOf(t.Object)} }
 
 var podKind = kube.GroupKind{Kind: "Pod"}
 
@@ -70,11 +71,8 @@ func (t *taskStep) protected() bool { return protected[kindOfRef(t.Object).Group
 // isRemoval reports whether a release is the removal of another one.
 func (r *Release) isRemoval() bool { return r.Version == "" && len(r.Objects) == 0 }
 
-// Installed reports whether a version is deployed, so that the next deployment is an upgrade.
-func (s *State) Installed() bool { return s.Current != nil && s.Current.Version != "" }
-
-// occasion returns the kind of operation for tasks.
-func (s *State) occasion(r *Release) schema.Occasion {
+// occasion returns the kind of operation for tasks, on a release with this record.
+func (r *Release) occasion(s *record.State) schema.Occasion {
 	switch {
 	case r.isRemoval():
 		return schema.OccasionRemove
@@ -105,8 +103,8 @@ func (d *decider) describeMoment(t *taskStep) string {
 
 // addTasks adds the tasks of a release in their order: by moment, weight and, as Helm does, name; tasks of one name are sorted by
 // phase.
-func (d *decider) addTasks(ctx context.Context, state *State) error {
-	occasion, seen := state.occasion(&d.release), map[taskKey]bool{}
+func (d *decider) addTasks(ctx context.Context, state *record.State) error {
+	occasion, seen := d.release.occasion(state), map[taskKey]bool{}
 	for _, task := range d.release.Tasks {
 		t, err := d.newTaskStep(ctx, task, occasion)
 		if err != nil {
@@ -143,7 +141,7 @@ func (d *decider) newTaskStep(ctx context.Context, task Task, occasion schema.Oc
 	if occasion == schema.OccasionRemove && t.task.When == schema.MomentApplied {
 		t.task.When = schema.MomentReady // a removal has nothing that becomes ready
 	}
-	s.taskStep, s.known, s.Task = t, d.inventory[keyOfRef(s.Object)], t.task.When
+	s.taskStep, s.known, s.Task = t, d.inventory[record.KeyOf(s.Object)], t.task.When
 	if d.options.Restore {
 		t.chosen = s.known.Name != "" && !t.runs()
 	}
@@ -155,18 +153,18 @@ func (d *decider) newTaskStep(ctx context.Context, task Task, occasion schema.Oc
 }
 
 // loadFinished sets which tasks have succeeded before, in the resumed revision or in the version.
-func (d *decider) loadFinished(state *State) error {
+func (d *decider) loadFinished(state *record.State) error {
 	if len(d.tasks) == 0 {
 		return nil
 	}
-	finished := state.finishedOnce(d.release.Version)
+	finished := finishedOnce(state, d.release.Version)
 	if state.Pending != nil {
 		data, err := d.content()
 		if err != nil {
 			return err
 		}
 		r := &d.release
-		if sameWork(state.Pending, &schema.DeploymentRevision{Operation: r.Operation, Version: r.Version, Settings: r.Settings, Content: DigestOf(data)}) {
+		if sameWork(state.Pending, &schema.DeploymentRevision{Operation: r.Operation, Version: r.Version, Settings: r.Settings, Content: record.DigestOf(data)}) {
 			collectFinished(finished, state.Pending, func(schema.DeployedTask) bool { return true })
 			d.markRuns(state.Pending)
 		}
@@ -187,13 +185,13 @@ func (d *decider) loadFinished(state *State) error {
 func collectFinished(finished map[taskKey]*time.Time, r *schema.DeploymentRevision, which func(schema.DeployedTask) bool) {
 	for _, t := range r.Tasks {
 		if t.Finished != nil && which(t) {
-			finished[taskKey{t.When, keyOfRef(t.ObjectRef)}] = t.Finished
+			finished[taskKey{t.When, record.KeyOf(t.ObjectRef)}] = t.Finished
 		}
 	}
 }
 
 // finishedOnce returns the tasks that are not repeated for a version. After a removal they are run again.
-func (s *State) finishedOnce(version string) map[taskKey]*time.Time {
+func finishedOnce(s *record.State, version string) map[taskKey]*time.Time {
 	finished := map[taskKey]*time.Time{}
 	for _, r := range s.Revisions() {
 		switch r.Version {
@@ -445,14 +443,14 @@ func (r *run) recordTask(ctx context.Context, t *taskStep) error {
 	defer r.recording.Unlock()
 	now := r.second()
 	for i := range r.state.Pending.Tasks {
-		if on := &r.state.Pending.Tasks[i]; (taskKey{on.When, keyOfRef(on.ObjectRef)}) == t.key() {
+		if on := &r.state.Pending.Tasks[i]; (taskKey{on.When, record.KeyOf(on.ObjectRef)}) == t.key() {
 			on.Finished = &now
 		}
 	}
 	if !t.runs() {
 		return nil
 	}
-	return r.save(ctx, &r.state)
+	return r.Save(ctx, &r.state)
 }
 
 // tidy deletes the object of a completed task unless it stays. A Job gets its ttlSecondsAfterFinished only now: a Job that is deleted

@@ -18,6 +18,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -261,7 +262,7 @@ func TestTaskTimeout(t *testing.T) {
 
 // now returns the resource version of the last write: the record, after a run.
 func (w *fixture) now() string {
-	return w.server.Object("Secret", cluster.SystemNamespace, engine.RecordName(demo)).GetResourceVersion()
+	return w.server.Object("Secret", cluster.SystemNamespace, demo.SecretName()).GetResourceVersion()
 }
 
 // made counts the creations of each Job since a version. It ends the use of the server.
@@ -445,7 +446,7 @@ func TestOccasions(t *testing.T) {
 	w.again(release("2.0.0"))
 	w.same("upgrade", w.steps(), []string{"PATCH jobs/upgrade"})
 
-	repair, _, err := w.Deployed(t.Context(), []*engine.State{w.state()})
+	repair, _, err := w.Deployed(t.Context(), []*record.State{w.state()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -496,7 +497,7 @@ func TestOccasions(t *testing.T) {
 	}
 }
 
-func (w *fixture) state() *engine.State {
+func (w *fixture) state() *record.State {
 	w.Helper()
 	s, err := w.State(w.Context(), demo)
 	if err != nil {
@@ -632,7 +633,7 @@ func TestTasksOnARebuiltRecord(t *testing.T) {
 	w.add(&r, schema.MomentBefore, aJob("gone", ""), deleted)
 	w.add(&r, schema.MomentReady, aJob("once", ""), once)
 	w.deploy(r, engine.PlanOptions{})
-	record := w.server.Object("Secret", cluster.SystemNamespace, engine.RecordName(demo))
+	record := w.server.Object("Secret", cluster.SystemNamespace, demo.SecretName())
 	if err := w.Cluster.Delete(t.Context(), record, cluster.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

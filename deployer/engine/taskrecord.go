@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -12,9 +13,9 @@ import (
 // taskObjects returns the objects of tasks for the record, each once: of a completed revision, or of a pending one.
 func (r *run) taskObjects(completed bool) []schema.DeployedObject {
 	var list []schema.DeployedObject
-	seen := map[objectKey]bool{}
+	seen := map[record.ObjectKey]bool{}
 	add := func(t *taskStep, object schema.DeployedObject, there bool) {
-		if key := keyOfRef(t.Object); !seen[key] {
+		if key := record.KeyOf(t.Object); !seen[key] {
 			if seen[key] = true; there {
 				list = append(list, object)
 			}
@@ -72,7 +73,7 @@ func (d *decider) recorded() []schema.DeployedTask {
 }
 
 // tasksOfRemoval returns the tasks of the deployed (or pending) revision that are for its removal.
-func (e *Engine) tasksOfRemoval(ctx context.Context, s *State) ([]Task, error) {
+func (e *Engine) tasksOfRemoval(ctx context.Context, s *record.State) ([]Task, error) {
 	revision := s.Current
 	if !s.Installed() {
 		revision = s.Pending

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -17,7 +19,7 @@ import (
 // seenKey identifies an object with the label of a release in a list.
 type seenKey struct {
 	release string
-	object  objectKey
+	object  record.ObjectKey
 }
 
 // manyNamespaces is the number of namespaces up to which each is listed separately; beyond it, one list covers the cluster.
@@ -68,7 +70,7 @@ func queries(plans []*Plan) []query {
 // readDeployed reads the metadata of recorded objects. Objects that it does not find are read one by one later: they may lack the label,
 // or the user is not allowed to list them.
 func (e *Engine) readDeployed(ctx context.Context, plans []*Plan) (map[seenKey]*unstructured.Unstructured, error) {
-	selector := LabelRelease
+	selector := schema.LabelRelease
 	if len(plans) == 1 {
 		selector += "=" + plans[0].Release.ID()
 	}
@@ -77,7 +79,7 @@ func (e *Engine) readDeployed(ctx context.Context, plans []*Plan) (map[seenKey]*
 		seen    = map[seenKey]*unstructured.Unstructured{}
 		queries = queries(plans)
 	)
-	err := each(len(queries), true, func(i int) error {
+	err := cluster.Each(len(queries), func(i int) error {
 		objects, err := e.answer(ctx, queries[i], selector)
 		if errors.Is(err, cluster.ErrNoKind) || report.CodeOf(err) == report.Forbidden {
 			return nil
@@ -88,8 +90,8 @@ func (e *Engine) readDeployed(ctx context.Context, plans []*Plan) (map[seenKey]*
 		mu.Lock()
 		defer mu.Unlock()
 		for _, object := range objects {
-			key := objectKey{queries[i].kind.GroupKind(), object.GetNamespace(), object.GetName()}
-			seen[seenKey{object.GetLabels()[LabelRelease], key}] = object
+			key := record.ObjectKey{GroupKind: queries[i].kind.GroupKind(), Namespace: object.GetNamespace(), Name: object.GetName()}
+			seen[seenKey{object.GetLabels()[schema.LabelRelease], key}] = object
 		}
 		return nil
 	})
@@ -99,7 +101,7 @@ func (e *Engine) readDeployed(ctx context.Context, plans []*Plan) (map[seenKey]*
 // answer returns the metadata that a query reads.
 func (e *Engine) answer(ctx context.Context, q query, selector string) ([]*unstructured.Unstructured, error) {
 	if q.names == nil {
-		return e.listMetadata(ctx, q.kind, q.namespace, selector)
+		return cluster.Collect(e.Cluster.ListMetadata(ctx, q.kind, q.namespace, metav1.ListOptions{LabelSelector: selector}))
 	}
 	var found []*unstructured.Unstructured
 	for _, name := range q.names {
@@ -159,7 +161,7 @@ func (s *step) mayBeUnchanged() bool {
 		!known.Kept && known.APIVersion == s.Object.APIVersion
 }
 
-func contains(all, some map[string]string) bool {
+func contains[V comparable](all, some map[string]V) bool {
 	for key, value := range some {
 		if got, ok := all[key]; !ok || got != value {
 			return false

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -79,7 +80,7 @@ func (e *Engine) wait(ctx, waitCtx context.Context, runs []*run, follow follower
 	e.restartPods(waitCtx, all)
 	e.await(waitCtx, all, follow)
 	// The errors are kept with the runs.
-	_ = each(len(runs), false, func(i int) error {
+	_ = cluster.All(len(runs), func(i int) error {
 		runs[i].err = runs[i].waitError(ctx, byRun[runs[i]])
 		return nil
 	})
@@ -136,7 +137,7 @@ func (e *Engine) await(waitCtx context.Context, targets []*target, follow follow
 		var mu sync.Mutex
 		var pause time.Duration
 		again := false
-		_ = each(len(targets), false, func(i int) error { // there are no errors
+		_ = cluster.All(len(targets), func(i int) error { // there are no errors
 			settled, wait := targets[i].settle(waitCtx)
 			mu.Lock()
 			defer mu.Unlock()
@@ -238,17 +239,17 @@ func (e *Engine) watch(waitCtx context.Context, targets []*target) {
 
 // watchKind follows the targets of one kind.
 func (e *Engine) watchKind(ctx context.Context, kind kube.GroupVersionKind, namespace string, targets []*target) {
-	byKey := map[objectKey]*target{}
+	byKey := map[record.ObjectKey]*target{}
 	var known []*unstructured.Unstructured
 	for _, t := range targets {
-		byKey[keyOfRef(t.step.Object)] = t
+		byKey[record.KeyOf(t.step.Object)] = t
 		if t.live != nil {
 			known = append(known, identity(t.live))
 		}
 	}
 	var options metav1.ListOptions
 	if !targets[0].foreign {
-		options.LabelSelector = LabelRelease
+		options.LabelSelector = schema.LabelRelease
 	}
 	for change, err := range e.Cluster.Watch(ctx, kind, namespace, options, known...) {
 		if report.CodeOf(err) == report.Forbidden && namespace == "" && targets[0].step.Object.Namespace != "" {

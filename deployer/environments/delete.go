@@ -12,7 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -106,7 +106,7 @@ func (e *Environments) reportDeleted(ctx context.Context, o DeleteOptions, why e
 }
 
 // leftBehind returns the records of the releases in a namespace that no longer exists.
-func (e *Environments) leftBehind(ctx context.Context, namespace string) (left []*engine.State, gone bool, err error) {
+func (e *Environments) leftBehind(ctx context.Context, namespace string) (left []*record.State, gone bool, err error) {
 	if len(validation.IsDNS1123Label(namespace)) > 0 {
 		return nil, true, nil // no namespace ever had this name
 	}
@@ -119,15 +119,15 @@ func (e *Environments) leftBehind(ctx context.Context, namespace string) (left [
 }
 
 // planRemoval plans to delete every recorded object, and then the records.
-func (o *DeleteOptions) planRemoval(ctx context.Context, run *plan.Run, states []*engine.State) error {
+func (o *DeleteOptions) planRemoval(ctx context.Context, run *plan.Run, states []*record.State) error {
 	run.After = func(ctx context.Context) error {
-		var keys []engine.Key
+		var keys []record.Key
 		for _, s := range states {
 			keys = append(keys, s.Key)
 		}
 		return run.Records.Engine.DeleteRecords(ctx, keys...)
 	}
-	there := slices.DeleteFunc(slices.Clone(states), func(s *engine.State) bool { return s.Pending == nil && len(records.ObjectsOf(s)) == 0 })
+	there := slices.DeleteFunc(slices.Clone(states), func(s *record.State) bool { return s.Pending == nil && len(records.ObjectsOf(s)) == 0 })
 	releases := plan.Removals(there, run.Operation.Operation)
 	for i, s := range there {
 		for _, object := range records.ObjectsOf(s) {

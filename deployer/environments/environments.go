@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -69,7 +68,7 @@ func (e *Environments) checkUnmanaged(ctx context.Context, namespace string) err
 	if err != nil {
 		return err
 	}
-	if live != nil && live.GetLabels()[engine.LabelRelease] != "" {
+	if live != nil && live.GetLabels()[schema.LabelRelease] != "" {
 		return refused(live.GetLabels()["app.kubernetes.io/part-of"])
 	}
 	solution, system := strings.CutSuffix(namespace, render.SystemNamespace(""))

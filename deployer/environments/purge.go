@@ -12,7 +12,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/rebuild"
@@ -130,7 +130,7 @@ func (e *Environments) planPurge(ctx context.Context, run *plan.Run, held []clus
 }
 
 // checkPurge refuses a purge while anything is left that the purged objects describe.
-func (e *Environments) checkPurge(ctx context.Context, states []*engine.State, held []cluster.Held) error {
+func (e *Environments) checkPurge(ctx context.Context, states []*record.State, held []cluster.Held) error {
 	var things []string
 	environments, err := e.Records.Documents.Environments(ctx)
 	if err != nil {
@@ -173,7 +173,7 @@ func (e *Environments) checkPurge(ctx context.Context, states []*engine.State, h
 }
 
 // recorded returns what is, or may be, in the cluster according to records, apart from namespaces of Solutions, which a purge deletes.
-func (e *Environments) recorded(ctx context.Context, states []*engine.State) ([]string, error) {
+func (e *Environments) recorded(ctx context.Context, states []*record.State) ([]string, error) {
 	var things []string
 	for _, s := range states {
 		version, deployed := records.DeployedVersion(s)
@@ -217,12 +217,12 @@ func (e *Environments) stillThere(ctx context.Context, object schema.DeployedObj
 // solutionNamespaces returns the namespaces that activations created: name and label are of the same Solution.
 func (e *Environments) solutionNamespaces(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var ours []*unstructured.Unstructured
-	for object, err := range e.Cluster.List(ctx, cluster.NamespaceKind, "", metav1.ListOptions{LabelSelector: engine.LabelRelease}) {
+	for object, err := range e.Cluster.List(ctx, cluster.NamespaceKind, "", metav1.ListOptions{LabelSelector: schema.LabelRelease}) {
 		if err != nil {
 			return nil, err
 		}
 		solution := strings.TrimSuffix(object.GetName(), render.SystemNamespace(""))
-		if object.GetName() == render.SystemNamespace(solution) && object.GetLabels()[engine.LabelRelease] == (engine.Key{Name: solution}).ID() {
+		if object.GetName() == render.SystemNamespace(solution) && object.GetLabels()[schema.LabelRelease] == (record.Key{Name: solution}).ID() {
 			object.SetGroupVersionKind(cluster.NamespaceKind)
 			ours = append(ours, object)
 		}
@@ -238,7 +238,7 @@ func (e *Environments) storedObjects(ctx context.Context) ([]*unstructured.Unstr
 		kind kube.GroupVersionKind
 		ours func(*unstructured.Unstructured) bool
 	}{
-		{cluster.SecretKind, engine.Stored},
+		{cluster.SecretKind, record.Stored},
 		{cluster.SecretKind, managedNamed(records.ImportsName)},
 		{cluster.ConfigMapKind, managedNamed(records.RegistryName)},
 		{cluster.ConfigMapKind, managedNamed(records.MonitoringName)},
@@ -278,7 +278,7 @@ func managedNamed(name string) func(*unstructured.Unstructured) bool {
 }
 
 // purgeable returns the namespaces that have no objects of others, and reports the rest.
-func (e *Environments) purgeable(ctx context.Context, run *plan.Run, ours []*unstructured.Unstructured, states []*engine.State, stored []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func (e *Environments) purgeable(ctx context.Context, run *plan.Run, ours []*unstructured.Unstructured, states []*record.State, stored []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var free []*unstructured.Unstructured
 	for _, object := range ours {
 		if object.GetDeletionTimestamp() != nil {

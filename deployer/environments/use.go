@@ -6,14 +6,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 )
 
 // usage returns what is used in namespaces by the documents of MetalK8s, the records and the cluster. Objects that a Solution deploys are
 // part of it, and no use.
-func (e *Environments) usage(ctx context.Context, namespaces []metalk8s.Namespace, states []*engine.State) ([]metalk8s.Use, error) {
+func (e *Environments) usage(ctx context.Context, namespaces []metalk8s.Namespace, states []*record.State) ([]metalk8s.Use, error) {
 	usage, err := e.Records.Documents.Usage(ctx, namespaces)
 	if err != nil {
 		return nil, err

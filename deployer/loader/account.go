@@ -53,14 +53,9 @@ func (l *Launcher) kept(ctx context.Context, selector string) ([]*unstructured.U
 	found := make([][]*unstructured.Unstructured, len(keptKinds))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, kind := range keptKinds {
-		group.Go(func() error {
-			for object, err := range l.Deployer.Cluster.List(ctx, kind, "", metav1.ListOptions{LabelSelector: selector}) {
-				if err != nil {
-					return err
-				}
-				found[i] = append(found[i], object)
-			}
-			return nil
+		group.Go(func() (err error) {
+			found[i], err = cluster.Collect(l.Deployer.Cluster.List(ctx, kind, "", metav1.ListOptions{LabelSelector: selector}))
+			return err
 		})
 	}
 	err := group.Wait()

@@ -403,17 +403,11 @@ func (f *follower) lastWords(ctx context.Context, phase schema.LoadPhase) *schem
 
 // pods returns the pods of the run, the newest last.
 func (f *follower) pods(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	var pods []*unstructured.Unstructured
-	for pod, err := range f.Deployer.Cluster.List(ctx, cluster.PodKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: LabelRun + "=" + f.run}) {
-		if err != nil {
-			return nil, err
-		}
-		pods = append(pods, pod)
-	}
+	pods, err := cluster.Collect(f.Deployer.Cluster.List(ctx, cluster.PodKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: LabelRun + "=" + f.run}))
 	slices.SortFunc(pods, func(a, b *unstructured.Unstructured) int {
 		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
 	})
-	return pods, nil
+	return pods, err
 }
 
 func terminationMessage(pod *unstructured.Unstructured) string {

@@ -70,7 +70,7 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 		failure = report.Errorf(report.Conflict, "it was changed again after each of %d repairs, and is left alone: %s", schema.MaxLoaderRepairs, strings.Join(now.Changed, "; ")).
 			WithHint("find out who does it; what is to be so belongs into the values of the component")
 	}
-	return errors.Join(failure, record(ctx, c.Cluster, now))
+	return errors.Join(failure, recordRepair(ctx, c.Cluster, now))
 }
 
 // repairOne repairs one Solution. The error includes the fields that were left to other managers.
@@ -126,8 +126,8 @@ func changedBy(o *schema.Operation) []string {
 	return lines
 }
 
-// record writes the result of a repair, which may happen while a run writes too.
-func record(ctx context.Context, c *cluster.Cluster, now schema.LoadRepair) error {
+// recordRepair writes the result of a repair, which may happen while a run writes too.
+func recordRepair(ctx context.Context, c *cluster.Cluster, now schema.LoadRepair) error {
 	return rewrite(ctx, c, func(progress *schema.LoadProgress) bool {
 		if progress.Repair = nil; len(now.Changed) > 0 {
 			progress.Repair = &now

@@ -13,7 +13,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -199,11 +199,11 @@ func seeParts(seen map[string]partSeen, namespace string, s schema.DeploymentSta
 	objects, ready := s.Objects-s.Completed, s.Ready
 	for _, c := range s.Components {
 		is := partSeen{version: c.Version, ready: c.Health == schema.HealthReady || c.Health == schema.HealthDrifted && c.Ready == c.Objects, reasons: c.Reasons}
-		seen[engine.Key{Namespace: namespace, Name: s.Solution, Component: c.Name}.String()] = is
+		seen[record.Key{Namespace: namespace, Name: s.Solution, Component: c.Name}.String()] = is
 		objects, ready = objects-c.Objects, ready-c.Ready
 	}
 	own.ready = (s.Version != "" || s.Pending != nil) && ready >= objects // all may exist, while optional parts do not
-	seen[engine.Key{Namespace: namespace, Name: s.Solution}.String()] = own
+	seen[record.Key{Namespace: namespace, Name: s.Solution}.String()] = own
 }
 
 // conclude adds the results of the parts and of the run to the progress, and returns the error of the run.

@@ -134,14 +134,7 @@ func (l *Launcher) underWay(ctx context.Context) (begun, error) {
 
 // jobs returns the Jobs of the loader.
 func (l *Launcher) jobs(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	var jobs []*unstructured.Unstructured
-	for job, err := range l.Deployer.Cluster.List(ctx, jobKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: LabelRun}) {
-		if err != nil {
-			return nil, err
-		}
-		jobs = append(jobs, job)
-	}
-	return jobs, nil
+	return cluster.Collect(l.Deployer.Cluster.List(ctx, jobKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: LabelRun}))
 }
 
 // remove deletes a Job with its pods, and waits until it is gone.

@@ -158,7 +158,7 @@ func (a *activation) judgeDefinitions(ctx context.Context) error {
 		return err
 	}
 	if len(a.Later) == 0 { // a run of several names what others lose, too
-		if err = a.Losses.Check(definitions.ByName(a.release.Objects)); err != nil {
+		if err = a.CheckLosses(definitions.ByName(a.release.Objects)); err != nil {
 			return err
 		}
 	}

@@ -167,14 +167,8 @@ func (p *Planner) readHelm(ctx context.Context, at HelmRelease) (*adoption, erro
 
 // helmRevisions returns those that Helm stores of a release, the newest first.
 func (p *Planner) helmRevisions(ctx context.Context, at HelmRelease) ([]helm.Revision, error) {
-	var secrets []*unstructured.Unstructured
-	for secret, err := range p.Cluster.ListMetadata(ctx, cluster.SecretKind, at.Namespace, metav1.ListOptions{LabelSelector: helm.Selector(at.Name)}) {
-		if err != nil {
-			return nil, err
-		}
-		secrets = append(secrets, secret)
-	}
-	return helm.List(at.Name, secrets), nil
+	secrets, err := cluster.Collect(p.Cluster.ListMetadata(ctx, cluster.SecretKind, at.Namespace, metav1.ListOptions{LabelSelector: helm.Selector(at.Name)}))
+	return helm.List(at.Name, secrets), err
 }
 
 func usedMeanwhile(at HelmRelease) error {
@@ -207,7 +201,7 @@ func (r Renderer) adopted(ctx context.Context, stored *render.ChartValues, relea
 	if _, err = r.Chart(ctx, &render.ChartValues{Values: stored.Values}, true, &other); err != nil {
 		return nil, err
 	}
-	lost := regenerated(WithTasks(release), WithTasks(&other), live, len(rendered.Renewed) > 0)
+	lost := regenerated(withTasks(release), withTasks(&other), live, len(rendered.Renewed) > 0)
 	if len(lost) == 0 {
 		return rendered, nil
 	}
@@ -245,7 +239,7 @@ func regenerated(objects, others []*unstructured.Unstructured, live map[schema.O
 // adopt makes a release adopt the objects that Helm has of it, and reports what stays behind.
 func (t *target) adopt(ctx context.Context, a *adoption, release *engine.Release, rendered *render.ChartObjects) (err error) {
 	release.Adopt = &engine.Adoption{Manager: helm.FieldManager, Restart: a.restart}
-	all := WithTasks(release)
+	all := withTasks(release)
 	for _, object := range all {
 		if a.has(object) {
 			release.Adopt.Objects = append(release.Adopt.Objects, records.RefOf(object.GroupVersionKind(), object))
@@ -301,7 +295,7 @@ func (p *Planner) leftByHooks(ctx context.Context, a *adoption, release *engine.
 		if err != nil {
 			return nil, err
 		}
-		if there != nil && there.GetLabels()[engine.LabelRelease] == "" && byHelm(there) {
+		if there != nil && there.GetLabels()[schema.LabelRelease] == "" && byHelm(there) {
 			found = append(found, engine.Found{Object: there}.Deployed())
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -41,7 +41,7 @@ func (r *Run) judgeChanges(ctx context.Context, list []*Placement, replaced []In
 	for _, p := range list {
 		payloads = append(payloads, p.renderer.Payload)
 	}
-	if err := r.Losses.CheckAll(payloads...); err != nil {
+	if err := r.CheckLossesIn(payloads...); err != nil {
 		return err
 	}
 	for _, p := range list {
@@ -106,7 +106,7 @@ func (r *Run) replace(ctx context.Context, p *Placement, replaced []Installation
 // Installation is a Solution in a namespace.
 type Installation struct {
 	metalk8s.Namespace
-	State   *engine.State
+	State   *record.State
 	Version string // the one that was completed last; "" when none was
 }
 
@@ -123,7 +123,7 @@ func (r *Run) deployed(ctx context.Context, solution string) ([]Installation, er
 func (p *Planner) Installed(ctx context.Context, solution string, namespaces []metalk8s.Namespace) ([]Installation, error) {
 	var list []Installation
 	for _, n := range namespaces {
-		state, err := p.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Name: solution})
+		state, err := p.Records.Engine.State(ctx, record.Key{Namespace: n.Name, Name: solution})
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/kube/chart"
@@ -83,7 +84,7 @@ func (t *target) renderChart(ctx context.Context, c *schema.Component, release *
 }
 
 // addGenerated adds what stands in the plan's digest for a component some of whose values are generated again, which are others in each plan.
-func (t *target) addGenerated(key engine.Key, before *chart.GeneratedValues, stored *render.ChartValues) error {
+func (t *target) addGenerated(key record.Key, before *chart.GeneratedValues, stored *render.ChartValues) error {
 	if reflect.DeepEqual(before, stored.Generated) || before == nil && len(stored.Generated.Values) == 0 {
 		return nil
 	}
@@ -92,7 +93,7 @@ func (t *target) addGenerated(key engine.Key, before *chart.GeneratedValues, sto
 		return err
 	}
 	if t.generated == nil {
-		t.generated = map[engine.Key]string{}
+		t.generated = map[record.Key]string{}
 	}
 	t.generated[key] = t.of.Payload + " " + string(values)
 	return nil
@@ -108,7 +109,7 @@ type storedChart struct {
 // readCharts reads what is stored of the charts among components.
 func (t *target) readCharts(ctx context.Context, nodes []*components.Node) error {
 	var mu sync.Mutex
-	t.charts = map[engine.Key]storedChart{}
+	t.charts = map[record.Key]storedChart{}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(records.Parallel)
 	for _, node := range nodes {
@@ -128,7 +129,7 @@ func (t *target) readCharts(ctx context.Context, nodes []*components.Node) error
 	return group.Wait()
 }
 
-func (p *Planner) storedChart(ctx context.Context, key engine.Key) (storedChart, error) {
+func (p *Planner) storedChart(ctx context.Context, key record.Key) (storedChart, error) {
 	state, err := p.Records.Engine.State(ctx, key)
 	if err != nil {
 		return storedChart{}, err

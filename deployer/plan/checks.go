@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/definitions"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
@@ -31,7 +31,7 @@ func (r *Run) Choose(ctx context.Context, solution, version string) (found schem
 // CheckAbsent refuses to add a version where another one is: that is an upgrade or a downgrade.
 func (r *Run) CheckAbsent(ctx context.Context, i schema.Import) error {
 	for _, n := range r.Namespaces {
-		state, err := r.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Name: i.Name})
+		state, err := r.Records.Engine.State(ctx, record.Key{Namespace: n.Name, Name: i.Name})
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (r *Run) checkImages(ctx context.Context, imports ...schema.Import) error {
 }
 
 // previousSettings returns those of the revision that was begun last.
-func (p *Planner) previousSettings(ctx context.Context, key engine.Key) (map[string]string, error) {
+func (p *Planner) previousSettings(ctx context.Context, key record.Key) (map[string]string, error) {
 	state, err := p.Records.Engine.State(ctx, key)
 	if err != nil {
 		return nil, err

@@ -9,13 +9,14 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // LastRevision returns the revision that was begun last; nil where there is none.
-func LastRevision(s *engine.State) *schema.DeploymentRevision { return cmp.Or(s.Pending, s.Current) }
+func LastRevision(s *record.State) *schema.DeploymentRevision { return cmp.Or(s.Pending, s.Current) }
 
 // SettingsOf returns the settings of a revision, which may be nil.
 func SettingsOf(r *schema.DeploymentRevision) map[string]string {
@@ -43,7 +44,7 @@ func InCluster(n *components.Node) bool {
 func PartOf(main *engine.Release, node *components.Node) (engine.Release, error) {
 	c := node.Component
 	release := engine.Release{
-		Key:     engine.Key{Namespace: main.Namespace, Name: main.Name, Component: c.Name},
+		Key:     record.Key{Namespace: main.Namespace, Name: main.Name, Component: c.Name},
 		Version: main.Version, Operation: main.Operation, Together: main.Together, Back: main.Back, Ready: c.ReadyWhen,
 		Complete: true, OptionalKinds: c.OptionalKinds, Tolerated: c.OnFailure == schema.FailureContinues,
 	}
@@ -70,12 +71,12 @@ func PartOf(main *engine.Release, node *components.Node) (engine.Release, error)
 
 // unselected returns releases that remove recorded components which are no longer wanted: after everything else, those first that need
 // others. The release main is not complete without them.
-func (p *Planner) unselected(ctx context.Context, before *engine.State, wanted []engine.Release, main *engine.Release) ([]engine.Release, error) {
-	there, err := p.ComponentStates(ctx, before)
+func (p *Planner) unselected(ctx context.Context, before *record.State, wanted []engine.Release, main *engine.Release) ([]engine.Release, error) {
+	there, err := p.componentStates(ctx, before)
 	if err != nil {
 		return nil, err
 	}
-	there = slices.DeleteFunc(there, func(s *engine.State) bool {
+	there = slices.DeleteFunc(there, func(s *record.State) bool {
 		return slices.ContainsFunc(wanted, func(w engine.Release) bool { return w.Component == s.Component })
 	})
 	releases := Removals(there, main.Operation)
@@ -89,7 +90,7 @@ func (p *Planner) unselected(ctx context.Context, before *engine.State, wanted [
 }
 
 // needsOf returns the components that one was deployed after when it last was. A removal waits the other way round.
-func needsOf(s *engine.State) []string {
+func needsOf(s *record.State) []string {
 	for _, r := range s.Revisions() {
 		if r.Version != "" {
 			return r.Needs
@@ -120,15 +121,15 @@ func (p *Planner) Graph(ctx context.Context, solution, version string, settings 
 	return selection.Document(), nil
 }
 
-// ComponentStates returns the records of the components that a Solution has, or had when runs were interrupted.
-func (p *Planner) ComponentStates(ctx context.Context, own *engine.State) ([]*engine.State, error) {
-	var there []*engine.State
+// componentStates returns the records of the components that a Solution has, or had when runs were interrupted.
+func (p *Planner) componentStates(ctx context.Context, own *record.State) ([]*record.State, error) {
+	var there []*record.State
 	for _, r := range begunOf(own) {
 		for _, c := range r.Components {
-			if slices.ContainsFunc(there, func(s *engine.State) bool { return s.Component == c.Name }) {
+			if slices.ContainsFunc(there, func(s *record.State) bool { return s.Component == c.Name }) {
 				continue
 			}
-			state, err := p.Records.Engine.State(ctx, engine.Key{Namespace: own.Namespace, Name: own.Name, Component: c.Name})
+			state, err := p.Records.Engine.State(ctx, record.Key{Namespace: own.Namespace, Name: own.Name, Component: c.Name})
 			if err != nil {
 				return nil, err
 			}
@@ -141,7 +142,7 @@ func (p *Planner) ComponentStates(ctx context.Context, own *engine.State) ([]*en
 }
 
 // begunOf returns the revisions of which there may be objects: the current one, and those that were begun since, whatever their outcome.
-func begunOf(s *engine.State) (begun []*schema.DeploymentRevision) {
+func begunOf(s *record.State) (begun []*schema.DeploymentRevision) {
 	var since int64
 	if s.Current != nil {
 		begun, since = append(begun, s.Current), s.Current.Number
@@ -159,7 +160,7 @@ func begunOf(s *engine.State) (begun []*schema.DeploymentRevision) {
 
 // Removals returns releases that remove what is recorded: each component after those that need it, and the Solution's own part after its
 // components, as its operator may clean up behind them.
-func Removals(states []*engine.State, operation string) []engine.Release {
+func Removals(states []*record.State, operation string) []engine.Release {
 	releases := make([]engine.Release, len(states))
 	for i, s := range states {
 		releases[i] = engine.Release{Key: s.Key, Operation: operation}
@@ -180,7 +181,7 @@ func Removals(states []*engine.State, operation string) []engine.Release {
 
 // recordComponents puts the components of each Solution on its record.
 func recordComponents(plans []*engine.Plan) error {
-	byKey := map[engine.Key]*engine.Plan{}
+	byKey := map[record.Key]*engine.Plan{}
 	for _, p := range plans {
 		byKey[p.Release.Key] = p
 	}

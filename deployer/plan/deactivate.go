@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -45,7 +45,7 @@ func (r *Run) Deactivate(ctx context.Context, o Deactivation) (err error) {
 	if d.crds, err = r.Definitions.Of(ctx, r.Catalog, r.Solution); err != nil {
 		return err
 	}
-	state, err := r.Records.Engine.State(ctx, engine.Key{Name: r.Solution})
+	state, err := r.Records.Engine.State(ctx, record.Key{Name: r.Solution})
 	if err != nil {
 		return err
 	}
@@ -64,14 +64,14 @@ func (r *Run) Deactivate(ctx context.Context, o Deactivation) (err error) {
 	if err = d.check(ctx); err != nil {
 		return err
 	}
-	parts, err := r.ComponentStates(ctx, state)
+	parts, err := r.componentStates(ctx, state)
 	if err != nil {
 		return err
 	}
 	if err = d.checkUnused(ctx, parts); err != nil {
 		return err
 	}
-	releases := Removals(append([]*engine.State{state}, parts...), r.Operation.Operation)
+	releases := Removals(append([]*record.State{state}, parts...), r.Operation.Operation)
 	if o.Data != KeepData {
 		for _, object := range d.crds {
 			releases[0].Delete = append(releases[0].Delete, definitions.Ref(object.GetName()))
@@ -125,7 +125,7 @@ func (d *deactivation) users(ctx context.Context) ([]records.Deployment, error) 
 }
 
 // checkUnused refuses to take components of the cluster away while environments have the Solution, which may need them.
-func (d *deactivation) checkUnused(ctx context.Context, parts []*engine.State) error {
+func (d *deactivation) checkUnused(ctx context.Context, parts []*record.State) error {
 	if len(parts) == 0 {
 		return nil
 	}

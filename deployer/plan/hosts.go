@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
@@ -17,7 +17,7 @@ import (
 
 // foreignHosts returns which Ingress, route or Gateway of others answers for a host of an object. Those of the cluster are read only if the
 // planned objects name hosts, and if the user has permission to list them; a notice names the kinds that were not compared.
-func (r *Run) foreignHosts(ctx context.Context, key engine.Key, objects []*unstructured.Unstructured) (func(o *unstructured.Unstructured, host string) string, error) {
+func (r *Run) foreignHosts(ctx context.Context, key record.Key, objects []*unstructured.Unstructured) (func(o *unstructured.Unstructured, host string) string, error) {
 	var namespaces []string
 	for _, o := range objects {
 		if powers.HasHosts(o.GroupVersionKind().GroupKind()) && len(powers.Hosts(o)) > 0 {
@@ -87,8 +87,8 @@ func (h hosts) foreign(route *unstructured.Unstructured, host string) string {
 
 // isOwnRoute reports whether an Ingress, a route or a Gateway is of a Solution in one of the planned namespaces: deployed with it, or made in its
 // environment by its operator or an administrator.
-func isOwnRoute(key engine.Key, namespaces []string, route *unstructured.Unstructured) bool {
-	solution, _, labelled := strings.Cut(route.GetLabels()[engine.LabelRelease], ".")
+func isOwnRoute(key record.Key, namespaces []string, route *unstructured.Unstructured) bool {
+	solution, _, labelled := strings.Cut(route.GetLabels()[schema.LabelRelease], ".")
 	if !labelled {
 		return key.Namespace != "" && route.GetNamespace() == key.Namespace
 	}

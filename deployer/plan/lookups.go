@@ -13,6 +13,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
@@ -84,23 +85,17 @@ func (l *lookups) read(ctx context.Context, kind kube.GroupVersionKind, namespac
 		}
 		return append(found, object), nil
 	}
-	for object, err := range l.Cluster.List(ctx, kind, namespace, metav1.ListOptions{}) {
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, object)
-	}
-	return found, nil
+	return cluster.Collect(l.Cluster.List(ctx, kind, namespace, metav1.ListOptions{}))
 }
 
 // permitted returns those of the objects found that the templates may see.
 func (l *lookups) permitted(ctx context.Context, asked powers.Lookup, found []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	isForeign := func(object *unstructured.Unstructured) bool {
-		return object.GetLabels()[engine.LabelRelease] != l.release.ID()
+		return object.GetLabels()[schema.LabelRelease] != l.release.ID()
 	}
 	if !l.owner.IsForeignSecret(asked) { // in the namespaces of an environment, other Solutions have Secrets, too
 		isForeign = func(object *unstructured.Unstructured) bool {
-			solution, _, deployed := strings.Cut(object.GetLabels()[engine.LabelRelease], ".")
+			solution, _, deployed := strings.Cut(object.GetLabels()[schema.LabelRelease], ".")
 			return deployed && solution != l.release.Name
 		}
 		asked.FindsOthers = slices.ContainsFunc(found, isForeign)
@@ -108,7 +103,7 @@ func (l *lookups) permitted(ctx context.Context, asked powers.Lookup, found []*u
 	if !l.owner.IsForeignSecret(asked) || !slices.ContainsFunc(found, isForeign) {
 		return found, nil
 	}
-	state, err := l.Records.Engine.State(ctx, engine.Key{Namespace: l.release.Namespace, Name: l.release.Name})
+	state, err := l.Records.Engine.State(ctx, record.Key{Namespace: l.release.Namespace, Name: l.release.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +132,7 @@ func (t *target) addLookups(found []schema.Power) {
 		return
 	}
 	if t.lookups == nil {
-		t.lookups = map[engine.Key][]schema.Power{}
+		t.lookups = map[record.Key][]schema.Power{}
 	}
 	t.lookups[t.release.Key] = append(t.lookups[t.release.Key], found...)
 }

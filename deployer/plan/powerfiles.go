@@ -9,13 +9,14 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
 // plansOf returns the plans that deploy a Solution in a namespace, or in the cluster: its own and those of its components.
-func (r *Run) plansOf(key engine.Key) iter.Seq[*engine.Plan] {
+func (r *Run) plansOf(key record.Key) iter.Seq[*engine.Plan] {
 	return func(yield func(*engine.Plan) bool) {
 		for _, p := range r.Plans {
 			if p.Release.Namespace == key.Namespace && p.Release.Name == key.Name && p.Release.Version != "" && !yield(p) {
@@ -31,7 +32,7 @@ func (r *Run) judgeWithFiles(owner powers.Owner, j *judged) []schema.Power {
 	var list []powers.Object
 	for p := range r.plansOf(j.key) {
 		fileOf := render.Files(j.payload, p.Release.Component, j.key.Namespace, r.Now())
-		for _, object := range WithTasks(&p.Release) {
+		for _, object := range withTasks(&p.Release) {
 			list = append(list, judgeable(j.key, []*unstructured.Unstructured{object}, fileOf(object))...)
 		}
 	}
@@ -39,7 +40,7 @@ func (r *Run) judgeWithFiles(owner powers.Owner, j *judged) []schema.Power {
 }
 
 // judgeable returns objects of a file as they are judged. What protects definitions is made by solutionctl, and asks for nothing.
-func judgeable(key engine.Key, objects []*unstructured.Unstructured, file string) []powers.Object {
+func judgeable(key record.Key, objects []*unstructured.Unstructured, file string) []powers.Object {
 	protection := definitions.Protect(key, nil)
 	var list []powers.Object
 	for _, object := range objects {

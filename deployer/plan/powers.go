@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
@@ -26,7 +27,7 @@ type PowersError struct {
 
 func (e *PowersError) Error() string { return strings.Join(e.Lines(), "\n  ") }
 
-// Lines say the powers to people.
+// Lines returns the powers as text, one in a line.
 func (e *PowersError) Lines() []string { return powers.Summarize(e.Powers) }
 
 // Askable reports whether the user can approve all of them before anything is changed.
@@ -34,7 +35,7 @@ func (e *PowersError) Askable() bool {
 	return !e.Changed && !slices.ContainsFunc(e.Powers, func(p schema.Power) bool { return p.Need == schema.NeedRefused })
 }
 
-// Allowances are the options that approve of them, of each object.
+// Allowances returns the values of --allow that approve these powers, one for each object.
 func (e *PowersError) Allowances() (list []string) {
 	for _, p := range e.Powers {
 		if text := Allowance(p); !slices.Contains(list, text) {
@@ -69,7 +70,7 @@ func (o Options) Unallowed(list []schema.Power) []schema.Power {
 func (p *Planner) Unapproved(ctx context.Context, solution string, list []schema.Power, namespaces ...string) ([]schema.Power, error) {
 	var approved []schema.Power
 	for _, namespace := range append([]string{""}, namespaces...) {
-		state, err := p.Records.Engine.State(ctx, engine.Key{Namespace: namespace, Name: solution})
+		state, err := p.Records.Engine.State(ctx, record.Key{Namespace: namespace, Name: solution})
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +81,7 @@ func (p *Planner) Unapproved(ctx context.Context, solution string, list []schema
 	return Options{}.Unallowed(uncovered(approved, list)), nil
 }
 
-// CheckAllow refuses names that no power has.
+// CheckAllow refuses values of --allow that do not name a power.
 func CheckAllow(allow []string) error {
 	var known []string
 	for _, name := range schema.PowerNames() {
@@ -154,7 +155,7 @@ var hazardPowers = map[string]schema.PowerName{
 
 // judged is a Solution in a namespace, or with an empty namespace in the cluster, whose powers are judged.
 type judged struct {
-	key     engine.Key
+	key     record.Key
 	payload *render.Payload
 	archive string // SHA-256 digest
 	consent consent
@@ -169,7 +170,7 @@ func (r *Run) judgedIn(list []*Placement) []judged {
 	var all []judged
 	for _, p := range list {
 		for _, n := range p.Namespaces {
-			key := engine.Key{Namespace: n.Name, Name: p.Name}
+			key := record.Key{Namespace: n.Name, Name: p.Name}
 			all = append(all, judged{
 				key: key, lookups: r.lookups[key], payload: p.renderer.Payload, archive: p.Archive.SHA256, consent: consentOf(r.Options, p.merged[n.Name]),
 				dashboards: p.renderer.Settings.Monitoring.Dashboards.Namespace,
@@ -208,7 +209,7 @@ func (r *Run) judgePowers(ctx context.Context, list ...judged) error {
 // maxAllowances is how many objects a hint names.
 const maxAllowances = 8
 
-// Approving are the options that allow powers: of each object, or where these are many, of all of a name.
+// Approving returns the options that allow powers: one for each object or, if these are many, one for each name of a power.
 func Approving(list []schema.Power) report.Remedy {
 	about, order := map[string][]string{}, []string{}
 	for _, name := range []func(schema.Power) string{Allowance, func(p schema.Power) string { return string(p.Name) }} {
@@ -240,7 +241,7 @@ func Accepting(list []schema.Power) string {
 }
 
 // approvedPowers returns the powers that were approved for any version.
-func approvedPowers(state *engine.State) (list []schema.Power) {
+func approvedPowers(state *record.State) (list []schema.Power) {
 	for _, a := range state.Approvals {
 		list = append(list, a.Powers...)
 	}
@@ -255,7 +256,7 @@ func (r *Run) judgePowersOf(ctx context.Context, j *judged) (missing []schema.Po
 		if p.Release.Component == "" {
 			own = p
 		}
-		objects = append(objects, WithTasks(&p.Release)...)
+		objects = append(objects, withTasks(&p.Release)...)
 	}
 	owner, err := r.owner(ctx, j, objects)
 	if err != nil {
@@ -317,13 +318,13 @@ func uncovered(approved, wanted []schema.Power) []schema.Power {
 }
 
 // deployedPowers returns the powers of the deployed objects, as they were rendered then. Unreadable ones have none.
-func (p *Planner) deployedPowers(ctx context.Context, owner powers.Owner, state *engine.State) ([]schema.Power, error) {
+func (p *Planner) deployedPowers(ctx context.Context, owner powers.Owner, state *record.State) ([]schema.Power, error) {
 	current := state.Current
 	if current == nil || current.Version == "" {
 		return nil, nil
 	}
 	var objects []*unstructured.Unstructured
-	read := func(key engine.Key, r *schema.DeploymentRevision) error {
+	read := func(key record.Key, r *schema.DeploymentRevision) error {
 		content, err := p.Records.Engine.Content(ctx, key, r)
 		if report.CodeOf(err) == report.Corrupt {
 			return nil
@@ -350,7 +351,7 @@ func (p *Planner) deployedPowers(ctx context.Context, owner powers.Owner, state 
 	return powers.Judge(owner, judgeable(state.Key, objects, "")), nil
 }
 
-// owner is whose objects are judged.
+// owner describes the Solution for the judgement of its objects.
 func (r *Run) owner(ctx context.Context, j *judged, objects []*unstructured.Unstructured) (powers.Owner, error) {
 	var namespaces []string
 	if j.key.Namespace != "" {
@@ -385,7 +386,7 @@ func (p *Planner) foreignGroups(ctx context.Context, solution string, groups []s
 		return nil, err
 	}
 	foreign := map[string]string{}
-	ours := engine.Key{Name: solution}.ID()
+	ours := record.Key{Name: solution}.ID()
 	for _, kind := range kinds {
 		group := kind.Resource.Group
 		if !slices.Contains(groups, group) || foreign[group] != "" || schema.IsProtectedGroup(solution, group) {

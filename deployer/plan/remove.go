@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
@@ -80,7 +81,7 @@ func (r *Run) findDeparture(ctx context.Context, d *departure) error {
 		return err
 	}
 	for _, n := range r.Namespaces {
-		state, err := r.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Name: solution})
+		state, err := r.Records.Engine.State(ctx, record.Key{Namespace: n.Name, Name: solution})
 		if err != nil {
 			return err
 		}
@@ -95,11 +96,11 @@ func (r *Run) findDeparture(ctx context.Context, d *departure) error {
 		if copies := found[n.Name].CopiesText(); copies != "" {
 			r.Notice(copies)
 		}
-		parts, err := r.ComponentStates(ctx, state)
+		parts, err := r.componentStates(ctx, state)
 		if err != nil {
 			return err
 		}
-		gone := Removals(append([]*engine.State{state}, parts...), schema.VerbRemove)
+		gone := Removals(append([]*record.State{state}, parts...), schema.VerbRemove)
 		if gone[0].Found = found[n.Name].Deployed(); d.data == KeepData {
 			gone[0].Settings = map[string]string{settingData: keptData}
 		}
@@ -112,7 +113,7 @@ func (r *Run) findDeparture(ctx context.Context, d *departure) error {
 // isRemoved reports whether the records say that an earlier run has removed the Solution from all of the namespaces.
 func (p *Planner) isRemoved(ctx context.Context, d *departure) bool {
 	return !slices.ContainsFunc(d.namespaces, func(n metalk8s.Namespace) bool {
-		state, err := p.Records.Engine.State(ctx, engine.Key{Namespace: n.Name, Name: d.Solution})
+		state, err := p.Records.Engine.State(ctx, record.Key{Namespace: n.Name, Name: d.Solution})
 		return err != nil || state.Pending != nil || state.Current == nil || state.Installed() || n.Versions[d.Solution] != ""
 	})
 }

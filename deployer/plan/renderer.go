@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -82,7 +83,7 @@ func (r Renderer) Environment(ctx context.Context, n metalk8s.Namespace, of map[
 
 // Activation renders the version for the whole cluster with the settings of a revision, without its components.
 func (r Renderer) Activation(ctx context.Context, of map[string]string) ([]*unstructured.Unstructured, error) {
-	key, s := engine.Key{Name: r.Payload.Solution.Metadata.Name}, r.Settings
+	key, s := record.Key{Name: r.Payload.Solution.Metadata.Name}, r.Settings
 	names, err := render.ActivationSecrets(r.Payload, s)
 	if err != nil {
 		return nil, err
@@ -101,14 +102,14 @@ func (r Renderer) Activation(ctx context.Context, of map[string]string) ([]*unst
 }
 
 // missingNamespaces are the namespaces of cluster components that the cluster lacks, or has from an activation before.
-func (r Renderer) missingNamespaces(ctx context.Context, activation engine.Key) ([]string, error) {
+func (r Renderer) missingNamespaces(ctx context.Context, activation record.Key) ([]string, error) {
 	var missing []string
 	for _, name := range render.ComponentNamespaces(r.Payload.Solution) {
 		live, err := r.Cluster.GetMetadata(ctx, cluster.NamespaceKind, "", name)
 		if err != nil {
 			return nil, err
 		}
-		if live == nil || live.GetLabels()[engine.LabelRelease] == activation.ID() {
+		if live == nil || live.GetLabels()[schema.LabelRelease] == activation.ID() {
 			missing = append(missing, name)
 		}
 	}
@@ -162,11 +163,11 @@ func (r Renderer) Chart(ctx context.Context, stored *render.ChartValues, upgrade
 	return rendered, err
 }
 
-// maxRecoveries bounds how often a chart is rendered to recover its generated values: each time more follows from those known by then.
+// maxRecoveries limits the renderings of a chart that recover its generated values: each may find values that depend on those found before.
 const maxRecoveries = 5
 
-// RecoverChart renders a chart again and again until as many of its generated values as possible are recovered from the existing objects that
-// isMeant reports. It also returns the Secrets and ConfigMaps among them.
+// RecoverChart recovers generated values of a chart from its existing objects, those that isMeant reports. It repeats the rendering while
+// that recovers more values, and also returns the Secrets and ConfigMaps among the objects.
 func (r Renderer) RecoverChart(ctx context.Context, stored *render.ChartValues, release *engine.Release, isMeant func(*unstructured.Unstructured) bool) (
 	rendered *render.ChartObjects, live map[schema.ObjectRef]*unstructured.Unstructured, err error,
 ) {
@@ -178,7 +179,7 @@ func (r Renderer) RecoverChart(ctx context.Context, stored *render.ChartValues, 
 			return nil, nil, err
 		}
 		recovered := false
-		for _, object := range WithTasks(release) {
+		for _, object := range withTasks(release) {
 			if there := live[records.RefOf(object.GroupVersionKind(), object)]; there != nil && render.RecoverValues(stored.Generated, object, there) {
 				recovered = true
 			}
@@ -190,8 +191,8 @@ func (r Renderer) RecoverChart(ctx context.Context, stored *render.ChartValues, 
 	return rendered, live, nil
 }
 
-// WithTasks returns the objects of a release and those of its tasks.
-func WithTasks(release *engine.Release) []*unstructured.Unstructured {
+// withTasks returns the objects of a release and those of its tasks.
+func withTasks(release *engine.Release) []*unstructured.Unstructured {
 	objects := slices.Clone(release.Objects)
 	for _, task := range release.Tasks {
 		objects = append(objects, task.Object)
@@ -202,7 +203,7 @@ func WithTasks(release *engine.Release) []*unstructured.Unstructured {
 // liveData returns those Secrets and ConfigMaps of a release that exist and that isMeant reports.
 func (r Renderer) liveData(ctx context.Context, release *engine.Release, isMeant func(*unstructured.Unstructured) bool) (map[schema.ObjectRef]*unstructured.Unstructured, error) {
 	live := map[schema.ObjectRef]*unstructured.Unstructured{}
-	for _, object := range WithTasks(release) {
+	for _, object := range withTasks(release) {
 		if render.Texts(object) == nil {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
@@ -63,7 +64,7 @@ func (r Renderer) renderRights(ctx context.Context, v *rights.Version, o rights.
 		return err
 	}
 	if o.ProtectCRDs {
-		v.Activation = append(v.Activation, definitions.Protect(engine.Key{Name: o.Solution}, v.Activation)...)
+		v.Activation = append(v.Activation, definitions.Protect(record.Key{Name: o.Solution}, v.Activation)...)
 	}
 	for _, namespace := range namespaces {
 		r.Settings.Environment, r.Settings.Namespace = o.Environment, cmp.Or(namespace, "environment")
@@ -89,7 +90,7 @@ func (r Renderer) everyObject(ctx context.Context, c *schema.Component) (objects
 		return nil, nil
 	}
 	for _, upgrade := range []bool{false, true} {
-		release := engine.Release{Key: engine.Key{Namespace: r.Settings.Namespace, Name: r.Payload.Solution.Metadata.Name, Component: c.Name}}
+		release := engine.Release{Key: record.Key{Namespace: r.Settings.Namespace, Name: r.Payload.Solution.Metadata.Name, Component: c.Name}}
 		kind, path := c.Source()
 		if kind == schema.ComponentChart {
 			_, err = r.Chart(ctx, &render.ChartValues{}, upgrade, &release)
@@ -99,7 +100,7 @@ func (r Renderer) everyObject(ctx context.Context, c *schema.Component) (objects
 		if err != nil {
 			return nil, err
 		}
-		objects = append(objects, WithTasks(&release)...)
+		objects = append(objects, withTasks(&release)...)
 	}
 	return objects, nil
 }

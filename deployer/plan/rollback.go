@@ -8,6 +8,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -154,7 +155,7 @@ func (r *Run) downgrade(ctx context.Context, i Installation, number int64) (down
 }
 
 // addComponents adds the components of an earlier revision, as they were then. Those that came later are removed.
-func (p *Planner) addComponents(ctx context.Context, d *downgrade, state *engine.State, revision *schema.DeploymentRevision) error {
+func (p *Planner) addComponents(ctx context.Context, d *downgrade, state *record.State, revision *schema.DeploymentRevision) error {
 	graph, err := components.New(d.payload.Solution, d.payload.Parts()...)
 	if err != nil {
 		return err
@@ -164,14 +165,14 @@ func (p *Planner) addComponents(ctx context.Context, d *downgrade, state *engine
 		if at < 0 {
 			continue
 		}
-		part, err := PartOf(&d.release, node)
-		if err != nil {
-			return err
+		part, failure := PartOf(&d.release, node)
+		if failure != nil {
+			return failure
 		}
 		then := &schema.DeploymentRevision{Number: revision.Number, Content: revision.Components[at].Content}
-		content, err := p.Records.Engine.Content(ctx, part.Key, then)
-		if err != nil {
-			return err
+		content, failure := p.Records.Engine.Content(ctx, part.Key, then)
+		if failure != nil {
+			return failure
 		}
 		part.Objects, part.Tasks, part.GeneratedValues, part.Stay = content.Objects, content.Tasks, content.GeneratedValues, render.Staying(content.Objects)
 		d.parts = append(d.parts, part)
@@ -195,7 +196,7 @@ func (r *Run) checkDowngrades(ctx context.Context, list []downgrade) error {
 	} else if err != nil {
 		return err
 	}
-	if err := r.Losses.CheckAll(payloads...); err != nil {
+	if err := r.CheckLossesIn(payloads...); err != nil {
 		return err
 	}
 	for _, d := range list {

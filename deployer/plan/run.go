@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/rights"
@@ -39,8 +40,8 @@ type Run struct {
 
 	leaving   []departure                   // Solutions that are removed in the same run
 	lost      []definitions.Scope           // objects that may lose data, which was accepted
-	generated map[engine.Key]string         // digest inputs of charts whose values are generated again
-	lookups   map[engine.Key][]schema.Power // powers that templates used while they were rendered
+	generated map[record.Key]string         // digest inputs of charts whose values are generated again
+	lookups   map[record.Key][]schema.Power // powers that templates used while they were rendered
 }
 
 // Begin returns a run that has read nothing yet. The head names the verb and what it is about.

@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -58,7 +58,7 @@ func (g SavedOptions) encode() ([]byte, error) {
 }
 
 // ParseSavedOptions reads the options that are stored beside a record; none if there is no data.
-func ParseSavedOptions(key engine.Key, data []byte) (g SavedOptions, err error) {
+func ParseSavedOptions(key record.Key, data []byte) (g SavedOptions, err error) {
 	if len(data) == 0 {
 		return g, nil
 	}
@@ -83,10 +83,10 @@ func (g *SavedOptions) Options(o Options) Options {
 
 // mergeOptions applies the options of an interrupted run first, then those of this one, and saves the result for a run that resumes this one.
 func (r *Run) mergeOptions(ctx context.Context, list []*Placement) error {
-	states := map[engine.Key]*engine.State{}
+	states := map[record.Key]*record.State{}
 	for _, p := range list {
 		for _, n := range p.Namespaces {
-			key := engine.Key{Namespace: n.Name, Name: p.Name}
+			key := record.Key{Namespace: n.Name, Name: p.Name}
 			var err error
 			if states[key], err = r.Records.Engine.State(ctx, key); err != nil {
 				return err
@@ -98,7 +98,7 @@ func (r *Run) mergeOptions(ctx context.Context, list []*Placement) error {
 		p.Allow = slices.Concat(r.Allow, p.Allow)
 		p.merged = map[string]Rendering{}
 		for _, n := range p.Namespaces {
-			own := states[engine.Key{Namespace: n.Name, Name: p.Name}]
+			own := states[record.Key{Namespace: n.Name, Name: p.Name}]
 			earlier, err := r.interrupted(ctx, states, own, p.Version)
 			if err != nil {
 				return err
@@ -128,7 +128,7 @@ func (g *SavedOptions) add(at schema.SolutionAt, namespace string, number int64,
 	g.Solutions = append(g.Solutions, savedSolution{SolutionAt: at, Namespaces: map[string]int64{namespace: number}, Rendering: r})
 }
 
-func lastNumber(s *engine.State) int64 {
+func lastNumber(s *record.State) int64 {
 	if last := LastRevision(s); last != nil {
 		return last.Number
 	}
@@ -137,7 +137,7 @@ func lastNumber(s *engine.State) int64 {
 
 // interrupted returns the options for a version that an interrupted run saved: beside the Solution's own record, or where that was not written
 // yet, beside that of another Solution of the same run.
-func (p *Planner) interrupted(ctx context.Context, states map[engine.Key]*engine.State, own *engine.State, version string) (r Rendering, err error) {
+func (p *Planner) interrupted(ctx context.Context, states map[record.Key]*record.State, own *record.State, version string) (r Rendering, err error) {
 	if own.Pending != nil && own.Pending.Version == version && len(own.SavedOptions) > 0 {
 		g, failure := ParseSavedOptions(own.Key, own.SavedOptions)
 		if failure != nil {
@@ -147,7 +147,7 @@ func (p *Planner) interrupted(ctx context.Context, states map[engine.Key]*engine
 		r.Rotate, err = p.notRotated(ctx, own, r.Rotate)
 		return r, err
 	}
-	for _, other := range slices.SortedFunc(maps.Keys(states), engine.CompareKeys) {
+	for _, other := range slices.SortedFunc(maps.Keys(states), record.CompareKeys) {
 		if states[other].Pending == nil {
 			continue
 		}
@@ -163,7 +163,7 @@ func (p *Planner) interrupted(ctx context.Context, states map[engine.Key]*engine
 }
 
 // of returns the options for a Solution, and the number of the last revision then.
-func (g *SavedOptions) of(key engine.Key, version string) (Rendering, int64) {
+func (g *SavedOptions) of(key record.Key, version string) (Rendering, int64) {
 	for _, s := range g.Solutions {
 		if number, there := s.Namespaces[key.Namespace]; there && s.Solution == key.Name && s.Version == version {
 			return s.Rendering, number
@@ -173,9 +173,9 @@ func (g *SavedOptions) of(key engine.Key, version string) (Rendering, int64) {
 }
 
 // notRotated returns the components among some whose values the pending revision of a Solution was to generate again, and has not.
-func (p *Planner) notRotated(ctx context.Context, own *engine.State, names []string) (left []string, err error) {
+func (p *Planner) notRotated(ctx context.Context, own *record.State, names []string) (left []string, err error) {
 	for _, name := range names {
-		key := engine.Key{Namespace: own.Namespace, Name: own.Name, Component: name}
+		key := record.Key{Namespace: own.Namespace, Name: own.Name, Component: name}
 		state, err := p.Records.Engine.State(ctx, key)
 		if err != nil {
 			return nil, err

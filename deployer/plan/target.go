@@ -7,6 +7,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/rights"
@@ -21,16 +22,16 @@ type target struct {
 	wanted    Rendering // options of this run over those of an interrupted one
 	namespace metalk8s.Namespace
 	release   engine.Release // the Solution's own
-	before    *engine.State
+	before    *record.State
 
-	charts  map[engine.Key]storedChart
+	charts  map[record.Key]storedChart
 	rotated []string // Secrets and ConfigMaps whose values are generated again, as [render.Rotations] names them
 	notices []string
 }
 
 func (r *Run) target(p *Placement, n metalk8s.Namespace) *target {
 	return &target{Run: r, of: p, namespace: n, wanted: p.merged[n.Name], release: engine.Release{
-		Key: engine.Key{Namespace: n.Name, Name: p.Name}, Version: p.Version, Operation: p.Verb, Together: p.together,
+		Key: record.Key{Namespace: n.Name, Name: p.Name}, Version: p.Version, Operation: p.Verb, Together: p.together,
 		Back: p.Verb == string(records.Down), SavedOptions: p.saved,
 	}}
 }
@@ -130,7 +131,7 @@ func (t *target) component(ctx context.Context, node *components.Node) (engine.R
 
 // checkClusterComponent refuses to deploy what needs a component of the cluster that is not there.
 func (t *target) checkClusterComponent(ctx context.Context, name string) error {
-	state, err := t.Records.Engine.State(ctx, engine.Key{Name: t.of.Name, Component: name})
+	state, err := t.Records.Engine.State(ctx, record.Key{Name: t.of.Name, Component: name})
 	if err != nil || state.Current != nil && state.Current.Version != "" && state.Pending == nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -87,7 +88,7 @@ func (r *Record) keptContent(ctx context.Context, release *engine.Release) (bool
 // possible, and Secrets keep their data.
 func renderAgain(ctx context.Context, renderer plan.Renderer, release *engine.Release) ([]string, error) {
 	_, live, err := renderer.RecoverChart(ctx, &render.ChartValues{}, release, func(there *unstructured.Unstructured) bool {
-		return there.GetLabels()[engine.LabelRelease] == release.ID()
+		return there.GetLabels()[schema.LabelRelease] == release.ID()
 	})
 	if err != nil {
 		return nil, err
@@ -144,11 +145,11 @@ func (r *Record) listComponents(ctx context.Context, p *render.Payload, release 
 }
 
 // partStates returns the records of the components of a Solution, also of those that cannot be read.
-func (r *Record) partStates(ctx context.Context) ([]*engine.State, error) {
-	states := make([]*engine.State, len(r.parts))
+func (r *Record) partStates(ctx context.Context) ([]*record.State, error) {
+	states := make([]*record.State, len(r.parts))
 	for i, name := range r.parts {
 		var err error
-		if states[i], err = r.Records.Engine.ReadState(ctx, engine.Key{Namespace: r.key.Namespace, Name: r.key.Name, Component: name}); err != nil {
+		if states[i], err = r.Records.Engine.ReadState(ctx, record.Key{Namespace: r.key.Namespace, Name: r.key.Name, Component: name}); err != nil {
 			return nil, err
 		}
 	}

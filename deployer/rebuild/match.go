@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/kube/pods"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -75,7 +76,7 @@ func (r *Record) likelyVersions(ctx context.Context, catalog *records.Catalog) (
 	}
 	if len(versions) == 0 {
 		return nil, report.Errorf(report.NotImported, "no version of Solution %s that it could be is imported", r.key.Name).
-			WithHint("import its archive and run the command again, or give the record up: kubectl delete secret -n %s %s", cluster.SystemNamespace, engine.RecordName(r.key))
+			WithHint("import its archive and run the command again, or give the record up: kubectl delete secret -n %s %s", cluster.SystemNamespace, r.key.SecretName())
 	}
 	slices.Reverse(versions)
 	if at := slices.IndexFunc(versions, func(i schema.Import) bool { return i.Version == asked }); at > 0 {
@@ -149,7 +150,7 @@ func (r *Record) settings(ctx context.Context, p *render.Payload) (map[string]st
 			if class, _, _ := unstructured.NestedString(live.Object, "spec", "ingressClassName"); class != "" {
 				settings[plan.SettingIngressClass] = class
 			}
-			volumes, _, _ := unstructured.NestedSlice(live.Object, "spec", "template", "spec", "volumes")
+			volumes, _ := pods.Spec(live.Object)["volumes"].([]any)
 			if slices.ContainsFunc(volumes, func(v any) bool {
 				volume, _ := v.(map[string]any)
 				return volume["name"] == "cert"

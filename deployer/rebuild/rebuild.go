@@ -17,6 +17,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -77,12 +78,12 @@ func Records(ctx context.Context, p *plan.Planner, o Options) (*schema.Operation
 // Record is a record that is lost or cannot be read.
 type Record struct {
 	*plan.Planner
-	key       engine.Key
+	key       record.Key
 	why       string
-	state     *engine.State
+	state     *record.State
 	lost      *records.Unrecorded // labeled objects that are not recorded; nil for none
 	namespace metalk8s.Namespace  // of the environment; without a name for the whole cluster
-	owner     *engine.State       // of a component: the record of its Solution
+	owner     *record.State       // of a component: the record of its Solution
 	parts     []string            // of a Solution: its components in the cluster
 }
 
@@ -146,8 +147,8 @@ func list(ctx context.Context, p *plan.Planner, o survey.Selection) ([]*Record, 
 			places[n.Name] = n
 		}
 	}
-	states := map[engine.Key]*engine.State{}
-	lost, err := p.Records.Lost(ctx, engine.Kinds, nil, func() ([]*engine.State, error) {
+	states := map[record.Key]*record.State{}
+	lost, err := p.Records.Lost(ctx, engine.Kinds, nil, func() ([]*record.State, error) {
 		all, failure := p.Records.Engine.States(ctx)
 		for _, s := range all {
 			states[s.Key] = s
@@ -159,30 +160,30 @@ func list(ctx context.Context, p *plan.Planner, o survey.Selection) ([]*Record, 
 	}
 	parts := componentsBySolution(states, lost)
 	keys := slices.Concat(slices.Collect(maps.Keys(states)), slices.Collect(maps.Keys(lost)), slices.Collect(maps.Keys(parts)))
-	slices.SortFunc(keys, engine.CompareKeys)
+	slices.SortFunc(keys, record.CompareKeys)
 	var all []*Record
 	for _, key := range slices.Compact(keys) {
 		n, inside := places[key.Namespace]
-		if !inside && o.Environment == "" && key.Namespace != engine.UnknownNamespace {
+		if !inside && o.Environment == "" && key.Namespace != record.UnknownNamespace {
 			n, inside = metalk8s.Namespace{Name: key.Namespace}, true
 		}
 		if !inside || !o.Includes(key) {
 			continue
 		}
-		owner := engine.Key{Namespace: key.Namespace, Name: key.Name}
+		owner := record.Key{Namespace: key.Namespace, Name: key.Name}
 		all = append(all, &Record{
-			Planner: p, key: key, state: cmp.Or(states[key], &engine.State{Key: key}), lost: lost[key], namespace: n,
-			owner: cmp.Or(states[owner], &engine.State{Key: owner}), parts: parts[key],
+			Planner: p, key: key, state: cmp.Or(states[key], &record.State{Key: key}), lost: lost[key], namespace: n,
+			owner: cmp.Or(states[owner], &record.State{Key: owner}), parts: parts[key],
 		})
 	}
 	return all, nil
 }
 
 // componentsBySolution returns the names of the components that are recorded, or of which the cluster has unrecorded objects.
-func componentsBySolution(states map[engine.Key]*engine.State, lost map[engine.Key]*records.Unrecorded) map[engine.Key][]string {
-	parts := map[engine.Key][]string{}
-	add := func(key engine.Key) {
-		owner := engine.Key{Namespace: key.Namespace, Name: key.Name}
+func componentsBySolution(states map[record.Key]*record.State, lost map[record.Key]*records.Unrecorded) map[record.Key][]string {
+	parts := map[record.Key][]string{}
+	add := func(key record.Key) {
+		owner := record.Key{Namespace: key.Namespace, Name: key.Name}
 		if key != owner && !slices.Contains(parts[owner], key.Component) {
 			parts[owner] = append(parts[owner], key.Component)
 		}
@@ -244,7 +245,7 @@ func (r *Record) rebuild(ctx context.Context, run *plan.Run) error {
 			return fmt.Errorf("rebuild the record of %s: %w", r.key, err)
 		}
 	}
-	record := schema.ObjectRef{APIVersion: "v1", Kind: cluster.SecretKind.Kind, Namespace: cluster.SystemNamespace, Name: engine.RecordName(r.key)}
+	record := schema.ObjectRef{APIVersion: "v1", Kind: cluster.SecretKind.Kind, Namespace: cluster.SystemNamespace, Name: r.key.SecretName()}
 	part := schema.OperationPart{
 		Namespace: r.key.Namespace, Solution: r.key.Name, Component: r.key.Component, Version: match.Release.Version,
 		Changes: []schema.Change{{Action: schema.ActionUpdate, Object: record, Note: "the record is rebuilt: " + r.why}},

@@ -14,7 +14,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/kube/images"
@@ -69,7 +69,7 @@ func (r *Records) Deployments(ctx context.Context, solution string) ([]Deploymen
 }
 
 // Asked is the version of a Solution that its namespace asks for.
-func Asked(environments []metalk8s.Environment, key engine.Key) string {
+func Asked(environments []metalk8s.Environment, key record.Key) string {
 	for _, e := range environments {
 		if n, ok := e.Namespace(key.Namespace); ok {
 			return n.Versions[key.Name]
@@ -80,7 +80,7 @@ func Asked(environments []metalk8s.Environment, key engine.Key) string {
 
 // Active returns the active version of a Solution, "" when there is none.
 func (r *Records) Active(ctx context.Context, solution string) (string, error) {
-	state, err := r.Engine.State(ctx, engine.Key{Name: solution})
+	state, err := r.Engine.State(ctx, record.Key{Name: solution})
 	if err != nil {
 		return "", err
 	}
@@ -218,7 +218,7 @@ func EnvironmentsByNamespace(environments []metalk8s.Environment) map[string]str
 }
 
 // ObjectsOf are the objects on a record, those that were kept when all else was removed included.
-func ObjectsOf(s *engine.State) []schema.DeployedObject {
+func ObjectsOf(s *record.State) []schema.DeployedObject {
 	var objects []schema.DeployedObject
 	for _, revision := range slices.Backward(s.Recent()) {
 		objects = append(objects, revision.Objects...)
@@ -227,12 +227,12 @@ func ObjectsOf(s *engine.State) []schema.DeployedObject {
 }
 
 // StatesIn returns the records of present and former deployments in namespaces.
-func (r *Records) StatesIn(ctx context.Context, namespaces []metalk8s.Namespace) ([]*engine.State, error) {
+func (r *Records) StatesIn(ctx context.Context, namespaces []metalk8s.Namespace) ([]*record.State, error) {
 	return r.Engine.StatesIn(ctx, metalk8s.NamesOf(namespaces)...)
 }
 
 // DeployedVersion is the version of which objects are there, or may be.
-func DeployedVersion(s *engine.State) (version string, deployed bool) {
+func DeployedVersion(s *record.State) (version string, deployed bool) {
 	for _, revision := range s.Recent() {
 		if revision.Version != "" || slices.ContainsFunc(revision.Objects, isDeployed) {
 			return revision.Version, true
@@ -271,7 +271,7 @@ func (r *Records) Namespaces(ctx context.Context, name, namespace string) ([]met
 }
 
 // UnreadText is a message that a record cannot be read, with the remedy.
-func UnreadText(key engine.Key, err error) string {
+func UnreadText(key record.Key, err error) string {
 	text := fmt.Sprintf("%s is left out: %v", key, err)
 	if hints := report.Hints(err); len(hints) > 0 {
 		text += " (" + strings.Join(hints, "; ") + ")"
@@ -280,7 +280,7 @@ func UnreadText(key engine.Key, err error) string {
 }
 
 // VersionDrift is the difference between the shared documents and the records about versions, and the repair of it.
-func (r *Records) VersionDrift(ctx context.Context, states []*engine.State, namespaces map[string]metalk8s.Namespace) (changes []schema.Change, restore func(context.Context) error, err error) {
+func (r *Records) VersionDrift(ctx context.Context, states []*record.State, namespaces map[string]metalk8s.Namespace) (changes []schema.Change, restore func(context.Context) error, err error) {
 	var writes []func(context.Context) error
 	for _, s := range states {
 		if s.Current.Version == "" || s.Component != "" {

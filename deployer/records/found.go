@@ -14,6 +14,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -36,9 +37,9 @@ func OperatorName(solution string) string { return solution + "-operator" }
 // OperatorsIn lists the Deployments of operators in namespaces of environments that match a label selector, those of
 // MetalK8s included. A user without permission to list the whole cluster gets those of the namespaces that they can
 // list.
-func (r *Records) OperatorsIn(ctx context.Context, environments []metalk8s.Environment, selector string) (map[engine.Key]*unstructured.Unstructured, error) {
+func (r *Records) OperatorsIn(ctx context.Context, environments []metalk8s.Environment, selector string) (map[record.Key]*unstructured.Unstructured, error) {
 	inside := EnvironmentsByNamespace(environments)
-	found := map[engine.Key]*unstructured.Unstructured{}
+	found := map[record.Key]*unstructured.Unstructured{}
 	list := func(namespace string) error {
 		for object, err := range r.Cluster.ListMetadata(ctx, cluster.DeploymentKind, namespace, metav1.ListOptions{LabelSelector: selector}) {
 			if err != nil {
@@ -46,7 +47,7 @@ func (r *Records) OperatorsIn(ctx context.Context, environments []metalk8s.Envir
 			}
 			solution, named := strings.CutSuffix(object.GetName(), "-operator")
 			if _, ok := inside[object.GetNamespace()]; ok && named && object.GetLabels()[labelPartOf] == solution {
-				found[engine.Key{Namespace: object.GetNamespace(), Name: solution}] = object
+				found[record.Key{Namespace: object.GetNamespace(), Name: solution}] = object
 			}
 		}
 		return nil
@@ -73,7 +74,7 @@ func VersionOn(object *unstructured.Unstructured, asked string) string {
 
 // Unrecorded are the objects of a Solution in a namespace, or of its cluster-wide part, that are on no record.
 type Unrecorded struct {
-	engine.Key
+	record.Key
 	Ours    []engine.Found // that have our label, and that this program wrote
 	Copies  []engine.Found // that have our label, and that another field manager wrote: they are not part of the Solution
 	foreign []engine.Found // an operator, and the objects that belong to it, by MetalK8s' names and labels
@@ -125,20 +126,20 @@ func unlabel(objects []engine.Found) string {
 		kind := f.Object.GroupVersionKind()
 		words = append(words, strings.ToLower(kube.GroupKind{Group: kind.Group, Kind: kind.Kind}.String())+"/"+f.Object.GetName())
 	}
-	return strings.Join(append(words, engine.LabelRelease+"-"), " ")
+	return strings.Join(append(words, schema.LabelRelease+"-"), " ")
 }
 
 // Lost finds releases that this program wrote and that are on no record. It looks for objects of some kinds, in
 // namespaces or, without any, in the whole cluster. It lists the objects before it calls read for the records: an
 // object that is created in between is recorded before it exists. A release of which only copies exist is not lost.
-func (r *Records) Lost(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*engine.State, error)) (map[engine.Key]*Unrecorded, error) {
+func (r *Records) Lost(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*record.State, error)) (map[record.Key]*Unrecorded, error) {
 	found, err := r.unrecorded(ctx, kinds, namespaces, read)
-	maps.DeleteFunc(found, func(_ engine.Key, s *Unrecorded) bool { return len(s.Ours) == 0 })
+	maps.DeleteFunc(found, func(_ record.Key, s *Unrecorded) bool { return len(s.Ours) == 0 })
 	return found, err
 }
 
 // unrecorded finds objects that have the label of a release and are on no record.
-func (r *Records) unrecorded(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*engine.State, error)) (map[engine.Key]*Unrecorded, error) {
+func (r *Records) unrecorded(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*record.State, error)) (map[record.Key]*Unrecorded, error) {
 	objects, err := r.Engine.Labelled(ctx, kinds, namespaces...)
 	if err != nil {
 		return nil, err
@@ -151,14 +152,14 @@ func (r *Records) unrecorded(ctx context.Context, kinds []kube.GroupVersionKind,
 		kube.GroupKind
 		namespace, name string
 	}
-	recorded := map[engine.Key]map[place]bool{}
+	recorded := map[record.Key]map[place]bool{}
 	for _, s := range states {
 		recorded[s.Key] = map[place]bool{}
 		for _, o := range ObjectsOf(s) {
 			recorded[s.Key][place{kube.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), o.Namespace, o.Name}] = true
 		}
 	}
-	found := map[engine.Key]*Unrecorded{}
+	found := map[record.Key]*Unrecorded{}
 	for _, f := range objects {
 		kind := f.Object.GroupVersionKind()
 		if recorded[f.Key][place{kind.GroupKind(), f.Object.GetNamespace(), f.Object.GetName()}] {
@@ -187,8 +188,8 @@ func (r *Records) unrecorded(ctx context.Context, kinds []kube.GroupVersionKind,
 // It looks through all kinds, because it names each remaining object.
 func (r *Records) ListUnrecorded(ctx context.Context, solution string, namespaces []metalk8s.Namespace) (map[string]*Unrecorded, error) {
 	names := metalk8s.NamesOf(namespaces)
-	recorded := map[engine.Key]bool{}
-	lost, err := r.unrecorded(ctx, engine.Kinds, names, func() ([]*engine.State, error) {
+	recorded := map[record.Key]bool{}
+	lost, err := r.unrecorded(ctx, engine.Kinds, names, func() ([]*record.State, error) {
 		states, err := r.recordsOf(ctx, solution, names)
 		for _, s := range states {
 			_, recorded[s.Key] = DeployedVersion(s)
@@ -200,9 +201,9 @@ func (r *Records) ListUnrecorded(ctx context.Context, solution string, namespace
 	}
 	found := map[string]*Unrecorded{}
 	for _, name := range names {
-		key := engine.Key{Namespace: name, Name: solution}
+		key := record.Key{Namespace: name, Name: solution}
 		s := &Unrecorded{Key: key}
-		for _, of := range slices.SortedFunc(maps.Keys(lost), engine.CompareKeys) {
+		for _, of := range slices.SortedFunc(maps.Keys(lost), record.CompareKeys) {
 			if of.Namespace == name && of.Name == solution {
 				s.Ours, s.Copies = append(s.Ours, lost[of].Ours...), append(s.Copies, lost[of].Copies...)
 				s.rebuilt = s.rebuilt || len(lost[of].Ours) > 0 && !recorded[of]
@@ -220,15 +221,15 @@ func (r *Records) ListUnrecorded(ctx context.Context, solution string, namespace
 
 // recordsOf reads the records of a Solution and its components in namespaces, including damaged ones. A missing record is
 // returned as an empty one.
-func (r *Records) recordsOf(ctx context.Context, solution string, namespaces []string) ([]*engine.State, error) {
+func (r *Records) recordsOf(ctx context.Context, solution string, namespaces []string) ([]*record.State, error) {
 	all, err := r.Engine.StatesIn(ctx, namespaces...)
 	if err != nil {
 		return nil, err
 	}
-	states := map[engine.Key]*engine.State{}
+	states := map[record.Key]*record.State{}
 	for _, name := range namespaces {
-		key := engine.Key{Namespace: name, Name: solution}
-		states[key] = &engine.State{Key: key}
+		key := record.Key{Namespace: name, Name: solution}
+		states[key] = &record.State{Key: key}
 	}
 	for _, s := range all {
 		if s.Name != solution {
@@ -236,17 +237,17 @@ func (r *Records) recordsOf(ctx context.Context, solution string, namespaces []s
 		}
 		states[s.Key] = s
 		for _, key := range componentKeys(s) {
-			states[key] = cmp.Or(states[key], &engine.State{Key: key})
+			states[key] = cmp.Or(states[key], &record.State{Key: key})
 		}
 	}
-	return slices.SortedFunc(maps.Values(states), func(a, b *engine.State) int { return engine.CompareKeys(a.Key, b.Key) }), nil
+	return slices.SortedFunc(maps.Values(states), func(a, b *record.State) int { return record.CompareKeys(a.Key, b.Key) }), nil
 }
 
 // componentKeys returns the keys of the components on the record of a Solution.
-func componentKeys(s *engine.State) (keys []engine.Key) {
+func componentKeys(s *record.State) (keys []record.Key) {
 	for _, r := range s.Recent() {
 		for _, c := range r.Components {
-			keys = append(keys, engine.Key{Namespace: s.Namespace, Name: s.Name, Component: c.Name})
+			keys = append(keys, record.Key{Namespace: s.Namespace, Name: s.Name, Component: c.Name})
 		}
 	}
 	return keys
@@ -254,12 +255,12 @@ func componentKeys(s *engine.State) (keys []engine.Key) {
 
 // byContract finds the operator that MetalK8s deployed in a namespace, and the objects that it made for the operator.
 // ClusterRoles are not included: MetalK8s shares them between environments.
-func (r *Records) byContract(ctx context.Context, key engine.Key) ([]engine.Found, error) {
+func (r *Records) byContract(ctx context.Context, key record.Key) ([]engine.Found, error) {
 	name := OperatorName(key.Name)
 	var found []engine.Found
 	add := func(kind kube.GroupVersionKind, name string) error {
 		object, err := r.Cluster.GetMetadata(ctx, kind, key.Namespace, name)
-		if err == nil && object != nil && object.GetLabels()[engine.LabelRelease] == "" {
+		if err == nil && object != nil && object.GetLabels()[schema.LabelRelease] == "" {
 			object.SetGroupVersionKind(kind)
 			found = append(found, engine.Found{Key: key, Object: object})
 		}
@@ -278,7 +279,7 @@ func (r *Records) byContract(ctx context.Context, key engine.Key) ([]engine.Foun
 			return nil, err
 		}
 	}
-	selector := fmt.Sprintf("%s,%s=%s,!%s", OperatorOf, labelPartOf, key.Name, engine.LabelRelease)
+	selector := fmt.Sprintf("%s,%s=%s,!%s", OperatorOf, labelPartOf, key.Name, schema.LabelRelease)
 	for binding, err := range r.Cluster.List(ctx, roleBindingKind, key.Namespace, metav1.ListOptions{LabelSelector: selector}) {
 		if err != nil {
 			return nil, err

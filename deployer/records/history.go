@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -68,7 +68,7 @@ func (r *Records) History(ctx context.Context, o HistoryOptions) (*schema.Histor
 }
 
 // entries are the operations on a release, the newest first.
-func entries(s *engine.State, environment string) []schema.HistoryEntry {
+func entries(s *record.State, environment string) []schema.HistoryEntry {
 	var list []schema.HistoryEntry
 	for _, r := range s.Revisions() {
 		list = append(list, schema.HistoryEntry{

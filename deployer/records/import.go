@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -28,16 +28,16 @@ type ImportRecord struct {
 
 // Import records an imported version: its payload, its entry in the catalogue, and its entry for MetalK8s. The caller
 // has checked it with [Records.CheckImport]. An unreadable catalogue is replaced by a new one.
-func (r *Records) Import(ctx context.Context, catalog *Catalog, record ImportRecord) error {
-	if record.Registry != nil {
+func (r *Records) Import(ctx context.Context, catalog *Catalog, imported ImportRecord) error {
+	if imported.Registry != nil {
 		_, err := r.EditRegistry(ctx, func(known *schema.ClusterRegistry) (*schema.ClusterRegistry, error) {
-			return WithEndpoints(known, *record.Registry, false)
+			return WithEndpoints(known, *imported.Registry, false)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	encoded, err := record.Payload.Encode()
+	encoded, err := imported.Payload.Encode()
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (r *Records) Import(ctx context.Context, catalog *Catalog, record ImportRec
 	if err != nil {
 		return err
 	}
-	entry := r.entry(ctx, record, digest)
+	entry := r.entry(ctx, imported, digest)
 	if previous, ok := catalog.imports[entry.ID()]; ok && previous.Archive == entry.Archive && previous.Payload == digest {
 		entry.ImportedAt, entry.ImportedBy = previous.ImportedAt, previous.ImportedBy
 	}
@@ -57,37 +57,37 @@ func (r *Records) Import(ctx context.Context, catalog *Catalog, record ImportRec
 	if err := r.editImports(ctx, func(imports map[string]schema.Import) { imports[entry.ID()] = entry }); err != nil {
 		return err
 	}
-	if err := r.publish(ctx, record.Payload, record.Path); err != nil {
+	if err := r.publish(ctx, imported.Payload, imported.Path); err != nil {
 		return err
 	}
 	return r.collect(ctx)
 }
 
 // entry builds the entry of the catalogue for an import.
-func (r *Records) entry(ctx context.Context, record ImportRecord, digest string) schema.Import {
+func (r *Records) entry(ctx context.Context, imported ImportRecord, digest string) schema.Import {
 	entry := schema.Import{
-		Name: record.Payload.Solution.Metadata.Name, Version: record.Payload.Solution.Spec.Version, Payload: digest,
-		Archive:   schema.ImportedArchive{Path: record.Path, SHA256: record.SHA256, Size: record.Size},
-		DependsOn: record.Payload.Solution.Spec.DependsOn,
+		Name: imported.Payload.Solution.Metadata.Name, Version: imported.Payload.Solution.Spec.Version, Payload: digest,
+		Archive:   schema.ImportedArchive{Path: imported.Path, SHA256: imported.SHA256, Size: imported.Size},
+		DependsOn: imported.Payload.Solution.Spec.DependsOn,
 		Images:    map[string]string{}, ImportedAt: r.Now().UTC().Truncate(time.Second), ImportedBy: r.Cluster.User(ctx),
 	}
-	for _, image := range record.Payload.Images {
+	for _, image := range imported.Payload.Images {
 		entry.Images[image.Ref.String()] = image.Digest
 	}
 	return entry
 }
 
 // Foresee returns the catalogue after an import, for plans of later operations. Nothing is written.
-func (r *Records) Foresee(ctx context.Context, catalog *Catalog, record ImportRecord) (*Catalog, error) {
-	encoded, err := record.Payload.Encode()
+func (r *Records) Foresee(ctx context.Context, catalog *Catalog, imported ImportRecord) (*Catalog, error) {
+	encoded, err := imported.Payload.Encode()
 	if err != nil {
 		return nil, err
 	}
-	digest := engine.DigestOf(encoded)
+	digest := record.DigestOf(encoded)
 	if _, err = r.payloads.load(digest, func() ([]byte, error) { return encoded, nil }); err != nil {
 		return nil, err
 	}
-	entry := r.entry(ctx, record, digest)
+	entry := r.entry(ctx, imported, digest)
 	imports := maps.Clone(catalog.imports)
 	if imports == nil {
 		imports = map[string]schema.Import{}
@@ -98,8 +98,8 @@ func (r *Records) Foresee(ctx context.Context, catalog *Catalog, record ImportRe
 
 // CheckImport refuses an import that would change the content of a deployed version, or that could not be distinguished
 // from another one.
-func (r *Records) CheckImport(ctx context.Context, catalog *Catalog, record ImportRecord) (notices []string, err error) {
-	id := record.Payload.Solution.ID()
+func (r *Records) CheckImport(ctx context.Context, catalog *Catalog, imported ImportRecord) (notices []string, err error) {
+	id := imported.Payload.Solution.ID()
 	if catalog.Damage != nil {
 		if report.CodeOf(catalog.Damage) != report.Corrupt {
 			return nil, catalog.Damage // it is of a newer version of this program
@@ -107,7 +107,7 @@ func (r *Records) CheckImport(ctx context.Context, catalog *Catalog, record Impo
 		notices = append(notices, fmt.Sprintf("the record of what was imported could not be read (%v) and begins again with %s: import every other archive again",
 			catalog.Damage, id))
 	}
-	if previous, ok := catalog.imports[id]; ok && previous.Archive.SHA256 != record.SHA256 {
+	if previous, ok := catalog.imports[id]; ok && previous.Archive.SHA256 != imported.SHA256 {
 		if schema.Replaceable(previous.Version) {
 			notices, err = r.outdated(ctx, previous)
 		} else {
@@ -117,7 +117,7 @@ func (r *Records) CheckImport(ctx context.Context, catalog *Catalog, record Impo
 			return nil, err
 		}
 	}
-	return notices, catalog.checkNew(record.Payload.Solution)
+	return notices, catalog.checkNew(imported.Payload.Solution)
 }
 
 func (r *Records) checkReleased(ctx context.Context, previous schema.Import) error {

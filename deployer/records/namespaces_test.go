@@ -3,7 +3,7 @@ package records
 import (
 	"testing"
 
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -14,16 +14,16 @@ func TestDeployedVersion(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name     string
-		state    engine.State
+		state    record.State
 		version  string
 		deployed bool
 	}{
-		{"never", engine.State{}, "", false},
-		{"completed", engine.State{Current: revision("1.0.0", object)}, "1.0.0", true},
-		{"begun", engine.State{Current: revision("1.0.0", object), Pending: revision("1.1.0", object)}, "1.1.0", true},
-		{"removal begun", engine.State{Current: revision("1.0.0", object), Pending: revision("", object)}, "", true},
-		{"removed", engine.State{Current: revision("")}, "", false},
-		{"removed but for what is kept", engine.State{Current: revision("", kept)}, "", false},
+		{"never", record.State{}, "", false},
+		{"completed", record.State{Current: revision("1.0.0", object)}, "1.0.0", true},
+		{"begun", record.State{Current: revision("1.0.0", object), Pending: revision("1.1.0", object)}, "1.1.0", true},
+		{"removal begun", record.State{Current: revision("1.0.0", object), Pending: revision("", object)}, "", true},
+		{"removed", record.State{Current: revision("")}, "", false},
+		{"removed but for what is kept", record.State{Current: revision("", kept)}, "", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			version, deployed := DeployedVersion(&test.state)

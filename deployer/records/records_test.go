@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
@@ -210,9 +211,9 @@ spec: {replicas: 0, template: {spec: {containers: [{name: c, image: "registry.so
 func TestLost(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added(shop, "1.0.0", plain)
-	lost := func() map[engine.Key]*records.Unrecorded {
+	lost := func() map[record.Key]*records.Unrecorded {
 		t.Helper()
-		found, err := b.Records.Lost(t.Context(), engine.Kinds, nil, func() ([]*engine.State, error) { return b.Records.Engine.States(t.Context()) })
+		found, err := b.Records.Lost(t.Context(), engine.Kinds, nil, func() ([]*record.State, error) { return b.Records.Engine.States(t.Context()) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,8 +222,8 @@ func TestLost(t *testing.T) {
 	if found := lost(); len(found) > 0 {
 		t.Errorf("all of it is on record: %v", slices.Collect(maps.Keys(found)))
 	}
-	key := engine.Key{Namespace: site, Name: shop}
-	b.Deleted("Secret", cluster.SystemNamespace, engine.RecordName(key))
+	key := record.Key{Namespace: site, Name: shop}
+	b.Deleted("Secret", cluster.SystemNamespace, key.SecretName())
 	found := lost()
 	if len(found) != 1 || found[key] == nil {
 		t.Fatalf("%v", found)

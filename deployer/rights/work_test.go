@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
@@ -64,7 +65,7 @@ func connect(t *testing.T, may func(authorization.ResourceAttributes) bool) *clu
 func of(t *testing.T, action schema.Action, text string) *rights.Work {
 	t.Helper()
 	o := object(t, text)
-	plan := &engine.Plan{Release: engine.Release{Key: engine.Key{Namespace: o.GetNamespace(), Name: "shop"}, Objects: []*unstructured.Unstructured{o}}}
+	plan := &engine.Plan{Release: engine.Release{Key: record.Key{Namespace: o.GetNamespace(), Name: "shop"}, Objects: []*unstructured.Unstructured{o}}}
 	if action != schema.ActionNone {
 		plan.Changes = []schema.Change{{Action: action, Object: records.RefOf(o.GroupVersionKind(), o)}}
 	}

@@ -11,13 +11,14 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // dashboard is a dashboard for Grafana in a release.
 type dashboard struct {
-	engine.Key
+	record.Key
 	object *unstructured.Unstructured
 	uid    string
 }
@@ -55,7 +56,7 @@ func (s *Site) CheckDashboards(ctx context.Context, releases ...engine.Release) 
 	return notices, nil
 }
 
-func removalOf(key engine.Key) report.Remedy {
+func removalOf(key record.Key) report.Remedy {
 	if key.Namespace == "" {
 		return report.Run("deploy deactivate", key.Name)
 	}
@@ -68,7 +69,7 @@ func (s *Site) deployedDashboards(ctx context.Context) ([]dashboard, error) {
 	if err != nil {
 		return nil, err
 	}
-	var different []*engine.State
+	var different []*record.State
 	seen := map[string]bool{}
 	for _, state := range states {
 		if !state.Installed() || !slices.ContainsFunc(state.Current.Objects, isConfigMap) {

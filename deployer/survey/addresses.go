@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -21,9 +21,9 @@ func (v *Survey) Addresses(ctx context.Context, environment, solution string) ([
 	if err != nil {
 		return nil, err
 	}
-	released := metav1.ListOptions{LabelSelector: engine.LabelRelease}
+	released := metav1.ListOptions{LabelSelector: schema.LabelRelease}
 	return v.ingressURLs(ctx, metalk8s.NamesOf(namespaces), released, func(ingress *unstructured.Unstructured) (bool, error) {
-		return strings.HasPrefix(ingress.GetLabels()[engine.LabelRelease], solution+"."), nil
+		return strings.HasPrefix(ingress.GetLabels()[schema.LabelRelease], solution+"."), nil
 	})
 }
 

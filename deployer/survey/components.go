@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
 // addComponents adds to the status of a Solution those of its components.
-func (s *picture) addComponents(status *schema.DeploymentStatus, own engine.Key, environment string, worsen func(schema.DeploymentHealth, ...string)) {
+func (s *picture) addComponents(status *schema.DeploymentStatus, own record.Key, environment string, worsen func(schema.DeploymentHealth, ...string)) {
 	for _, key := range s.components(own) {
 		c := s.component(key, environment)
 		if f := s.findings[key]; f != nil {
@@ -29,19 +29,19 @@ func (s *picture) addComponents(status *schema.DeploymentStatus, own engine.Key,
 }
 
 // components returns the keys of the deployed components of a Solution, sorted.
-func (s *picture) components(own engine.Key) []engine.Key {
-	var keys []engine.Key
+func (s *picture) components(own record.Key) []record.Key {
+	var keys []record.Key
 	for _, key := range s.in(own.Namespace) {
 		if key.Component != "" && key.Name == own.Name {
 			keys = append(keys, key)
 		}
 	}
-	slices.SortFunc(keys, engine.CompareKeys)
+	slices.SortFunc(keys, record.CompareKeys)
 	return slices.Compact(keys)
 }
 
 // component judges one component.
-func (s *picture) component(key engine.Key, environment string) schema.ComponentStatus {
+func (s *picture) component(key record.Key, environment string) schema.ComponentStatus {
 	c := schema.ComponentStatus{Name: key.Component, Health: schema.HealthReady, Reasons: []string{}}
 	state := s.states[key]
 	if f := s.findings[key]; f != nil {
@@ -54,7 +54,7 @@ func (s *picture) component(key engine.Key, environment string) schema.Component
 		c.Health = schema.HealthFailed
 		c.Reasons = append(c.Reasons, "its record cannot be read: "+unreadable(state.Damage, environment, key))
 	case lost != nil:
-		_, deployed := records.DeployedVersion(cmp.Or(state, &engine.State{}))
+		_, deployed := records.DeployedVersion(cmp.Or(state, &record.State{}))
 		c.Health = schema.HealthFailed
 		c.Reasons = append(c.Reasons, offRecord(lost, deployed, Rebuilding(environment, key)))
 	case state.Pending != nil && severity(c.Health) < severity(schema.HealthPending):

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -25,7 +25,7 @@ const manyPods = 20
 
 // crashes returns, by workload, the containers that restart again and again. Without permission to list pods, it is
 // empty.
-func (v *Survey) crashes(ctx context.Context, states []*engine.State) (map[workload][]string, error) {
+func (v *Survey) crashes(ctx context.Context, states []*record.State) (map[workload][]string, error) {
 	namespaces := map[string]bool{}
 	for _, s := range states {
 		for _, object := range inventory(s) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
@@ -21,13 +22,13 @@ type Selection struct {
 }
 
 // Includes reports whether the selection includes a release in one of its namespaces.
-func (o *Selection) Includes(key engine.Key) bool {
+func (o *Selection) Includes(key record.Key) bool {
 	return (o.Solution == "" || o.Solution == key.Name) &&
 		(len(o.Components) == 0 || slices.ContainsFunc(o.Components, func(name string) bool { return componentOf(name) == key.Component }))
 }
 
 // check refuses names of components that are not deployed: a misspelt name must not be reported as unchanged.
-func (o *Selection) check(states []*engine.State) error {
+func (o *Selection) check(states []*record.State) error {
 	var names []string
 	for _, s := range states {
 		if s.Installed() || s.Pending != nil || s.Damage != nil { // a removed release keeps its record
@@ -57,7 +58,7 @@ func componentOf(node string) string {
 
 // Deployed returns the records of deployed releases, and the namespaces of the environments. Releases with a pending
 // operation and those in a namespace that is being deleted are left out, with a notice.
-func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*engine.State, inside map[string]metalk8s.Namespace, notices []string, err error) {
+func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*record.State, inside map[string]metalk8s.Namespace, notices []string, err error) {
 	var environments []metalk8s.Environment
 	if o.Environment == "" {
 		if environments, err = v.Records.Documents.Environments(ctx); err != nil {
@@ -81,7 +82,7 @@ func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*engine.Sta
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	states = slices.DeleteFunc(states, func(s *engine.State) bool {
+	states = slices.DeleteFunc(states, func(s *record.State) bool {
 		_, here := inside[s.Namespace]
 		elsewhere := o.Environment != "" && !here
 		return s.Current == nil && s.Pending == nil && s.Damage == nil || o.Solution != "" && s.Name != o.Solution || elsewhere
@@ -92,7 +93,7 @@ func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*engine.Sta
 	if err = o.check(states); err != nil {
 		return nil, nil, nil, err
 	}
-	states = slices.DeleteFunc(states, func(s *engine.State) bool { return !o.Includes(s.Key) })
+	states = slices.DeleteFunc(states, func(s *record.State) bool { return !o.Includes(s.Key) })
 	for _, s := range states {
 		if s.Damage != nil {
 			if o.Solution != "" {
@@ -122,7 +123,7 @@ func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*engine.Sta
 
 // Drift plans the changes that restore the recorded state, without checking permissions for them. Releases with
 // unreadable objects are left out; their errors are returned by key.
-func (v *Survey) Drift(ctx context.Context, states []*engine.State) ([]*engine.Plan, map[engine.Key]error, error) {
+func (v *Survey) Drift(ctx context.Context, states []*record.State) ([]*engine.Plan, map[record.Key]error, error) {
 	releases, unread, err := v.Records.Engine.Deployed(ctx, states)
 	if err != nil {
 		return nil, nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
@@ -54,7 +55,7 @@ func (f *finding) worsen(health schema.DeploymentHealth, reasons ...string) {
 
 // examine looks at every object on the records: is it there, is it ready, is it as it was applied? With closely, the last is
 // asked of every object, and not only of those whose metadata raise a suspicion.
-func (v *Survey) examine(ctx context.Context, states []*engine.State, closely bool) (map[engine.Key]*finding, error) {
+func (v *Survey) examine(ctx context.Context, states []*record.State, closely bool) (map[record.Key]*finding, error) {
 	var live sightings
 	var crashes map[workload][]string
 	group, inGroup := errgroup.WithContext(ctx)
@@ -77,8 +78,8 @@ func (v *Survey) examine(ctx context.Context, states []*engine.State, closely bo
 }
 
 // judgeAll judges releases by their objects and the pods of these.
-func (v *Survey) judgeAll(ctx context.Context, states []*engine.State, live sightings, crashes map[workload][]string) (map[engine.Key]*finding, error) {
-	findings := map[engine.Key]*finding{}
+func (v *Survey) judgeAll(ctx context.Context, states []*record.State, live sightings, crashes map[workload][]string) (map[record.Key]*finding, error) {
+	findings := map[record.Key]*finding{}
 	reporting := map[kube.GroupVersionKind]bool{}
 	webhooks := &health.Webhooks{Reader: v.Cluster}
 	for _, s := range states {
@@ -88,7 +89,7 @@ func (v *Survey) judgeAll(ctx context.Context, states []*engine.State, live sigh
 			f.objects++
 			v.judge(ctx, f, known, live[known.ObjectRef])
 		}
-		f.unheard()
+		f.judgeSilent()
 		f.reportHidden()
 		if err := v.await(ctx, f, s); err != nil {
 			return nil, err
@@ -98,7 +99,7 @@ func (v *Survey) judgeAll(ctx context.Context, states []*engine.State, live sigh
 }
 
 // await checks the objects that a release skipped, because the cluster did not have their kinds.
-func (v *Survey) await(ctx context.Context, f *finding, s *engine.State) error {
+func (v *Survey) await(ctx context.Context, f *finding, s *record.State) error {
 	if s.Pending != nil || s.Current == nil {
 		return nil
 	}
@@ -116,8 +117,8 @@ func (v *Survey) await(ctx context.Context, f *finding, s *engine.State) error {
 	return nil
 }
 
-// unheard judges the release by its webhooks that do not answer: while another part of it is still coming up they may yet.
-func (f *finding) unheard() {
+// judgeSilent reports webhooks that do not answer: as a failure, or as progress while another part of the release is still starting.
+func (f *finding) judgeSilent() {
 	word := schema.HealthFailed
 	if f.health == schema.HealthProgressing {
 		word = schema.HealthProgressing
@@ -162,7 +163,7 @@ func see(object *unstructured.Unstructured) *sighting {
 }
 
 // inventory are the objects that a release should have now.
-func inventory(s *engine.State) []schema.DeployedObject {
+func inventory(s *record.State) []schema.DeployedObject {
 	revision := s.Pending
 	if revision == nil {
 		revision = s.Current
@@ -175,7 +176,7 @@ func inventory(s *engine.State) []schema.DeployedObject {
 
 // liveObjects reads the objects of releases: all of one kind at once, or one by one for a user who cannot list the
 // whole cluster.
-func (v *Survey) liveObjects(ctx context.Context, states []*engine.State) (sightings, error) {
+func (v *Survey) liveObjects(ctx context.Context, states []*record.State) (sightings, error) {
 	byKind := map[kube.GroupVersionKind][]schema.ObjectRef{}
 	for _, s := range states {
 		for _, object := range inventory(s) {
@@ -183,7 +184,7 @@ func (v *Survey) liveObjects(ctx context.Context, states []*engine.State) (sight
 			byKind[kind] = append(byKind[kind], object.ObjectRef)
 		}
 	}
-	selector := engine.LabelRelease
+	selector := schema.LabelRelease
 	if len(states) == 1 {
 		selector += "=" + states[0].ID()
 	}
@@ -350,8 +351,8 @@ func mayHaveChanged(known schema.DeployedObject, live *sighting) bool {
 }
 
 // explainChanges adds the changed fields of releases that possibly changed, or of all releases.
-func (v *Survey) explainChanges(ctx context.Context, states []*engine.State, findings map[engine.Key]*finding, all bool) error {
-	var suspects []*engine.State
+func (v *Survey) explainChanges(ctx context.Context, states []*record.State, findings map[record.Key]*finding, all bool) error {
+	var suspects []*record.State
 	for _, s := range states {
 		if (all || findings[s.Key].changed) && s.Pending == nil && s.Current != nil {
 			suspects = append(suspects, s)
@@ -384,10 +385,10 @@ func (v *Survey) explainChanges(ctx context.Context, states []*engine.State, fin
 }
 
 // driftOneByOne compares releases apart from each other: one that the user is not allowed to compare keeps none of the others from it.
-func (v *Survey) driftOneByOne(ctx context.Context, suspects []*engine.State, findings map[engine.Key]*finding) (plans []*engine.Plan, unread map[engine.Key]error, err error) {
-	unread = map[engine.Key]error{}
+func (v *Survey) driftOneByOne(ctx context.Context, suspects []*record.State, findings map[record.Key]*finding) (plans []*engine.Plan, unread map[record.Key]error, err error) {
+	unread = map[record.Key]error{}
 	for _, s := range suspects {
-		some, failed, err := v.Drift(ctx, []*engine.State{s})
+		some, failed, err := v.Drift(ctx, []*record.State{s})
 		switch {
 		case report.CodeOf(err) == report.Forbidden:
 			findings[s.Key].reasons = append(findings[s.Key].reasons, "it cannot be compared with what was deployed: "+err.Error())

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -57,7 +56,7 @@ func program(m schema.Member) int {
 
 func membersOf(namespace string, b *rbac.RoleBinding) []schema.Member {
 	solution := ""
-	if b.Labels[engine.LabelRelease] != "" {
+	if b.Labels[schema.LabelRelease] != "" {
 		solution = b.Labels["app.kubernetes.io/part-of"]
 	}
 	var members []schema.Member

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/prometheus"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -85,7 +85,7 @@ func (v *Survey) Unselected(ctx context.Context, s *Selectors) ([]string, error)
 		if kind.Kind == prometheus.Rule {
 			list = v.Cluster.ListMetadata
 		}
-		for _, of := range []struct{ namespace, selector string }{{"", engine.LabelRelease}, {cluster.SystemNamespace, schema.SelectItself + ",!" + engine.LabelRelease}} {
+		for _, of := range []struct{ namespace, selector string }{{"", schema.LabelRelease}, {cluster.SystemNamespace, schema.SelectItself + ",!" + schema.LabelRelease}} {
 			for object, err := range list(ctx, kind, of.namespace, metav1.ListOptions{LabelSelector: of.selector}) {
 				if err != nil {
 					return nil, err
@@ -235,8 +235,8 @@ func (s *Selectors) remedy(verdict prometheus.Verdict, o *unstructured.Unstructu
 
 // remark adds to findings the monitors and rules that no Prometheus selects. They do not change the health: a Solution
 // works without them.
-func (v *Survey) remark(ctx context.Context, states []*engine.State, live sightings, findings map[engine.Key]*finding) error {
-	byRelease := map[engine.Key][]*unstructured.Unstructured{}
+func (v *Survey) remark(ctx context.Context, states []*record.State, live sightings, findings map[record.Key]*finding) error {
+	byRelease := map[record.Key][]*unstructured.Unstructured{}
 	for _, state := range states {
 		for _, known := range inventory(state) {
 			if seen := live[known.ObjectRef]; seen != nil && isSelectable(seen.object) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
@@ -23,7 +24,7 @@ var errHidden = report.Errorf(report.Forbidden, "you do not have permission to r
 func (v *Survey) observe(ctx context.Context, e metalk8s.Environment) (*picture, error) {
 	s := &picture{
 		environments: []metalk8s.Environment{e}, solutions: &metalk8s.Solutions{}, catalog: &records.Catalog{Damage: errHidden},
-		states: map[engine.Key]*engine.State{}, foreign: map[engine.Key]*unstructured.Unstructured{},
+		states: map[record.Key]*record.State{}, foreign: map[record.Key]*unstructured.Unstructured{},
 		dim: map[string]bool{}, quiet: map[string]bool{},
 	}
 	found, err := v.Records.Engine.Labelled(ctx, workloads(), e.Names()...)
@@ -37,7 +38,7 @@ func (v *Survey) observe(ctx context.Context, e metalk8s.Environment) (*picture,
 		}
 		state := s.states[f.Key]
 		if state == nil {
-			state = &engine.State{Key: f.Key, Current: &schema.DeploymentRevision{}}
+			state = &record.State{Key: f.Key, Current: &schema.DeploymentRevision{}}
 			s.states[f.Key] = state
 		}
 		state.Current.Version = records.VersionOn(f.Object, state.Current.Version)
@@ -47,12 +48,12 @@ func (v *Survey) observe(ctx context.Context, e metalk8s.Environment) (*picture,
 	live := sightings{}
 	for kind := range kinds {
 		for _, n := range e.Namespaces {
-			if err = v.listInto(ctx, live, kind, n.Name, engine.LabelRelease); err != nil && report.CodeOf(err) != report.Forbidden {
+			if err = v.listInto(ctx, live, kind, n.Name, schema.LabelRelease); err != nil && report.CodeOf(err) != report.Forbidden {
 				return nil, err
 			}
 		}
 	}
-	var states []*engine.State
+	var states []*record.State
 	for _, key := range s.keys() {
 		states = append(states, s.states[key])
 	}

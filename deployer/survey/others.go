@@ -16,6 +16,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
@@ -63,7 +64,7 @@ var createdByControllers = []string{"Endpoints", "EndpointSlice", "Event", "Leas
 
 // OthersIn lists objects in these namespaces that are not part of a Solution, sorted. Objects that are being deleted
 // are left out.
-func (v *Survey) OthersIn(ctx context.Context, namespaces []metalk8s.Namespace, states []*engine.State) ([]schema.ObjectRef, error) {
+func (v *Survey) OthersIn(ctx context.Context, namespaces []metalk8s.Namespace, states []*record.State) ([]schema.ObjectRef, error) {
 	kinds, err := v.Records.Documents.PlainKinds(ctx)
 	if err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (v *Survey) OthersIn(ctx context.Context, namespaces []metalk8s.Namespace, 
 }
 
 // solutionsIn names the Solutions that are, or were, in a namespace.
-func solutionsIn(n metalk8s.Namespace, states []*engine.State) []string {
+func solutionsIn(n metalk8s.Namespace, states []*record.State) []string {
 	names := slices.Sorted(maps.Keys(n.Versions))
 	for _, s := range states {
 		if s.Namespace == n.Name {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
@@ -127,8 +127,8 @@ func (o Scope) check(there, components map[string]bool, namespaces []string, e *
 }
 
 // deployedStates are the objects of the releases in namespaces and in the whole cluster.
-func (v *Survey) deployedStates(ctx context.Context, namespaces []string) (map[engine.Key][]schema.DeployedObject, error) {
-	found := map[engine.Key][]schema.DeployedObject{}
+func (v *Survey) deployedStates(ctx context.Context, namespaces []string) (map[record.Key][]schema.DeployedObject, error) {
+	found := map[record.Key][]schema.DeployedObject{}
 	states, err := v.Records.Engine.StatesIn(ctx, append(slices.Clone(namespaces), "")...)
 	if err == nil {
 		for _, s := range states {

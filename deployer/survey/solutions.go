@@ -6,13 +6,13 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
 // Solutions returns the imported Solutions without their deployments, for a user who is not allowed to list environments.
 func (v *Survey) Solutions(ctx context.Context) ([]schema.SolutionStatus, error) {
-	s := &picture{states: map[engine.Key]*engine.State{}}
+	s := &picture{states: map[record.Key]*record.State{}}
 	var err error
 	if s.solutions, err = v.Records.Documents.Solutions(ctx); err != nil {
 		return nil, err
@@ -32,14 +32,14 @@ func (s *picture) solutionStatuses() []schema.SolutionStatus {
 	for name := range s.solutions.Versions {
 		names[name] = true
 	}
-	there := map[engine.Key]bool{}
+	there := map[record.Key]bool{}
 	for _, key := range s.in("") {
 		there[key], names[key.Name] = true, true
 	}
 	statuses := []schema.SolutionStatus{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		status := schema.SolutionStatus{Name: name, DisplayName: s.displayName(name), Active: s.solutions.Active(name), Versions: s.versions(name)}
-		if key := (engine.Key{Name: name}); there[key] {
+		if key := (record.Key{Name: name}); there[key] {
 			part := s.deployment(key, status.Active, "")
 			status.Deployment, status.Active = &part, cmp.Or(part.Version, status.Active)
 		}

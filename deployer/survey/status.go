@@ -13,6 +13,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
@@ -112,11 +113,11 @@ type picture struct {
 	environments []metalk8s.Environment
 	solutions    *metalk8s.Solutions
 	catalog      *records.Catalog
-	states       map[engine.Key]*engine.State
-	findings     map[engine.Key]*finding
-	foreign      map[engine.Key]*unstructured.Unstructured // operators that this program did not deploy
-	lost         map[engine.Key]*records.Unrecorded        // unrecorded objects with our label
-	there        map[string][]engine.Key                   // by namespace; see in
+	states       map[record.Key]*record.State
+	findings     map[record.Key]*finding
+	foreign      map[record.Key]*unstructured.Unstructured // operators that this program did not deploy
+	lost         map[record.Key]*records.Unrecorded        // unrecorded objects with our label
+	there        map[string][]record.Key                   // by namespace; see in
 	work         map[string]cluster.Work                   // by namespace, where something was begun; who works on it
 	gone         map[string]bool                           // namespaces on the records that are not there
 	dim          map[string]bool                           // namespaces whose deployed objects the user is not allowed to read
@@ -127,7 +128,7 @@ type picture struct {
 func (v *Survey) look(ctx context.Context, environments []metalk8s.Environment, namespaces []string, closely bool) (*picture, error) {
 	s := &picture{
 		closely: closely, environments: environments,
-		states: map[engine.Key]*engine.State{}, foreign: map[engine.Key]*unstructured.Unstructured{},
+		states: map[record.Key]*record.State{}, foreign: map[record.Key]*unstructured.Unstructured{},
 	}
 	var err error
 	if s.solutions, err = v.Records.Documents.Solutions(ctx); err != nil {
@@ -136,10 +137,10 @@ func (v *Survey) look(ctx context.Context, environments []metalk8s.Environment, 
 	if s.catalog, err = v.Records.CatalogOrDamage(ctx); err != nil {
 		return nil, err
 	}
-	var states []*engine.State
-	if s.lost, err = v.Records.Lost(ctx, engine.CommonKinds, namespaces, func() ([]*engine.State, error) {
+	var states []*record.State
+	if s.lost, err = v.Records.Lost(ctx, engine.CommonKinds, namespaces, func() ([]*record.State, error) {
 		all, failure := v.Records.Engine.States(ctx)
-		states = slices.DeleteFunc(slices.Clone(all), func(s *engine.State) bool {
+		states = slices.DeleteFunc(slices.Clone(all), func(s *record.State) bool {
 			return len(namespaces) > 0 && !slices.Contains(namespaces, s.Namespace)
 		})
 		return all, failure
@@ -185,21 +186,21 @@ func (v *Survey) findGone(ctx context.Context, s *picture) error {
 // findForeign looks for operators in environments that are neither on our records nor have our label: MetalK8s may have
 // deployed them.
 func (v *Survey) findForeign(ctx context.Context, s *picture) error {
-	operators, err := v.Records.OperatorsIn(ctx, s.environments, records.OperatorOf+",!"+engine.LabelRelease)
+	operators, err := v.Records.OperatorsIn(ctx, s.environments, records.OperatorOf+",!"+schema.LabelRelease)
 	if err != nil {
 		return err
 	}
 	for _, e := range s.environments {
 		for _, n := range e.Namespaces {
 			for solution := range n.Versions {
-				key := engine.Key{Namespace: n.Name, Name: solution}
+				key := record.Key{Namespace: n.Name, Name: solution}
 				if _, known := operators[key]; !known {
 					operators[key] = nil // found by the name alone, without the labels
 				}
 			}
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(operators), engine.CompareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(operators), record.CompareKeys) {
 		if state := s.states[key]; state != nil {
 			if _, deployed := records.DeployedVersion(state); deployed || state.Damage != nil {
 				continue
@@ -209,7 +210,7 @@ func (v *Survey) findForeign(ctx context.Context, s *picture) error {
 		if err != nil {
 			return err
 		}
-		if operator != nil && operator.GetLabels()[engine.LabelRelease] == "" {
+		if operator != nil && operator.GetLabels()[schema.LabelRelease] == "" {
 			s.foreign[key] = operator
 		}
 	}
@@ -231,7 +232,7 @@ func (s *picture) environmentStatus(e metalk8s.Environment) schema.EnvironmentSt
 			one.Problems = append(one.Problems, problem.String())
 		}
 		for _, solution := range slices.Sorted(maps.Keys(solutions)) {
-			one.Deployments = append(one.Deployments, s.deployment(engine.Key{Namespace: n.Name, Name: solution}, n.Versions[solution], e.Name))
+			one.Deployments = append(one.Deployments, s.deployment(record.Key{Namespace: n.Name, Name: solution}, n.Versions[solution], e.Name))
 		}
 		if n.Terminating {
 			one.Problems = append(one.Problems, n.Holding()...)
@@ -243,7 +244,7 @@ func (s *picture) environmentStatus(e metalk8s.Environment) schema.EnvironmentSt
 
 // in returns the keys of a namespace, "" for the cluster-wide ones, for which there is a readable record, an unreadable
 // record, or an unrecorded object. Call it when everything was read.
-func (s *picture) in(namespace string) []engine.Key {
+func (s *picture) in(namespace string) []record.Key {
 	if s.there == nil {
 		keys := slices.Concat(slices.Collect(maps.Keys(s.lost)), slices.Collect(maps.Keys(s.foreign)))
 		for key, state := range s.states {
@@ -251,7 +252,7 @@ func (s *picture) in(namespace string) []engine.Key {
 				keys = append(keys, key)
 			}
 		}
-		s.there = map[string][]engine.Key{}
+		s.there = map[string][]record.Key{}
 		for _, key := range keys {
 			s.there[key.Namespace] = append(s.there[key.Namespace], key)
 		}
@@ -261,7 +262,7 @@ func (s *picture) in(namespace string) []engine.Key {
 
 // deployment judges a Solution in a namespace of an environment, or its part for the whole cluster, of which MetalK8s'
 // document asks for a version.
-func (s *picture) deployment(key engine.Key, wanted, environment string) schema.DeploymentStatus {
+func (s *picture) deployment(key record.Key, wanted, environment string) schema.DeploymentStatus {
 	status := schema.DeploymentStatus{Solution: key.Name, Wanted: wanted, Health: schema.HealthReady, Reasons: []string{}}
 	worsen := func(health schema.DeploymentHealth, reasons ...string) {
 		if severity(health) > severity(status.Health) {
@@ -271,7 +272,7 @@ func (s *picture) deployment(key engine.Key, wanted, environment string) schema.
 	}
 	state := s.states[key]
 	if state == nil {
-		state = &engine.State{Key: key}
+		state = &record.State{Key: key}
 	}
 	if state.Current != nil {
 		status.Version = state.Current.Version
@@ -370,7 +371,7 @@ func offRecord(s *records.Unrecorded, deployed bool, rebuild report.Remedy) stri
 }
 
 // unreadable explains why a record cannot be read, with the remedy: a record of a newer program is not damaged.
-func unreadable(damage error, environment string, key engine.Key) string {
+func unreadable(damage error, environment string, key record.Key) string {
 	if report.CodeOf(damage) == report.Refused {
 		return fmt.Sprintf("%v: %s", damage, strings.Join(report.Hints(damage), "; "))
 	}
@@ -378,7 +379,7 @@ func unreadable(damage error, environment string, key engine.Key) string {
 }
 
 // Rebuilding is the remedy that rebuilds a record.
-func Rebuilding(environment string, key engine.Key) report.Remedy {
+func Rebuilding(environment string, key record.Key) report.Remedy {
 	if environment == "" {
 		return report.Run("deploy repair").With("records")
 	}
@@ -421,7 +422,7 @@ func (s *picture) problems() []string {
 			inEnvironment[n.Name] = true
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(s.lost), engine.CompareKeys) {
+	for _, key := range slices.SortedFunc(maps.Keys(s.lost), record.CompareKeys) {
 		if !inEnvironment[key.Namespace] {
 			problems = append(problems, fmt.Sprintf("Solution %s is in namespace %s, which is not part of an environment, and on no record: %s",
 				key.Name, key.Namespace, s.lost[key].Text()))
@@ -454,11 +455,11 @@ func (s *picture) problems() []string {
 }
 
 // keys returns the keys of the records, sorted.
-func (s *picture) keys() []engine.Key {
-	var keys []engine.Key
+func (s *picture) keys() []record.Key {
+	var keys []record.Key
 	for key := range s.states {
 		keys = append(keys, key)
 	}
-	slices.SortFunc(keys, engine.CompareKeys)
+	slices.SortFunc(keys, record.CompareKeys)
 	return keys
 }

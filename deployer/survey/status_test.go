@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -78,7 +78,7 @@ func TestHealth(t *testing.T) {
 			b.Put(role)
 		}), schema.HealthDrifted, []string{"Role site/shop-operator"}},
 		{"the record is lost", added(func(b *deployertest.Bed) {
-			b.Deleted("Secret", cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: site, Name: shop}))
+			b.Deleted("Secret", cluster.SystemNamespace, record.Key{Namespace: site, Name: shop}.SecretName())
 		}), schema.HealthFailed, []string{"Deployment site/shop-operator", "deploy repair site shop --records"}},
 		{"it is not ready", func(b *deployertest.Bed) {
 			b.Activated(shop, "1.0.0", deployertest.Content{})

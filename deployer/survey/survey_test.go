@@ -11,12 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-var shop = engine.Key{Namespace: "shop", Name: "demo"}
+var shop = record.Key{Namespace: "shop", Name: "demo"}
 
 // revision is one of a version, with an object.
 func revision(version string) *schema.DeploymentRevision {
@@ -42,7 +43,7 @@ func TestDeployment(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		wanted  string // "-" is nothing
-		state   engine.State
+		state   record.State
 		finding *finding
 		strays  bool // there are objects with our label on no record
 		foreign *unstructured.Unstructured
@@ -51,33 +52,33 @@ func TestDeployment(t *testing.T) {
 		version string
 		words   []string
 	}{
-		{name: "all is well", state: engine.State{Current: revision("1.0.0")}, finding: ready, health: schema.HealthReady, version: "1.0.0"},
+		{name: "all is well", state: record.State{Current: revision("1.0.0")}, finding: ready, health: schema.HealthReady, version: "1.0.0"},
 		{name: "nothing is there", health: schema.HealthMissing, words: []string{"is asked for, but is not deployed"}},
 		{name: "what is asked for was not imported", wanted: "7.0.0", health: schema.HealthMissing, words: []string{"7.0.0 is asked for, but was not imported"}},
 		{
-			name: "another version is asked for", wanted: "1.1.0", state: engine.State{Current: revision("1.0.0")}, finding: ready,
+			name: "another version is asked for", wanted: "1.1.0", state: record.State{Current: revision("1.0.0")}, finding: ready,
 			health: schema.HealthDrifted, version: "1.0.0", words: []string{"1.1.0 is asked for, but 1.0.0 is deployed"},
 		},
 		{
-			name: "nothing is asked for", wanted: "-", state: engine.State{Current: revision("1.0.0")}, finding: ready,
+			name: "nothing is asked for", wanted: "-", state: record.State{Current: revision("1.0.0")}, finding: ready,
 			health: schema.HealthDrifted, version: "1.0.0", words: []string{"metalk8s-environment does not ask for it"},
 		},
 		{
-			name: "no version is active", wanted: "-", cluster: true, state: engine.State{Current: revision("1.0.0")}, finding: ready,
+			name: "no version is active", wanted: "-", cluster: true, state: record.State{Current: revision("1.0.0")}, finding: ready,
 			health: schema.HealthDrifted, version: "1.0.0", words: []string{"has no active version of it"},
 		},
 		{
-			name: "an upgrade has begun", wanted: "1.1.0", state: engine.State{Current: revision("1.0.0"), Pending: revision("1.1.0")},
+			name: "an upgrade has begun", wanted: "1.1.0", state: record.State{Current: revision("1.0.0"), Pending: revision("1.1.0")},
 			finding: &finding{health: schema.HealthProgressing, reasons: []string{"a pod waits"}},
 			health:  schema.HealthPending, version: "1.0.0", words: []string{"a pod waits", "upgrade of version 1.1.0, begun by alice@there", "solutionctl deploy resume"},
 		},
 		{
-			name: "a pod fails, which is worse than another version", wanted: "1.1.0", state: engine.State{Current: revision("1.0.0")},
+			name: "a pod fails, which is worse than another version", wanted: "1.1.0", state: record.State{Current: revision("1.0.0")},
 			finding: &finding{health: schema.HealthFailed, reasons: []string{"a pod fails"}},
 			health:  schema.HealthFailed, version: "1.0.0", words: []string{"a pod fails", "but 1.0.0 is deployed"},
 		},
 		{
-			name: "the record is damaged", state: engine.State{Damage: errors.New("unexpected EOF")}, health: schema.HealthFailed,
+			name: "the record is damaged", state: record.State{Damage: errors.New("unexpected EOF")}, health: schema.HealthFailed,
 			words: []string{"unexpected EOF", "'solutionctl deploy repair store demo --records'"},
 		},
 		{
@@ -85,7 +86,7 @@ func TestDeployment(t *testing.T) {
 			words: []string{"its record is lost: Deployment shop/demo-operator", "'solutionctl deploy repair store demo --records'"},
 		},
 		{
-			name: "something is not on the record", strays: true, state: engine.State{Current: revision("1.0.0")}, finding: ready, health: schema.HealthFailed,
+			name: "something is not on the record", strays: true, state: record.State{Current: revision("1.0.0")}, finding: ready, health: schema.HealthFailed,
 			version: "1.0.0", words: []string{"are not on its record: Deployment shop/demo-operator"},
 		},
 		{
@@ -103,8 +104,8 @@ func TestDeployment(t *testing.T) {
 			}
 			test.state.Key = key
 			s := &picture{
-				catalog: &records.Catalog{}, states: map[engine.Key]*engine.State{key: &test.state}, findings: map[engine.Key]*finding{},
-				foreign: map[engine.Key]*unstructured.Unstructured{}, lost: map[engine.Key]*records.Unrecorded{},
+				catalog: &records.Catalog{}, states: map[record.Key]*record.State{key: &test.state}, findings: map[record.Key]*finding{},
+				foreign: map[record.Key]*unstructured.Unstructured{}, lost: map[record.Key]*records.Unrecorded{},
 			}
 			s.catalog.Put(schema.Import{Name: "demo", Version: "1.0.0"})
 			s.catalog.Put(schema.Import{Name: "demo", Version: "1.1.0"})
@@ -140,7 +141,7 @@ func TestDeployment(t *testing.T) {
 
 // TestProblems: problems outside of all environments.
 func TestProblems(t *testing.T) {
-	at := func(namespace string) engine.Key { return engine.Key{Namespace: namespace, Name: "demo"} }
+	at := func(namespace string) record.Key { return record.Key{Namespace: namespace, Name: "demo"} }
 	s := &picture{
 		environments: []metalk8s.Environment{{Name: "store", Namespaces: []metalk8s.Namespace{{Name: "shop"}}}},
 		solutions: &metalk8s.Solutions{
@@ -148,12 +149,12 @@ func TestProblems(t *testing.T) {
 			Problems: []metalk8s.Problem{{Where: "key db", Err: errors.New("not YAML")}},
 		},
 		catalog: &records.Catalog{},
-		states: map[engine.Key]*engine.State{
+		states: map[record.Key]*record.State{
 			at("shop"): {Key: at("shop"), Current: revision("1.0.0")}, at("gone"): {Key: at("gone"), Current: revision("1.0.0")},
 			at("lone"): {Key: at("lone"), Current: revision("1.0.0")}, at("dark"): {Key: at("dark"), Damage: errors.New("unexpected EOF")},
 			at("left"): {Key: at("left")},
 		},
-		lost: map[engine.Key]*records.Unrecorded{at("lost"): {Key: at("lost"), Ours: []engine.Found{{Object: operator(nil)}}}},
+		lost: map[record.Key]*records.Unrecorded{at("lost"): {Key: at("lost"), Ours: []engine.Found{{Object: operator(nil)}}}},
 		gone: map[string]bool{"gone": true},
 	}
 	s.catalog.Put(schema.Import{Name: "demo", Version: "1.0.0"})
@@ -210,12 +211,12 @@ func TestUnheard(t *testing.T) {
 		schema.HealthReady: schema.HealthFailed, schema.HealthProgressing: schema.HealthProgressing, schema.HealthFailed: schema.HealthFailed,
 	} {
 		f := &finding{health: before, silent: []string{"it does not answer"}}
-		if f.unheard(); f.health != want || len(f.reasons) != 1 {
+		if f.judgeSilent(); f.health != want || len(f.reasons) != 1 {
 			t.Errorf("%s becomes %s: %q", before, f.health, f.reasons)
 		}
 	}
 	f := &finding{health: schema.HealthReady}
-	if f.unheard(); f.health != schema.HealthReady {
+	if f.judgeSilent(); f.health != schema.HealthReady {
 		t.Errorf("without webhooks: %s", f.health)
 	}
 }
@@ -305,6 +306,6 @@ func TestIsOther(t *testing.T) {
 }
 
 func ExampleRebuilding() {
-	fmt.Println(Rebuilding("store", engine.Key{Namespace: "shop", Name: "demo"}))
+	fmt.Println(Rebuilding("store", record.Key{Namespace: "shop", Name: "demo"}))
 	// Output: solutionctl deploy repair store demo --records
 }

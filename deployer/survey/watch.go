@@ -31,8 +31,8 @@ func (v *Survey) WatchStatus(ctx context.Context, o StatusOptions, show func(*sc
 		if err != nil && (first || report.CodeOf(err) != report.Unavailable) {
 			return err
 		}
-		if err := show(status, err); err != nil {
-			return err
+		if failure := show(status, err); failure != nil {
+			return failure
 		}
 		wait := readAtLatest
 		if err != nil || !follower.Follow(reads) {

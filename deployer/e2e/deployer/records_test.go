@@ -12,7 +12,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -29,7 +29,7 @@ var (
 // record is that of the bed's Solution in its environment, or of its part for the whole cluster.
 func (b *bed) record(namespace string) *unstructured.Unstructured {
 	b.Helper()
-	return b.get(secrets, cluster.SystemNamespace, engine.RecordName(engine.Key{Namespace: namespace, Name: b.Solution}))
+	return b.get(secrets, cluster.SystemNamespace, record.Key{Namespace: namespace, Name: b.Solution}.SecretName())
 }
 
 // corrupt makes a record unreadable.
@@ -144,7 +144,7 @@ func TestRebuiltFromTheRightObjects(t *testing.T) {
 	b := newBed(t)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
-	label := fmt.Sprintf("%s: %s", engine.LabelRelease, engine.Key{Namespace: b.Env, Name: b.Solution}.ID())
+	label := fmt.Sprintf("%s: %s", schema.LabelRelease, record.Key{Namespace: b.Env, Name: b.Solution}.ID())
 	// A user labels an object of their own, changes one object and creates another one again.
 	b.create(fmt.Sprintf("apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: mine, namespace: %s, labels: {%s}}\n", b.Env, label))
 	config := b.get(configMaps, b.Env, b.Solution+"-operator-config")
@@ -297,7 +297,7 @@ func TestMissingContent(t *testing.T) {
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	b.imported("1.1.0", content{})
-	id := engine.Key{Namespace: b.Env, Name: b.Solution}.ID()
+	id := record.Key{Namespace: b.Env, Name: b.Solution}.ID()
 	lose := func() {
 		for secret, err := range b.Cluster.List(t.Context(), secrets, cluster.SystemNamespace, listOf("solutionctl.io/stores=content,solutionctl.io/owner="+id)) {
 			if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -32,7 +33,7 @@ type fixture struct {
 	*engine.Engine
 	*testing.T
 	Namespace string
-	Key       engine.Key
+	Key       record.Key
 	Sink      *report.Recorder
 
 	in *testcluster.Cluster
@@ -49,7 +50,7 @@ func newFixture(t *testing.T) *fixture {
 func newFixtureOn(t *testing.T, in *testcluster.Cluster) *fixture {
 	t.Helper()
 	name := fmt.Sprintf("fixture-%d", beds.Add(1))
-	b := &fixture{T: t, Namespace: name, Key: engine.Key{Namespace: name, Name: "demo"}, Sink: &report.Recorder{}, in: in}
+	b := &fixture{T: t, Namespace: name, Key: record.Key{Namespace: name, Name: "demo"}, Sink: &report.Recorder{}, in: in}
 	b.Engine = b.connect(in.Kubeconfig)
 	b.make("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}")
 	return b
@@ -62,7 +63,7 @@ func (b *fixture) connect(kubeconfig string) *engine.Engine {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &engine.Engine{Cluster: c, Sink: b.Sink, Now: time.Now, Tool: "1.0.0"}
+	return &engine.Engine{Store: &record.Store{Cluster: c, Tool: "1.0.0"}, Sink: b.Sink, Now: time.Now}
 }
 
 // objects parses YAML documents; $ns is the namespace of the fixture.
@@ -202,7 +203,7 @@ func (b *fixture) data() map[string]string {
 	return data
 }
 
-func (b *fixture) state() *engine.State {
+func (b *fixture) state() *record.State {
 	b.Helper()
 	state, err := b.State(b.Context(), b.Key)
 	if err != nil {

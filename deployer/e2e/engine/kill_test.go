@@ -28,6 +28,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -196,7 +197,7 @@ func (b *fixture) dump() string {
 	for _, kind := range append(dumped, kube.GroupVersionKind{Group: b.Namespace + ".example.com", Version: "v1", Kind: "Widget"}) {
 		options, namespace := metav1.ListOptions{}, b.Namespace
 		if kind.Kind == "ClusterRole" || kind.Kind == "CustomResourceDefinition" {
-			options.LabelSelector, namespace = engine.LabelRelease+"="+b.Key.ID(), ""
+			options.LabelSelector, namespace = schema.LabelRelease+"="+b.Key.ID(), ""
 		}
 		b.Cluster.Refresh()
 		for object, err := range b.Cluster.List(b.Context(), kind, namespace, options) {
@@ -227,7 +228,7 @@ func (b *fixture) dump() string {
 }
 
 // checkContents describes problems of stored content: content that no revision refers to, and missing content of a completed revision.
-func (b *fixture) checkContents(state *engine.State) string {
+func (b *fixture) checkContents(state *record.State) string {
 	b.Helper()
 	var problems strings.Builder
 	referred := map[string]bool{}

@@ -25,7 +25,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/loader"
+	solutionschema "github.com/solutionctl/solutionctl/schema"
 )
 
 // dump is everything that a cluster and a host have, without what is different each time. Values are JSON or digests.
@@ -86,9 +88,9 @@ func (l *Lane) abandoned(object *unstructured.Unstructured) bool {
 
 // anonymous replaces the name of the environment, and names and digests that follow from it.
 func (l *Lane) anonymous(d dump) dump {
-	names := []string{engine.Key{Namespace: l.environment, Name: solution}.ID(), "$RELEASE"}
+	names := []string{record.Key{Namespace: l.environment, Name: solution}.ID(), "$RELEASE"}
 	for _, component := range []string{"first", "second", "third", charted} {
-		names = append(names, engine.Key{Namespace: l.environment, Name: solution, Component: component}.ID(), "$RELEASE-"+component)
+		names = append(names, record.Key{Namespace: l.environment, Name: solution, Component: component}.ID(), "$RELEASE-"+component)
 	}
 	names = append(names, l.environment, "$ENVIRONMENT")
 	first := strings.NewReplacer(names...)
@@ -148,7 +150,7 @@ func (l *Lane) dumpCluster(ctx context.Context) (dump, error) {
 			if l.builtIn[name] || object.GetName() == "kube-root-ca.crt" || resource.Resource == "serviceaccounts" && object.GetName() == "default" {
 				continue
 			}
-			if release := object.GetLabels()[engine.LabelRelease]; release != "" {
+			if release := object.GetLabels()[solutionschema.LabelRelease]; release != "" {
 				l.ours = append(l.ours, release+" "+object.GetKind()+" "+object.GetNamespace()+"/"+object.GetName())
 			}
 			if name == loaderProgress { // all else in it is about one run

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	solutionschema "github.com/solutionctl/solutionctl/schema"
 )
 
@@ -24,8 +24,8 @@ func (l *Lane) orphans(ctx context.Context) ([]string, error) {
 	}
 	known := map[string]bool{}
 	var problems []string
-	for _, record := range records.Items {
-		text, _, err := unstructured.NestedString(record.Object, "data", "state.json.gz")
+	for _, secret := range records.Items {
+		text, _, err := unstructured.NestedString(secret.Object, "data", "state.json.gz")
 		if err != nil {
 			return nil, err
 		}
@@ -42,9 +42,9 @@ func (l *Lane) orphans(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		if state.Pending != nil {
-			problems = append(problems, "the record "+record.GetName()+" has a pending operation")
+			problems = append(problems, "the record "+secret.GetName()+" has a pending operation")
 		}
-		release := engine.Key{Namespace: state.Namespace, Name: state.Solution, Component: state.Component}.ID()
+		release := record.Key{Namespace: state.Namespace, Name: state.Solution, Component: state.Component}.ID()
 		if state.Current != nil {
 			for _, object := range state.Current.Objects {
 				known[release+" "+object.Kind+" "+object.Namespace+"/"+object.Name] = true

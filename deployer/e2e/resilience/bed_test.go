@@ -29,6 +29,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -221,13 +222,13 @@ func (b *bed) dump() string {
 }
 
 // keys are the keys of the bed's releases: the Solution's part of the cluster, and that of the environment.
-func (b *bed) keys() []engine.Key {
-	return []engine.Key{{Name: b.Name}, {Name: b.Name, Namespace: b.Env}}
+func (b *bed) keys() []record.Key {
+	return []record.Key{{Name: b.Name}, {Name: b.Name, Namespace: b.Env}}
 }
 
-func (b *bed) dumpState(text *strings.Builder, key engine.Key) {
+func (b *bed) dumpState(text *strings.Builder, key record.Key) {
 	b.Helper()
-	e := &engine.Engine{Cluster: b.Cluster, Now: time.Now}
+	e := &engine.Engine{Store: &record.Store{Cluster: b.Cluster}, Now: time.Now}
 	state, err := e.State(b.Context(), key)
 	if err != nil {
 		b.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -121,7 +121,7 @@ func (c *collector) deployment(namespace string, d schema.DeploymentStatus) {
 
 // releases copies the records without options and rendered objects.
 func (c *collector) releases() {
-	states, err := (&engine.Engine{Cluster: c.Deployer.Cluster, Now: c.Deployer.Now, Tool: c.Tool}).States(c.ctx)
+	states, err := (&record.Store{Cluster: c.Deployer.Cluster, Tool: c.Tool}).States(c.ctx)
 	if err != nil {
 		c.missing("%v", err)
 		return

@@ -21,6 +21,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -112,7 +113,7 @@ func deploy(ctx context.Context, kubeconfig, dir, version string) error {
 	if err != nil {
 		return err
 	}
-	e := &engine.Engine{Cluster: c, Now: time.Now, User: "benchmark", Tool: "1.0.0"}
+	e := &engine.Engine{Store: &record.Store{Cluster: c, Tool: "1.0.0"}, Now: time.Now, User: "benchmark"}
 	releases, err := readReleases(dir, version)
 	if err != nil {
 		return err
@@ -153,7 +154,7 @@ func readReleases(dir, version string) ([]engine.Release, error) {
 		}
 		data = bytes.ReplaceAll(data, []byte(`release: "1"`), []byte(`release: "`+version+`"`))
 		namespace, solution, _ := strings.Cut(strings.TrimSuffix(filepath.Base(name), ".yaml"), ".")
-		r := engine.Release{Key: engine.Key{Namespace: namespace, Name: solution}, Version: version + ".0.0", Operation: "add"}
+		r := engine.Release{Key: record.Key{Namespace: namespace, Name: solution}, Version: version + ".0.0", Operation: "add"}
 		reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 		for {
 			document, err := reader.Read()

@@ -36,8 +36,8 @@ rules:
   - level: None
 `
 
-// record is an entry in the audit log of the API server.
-type record struct {
+// auditEntry is an entry in the audit log of the API server.
+type auditEntry struct {
 	Verb      string
 	User      struct{ Username string }
 	ObjectRef struct{ Resource, Name string }
@@ -47,16 +47,16 @@ type record struct {
 }
 
 // records returns the entries since a moment.
-func (p *platform) records(since time.Time) ([]record, error) {
+func (p *platform) records(since time.Time) ([]auditEntry, error) {
 	file, err := os.Open(filepath.Join(p.Logs, "audit.log"))
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // it was only read
-	var list []record
+	var list []auditEntry
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
-		var one record
+		var one auditEntry
 		if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
 			return nil, err
 		}
@@ -153,7 +153,7 @@ func (l *loaderRuns) killed(ctx context.Context, p *platform, namespace string) 
 const loaderRun = "deploy\x00loader\x00run\x00"
 
 // spans finds when the Job was created, when it wrote for the last time how far it is, and when it had read what it deploys.
-func spans(list []record) (created, ready, payload time.Time) {
+func spans(list []auditEntry) (created, ready, payload time.Time) {
 	for _, one := range list {
 		ours := one.User.Username == loaderAccount
 		switch {

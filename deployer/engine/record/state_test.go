@@ -1,4 +1,4 @@
-package engine
+package record
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -22,7 +24,7 @@ import (
 )
 
 // recorded returns an engine whose API server only lists its kinds.
-func recorded(t *testing.T) *Engine {
+func recorded(t *testing.T) *Store {
 	t.Helper()
 	const list = `{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","items":[`
 	answers := map[string]string{
@@ -49,7 +51,17 @@ func recorded(t *testing.T) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Engine{Cluster: c, Now: func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC) }, Tool: "1.2.3"}
+	return &Store{Cluster: c, Tool: "1.2.3"}
+}
+
+// object reads an object of one YAML document.
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	return o
 }
 
 // stored returns a context with cached Secrets of the system namespace.
@@ -79,7 +91,7 @@ func goldenRecord(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Secret() != RecordName(key) || s.Key != key || s.Current.Number != 2 || s.Pending.Number != 3 || len(s.History) != 1 {
+	if s.Secret() != key.SecretName() || s.Key != key || s.Current.Number != 2 || s.Pending.Number != 3 || len(s.History) != 1 {
 		t.Errorf("%s: %+v", s.Secret(), s)
 	}
 	written, err := s.document("1.0.0")
@@ -107,7 +119,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 	e, key := recorded(t), Key{"shop", "db", ""}
 	record := func(data []byte) *unstructured.Unstructured {
-		return newSecret(nil, key.secretName(), "state", key.ID(), map[string][]byte{stateKey: data})
+		return newSecret(nil, key.SecretName(), "state", key.ID(), map[string][]byte{stateKey: data})
 	}
 	pack := e.compressors.compress
 	noData := record(nil)
@@ -131,7 +143,7 @@ func TestDamagedRecords(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if report.CodeOf(s.Damage) != test.code || !strings.Contains(s.Damage.Error(), test.text) || !strings.Contains(s.Damage.Error(), "Secret solutionctl-system/"+key.secretName()) {
+			if report.CodeOf(s.Damage) != test.code || !strings.Contains(s.Damage.Error(), test.text) || !strings.Contains(s.Damage.Error(), "Secret solutionctl-system/"+key.SecretName()) {
 				t.Errorf("%s: %v", report.CodeOf(s.Damage), s.Damage)
 			}
 			if hint := strings.Join(report.Hints(s.Damage), ""); test.code == report.Corrupt != strings.Contains(hint, "deploy repair --records") {
@@ -150,15 +162,15 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-func TestKeyOfID(t *testing.T) {
+func TestFindKey(t *testing.T) {
 	key := Key{"shop", "my", "demo"}
-	if got, known := keyOfID(key.ID(), "prod", "shop"); !known || got != key {
+	if got, known := FindKey(key.ID(), "prod", "shop"); !known || got != key {
 		t.Errorf("%v %t", got, known)
 	}
-	if got, known := keyOfID(key.ID(), "prod"); known || got != (Key{Name: "my", Component: "demo"}) {
+	if got, known := FindKey(key.ID(), "prod"); known || got != (Key{Name: "my", Component: "demo"}) {
 		t.Errorf("of a namespace that is not asked for: %v %t", got, known)
 	}
-	if got, known := keyOfID("nonsense", "shop"); known || got != (Key{}) {
+	if got, known := FindKey("nonsense", "shop"); known || got != (Key{}) {
 		t.Errorf("no ID at all: %v %t", got, known)
 	}
 	if got := (Key{"", "demo", ""}).String() + " " + (Key{"shop", "demo", "api"}).String(); got != "demo shop/demo.api" {
@@ -216,10 +228,10 @@ func TestStoredContent(t *testing.T) {
 			}
 		})
 	}
-	if err := storable(make([]byte, maxContent+1)); report.CodeOf(err) != report.Refused {
+	if err := CheckSize(make([]byte, maxContent+1)); report.CodeOf(err) != report.Refused {
 		t.Errorf("more than can be stored: %v", err)
 	}
-	if err := storable(make([]byte, maxContent)); err != nil {
+	if err := CheckSize(make([]byte, maxContent)); err != nil {
 		t.Error(err)
 	}
 }
@@ -246,29 +258,6 @@ func TestPartsOfContent(t *testing.T) {
 	}
 }
 
-// TestObjectsOfARevision checks that the stored objects of a revision are unchanged.
-func TestObjectsOfARevision(t *testing.T) {
-	e, key := recorded(t), Key{"shop", "db", ""}
-	data, err := (&Content{Objects: []*unstructured.Unstructured{object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")}}).encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	revision := &schema.DeploymentRevision{Number: 4, Content: DigestOf(data)}
-	objects, err := e.Objects(stored(t, partsOf(key.ID(), revision.Content, e.compressors.compress(data))...), key, revision)
-	if err != nil || len(objects) != 1 || objects[0].GetName() != "a" {
-		t.Errorf("%v, %v", objects, err)
-	}
-	_, err = e.Objects(stored(t), key, revision)
-	if report.CodeOf(err) != report.Corrupt || !strings.Contains(err.Error(), "objects of shop/db, revision 4") || !strings.Contains(strings.Join(report.Hints(err), ""), "deploy repair --records") {
-		t.Errorf("content that is gone: %v", err)
-	}
-	states := []*State{{Key: key, Current: revision}, {Key: Key{"shop", "web", ""}, Current: revision}}
-	releases, unread, err := e.Deployed(stored(t, partsOf(key.ID(), revision.Content, e.compressors.compress(data))...), states)
-	if err != nil || len(releases) != 1 || releases[0].Key != key || len(unread) != 1 || unread[states[1].Key] == nil {
-		t.Errorf("%v, %v, %v", releases, unread, err)
-	}
-}
-
 func TestSameData(t *testing.T) {
 	secret := func(data string) *unstructured.Unstructured {
 		return object(t, "{apiVersion: v1, kind: Secret, data: "+data+"}")
@@ -286,5 +275,110 @@ func TestSameData(t *testing.T) {
 		if got := sameData(secret(test.a), secret(test.b)); got != test.same {
 			t.Errorf("%s and %s: %t", test.a, test.b, got)
 		}
+	}
+}
+
+func TestKey(t *testing.T) {
+	long := strings.Repeat("s", 54)
+	ids := map[string]Key{}
+	for _, key := range []Key{
+		{"", "demo", ""},
+		{"demo", "", ""},
+		{"shop", "demo", ""},
+		{"shop", "demo2", ""},
+		{"shopdemo", "demo", ""},
+		{strings.Repeat("n", 63), long, ""},
+		{"shop", "demo", "api"},
+		{"shop", "demo", "web"},
+		{"", "demo", "api"},
+		{"shop", long[:27], long[:26]},
+	} {
+		id := key.ID()
+		if other, taken := ids[id]; taken {
+			t.Errorf("%q and %q have the same id %s", key, other, id)
+		}
+		ids[id] = key
+		if len(id) > 63 {
+			t.Errorf("%q has %d characters, which is too long for a label", id, len(id))
+		}
+	}
+	if got := (Key{"shop", "demo", ""}).ID(); got != "demo.pvbdryt6" {
+		t.Errorf("the id of a key has changed to %s: nothing that is deployed would be found any more", got)
+	}
+}
+
+func TestInventory(t *testing.T) {
+	entry := func(name, uid, hash string) schema.DeployedObject {
+		return schema.DeployedObject{ObjectRef: schema.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Name: name}, UID: uid, Hash: hash}
+	}
+	s := &State{
+		Current: &schema.DeploymentRevision{Objects: []schema.DeployedObject{entry("a", "1", "old"), entry("b", "2", "old")}},
+		Pending: &schema.DeploymentRevision{Objects: []schema.DeployedObject{entry("b", "", "new"), entry("c", "", "new")}},
+	}
+	var got []string
+	for _, object := range s.Inventory() {
+		got = append(got, object.Name+" "+object.UID+" "+object.Hash)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(got, []string{"a 1 old", "b 2 new", "c  new"}); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	s := &State{}
+	for i := range int64(8) {
+		s.AddHistory(&schema.DeploymentRevision{Number: i + 1, Objects: []schema.DeployedObject{{}}}, schema.DeploymentDone)
+	}
+	var got []int64
+	for _, r := range s.History {
+		got = append(got, r.Number)
+		if r.Objects != nil {
+			t.Error("the history keeps inventories")
+		}
+	}
+	if diff := cmp.Diff(got, []int64{8, 7, 6, 5, 4}); diff != "" || s.Last() != 8 {
+		t.Errorf("last %d: %s", s.Last(), diff)
+	}
+}
+
+func TestDecompressIsBounded(t *testing.T) {
+	var c compressors
+	if _, err := decompress(c.compress(make([]byte, 1001)), 1000); err == nil {
+		t.Error("more than the limit was accepted")
+	}
+	if data, err := decompress(c.compress(make([]byte, 1000)), 1000); err != nil || len(data) != 1000 {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+}
+
+func TestEndedJobsOfAllRevisions(t *testing.T) {
+	job := func(hash string, completed bool) []schema.DeployedObject {
+		return []schema.DeployedObject{{ObjectRef: schema.ObjectRef{APIVersion: "batch/v1", Kind: "Job", Name: "a"}, Hash: hash, Completed: completed}}
+	}
+	s := &State{
+		Current: &schema.DeploymentRevision{Objects: job("current", true)}, Pending: &schema.DeploymentRevision{Objects: job("running", false)},
+		History: []schema.DeploymentRevision{{Objects: job("old", true)}},
+	}
+	for _, hashes := range s.Ended() {
+		if !slices.Equal(hashes, []string{"current", "old"}) {
+			t.Errorf("got %v", hashes)
+		}
+	}
+	if len(s.Ended()) != 1 || len(s.Deployed()) != 1 || len((&State{}).Ended()) != 0 {
+		t.Error("ended Jobs or their inventory are not counted")
+	}
+	s = &State{}
+	s.AddHistory(&schema.DeploymentRevision{Number: 1, Objects: slices.Concat(job("old", true), job("other", false))}, schema.DeploymentDone)
+	if kept := s.History[0].Objects; len(kept) != 1 || kept[0].Hash != "old" {
+		t.Errorf("the history has %v", kept)
+	}
+}
+
+// TestWrittenAt checks the time of the last write.
+func TestWrittenAt(t *testing.T) {
+	o := object(t, `{apiVersion: v1, kind: A, metadata: {managedFields: [{manager: a, time: "2026-01-02T00:00:00Z"}, {manager: b, time: "2026-01-03T00:00:00Z"}, {manager: c}]}}`)
+	if got := (&State{secret: o}).WrittenAt(); got.Format(time.DateOnly) != "2026-01-03" || !new(State).WrittenAt().IsZero() {
+		t.Errorf("written at %s", got)
 	}
 }

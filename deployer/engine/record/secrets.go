@@ -1,4 +1,4 @@
-package engine
+package record
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 )
 
-// Labels of the Secrets of the engine.
+// Labels of the Secrets of a Store.
 const (
 	// labelStores is "state" or "content".
 	labelStores = "solutionctl.io/stores"
@@ -24,7 +24,7 @@ const (
 	labelOwner = "solutionctl.io/owner"
 )
 
-// newSecret returns a Secret of the engine, with the identity of old if that is not nil.
+// newSecret returns a Secret of a Store, with the identity of old if that is not nil.
 func newSecret(old *unstructured.Unstructured, name, stores, owner string, parts map[string][]byte) *unstructured.Unstructured {
 	secret := &unstructured.Unstructured{Object: map[string]any{}}
 	if old != nil {
@@ -44,9 +44,9 @@ func newSecret(old *unstructured.Unstructured, name, stores, owner string, parts
 	return secret
 }
 
-// createStored creates a Secret of the engine, and the namespace if it does not exist.
-func (e *Engine) createStored(ctx context.Context, secret *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	saved, err := e.Cluster.Create(ctx, secret, cluster.WriteOptions{Whole: true})
+// createStored creates a Secret of the Store, and the namespace if it does not exist.
+func (r *Store) createStored(ctx context.Context, secret *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	saved, err := r.Cluster.Create(ctx, secret, cluster.WriteOptions{Whole: true})
 	if !apierrors.IsNotFound(err) {
 		return saved, err
 	}
@@ -54,10 +54,10 @@ func (e *Engine) createStored(ctx context.Context, secret *unstructured.Unstruct
 	namespace.SetGroupVersionKind(cluster.NamespaceKind)
 	namespace.SetName(cluster.SystemNamespace)
 	namespace.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "solutionctl"})
-	if _, err := e.Cluster.Create(ctx, namespace, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrExists) {
+	if _, err := r.Cluster.Create(ctx, namespace, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrExists) {
 		return nil, err
 	}
-	return e.Cluster.Create(ctx, secret, cluster.WriteOptions{Whole: true})
+	return r.Cluster.Create(ctx, secret, cluster.WriteOptions{Whole: true})
 }
 
 func sameData(a, b *unstructured.Unstructured) bool {

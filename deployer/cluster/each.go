@@ -1,7 +1,6 @@
-package engine
+package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,37 +8,19 @@ import (
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// listMetadata returns the metadata of the objects that a label selector matches.
-func (e *Engine) listMetadata(ctx context.Context, kind kube.GroupVersionKind, namespace, selector string) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-	for object, err := range e.Cluster.ListMetadata(ctx, kind, namespace, metav1.ListOptions{LabelSelector: selector}) {
-		if err != nil {
-			return nil, err
-		}
-		objects = append(objects, object)
-	}
-	return objects, nil
-}
+// Workers is the number of goroutines of [Each], more than [Cluster] sends requests at a time.
+const Workers = 2 * InFlight
 
-func (e *Engine) emit(event report.Event) {
-	if e.Sink != nil {
-		e.Sink.Emit(event)
-	}
-}
+// Each calls f for 0 to n-1, several at a time, and returns the errors in that order. After an error it starts no further call.
+func Each(n int, f func(i int) error) error { return each(n, true, f) }
 
-// workers is the number of goroutines of [each], more than the cluster lets through at a time.
-const workers = 2 * cluster.InFlight
+// All is like [Each], but calls f for all numbers, whatever fails.
+func All(n int, f func(i int) error) error { return each(n, false, f) }
 
-// each calls f for 0 to n-1, several at a time, and returns the errors in that order. With stop it starts no further call after
-// the first error.
 func each(n int, stop bool, f func(i int) error) error {
 	var (
 		errs   = make([]error, n)
@@ -47,7 +28,7 @@ func each(n int, stop bool, f func(i int) error) error {
 		failed atomic.Bool
 		group  sync.WaitGroup
 	)
-	for range min(n, workers) {
+	for range min(n, Workers) {
 		group.Go(func() {
 			for i := int(next.Add(1) - 1); i < n && (!stop || !failed.Load()); i = int(next.Add(1) - 1) {
 				if errs[i] = f(i); errs[i] != nil {
@@ -57,14 +38,14 @@ func each(n int, stop bool, f func(i int) error) error {
 		})
 	}
 	group.Wait()
-	return join(errs)
+	return Join(errs)
 }
 
 // shown is the number of errors that a message lists.
 const shown = 20
 
-// join is errors.Join, except that it returns a single error as it is, lists a common cause once, and limits the number of errors.
-func join(errs []error) error {
+// Join is errors.Join, except that it returns a single error as it is, lists a common cause once, and limits the number of errors.
+func Join(errs []error) error {
 	var all []error
 	for _, err := range errs {
 		if err != nil {
@@ -89,7 +70,7 @@ func oncePerCause(errs []error) []error {
 	first, more := map[string]int{}, map[int]int{}
 	for _, err := range errs {
 		status, ok := errors.AsType[*apierrors.StatusError](err)
-		if !ok || cluster.Interceptor(err) == "" || strings.Contains(err.Error(), "\n") { // several lines may be several errors
+		if !ok || Interceptor(err) == "" || strings.Contains(err.Error(), "\n") { // several lines may be several errors
 			left = append(left, err)
 			continue
 		}
