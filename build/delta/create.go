@@ -132,9 +132,9 @@ func (c *creation) compare(ctx context.Context) error {
 		}
 		before := len(rest)
 		for i := 0; i < len(rest); {
-			_, ok, err := x.find(ctx, rest[i].digest, rest[i].size)
-			if err != nil {
-				return fmt.Errorf("%s: %w", old.Name, err)
+			_, ok, failure := x.find(ctx, rest[i].digest, rest[i].size)
+			if failure != nil {
+				return fmt.Errorf("%s: %w", old.Name, failure)
 			}
 			if ok {
 				rest = slices.Delete(rest, i, i+1)

@@ -164,7 +164,7 @@ func copyContext(ctx context.Context, w io.Writer, r io.Reader) error {
 		if _, failed := w.Write(buffer[:n]); failed != nil {
 			return failed
 		}
-		if err == io.EOF { //nolint:errorlint // a Reader returns it bare
+		if err == io.EOF { // a Reader returns it bare
 			return nil
 		}
 		if err != nil {

@@ -48,9 +48,9 @@ func Open(r io.ReaderAt, size int64) (*Delta, error) {
 	}
 	d := &Delta{ArchiveDelta: document, r: r, size: size, blobs: map[string]int64{}}
 	for i, b := range d.ArchiveDelta.Bundles {
-		at, err := t.next(bundleName(i), b.Size)
-		if err != nil {
-			return nil, err
+		at, failure := t.next(bundleName(i), b.Size)
+		if failure != nil {
+			return nil, failure
 		}
 		d.bundles = append(d.bundles, at)
 	}

@@ -151,6 +151,6 @@ func (t *tarReader) document() (*schema.ArchiveDelta, error) {
 // IsDelta reports whether a file begins as a delta does.
 func IsDelta(r io.ReaderAt) bool {
 	start := make([]byte, len(documentName)+1)
-	n, _ := r.ReadAt(start, 0) //nolint:errcheck // a file that cannot be read is none
+	n, _ := r.ReadAt(start, 0) // a file that cannot be read is none
 	return n == len(start) && string(start) == documentName+"\x00"
 }

@@ -9,7 +9,7 @@ import (
 // Nothing else of the image is read or checked, so that it may be the first part of one.
 func VolumeSize(r io.ReaderAt) (size int64, ok bool) {
 	descriptor := make([]byte, sectorSize)
-	if n, _ := r.ReadAt(descriptor, 16*sectorSize); n < sectorSize || descriptor[0] != 1 || string(descriptor[1:6]) != "CD001" { //nolint:errcheck // then there is none
+	if n, _ := r.ReadAt(descriptor, 16*sectorSize); n < sectorSize || descriptor[0] != 1 || string(descriptor[1:6]) != "CD001" { // then there is none
 		return 0, false
 	}
 	return int64(binary.LittleEndian.Uint32(descriptor[80:])) * sectorSize, true

@@ -38,7 +38,7 @@ func (r Runs) ReadAt(p []byte, offset int64) (int, error) {
 		run := r[i]
 		inside := offset - run.At
 		part := p[n:min(int64(len(p)), int64(n)+run.Size-inside)]
-		m, err := run.ReaderAt.ReadAt(part, run.From+inside)
+		m, err := run.ReadAt(part, run.From+inside)
 		n, offset = n+m, offset+int64(m)
 		if m < len(part) {
 			if err == nil || errors.Is(err, io.EOF) {

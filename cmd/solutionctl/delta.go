@@ -105,9 +105,9 @@ func (a *app) createDelta(ctx context.Context, names []string, to string) error 
 		return err
 	}
 	if to == "" {
-		identity, err := sign.Identify(o.New, o.New.Size)
-		if err != nil {
-			return fmt.Errorf("%s: %w", o.New.Name, err)
+		identity, failure := sign.Identify(o.New, o.New.Size)
+		if failure != nil {
+			return fmt.Errorf("%s: %w", o.New.Name, failure)
 		}
 		to = schema.DeltaBase{Name: identity.Name, Version: identity.Version}.ID() + ".delta"
 	}
@@ -176,7 +176,7 @@ func (a *app) applyDelta(ctx context.Context, names []string, to string) error {
 	}
 	defer s.close() //nolint:errcheck // opened for reading
 	for _, base := range s.list {
-		if identity, err := sign.Identify(base, base.Size); err == nil && base.Size == d.Layout.Size && identity.Name == d.Layout.Name && identity.Version == d.Layout.Version {
+		if identity, failure := sign.Identify(base, base.Size); failure == nil && base.Size == d.Layout.Size && identity.Name == d.Layout.Name && identity.Version == d.Layout.Version {
 			return report.Errorf(report.Usage, "%s is %s %s already, which %s makes", base.Name, identity.Name, identity.Version, names[last]).
 				WithHint("use it as it is: solutionctl verify %s", base.Name)
 		}

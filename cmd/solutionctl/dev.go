@@ -81,7 +81,7 @@ func (w *workshop) Identify(ctx context.Context) (at schema.SolutionAt, digest s
 	err = w.planBuild(ctx, w.flags, w.Sink, func(_ *build.Project, plan *build.Plan) error {
 		at = schema.SolutionAt{Solution: plan.Solution.Metadata.Name, Version: plan.Solution.Spec.Version}
 		content := sha256.New()
-		if err := json.NewEncoder(content).Encode(plan.Files()); err != nil {
+		if err = json.NewEncoder(content).Encode(plan.Files()); err != nil {
 			return err
 		}
 		digest = hex.EncodeToString(content.Sum(nil))

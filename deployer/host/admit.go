@@ -111,8 +111,8 @@ func (d *admission) open(ctx context.Context, n int) (_ *admitted, err error) {
 		// The name is not one by which the file can be found: it must not be mistaken for a path on this host.
 		name := filepath.Base(given.Name)
 		c := &admitted{name: name, bundles: append([]sign.NamedBundle{}, given.Bundles...), source: store.Source{Path: name}}
-		image, err := media.Opened(given.File, name)
-		return c, d.take(ctx, c, image, err)
+		image, failure := media.Opened(given.File, name)
+		return c, d.take(ctx, c, image, failure)
 	}
 	c := &admitted{name: d.options.Archives[n]}
 	if c.source.Path, err = filepath.Abs(c.name); err == nil {

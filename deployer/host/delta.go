@@ -27,13 +27,13 @@ func (d *admission) rebuild(ctx context.Context, c *admitted) error {
 	}
 	var bases []delta.Source
 	for _, base := range opened.Bases {
-		entry, err := findBase(entries, base, opened)
-		if err != nil {
-			return err
+		entry, failure := findBase(entries, base, opened)
+		if failure != nil {
+			return failure
 		}
-		file, err := d.Store.Open(*entry)
-		if err != nil {
-			return err
+		file, failure := d.Store.Open(*entry)
+		if failure != nil {
+			return failure
 		}
 		c.closers = append(c.closers, file)
 		bases = append(bases, delta.Source{Name: "archive " + entry.ID() + " of the store", ReaderAt: file.File, Size: entry.Size})

@@ -31,12 +31,12 @@ func everything(names ...string) install.UninstallOptions {
 	return install.UninstallOptions{Names: names, Environment: "prod", DeleteEnvironment: true, CleanHost: true, Endpoint: endpoint, Untrust: "acme"}
 }
 
-// installed is a site with an installed version.
-func installed(t *testing.T, version string) (s *site, archive string) {
+// installed is a site with version 1.0.0 installed.
+func installed(t *testing.T) (s *site, archive string) {
 	t.Helper()
 	s = newSite(t)
 	s.vendor.AddClocks()
-	archive = s.vendor.Archive(t, version, 0)
+	archive = s.vendor.Archive(t, "1.0.0", 0)
 	if err := s.plan(t, archive).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func (s *site) left(t *testing.T) (list []string) {
 }
 
 func TestUninstall(t *testing.T) {
-	s, archive := installed(t, "1.0.0")
+	s, archive := installed(t)
 	p := s.planUninstall(t, everything(archive))
 	if diff := cmp.Diff(allUndone(schema.StepPlanned), steps(p)); diff != "" {
 		t.Fatal(diff)
@@ -137,7 +137,7 @@ func TestUninstall(t *testing.T) {
 func TestUninstallContinues(t *testing.T) {
 	for i, last := range []string{"remove", "delete", "deactivate", "unimport", "unconfigure", "unregister", "stop", "untrust"} {
 		t.Run(last, func(t *testing.T) {
-			s, _ := installed(t, "1.0.0")
+			s, _ := installed(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			s.Host.Sink = sinkFunc(func(e report.Event) {
 				if e.Step == last && e.State == report.Running {
@@ -227,7 +227,7 @@ func TestKilled(t *testing.T) {
 	})
 	t.Run("uninstall", func(t *testing.T) {
 		for number := 1; ; number += stride {
-			s, _ := installed(t, "1.0.0")
+			s, _ := installed(t)
 			p := s.planUninstall(t, everything("demo"))
 			mend := s.endAt(number)
 			err := p.Run(t.Context())
@@ -251,7 +251,7 @@ func TestKilled(t *testing.T) {
 func TestUninstallData(t *testing.T) {
 	withClock := func(t *testing.T, namespace string) *site {
 		t.Helper()
-		s, _ := installed(t, "1.0.0")
+		s, _ := installed(t)
 		s.bed.Server.Put(t, "{apiVersion: v1, kind: Namespace, metadata: {name: elsewhere}}")
 		s.bed.Clock("demo", namespace, "one", "hands: 2")
 		s.bed.Writes()
@@ -306,7 +306,7 @@ func TestUninstallData(t *testing.T) {
 // TestUninstallKeeps: what no option names stays, and what others need.
 func TestUninstallKeeps(t *testing.T) {
 	t.Run("the site", func(t *testing.T) {
-		s, _ := installed(t, "1.0.0")
+		s, _ := installed(t)
 		if err := s.planUninstall(t, install.UninstallOptions{Names: []string{"demo"}, Environment: "prod"}).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func TestUninstallKeeps(t *testing.T) {
 		}
 	})
 	t.Run("what another environment has", func(t *testing.T) {
-		s, _ := installed(t, "1.0.0")
+		s, _ := installed(t)
 		if _, err := s.Deployer.CreateEnvironment(t.Context(), metalk8s.CreateOptions{Name: "other"}); err != nil {
 			t.Fatal(err)
 		}
@@ -337,7 +337,7 @@ func TestUninstallKeeps(t *testing.T) {
 		deployertest.Refused(t, err, report.InUse, "this host serves the images of demo-1.0.0")
 	})
 	t.Run("another version", func(t *testing.T) {
-		s, _ := installed(t, "1.0.0")
+		s, _ := installed(t)
 		if err := s.plan(t, s.vendor.Archive(t, "1.1.0", 0)).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -368,7 +368,7 @@ func TestUninstallRefuses(t *testing.T) {
 		}, report.InUse, "not part of a Solution: ConfigMap prod/mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := installed(t, "1.0.0")
+			s, _ := installed(t)
 			o := everything("demo")
 			test.change(s, &o)
 			s.bed.Writes()

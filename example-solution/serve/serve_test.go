@@ -38,6 +38,7 @@ type pod struct {
 }
 
 func start(t *testing.T, page http.Handler) *pod {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	p := &pod{page: listen(), health: listen(), ended: make(chan error, 1)}
 	p.stop = func() { p.stopped = time.Now(); stop() }

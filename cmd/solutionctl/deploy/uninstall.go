@@ -49,7 +49,7 @@ Run it again after an interruption: it continues. Uninstalled already, it change
 	c.addExpect(cmd)
 	c.addExitStatus(cmd)
 	c.addFlags(cmd)
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return c.completeImported(cmd, nil, "")
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) }

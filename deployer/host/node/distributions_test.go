@@ -45,7 +45,7 @@ func TestPrintedForms(t *testing.T) {
 			}
 			golden := filepath.Join("testdata", name)
 			if *update {
-				if err := os.WriteFile(golden, got, 0o644); err != nil {
+				if err = os.WriteFile(golden, got, 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -81,9 +81,9 @@ func TestDistributions(t *testing.T) {
 				t.Fatalf("got %q, %v", runtime, err)
 			}
 			for _, round := range []bool{true, false} {
-				plan, err := node.NewPlan(root, config(runtime))
-				if err != nil {
-					t.Fatal(err)
+				plan, failure := node.NewPlan(root, config(runtime))
+				if failure != nil {
+					t.Fatal(failure)
 				}
 				if plan.Changed() != round || round && !strings.Contains(strings.Join(plan.Notes, "\n"), test.note) {
 					t.Errorf("changes %v, notes %q", plan.Changes, plan.Notes)
@@ -92,7 +92,7 @@ func TestDistributions(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := os.Stat(filepath.Join(root, test.file)); err != nil {
+			if _, err = os.Stat(filepath.Join(root, test.file)); err != nil {
 				t.Error(err)
 			}
 			removal, err := node.NewRemoval(root, "")

@@ -119,16 +119,16 @@ func TestDamagedBundle(t *testing.T) {
 		if err = errors.Join(os.Remove(path), os.WriteFile(path, data, 0o440)); err != nil {
 			t.Fatal(err)
 		}
-		if bundles, err := s.Bundles(entry); err != nil || bundles != nil {
-			t.Errorf("%s: %q, %v", name, bundles, err)
+		if bundles, failure := s.Bundles(entry); failure != nil || bundles != nil {
+			t.Errorf("%s: %q, %v", name, bundles, failure)
 		}
 		source.Bundles = vendorBundles
 		if _, _, err = add(s, source); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if bundles, err := s.Bundles(entry); err != nil || len(bundles) != 1 {
-		t.Errorf("%q, %v", bundles, err)
+	if bundles, failure := s.Bundles(entry); failure != nil || len(bundles) != 1 {
+		t.Errorf("%q, %v", bundles, failure)
 	}
 }
 
@@ -144,8 +144,8 @@ func TestOwnFilesStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bundles, err := s.Bundles(entry); err != nil || bundles != nil {
-		t.Errorf("%q, %v", bundles, err)
+	if bundles, failure := s.Bundles(entry); failure != nil || bundles != nil {
+		t.Errorf("%q, %v", bundles, failure)
 	}
 	own := []string{"demo-1.0.0.iso.sigstore.json", "demo-1.0.0.iso.site.sigstore.json"}
 	for _, name := range own {
@@ -156,8 +156,8 @@ func TestOwnFilesStay(t *testing.T) {
 	if err = s.Tidy(t.Context(), 0, nil); err != nil {
 		t.Fatal(err)
 	}
-	if entries, err := s.Entries(); err != nil || len(entries) != 1 {
-		t.Errorf("%d entries, %v", len(entries), err)
+	if entries, failure := s.Entries(); failure != nil || len(entries) != 1 {
+		t.Errorf("%d entries, %v", len(entries), failure)
 	}
 	if err = remove(s, entry.ID()); err != nil {
 		t.Fatal(err)
@@ -184,6 +184,7 @@ func TestVersionLikeABundle(t *testing.T) {
 func TestCountersign(t *testing.T) {
 	for name, damaged := range map[string]bool{"intact": false, "damaged": true} {
 		prepare := func(t *testing.T) (string, *Store, Source) {
+			t.Helper()
 			dir, s, source := signed(t)
 			source.Bundles = siteBundles
 			if damaged {
