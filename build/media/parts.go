@@ -31,8 +31,8 @@ func PartOf(name string) (archive string, number int, ok bool) {
 	return archive, number, true
 }
 
-// PartName is the name of a part of an archive.
-func PartName(archive string, number int) string { return fmt.Sprintf("%s.%03d", archive, number) }
+// partName is the name of a part of an archive.
+func partName(archive string, number int) string { return fmt.Sprintf("%s.%03d", archive, number) }
 
 // Arguments separates the arguments of a command: archives, each by one name, and the files and directories that have further parts
 // of one that is named before. Others stay archives.
@@ -58,7 +58,7 @@ func holdsPart(dir string, bases map[string]bool) bool {
 	if len(bases) == 0 {
 		return false
 	}
-	entries, _ := os.ReadDir(dir) //nolint:errcheck // a file has none
+	entries, _ := os.ReadDir(dir) // a file has none
 	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
 		base, _, ok := PartOf(e.Name())
 		return ok && bases[base]
@@ -169,7 +169,7 @@ func openParts(archive string, names []string, openOne func(string) (*os.File, e
 }
 
 func missing(base string, number int, names []string) error {
-	return report.Errorf(report.NotFound, "%s is missing: it is not in %s", PartName(base, number), strings.Join(Directories(names[0], names[1:]...), ", ")).
+	return report.Errorf(report.NotFound, "%s is missing: it is not in %s", partName(base, number), strings.Join(Directories(names[0], names[1:]...), ", ")).
 		WithHint("name the directory that has it after the first part")
 }
 
@@ -222,7 +222,7 @@ func ParseSize(text string) (int64, error) {
 	}
 	size := number * unit
 	if m[3] != "" {
-		less, _ := strconv.ParseInt(m[3], 10, 64) //nolint:errcheck // at most nine digits
+		less, _ := strconv.ParseInt(m[3], 10, 64) // at most nine digits
 		size += less
 	}
 	return size, nil

@@ -34,13 +34,13 @@ func (i *Image) Split(ctx context.Context, archive string, o SplitOptions) ([]st
 	if count > maxParts {
 		return nil, report.Errorf(report.Usage, "parts of %d bytes would be %d, more than %d", size, count, maxParts).WithHint("choose a larger --size")
 	}
-	if _, err := os.Lstat(PartName(archive, count+1)); err == nil {
-		return nil, report.Errorf(report.Usage, "%s is of another division of the archive: this one has %d parts", PartName(archive, count+1), count).
+	if _, err := os.Lstat(partName(archive, count+1)); err == nil {
+		return nil, report.Errorf(report.Usage, "%s is of another division of the archive: this one has %d parts", partName(archive, count+1), count).
 			WithHint("remove the parts with higher numbers than %d, or write to another directory with --to", count)
 	}
 	var names []string
 	for number := 1; number <= count; number++ {
-		name, at := PartName(archive, number), int64(number-1)*size
+		name, at := partName(archive, number), int64(number-1)*size
 		part := io.NewSectionReader(i, at, min(size, i.Size-at))
 		if err := writePart(ctx, name, part, report.Event{Step: "split", Name: filepath.Base(archive), Done: at, Total: i.Size}, o.Sink); err != nil {
 			return names, err

@@ -106,7 +106,7 @@ func (c *converging) Stored() ([]schema.SolutionAt, error) {
 func (c *converging) Judge(ctx context.Context, paths ...string) error {
 	o := c.o
 	o.Archives = paths
-	return c.JudgeImport(ctx, o)
+	return c.judgeImport(ctx, o)
 }
 
 func (c *converging) Import(ctx context.Context, paths ...string) error {

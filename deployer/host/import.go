@@ -106,8 +106,8 @@ func (h *Host) Import(ctx context.Context, o ImportOptions) (*schema.ImportRepor
 	return &i.report, unfinished(i.tellCluster(ctx, list, entries))
 }
 
-// JudgeImport returns the reason against importing archives, as Import does before it stores the first one.
-func (h *Host) JudgeImport(ctx context.Context, o ImportOptions) error {
+// judgeImport returns the reason against importing archives, as Import does before it stores the first one.
+func (h *Host) judgeImport(ctx context.Context, o ImportOptions) error {
 	i := &importing{Host: h, o: o}
 	var err error
 	if i.admission, err = h.newAdmission(o); err != nil {

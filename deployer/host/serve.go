@@ -25,15 +25,15 @@ import (
 // DefaultTransfers is the number of large blobs that are sent at the same time.
 const DefaultTransfers = 256
 
-// AccessLogOutput stands for [ServeOptions.Output] where a file is named.
-const AccessLogOutput = "-"
+// accessLogOutput stands for [ServeOptions.Output] where a file is named.
+const accessLogOutput = "-"
 
 // ServeOptions are the archives to serve, the address, and how.
 type ServeOptions struct {
 	Store                 string   // a directory; "" for none
 	Archives              []string // files that are served as well, without verifying them
 	Listen, MetricsListen string   // addresses; metrics have the one of the registry unless they have their own
-	AccessLog             string   // a file, or [AccessLogOutput]; "" for none
+	AccessLog             string   // a file, or [accessLogOutput]; "" for none
 	MirrorOrigins         bool     // serve images by their original names, too
 	MaxTransfers          int      // how many large blobs at the same time
 	PlainHTTP             bool
@@ -87,7 +87,7 @@ func Serve(ctx context.Context, o ServeOptions) (err error) {
 	}
 	switch o.AccessLog {
 	case "":
-	case AccessLogOutput:
+	case accessLogOutput:
 		options.AccessLog = serve.NewAccessLog(o.Output)
 	default:
 		if options.AccessLog, err = serve.OpenAccessLog(o.AccessLog); err != nil {

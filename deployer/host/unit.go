@@ -22,7 +22,7 @@ func (o ServeOptions) Unit(program string) (string, error) {
 // unit makes paths absolute: systemd knows no current directory.
 func (o *ServeOptions) unit(program string) (_ *service.Unit, err error) {
 	for _, path := range []*string{&o.Store, &o.Certificate, &o.Key, &o.AccessLog} {
-		if *path == "" || *path == AccessLogOutput {
+		if *path == "" || *path == accessLogOutput {
 			continue
 		}
 		if *path, err = filepath.Abs(*path); err != nil {
@@ -68,7 +68,7 @@ func (o *ServeOptions) unit(program string) (_ *service.Unit, err error) {
 			service.Command("+/bin/chown", "-R", u.User+":"+u.User, tls))
 		writable = append(writable, "-"+service.Word(tls))
 	}
-	if o.AccessLog != "" && o.AccessLog != AccessLogOutput {
+	if o.AccessLog != "" && o.AccessLog != accessLogOutput {
 		logs := filepath.Dir(o.AccessLog)
 		u.Once = append(u.Once, "install -d -m 0750 -o "+u.User+" -g "+u.User+" "+report.ShellWord(logs))
 		writable = append(writable, "-"+service.Word(logs))

@@ -28,8 +28,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// MaxFollowed bounds how many logs are read at the same time.
-const MaxFollowed = 100
+// maxFollowed bounds how many logs are read at the same time.
+const maxFollowed = 100
 
 // Options select logs.
 type Options struct {
@@ -221,7 +221,7 @@ func (r *run) follow(ctx context.Context) error {
 				switch {
 				case err != nil:
 				case change.Type == watch.Deleted:
-					r.forget(string(change.Object.GetUID()))
+					r.dropPod(string(change.Object.GetUID()))
 				default:
 					err = r.observe(ctx, change.Object, stop, &running)
 				}
@@ -274,10 +274,10 @@ func (r *run) enter(s source) (enter, again bool) {
 	if r.opened[s] {
 		return false, false
 	}
-	if r.open == MaxFollowed {
+	if r.open == maxFollowed {
 		if !r.full {
 			r.full = true
-			r.Note(fmt.Sprintf("more than %d containers: those that are left out are not followed; choose with --pod, --container or --component", MaxFollowed))
+			r.Note(fmt.Sprintf("more than %d containers: those that are left out are not followed; choose with --pod, --container or --component", maxFollowed))
 		}
 		return false, false
 	}
@@ -292,8 +292,8 @@ func (r *run) enter(s source) (enter, again bool) {
 	return true, again
 }
 
-// forget drops what is known of a pod that is gone.
-func (r *run) forget(uid string) {
+// dropPod drops the state of a deleted pod.
+func (r *run) dropPod(uid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.opened, func(s source, _ bool) bool { return s.uid == uid })

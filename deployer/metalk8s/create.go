@@ -132,7 +132,7 @@ func (d *Documents) createNamespace(ctx context.Context, o CreateOptions, descri
 func (d *Documents) postNamespace(ctx context.Context, o CreateOptions, description string) error {
 	object := newObject(cluster.NamespaceKind, "", o.Namespace)
 	object.SetLabels(map[string]string{EnvironmentLabel: o.Name})
-	object.SetAnnotations(map[string]string{DescriptionAnnotation: description})
+	object.SetAnnotations(map[string]string{descriptionAnnotation: description})
 	_, err := d.Cluster.Create(ctx, object, cluster.WriteOptions{})
 	return err
 }
@@ -211,13 +211,13 @@ func setLabel(namespace *unstructured.Unstructured, environment string) {
 func describe(description string) func(*unstructured.Unstructured) bool {
 	return func(namespace *unstructured.Unstructured) bool {
 		annotations := namespace.GetAnnotations()
-		if before, ok := annotations[DescriptionAnnotation]; ok && before == description {
+		if before, ok := annotations[descriptionAnnotation]; ok && before == description {
 			return false
 		}
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[DescriptionAnnotation] = description
+		annotations[descriptionAnnotation] = description
 		namespace.SetAnnotations(annotations)
 		return true
 	}

@@ -26,8 +26,8 @@ const (
 	EnvironmentConfigMap = "metalk8s-environment"
 	// EnvironmentLabel on a namespace names the environment that it is part of.
 	EnvironmentLabel = schema.AnnotationPrefix + "environment"
-	// DescriptionAnnotation on a namespace describes the purpose of its environment.
-	DescriptionAnnotation = schema.AnnotationPrefix + "environment-description"
+	// descriptionAnnotation on a namespace describes the purpose of its environment.
+	descriptionAnnotation = schema.AnnotationPrefix + "environment-description"
 )
 
 // Documents are the shared documents of a cluster.

@@ -45,7 +45,7 @@ func TestNamespaceRead(t *testing.T) {
 }
 
 func TestGroup(t *testing.T) {
-	const label = `,"labels":{"` + EnvironmentLabel + `":"prod"},"annotations":{"` + DescriptionAnnotation + `":%q}`
+	const label = `,"labels":{"` + EnvironmentLabel + `":"prod"},"annotations":{"` + descriptionAnnotation + `":%q}`
 	got := group([]Namespace{
 		newNamespace(namespace(t, "b", fmt.Sprintf(label, "second"))), newNamespace(namespace(t, "a", fmt.Sprintf(label, ""))),
 		newNamespace(namespace(t, "other", "")),

@@ -107,7 +107,7 @@ func TestSetVersion(t *testing.T) {
 // TestAdopt: which namespaces can become part of an environment, and which fields that changes.
 func TestAdopt(t *testing.T) {
 	text := func(s string) *string { return &s }
-	const label, described = `"labels":{"` + EnvironmentLabel + `":"%s","mine":"x"}`, `,"annotations":{"` + DescriptionAnnotation + `":"old","mine":"y"}`
+	const label, described = `"labels":{"` + EnvironmentLabel + `":"%s","mine":"x"}`, `,"annotations":{"` + descriptionAnnotation + `":"old","mine":"y"}`
 	for name, test := range map[string]struct {
 		metadata    string
 		adopt       bool
@@ -139,7 +139,7 @@ func TestAdopt(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || got != test.want || live.GetLabels()[EnvironmentLabel] != "prod" || live.GetAnnotations()[DescriptionAnnotation] != test.says {
+			if err != nil || got != test.want || live.GetLabels()[EnvironmentLabel] != "prod" || live.GetAnnotations()[descriptionAnnotation] != test.says {
 				t.Errorf("%s, %v: %v", got, err, live.Object)
 			}
 			if strings.Contains(test.metadata, `"mine":"x"`) && live.GetLabels()["mine"] != "x" {

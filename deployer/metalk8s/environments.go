@@ -113,7 +113,7 @@ func noEnvironment(name string, all []Environment) error {
 	return missing.WithHint("the environments are %s", strings.Join(names, ", "))
 }
 
-// Namespace reads one namespace of an environment, which takes no rights on others. The error has the code NotFound when it is
+// Namespace reads one namespace of an environment, without permissions on others. The error has the code NotFound when it is
 // not part of the environment.
 func (d *Documents) Namespace(ctx context.Context, environment, name string) (Namespace, error) {
 	n, err := d.bare(ctx, environment, name)
@@ -137,7 +137,7 @@ func (d *Documents) bare(ctx context.Context, environment, name string) (Namespa
 	return newNamespace(object), nil
 }
 
-// EnvironmentOf names the environment of which a namespace is part, which takes no rights on others.
+// EnvironmentOf names the environment of which a namespace is part, without permissions on others.
 func (d *Documents) EnvironmentOf(ctx context.Context, namespace string) (string, error) {
 	object, err := d.Cluster.Get(ctx, cluster.NamespaceKind, "", namespace)
 	if err != nil {
@@ -308,7 +308,7 @@ func newNamespace(object *unstructured.Unstructured) Namespace {
 		Terminating: object.GetDeletionTimestamp() != nil,
 		object:      object,
 	}
-	if description, ok := object.GetAnnotations()[DescriptionAnnotation]; ok {
+	if description, ok := object.GetAnnotations()[descriptionAnnotation]; ok {
 		n.Description = &description
 	}
 	return n

@@ -211,7 +211,7 @@ func TestSecondWriter(t *testing.T) {
 			},
 			func(s *clustertest.Server, n int) string {
 				a := s.Object("Namespace", "", "prod").GetAnnotations()
-				if a["theirs"] != fmt.Sprint(n) || a[DescriptionAnnotation] != "ours" {
+				if a["theirs"] != fmt.Sprint(n) || a[descriptionAnnotation] != "ours" {
 					return fmt.Sprint(a)
 				}
 				return ""
@@ -230,7 +230,7 @@ func TestSecondWriter(t *testing.T) {
 			},
 			func(s *clustertest.Server, n int) string {
 				a := s.Object("Namespace", "", "first").GetAnnotations()
-				if a["theirs"] != fmt.Sprint(n) || a[DescriptionAnnotation] != "ours" {
+				if a["theirs"] != fmt.Sprint(n) || a[descriptionAnnotation] != "ours" {
 					return fmt.Sprint(a)
 				}
 				return ""
@@ -276,7 +276,7 @@ func TestCreateEnvironment(t *testing.T) {
 	}{
 		"new":                             {create: CreateOptions{Name: "prod"}, result: Created, want: "prod, "},
 		"new, with a description":         {create: CreateOptions{Name: "prod", Description: text("ours")}, result: Created, want: "prod, ours"},
-		"a second namespace":              {before: []string{namespaceOf("shop", "first", ", annotations: {"+DescriptionAnnotation+": old}")}, create: CreateOptions{Name: "shop", Namespace: "prod"}, result: Created, want: "shop, old"},
+		"a second namespace":              {before: []string{namespaceOf("shop", "first", ", annotations: {"+descriptionAnnotation+": old}")}, create: CreateOptions{Name: "shop", Namespace: "prod"}, result: Created, want: "shop, old"},
 		"there already":                   {before: []string{namespaceOf("prod", "prod"), asks("prod", "web: 1.0.0")}, create: CreateOptions{Name: "prod"}, result: Unchanged, want: "prod, ", silent: true},
 		"there, with another purpose":     {before: []string{namespaceOf("prod", "prod")}, create: CreateOptions{Name: "prod", Description: text("new")}, result: Changed, want: "prod, new"},
 		"an unmanaged namespace":          {before: []string{"{apiVersion: v1, kind: Namespace, metadata: {name: prod}}"}, create: CreateOptions{Name: "prod"}, code: report.Conflict, says: "is not part of an environment", want: ", ", silent: true},
@@ -303,7 +303,7 @@ func TestCreateEnvironment(t *testing.T) {
 				return
 			}
 			live := s.Object("Namespace", "", "prod")
-			if got := live.GetLabels()[EnvironmentLabel] + ", " + live.GetAnnotations()[DescriptionAnnotation]; got != test.want {
+			if got := live.GetLabels()[EnvironmentLabel] + ", " + live.GetAnnotations()[descriptionAnnotation]; got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 			if test.code == "" && s.Object("ConfigMap", "prod", EnvironmentConfigMap) == nil {
@@ -318,14 +318,14 @@ func TestCreateEnvironment(t *testing.T) {
 	if _, err := d.CreateEnvironment(t.Context(), CreateOptions{Name: "shop", Namespace: "a", Description: text("new")}); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Object("Namespace", "", "b").GetAnnotations()[DescriptionAnnotation]; got != "new" {
+	if got := s.Object("Namespace", "", "b").GetAnnotations()[descriptionAnnotation]; got != "new" {
 		t.Errorf("the other namespace of the environment is described as %q", got)
 	}
 }
 
 // TestReadEnvironments reads documents that others may have written, with as few requests and permissions as possible.
 func TestReadEnvironments(t *testing.T) {
-	s, d := documents(t, namespaceOf("shop", "b"), namespaceOf("shop", "a", ", annotations: {"+DescriptionAnnotation+": both}"), namespaceOf("test", "c"),
+	s, d := documents(t, namespaceOf("shop", "b"), namespaceOf("shop", "a", ", annotations: {"+descriptionAnnotation+": both}"), namespaceOf("test", "c"),
 		namespaceOf("''", "nothing"), "{apiVersion: v1, kind: Namespace, metadata: {name: other}}",
 		asks("a", `db: 1.0.0, Web: 1.0.0, cache: "no\e[2J"`), asks("c", "db: 2.0.0"))
 	ctx := t.Context()

@@ -38,18 +38,18 @@ func DeleteLocks() []cluster.Permission {
 	return on("coordination.k8s.io", "leases", cluster.SystemNamespace, "delete")
 }
 
-// ReadRecords returns the permissions to read what is deployed and imported.
-func ReadRecords() []cluster.Permission {
+// readRecords returns the permissions to read what is deployed and imported.
+func readRecords() []cluster.Permission {
 	return on("", "secrets", cluster.SystemNamespace, "get", "list")
 }
 
 // WriteRecords returns the permissions to read records and to change them.
 func WriteRecords() []cluster.Permission {
-	return append(ReadRecords(), on("", "secrets", cluster.SystemNamespace, "create", "update", "delete")...)
+	return append(readRecords(), on("", "secrets", cluster.SystemNamespace, "create", "update", "delete")...)
 }
 
-// ReadSite returns the permissions to read where nodes find images, and how the site is monitored.
-func ReadSite() []cluster.Permission {
+// readSite returns the permissions to read where nodes find images, and how the site is monitored.
+func readSite() []cluster.Permission {
 	return append(readRegistry(), configMap(cluster.SystemNamespace, records.MonitoringName, "get")...)
 }
 
@@ -57,17 +57,17 @@ func readRegistry() []cluster.Permission {
 	return configMap(cluster.SystemNamespace, records.RegistryName, "get")
 }
 
-// ReadSolutions returns the permissions to read the document of MetalK8s that lists the versions of Solutions.
-func ReadSolutions() []cluster.Permission { return WithSolutions("get") }
+// readSolutions returns the permissions to read the document of MetalK8s that lists the versions of Solutions.
+func readSolutions() []cluster.Permission { return withSolutions("get") }
 
-// WithSolutions returns verbs on the document of MetalK8s that lists the versions of Solutions.
-func WithSolutions(verbs ...string) []cluster.Permission {
+// withSolutions returns verbs on the document of MetalK8s that lists the versions of Solutions.
+func withSolutions(verbs ...string) []cluster.Permission {
 	return configMap(metalk8s.SolutionsNamespace, metalk8s.SolutionsConfigMap, verbs...)
 }
 
 // Read returns the permissions to read what is deployed: status, history and plans.
 func Read() []cluster.Permission {
-	return slices.Concat(ReadRecords(), readRegistry(), ReadSolutions(), on("", "namespaces", "", "get", "list"), ReadEnvironment(""))
+	return slices.Concat(readRecords(), readRegistry(), readSolutions(), on("", "namespaces", "", "get", "list"), readEnvironment(""))
 }
 
 // UpdateDocument returns the permissions to change a shared document that exists.
@@ -75,8 +75,8 @@ func UpdateDocument(namespace, name string) []cluster.Permission {
 	return configMap(namespace, name, "get", "update")
 }
 
-// ReadEnvironment returns the permissions to read the document of an environment in a namespace; "" is in all of them.
-func ReadEnvironment(namespace string) []cluster.Permission {
+// readEnvironment returns the permissions to read the document of an environment in a namespace; "" is in all of them.
+func readEnvironment(namespace string) []cluster.Permission {
 	return configMap(namespace, metalk8s.EnvironmentConfigMap, "get")
 }
 
@@ -113,14 +113,14 @@ const crds = "customresourcedefinitions"
 func Change(namespace string) []cluster.Permission {
 	return slices.Concat(
 		cluster.Permission{Resource: "namespaces", Namespace: namespace, Name: namespace}.Each("get"),
-		Environment(namespace), WriteRecords(), readRegistry(), Lock(), ReadSolutions(),
+		Environment(namespace), WriteRecords(), readRegistry(), Lock(), readSolutions(),
 	)
 }
 
 // Plan returns the permissions to make any plan, besides those on its objects; write adds those to carry it out.
 func Plan(write bool) []cluster.Permission {
 	list := slices.Concat(
-		on("", "namespaces", "", "get", "list"), on(cluster.DefinitionKind.Group, crds, "", "get"), ReadRecords(), ReadSite(), ReadSolutions(),
+		on("", "namespaces", "", "get", "list"), on(cluster.DefinitionKind.Group, crds, "", "get"), readRecords(), readSite(), readSolutions(),
 	)
 	if write {
 		list = slices.Concat(list, Lock(), WriteRecords())
@@ -149,26 +149,26 @@ func Objects(namespace string) []cluster.Permission {
 	return append(list, on("apps", "deployments", namespace, "list", "watch")...)
 }
 
-// ImportSystem returns the permissions of an importer in the namespace of the records.
-func ImportSystem() []cluster.Permission {
+// importSystem returns the permissions of an importer in the namespace of the records.
+func importSystem() []cluster.Permission {
 	return slices.Concat(
 		configMap(cluster.SystemNamespace, records.RegistryName, document...), WriteRecords(),
 		cluster.Permission{Resource: "secrets", Namespace: cluster.SystemNamespace, Name: records.ImportsName}.Each("patch"), Lock(),
 	)
 }
 
-// ImportSolutions returns the permissions of an importer on the document of MetalK8s that lists the versions of Solutions.
-func ImportSolutions() []cluster.Permission { return WithSolutions(document...) }
+// importSolutions returns the permissions of an importer on the document of MetalK8s that lists the versions of Solutions.
+func importSolutions() []cluster.Permission { return withSolutions(document...) }
 
 // Import returns the permissions to import and unimport, as far as the cluster grants them.
-func Import() []cluster.Permission { return append(ImportSystem(), ImportSolutions()...) }
+func Import() []cluster.Permission { return append(importSystem(), importSolutions()...) }
 
 // document are the verbs on a document that an import may have to create.
 var document = []string{"get", "create", "patch", "update"}
 
-// ImportEverywhere returns the permissions by which an importer finds where a version is used, besides those on what pulls images.
-func ImportEverywhere() []cluster.Permission {
-	return append(on("", "namespaces", "", "get", "list"), ReadEnvironment("")...)
+// importEverywhere returns the permissions by which an importer finds where a version is used, besides those on what pulls images.
+func importEverywhere() []cluster.Permission {
+	return append(on("", "namespaces", "", "get", "list"), readEnvironment("")...)
 }
 
 // ArchivesGroup is the API group of the rights on a host that keeps archives. No API server serves it, but roles can name it.

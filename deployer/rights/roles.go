@@ -85,8 +85,8 @@ func (g *Grants) installers(ctx context.Context, c *cluster.Cluster, o RolesOpti
 	roles := []rbacv1.ClusterRole{
 		newRole("ClusterRole", installer, "", s.wide),
 		newRole("ClusterRole", installer+"-environment", "", s.here),
-		newRole("Role", installer, cluster.SystemNamespace, slices.Concat(WriteRecords(), ReadSite(), Lock(), DeleteLocks())),
-		newRole("Role", installer, metalk8s.SolutionsNamespace, WithSolutions("get", "update")),
+		newRole("Role", installer, cluster.SystemNamespace, slices.Concat(WriteRecords(), readSite(), Lock(), DeleteLocks())),
+		newRole("Role", installer, metalk8s.SolutionsNamespace, withSolutions("get", "update")),
 		newRole("ClusterRole", applications, "", append(Applications(render.ApplicationsName(o.Solution)), s.kinds...)),
 	}
 	for _, role := range roles {
@@ -107,7 +107,7 @@ func (g *Grants) installers(ctx context.Context, c *cluster.Cluster, o RolesOpti
 // import needs them.
 func (g *Grants) importers(ctx context.Context, c *cluster.Cluster, group string) error {
 	const name = "solutionctl-importer"
-	everywhere := append([]cluster.Permission{OnArchives(VerbImport), OnArchives(VerbUnimport)}, ImportEverywhere()...)
+	everywhere := append([]cluster.Permission{OnArchives(VerbImport), OnArchives(VerbUnimport)}, importEverywhere()...)
 	for _, kind := range records.Pullers {
 		pulls, err := c.PermissionsOn(ctx, kind, "", "list")
 		if err != nil {
@@ -129,8 +129,8 @@ func (g *Grants) importers(ctx context.Context, c *cluster.Cluster, group string
 	}
 	for _, role := range []rbacv1.ClusterRole{
 		newRole("ClusterRole", name, "", everywhere),
-		newRole("Role", name, cluster.SystemNamespace, ImportSystem()),
-		newRole("Role", name, metalk8s.SolutionsNamespace, ImportSolutions()),
+		newRole("Role", name, cluster.SystemNamespace, importSystem()),
+		newRole("Role", name, metalk8s.SolutionsNamespace, importSolutions()),
 	} {
 		g.Items = append(g.Items, role)
 		g.bind(role, group, role.Namespace)

@@ -45,8 +45,8 @@ solutionctl-system and metalk8s-solutions.
 
 In the whole cluster: environments and CustomResourceDefinitions.`, "ClusterRole", "solutionctl-installer", "", slices.Concat(Namespaces(), Environment(""), Claims(), Definitions())},
 			{"In the namespaces of environments: the objects of Solutions. Bind it in each of them.", "ClusterRole", "solutionctl-installer-environment", "", Objects("")},
-			{"Records of deployments, and locks.", "Role", "solutionctl-installer", system, slices.Concat(WriteRecords(), ReadSite(), Lock(), DeleteLocks())},
-			{"The versions of Solutions that MetalK8s lists.", "Role", "solutionctl-installer", solutions, WithSolutions("get", "update")},
+			{"Records of deployments, and locks.", "Role", "solutionctl-installer", system, slices.Concat(WriteRecords(), readSite(), Lock(), DeleteLocks())},
+			{"The versions of Solutions that MetalK8s lists.", "Role", "solutionctl-installer", solutions, withSolutions("get", "update")},
 		}},
 		{"solution.yaml", []Role{
 			{`What the installer needs in addition for one Solution, here for shop, whose custom resources are in the group shop.example.com.
@@ -74,14 +74,14 @@ webhooks, dashboards or cluster-wide alerting rules needs an administrator.`, "C
 		{"reader.yaml", []Role{
 			{`Reads what is deployed: status, history, search, diff and env list. It can change nothing. Records are Secrets, because they hold
 rendered objects: a reader of them reads what was deployed, Secrets included.`, "ClusterRole", "solutionctl-reader", "", slices.Concat(
-				on("", "namespaces", "", "get", "list"), ReadEnvironment(""), on(cluster.DefinitionKind.Group, crds, "", "get"),
+				on("", "namespaces", "", "get", "list"), readEnvironment(""), on(cluster.DefinitionKind.Group, crds, "", "get"),
 			)},
 			{"In the namespaces of environments.", "ClusterRole", "solutionctl-reader-environment", "", slices.Concat(
 				on("", "configmaps", "", "get"), on("", "serviceaccounts", "", "get"), on("", "services", "", "get"), on("apps", "deployments", "", "get"),
 				on("networking.k8s.io", "ingresses", "", "get"), on(rbacv1.GroupName, "roles", "", "get"), on(rbacv1.GroupName, "rolebindings", "", "get"),
 			)},
-			{"Records of deployments.", "Role", "solutionctl-reader", system, slices.Concat(ReadRecords(), ReadSite())},
-			{"The versions of Solutions that MetalK8s lists.", "Role", "solutionctl-reader", solutions, ReadSolutions()},
+			{"Records of deployments.", "Role", "solutionctl-reader", system, slices.Concat(readRecords(), readSite())},
+			{"The versions of Solutions that MetalK8s lists.", "Role", "solutionctl-reader", solutions, readSolutions()},
 		}},
 		{"applications.yaml", []Role{
 			{`Runs the applications of one Solution, here shop, in the namespaces of environments in which this is bound, with 'deploy app', and
@@ -100,7 +100,7 @@ const (
 
 // Applications returns the permissions to find the kinds of applications in a namespace, which a ConfigMap of this name describes.
 func Applications(name string) []cluster.Permission {
-	return slices.Concat(on("", "namespaces", "", "get"), ReadEnvironment(""), configMap("", name, "get"))
+	return slices.Concat(on("", "namespaces", "", "get"), readEnvironment(""), configMap("", name, "get"))
 }
 
 // YAML returns the file for 'kubectl apply'.
