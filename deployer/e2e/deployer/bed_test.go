@@ -60,13 +60,10 @@ func newBedOn(t *testing.T, c *testcluster.Cluster) *bed {
 	return b
 }
 
-// newJudgment makes the bed of a test of judgments, in which the API server only keeps objects: 'make test' runs it on one in memory,
-// 'make check' on a real one. Such a test is not for what the API server itself refuses, defaults or collects.
+// newJudgment makes the bed of a test of judgments in an API server in memory, which only keeps objects. Such a test is not for what a real
+// one refuses, defaults or collects.
 func newJudgment(t *testing.T) *bed {
 	t.Helper()
-	if !testing.Short() {
-		return newBed(t)
-	}
 	return makeBed(t, clustertest.Start(t).Kubeconfig(t))
 }
 

@@ -72,16 +72,3 @@ func TestActivationRefusesInvalid(t *testing.T) {
 		})
 	}
 }
-
-// TestActivationNeverChangesScope: the API server would refuse it in the middle, so nothing is begun.
-func TestActivationNeverChangesScope(t *testing.T) {
-	t.Parallel()
-	b := newBed(t)
-	b.activated("1.0.0", content{})
-	b.mustAdd("1.0.0")
-	b.imported("2.0.0", content{Scope: "Cluster"})
-	_, err := b.activate("2.0.0")
-	b.refused(err, report.Refused, b.crdName(), "its scope can never change from Namespaced to Cluster")
-	c, err := b.Definitions.Compatibility(t.Context(), definitions.CompatibilityOptions{Solution: b.Solution})
-	b.compatible(c, err, "1.0.0 active: 1.0.0 yes; 2.0.0 yes (no)")
-}

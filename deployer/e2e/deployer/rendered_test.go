@@ -9,7 +9,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/plan"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 var (
@@ -74,34 +73,6 @@ func TestWebhookOfTheActiveVersion(t *testing.T) {
 	if b.find(services, system, "webhook") == nil || b.find(deployments, system, "webhook") == nil {
 		t.Error("the webhook is not deployed")
 	}
-	if again, err := b.Activate(t.Context(), o); err != nil || !again.Empty() {
-		t.Errorf("activating again: %+v, %v", again, err)
-	}
-}
-
-// TestApprovalOfTheWholeCluster: rights on the whole cluster need an approval of the administrator, which is recorded.
-func TestApprovalOfTheWholeCluster(t *testing.T) {
-	t.Parallel()
-	b := newJudgment(t)
-	b.imported("1.0.0", content{Files: map[string]string{
-		"operator/cluster/rbac.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\nrules: [{apiGroups: [''], resources: [nodes], verbs: [get]}]\n" +
-			"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: reader}\n" +
-			"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: reader}\n" +
-			"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}\nsubjects: [{kind: ServiceAccount, name: reader, namespace: x}]\n",
-	}})
-	o := deployer.ActivateOptions{Solution: b.Solution}
-	_, err := b.Activate(t.Context(), o)
-	b.refused(err, report.Refused, b.Solution+"-system/reader", "--allow")
-	if b.find(crds, "", b.crdName()) != nil {
-		t.Error("a part of what was refused is there")
-	}
-	approved := true
-	o.ClusterWide = &approved
-	if _, err := b.Activate(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	b.get(clusterRoles, "", "solutionctl:"+b.Solution+"-system:"+b.Solution+":reader")
-	o.ClusterWide = nil
 	if again, err := b.Activate(t.Context(), o); err != nil || !again.Empty() {
 		t.Errorf("activating again: %+v, %v", again, err)
 	}

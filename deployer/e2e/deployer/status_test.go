@@ -19,7 +19,6 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
@@ -89,7 +88,7 @@ func (b *bed) patch(object *unstructured.Unstructured, data string) {
 
 func (b *bed) getRole() *unstructured.Unstructured {
 	b.Helper()
-	for role, err := range b.Cluster.List(b.Context(), roles, b.Env, metav1.ListOptions{LabelSelector: engine.LabelRelease}) {
+	for role, err := range b.Cluster.List(b.Context(), roles, b.Env, metav1.ListOptions{LabelSelector: schema.LabelRelease}) {
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -309,33 +308,6 @@ func TestCreateEnvironmentForbidden(t *testing.T) {
 	b.refused(err, report.Forbidden, "nobody", "leases")
 	_, err = nobody.Survey.Status(b.Context(), survey.StatusOptions{})
 	b.refused(err, report.Forbidden, "namespaces")
-}
-
-// TestSystemNamespaceIsNoEnvironment: what a Solution has for the whole cluster does not lie where an environment can be deleted.
-func TestSystemNamespaceIsNoEnvironment(t *testing.T) {
-	t.Parallel()
-	b := newJudgment(t)
-	system := b.Solution + "-system"
-	create := func() error {
-		_, err := b.CreateEnvironment(t.Context(), metalk8s.CreateOptions{Name: "other-" + b.Env, Namespace: system, Adopt: true})
-		return err
-	}
-	dashboard := content{Files: map[string]string{"monitoring/dashboards/a.json": "{}"}}
-	// Only the activation finds out that the name is in use.
-	if err := create(); err != nil {
-		t.Fatal(err)
-	}
-	b.imported("1.0.0", dashboard)
-	_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Options: plan.Options{Adopt: true}})
-	b.refused(err, report.Refused, system, "env delete other-"+b.Env+" --namespace "+system)
-	if _, err = b.DeleteEnvironment(t.Context(), environments.DeleteOptions{Environment: "other-" + b.Env, Namespace: system}); err != nil {
-		t.Fatal(err)
-	}
-	b.refused(create(), report.Refused, system, b.Solution, "--namespace")
-	if _, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution}); err != nil {
-		t.Fatal(err)
-	}
-	b.refused(create(), report.Refused, system, b.Solution)
 }
 
 // TestStatusOfResourcesWithoutStatus checks that an object is not ready until its operator has seen it, if operators report that.

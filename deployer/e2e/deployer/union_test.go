@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer"
-	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // served expects the versions in which custom resources can be read.
@@ -72,66 +69,4 @@ func (b *bed) compatible(c *schema.Compatibility, err error, want string) {
 	if got := fmt.Sprintf("%s active: %s (%s)", c.Active, strings.Join(cells, "; "), c.Versions[len(c.Versions)-1].Verdict); got != want {
 		b.Errorf("got  %s\nwant %s\n%s", got, want, data)
 	}
-}
-
-// TestAddNeedsAnActivationThatIsRefused checks that a hint names only a command that is possible.
-func TestAddNeedsAnActivationThatIsRefused(t *testing.T) {
-	t.Parallel()
-	b := newJudgment(t)
-	b.activated("1.0.0", content{})
-	b.mustAdd("1.0.0")
-	b.imported("2.0.0", content{Versions: "v2", Fields: "colour: {type: string}"})
-	more := b.Env + "-more"
-	b.environment(more, more)
-	_, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{NoWait: true}, Environment: more, Solution: b.Solution, Version: "2.0.0"})
-	b.refused(err, report.Refused, "version 1.0.0", "version 2.0.0 cannot become active", "environment "+b.Env+" has version 1.0.0", "deploy remove "+b.Env)
-	if text := strings.Join(report.Hints(err), " "); strings.Contains(text, "activate") {
-		t.Error(text)
-	}
-}
-
-// TestVersionsThatDoNotGoTogether: nothing converts between them, so the way is one over a version that serves both.
-func TestVersionsThatDoNotGoTogether(t *testing.T) {
-	t.Parallel()
-	b := newJudgment(t)
-	b.activated("1.0.0", content{})
-	b.mustAdd("1.0.0")
-	b.imported("2.0.0", content{Versions: "v2", Fields: "colour: {type: string}"})
-	_, err := b.activate("2.0.0")
-	b.refused(err, report.InUse, "environment "+b.Env+" has version 1.0.0", b.crdName()+" (v1)", "spec.colour",
-		"deploy remove "+b.Env+" "+b.Solution)
-	b.served("v1")
-
-	c, err := b.Definitions.Compatibility(t.Context(), definitions.CompatibilityOptions{Solution: b.Solution})
-	b.compatible(c, err, "1.0.0 active: 1.0.0 yes; 2.0.0 no (no)")
-
-	converting := func(version, crds string) {
-		c := withWebhook(b)
-		c.Versions, c.Manifest = crds, "operator: {requiresCRDs: [{name: "+b.crdName()+", versions: [v2]}]}"
-		c.Files = map[string]string{"operator/cluster/webhook.yaml": strings.ReplaceAll(c.Files["operator/cluster/webhook.yaml"], ":1.0.0", ":"+version)}
-		b.imported(version, c)
-	}
-	converting("1.1.0", "v1 v2")
-	// The hint shows the way over the version between, without a removal.
-	_, err = b.activate("2.0.0")
-	b.refused(err, report.InUse, "first: solutionctl deploy activate "+b.Solution+" 1.1.0")
-	if text := strings.Join(report.Hints(err), " "); strings.Contains(text, "remove") {
-		t.Error(text)
-	}
-	if _, err = b.activate("1.1.0"); err != nil {
-		t.Fatal(err)
-	}
-	c, err = b.Definitions.Compatibility(t.Context(), definitions.CompatibilityOptions{Solution: b.Solution})
-	b.compatible(c, err, "1.1.0 active: 1.0.0 yes; 1.1.0 yes; 2.0.0 no (no)")
-	_, err = b.activate("2.0.0")
-	b.refused(err, report.InUse, "deploy compatibility "+b.Solution, "deploy upgrade "+b.Env+" "+b.Solution+" 1.1.0")
-
-	// A webhook converts what its definition lists, and nothing else.
-	converting("1.2.0", "v2")
-	_, err = b.activate("1.2.0")
-	b.refused(err, report.InUse, "its webhook", "v1")
-	converting("1.3.0", "v1- v2")
-	done, err := b.activate("1.3.0")
-	b.noticed(done, err, "stays served for version 1.0.0", b.crdName()+" (v1)")
-	b.served("v1", "v2")
 }

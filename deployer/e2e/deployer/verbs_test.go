@@ -1,8 +1,6 @@
 package deployer_test
 
 import (
-	"encoding/json"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -75,53 +73,6 @@ func TestTheRoad(t *testing.T) {
 	b.refused(err, report.NotImported, b.Solution, "deploy import")
 }
 
-func TestLatestWithoutRelease(t *testing.T) {
-	t.Parallel()
-	b := newJudgment(t)
-	b.imported("0.1.0-alpha.9", content{})
-	b.imported("0.1.0-alpha.10", content{})
-	done, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: "latest"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if done.Version != "0.1.0-alpha.10" || !slices.ContainsFunc(done.Notices, func(n string) bool { return strings.Contains(n, "pre-release") }) {
-		t.Errorf("%+v", done)
-	}
-}
-
-func TestActivationJudgesStoredObjects(t *testing.T) {
-	t.Parallel()
-	b := newBed(t)
-	b.activated("1.0.0", content{Fields: "colour: {type: string}, unused: {type: string}"})
-	b.newClock(b.Env, "red", "hands: 2, colour: red")
-	b.newClock(b.Env, "plain", "hands: 3")
-
-	b.imported("1.1.0", content{Fields: "colour: {type: string}"})
-	done, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: "1.1.0"})
-	if err != nil {
-		t.Fatalf("no object uses the field: %v", err)
-	}
-	if !slices.ContainsFunc(done.Notices, func(n string) bool { return strings.Contains(n, "spec.unused") }) {
-		t.Errorf("notices: %q", done.Notices)
-	}
-
-	b.imported("2.0.0", content{})
-	_, err = b.Activate(t.Context(), deployer.ActivateOptions{Solution: b.Solution, Version: "2.0.0"})
-	b.refused(err, report.DataLoss, "Clock "+b.Env+"/red: spec.colour")
-	if strings.Contains(err.Error(), "plain") {
-		t.Errorf("an object that loses nothing is named: %v", err)
-	}
-	live := b.get(crds, "", b.crdName())
-	if text, _ := json.Marshal(live.Object); !strings.Contains(string(text), "colour") {
-		t.Error("the definition was changed")
-	}
-
-	b.imported("3.0.0", content{Versions: "v2", Fields: "face: {type: string}"})
-	_, err = b.activate("3.0.0")
-	b.refused(err, report.DataLoss, "Clock "+b.Env+"/red: spec.colour", "--accept-data-loss "+b.crdName())
-	b.served("v1")
-}
-
 // TestAddNamesWhatStays checks that add reports the charts of an archive that it does not install.
 func TestAddNamesWhatStays(t *testing.T) {
 	t.Parallel()
@@ -129,26 +80,6 @@ func TestAddNamesWhatStays(t *testing.T) {
 	b.activated("1.0.0", content{Files: map[string]string{"charts/cache-1.0.0.tgz": "not read"}})
 	planned, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{DryRun: true}, Environment: b.Env, Solution: b.Solution, Version: "1.0.0"})
 	b.noticed(planned, err, "charts/cache-1.0.0.tgz")
-}
-
-func TestSettingsAreKept(t *testing.T) {
-	t.Parallel()
-	b := newJudgment(t)
-	b.activated("1.0.0", content{})
-	on := true
-	webhook := deployer.AddOptions{
-		Options: plan.Options{NoWait: true}, Environment: b.Env, Solution: b.Solution, Rendering: plan.Rendering{Webhook: &on},
-	}
-	if _, err := b.Add(t.Context(), webhook); err != nil {
-		t.Fatal(err)
-	}
-	cert := b.get(secrets, b.Env, b.Solution+"-cert")
-	if again := b.mustAdd("1.0.0"); !again.Empty() {
-		t.Errorf("%+v", again)
-	}
-	if same := b.get(secrets, b.Env, b.Solution+"-cert"); same.GetResourceVersion() != cert.GetResourceVersion() {
-		t.Error("the certificate was made again")
-	}
 }
 
 // saboteur stops the API server when it hears of a step.
