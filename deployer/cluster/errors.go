@@ -233,7 +233,7 @@ func heldRules(text string) string {
 	return strings.Join(rules, "\n")
 }
 
-// conflict explains a 409 that is not about the name.
+// conflict translates a Conflict (409): an object that exists already, a stale one, or fields of other managers.
 func conflict(r request, said metav1.Status, say sayFunc) error {
 	var fields []string
 	if said.Details != nil {
@@ -268,7 +268,7 @@ func (c *Cluster) notFound(r request, said metav1.Status, say sayFunc) error {
 	}
 }
 
-// isNoPatch reports whether the API server does not understand what it was to apply, which it calls an internal error.
+// isNoPatch reports whether the API server cannot parse the applied object, which it reports as an internal error.
 func isNoPatch(err error) bool {
 	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed to create typed patch object") ||
 		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "field not declared in schema")

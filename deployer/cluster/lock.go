@@ -240,7 +240,7 @@ func (l *Lock) hold(lease *unstructured.Unstructured, since time.Duration) {
 	l.deadline.Store(int64(since + l.duration - l.margin()))
 }
 
-// renew keeps the promise to others until ctx ends or the lock is lost.
+// renew extends the Lease until ctx ends or the lock is lost.
 func (l *Lock) renew(ctx context.Context) {
 	defer close(l.stopped)
 	for sleep(ctx, l.duration/5) == nil {

@@ -273,7 +273,7 @@ func (c *Cluster) again(err error, attempt int) (pause time.Duration, again bool
 	pause = min(firstPause<<min(attempt, 10), lastPause)
 	status, refused := errors.AsType[*apierrors.StatusError](err)
 	if !refused {
-		return pause, c.answered.Load() && !isHopeless(err)
+		return pause, c.answered.Load() && !isPermanent(err)
 	}
 	if details := status.ErrStatus.Details; details != nil {
 		pause = max(pause, time.Duration(details.RetryAfterSeconds)*time.Second)
@@ -288,8 +288,8 @@ func (c *Cluster) again(err error, attempt int) (pause time.Duration, again bool
 	}
 }
 
-// isHopeless reports whether a failure to get an answer will not pass by itself.
-func isHopeless(err error) bool {
+// isPermanent reports whether a failure to reach the API server stays when the request is repeated.
+func isPermanent(err error) bool {
 	var (
 		unknown  x509.UnknownAuthorityError
 		host     x509.HostnameError
@@ -310,7 +310,7 @@ func isHopeless(err error) bool {
 	}
 }
 
-// mayHaveArrived reports whether the server may have done what it was asked although no answer came.
+// mayHaveArrived reports whether the server may have carried out a request that failed without an answer.
 func mayHaveArrived(err error) bool {
 	if _, refused := errors.AsType[*apierrors.StatusError](err); refused {
 		return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsInternalError(err)
@@ -318,12 +318,12 @@ func mayHaveArrived(err error) bool {
 	if operation, ok := errors.AsType[*net.OpError](err); ok && operation.Op == "dial" {
 		return false
 	}
-	return !isHopeless(err) || errors.Is(err, context.Canceled)
+	return !isPermanent(err) || errors.Is(err, context.Canceled)
 }
 
 // noticeAbsence reports once that the server cannot be reached.
 func (c *Cluster) noticeAbsence(err error) {
-	if !c.answered.Load() || errors.Is(err, context.Canceled) || isHopeless(err) {
+	if !c.answered.Load() || errors.Is(err, context.Canceled) || isPermanent(err) {
 		return // the error reports it
 	}
 	if !c.absent.Swap(true) {

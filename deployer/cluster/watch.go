@@ -101,7 +101,7 @@ func (c *Cluster) passes(err error) bool {
 	case refused:
 		return status.ErrStatus.Code >= http.StatusInternalServerError || apierrors.IsTooManyRequests(err)
 	default:
-		return c.answered.Load() && !isHopeless(err)
+		return c.answered.Load() && !isPermanent(err)
 	}
 }
 

@@ -88,7 +88,7 @@ func readChoice(form url.Values) (choice, before components.Choice, err error) {
 	return before.With(changed), before, nil
 }
 
-// choose adds the boxes for profiles and components to the form of a plan. Where a choice is refused they are as they were before.
+// choose adds the boxes for profiles and components to the form of a plan. If the choice of the user is refused, they show the one before.
 func (of verb) choose(v *web.Visit, o *order, form *page.Form) {
 	for _, choice := range []components.Choice{o.choice, o.before, {}} {
 		graph, err := v.Deployer(nil).Selection(v.Context(), deployer.SelectionOptions{

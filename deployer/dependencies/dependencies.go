@@ -88,8 +88,8 @@ func (r *refusal) breaks(h Holdings) bool {
 	return err != nil || len(after) > 0
 }
 
-// together is the command that changes two Solutions of an environment in one run, the first as it is wanted and the other to
-// one of these versions, or nothing when that does not help either.
+// together returns a command that resolves the refusal: it changes the first Solution as requested, and in the same run the other one to
+// one of these versions. It is empty if none of them helps.
 func (r *refusal) together(environment, first, other string, versions []schema.Import) report.Remedy {
 	from, version := r.held.in(environment, first), r.wanted.in(environment, first)
 	target, known := r.catalog.Get(first + "-" + version)

@@ -88,7 +88,7 @@ func deadWebhooks(ctx context.Context, r Reader) ([]deadWebhook, error) {
 	return found, nil
 }
 
-// deadAdmission finds the dead ones among the webhooks of an admission configuration.
+// deadAdmission returns the webhooks of an admission configuration that do not answer.
 func (w *Webhooks) deadAdmission(ctx context.Context, object *unstructured.Unstructured) []deadWebhook {
 	var found []deadWebhook
 	hooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks")

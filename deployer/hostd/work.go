@@ -91,7 +91,7 @@ type works struct {
 func (l *works) begin(user, id string, do func(ctx context.Context, sink report.Sink) *answer) (*work, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.forget()
+	l.dropEnded()
 	running, own := 0, 0
 	for _, w := range l.list {
 		if w.user == user && w.id == id {
@@ -117,8 +117,8 @@ func (l *works) begin(user, id string, do func(ctx context.Context, sink report.
 	return w, nil
 }
 
-// forget removes work that has ended long ago. The caller holds l.mu.
-func (l *works) forget() {
+// dropEnded removes work that ended long ago. The caller holds l.mu.
+func (l *works) dropEnded() {
 	now, ended := l.now(), 0
 	for _, w := range slices.Backward(l.list) { // the newest first
 		if at, over := w.finished(); over {

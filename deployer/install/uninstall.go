@@ -18,14 +18,14 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// UninstallOptions say what is uninstalled, and what becomes of data and of the host.
+// UninstallOptions select what to uninstall, and what to do with data and with the host.
 type UninstallOptions struct {
-	// Names are Solutions, of which every version goes, or archives by their files or ids, of which only that version goes.
+	// Names are Solutions, to uninstall with all their versions, or archives (files or ids), to uninstall that version only.
 	Names       []string
 	Environment string
 	// Data is the policy for custom resources. KeepData keeps their CustomResourceDefinitions as well.
 	Data plan.DataPolicy
-	// Export returns where the custom resources of a Solution go before they are deleted; name is for the file.
+	// Export returns the destination of the custom resources of a Solution, which are exported before they are deleted; name is for the file.
 	Export func(name string) definitions.Export
 	// DeleteEnvironment deletes the environment, which has to be empty then.
 	DeleteEnvironment bool

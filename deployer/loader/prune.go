@@ -77,12 +77,12 @@ func (l *Launcher) prune(ctx context.Context, progress *schema.LoadProgress, p *
 	if dry || len(gone) == 0 {
 		return done, nil
 	}
-	forget(progress, gone)
+	dropDeleted(progress, gone)
 	return done, l.announce(ctx, progress)
 }
 
-// forget removes deleted Solutions from the record of the last run.
-func forget(progress *schema.LoadProgress, gone []schema.LoadedContent) {
+// dropDeleted removes deleted Solutions from the record of the last run.
+func dropDeleted(progress *schema.LoadProgress, gone []schema.LoadedContent) {
 	progress.Loaded = slices.DeleteFunc(progress.Loaded, func(at schema.LoadedContent) bool { return slices.Contains(gone, at) })
 	progress.Parts = slices.DeleteFunc(progress.Parts, func(part schema.LoadPart) bool {
 		return slices.Contains(gone, schema.LoadedContent{Environment: part.Environment, Solution: part.Solution})

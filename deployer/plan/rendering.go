@@ -12,8 +12,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Rendering is how a Solution is to be deployed in a namespace. What is nil stays as it was there, and is off at first. It is kept until
-// the deployment is complete.
+// Rendering has the options with which a Solution is rendered in a namespace. A nil option keeps its deployed value, which is off at first.
+// Unfinished runs save them.
 type Rendering struct {
 	Webhook      *bool   `json:"webhook,omitempty"`      // give the operator a certificate for its webhooks
 	ClusterWide  *bool   `json:"clusterWide,omitempty"`  // approve of an operator that asks for its ClusterRoles in every namespace

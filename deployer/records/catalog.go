@@ -38,7 +38,7 @@ type Catalog struct {
 	Damage error
 }
 
-// Unread is a message that the record of imports cannot be read, with the remedy.
+// Unread returns the message that the record of imports cannot be read, with the remedy.
 func (c *Catalog) Unread() string {
 	return fmt.Sprintf("what was imported cannot be read, and nothing of it can be deployed: %v: %s", c.Damage, strings.Join(report.Hints(c.Damage), "; "))
 }

@@ -148,7 +148,7 @@ func (s *Server) Stall(kinds ...string) {
 	}
 }
 
-// Requests are the requests since the last call, as "PATCH /api/v1/namespaces/demo/secrets/a"; dry runs end in " (dry run)".
+// Requests returns the requests since the last call, as "PATCH /api/v1/namespaces/demo/secrets/a"; dry runs end in " (dry run)".
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

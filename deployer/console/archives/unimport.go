@@ -49,7 +49,7 @@ func (p *Pages) unimportOf(v *web.Visit) (o hostd.Version, err error) {
 	return o, v.Deployer(nil).Records.CheckUnused(v.Context(), o.Solution, o.Version)
 }
 
-// unimport takes a version away.
+// unimport begins to unimport a version, once the user has typed its name.
 func (p *Pages) unimport(v *web.Visit) (*web.Answer, error) {
 	o, err := p.unimportOf(v)
 	if err != nil {

@@ -19,19 +19,19 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// While browsers watch, a feed reads again when objects change, and after a time: leases run out, pods grow old. Without viewers a
-// snapshot younger than fresh is shown as it is.
+// While browsers watch, a feed reads again when objects change, and after maxInterval: leases expire, pods grow old. Without viewers a
+// snapshot younger than maxAge is shown as it is.
 const (
-	interval = 2 * time.Second        // least time between two reads, and the time between reads without a watch
-	longest  = 15 * time.Second       // between two looks
-	gather   = 100 * time.Millisecond // changes seldom come alone
-	fresh    = time.Second
-	sight    = PageTimeout * 5 / 6     // bound of a read, which ends before the page that waits for it gives up
-	retry    = 2 * time.Second         // for which a look tries to reach an API server that does not answer: then pages report it, and the feed reads again
-	pulse    = time.Second             // interval of checks whether the API server answers, while browsers follow
-	unheard  = 1500 * time.Millisecond // after which it is not
-	doubtful = 500 * time.Millisecond  // for which a page waits for a look before it asks whether the API server is there
-	soon     = 50 * time.Millisecond   // a browser that has to wait longer gets the frame of its page first
+	minInterval  = 2 * time.Second         // between two reads, and the interval of reads without a watch
+	maxInterval  = 15 * time.Second        // between two reads
+	settleTime   = 100 * time.Millisecond  // wait for further changes after the first one
+	maxAge       = time.Second             // of a snapshot without viewers
+	readTimeout  = PageTimeout * 5 / 6     // a read ends before the page that waits for it gives up
+	readRetry    = 2 * time.Second         // a read retries an API server that does not answer for so long; then pages report it
+	pingInterval = time.Second             // between checks whether the API server answers, while browsers follow
+	pingTimeout  = 1500 * time.Millisecond // an API server that does not answer within it counts as down
+	pingAfter    = 500 * time.Millisecond  // a page that waits for a read for so long checks whether the API server answers
+	frameAfter   = 50 * time.Millisecond   // a browser that waits for so long gets the frame of its page first
 )
 
 // PageTimeout bounds the time in which a page is answered.
@@ -102,7 +102,7 @@ func (f *Feed) isFresh(now time.Time) bool {
 		return false
 	}
 	age := now.Sub(f.last.at)
-	return age < fresh || f.viewers > 0 && age < f.apart+PageTimeout
+	return age < maxAge || f.viewers > 0 && age < f.apart+PageTimeout
 }
 
 // Expire makes all feeds read again, after a change.
@@ -120,7 +120,7 @@ func (f *Feed) isIdle() bool {
 	return f.viewers == 0 && f.looking == nil
 }
 
-// Read returns a snapshot that is younger than fresh. Where the cluster cannot be read it returns the last one, marked as stale. It
+// Read returns a snapshot that is younger than maxAge. Where the cluster cannot be read it returns the last one, marked as stale. It
 // fails when there never was a snapshot, and when the user is no longer allowed to see it. It waits for a read of a large cluster, but not
 // for an API server that does not answer. Slow, unless nil, is called when the API server has begun to answer and the rest takes longer.
 func (f *Feed) Read(ctx context.Context, slow func()) (*Snapshot, error) {
@@ -151,13 +151,13 @@ func (f *Feed) isAway() bool {
 // await waits for a look until it ends, or until the API server does not answer: then what was seen last is stale, or the error is the reason why
 // there is nothing. Slow, unless nil, is called when the API server, which knows the user, turns out to need more time.
 func (f *Feed) await(ctx context.Context, looking <-chan struct{}, reads *cluster.Reads, slow func()) error {
-	doubt := time.After(doubtful)
+	doubt := time.After(pingAfter)
 	var begun <-chan struct{}
 	if slow != nil {
 		select {
 		case <-looking:
 			return nil
-		case <-time.After(soon):
+		case <-time.After(frameAfter):
 			begun = reads.Begun()
 		case <-ctx.Done():
 			return ctx.Err()
@@ -208,7 +208,7 @@ func (f *Feed) lookAgain(ctx context.Context) {
 }
 
 func (f *Feed) lookNow(ctx context.Context, looking chan struct{}, reads *cluster.Reads) {
-	ctx, cancel := context.WithTimeout(cluster.WithRetry(ctx, retry), sight)
+	ctx, cancel := context.WithTimeout(cluster.WithRetry(ctx, readRetry), readTimeout)
 	defer cancel()
 	at := f.Now()
 	next, err := f.See(ctx)
@@ -255,14 +255,14 @@ func (f *Feed) keepAsking(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(pulse):
+		case <-time.After(pingInterval):
 		}
 	}
 }
 
 // reach asks the API server whether it is there. An answer that the user is not allowed to ask is one.
 func (f *Feed) reach(ctx context.Context) error {
-	asking, stop := context.WithTimeout(cluster.WithRetry(ctx, 0), unheard)
+	asking, stop := context.WithTimeout(cluster.WithRetry(ctx, 0), pingTimeout)
 	defer stop()
 	err := ExplainTimeout(f.Cluster.Ping(asking))
 	if code := report.CodeOf(err); code == report.Forbidden || code == report.Unauthenticated {
@@ -320,7 +320,7 @@ func (f *Feed) watch() {
 		return
 	}
 	ctx, stop := context.WithCancel(f.Context)
-	f.stop, f.news, f.apart, f.away = stop, make(chan struct{}), interval, false
+	f.stop, f.news, f.apart, f.away = stop, make(chan struct{}), minInterval, false
 	go f.keepLooking(ctx)
 	go f.keepHearing(ctx)
 	go f.keepAsking(ctx)
@@ -330,13 +330,13 @@ func (f *Feed) keepLooking(ctx context.Context) {
 	follower := f.Cluster.Follower(ctx)
 	defer follower.Close()
 	for ctx.Err() == nil {
-		soonest := time.After(interval)
+		soonest := time.After(minInterval)
 		f.lookAgain(ctx)     // errors are part of the snapshot
 		debug.FreeOSMemory() // in a large cluster a read takes several times the memory of its result, and the next one may be far away
 		var changed <-chan struct{}
-		apart := interval
+		apart := minInterval
 		if reads := f.followable(); reads != nil && follower.Follow(reads) {
-			changed, apart = follower.Changed(), longest
+			changed, apart = follower.Changed(), maxInterval
 		}
 		f.lookAfter(apart)
 		select {
@@ -344,7 +344,7 @@ func (f *Feed) keepLooking(ctx context.Context) {
 		case <-f.wake:
 		case <-time.After(apart):
 		case <-changed:
-			for _, moment := range []<-chan time.Time{time.After(gather), soonest} {
+			for _, moment := range []<-chan time.Time{time.After(settleTime), soonest} {
 				select {
 				case <-ctx.Done():
 				case <-moment:

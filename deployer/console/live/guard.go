@@ -26,7 +26,7 @@ func (f *Feed) Guard(ctx context.Context) (guarded context.Context, stop func() 
 
 // awaitAbsence checks again and again whether the API server answers, and returns why it does not; nil when ctx ends first.
 func (f *Feed) awaitAbsence(ctx context.Context) error {
-	for pause := doubtful; ; pause = pulse {
+	for pause := pingAfter; ; pause = pingInterval {
 		select {
 		case <-ctx.Done():
 			return nil
