@@ -52,7 +52,7 @@ func TestHintedCommands(t *testing.T) {
 
 // writtenByHand are files and folders of package deployer that name commands in texts other than hints: file headers, pages
 // for tests.
-var writtenByHand = []string{"deployer/host/node/node.go", "deployer/rights/shipped.go", "deployer/support/bundle/bundle.go", "deployer/console/page/pagetest/"}
+var writtenByHand = []string{"deployer/host/node/node.go", "deployer/support/bundle/bundle.go", "deployer/console/page/pagetest/"}
 
 // TestRemedies: what is refused below the command line names commands and options as data, and those are real.
 func TestRemedies(t *testing.T) {

@@ -234,3 +234,10 @@ func Explain(ctx context.Context, c *cluster.Cluster, refusal error, namespace s
 	return report.As(report.Forbidden, refusal).
 		WithHint("all that a change in namespace %s takes and you do not have: %s", namespace, cluster.RulesByPlace(missing...))
 }
+
+const monitoringGroup = "monitoring.coreos.com"
+
+// Applications returns the permissions to find the kinds of applications in a namespace, which a ConfigMap of this name describes.
+func Applications(name string) []cluster.Permission {
+	return slices.Concat(on("", "namespaces", "", "get"), readEnvironment(""), configMap("", name, "get"))
+}

@@ -1,7 +1,7 @@
 // Package console writes the tool's output for a terminal, a log or another program.
 //
 // A [Stream] is a writer that knows whether it is an interactive terminal. Results go to standard output through [Table],
-// [PrintFindings] or a command's own text; progress goes to standard error through a [Sink] made by [NewSink]: bars on a
+// [PrintFinding] or a command's own text; progress goes to standard error through a [Sink] made by [NewSink]: bars on a
 // terminal, lines elsewhere, JSON lines for programs. The functions [Bytes] and [Duration] write numbers for people.
 //
 // Text that comes from an archive, a registry or a cluster passes through [Clean] before it is written, so that a file name

@@ -3,6 +3,7 @@ package console_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -216,8 +217,8 @@ func TestPrintersReportWriteErrors(t *testing.T) {
 	if err := table.Print(s); !errors.Is(err, errFull) {
 		t.Errorf("Print = %v", err)
 	}
-	if err := console.PrintFindings(s, []report.Finding{{Message: "x"}}); !errors.Is(err, errFull) {
-		t.Errorf("PrintFindings = %v", err)
+	if err := console.PrintFinding(s, report.Finding{Message: "x"}, ""); !errors.Is(err, errFull) {
+		t.Errorf("PrintFinding = %v", err)
 	}
 }
 
@@ -229,30 +230,29 @@ var findings = []report.Finding{
 	{Rule: "SOL002", Severity: report.SeverityWarning, Message: "no image\r is used"},
 }
 
-func TestPrintFindingsInColor(t *testing.T) {
+func TestPrintFindingInColor(t *testing.T) {
 	var out bytes.Buffer
-	if err := console.PrintFindings(&console.Stream{Writer: &out, Color: true}, findings); err != nil {
-		t.Fatal(err)
+	for _, finding := range findings {
+		if err := console.PrintFinding(&console.Stream{Writer: &out, Color: true}, finding, ""); err != nil {
+			t.Fatal(err)
+		}
 	}
 	want := "\x1b[1mmanifest.yaml:4:12:\x1b[0m \x1b[31merror:\x1b[0m spec.version: \"v1\" is not a semantic version \x1b[2m[SOL001]\x1b[0m\n" +
 		"    \x1b[36mhint:\x1b[0m write 1.0.0\n" +
-		"\x1b[33mwarning:\x1b[0m no image\\u000d is used \x1b[2m[SOL002]\x1b[0m\n" +
-		"1 error, 1 warning\n"
+		"\x1b[33mwarning:\x1b[0m no image\\u000d is used \x1b[2m[SOL002]\x1b[0m\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func ExamplePrintFindings() {
-	_ = console.PrintFindings(&console.Stream{Writer: os.Stdout}, []report.Finding{
-		{Rule: "SOL001", Severity: report.SeverityError, Path: "manifest.yaml", Line: 4, Message: "not a version", Hint: "write 1.0.0"},
-		{Rule: "SOL002", Severity: report.SeverityNote, Message: "no UI"},
-	})
+func ExamplePrintFinding() {
+	finding := report.Finding{Rule: "SOL001", Severity: report.SeverityError, Path: "manifest.yaml", Line: 4, Message: "not a version", Hint: "write 1.0.0"}
+	_ = console.PrintFinding(&console.Stream{Writer: os.Stdout}, finding, "")
+	fmt.Println(console.CountFindings([]report.Finding{finding}))
 	// Output:
 	// manifest.yaml:4: error: not a version [SOL001]
 	//     hint: write 1.0.0
-	// note: no UI [SOL002]
-	// 1 error, 1 note
+	// 1 error
 }
 
 func ExampleTable() {

@@ -7,21 +7,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// PrintFindings writes findings in the order in which they come and one line that counts them at the end. It writes
-// nothing when there are none.
-func PrintFindings(s *Stream, findings []report.Finding) error {
-	if len(findings) == 0 {
-		return nil
-	}
-	for _, f := range findings {
-		if err := PrintFinding(s, f, ""); err != nil {
-			return err
-		}
-	}
-	_, err := fmt.Fprintln(s, CountFindings(findings))
-	return err
-}
-
 // PrintFinding writes a finding in the form that editors jump to (path:line:column: severity: message [rule]), the
 // offending source line with a mark below the column, where there is one, and the hint.
 func PrintFinding(s *Stream, f report.Finding, source string) error {

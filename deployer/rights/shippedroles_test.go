@@ -93,15 +93,7 @@ nothing else. Bind the role view of Kubernetes beside it to show the objects of 
 	}
 }
 
-const (
-	monitoringGroup = "monitoring.coreos.com"
-	admissionGroup  = "admissionregistration.k8s.io"
-)
-
-// Applications returns the permissions to find the kinds of applications in a namespace, which a ConfigMap of this name describes.
-func Applications(name string) []cluster.Permission {
-	return slices.Concat(on("", "namespaces", "", "get"), readEnvironment(""), configMap("", name, "get"))
-}
+const admissionGroup = "admissionregistration.k8s.io"
 
 // YAML returns the file for 'kubectl apply'.
 func (f File) YAML() []byte {
