@@ -95,10 +95,10 @@ func build(ctx context.Context, program, architecture, version string) (v1.Image
 	}
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
-	if err := add(w, name, 0o755, data); err != nil {
+	if err = add(w, name, 0o755, data); err != nil {
 		return nil, err
 	}
-	if err := w.Close(); err != nil {
+	if err = w.Close(); err != nil {
 		return nil, err
 	}
 	blob, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(layer.Bytes())), nil },
@@ -133,7 +133,7 @@ func copyArchive(version string) error {
 				return err
 			}
 			target := filepath.Join("build", "archive", name)
-			if _, err := os.Stat(target); err == nil {
+			if _, err = os.Stat(target); err == nil {
 				return nil
 			}
 			data, err := os.ReadFile(filepath.Join(dir, name))

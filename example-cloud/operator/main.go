@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, getenv func(string) string) error {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+	if err = clientgoscheme.AddToScheme(scheme); err != nil {
 		return err
 	}
 	m, err := ctrl.NewManager(kubeconfig, ctrl.Options{
