@@ -264,3 +264,31 @@ func TestAwaited(t *testing.T) {
 		t.Error("which kinds are watched is not known")
 	}
 }
+
+// TestObserveJob: a Job that has ended is ready, even while the cluster deletes it at once.
+func TestObserveJob(t *testing.T) {
+	const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: shop%s}, spec: {ttlSecondsAfterFinished: 0}, status: {conditions: [%s]}}`
+	const deleted, complete = `, deletionTimestamp: "2026-01-01T00:00:00Z"`, `{type: Complete, status: "True"}`
+	for name, test := range map[string]struct {
+		live          string
+		ready, failed bool
+	}{
+		"complete":                       {fmt.Sprintf(job, "", complete), true, false},
+		"complete, and being deleted":    {fmt.Sprintf(job, deleted, complete), true, false},
+		"at work, and being deleted":     {fmt.Sprintf(job, deleted, ""), false, true},
+		"failed, and being deleted":      {fmt.Sprintf(job, deleted, `{type: Failed, status: "True"}`), false, true},
+		"at work, and not being deleted": {fmt.Sprintf(job, "", ""), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := stepOf(t, fmt.Sprintf(job, "", ""), test.live)
+			s.known = schema.DeployedObject{Hash: s.hash, Completed: true} // the end is on record
+			r := runOf(Release{Key: shop}, State{})
+			r.plan.steps = []*step{s}
+			target := &target{run: r, step: s}
+			target.observe(t.Context(), s.live)
+			if target.ready() != test.ready || target.over() != (test.ready || test.failed) {
+				t.Errorf("ready %t, over %t", target.ready(), target.over())
+			}
+		})
+	}
+}
