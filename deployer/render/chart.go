@@ -172,7 +172,11 @@ func (p *Payload) chartDefinitions() ([]object, error) {
 		if err != nil {
 			continue
 		}
-		rendering, err := loaded.Render(ctx, chart.Options{Release: c.ReleaseName(), Values: values, StandIns: true, RawCRDs: true})
+		o := chart.Options{Release: c.ReleaseName(), Values: values, StandIns: true, RawCRDs: true}
+		if c.Scope == schema.ScopeCluster {
+			o.Namespace = ComponentNamespace(p.Solution, c) // of the Service that converts
+		}
+		rendering, err := loaded.Render(ctx, o)
 		if report.CodeOf(err) == report.Timeout { // values of a site are unlikely to end it, and the timeout must not be spent twice
 			return nil, fmt.Errorf("component %s of %s: %w", c.Name, p.Solution.ID(), err)
 		}

@@ -423,7 +423,7 @@ func TestConversionByComponent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPayload(t, map[string]string{
 				"manifest.yaml":                     strings.Replace(dbManifest, "1.0.0}", "1.0.0, components: ["+test.component+"]}", 1),
-				"operator/deploy/crds/dbs_crd.yaml": convertedCRD, "components/db.yaml": test.file,
+				"operator/deploy/crds/dbs_crd.yaml": convertedCRD, "components/db.yaml": test.file, "charts/db.tgz": chartOf(t, nil),
 			})
 			objects, err := render.Activation(p, settings())
 			if test.message != "" {
@@ -440,5 +440,18 @@ func TestConversionByComponent(t *testing.T) {
 				t.Errorf("the API server looks for the webhook in namespace %s", got)
 			}
 		})
+	}
+}
+
+// TestConversionByChart: a CustomResourceDefinition among the templates of a chart names the namespace that the chart is deployed in.
+func TestConversionByChart(t *testing.T) {
+	p := newPayload(t, map[string]string{
+		"manifest.yaml": strings.Replace(dbManifest, "1.0.0}", "1.0.0, components: [{name: db, chart: charts/db.tgz, scope: cluster}]}", 1),
+		"charts/db.tgz": chartOf(t, map[string]string{"templates/crd.yaml": strings.Replace(convertedCRD, "somewhere", "{{ .Release.Namespace }}", 1)}),
+	})
+	objects := activation(t, p, settings())
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "CustomResourceDefinition" })
+	if got := text(t, objects[i], "spec", "conversion", "webhook", "clientConfig", "service", "namespace"); got != "db-system" {
+		t.Errorf("the API server looks for the webhook in namespace %s", got)
 	}
 }
