@@ -23,6 +23,12 @@ type Source struct {
 	Refused []Refusal `json:"refused,omitempty"`
 	// Unready names the objects that do not become ready where no program runs.
 	Unready string `json:"unready,omitempty"`
+	// Changes names a change that activating once more makes, as upgrading with Helm does.
+	Changes string `json:"changes,omitempty"`
+	// Needs names the Solution without which the source is packed and not deployed.
+	Needs string `json:"needs,omitempty"`
+	// Leaves is an aggregated ClusterRole: Kubernetes creates it again when the roles that it consists of are deleted with it.
+	Leaves string `json:"leaves,omitempty"`
 	// Values are values without which the chart is refused.
 	Values string `json:"values,omitempty"`
 }

@@ -52,8 +52,11 @@ func TestSources(t *testing.T) {
 			}
 			if source.Refused == nil || source.Values != "" {
 				archive := w.pack(path, source.Values)
-				w.cluster = testcluster.Borrow(t)
-				w.deploy(archive, source.Unready == "")
+				w.ok("verify", archive)
+				if source.Needs == "" {
+					w.cluster = testcluster.Borrow(t)
+					w.deploy(&source, archive)
+				}
 			}
 		})
 	}
@@ -119,10 +122,10 @@ func (w *workshop) trust() {
 // refuses checks that a command refuses the source, and what it prints.
 func (w *workshop) refuses(refusal sources.Refusal, path string) {
 	w.Helper()
-	args := []string{"init", "refused", "--from", path}
+	args := []string{"init", "none", "--from", path}
 	if refusal.Command == "build" {
-		w.pack(path, "") // makes the images
-		args = []string{"build", w.name, "--sign-key", "vendor.key"}
+		w.initialize("refused", path, "")
+		args = []string{"build", "refused", "--sign-key", "vendor.key"}
 	}
 	out, err := w.command(args...).CombinedOutput()
 	if err == nil {
@@ -138,6 +141,18 @@ func (w *workshop) refuses(refusal sources.Refusal, path string) {
 // pack makes a signed archive of the source, without an edit.
 func (w *workshop) pack(path, values string) (archive string) {
 	w.Helper()
+	w.initialize(w.name, path, values)
+	w.ok("build", w.name, "--sign-key", "vendor.key")
+	archives, err := filepath.Glob(filepath.Join(w.dir, w.name+"-*.iso"))
+	if err != nil || len(archives) != 1 {
+		w.Fatalf("archives are %v, %v", archives, err)
+	}
+	return archives[0]
+}
+
+// initialize makes a project of the source, and the images that it wants.
+func (w *workshop) initialize(project, path, values string) {
+	w.Helper()
 	flags := []string{"--from", path}
 	if values != "" {
 		if err := os.WriteFile(filepath.Join(w.dir, "values.yaml"), []byte(values), 0o644); err != nil {
@@ -146,17 +161,12 @@ func (w *workshop) pack(path, values string) (archive string) {
 		flags = append(flags, "--values", "values.yaml")
 	}
 	var found struct{ Images []string }
-	w.decode(w.ok(slices.Concat([]string{"init", "images/" + w.name, "-o", "json"}, flags)...), &found)
-	if err := sources.WriteImages(filepath.Join(w.dir, "layout"), filepath.Join(w.bin, "placeholder"), found.Images); err != nil {
+	w.decode(w.ok(slices.Concat([]string{"init", "images-of/" + project, "-o", "json"}, flags)...), &found)
+	layout := "layout-" + project
+	if err := sources.WriteImages(filepath.Join(w.dir, layout), filepath.Join(w.bin, "placeholder"), found.Images); err != nil {
 		w.Fatal(err)
 	}
-	w.Logf("%d images, with lint's counts: %s", len(found.Images), w.ok(slices.Concat([]string{"init", w.name, "--images", "oci:layout"}, flags)...))
-	w.ok("build", w.name, "--sign-key", "vendor.key")
-	archives, err := filepath.Glob(filepath.Join(w.dir, w.name+"-*.iso"))
-	if err != nil || len(archives) != 1 {
-		w.Fatalf("archives are %v, %v", archives, err)
-	}
-	return archives[0]
+	w.Logf("%s", w.ok(slices.Concat([]string{"init", project, "--images", "oci:" + layout}, flags)...))
 }
 
 func (w *workshop) decode(data []byte, value any) {
@@ -167,12 +177,11 @@ func (w *workshop) decode(data []byte, value any) {
 }
 
 // deploy takes an archive to where all of it runs, and removes it again.
-func (w *workshop) deploy(archive string, wait bool) {
+func (w *workshop) deploy(source *sources.Source, archive string) {
 	w.Helper()
 	w.createVolumes()
 	before := w.objects()
-	environment := w.name + "-env"
-	w.ok("verify", archive)
+	environment, wait := w.name+"-env", source.Unready == ""
 	w.ok("deploy", "import", archive)
 	w.approved(wait, "activate", w.name)
 	w.ok("deploy", "env", "create", environment)
@@ -183,10 +192,13 @@ func (w *workshop) deploy(archive string, wait bool) {
 		w.Error("no pod runs")
 	}
 	w.ok("deploy", "plan", "add", environment, w.name, "--exit-status")
-	w.ok("deploy", "plan", "activate", w.name, "--exit-status")
+	if source.Changes == "" {
+		w.ok("deploy", "plan", "activate", w.name, "--exit-status")
+	}
 	if wait {
 		w.ok("deploy", "uninstall", w.name, "--env", environment, "--delete-env", "--delete-data", "--yes")
-	} else { // no namespace goes before the APIService that does not answer
+	} else { // no program answers for the APIService and the webhooks
+		w.kubectl("", "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations", "--all")
 		w.ok("deploy", "remove", environment, w.name, "--delete-data", "--yes")
 		w.ok("deploy", "deactivate", w.name, "--delete-data", "--yes")
 		w.ok("deploy", "env", "delete", environment, "--yes")
@@ -195,6 +207,8 @@ func (w *workshop) deploy(archive string, wait bool) {
 		namespace, isNamespace := strings.CutPrefix(object, "Namespace /")
 		switch {
 		case slices.Contains(before, object):
+		case source.Leaves != "" && strings.HasSuffix(object, ":"+source.Leaves):
+			w.kubectl("", "delete", "clusterrole", strings.TrimPrefix(object, "ClusterRole /"))
 		case !isNamespace:
 			w.Errorf("%s is left", object)
 		case !slices.Contains([]string{"metalk8s-solutions", "solutionctl-system"}, namespace): // it is kept for the sake of data
