@@ -319,11 +319,15 @@ func (t *target) observeDeletion(ctx context.Context, last *unstructured.Unstruc
 // observe updates the target from an object.
 func (t *target) observe(ctx context.Context, object *unstructured.Unstructured) {
 	status := t.step.health(ctx, object)
-	switch {
-	case kindOfRef(t.step.Object).GroupKind() == jobKind && health.JobEnded(object) == "Complete":
+	complete := kindOfRef(t.step.Object).GroupKind() == jobKind && health.JobEnded(object) == "Complete"
+	if complete {
 		t.run.recordJobEnd(ctx, t.step)
-		status = health.Status{Ready: true, Reason: "Ready"} // also while the cluster deletes it
-	case object.GetDeletionTimestamp() != nil:
+	}
+	switch {
+	case object.GetDeletionTimestamp() == nil:
+	case complete:
+		status = health.Status{Ready: true, Reason: "Ready"}
+	default:
 		status = health.Status{Failed: true, Reason: "Deleting", Message: terminating(object)}
 	}
 	t.set(status)
