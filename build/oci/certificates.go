@@ -94,6 +94,11 @@ func addAuthority(config *tls.Config, fsys fs.FS, file string) error {
 	if err != nil {
 		return err
 	}
+	return appendAuthority(config, data)
+}
+
+// appendAuthority trusts the certificates in PEM as well.
+func appendAuthority(config *tls.Config, data []byte) (err error) {
 	if config.RootCAs != nil {
 		config.RootCAs = config.RootCAs.Clone() // other hosts are not trusted by it
 	} else if config.RootCAs, err = x509.SystemCertPool(); err != nil {
