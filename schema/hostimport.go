@@ -5,6 +5,8 @@ type ImportReport struct {
 	Archives []ArchiveReport `json:"archives"`
 	// RegistryMode is how the images are served.
 	RegistryMode RegistryMode `json:"registryMode"`
+	// Pushed are the images that were pushed to a registry of the site, by archive.
+	Pushed []PushReport `json:"pushed,omitempty"`
 	// Recorded is true when the archives are recorded in the cluster.
 	Recorded bool `json:"recorded"`
 	// Notices are remarks for the user, one sentence each.

@@ -49,6 +49,9 @@ type RegistryMode string
 const (
 	RegistryOwn      RegistryMode = "own"      // solutionctl deploy serve
 	RegistryMetalK8s RegistryMode = "metalk8s" // MetalK8s' nginx, from mounted archives
+	// RegistryExternal is a registry of the site that images were pushed to, perhaps beside 'solutionctl deploy serve'. Images
+	// have the same names as with RegistryOwn, so that a cluster changes between the two.
+	RegistryExternal RegistryMode = "external"
 )
 
 // ClusterRegistry holds the endpoints at which the nodes of a cluster get images. It is stored in the ConfigMap
@@ -59,7 +62,8 @@ type ClusterRegistry struct {
 	// Host is the name in front of every image reference. It is a name for the node's configuration only and is never
 	// resolved.
 	Host string `json:"host" schema:"host"`
-	// Endpoints are the URLs behind Host, tried in this order.
+	// Endpoints are the URLs behind Host, tried in this order. One with a path is a registry that images were pushed to, in
+	// repositories below that path.
 	Endpoints []string `json:"endpoints" schema:"url"`
 	// CA are the certificates, in PEM, that the endpoints' certificates are signed by; empty where the node trusts them anyway.
 	CA string `json:"ca,omitempty"`
@@ -86,13 +90,39 @@ func ValidRegistryHost(host string) bool {
 	return registryHostPattern.MatchString(host) && !strings.Contains(host, "..")
 }
 
+// repositoryPattern matches the path of a repository, as OCI's distribution specification has it.
+var repositoryPattern = lazyregexp.New(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*$`)
+
 // ParseEndpoint reads the URL of a registry, and returns the one way to write it.
 func ParseEndpoint(text string) (string, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || !ValidRegistryHost(u.Host) || !strings.EqualFold(strings.TrimSuffix(text, "/"), u.Scheme+"://"+u.Host) {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || !ValidRegistryHost(u.Host) || !strings.EqualFold(strings.TrimSuffix(text, "/"), strings.TrimSuffix(u.Scheme+"://"+u.Host+u.Path, "/")) {
 		return "", report.Errorf(report.Usage, "endpoint %q is not a URL like https://10.0.0.1:5000", text)
 	}
-	return strings.ToLower(u.Scheme + "://" + u.Host), nil
+	endpoint := strings.ToLower(u.Scheme + "://" + u.Host)
+	prefix := strings.Trim(u.Path, "/")
+	switch {
+	case prefix == "":
+		return endpoint, nil
+	case !repositoryPattern.MatchString(prefix) || strings.HasPrefix(prefix+"/", "v2/"):
+		return "", report.Errorf(report.Usage, "endpoint %q is not a URL like https://10.0.0.1:5000, or with the path of repositories, as https://registry.example.com/solutions", text).
+			WithHint("write the path in small letters, without v2")
+	}
+	return endpoint + "/" + prefix, nil
+}
+
+// SplitEndpoint takes an endpoint apart: the URL of the registry, and the prefix of the repositories in it, "" for one that
+// has nothing but images of Solutions.
+func SplitEndpoint(endpoint string) (registry, prefix string) {
+	scheme, rest, _ := strings.Cut(endpoint, "://")
+	host, prefix, _ := strings.Cut(strings.TrimSuffix(rest, "/"), "/")
+	return scheme + "://" + host, prefix
+}
+
+// EndpointPath is the URL below which an endpoint has its repositories: with /v2 before the prefix.
+func EndpointPath(endpoint string) string {
+	registry, prefix := SplitEndpoint(endpoint)
+	return strings.TrimSuffix(registry+"/v2/"+prefix, "/")
 }
 
 // Host names of image references. They are never resolved: the node's configuration maps them to an endpoint.

@@ -10,6 +10,8 @@
 // at the root. Both views show the same bytes; entries with equal keys are meant to be stored once. [RegistryConfig]
 // writes the nginx locations that serve the first view. [Open] reads either view back.
 //
+// [NewPush] plans the upload of images to a registry, and [Push.Run] uploads the missing content: byte for byte, each blob once.
+//
 // Nothing that is read is trusted. Manifests are bounded and checked against their digest before they are parsed. Blobs
 // are not: pass them through [VerifyReader]. Digests are SHA-256; others are refused, since neither view of the archive
 // has a name for them.

@@ -175,8 +175,8 @@ func (t *repository) lies(d Descriptor, kind string, size int64, digest string) 
 		WithHint("remove it there, or push to another repository: nodes would refuse it")
 }
 
-// Run uploads what is missing: each blob once, then manifests, tags last. Afterwards every digest is compared with what the
-// registry has. Run may be repeated after any failure: what has arrived is not sent again.
+// Run uploads the missing content: each blob once, then manifests, tags last. Afterwards every digest is compared with what the
+// registry has. Run may be repeated after any failure: bytes that have arrived are not sent again.
 func (p *Push) Run(ctx context.Context) error {
 	if err := p.pushBlobs(ctx); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (p *Push) pushBlobs(ctx context.Context) error {
 			continue
 		}
 		if err := p.client.gate.enter(bounded); err != nil {
-			break // the error of the group says why
+			break // the group has the error
 		}
 		group.Go(func() error {
 			err := p.pushBlob(bounded, b)

@@ -292,7 +292,7 @@ func TestPushEndsWithoutHope(t *testing.T) {
 	}
 }
 
-// TestPushContinues ends the push at each of its requests that write. The next run sends what is missing only.
+// TestPushContinues ends the push at each of its requests that write. The next run sends the missing bytes only.
 func TestPushContinues(t *testing.T) {
 	for stop := int64(1); stop <= 24; stop++ {
 		g := newTarget(t)

@@ -52,7 +52,7 @@ func (t *repository) failure(x exchange, err error, resp *http.Response) error {
 	return e.failure(what, err, resp)
 }
 
-// remedy is what helps after an answer to a request that writes; "" for one that is not about writing.
+// remedy returns the hint for a failed request that writes; "" for a failure that reading has as well.
 func (t *repository) remedy(failed *requestError, x exchange) string {
 	host, path := t.repo.RegistryStr(), t.repo.RepositoryStr()
 	project, _, _ := strings.Cut(path, "/")

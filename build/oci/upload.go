@@ -15,7 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// upload brings one blob into a repository. It continues where the registry says that it has arrived.
+// upload brings one blob into a repository. It continues at the offset that the registry reports.
 type upload struct {
 	to   *repository
 	blob Blob
@@ -59,7 +59,7 @@ func (u *upload) isLost(err error) bool {
 	return ok && u.location != "" && (failure.status == http.StatusNotFound || failure.status == http.StatusBadRequest)
 }
 
-// step is one attempt: it begins or continues an upload, sends what is missing and completes it.
+// step is one attempt: it begins or continues an upload, sends the missing bytes and completes it.
 func (u *upload) step(ctx context.Context) error {
 	if u.finished { // the answer to the request that completed it may have been lost
 		if there, err := u.to.hasBlob(ctx, u.blob.Descriptor); err != nil || there {

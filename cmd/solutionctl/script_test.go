@@ -53,6 +53,7 @@ func TestMain(m *testing.M) {
 //	probe ADDRESS                  connects, sends nothing and waits for the other side to close the connection
 //	fake-cluster OBJECTS [LOGS]    starts an API server in memory with a deployed Solution, see fakeCluster
 //	fetch STATUS URL FILE          asks until the answer has the status, and writes its body to a file
+//	site-registry [STATUS ...]     starts a registry that takes images, or refuses them; sets REGISTRY
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 scripts,
@@ -64,7 +65,7 @@ func TestScript(t *testing.T) {
 			"attest":       attest,
 			"key":          writeKeys,
 			"fake-cluster": fakeCluster(t),
-			"free-address": freeAddress, "fetch": fetch, "probe": probe,
+			"free-address": freeAddress, "fetch": fetch, "probe": probe, "site-registry": siteRegistry,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Values[registryKey] = newBadRegistry()

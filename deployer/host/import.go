@@ -35,6 +35,8 @@ type ImportOptions struct {
 	Environment  string              // in which the archives will be deployed, for the names of their powers; "" where it is unknown
 	Endpoints    []string            // at which nodes reach the registry of this host
 	CA           string              // the file by which nodes trust them; "" is the authority of this host
+
+	PushTo *PushTarget // the registry of the site that gets the images; nil: none
 }
 
 // OpenArchive is an archive that the caller has opened, with all its signatures. The caller closes the file.
@@ -103,6 +105,9 @@ func (h *Host) Import(ctx context.Context, o ImportOptions) (*schema.ImportRepor
 	if err = i.publish(ctx, list, entries); err != nil {
 		return &i.report, unfinished(err)
 	}
+	if err = i.push(ctx, entries); err != nil {
+		return &i.report, err
+	}
 	return &i.report, unfinished(i.tellCluster(ctx, list, entries))
 }
 
@@ -163,6 +168,9 @@ func (i *importing) chooseMode() (err error) {
 		return err
 	}
 	wanted := i.o.RegistryMode
+	if i.o.PushTo != nil {
+		wanted = schema.RegistryExternal
+	}
 	switch {
 	case i.mode == "" && i.recorded != "":
 		i.mode = i.recorded
@@ -171,9 +179,13 @@ func (i *importing) chooseMode() (err error) {
 	case i.mode == "":
 		i.mode = store.DetectRegistryMode(i.Nginx.Dir)
 	}
+	if registryHosts[wanted] == registryHosts[i.mode] && (wanted == schema.RegistryExternal || i.mode == schema.RegistryExternal) {
+		i.mode = schema.RegistryExternal // images keep their names
+		return nil
+	}
 	if wanted != "" && wanted != i.mode {
 		return report.Errorf(report.Refused, "the first import chose registry mode %s, not %s", i.mode, wanted).
-			WithHint("what was deployed names its images by the first one; leave out --registry-mode")
+			WithHint("what was deployed names its images by the first one; leave out --registry-mode and --push-to")
 	}
 	return nil
 }
@@ -181,6 +193,8 @@ func (i *importing) chooseMode() (err error) {
 // describeRegistry sets the endpoints for images, if this import is to record them in the cluster.
 func (i *importing) describeRegistry(ctx context.Context) error {
 	switch {
+	case i.o.PushTo != nil:
+		return i.describePushed(ctx)
 	case len(i.o.Endpoints) > 0 && i.mode == schema.RegistryMetalK8s:
 		return report.Errorf(report.Usage, "--endpoint is for registry mode %s: here MetalK8s' nginx serves the images", schema.RegistryOwn)
 	case len(i.o.Endpoints) == 0 && i.o.CA != "":
@@ -343,7 +357,7 @@ func (i *importing) publishOne(ctx context.Context, c *admitted, e store.Entry, 
 	switch {
 	case err == nil:
 		done.Mountpoint = store.MountPoint(e.ID())
-	case i.o.Mount == MountAuto && i.mode == schema.RegistryOwn && ctx.Err() == nil:
+	case i.o.Mount == MountAuto && i.mode != schema.RegistryMetalK8s && ctx.Err() == nil:
 		i.report.Notices = append(i.report.Notices, fmt.Sprintf("not mounted, which '%s' does not need: %v", report.Run("deploy serve"), err))
 		return false, nil
 	case i.mode == schema.RegistryMetalK8s:
@@ -385,5 +399,5 @@ func (i *importing) tellCluster(ctx context.Context, list []*admitted, entries [
 
 // registryHosts are the names of the registries that serve images.
 var registryHosts = map[schema.RegistryMode]string{
-	schema.RegistryOwn: schema.RegistryHostOwn, schema.RegistryMetalK8s: schema.RegistryHostMetalK8s,
+	schema.RegistryOwn: schema.RegistryHostOwn, schema.RegistryExternal: schema.RegistryHostOwn, schema.RegistryMetalK8s: schema.RegistryHostMetalK8s,
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -55,11 +57,19 @@ func AskRegistry(ctx context.Context, registry *schema.ClusterRegistry, imports 
 	return answers
 }
 
+// authorities returns the system's authorities where images were pushed to a registry of the site, which nodes trust by them; none for hosts that serve.
+func authorities(registry *schema.ClusterRegistry) *x509.CertPool {
+	if pool, err := x509.SystemCertPool(); registry.Mode == schema.RegistryExternal && err == nil {
+		return pool
+	}
+	return x509.NewCertPool()
+}
+
 // clientFor connects as nodes do: directly, trusting the registry's authorities only, where there are any.
 func clientFor(registry *schema.ClusterRegistry) *http.Client {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if registry.CA != "" {
-		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
+		transport.TLSClientConfig.RootCAs = authorities(registry)
 		transport.TLSClientConfig.RootCAs.AppendCertsFromPEM([]byte(registry.CA))
 	}
 	return &http.Client{
@@ -71,7 +81,8 @@ func clientFor(registry *schema.ClusterRegistry) *http.Client {
 func askEndpoint(ctx context.Context, client *http.Client, endpoint string, imports []schema.Import) Answer {
 	a := Answer{Endpoint: endpoint}
 	var status int
-	status, a.Until, a.Err = ask(ctx, client, endpoint+"/v2/")
+	base, _ := schema.SplitEndpoint(endpoint)
+	status, a.Until, a.Err = ask(ctx, client, base+"/v2/")
 	if a.Err == nil && status != http.StatusOK && status != http.StatusUnauthorized {
 		a.Err = fmt.Errorf("it answers %d %s: this is not a registry", status, strings.ToLower(http.StatusText(status)))
 	}
@@ -91,7 +102,7 @@ func missingAt(ctx context.Context, client *http.Client, endpoint string, import
 		group.Go(func() error {
 			for _, ref := range slices.Sorted(maps.Keys(i.Images))[:min(1, len(i.Images))] {
 				name, _, _ := strings.Cut(ref, ":")
-				status, _, err := ask(ctx, client, endpoint+"/v2/"+i.ID()+"/"+name+"/manifests/"+i.Images[ref])
+				status, err := askRepository(ctx, client, endpoint, i.ID()+"/"+name, i.Images[ref])
 				if err != nil {
 					return err
 				}
@@ -108,6 +119,30 @@ func missingAt(ctx context.Context, client *http.Client, endpoint string, import
 	slices.Sort(missing)
 	return missing, err
 }
+
+// askRepository asks an endpoint for an image as a node without a login does.
+func askRepository(ctx context.Context, client *http.Client, endpoint, repository, digest string) (status int, err error) {
+	base, prefix := schema.SplitEndpoint(endpoint)
+	address := schema.EndpointPath(endpoint) + "/" + repository + "/manifests/" + digest
+	status, _, err = ask(ctx, client, address)
+	if err != nil || status != http.StatusUnauthorized {
+		return status, err
+	}
+	transport, err := oci.AnonymousTransport(ctx, base, path.Join(prefix, repository), client.Transport)
+	if err == nil {
+		status, _, err = ask(ctx, &http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}, address)
+	}
+	if err != nil || status == http.StatusUnauthorized || status == http.StatusForbidden {
+		return status, errLogin
+	}
+	return status, nil
+}
+
+// errLogin is the answer of a registry that has no images for nodes without a login.
+var errLogin = errors.New("it wants a login, which nodes do not have: let anyone pull from this project")
+
+// NeedsLogin reports whether nodes cannot pull from the endpoint without a login.
+func (a Answer) NeedsLogin() bool { return errors.Is(a.Err, errLogin) }
 
 // ask returns the status of an answer and when the certificate behind it expires.
 func ask(ctx context.Context, client *http.Client, url string) (status int, until time.Time, err error) {

@@ -63,10 +63,10 @@ func WithEndpoints(known *schema.ClusterRegistry, more schema.ClusterRegistry, r
 	if known == nil {
 		known = &schema.ClusterRegistry{Mode: more.Mode, Host: more.Host, Endpoints: []string{}}
 	}
-	if known.Mode != more.Mode || known.Host != more.Host {
+	if known.Host != more.Host {
 		return nil, report.Errorf(report.Refused, "this cluster was set up for registry mode %s (%s), not %s (%s)",
 			known.Mode, known.Host, more.Mode, more.Host).
-			WithHint("everything that was deployed names its images by the first one; leave out --registry-mode")
+			WithHint("everything that was deployed names its images by the first one; leave out --registry-mode, --endpoint and --push-to")
 	}
 	if len(more.Endpoints) == 0 {
 		return known, nil

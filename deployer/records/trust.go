@@ -84,7 +84,7 @@ func (t *trust) add(endpoint string, given []*x509.Certificate, replace bool) er
 
 // registry returns the record to write.
 func (t *trust) registry(known *schema.ClusterRegistry) *schema.ClusterRegistry {
-	next := &schema.ClusterRegistry{Mode: known.Mode, Host: known.Host, Endpoints: t.endpoints}
+	next := &schema.ClusterRegistry{Mode: modeOf(known, t.endpoints), Host: known.Host, Endpoints: t.endpoints}
 	var all []*x509.Certificate
 	own := map[string]string{}
 	for _, endpoint := range t.endpoints {
@@ -99,6 +99,19 @@ func (t *trust) registry(known *schema.ClusterRegistry) *schema.ClusterRegistry 
 		next.Authorities = own
 	}
 	return next
+}
+
+// modeOf is the mode of a registry with these endpoints: external when images were pushed to one of them.
+func modeOf(known *schema.ClusterRegistry, endpoints []string) schema.RegistryMode {
+	if known.Host != schema.RegistryHostOwn {
+		return known.Mode
+	}
+	for _, endpoint := range endpoints {
+		if _, prefix := schema.SplitEndpoint(endpoint); prefix != "" {
+			return schema.RegistryExternal
+		}
+	}
+	return schema.RegistryOwn
 }
 
 // parseAuthorities reads certificates in PEM; text between them is ignored.

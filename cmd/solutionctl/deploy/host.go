@@ -81,6 +81,7 @@ type importFlags struct {
 	host.ImportOptions
 	verify              cli.TrustFlags
 	mount, registryMode string
+	push                host.PushTarget
 }
 
 func (f *importFlags) add(cmd *cobra.Command) {
@@ -96,10 +97,24 @@ func (f *importFlags) add(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("insecure-skip-verify", "key")
 }
 
+// addPush adds the flags of a command that can upload the imported images.
+func (f *importFlags) addPush(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.push.Registry, "push-to", "", "upload the images to a registry of the site, `REGISTRY/PATH`, as 'deploy push' does")
+	flags.StringVar(&f.push.CA, "push-ca", "", "`FILE` with the certificates by which this host and the nodes trust that registry")
+	addPushFlags(flags, &f.push)
+	cmd.MarkFlagsMutuallyExclusive("push-to", "endpoint")
+	cmd.MarkFlagsMutuallyExclusive("push-to", "ca")
+}
+
 // options returns the options of an import of archives.
 func (f *importFlags) options(a *cli.App, archives ...string) host.ImportOptions {
 	o := f.ImportOptions
 	o.Archives, o.Mount = archives, host.Mounting(f.mount)
+	if f.push.Registry != "" {
+		login(&f.push)
+		o.PushTo = &f.push
+	}
 	if f.registryMode != "auto" {
 		o.RegistryMode = schema.RegistryMode(f.registryMode)
 	}

@@ -31,6 +31,9 @@ damaged it is replaced, else nothing changes. Another archive of the same versio
 An archive in parts is read where they lie: name the first one, and the other parts or the directories that have them where they are
 not beside it. A delta makes the archive from those in the store that it needs, and that archive is verified and judged.
 
+With --push-to the images are uploaded to a registry of the site, as 'solutionctl deploy push' does, before the cluster knows the
+version.
+
 MetalK8s' configuration file lists the archive afterwards, and it is mounted at ` + store.MountRoot + `/NAME-VERSION where the
 kernel can (--mount). Where MetalK8s' nginx is configured it serves the images, else 'solutionctl deploy serve' does; the
 first import decides (--registry-mode).
@@ -50,6 +53,7 @@ When the API server does not answer, everything on this host is done; the same c
 	c.hostFlags = addHostFlags(a, cmd)
 	c.addNoCluster(cmd)
 	c.imports.add(cmd)
+	c.imports.addPush(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&c.archives, "archive", nil, "the same as the argument ARCHIVE")
 	cli.Must(flags.MarkHidden("archive"))
@@ -116,6 +120,11 @@ func printImport(w *console.Stream, r *schema.ImportReport) error {
 		}
 		if archive.Mountpoint != "" {
 			fmt.Fprintf(w, "  mounted at %s\n", archive.Mountpoint)
+		}
+	}
+	for i := range r.Pushed {
+		if err := printPush(w, &r.Pushed[i]); err != nil {
+			return err
 		}
 	}
 	return console.PrintEach(w, console.Yellow, "note:", r.Notices)

@@ -56,7 +56,11 @@ func (c Config) rancher(hosts, endpoints []string) []File {
 	ca := path.Join(rancherDirs[c.Runtime], caFile)
 	r := registries{Mirrors: map[string]mirror{}, Configs: map[string]registryConfig{}}
 	for _, host := range hosts {
-		r.Mirrors[host] = mirror{Endpoint: endpoints}
+		m := mirror{Endpoint: []string{}}
+		for _, endpoint := range c.endpointsOf(host, endpoints) {
+			m.Endpoint = append(m.Endpoint, address(endpoint)) // one with a path is used as it is, as with override_path
+		}
+		r.Mirrors[host] = m
 	}
 	var files []File
 	if len(c.CA) > 0 && slices.ContainsFunc(endpoints, isTLS) {
@@ -126,6 +130,7 @@ type talos struct {
 type talosMirror struct {
 	Endpoints    []string `json:"endpoints"`
 	SkipFallback bool     `json:"skipFallback"`
+	OverridePath bool     `json:"overridePath,omitempty"` // then every endpoint has its whole path
 }
 
 type talosConfig struct {
@@ -147,7 +152,13 @@ func Talos(c Config) ([]byte, error) {
 	registries := &t.Machine.Registries
 	registries.Mirrors, registries.Config = map[string]talosMirror{}, map[string]talosConfig{}
 	for _, host := range append([]string{c.Host}, c.Mirrors...) {
-		registries.Mirrors[host] = talosMirror{Endpoints: endpoints, SkipFallback: true}
+		m := talosMirror{Endpoints: c.endpointsOf(host, endpoints), SkipFallback: true}
+		if m.OverridePath = slices.ContainsFunc(m.Endpoints, hasPrefix); m.OverridePath {
+			for i, endpoint := range m.Endpoints {
+				m.Endpoints[i] = schema.EndpointPath(endpoint)
+			}
+		}
+		registries.Mirrors[host] = m
 	}
 	for _, endpoint := range endpoints {
 		if isTLS(endpoint) && len(c.CA) > 0 {

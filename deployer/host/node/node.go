@@ -46,7 +46,8 @@ type Config struct {
 	Runtime Runtime
 	// Host is the name of the registry in image references.
 	Host string
-	// Endpoints are the URLs behind it, as https://10.0.0.1:5000.
+	// Endpoints are the URLs behind it, as https://10.0.0.1:5000, or https://registry.example.com/solutions where the images
+	// were pushed to repositories below a path.
 	Endpoints []string
 	// CA are the certificates, in PEM, by which the endpoints are trusted; none where the node trusts them anyway.
 	CA []byte
@@ -119,6 +120,10 @@ func (c Config) check() error {
 			return err
 		}
 	}
+	if len(c.Mirrors) > 0 && len(c.origins()) == 0 {
+		return report.Errorf(report.Usage, "no endpoint has images by their original names: those that were pushed to a registry of the site have the names of Solutions only").
+			WithHint("leave out --mirror, or add an endpoint where '%s --mirror-origins' runs", report.Run("deploy serve"))
+	}
 	if len(c.CA) > 0 {
 		if block, _ := pem.Decode(c.CA); block == nil || block.Type != "CERTIFICATE" {
 			return report.Errorf(report.Usage, "the CA is not a certificate in PEM")
@@ -151,6 +156,43 @@ func sorted(list []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
+// encrypted are the hosts of the endpoints with TLS.
+func encrypted(endpoints []string) (hosts []string) {
+	for _, endpoint := range endpoints {
+		if isTLS(endpoint) {
+			hosts = append(hosts, hostOf(endpoint))
+		}
+	}
+	return hosts
+}
+
+// origins are the endpoints that may have images by their original names: images are pushed by those of Solutions only.
+func (c Config) origins() []string {
+	return slices.DeleteFunc(slices.Clone(c.Endpoints), hasPrefix)
+}
+
+// hasPrefix reports whether an endpoint has its repositories below a path.
+func hasPrefix(endpoint string) bool {
+	_, prefix := schema.SplitEndpoint(endpoint)
+	return prefix != ""
+}
+
+// endpointsOf returns those of the ordered endpoints that have images of a registry: all have the images of Solutions.
+func (c Config) endpointsOf(host string, ordered []string) []string {
+	if host == c.Host {
+		return ordered
+	}
+	return slices.DeleteFunc(slices.Clone(ordered), hasPrefix)
+}
+
+// address is an endpoint as containerd is given it: with the whole path where repositories have a prefix.
+func address(endpoint string) string {
+	if hasPrefix(endpoint) {
+		return schema.EndpointPath(endpoint)
+	}
+	return endpoint
+}
+
 func isTLS(endpoint string) bool { return strings.HasPrefix(endpoint, "https://") }
 
 // containerd renders hosts.toml files. They are read at every pull, without a restart.
@@ -163,10 +205,14 @@ func (c Config) containerd(hosts, endpoints []string) []File {
 		files = append(files, File{ca, c.authorities()})
 	}
 	for _, host := range hosts {
+		endpoints := c.endpointsOf(host, endpoints)
 		var b bytes.Buffer
 		b.WriteString(header)
 		settings := func(endpoint, indent string) {
 			fmt.Fprintf(&b, "%scapabilities = [\"pull\", \"resolve\"]\n", indent)
+			if hasPrefix(endpoint) {
+				fmt.Fprintf(&b, "%soverride_path = true\n", indent)
+			}
 			if withCA && isTLS(endpoint) {
 				fmt.Fprintf(&b, "%sca = %q\n", indent, ca)
 			}
@@ -175,10 +221,10 @@ func (c Config) containerd(hosts, endpoints []string) []File {
 		}
 		// containerd asks the server last. Without this line that would be the host itself.
 		last := len(endpoints) - 1
-		fmt.Fprintf(&b, "server = %q\n", endpoints[last])
+		fmt.Fprintf(&b, "server = %q\n", address(endpoints[last]))
 		settings(endpoints[last], "")
 		for _, endpoint := range endpoints[:max(1, last)] { // containerd refuses a file without a host
-			fmt.Fprintf(&b, "\n[host.%q]\n", endpoint)
+			fmt.Fprintf(&b, "\n[host.%q]\n", address(endpoint))
 			settings(endpoint, "  ")
 		}
 		files = append(files, File{path.Join(dir, host, "hosts.toml"), b.Bytes()})
@@ -196,15 +242,14 @@ const (
 func (c Config) crio(hosts, endpoints []string) []File {
 	var files []File
 	if len(c.CA) > 0 {
-		for _, endpoint := range sorted(endpoints) {
-			if isTLS(endpoint) {
-				files = append(files, File{path.Join(crioCertsDir, hostOf(endpoint), caFile), c.authorities()})
-			}
+		for _, host := range sorted(encrypted(endpoints)) {
+			files = append(files, File{path.Join(crioCertsDir, host, caFile), c.authorities()})
 		}
 	}
 	var b bytes.Buffer
 	b.WriteString(header)
 	for i, host := range hosts {
+		endpoints := c.endpointsOf(host, endpoints)
 		suffix := ""
 		if i > 0 { // the registry has images under their original names, too, with the original registry in front
 			suffix = "/" + strings.ToLower(strings.ReplaceAll(host, ":", "_")) // as registry.OriginRepository does
@@ -221,14 +266,16 @@ func (c Config) crio(hosts, endpoints []string) []File {
 }
 
 func location(b *bytes.Buffer, endpoint, suffix string) {
-	fmt.Fprintf(b, "location = %q\n", hostOf(endpoint)+suffix)
+	_, place, _ := strings.Cut(endpoint, "://")
+	fmt.Fprintf(b, "location = %q\n", place+suffix)
 	if !isTLS(endpoint) {
 		b.WriteString("insecure = true\n")
 	}
 }
 
 func hostOf(endpoint string) string {
-	_, host, _ := strings.Cut(endpoint, "://")
+	registry, _ := schema.SplitEndpoint(endpoint)
+	_, host, _ := strings.Cut(registry, "://")
 	return host
 }
 

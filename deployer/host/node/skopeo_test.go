@@ -34,7 +34,7 @@ func TestSkopeoReadsWhatCRIOReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, repository := range []string{"demo-1.0.0/ui:1.0.0", "docker.io/library/nginx:1.27"} {
+	for _, repository := range []string{"demo-1.0.0/ui:1.0.0", "docker.io/library/nginx:1.27", "site/solutions/demo-2.0.0/ui:2.0.0"} {
 		ref, invalid := name.ParseReference(address + "/" + repository)
 		if invalid != nil {
 			t.Fatal(invalid)
@@ -47,7 +47,7 @@ func TestSkopeoReadsWhatCRIOReads(t *testing.T) {
 	down.Close()
 
 	c := node.Config{
-		Runtime: node.CRIO, Host: "registry.solutionctl.invalid", Mirrors: []string{"docker.io"}, Endpoints: []string{down.URL, server.URL},
+		Runtime: node.CRIO, Host: "registry.solutionctl.invalid", Mirrors: []string{"docker.io"}, Endpoints: []string{down.URL, server.URL + "/site/solutions", server.URL},
 		CA: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 	}
 	root := t.TempDir()
@@ -57,7 +57,7 @@ func TestSkopeoReadsWhatCRIOReads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, reference := range []string{"registry.solutionctl.invalid/demo-1.0.0/ui:1.0.0", "docker.io/library/nginx:1.27", "registry.solutionctl.invalid/demo-1.0.0/ui@" + want.String()} {
+	for _, reference := range []string{"registry.solutionctl.invalid/demo-1.0.0/ui:1.0.0", "docker.io/library/nginx:1.27", "registry.solutionctl.invalid/demo-2.0.0/ui:2.0.0", "registry.solutionctl.invalid/demo-1.0.0/ui@" + want.String()} {
 		cmd := exec.CommandContext(t.Context(), "skopeo", "--registries-conf", drop, "inspect", "--cert-dir", certs, "--no-tags", "--format", "{{.Digest}}", "docker://"+reference)
 		var stderr strings.Builder
 		cmd.Stderr = &stderr

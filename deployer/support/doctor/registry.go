@@ -51,15 +51,24 @@ func (x *examination) endpoint(a records.Answer, imports int) {
 	problem := func(message, hint string) {
 		x.add(schema.CheckProblem, "registry", "endpoints", a.Endpoint+" "+message, hint)
 	}
+	_, prefix := schema.SplitEndpoint(a.Endpoint)
+	pushed := prefix != ""
 	name, wrongName := errors.AsType[x509.HostnameError](a.Err)
 	switch {
 	case a.IsUntrusted():
 		problem("has a certificate that no authority of the registry has signed: nodes refuse it",
 			fmt.Sprintf("if that host is the right one, run there: %s; then, on each node: %s", report.Run("deploy registry add", a.Endpoint).With("replace"), report.Run("deploy node config")))
 		return
-	case wrongName:
+	case wrongName && !pushed:
 		problem("has a certificate for other names and addresses: nodes refuse it",
 			fmt.Sprintf("start it there with this name: %s", report.Run("deploy serve").With("tls-name", name.Host)))
+		return
+	case a.NeedsLogin():
+		problem(fmt.Sprintf("is of no use to nodes: %v", a.Err), "make the project public for pulling, or give the logins to the container runtime of each node")
+		return
+	case a.Err != nil && pushed:
+		problem(fmt.Sprintf("does not answer: %v", a.Err),
+			fmt.Sprintf("see that the registry runs; if it is gone: %s", report.Run("deploy registry remove", a.Endpoint)))
 		return
 	case a.Err != nil:
 		problem(fmt.Sprintf("does not answer: %v", a.Err),
@@ -74,5 +83,9 @@ func (x *examination) endpoint(a records.Answer, imports int) {
 	if more := len(a.Missing) - maxRows; more > 0 {
 		a.Missing = append(a.Missing[:maxRows], fmt.Sprintf("and %d more", more))
 	}
-	problem("does not serve "+strings.Join(a.Missing, ", "), "import the archives on that host, too")
+	remedy := "import the archives on that host, too"
+	if _, place, _ := strings.Cut(a.Endpoint, "://"); pushed {
+		remedy = fmt.Sprintf("on a host that has the archives: %s", report.Run("deploy push", "SOLUTION", "VERSION", place))
+	}
+	problem("does not serve "+strings.Join(a.Missing, ", "), remedy)
 }
