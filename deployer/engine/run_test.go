@@ -282,7 +282,7 @@ func TestObserveJob(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := stepOf(t, fmt.Sprintf(job, "", ""), test.live)
 			s.known = schema.DeployedObject{Hash: s.hash, Completed: true} // the end is on record
-			r := runOf(Release{Key: shop}, State{})
+			r := runOf(Release{Key: shop}, record.State{})
 			r.plan.steps = []*step{s}
 			target := &target{run: r, step: s}
 			target.observe(t.Context(), s.live)
