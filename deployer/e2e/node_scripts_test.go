@@ -143,26 +143,17 @@ func makeProgramArchive(t *testing.T, dir string) {
 	}
 }
 
-// copyExample copies the example Solution and makes its images, as its README describes.
+// copyExample copies the example Solution with its images.
 func copyExample(t *testing.T) string {
 	t.Helper()
 	return copyModule(t, "example-solution", ".", "releases/1.1.0", "releases/2.0.0")
 }
 
-// copyModule copies a module and makes the images of its releases.
+// copyModule copies a module with the images of its releases.
 func copyModule(t *testing.T, name string, releases ...string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", name))); err != nil {
-		t.Fatal(err)
-	}
-	for _, release := range releases {
-		image := exec.CommandContext(t.Context(), "go", "run", "./image", release)
-		image.Dir = dir
-		if out, err := image.CombinedOutput(); err != nil {
-			t.Fatalf("make the images of %s, %s: %v\n%s", name, release, err, out)
-		}
-	}
+	testcluster.Example(t, dir, name, releases...)
 	return dir
 }
 

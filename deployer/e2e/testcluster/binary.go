@@ -108,8 +108,7 @@ type program struct {
 	ldflags  string
 }
 
-// build returns the directory with the program's files in the user's cache, where every package of tests looks for them;
-// one process builds while others wait.
+// build returns the directory with the program's files, which it builds if they are not in the user's cache.
 func (p program) build(ctx context.Context, progress io.Writer) (string, error) {
 	source, err := p.source(ctx)
 	if err != nil {
@@ -119,43 +118,57 @@ func (p program) build(ctx context.Context, progress io.Writer) (string, error) 
 	if err != nil {
 		return "", err
 	}
+	return keep(p.name, key, p.isBuilt, func(partial string) error { return p.compile(ctx, source, partial, progress) })
+}
+
+// compile builds the program's files into a directory.
+func (p program) compile(ctx context.Context, source, dir string, progress io.Writer) error {
+	fmt.Fprintf(progress, "compiling %s from Go modules, because no program is downloaded; the first time on a machine takes minutes\n", p.name)
+	args := append([]string{"build", "-v", "-trimpath", "-ldflags", p.ldflags, "-o", dir + string(filepath.Separator)}, p.packages...)
+	total := p.uncompiled(ctx, source)
+	cmd := p.goCommand(ctx, source, args...)
+	cmd.Stderr = &compilation{out: progress, name: p.name, total: total, started: time.Now(), reported: time.Now()}
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("build %s: %w", source, err)
+	}
+	if !p.isBuilt(dir) {
+		return fmt.Errorf("build %s: not all of %v came out", source, p.files)
+	}
+	return nil
+}
+
+// keep returns the directory of a name and a key in the user's cache, where every package of tests looks for it. If it is not complete,
+// one process fills it while others wait.
+func keep(name, key string, complete func(dir string) bool, fill func(dir string) error) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
 	parent := filepath.Join(cache, "solutionctl-test")
-	dir := filepath.Join(parent, p.name+"-"+key)
-	if p.isBuilt(dir) {
+	dir := filepath.Join(parent, name+"-"+key)
+	if complete(dir) {
 		return dir, nil
 	}
 	if err = os.MkdirAll(parent, 0o755); err != nil {
 		return "", err
 	}
-	unlock, err := lockFile(filepath.Join(parent, p.name+".lock"))
+	unlock, err := lockFile(filepath.Join(parent, name+".lock"))
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	if p.isBuilt(dir) {
+	if complete(dir) {
 		return dir, nil
 	}
-	fmt.Fprintf(progress, "compiling %s from Go modules, because no program is downloaded; the first time on a machine takes minutes\n", p.name)
-	partial, err := os.MkdirTemp(parent, p.name+"-partial-")
+	partial, err := os.MkdirTemp(parent, name+"-partial-")
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = os.RemoveAll(partial) }()
-	args := append([]string{"build", "-v", "-trimpath", "-ldflags", p.ldflags, "-o", partial + string(filepath.Separator)}, p.packages...)
-	total := p.uncompiled(ctx, source)
-	cmd := p.goCommand(ctx, source, args...)
-	cmd.Stderr = &compilation{out: progress, name: p.name, total: total, started: time.Now(), reported: time.Now()}
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("build %s: %w", source, err)
+	if err := fill(partial); err != nil {
+		return "", err
 	}
-	if !p.isBuilt(partial) {
-		return "", fmt.Errorf("build %s: not all of %v came out", source, p.files)
-	}
-	if err := removeOlder(parent, p.name); err != nil {
+	if err := removeOlder(parent, name); err != nil {
 		return "", err
 	}
 	return dir, os.Rename(partial, dir)
@@ -230,14 +243,19 @@ func (c *compilation) progress(elapsed time.Duration) string {
 
 // isBuilt reports whether all of it is there, and notes that it is in use.
 func (p program) isBuilt(dir string) bool {
-	now := time.Now()
-	_ = os.Chtimes(dir, now, now)
+	use(dir)
 	for _, name := range p.files {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return false
 		}
 	}
 	return true
+}
+
+// use notes that a directory is in use, for removeOlder.
+func use(dir string) {
+	now := time.Now()
+	_ = os.Chtimes(dir, now, now)
 }
 
 // source is the directory of the program's module in the checkout that the process was started in.
@@ -251,12 +269,17 @@ func (p program) source(ctx context.Context) (string, error) {
 
 // key is a digest of everything that the program is made of.
 func (p program) key(ctx context.Context, source string) (string, error) {
+	return digest(ctx, source, fmt.Sprintf("%q %q", p.packages, p.ldflags))
+}
+
+// digest is one of all files of a module, of the Go that compiles it, and of how.
+func digest(ctx context.Context, source, how string) (string, error) {
 	hash := sha256.New()
 	version, err := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH").Output()
 	if err != nil {
 		return "", withStderr(err)
 	}
-	fmt.Fprintf(hash, "%s%q %q\n", version, p.packages, p.ldflags)
+	fmt.Fprintf(hash, "%s%s\n", version, how)
 	err = filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err

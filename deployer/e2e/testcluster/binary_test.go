@@ -2,9 +2,40 @@ package testcluster
 
 import (
 	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
+
+// TestKeep checks that a directory is filled once for each key, and again when that has failed.
+func TestKeep(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	filled := 0
+	get := func(key string, failure error) (string, error) {
+		return keep("tool", key, isKept, func(dir string) error {
+			filled++
+			return errors.Join(failure, os.WriteFile(filepath.Join(dir, "file"), []byte(key), 0o600))
+		})
+	}
+	failure := errors.New("no disk")
+	if _, err := get("0000000000000001", failure); !errors.Is(err, failure) {
+		t.Fatalf("got %v, want %v", err, failure)
+	}
+	for _, key := range []string{"0000000000000001", "0000000000000002", "0000000000000001"} {
+		dir, err := get(key, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if content, err := os.ReadFile(filepath.Join(dir, "file")); err != nil || string(content) != key {
+			t.Errorf("key %s: got %q, %v", key, content, err)
+		}
+	}
+	if filled != 3 {
+		t.Errorf("filled %d times, want 3", filled)
+	}
+}
 
 // TestCompilation checks that names of packages are counted and reported now and then, and errors at once, however the output is cut.
 func TestCompilation(t *testing.T) {
