@@ -93,8 +93,16 @@ type SiteAffectedReport struct {
 	Package  string            `json:"package"` // of the question, as a package URL without a version
 	Range    string            `json:"range"`   // of versions, in the syntax of vers
 	Versions []AffectedVersion `json:"versions"`
-	// Problems lists archives that could not be read, and problems of the cluster.
+	// NotSearched lists versions whose archive is not on this host or could not be read: they can be affected as well.
+	NotSearched []UnsearchedVersion `json:"notSearched"`
+	// Problems of the cluster: some deployments may be unknown.
 	Problems []string `json:"problems"`
+}
+
+// UnsearchedVersion is an imported version that was not searched.
+type UnsearchedVersion struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason"`
 }
 
 // AffectedVersion lists what a question matches in one imported version, and where that version is used.

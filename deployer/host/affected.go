@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -29,7 +28,7 @@ type AffectedOptions struct {
 // at the first question, and kept in the store if this user may write there.
 func (h *Host) Affected(ctx context.Context, o AffectedOptions) (*schema.SiteAffectedReport, error) {
 	result := &schema.SiteAffectedReport{
-		Package: o.Query.Package, Range: o.Query.Range.String(), Versions: []schema.AffectedVersion{}, Problems: []string{},
+		Package: o.Query.Package, Range: o.Query.Range.String(), Versions: []schema.AffectedVersion{}, NotSearched: []schema.UnsearchedVersion{}, Problems: []string{},
 	}
 	entries, err := h.Store.Entries()
 	if err != nil {
@@ -48,7 +47,7 @@ func (h *Host) Affected(ctx context.Context, o AffectedOptions) (*schema.SiteAff
 			if ctx.Err() != nil {
 				return nil, err
 			}
-			result.Problems = append(result.Problems, fmt.Sprintf("%s was not searched: %v", e.ID(), err))
+			result.NotSearched = append(result.NotSearched, schema.UnsearchedVersion{ID: e.ID(), Reason: err.Error()})
 			continue
 		}
 		found := o.Query.Search(list)
@@ -57,7 +56,7 @@ func (h *Host) Affected(ctx context.Context, o AffectedOptions) (*schema.SiteAff
 			AffectedArchive: *found, Active: isActive(status, e), Uses: usesOf(status, e),
 		})
 	}
-	result.Problems = append(result.Problems, notStored(status, entries)...)
+	result.NotSearched = append(result.NotSearched, notStored(status, entries)...)
 	return result, nil
 }
 
@@ -158,14 +157,14 @@ func appendUse(uses []schema.VersionUse, environment string, namespace schema.Na
 	return uses
 }
 
-// notStored reports versions that the cluster knows and whose archive is not on this host: they were not searched.
-func notStored(status *schema.Status, entries []store.Entry) (problems []string) {
+// notStored returns versions that the cluster knows and whose archive is not on this host.
+func notStored(status *schema.Status, entries []store.Entry) (missing []schema.UnsearchedVersion) {
 	for _, s := range status.Solutions {
 		for _, v := range s.Versions {
 			if !slices.ContainsFunc(entries, func(e store.Entry) bool { return e.Name == s.Name && e.Version == v.Version }) {
-				problems = append(problems, fmt.Sprintf("%s was not searched: its archive is not on this host", v.ID))
+				missing = append(missing, schema.UnsearchedVersion{ID: v.ID, Reason: "its archive is not on this host"})
 			}
 		}
 	}
-	return problems
+	return missing
 }

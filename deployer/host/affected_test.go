@@ -31,7 +31,7 @@ func TestUses(t *testing.T) {
 	if diff := cmp.Diff(want[1:], usesOf(status, other)); diff != "" || isActive(status, other) {
 		t.Errorf("uses of 1.1.0 (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"shop-0.9.0 was not searched: its archive is not on this host"}, notStored(status, []store.Entry{entry})); diff != "" {
+	if diff := cmp.Diff([]schema.UnsearchedVersion{{ID: "shop-0.9.0", Reason: "its archive is not on this host"}}, notStored(status, []store.Entry{entry})); diff != "" {
 		t.Errorf("not searched (-want +got):\n%s", diff)
 	}
 }

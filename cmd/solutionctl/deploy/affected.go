@@ -21,7 +21,8 @@ func newAffectedCommand(a *cli.App) *cobra.Command {
 		Use:   "affected PACKAGE@RANGE",
 		Short: "Search imported versions for a package, and show where they are deployed",
 		Long: `Search the images of all imported versions for a package, and exit with status 3 if one of them has it. For each such version, show the
-environments and namespaces where it is deployed. PACKAGE and RANGE have the form of 'solutionctl affected'.
+environments and namespaces where it is deployed. PACKAGE and RANGE have the form of 'solutionctl affected'. If a version cannot be searched
+and no other one has the package, the exit status is 1.
 
 The command reads the archives of this host. The first question lists the packages of each archive, which reads all of its layers; the list
 is kept in the store, so that later questions take a moment. With --no-cluster, deployments are not shown.`,
@@ -56,6 +57,10 @@ func (f *hostFlags) affected(ctx context.Context, question string) error {
 	if versions := countAffected(result); versions > 0 {
 		return report.Errorf(report.Affected, "%s in %s", question, report.Count(versions, "imported version"))
 	}
+	if n := len(result.NotSearched); n > 0 {
+		return report.Errorf(report.Failure, "%s not searched; no other one matches %s", report.Count(n, "imported version"), question).
+			WithHint("ask on the host that has the archive, or import it again")
+	}
 	return nil
 }
 
@@ -81,6 +86,9 @@ func printSiteAffected(w *console.Stream, r *schema.SiteAffectedReport, question
 			}
 			table.Add(v.Solution+" "+v.AffectedArchive.Version, p.Image, p.Name, p.Version, deployedIn(v), remark)
 		}
+	}
+	for _, v := range r.NotSearched {
+		fmt.Fprintf(w, "%s %s: %s\n", w.Paint(console.Yellow, "not searched:"), console.Clean(v.ID), console.Clean(v.Reason))
 	}
 	if err := console.PrintEach(w, console.Yellow, "problem:", r.Problems); err != nil {
 		return err
