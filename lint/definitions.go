@@ -36,11 +36,15 @@ func definitionRules() []Rule {
 
 func checkCustomResources(ctx context.Context, t *subject, r *Reporter) {
 	for _, v := range verdicts(ctx, t) {
+		hint := ""
+		if v.object.Rendered() {
+			hint = "write the value to a file, name it as 'values' of the component in solution.yaml, or make the project again with --values COMPONENT=FILE"
+		}
 		for _, invalid := range v.invalid {
-			r.Report(v.object.At(invalid.Path), "", "%s", invalid.Message)
+			r.Report(v.object.At(invalid.Path), hint, "%s", invalid.Message)
 		}
 		if v.err != nil {
-			r.Report(v.object.At(""), "", "%v", v.err)
+			r.Report(v.object.At(""), hint, "%v", v.err)
 		}
 	}
 }
