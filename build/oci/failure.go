@@ -67,15 +67,8 @@ func (e *requestError) temporary() bool {
 	return false
 }
 
-// failure describes a failed request without anything secret: registries redirect to addresses that are credentials.
-func (e *endpoint) failure(what string, err error, resp *http.Response) error {
-	if coded, ok := errors.AsType[*report.Error](err); ok {
-		return coded // without the address that was asked
-	}
-	if errors.Is(err, context.Canceled) {
-		return err
-	}
-	what, _, _ = strings.Cut(what, "?")
+// newRequestError returns what a failed request is known by: the status, the message, when to ask again.
+func newRequestError(err error, resp *http.Response) *requestError {
 	failed := &requestError{err: withoutURL(err)}
 	if isMute(err) {
 		failed.err = errMute
@@ -87,6 +80,19 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 		failed.status = answer.StatusCode
 		failed.err = errors.New(describe(answer))
 	}
+	return failed
+}
+
+// failure describes a failed request without anything secret: registries redirect to addresses that are credentials.
+func (e *endpoint) failure(what string, err error, resp *http.Response) error {
+	if coded, ok := errors.AsType[*report.Error](err); ok {
+		return coded // without the address that was asked
+	}
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	what, _, _ = strings.Cut(what, "?")
+	failed := newRequestError(err, resp)
 	host := e.registry()
 	switch failed.status {
 	case http.StatusUnauthorized, http.StatusForbidden:

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
-
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -27,28 +25,15 @@ var noRoom = []string{"quota", "exceed", "no space left", "insufficient storage"
 
 // failure describes a request that failed, with what an administrator does about it. It has nothing secret.
 func (t *repository) failure(x exchange, err error, resp *http.Response) error {
-	if coded, ok := errors.AsType[*report.Error](err); ok {
-		return coded
-	}
-	if errors.Is(err, context.Canceled) {
-		return err
-	}
-	failed := &requestError{err: withoutURL(err)}
-	if isMute(err) {
-		failed.err = errMute
-	}
-	if resp != nil {
-		failed.retryAfter = resp.Header.Get("Retry-After")
-	}
-	if answer, ok := errors.AsType[*transport.Error](err); ok {
-		failed.status = answer.StatusCode
-		failed.err = errors.New(describe(answer))
-	}
 	what, _, _ := strings.Cut(x.what, "?")
-	e := &endpoint{r: &Resolver{o: Options{CertsDirs: t.c.o.CertsDirs}}, repo: t.repo}
-	if hint := t.remedy(failed, x); hint != "" {
-		return report.Errorf(report.Unavailable, "%s: %s: %w", t, what, failed).WithHint("%s", hint)
+	_, coded := errors.AsType[*report.Error](err)
+	if !coded && !errors.Is(err, context.Canceled) {
+		failed := newRequestError(err, resp)
+		if hint := t.remedy(failed, x); hint != "" {
+			return report.Errorf(report.Unavailable, "%s: %s: %w", t, what, failed).WithHint("%s", hint)
+		}
 	}
+	e := &endpoint{r: &Resolver{o: Options{CertsDirs: t.c.o.CertsDirs}}, repo: t.repo}
 	return e.failure(what, err, resp)
 }
 

@@ -28,17 +28,10 @@ func compareDebian(a, b string) (int, error) {
 
 // parseDebian returns epoch, upstream version and revision.
 func parseDebian(version string) (parts [3]string, err error) {
-	epoch, rest, ok := strings.Cut(version, ":")
-	if !ok {
-		epoch, rest = "0", version
-	}
-	parts = [3]string{epoch, rest, ""}
-	if i := strings.LastIndex(rest, "-"); i >= 0 {
-		parts[1], parts[2] = rest[:i], rest[i+1:]
-	}
+	parts = splitVersion(version)
 	allowed := func(c byte) bool { return isDigit(c) || isLetter(c) || strings.IndexByte(".+~-:", c) >= 0 }
-	_, wrong := span(rest, allowed)
-	if !allDigits(epoch) || parts[1] == "" || wrong != "" {
+	_, wrong := span(parts[1]+parts[2], allowed)
+	if !allDigits(parts[0]) || parts[1] == "" || wrong != "" {
 		return parts, fmt.Errorf("%q is not a version of dpkg", version)
 	}
 	return parts, nil

@@ -26,15 +26,8 @@ func compareRPM(a, b string) (int, error) {
 
 // parseRPM returns epoch, version and release.
 func parseRPM(version string) (parts [3]string, err error) {
-	epoch, rest, ok := strings.Cut(version, ":")
-	if !ok {
-		epoch, rest = "0", version
-	}
-	parts = [3]string{epoch, rest, ""}
-	if i := strings.LastIndex(rest, "-"); i >= 0 {
-		parts[1], parts[2] = rest[:i], rest[i+1:]
-	}
-	if !allDigits(epoch) || parts[1] == "" || strings.ContainsAny(rest, " :") {
+	parts = splitVersion(version)
+	if !allDigits(parts[0]) || parts[1] == "" || strings.ContainsAny(parts[1]+parts[2], " :") {
 		return parts, fmt.Errorf("%q is not a version of rpm", version)
 	}
 	return parts, nil

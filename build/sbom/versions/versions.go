@@ -64,3 +64,15 @@ func allDigits(text string) bool {
 	head, rest := span(text, isDigit)
 	return head != "" && rest == ""
 }
+
+// splitVersion takes [EPOCH:]VERSION[-REVISION] apart, as dpkg and rpm have it. The epoch is 0 by default.
+func splitVersion(text string) (parts [3]string) {
+	epoch, rest, ok := strings.Cut(text, ":")
+	if !ok {
+		epoch, rest = "0", text
+	}
+	if i := strings.LastIndex(rest, "-"); i >= 0 {
+		return [3]string{epoch, rest[:i], rest[i+1:]}
+	}
+	return [3]string{epoch, rest, ""}
+}
