@@ -27,7 +27,7 @@ type Sabotage struct {
 var Sabotages = []*Sabotage{
 	{
 		Name: "no-pending", Verb: "upgrade", then: Back, Fault: "the pending revision is not saved before the first change",
-		file: "deployer/engine/begin.go", from: "if err = r.save(ctx, &r.state); errors.Is(err, errStaleRecord) {", to: "if errors.Is(err, errStaleRecord) {",
+		file: "deployer/engine/begin.go", from: "if err = r.Save(ctx, &r.state); errors.Is(err, record.ErrStale) {", to: "if errors.Is(err, record.ErrStale) {",
 	},
 	{
 		Name: "prune-all", Verb: "activate over another version", then: Again, Fault: "protected kinds of objects are deleted as a side effect",
