@@ -280,28 +280,31 @@ func (p *Push) pushManifests(ctx context.Context, u Upload) error {
 			about = append(about, m)
 			continue
 		}
-		if err = t.putManifest(ctx, m); err != nil {
+		if err := t.putManifest(ctx, m); err != nil {
 			return err
 		}
 	}
 	for _, m := range slices.Backward(about) {
-		if err = t.putReferrer(ctx, m); err != nil {
+		if err := t.putReferrer(ctx, m); err != nil {
 			return err
 		}
 	}
 	for _, tag := range u.Tags {
-		_, _, digest, err := t.exists(ctx, "manifests/"+tag, acceptManifests)
-		if err != nil {
-			return err
-		}
-		if digest == u.Image.Root.Digest.String() {
-			continue
-		}
-		if _, err = t.do(ctx, putOf(u.Image.Manifests[0], tag)); err != nil {
+		if err := t.putTag(ctx, u.Image, tag); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// putTag makes a tag name the image unless it does.
+func (t *repository) putTag(ctx context.Context, image *Image, tag string) error {
+	_, _, digest, err := t.exists(ctx, "manifests/"+tag, acceptManifests)
+	if err != nil || digest == image.Root.Digest.String() {
+		return err
+	}
+	_, err = t.do(ctx, putOf(image.Manifests[0], tag))
+	return err
 }
 
 func putOf(m Manifest, reference string) exchange {
@@ -328,8 +331,8 @@ func (t *repository) putReferrer(ctx context.Context, m Manifest) error {
 	if err != nil {
 		return err
 	}
-	resp, err := t.do(ctx, putOf(m, m.Digest.String()))
-	if err != nil || resp.Header.Get("OCI-Subject") != "" {
+	a, err := t.do(ctx, putOf(m, m.Digest.String()))
+	if err != nil || a.header.Get("OCI-Subject") != "" {
 		return err
 	}
 	tag := referrersTag(doc.Subject.Digest)

@@ -190,8 +190,8 @@ func checkPushed(t *testing.T, list []oci.Upload) {
 		if d.Digest != u.Image.Root.Digest {
 			t.Errorf("%s has the digest %s, want %s", tag, d.Digest, u.Image.Root.Digest)
 		}
-		if index, err := d.ImageIndex(); err == nil {
-			if err := validate.Index(index); err != nil {
+		if index, notIndex := d.ImageIndex(); notIndex == nil {
+			if err = validate.Index(index); err != nil {
 				t.Error(err)
 			}
 			continue
@@ -229,7 +229,7 @@ func TestPush(t *testing.T) {
 
 func TestPlanChangesNothing(t *testing.T) {
 	g := newTarget(t)
-	g.answer(func(w http.ResponseWriter, r *http.Request) bool {
+	g.answer(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			t.Errorf("%s %s", r.Method, r.URL)
 		}
@@ -299,7 +299,7 @@ func TestPushContinues(t *testing.T) {
 		list := uploads(t, g.host)
 		ctx, kill := context.WithCancel(t.Context())
 		var writes atomic.Int64
-		g.answer(func(w http.ResponseWriter, r *http.Request) bool {
+		g.answer(func(_ http.ResponseWriter, r *http.Request) bool {
 			if r.Method == http.MethodGet || r.Method == http.MethodHead || writes.Add(1) < stop {
 				return false
 			}

@@ -195,13 +195,21 @@ type exchange struct {
 	want         []int
 }
 
-// do sends a request until it has a good answer or an error that stays. It is bounded, and closes the body of the answer.
-func (t *repository) do(ctx context.Context, x exchange) (*http.Response, error) {
+// answer is a good answer without its body, which does not matter.
+type answer struct {
+	status int
+	size   int64 // of the body; -1 is unknown
+	header http.Header
+}
+
+// do sends a request until it has a good answer or an error that stays. It is bounded.
+func (t *repository) do(ctx context.Context, x exchange) (answer, error) {
 	resp, err := t.get(ctx, x)
-	if err == nil {
-		_ = resp.Body.Close() // its content does not matter
+	if err != nil {
+		return answer{}, err
 	}
-	return resp, err
+	defer resp.Body.Close() //nolint:errcheck // nothing of it is read
+	return answer{resp.StatusCode, resp.ContentLength, resp.Header}, nil
 }
 
 // get is like do for an answer with a body, which the caller closes.
@@ -211,7 +219,7 @@ func (t *repository) get(ctx context.Context, x exchange) (*http.Response, error
 		if err == nil {
 			return resp, nil
 		}
-		if err := t.again(ctx, attempt, err); err != nil {
+		if err = t.again(ctx, attempt, err); err != nil {
 			return nil, err
 		}
 	}
@@ -285,9 +293,9 @@ func (t *repository) exists(ctx context.Context, what string, accept string) (th
 	if accept != "" {
 		header.Set("Accept", accept)
 	}
-	resp, err := t.do(ctx, exchange{method: http.MethodHead, what: what, header: header, want: []int{http.StatusOK, http.StatusNotFound}})
-	if err != nil || resp.StatusCode == http.StatusNotFound {
+	a, err := t.do(ctx, exchange{method: http.MethodHead, what: what, header: header, want: []int{http.StatusOK, http.StatusNotFound}})
+	if err != nil || a.status == http.StatusNotFound {
 		return false, -1, "", err
 	}
-	return true, resp.ContentLength, resp.Header.Get("Docker-Content-Digest"), nil
+	return true, a.size, a.header.Get("Docker-Content-Digest"), nil
 }

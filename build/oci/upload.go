@@ -44,7 +44,7 @@ func (u *upload) run(ctx context.Context) error {
 			lost++
 			continue
 		}
-		if err := u.to.again(ctx, attempt, err); err != nil {
+		if err = u.to.again(ctx, attempt, err); err != nil {
 			return err
 		}
 	}
@@ -83,25 +83,25 @@ func (u *upload) step(ctx context.Context) error {
 }
 
 func (u *upload) begin(ctx context.Context) error {
-	resp, err := u.to.do(ctx, exchange{method: http.MethodPost, what: "blobs/uploads/", want: []int{http.StatusAccepted}})
+	a, err := u.to.do(ctx, exchange{method: http.MethodPost, what: "blobs/uploads/", want: []int{http.StatusAccepted}})
 	if err != nil {
 		return err
 	}
 	u.rewind(0)
-	return u.follow(resp)
+	return u.follow(a.header)
 }
 
 // mount links the blob from another repository. Where the registry does not do so, it begins an upload instead, or lets the caller begin one.
 func (u *upload) mount(ctx context.Context, from *repository) (mounted bool, err error) {
 	u.to.mayReadFrom(from.repo.RepositoryStr())
 	what := "blobs/uploads/?mount=" + u.blob.Digest.String() + "&from=" + from.repo.RepositoryStr()
-	resp, err := u.to.do(ctx, exchange{method: http.MethodPost, what: what, want: []int{
+	a, err := u.to.do(ctx, exchange{method: http.MethodPost, what: what, want: []int{
 		http.StatusCreated, http.StatusAccepted, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusBadRequest,
 	}})
-	if err != nil || resp.StatusCode == http.StatusCreated {
+	if err != nil || a.status == http.StatusCreated {
 		return err == nil, err
 	}
-	if resp.StatusCode == http.StatusAccepted && u.follow(resp) != nil {
+	if a.status == http.StatusAccepted && u.follow(a.header) != nil {
 		u.location = ""
 	}
 	return false, nil
@@ -109,18 +109,18 @@ func (u *upload) mount(ctx context.Context, from *repository) (mounted bool, err
 
 // resume asks how much of an interrupted upload has arrived. An answer that does not say so starts it over.
 func (u *upload) resume(ctx context.Context) {
-	resp, err := u.to.do(ctx, exchange{method: http.MethodGet, what: "blobs/uploads/", address: u.location, want: []int{http.StatusNoContent, http.StatusOK}})
+	a, err := u.to.do(ctx, exchange{method: http.MethodGet, what: "blobs/uploads/", address: u.location, want: []int{http.StatusNoContent, http.StatusOK}})
 	if err != nil {
 		u.location = ""
 		return
 	}
-	arrived, ok := parseUploadRange(resp.Header.Get("Range"))
+	arrived, ok := parseUploadRange(a.header.Get("Range"))
 	if !ok || arrived > u.blob.Size {
 		u.location = ""
 		return
 	}
 	u.rewind(arrived)
-	if resp.Header.Get("Location") != "" && u.follow(resp) != nil {
+	if a.header.Get("Location") != "" && u.follow(a.header) != nil {
 		u.location = ""
 	}
 }
@@ -147,17 +147,17 @@ func (u *upload) rewind(offset int64) {
 	u.offset, u.best = offset, max(u.best, offset)
 }
 
-// follow takes the address of the upload from an answer. It stays on the registry, with the protocol that was chosen for it.
-func (u *upload) follow(resp *http.Response) error {
+// follow takes the address of the upload from the header of an answer. It stays on the registry, with the protocol that was chosen for it.
+func (u *upload) follow(header http.Header) error {
 	const what = "blobs/uploads/"
-	location, err := url.Parse(resp.Header.Get("Location"))
-	if err != nil || resp.Header.Get("Location") == "" {
-		return u.to.failure(exchange{what: what}, errors.New("the registry does not say where to upload"), resp)
+	location, err := url.Parse(header.Get("Location"))
+	if err != nil || header.Get("Location") == "" {
+		return u.to.failure(exchange{what: what}, errors.New("the registry does not say where to upload"), nil)
 	}
 	base := u.to.base()
 	next := base.ResolveReference(location)
 	if next.Host != base.Host {
-		return u.to.failure(exchange{what: what}, errElsewhere, resp)
+		return u.to.failure(exchange{what: what}, errElsewhere, nil)
 	}
 	next.Scheme, next.User = base.Scheme, nil
 	u.location = next.String()
@@ -198,7 +198,7 @@ func (u *upload) send(ctx context.Context) error {
 		return u.to.failure(x, errors.New("the registry answered before it had the blob"), nil)
 	}
 	u.best = u.offset
-	return u.follow(resp)
+	return u.follow(resp.Header)
 }
 
 // complete gives the blob its digest, which the registry compares.

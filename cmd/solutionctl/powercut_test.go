@@ -77,7 +77,8 @@ func TestPowerCut(t *testing.T) {
 		{"build, signed", []string{"init demo", "keygen acme"}, "build demo --sign-key acme.key", nil},
 		{
 			"deploy affected",
-			[]string{"init demo", "build demo", "deploy import --insecure-skip-verify demo-0.1.0.iso"}, "deploy affected pkg:npm/lodash", nil,
+			[]string{"init demo", "build demo", "deploy import --insecure-skip-verify demo-0.1.0.iso"},
+			"deploy affected pkg:npm/lodash", nil,
 		},
 		{"delta create", []string{"init demo", "build demo", "build demo --version 0.2.0"}, "delta create demo-0.1.0.iso demo-0.2.0.iso", nil},
 		{
@@ -150,7 +151,7 @@ func TestPowerCut(t *testing.T) {
 			}
 			for _, line := range test.before {
 				if name, ok := strings.CutPrefix(line, "keygen "); ok { // without a password, which costs time at each use
-					if err := keytest.Write(filepath.Join(dir, name)); err != nil {
+					if err = keytest.Write(filepath.Join(dir, name)); err != nil {
 						t.Fatal(err)
 					}
 					continue

@@ -19,7 +19,7 @@ func siteRegistry(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 && len(args) != 3 {
 		ts.Fatalf("usage: site-registry [STATUS CODE MESSAGE]")
 	}
-	var handler http.Handler = registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	if len(args) == 3 {
 		status, err := strconv.Atoi(args[0])
 		ts.Check(err)

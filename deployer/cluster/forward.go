@@ -47,7 +47,7 @@ func (c *Cluster) Forward(ctx context.Context, namespace, pod string, remote, lo
 		return failed(err)
 	case <-ctx.Done():
 		close(stop)
-		<-done // it ends because it was stopped
+		<-done //nolint:errcheck // it ends because it was stopped
 		return nil
 	case <-opened:
 	}
@@ -63,7 +63,7 @@ func (c *Cluster) Forward(ctx context.Context, namespace, pod string, remote, lo
 		return failed(err)
 	case <-ctx.Done():
 		close(stop)
-		<-done // it ends because it was stopped
+		<-done //nolint:errcheck // it ends because it was stopped
 		return nil
 	}
 }

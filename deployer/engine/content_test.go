@@ -28,7 +28,7 @@ func TestObjectsOfARevision(t *testing.T) {
 		t.Errorf("%v, %v, %v", releases, unread, err)
 	}
 	content := "content." + demo.ID() + "." + strings.TrimPrefix(state.Current.Content, "sha256:")
-	if err := w.Cluster.Delete(t.Context(), w.server.Object("Secret", cluster.SystemNamespace, content), cluster.DeleteOptions{}); err != nil {
+	if err = w.Cluster.Delete(t.Context(), w.server.Object("Secret", cluster.SystemNamespace, content), cluster.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = w.Objects(t.Context(), demo, state.Current)

@@ -42,15 +42,15 @@ func TestNewJudge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Release{Key: record.Key{Namespace: "shop", Name: test.release}, Objects: []*unstructured.Unstructured{object(t, test.object)}}
-			d, err := e.newDecider(t.Context(), r, &record.State{Key: r.Key}, PlanOptions{})
+			d, refused := e.newDecider(t.Context(), r, &record.State{Key: r.Key}, PlanOptions{})
 			if test.code != "" {
-				if report.CodeOf(err) != test.code {
-					t.Errorf("%v", err)
+				if report.CodeOf(refused) != test.code {
+					t.Errorf("%v", refused)
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
+			if refused != nil {
+				t.Fatal(refused)
 			}
 			s := d.desired[0]
 			if got := fmt.Sprintf("%s %d", s.Object.Namespace, s.phase); got != test.place || s.hash == "" {

@@ -62,18 +62,20 @@ func (h *Host) Affected(ctx context.Context, o AffectedOptions) (*schema.SiteAff
 
 // packagesOf returns the packages of an archive: the kept list, or a new one.
 func (h *Host) packagesOf(ctx context.Context, e store.Entry) (*schema.PackageList, error) {
-	if data, err := h.Store.ReadPackages(e, sbom.Edition); err == nil {
-		if list, err := unpackPackages(data); err == nil {
-			return list, nil
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	data, err := h.Store.ReadPackages(e, sbom.Edition)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
+	}
+	if err == nil {
+		if kept, damaged := unpackPackages(data); damaged == nil {
+			return kept, nil
+		}
 	}
 	list, err := h.listPackages(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.keepPackages(e, list); err != nil {
+	if err = h.keepPackages(e, list); err != nil {
 		h.Sink.Emit(report.Event{Step: "keep packages", Name: e.ID(), State: report.Skipped, Note: err.Error()})
 	}
 	return list, nil

@@ -67,7 +67,7 @@ func withSolutions(verbs ...string) []cluster.Permission {
 
 // Read returns the permissions to read what is deployed: status, history and plans.
 func Read() []cluster.Permission {
-	return slices.Concat(readRecords(), readRegistry(), readSolutions(), on("", "namespaces", "", "get", "list"), readEnvironment(""))
+	return slices.Concat(readRecords(), readRegistry(), readSolutions(), on("", "namespaces", "", "get", "list"), readEnvironments())
 }
 
 // UpdateDocument returns the permissions to change a shared document that exists.
@@ -75,9 +75,9 @@ func UpdateDocument(namespace, name string) []cluster.Permission {
 	return configMap(namespace, name, "get", "update")
 }
 
-// readEnvironment returns the permissions to read the document of an environment in a namespace; "" is in all of them.
-func readEnvironment(namespace string) []cluster.Permission {
-	return configMap(namespace, metalk8s.EnvironmentConfigMap, "get")
+// readEnvironments returns the permissions to read the documents of all environments.
+func readEnvironments() []cluster.Permission {
+	return configMap("", metalk8s.EnvironmentConfigMap, "get")
 }
 
 // Environment returns the permissions to change the document of an environment in a namespace; "" is in all of them.
@@ -168,7 +168,7 @@ var document = []string{"get", "create", "patch", "update"}
 
 // importEverywhere returns the permissions by which an importer finds where a version is used, besides those on what pulls images.
 func importEverywhere() []cluster.Permission {
-	return append(on("", "namespaces", "", "get", "list"), readEnvironment("")...)
+	return append(on("", "namespaces", "", "get", "list"), readEnvironments()...)
 }
 
 // ArchivesGroup is the API group of the rights on a host that keeps archives. No API server serves it, but roles can name it.
@@ -239,5 +239,5 @@ const monitoringGroup = "monitoring.coreos.com"
 
 // Applications returns the permissions to find the kinds of applications in a namespace, which a ConfigMap of this name describes.
 func Applications(name string) []cluster.Permission {
-	return slices.Concat(on("", "namespaces", "", "get"), readEnvironment(""), configMap("", name, "get"))
+	return slices.Concat(on("", "namespaces", "", "get"), readEnvironments(), configMap("", name, "get"))
 }

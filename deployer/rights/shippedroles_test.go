@@ -74,7 +74,7 @@ webhooks, dashboards or cluster-wide alerting rules needs an administrator.`, "C
 		{"reader.yaml", []Role{
 			{`Reads what is deployed: status, history, search, diff and env list. It can change nothing. Records are Secrets, because they hold
 rendered objects: a reader of them reads what was deployed, Secrets included.`, "ClusterRole", "solutionctl-reader", "", slices.Concat(
-				on("", "namespaces", "", "get", "list"), readEnvironment(""), on(cluster.DefinitionKind.Group, crds, "", "get"),
+				on("", "namespaces", "", "get", "list"), readEnvironments(), on(cluster.DefinitionKind.Group, crds, "", "get"),
 			)},
 			{"In the namespaces of environments.", "ClusterRole", "solutionctl-reader-environment", "", slices.Concat(
 				on("", "configmaps", "", "get"), on("", "serviceaccounts", "", "get"), on("", "services", "", "get"), on("apps", "deployments", "", "get"),

@@ -84,7 +84,7 @@ func printSiteAffected(w *console.Stream, r *schema.SiteAffectedReport, question
 			if remark == "" && p.Source != "" {
 				remark = "source package " + p.Source
 			}
-			table.Add(v.Solution+" "+v.AffectedArchive.Version, p.Image, p.Name, p.Version, deployedIn(v), remark)
+			table.Add(v.Solution+" "+v.Version, p.Image, p.Name, p.Version, deployedIn(v), remark)
 		}
 	}
 	for _, v := range r.NotSearched {

@@ -352,10 +352,10 @@ func (b *browser) reach(role, name string) {
 			const style = getComputedStyle(e);
 			return style.outlineStyle === "none" && style.boxShadow === "none" ? "unseen" : "here";
 		})(`+string(want)+`)`)
-		switch {
-		case at == "here":
+		switch at {
+		case "here":
 			return
-		case at == "unseen":
+		case "unseen":
 			b.Fatalf("nothing shows that the keyboard is at %s %q", role, name)
 		}
 		b.do(chromedp.KeyEvent(kb.Tab))

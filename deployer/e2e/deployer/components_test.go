@@ -183,7 +183,7 @@ func (c *cloud) failAndResume() {
 	}
 
 	label := fmt.Sprintf(`{"metadata": {"labels": {"disk": %q}}}`, c.Env)
-	if _, err := c.in.Client().CoreV1().Nodes().Patch(c.Context(), "fake-0", types.MergePatchType, []byte(label), metav1.PatchOptions{}); err != nil {
+	if _, err = c.in.Client().CoreV1().Nodes().Patch(c.Context(), "fake-0", types.MergePatchType, []byte(label), metav1.PatchOptions{}); err != nil {
 		c.Fatal(err)
 	}
 	await(c.T, func() (appsv1.DeploymentStatus, bool) {

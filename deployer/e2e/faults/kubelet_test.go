@@ -24,11 +24,11 @@ func TestRefusedPod(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = l.Close() }) // it has no more requests
 	begun := &Verb{Name: "a run that is refused", base: activeOld, prepare: [][]string{create, startPod}, files: loaderFiles}
-	if err := l.setUp(t.Context(), begun); err != nil {
+	if err = l.setUp(t.Context(), begun); err != nil {
 		t.Fatal(err)
 	}
 	other := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "first"}, "data": map[string]any{"part": "mine"}}}
-	if _, err := l.client.Resource(configMapResource).Namespace(l.environment).Create(t.Context(), other, metav1.CreateOptions{FieldManager: "somebody"}); err != nil {
+	if _, err = l.client.Resource(configMapResource).Namespace(l.environment).Create(t.Context(), other, metav1.CreateOptions{FieldManager: "somebody"}); err != nil {
 		t.Fatal(err)
 	}
 	defer l.kubelet(t.Context())()

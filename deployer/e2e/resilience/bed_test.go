@@ -228,7 +228,7 @@ func (b *bed) keys() []record.Key {
 
 func (b *bed) dumpState(text *strings.Builder, key record.Key) {
 	b.Helper()
-	e := &engine.Engine{Store: &record.Store{Cluster: b.Cluster}, Now: time.Now}
+	e := &engine.Engine{Store: &record.Store{Cluster: b.Cluster}}
 	state, err := e.State(b.Context(), key)
 	if err != nil {
 		b.Fatal(err)

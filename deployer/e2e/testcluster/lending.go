@@ -20,6 +20,7 @@ type lending struct {
 
 // borrow returns the cluster that the test, or the test around it, has, or else a free one until the test ends.
 func (l *lending) borrow(tb testing.TB, start func() (*Cluster, error)) (*Cluster, error) {
+	tb.Helper()
 	free, c := l.look(tb.Name())
 	if c != nil {
 		return c, nil

@@ -12,6 +12,7 @@ func TestBorrow(t *testing.T) {
 	var l lending
 	starts := 0
 	borrow := func(tb testing.TB) *Cluster {
+		tb.Helper()
 		c, err := l.borrow(tb, func() (*Cluster, error) { starts++; return &Cluster{}, nil })
 		if err != nil {
 			tb.Fatal(err)

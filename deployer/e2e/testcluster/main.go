@@ -100,8 +100,8 @@ func StartFor(tb testing.TB, o Options) *Cluster {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if err := slot.Close(); err != nil {
-			tb.Error(err)
+		if failure := slot.Close(); failure != nil {
+			tb.Error(failure)
 		}
 	})
 	c, err := Start(tb.Context(), o)

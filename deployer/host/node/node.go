@@ -205,7 +205,7 @@ func (c Config) containerd(hosts, endpoints []string) []File {
 		files = append(files, File{ca, c.authorities()})
 	}
 	for _, host := range hosts {
-		endpoints := c.endpointsOf(host, endpoints)
+		own := c.endpointsOf(host, endpoints)
 		var b bytes.Buffer
 		b.WriteString(header)
 		settings := func(endpoint, indent string) {
@@ -220,10 +220,10 @@ func (c Config) containerd(hosts, endpoints []string) []File {
 			fmt.Fprintf(&b, "%sdial_timeout = \"1s\"\n", indent)
 		}
 		// containerd asks the server last. Without this line that would be the host itself.
-		last := len(endpoints) - 1
-		fmt.Fprintf(&b, "server = %q\n", address(endpoints[last]))
-		settings(endpoints[last], "")
-		for _, endpoint := range endpoints[:max(1, last)] { // containerd refuses a file without a host
+		last := len(own) - 1
+		fmt.Fprintf(&b, "server = %q\n", address(own[last]))
+		settings(own[last], "")
+		for _, endpoint := range own[:max(1, last)] { // containerd refuses a file without a host
 			fmt.Fprintf(&b, "\n[host.%q]\n", address(endpoint))
 			settings(endpoint, "  ")
 		}
@@ -249,15 +249,15 @@ func (c Config) crio(hosts, endpoints []string) []File {
 	var b bytes.Buffer
 	b.WriteString(header)
 	for i, host := range hosts {
-		endpoints := c.endpointsOf(host, endpoints)
+		own := c.endpointsOf(host, endpoints)
 		suffix := ""
 		if i > 0 { // the registry has images under their original names, too, with the original registry in front
 			suffix = "/" + strings.ToLower(strings.ReplaceAll(host, ":", "_")) // as registry.OriginRepository does
 		}
-		last := len(endpoints) - 1
+		last := len(own) - 1
 		fmt.Fprintf(&b, "\n[[registry]]\nprefix = %q\n", host)
-		location(&b, endpoints[last], suffix)
-		for _, endpoint := range endpoints[:last] {
+		location(&b, own[last], suffix)
+		for _, endpoint := range own[:last] {
 			b.WriteString("\n[[registry.mirror]]\n")
 			location(&b, endpoint, suffix)
 		}

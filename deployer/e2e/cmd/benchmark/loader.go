@@ -291,11 +291,11 @@ func (l *loaderRuns) repair(ctx context.Context, namespace, name, job string) (t
 		return 0, err
 	}
 	err = until(ctx, func() error {
-		found, err := deployments.Get(ctx, name, metav1.GetOptions{})
-		if err == nil && found.Status.ReadyReplicas == 0 {
-			err = errors.New("it is not ready")
+		found, missing := deployments.Get(ctx, name, metav1.GetOptions{})
+		if missing == nil && found.Status.ReadyReplicas == 0 {
+			missing = errors.New("it is not ready")
 		}
-		return err
+		return missing
 	})
 	return time.Since(started), err
 }

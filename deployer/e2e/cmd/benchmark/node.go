@@ -38,9 +38,9 @@ func measureNode(ctx context.Context, s settings) (err error) {
 	times := make([][]float64, len(contestants))
 	for round := range s.rounds {
 		for i, c := range contestants {
-			took, err := p.inNamespace(ctx, c, fmt.Sprintf("round-%d-%d", round, i))
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
+			took, failure := p.inNamespace(ctx, c, fmt.Sprintf("round-%d-%d", round, i))
+			if failure != nil {
+				return fmt.Errorf("%s: %w", c.name, failure)
 			}
 			fmt.Fprintf(os.Stderr, "  round %d, %s: %.1f s\n", round+1, c.name, took.Seconds())
 			times[i] = append(times[i], took.Seconds())
@@ -124,7 +124,7 @@ func (p *platform) allReady(ctx context.Context, namespace string) error {
 	}
 	for i := range list.Items {
 		if list.Items[i].Status.ReadyReplicas != 1 {
-			return fmt.Errorf("Deployment %s is not ready", list.Items[i].Name)
+			return fmt.Errorf("not ready: Deployment %s", list.Items[i].Name)
 		}
 	}
 	return nil
@@ -163,7 +163,7 @@ func helmInstall(ctx context.Context, p *platform, namespace string) (time.Durat
 	return timed(func() error {
 		for _, one := range parts {
 			chart := p.path("project", "charts", one.name+".tgz")
-			if _, err := p.run(ctx, p.tool("helm"), "install", "--wait", "--namespace", namespace, "--set", "image="+served(one), one.name, chart); err != nil {
+			if err := p.run(ctx, p.tool("helm"), "install", "--wait", "--namespace", namespace, "--set", "image="+served(one), one.name, chart); err != nil {
 				return err
 			}
 		}
@@ -173,7 +173,7 @@ func helmInstall(ctx context.Context, p *platform, namespace string) (time.Durat
 
 func helmfileSync(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
 	return timed(func() error {
-		_, err := p.run(ctx, p.tool("helmfile"), "--helm-binary", p.tool("helm"), "--namespace", namespace, "--file", p.path("helmfile.yaml"), "sync")
+		err := p.run(ctx, p.tool("helmfile"), "--helm-binary", p.tool("helm"), "--namespace", namespace, "--file", p.path("helmfile.yaml"), "sync")
 		return err
 	})
 }
@@ -189,11 +189,11 @@ func applyDirectories(patient string) func(ctx context.Context, p *platform, nam
 		slices.Sort(dirs)
 		return timed(func() error {
 			for _, dir := range dirs {
-				if _, err := p.run(ctx, p.tool("kubectl"), "apply", "--server-side", "--force-conflicts", "--namespace", namespace, "-k", dir); err != nil {
+				if err := p.run(ctx, p.tool("kubectl"), "apply", "--server-side", "--force-conflicts", "--namespace", namespace, "-k", dir); err != nil {
 					return err
 				}
 			}
-			_, err := p.run(ctx, p.tool("kubectl"), "wait", "--for", "condition=Available", "--namespace", namespace, "--timeout", "5m", "deployment", "--all")
+			err := p.run(ctx, p.tool("kubectl"), "wait", "--for", "condition=Available", "--namespace", namespace, "--timeout", "5m", "deployment", "--all")
 			return err
 		})
 	}

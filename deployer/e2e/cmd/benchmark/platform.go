@@ -94,18 +94,16 @@ func (p *platform) command(ctx context.Context, name string, args ...string) *ex
 	return cmd
 }
 
-// run runs a command on the node, and returns what it prints.
-func (p *platform) run(ctx context.Context, name string, args ...string) (string, error) {
-	s, err := measureWith(p.command(ctx, name, args...), p.StartOnNode)
-	if err != nil {
-		return "", fmt.Errorf("%s %s: %w", filepath.Base(name), strings.Join(args, " "), err)
+// run runs a command on the node.
+func (p *platform) run(ctx context.Context, name string, args ...string) error {
+	if _, err := measureWith(p.command(ctx, name, args...), p.StartOnNode); err != nil {
+		return fmt.Errorf("%s %s: %w", filepath.Base(name), strings.Join(args, " "), err)
 	}
-	return string(s.output), nil
+	return nil
 }
 
 func (p *platform) solutionctl(ctx context.Context, args ...string) error {
-	_, err := p.run(ctx, p.program, args...)
-	return err
+	return p.run(ctx, p.program, args...)
 }
 
 // preparePlatform makes programs, images, charts and archives, and imports them.
@@ -334,12 +332,13 @@ func (p *platform) writeDirectory(i int, one part) error {
 
 // helmfile returns the input of Helmfile.
 func (p *platform) helmfile() string {
-	text := "helmDefaults: {wait: true, timeout: 300}\nreleases:\n"
+	var text strings.Builder
+	text.WriteString("helmDefaults: {wait: true, timeout: 300}\nreleases:\n")
 	for _, one := range parts {
-		text += fmt.Sprintf("  - {name: %s, chart: %s, needs: [%s], values: [{image: %q}]}\n",
+		fmt.Fprintf(&text, "  - {name: %s, chart: %s, needs: [%s], values: [{image: %q}]}\n",
 			one.name, p.path("project", "charts", one.name+".tgz"), strings.Join(one.needs, ", "), served(one))
 	}
-	return text
+	return text.String()
 }
 
 // writeImage writes what 'docker save' writes of an image with a program and a file that no other image has.

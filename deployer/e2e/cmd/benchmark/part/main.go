@@ -25,12 +25,13 @@ const (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Getenv); err != nil && ctx.Err() == nil {
+	if err := run(ctx, os.Args[1:], os.Getenv); ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, "part: error:", err)
 		os.Exit(1)
 	}
 }
 
+// run serves until the context ends. The error is never nil.
 func run(ctx context.Context, args []string, getenv func(string) string) error {
 	delay, err := time.ParseDuration(args[0])
 	if err != nil {
@@ -38,11 +39,11 @@ func run(ctx context.Context, args []string, getenv func(string) string) error {
 	}
 	for _, service := range args[1:] {
 		host := getenv(strings.ToUpper(strings.ReplaceAll(service, "-", "_")) + "_SERVICE_HOST")
-		if err := find(ctx, net.JoinHostPort(host, "80"), getenv("PATIENT") == "yes"); err != nil {
+		if err = find(ctx, net.JoinHostPort(host, "80"), getenv("PATIENT") == "yes"); err != nil {
 			return fmt.Errorf("%s: %w", service, err)
 		}
 	}
-	if err := sleep(ctx, delay); err != nil {
+	if err = sleep(ctx, delay); err != nil {
 		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", ":8080")
