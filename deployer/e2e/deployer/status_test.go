@@ -319,10 +319,10 @@ func TestStatusOfResourcesWithoutStatus(t *testing.T) {
 			"  names: {kind: %[1]s, plural: %[1]ss, singular: %[1]s, listKind: %[1]slist}\n  versions:\n  - {name: v1, served: true, storage: true, "+
 			"schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}, status: %[3]s}}}}\n", name, b.Group, status)
 	}
-	b.create(kind("silent", "{type: object}"))
-	b.create(kind("tracked", "{type: object, properties: {conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}"))
 	one := "apiVersion: " + b.Group + "/v1\nkind: %s\nmetadata: {name: one}\nspec: {}\n"
 	b.activated("1.0.0", content{Files: map[string]string{"monitoring/more.yaml": fmt.Sprintf(one, "silent") + "---\n" + fmt.Sprintf(one, "tracked")}})
+	b.create(kind("silent", "{type: object}"))
+	b.create(kind("tracked", "{type: object, properties: {conditions: {type: array, items: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}"))
 	await(t, func() (bool, bool) {
 		b.Cluster.Refresh()
 		_, err := b.Cluster.Mapping(t.Context(), kube.GroupVersionKind{Group: b.Group, Version: "v1", Kind: "tracked"})
