@@ -125,7 +125,7 @@ func TestLoaderMatrix(t *testing.T) {
 			name, sub, _ := strings.Cut(resource.Name, "/")
 			for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "bind", "escalate", "impersonate"} {
 				for _, namespace := range []string{"", b.Env, cluster.SystemNamespace, "default", "kube-system"} {
-					for _, object := range append([]string{"", "of-somebody-else"}, names[resource.Name]...) {
+					for _, object := range append([]string{"", "of-another"}, names[resource.Name]...) {
 						a := authorization.ResourceAttributes{Group: group, Resource: name, Subresource: sub, Verb: verb, Namespace: namespace, Name: object}
 						want := grants(rules[""], a) || namespace != "" && grants(rules[namespace], a)
 						if object != "" && !want && verb != "get" && verb != "update" && verb != "patch" && verb != "delete" {
@@ -136,7 +136,7 @@ func TestLoaderMatrix(t *testing.T) {
 						if got {
 							allowed++
 						}
-						if got != want && (!got || !may("nobody", a)) {
+						if got != want && (!got || !may("unbound", a)) {
 							t.Errorf("the account may %s %s %q in %q: %t, and the plan says %t", verb, resource.Name, object, namespace, got, want)
 						}
 					}

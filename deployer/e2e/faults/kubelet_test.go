@@ -28,7 +28,7 @@ func TestRefusedPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "first"}, "data": map[string]any{"part": "mine"}}}
-	if _, err = l.client.Resource(configMapResource).Namespace(l.environment).Create(t.Context(), other, metav1.CreateOptions{FieldManager: "somebody"}); err != nil {
+	if _, err = l.client.Resource(configMapResource).Namespace(l.environment).Create(t.Context(), other, metav1.CreateOptions{FieldManager: "other"}); err != nil {
 		t.Fatal(err)
 	}
 	defer l.kubelet(t.Context())()
