@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
@@ -23,7 +24,7 @@ func (c *Console) plan(of verb) web.Handler {
 			return nil, err
 		}
 		if of.needsSolution(o) {
-			return c.planPage(of, v, o, s, &prospect{order: o}, nil), nil
+			return c.planPage(of, v, o, s, &prospect{order: o, deployer: v.Deployer(nil)}, nil), nil
 		}
 		p := c.foresee(v, of, o)
 		if report.CodeOf(p.refusal) == report.Unauthenticated {
@@ -81,10 +82,11 @@ func (c *Console) perform(of verb) web.Handler {
 
 // prospect is the plan of an order once all its confirmations are given.
 type prospect struct {
-	order   *order
-	planned *schema.Operation // nil where it is refused all the same
-	needs   []need
-	refusal error
+	order    *order
+	deployer *deployer.Deployer // has read what the plan is about
+	planned  *schema.Operation  // nil where it is refused all the same
+	needs    []need
+	refusal  error
 }
 
 // need is an option that has to be given, and the refusal that asks for it.
@@ -96,13 +98,13 @@ type need struct {
 // foresee plans an order with all needed options accepted, so that users see at once what they have to accept. Accepted
 // options that are not needed are left out.
 func (c *Console) foresee(v *web.Visit, of verb, o *order) *prospect {
-	p := &prospect{order: o.accepting()}
+	p := &prospect{order: o.accepting(), deployer: v.Deployer(nil)}
 	if o.accepted.Has(forceFinalizers) {
 		p.order.accept(report.Option{Name: forceFinalizers})
 	}
 	for {
 		var err error
-		if p.planned, err = c.dryRun(v, of, p.order); err == nil {
+		if p.planned, err = p.dryRun(v.Context(), of); err == nil {
 			return p
 		}
 		known := len(p.needs)
@@ -212,30 +214,28 @@ func (of verb) needsSolution(o *order) bool {
 	return o.solution == "" && !slices.Contains([]string{"repair", "delete"}, of.name)
 }
 
-func (c *Console) dryRun(v *web.Visit, of verb, o *order) (*schema.Operation, error) {
-	d := v.Deployer(nil)
+func (p *prospect) dryRun(ctx context.Context, of verb) (*schema.Operation, error) {
 	if of.look != nil {
-		if err := of.look(v.Context(), d, o); err != nil {
+		if err := of.look(ctx, p.deployer, p.order); err != nil {
 			return nil, err
 		}
 	}
-	dry := *o
+	dry := *p.order
 	dry.DryRun, dry.Refuse = true, true // refused parts become boxes
-	return of.run(v.Context(), d, &dry)
+	return of.run(ctx, p.deployer, &dry)
 }
 
 // releaseNotes returns the release notes of the version that a verb deploys, or "" if the user cannot read them.
-func releaseNotes(v *web.Visit, of verb, o *order) string {
+func (p *prospect) releaseNotes(ctx context.Context, of verb, o *order) string {
 	if of.versions == nil || o.version == "" {
 		return ""
 	}
-	saved := v.Deployer(nil).Records
-	imports, err := saved.Imports(v.Context())
+	imports, err := p.deployer.Records.Imports(ctx)
 	i := slices.IndexFunc(imports, func(i schema.Import) bool { return i.Name == o.solution && i.Version == o.version })
 	if err != nil || i < 0 {
 		return ""
 	}
-	payload, err := saved.Payload(v.Context(), imports[i])
+	payload, err := p.deployer.Records.Payload(ctx, imports[i])
 	if err != nil {
 		return ""
 	}
@@ -255,7 +255,7 @@ func (c *Console) planPage(of verb, v *web.Visit, o *order, s *live.Snapshot, p 
 		v.Frame.Section, up = page.SectionSolutions, page.URL("solutions", o.solution)
 		v.Frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.solution, URL: up}}
 	}
-	content := &page.Plan{Operation: p.planned, ReleaseNotes: releaseNotes(v, of, o), Choose: of.choices(v, o, p.order, s), Refusal: page.ProblemOf(refusal)}
+	content := &page.Plan{Operation: p.planned, ReleaseNotes: p.releaseNotes(v.Context(), of, o), Choose: of.choices(v, o, p.order, s), Refusal: page.ProblemOf(refusal)}
 	a := &web.Answer{Document: p.planned, Content: content}
 	if p.planned == nil {
 		content.Unplanned = true
