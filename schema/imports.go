@@ -119,6 +119,18 @@ func SplitEndpoint(endpoint string) (registry, prefix string) {
 	return scheme + "://" + host, prefix
 }
 
+// IsPushedTo reports whether an endpoint is a registry that images were pushed to: one with a path.
+func IsPushedTo(endpoint string) bool {
+	_, prefix := SplitEndpoint(endpoint)
+	return prefix != ""
+}
+
+// EndpointPlace is an endpoint without its protocol: HOST[:PORT][/PATH].
+func EndpointPlace(endpoint string) string {
+	_, place, _ := strings.Cut(endpoint, "://")
+	return place
+}
+
 // EndpointPath is the URL below which an endpoint has its repositories: with /v2 before the prefix.
 func EndpointPath(endpoint string) string {
 	registry, prefix := SplitEndpoint(endpoint)

@@ -88,6 +88,14 @@ type AffectedArchive struct {
 	Unread []UnreadFile `json:"unread,omitempty"`
 }
 
+// Remark explains to people why a package is in the list; "" if its own version is in the range.
+func (p *AffectedPackage) Remark() string {
+	if p.Unclear == "" && p.Source != "" {
+		return "source package " + p.Source
+	}
+	return p.Unclear
+}
+
 // SiteAffectedReport lists the packages of a site that a question matches. `solutionctl deploy affected` prints it.
 type SiteAffectedReport struct {
 	Package  string            `json:"package"` // of the question, as a package URL without a version

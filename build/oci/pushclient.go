@@ -258,9 +258,6 @@ func (t *repository) once(ctx context.Context, x exchange, body io.Reader, size 
 	if address == "" {
 		address = t.at(x.what)
 	}
-	if size == 0 {
-		body = http.NoBody
-	}
 	req, err := http.NewRequestWithContext(ctx, x.method, address, body)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 package sbom
 
 import (
-	"fmt"
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -61,7 +61,7 @@ func readCopyright(f file) (*find, error) {
 		}
 		return nil
 	})
-	if err == errNotMachineReadable { //nolint:errorlint // it is the one of this function
+	if errors.Is(err, errNotMachineReadable) {
 		return nil, nil
 	}
 	if err != nil || len(names) == 0 {
@@ -71,4 +71,4 @@ func readCopyright(f file) (*find, error) {
 	return &find{license: map[string]string{parentName(f.path): strings.Join(names, " AND ")}}, nil
 }
 
-var errNotMachineReadable = fmt.Errorf("the copyright file is plain text")
+var errNotMachineReadable = errors.New("the copyright file is plain text")

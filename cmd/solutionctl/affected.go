@@ -91,11 +91,7 @@ func printAffected(w *console.Stream, r *schema.AffectedReport, question string)
 	for _, archive := range r.Archives {
 		images += archive.Images
 		for _, p := range archive.Packages {
-			remark := p.Unclear
-			if remark == "" && p.Source != "" {
-				remark = "source package " + p.Source
-			}
-			table.Add(filepath.Base(archive.Archive), p.Image, p.Name, p.Version, remark)
+			table.Add(filepath.Base(archive.Archive), p.Image, p.Name, p.Version, p.Remark())
 		}
 	}
 	for _, archive := range r.Archives {

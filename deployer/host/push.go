@@ -42,7 +42,7 @@ func (t *PushTarget) endpoint() (string, error) {
 		scheme = "http://"
 	}
 	endpoint, err := schema.ParseEndpoint(scheme + t.Registry)
-	if _, prefix := schema.SplitEndpoint(endpoint); err != nil || prefix == "" || strings.Contains(t.Registry, "://") {
+	if err != nil || !schema.IsPushedTo(endpoint) || strings.Contains(t.Registry, "://") {
 		return "", report.Errorf(report.Usage, "%q is not a place in a registry", t.Registry).
 			WithHint("write HOST[:PORT]/PATH in small letters, such as registry.example.com/solutions; in Harbor, the first part is a project")
 	}
@@ -102,7 +102,7 @@ func (h *Host) checkPushed(ctx context.Context, record *schema.ClusterRegistry) 
 
 // pushEntry uploads the images of one archive.
 func (h *Host) pushEntry(ctx context.Context, entry store.Entry, t PushTarget, record *schema.ClusterRegistry, dryRun bool) (_ *schema.PushReport, err error) {
-	registry := placeOf(record.Endpoints[0])
+	registry := schema.EndpointPlace(record.Endpoints[0])
 	uploads, closeArchive, err := h.uploads(entry, registry)
 	if err != nil {
 		return nil, err
@@ -129,12 +129,6 @@ func (h *Host) pushEntry(ctx context.Context, entry store.Entry, t PushTarget, r
 		return nil, unfinished(fmt.Errorf("images of %s: %w", entry.ID(), err))
 	}
 	return done, nil
-}
-
-// placeOf is an endpoint without its protocol.
-func placeOf(endpoint string) string {
-	_, place, _ := strings.Cut(endpoint, "://")
-	return place
 }
 
 // uploads are the images of an archive of the store and their repositories. Everything is read with the signed digests of the archive.
@@ -212,12 +206,12 @@ func (i *importing) remindOfPush(ctx context.Context, entries []store.Entry) err
 		return err
 	}
 	for _, endpoint := range registry.Endpoints {
-		if _, prefix := schema.SplitEndpoint(endpoint); prefix == "" {
+		if !schema.IsPushedTo(endpoint) {
 			continue
 		}
 		for _, entry := range entries {
 			i.report.Notices = append(i.report.Notices, fmt.Sprintf("nodes get images from %s, too, which might not have those of %s: %s",
-				endpoint, entry.ID(), report.Run("deploy push", entry.Name, entry.Version, placeOf(endpoint))))
+				endpoint, entry.ID(), report.Run("deploy push", entry.Name, entry.Version, schema.EndpointPlace(endpoint))))
 		}
 	}
 	return nil

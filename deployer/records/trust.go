@@ -106,10 +106,8 @@ func modeOf(known *schema.ClusterRegistry, endpoints []string) schema.RegistryMo
 	if known.Host != schema.RegistryHostOwn {
 		return known.Mode
 	}
-	for _, endpoint := range endpoints {
-		if _, prefix := schema.SplitEndpoint(endpoint); prefix != "" {
-			return schema.RegistryExternal
-		}
+	if slices.ContainsFunc(endpoints, schema.IsPushedTo) {
+		return schema.RegistryExternal
 	}
 	return schema.RegistryOwn
 }

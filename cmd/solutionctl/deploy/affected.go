@@ -80,11 +80,7 @@ func printSiteAffected(w *console.Stream, r *schema.SiteAffectedReport, question
 			fmt.Fprintf(w, "not read: %s-%s: %s: %s\n", v.Solution, v.Version, console.Clean(f.Path), console.Clean(f.Reason))
 		}
 		for _, p := range v.Packages {
-			remark := p.Unclear
-			if remark == "" && p.Source != "" {
-				remark = "source package " + p.Source
-			}
-			table.Add(v.Solution+" "+v.Version, p.Image, p.Name, p.Version, deployedIn(v), remark)
+			table.Add(v.Solution+" "+v.Version, p.Image, p.Name, p.Version, deployedIn(v), p.Remark())
 		}
 	}
 	for _, v := range r.NotSearched {

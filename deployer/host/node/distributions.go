@@ -153,7 +153,7 @@ func Talos(c Config) ([]byte, error) {
 	registries.Mirrors, registries.Config = map[string]talosMirror{}, map[string]talosConfig{}
 	for _, host := range append([]string{c.Host}, c.Mirrors...) {
 		m := talosMirror{Endpoints: c.endpointsOf(host, endpoints), SkipFallback: true}
-		if m.OverridePath = slices.ContainsFunc(m.Endpoints, hasPrefix); m.OverridePath {
+		if m.OverridePath = slices.ContainsFunc(m.Endpoints, schema.IsPushedTo); m.OverridePath {
 			for i, endpoint := range m.Endpoints {
 				m.Endpoints[i] = schema.EndpointPath(endpoint)
 			}

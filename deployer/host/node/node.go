@@ -168,13 +168,7 @@ func encrypted(endpoints []string) (hosts []string) {
 
 // origins are the endpoints that may have images by their original names: images are pushed by those of Solutions only.
 func (c Config) origins() []string {
-	return slices.DeleteFunc(slices.Clone(c.Endpoints), hasPrefix)
-}
-
-// hasPrefix reports whether an endpoint has its repositories below a path.
-func hasPrefix(endpoint string) bool {
-	_, prefix := schema.SplitEndpoint(endpoint)
-	return prefix != ""
+	return slices.DeleteFunc(slices.Clone(c.Endpoints), schema.IsPushedTo)
 }
 
 // endpointsOf returns those of the ordered endpoints that have images of a registry: all have the images of Solutions.
@@ -182,12 +176,12 @@ func (c Config) endpointsOf(host string, ordered []string) []string {
 	if host == c.Host {
 		return ordered
 	}
-	return slices.DeleteFunc(slices.Clone(ordered), hasPrefix)
+	return slices.DeleteFunc(slices.Clone(ordered), schema.IsPushedTo)
 }
 
 // address is an endpoint as containerd is given it: with the whole path where repositories have a prefix.
 func address(endpoint string) string {
-	if hasPrefix(endpoint) {
+	if schema.IsPushedTo(endpoint) {
 		return schema.EndpointPath(endpoint)
 	}
 	return endpoint
@@ -210,7 +204,7 @@ func (c Config) containerd(hosts, endpoints []string) []File {
 		b.WriteString(header)
 		settings := func(endpoint, indent string) {
 			fmt.Fprintf(&b, "%scapabilities = [\"pull\", \"resolve\"]\n", indent)
-			if hasPrefix(endpoint) {
+			if schema.IsPushedTo(endpoint) {
 				fmt.Fprintf(&b, "%soverride_path = true\n", indent)
 			}
 			if withCA && isTLS(endpoint) {
@@ -266,8 +260,7 @@ func (c Config) crio(hosts, endpoints []string) []File {
 }
 
 func location(b *bytes.Buffer, endpoint, suffix string) {
-	_, place, _ := strings.Cut(endpoint, "://")
-	fmt.Fprintf(b, "location = %q\n", place+suffix)
+	fmt.Fprintf(b, "location = %q\n", schema.EndpointPlace(endpoint)+suffix)
 	if !isTLS(endpoint) {
 		b.WriteString("insecure = true\n")
 	}
@@ -275,8 +268,7 @@ func location(b *bytes.Buffer, endpoint, suffix string) {
 
 func hostOf(endpoint string) string {
 	registry, _ := schema.SplitEndpoint(endpoint)
-	_, host, _ := strings.Cut(registry, "://")
-	return host
+	return schema.EndpointPlace(registry)
 }
 
 // authorities is the file with the certificates. Programs skip what is before the first one.

@@ -51,8 +51,7 @@ func (x *examination) endpoint(a records.Answer, imports int) {
 	problem := func(message, hint string) {
 		x.add(schema.CheckProblem, "registry", "endpoints", a.Endpoint+" "+message, hint)
 	}
-	_, prefix := schema.SplitEndpoint(a.Endpoint)
-	pushed := prefix != ""
+	pushed := schema.IsPushedTo(a.Endpoint)
 	name, wrongName := errors.AsType[x509.HostnameError](a.Err)
 	switch {
 	case a.IsUntrusted():
@@ -84,8 +83,8 @@ func (x *examination) endpoint(a records.Answer, imports int) {
 		a.Missing = append(a.Missing[:maxRows], fmt.Sprintf("and %d more", more))
 	}
 	remedy := "import the archives on that host, too"
-	if _, place, _ := strings.Cut(a.Endpoint, "://"); pushed {
-		remedy = fmt.Sprintf("on a host that has the archives: %s", report.Run("deploy push", "SOLUTION", "VERSION", place))
+	if pushed {
+		remedy = fmt.Sprintf("on a host that has the archives: %s", report.Run("deploy push", "SOLUTION", "VERSION", schema.EndpointPlace(a.Endpoint)))
 	}
 	problem("does not serve "+strings.Join(a.Missing, ", "), remedy)
 }
