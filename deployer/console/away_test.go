@@ -58,9 +58,6 @@ func TestAway(t *testing.T) {
 
 // TestSlow: a page waits no longer than its timeout for a slow API server, and shows the last state.
 func TestSlow(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute; TestFrameFirst and TestAway stand for it")
-	}
 	bed := deployertest.New(t)
 	bed.Namespace("production", "production")
 	var slow atomic.Bool

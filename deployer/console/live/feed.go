@@ -160,7 +160,7 @@ func (f *Feed) await(ctx context.Context, looking <-chan struct{}, reads *cluste
 		case <-time.After(frameAfter):
 			begun = reads.Begun()
 		case <-ctx.Done():
-			return ctx.Err()
+			return f.endOf(ctx)
 		}
 	}
 	missed := make(chan error, 1)
@@ -178,9 +178,17 @@ func (f *Feed) await(ctx context.Context, looking <-chan struct{}, reads *cluste
 				return f.miss(err)
 			}
 		case <-ctx.Done():
-			return ctx.Err()
+			return f.endOf(ctx)
 		}
 	}
+}
+
+// endOf returns why a page waits no more: it is [Feed.miss] where another check of the same page has found the API server absent.
+func (f *Feed) endOf(ctx context.Context) error {
+	if why := context.Cause(ctx); report.CodeOf(why) == report.Unavailable {
+		return f.miss(why)
+	}
+	return ctx.Err()
 }
 
 // startLook returns the read in progress, or a new one, and the objects that it reads. The caller has the lock of the
