@@ -2,7 +2,6 @@ package lint
 
 import (
 	"archive/tar"
-	"bufio"
 	"bytes"
 	"context"
 	"debug/elf"
@@ -14,9 +13,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/solutionctl/solutionctl/build/oci"
 )
@@ -62,17 +58,13 @@ func (v variant) search(ctx context.Context, name string) string {
 
 // addLayer adds the files of a layer that no later layer replaced or deleted.
 func addLayer(ctx context.Context, files map[string]layerFile, layer oci.Blob, name string) error {
-	blob, err := layer.Open(ctx, 0)
+	content, err := layer.OpenUncompressed(ctx)
 	if err != nil {
 		return err
 	}
-	defer blob.Close() //nolint:errcheck // read only
-	content, err := uncompressed(blob)
-	if err != nil {
-		return err
-	}
+	defer content.Close() //nolint:errcheck // read only
 	added := map[string]layerFile{}
-	archive := tar.NewReader(io.LimitReader(interruptible{ctx, content}, maxLayerBytes))
+	archive := tar.NewReader(io.LimitReader(content, maxLayerBytes))
 	for {
 		header, err := archive.Next()
 		switch {
@@ -92,19 +84,6 @@ func addLayer(ctx context.Context, files map[string]layerFile, layer oci.Blob, n
 		}
 		added[path.Join("/", header.Name)] = file
 	}
-}
-
-// interruptible stops reading when the context ends: a small layer can be a large one uncompressed.
-type interruptible struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (i interruptible) Read(p []byte) (int, error) {
-	if err := i.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return i.r.Read(p)
 }
 
 // merge adds a layer below those that are known.
@@ -128,19 +107,6 @@ func deleted(files map[string]layerFile, name string) bool {
 		}
 	}
 	return false
-}
-
-// uncompressed reads a layer whatever its compression; media types are not to be trusted in this.
-func uncompressed(r io.Reader) (io.Reader, error) {
-	buffered := bufio.NewReader(r)
-	magic, _ := buffered.Peek(4) // the reader of archives reports a shorter layer
-	switch {
-	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
-		return gzip.NewReader(buffered)
-	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
-		return zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
-	}
-	return buffered, nil
 }
 
 // follow finds a file through links, of the file itself and of the directories above it.

@@ -41,7 +41,8 @@ func (i *Image) FileSystems(ctx context.Context) ([]FileSystem, error) {
 	return list, nil
 }
 
-// OpenUncompressed streams the uncompressed form of a layer, whatever compression its media type claims. The end of the stream is an error
+// OpenUncompressed streams the uncompressed form of a layer, whatever compression its media type claims; that of a layer in bzip2 or xz, which
+// no container runtime unpacks, is an error. The end of the stream is an error
 // if the compressed bytes do not have the digest of the blob. A reader takes little memory except for the window of zstandard, at most
 // 128 MiB. The stream of a small blob can be long: the caller limits it.
 func (b Blob) OpenUncompressed(ctx context.Context) (io.ReadCloser, error) {
@@ -50,22 +51,24 @@ func (b Blob) OpenUncompressed(ctx context.Context) (io.ReadCloser, error) {
 		return nil, err
 	}
 	verified := VerifyReader(contextReader{ctx, compressed}, b.Descriptor)
-	plain, err := decompress(verified, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
+	plain, err := decompressLayer(verified, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return nil, errors.Join(report.Errorf(report.Corrupt, "layer %s cannot be unpacked: %w", shorten(b.Digest), err), compressed.Close())
 	}
-	return &uncompressedBlob{digest: b.Digest, plain: plain, verified: verified, compressed: compressed}, nil
+	// A few compressed bytes can be many: both sides look at the context.
+	return &uncompressedBlob{Reader: contextReader{ctx, plain}, digest: b.Digest, plain: plain, verified: verified, compressed: compressed}, nil
 }
 
 type uncompressedBlob struct {
+	io.Reader
 	digest     Digest
-	plain      io.ReadCloser
+	plain      io.Closer
 	verified   io.Reader
 	compressed io.Closer
 }
 
 func (u *uncompressedBlob) Read(p []byte) (int, error) {
-	n, err := u.plain.Read(p)
+	n, err := u.Reader.Read(p)
 	if errors.Is(err, io.EOF) { // bytes behind the end of the compressed stream are part of the blob
 		if _, failure := io.Copy(io.Discard, u.verified); failure != nil {
 			err = failure

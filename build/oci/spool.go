@@ -174,6 +174,15 @@ func decompress(r io.Reader, zstandardOptions ...zstd.DOption) (io.ReadCloser, e
 	}
 }
 
+// decompressLayer is decompress for what container runtimes unpack: gzip and zstandard.
+func decompressLayer(r io.Reader, zstandardOptions ...zstd.DOption) (io.ReadCloser, error) {
+	buffered := bufio.NewReaderSize(r, 1<<16)
+	if head, _ := buffered.Peek(8); compressionOf(head) == bzipped { // decompress reports why it cannot be read
+		return nil, report.Errorf(report.Invalid, "it is compressed with bzip2, which container runtimes do not unpack")
+	}
+	return decompress(buffered, zstandardOptions...)
+}
+
 // contextReader stops a long copy when its context ends.
 type contextReader struct {
 	ctx context.Context
