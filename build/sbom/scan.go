@@ -29,6 +29,15 @@ type target struct {
 	oci.FileSystem
 }
 
+// List lists the packages in images of a Solution, see [Scan].
+func List(ctx context.Context, s *schema.Solution, images []*oci.Image, o Options) (*schema.PackageList, error) {
+	found, err := Scan(ctx, images, o)
+	if err != nil {
+		return nil, err
+	}
+	return &schema.PackageList{Solution: s.Metadata.Name, Version: s.Spec.Version, Images: found, LookedFor: Kinds()}, nil
+}
+
 // Scan lists the packages in images, for each of their platforms. Each layer is read once, whatever images have it. An image that is an artifact
 // is not listed.
 func Scan(ctx context.Context, images []*oci.Image, o Options) ([]schema.ImagePackages, error) {

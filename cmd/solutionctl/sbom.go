@@ -23,13 +23,11 @@ const (
 
 // packagesOf lists the packages in the images of an archive.
 func (a *app) packagesOf(ctx context.Context, opened *archive.Archive, images []*oci.Image) (*schema.PackageList, error) {
-	found, err := sbom.Scan(ctx, images, sbom.Options{Sink: a.Sink})
+	list, err := sbom.List(ctx, opened.Solution, images, sbom.Options{Sink: a.Sink})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", opened.Solution.ID(), err)
 	}
-	return &schema.PackageList{
-		Solution: opened.Solution.Metadata.Name, Version: opened.Solution.Spec.Version, Images: found, LookedFor: sbom.Kinds(),
-	}, nil
+	return list, nil
 }
 
 // printPackages shows the packages in the images of an archive, or what changed since another archive.

@@ -92,11 +92,7 @@ func (h *Host) listPackages(ctx context.Context, e store.Entry) (list *schema.Pa
 	if err != nil {
 		return nil, err
 	}
-	images, err := sbom.Scan(ctx, opened.Images.Images(), sbom.Options{Sink: named{h.Sink, e.ID()}})
-	if err != nil {
-		return nil, err
-	}
-	return &schema.PackageList{Solution: e.Name, Version: e.Version, Images: images, LookedFor: sbom.Kinds()}, nil
+	return sbom.List(ctx, opened.Solution, opened.Images.Images(), sbom.Options{Sink: named{h.Sink, e.ID()}})
 }
 
 // named gives progress about layers the name of their archive.

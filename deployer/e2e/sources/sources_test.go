@@ -37,7 +37,7 @@ func TestSources(t *testing.T) {
 	for _, source := range list {
 		t.Run(source.Name, func(t *testing.T) {
 			t.Parallel()
-			w := &workshop{T: t, dir: t.TempDir(), bin: bin, name: source.Name}
+			w := &sourceTest{T: t, dir: t.TempDir(), bin: bin, name: source.Name}
 			fetching.Lock()
 			path, err := source.Fetch(t.Context(), filepath.Join(w.dir, "source"))
 			fetching.Unlock()
@@ -66,27 +66,23 @@ func TestSources(t *testing.T) {
 func buildPrograms(t *testing.T) string {
 	t.Helper()
 	bin := t.TempDir()
-	for _, program := range []struct{ name, directory, source string }{
-		{"solutionctl", "../../..", "./cmd/solutionctl"},
-		{"placeholder", "testdata/placeholder", "main.go"},
-	} {
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, program.name), program.source)
-		build.Dir, build.Env = program.directory, append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", program.name, err, out)
-		}
+	testcluster.Program(t, bin)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(bin, "placeholder"), "main.go")
+	build.Dir, build.Env = "testdata/placeholder", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the placeholder: %v\n%s", err, out)
 	}
 	return bin
 }
 
-// A workshop packs and deploys one source.
-type workshop struct {
+// A sourceTest packs and deploys one source.
+type sourceTest struct {
 	*testing.T
 	dir, bin, name string
 	cluster        *testcluster.Cluster
 }
 
-func (w *workshop) command(args ...string) *exec.Cmd {
+func (w *sourceTest) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.Context(), filepath.Join(w.bin, "solutionctl"), args...)
 	cmd.Dir = w.dir
 	path := func(name string) string { return filepath.Join(w.dir, name) }
@@ -101,7 +97,7 @@ func (w *workshop) command(args ...string) *exec.Cmd {
 }
 
 // ok runs a command that must succeed, and returns what it prints.
-func (w *workshop) ok(args ...string) []byte {
+func (w *sourceTest) ok(args ...string) []byte {
 	w.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := w.command(args...)
@@ -113,14 +109,14 @@ func (w *workshop) ok(args ...string) []byte {
 }
 
 // trust makes a key, and trusts it.
-func (w *workshop) trust() {
+func (w *sourceTest) trust() {
 	w.Helper()
 	w.ok("keygen", "vendor")
 	w.ok("trust", "add", "vendor", "vendor.pub")
 }
 
 // refuses checks that a command refuses the source, and what it prints.
-func (w *workshop) refuses(refusal sources.Refusal, path string) {
+func (w *sourceTest) refuses(refusal sources.Refusal, path string) {
 	w.Helper()
 	args := []string{"init", "none", "--from", path}
 	if refusal.Command == "build" {
@@ -139,7 +135,7 @@ func (w *workshop) refuses(refusal sources.Refusal, path string) {
 }
 
 // pack makes a signed archive of the source, without an edit.
-func (w *workshop) pack(path, values string) (archive string) {
+func (w *sourceTest) pack(path, values string) (archive string) {
 	w.Helper()
 	w.initialize(w.name, path, values)
 	w.ok("build", w.name, "--sign-key", "vendor.key")
@@ -151,7 +147,7 @@ func (w *workshop) pack(path, values string) (archive string) {
 }
 
 // initialize makes a project of the source, and the images that it wants.
-func (w *workshop) initialize(project, path, values string) {
+func (w *sourceTest) initialize(project, path, values string) {
 	w.Helper()
 	flags := []string{"--from", path}
 	if values != "" {
@@ -169,7 +165,7 @@ func (w *workshop) initialize(project, path, values string) {
 	w.Logf("%s", w.ok(slices.Concat([]string{"init", project, "--images", "oci:" + layout}, flags)...))
 }
 
-func (w *workshop) decode(data []byte, value any) {
+func (w *sourceTest) decode(data []byte, value any) {
 	w.Helper()
 	if err := json.Unmarshal(data, value); err != nil {
 		w.Fatalf("%v in %s", err, data)
@@ -177,7 +173,7 @@ func (w *workshop) decode(data []byte, value any) {
 }
 
 // deploy takes an archive to where all of it runs, and removes it again.
-func (w *workshop) deploy(source *sources.Source, archive string) {
+func (w *sourceTest) deploy(source *sources.Source, archive string) {
 	w.Helper()
 	w.createVolumes()
 	before := w.objects()
@@ -218,7 +214,7 @@ func (w *workshop) deploy(source *sources.Source, archive string) {
 }
 
 // createVolumes creates volumes for the claims of a source: the cluster has no provisioner.
-func (w *workshop) createVolumes() {
+func (w *sourceTest) createVolumes() {
 	w.Helper()
 	var list strings.Builder
 	list.WriteString("{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: " + w.name + `, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}, provisioner: kubernetes.io/no-provisioner}` + "\n")
@@ -240,7 +236,7 @@ const (
 )
 
 // approved runs a verb with the approval of all powers that its plan shows.
-func (w *workshop) approved(wait bool, args ...string) {
+func (w *sourceTest) approved(wait bool, args ...string) {
 	w.Helper()
 	var planned schema.Operation
 	w.decode(w.ok(slices.Concat([]string{"deploy", "plan"}, args, []string{"-o", "json"})...), &planned)
@@ -254,7 +250,7 @@ func (w *workshop) approved(wait bool, args ...string) {
 }
 
 // objects lists what a Solution can leave behind.
-func (w *workshop) objects() []string {
+func (w *sourceTest) objects() []string {
 	w.Helper()
 	const kinds = "namespaces,customresourcedefinitions,clusterroles,clusterrolebindings,mutatingwebhookconfigurations,validatingwebhookconfigurations," +
 		"apiservices,priorityclasses,storageclasses,ingressclasses,csidrivers,persistentvolumes,deployments,daemonsets,statefulsets,jobs,cronjobs,pods,services"
@@ -263,7 +259,7 @@ func (w *workshop) objects() []string {
 }
 
 // kubectl runs a command with a document as its input, also while a test ends.
-func (w *workshop) kubectl(input string, args ...string) string {
+func (w *sourceTest) kubectl(input string, args ...string) string {
 	w.Helper()
 	cmd := exec.Command(filepath.Join(w.cluster.Bin, "kubectl"), append([]string{"--kubeconfig", w.cluster.Kubeconfig}, args...)...)
 	cmd.Stdin = strings.NewReader(input)
