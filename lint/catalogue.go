@@ -14,7 +14,7 @@ func Rules() []Rule {
 	rules := slices.Concat(
 		archiveRules(), blobRules(), registryConfigRules(), isoRules(),
 		documentRules(), operatorsRules(), suppressionRules(),
-		kubernetesRules(), definitionRules(),
+		kubernetesRules(), definitionRules(), webhookRules(),
 		roleRules(), operatorImageRules(), workloadRules(),
 		monitoringRules(), prometheusRules(), dashboardRules(), uiRules(),
 		completenessRules(), upgradeRules(),

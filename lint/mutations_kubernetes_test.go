@@ -61,6 +61,7 @@ func kubernetesMutations() map[string]mutation {
 			put(crd, text[:schema]+"      openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}\n"+text[served:])(files)
 		}},
 		"SOL329": {files: func(files fstest.MapFS) { files[crds+"again_crd.yaml"] = files[crd] }},
+		"SOL330": {files: edit(crd, "  versions:\n", "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {namespace: web, name: convert}}}}\n  versions:\n")},
 	}
 }
 
