@@ -49,8 +49,9 @@ const (
 // nowhere is the registry of all images: nothing is pulled where nothing runs.
 const nowhere = "http://127.0.0.1:9"
 
-// tokens of Dex are good for less than the console takes for fresh: they are renewed all the time.
-const lifetime = 25 * time.Second
+// lifetime is that of the tokens of Dex. The console renews a token 30 seconds before it expires, so that users get new ones every
+// five seconds. It would renew less than 30 seconds at each request, and the signatures of Dex would take a fifth of the test's time.
+const lifetime = 35 * time.Second
 
 // world is a real cluster whose API server trusts a real Dex, and a console for its users.
 type world struct {
