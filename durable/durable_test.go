@@ -3,6 +3,7 @@ package durable_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -116,6 +117,52 @@ func TestManyWriters(t *testing.T) {
 	if got := content(t, filepath.Dir(name)); len(got) != 1 {
 		t.Errorf("left: %v", got)
 	}
+}
+
+// TestContinue finds what a writer has kept, once; a new writer begins with nothing.
+func TestContinue(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	steps := []struct {
+		open func(string) (*durable.File, error)
+		has  string
+		more string
+	}{
+		{durable.Continue, "", "one"},
+		{durable.Continue, "one", "two"},
+		{durable.Create, "", "three"},
+		{durable.Continue, "three", "four"},
+	}
+	for i, step := range steps {
+		f, err := step.open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(f)
+		if err != nil || string(data) != step.has {
+			t.Fatalf("step %d: it has %q, want %q: %v", i, data, step.has, err)
+		}
+		if err = errors.Join(f.Truncate(0), writeAt(f, step.more), f.Keep()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err = os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("step %d: it was published: %v", i, err)
+		}
+	}
+	f, err := durable.Continue(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = f.Publish(0o644); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(name); string(data) != "four" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+func writeAt(f *durable.File, text string) error {
+	_, err := f.WriteAt([]byte(text), 0)
+	return err
 }
 
 func TestDiscard(t *testing.T) {

@@ -37,7 +37,7 @@ func syncIn(root *os.Root, name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// openPartial opens the file with the lock on it, empty.
+// openPartial opens the file with the lock on it, and with what another writer has left in it.
 func openPartial(root *os.Root, name string) (*os.File, error) {
 	for {
 		f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
@@ -46,7 +46,7 @@ func openPartial(root *os.Root, name string) (*os.File, error) {
 		}
 		ours, err := lock(f, root, name)
 		if err == nil && ours {
-			err = errors.Join(f.Truncate(0), f.Chmod(0o600))
+			err = f.Chmod(0o600)
 		}
 		if err == nil && ours {
 			return f, nil

@@ -36,7 +36,7 @@ func SyncDirectory(string) error { return nil }
 func syncIn(*os.Root, string) error { return nil }
 
 func openPartial(root *os.Root, name string) (*os.File, error) {
-	return root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	return root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 }
 
 // move gives the file its name after closing it, as Windows wants it.

@@ -44,11 +44,21 @@ type File struct {
 
 // Create begins to write a file, whose directory must exist.
 func Create(name string) (*File, error) {
+	f, err := Continue(name)
+	if err != nil {
+		return nil, err
+	}
+	return f.empty()
+}
+
+// Continue is [Create] for a writer that recognizes its own bytes: the file has what an earlier writer left when it was killed or
+// called [File.Keep].
+func Continue(name string) (*File, error) {
 	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {
 		return nil, err
 	}
-	f, err := CreateIn(root, filepath.Base(name))
+	f, err := continueIn(root, filepath.Base(name))
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
@@ -58,12 +68,35 @@ func Create(name string) (*File, error) {
 
 // CreateIn begins to write a file below a directory, and nothing that a symbolic link below it could name.
 func CreateIn(root *os.Root, name string) (*File, error) {
+	f, err := continueIn(root, name)
+	if err != nil {
+		return nil, err
+	}
+	return f.empty()
+}
+
+func continueIn(root *os.Root, name string) (*File, error) {
 	partial := Partial(name)
 	f, err := openPartial(root, partial)
 	if err != nil {
 		return nil, err
 	}
 	return &File{File: f, root: root, name: name, partial: partial}, nil
+}
+
+// empty drops what an earlier writer left.
+func (f *File) empty() (*File, error) {
+	if err := f.Truncate(0); err != nil {
+		return nil, errors.Join(err, f.Discard())
+	}
+	return f, nil
+}
+
+// Keep closes unpublished content and leaves it to [Continue].
+func (f *File) Keep() error {
+	err := f.Sync()
+	f.partial = ""
+	return errors.Join(err, f.Discard())
 }
 
 // Partial is the name that a file has until it is published, and that a process which was killed leaves.

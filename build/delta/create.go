@@ -3,14 +3,13 @@ package delta
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
+	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
@@ -20,10 +19,10 @@ import (
 
 // CreateOptions select the archives of a delta.
 type CreateOptions struct {
-	New       Source
-	Old       []Source
-	Bundles   []Bundle // the signatures of the new archive, which travel with the delta
-	WrittenBy string   // the version of the program
+	New       layout.Source
+	Old       []layout.Source
+	Bundles   []layout.Bundle // the signatures of the new archive, which travel with the delta
+	WrittenBy string          // the version of the program
 	Sink      report.Sink
 }
 
@@ -31,18 +30,20 @@ type CreateOptions struct {
 type creation struct {
 	CreateOptions
 	document schema.ArchiveDelta
-	extents  []extent // the blobs of the new archive, with computed digests
-	absent   map[string]bool
+	parts    *layout.Parts
+	absent   map[string]bool // blobs that the old archives lack
 }
 
 // Create writes a delta to a file: the same bytes for the same archives. The delta is applied and the result compared with the
 // new archive before the file has its name.
 func Create(ctx context.Context, name string, o CreateOptions) (*Delta, error) {
 	c := &creation{CreateOptions: o, document: schema.ArchiveDelta{Stamp: schema.NewStamp("delta", o.WrittenBy), Bases: []schema.DeltaBase{}}, absent: map[string]bool{}}
-	if err := c.describe(ctx); err != nil {
+	var err error
+	if c.parts, err = layout.TakeApart(ctx, o.New, layout.DeltaLimits, o.Sink); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.New.Name, err)
 	}
-	if err := c.compare(ctx); err != nil {
+	c.document.Layout = c.parts.Layout
+	if err = c.compare(ctx); err != nil {
 		return nil, err
 	}
 	f, err := durable.Create(name)
@@ -56,95 +57,29 @@ func Create(ctx context.Context, name string, o CreateOptions) (*Delta, error) {
 	return d, media.WriteError(name, f.Publish(0o644))
 }
 
-// describe makes the layout of the new archive, which is read once.
-func (c *creation) describe(ctx context.Context) error {
-	a, err := c.New.open()
-	if err != nil {
-		return err
-	}
-	list, err := extents(a, c.New.Size)
-	if err != nil {
-		return err
-	}
-	l := &c.document.Layout
-	l.Name, l.Version, l.Size = a.Solution.Metadata.Name, a.Solution.Spec.Version, c.New.Size
-	l.Frame.BlockSize = frameBlock
-	whole, at := sha256.New(), int64(0)
-	seen, inFrame := map[string]bool{}, int64(0)
-	endFrame := func(end int64) {
-		if end > inFrame {
-			l.Segments = append(l.Segments, schema.ArchiveSegment{Size: end - inFrame})
-			l.Frame.Size += end - inFrame
-		}
-	}
-	for _, e := range list {
-		if err = copyContext(ctx, whole, io.NewSectionReader(c.New, at, e.at-at)); err != nil {
-			return err
-		}
-		sum := sha256.New()
-		if err = copyContext(ctx, io.MultiWriter(whole, sum), io.NewSectionReader(c.New, e.at, e.size)); err != nil {
-			return err
-		}
-		digest := hex.EncodeToString(sum.Sum(nil))
-		if e.digest != "" && e.digest != digest {
-			return report.Errorf(report.Corrupt, "blob sha256:%s has the digest sha256:%s", e.digest, digest).WithHint("copy the archive again from its source")
-		}
-		e.digest, at = digest, e.at+e.size
-		if !seen[digest] { // what archives of other programs have twice is part of the frame
-			seen[digest] = true
-			endFrame(e.at)
-			l.Segments = append(l.Segments, schema.ArchiveSegment{Size: e.size, SHA256: digest})
-			c.extents, inFrame = append(c.extents, e), at
-		}
-		c.Sink.Emit(report.Event{Step: "hash", Name: c.New.Name, State: report.Running, Done: at, Total: l.Size})
-	}
-	if err = copyContext(ctx, whole, io.NewSectionReader(c.New, at, l.Size-at)); err != nil {
-		return err
-	}
-	endFrame(l.Size)
-	l.SHA256 = hex.EncodeToString(whole.Sum(nil))
-	c.Sink.Emit(report.Event{Step: "hash", Name: c.New.Name, State: report.Done, Done: l.Size, Total: l.Size})
-	return compressFrame(ctx, c.frame(), l.Frame.Size, func(block []byte) error {
-		l.Frame.Blocks = append(l.Frame.Blocks, int64(len(block)))
-		return nil
-	})
-}
-
-// frame reads all bytes of the new archive between its blobs.
-func (c *creation) frame() io.Reader {
-	var runs []io.Reader
-	at := int64(0)
-	for _, e := range c.extents {
-		runs = append(runs, io.NewSectionReader(c.New, at, e.at-at))
-		at = e.at + e.size
-	}
-	return io.MultiReader(append(runs, io.NewSectionReader(c.New, at, c.New.Size-at))...)
-}
-
 // compare finds the blobs that the old archives do not have, and leaves out old archives that have none that is needed.
 func (c *creation) compare(ctx context.Context) error {
-	rest := blobsOf(&c.document.Layout)
-	var used []Source
+	rest := layout.Blobs(&c.document.Layout)
+	var used []layout.Source
 	for _, old := range c.Old {
-		x, err := newIndex(old)
+		x, err := layout.NewIndex(old)
 		if err != nil {
 			return fmt.Errorf("%s: %w", old.Name, err)
 		}
-		before := len(rest)
-		for i := 0; i < len(rest); {
-			_, ok, failure := x.find(ctx, rest[i].digest, rest[i].size)
+		var without []layout.Blob
+		for _, b := range rest {
+			run, failure := x.Find(ctx, b)
 			if failure != nil {
-				return fmt.Errorf("%s: %w", old.Name, failure)
+				return failure
 			}
-			if ok {
-				rest = slices.Delete(rest, i, i+1)
-			} else {
-				i++
+			if run.ReaderAt == nil {
+				without = append(without, b)
 			}
 		}
-		if len(rest) == before {
+		if len(without) == len(rest) {
 			continue
 		}
+		rest = without
 		sums, err := chunk.Sum(ctx, old, old.Size, c.Sink)
 		if err != nil {
 			return fmt.Errorf("%s: %w", old.Name, err)
@@ -154,10 +89,10 @@ func (c *creation) compare(ctx context.Context) error {
 			return report.Errorf(report.Usage, "%s and %s are the same archive", old.Name, c.New.Name).WithHint("name the older archive first: solutionctl delta create OLD.iso NEW.iso")
 		}
 		used = append(used, old)
-		c.document.Bases = append(c.document.Bases, schema.DeltaBase{Name: x.name, Version: x.version, SHA256: digest, Size: old.Size})
+		c.document.Bases = append(c.document.Bases, schema.DeltaBase{Name: x.Solution, Version: x.Version, SHA256: digest, Size: old.Size})
 	}
 	for _, b := range rest {
-		c.absent[b.digest] = true
+		c.absent[b.SHA256] = true
 	}
 	c.Old = used
 	return nil
@@ -203,11 +138,11 @@ func (c *creation) writeFiles(ctx context.Context, f *durable.File) (int64, erro
 	if err = c.writeFrame(ctx, t); err != nil {
 		return 0, err
 	}
-	for _, e := range c.extents {
-		if !c.absent[e.digest] {
+	for i, b := range layout.Blobs(&c.document.Layout) {
+		if !c.absent[b.SHA256] {
 			continue
 		}
-		if err = t.file(blobsDir+e.digest, e.size, io.NewSectionReader(c.New, e.at, e.size)); err != nil {
+		if err = t.file(blobsDir+b.SHA256, b.Size, c.parts.Blob(i)); err != nil {
 			return 0, err
 		}
 	}
@@ -218,14 +153,11 @@ func (c *creation) writeFiles(ctx context.Context, f *durable.File) (int64, erro
 }
 
 func (c *creation) writeFrame(ctx context.Context, t tarWriter) error {
-	frame, compressed := c.document.Layout.Frame, int64(0)
-	for _, n := range frame.Blocks {
-		compressed += n
-	}
+	compressed := layout.FrameSize(c.document.Layout.Frame)
 	if _, err := t.w.Write(header(frameName, compressed)); err != nil {
 		return err
 	}
-	err := compressFrame(ctx, c.frame(), frame.Size, func(block []byte) error {
+	err := c.parts.WriteFrame(ctx, func(block []byte) error {
 		_, err := t.w.Write(block)
 		return err
 	})

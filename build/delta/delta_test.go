@@ -3,8 +3,6 @@ package delta_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,58 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/solutionctl/solutionctl/build/delta"
-	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/build/layout"
+	"github.com/solutionctl/solutionctl/build/layout/layouttest"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-// archiveOf is an archive of a version with these blobs.
-func archiveOf(tb testing.TB, version string, blobs ...[]byte) []byte {
-	tb.Helper()
-	content := map[string][]byte{}
-	var files []iso.File
-	add := func(name, key string, data []byte) {
-		if _, twice := content[name]; twice {
-			return
-		}
-		content[name] = data
-		files = append(files, iso.File{Path: name, Size: int64(len(data)), Mode: 0o444, Key: key, Open: func() (io.ReadCloser, error) {
-			return io.NopCloser(bytes.NewReader(data)), nil
-		}})
-	}
-	add("manifest.yaml", "", fmt.Appendf(nil, "apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: Solution\nmetadata: {name: demo}\nspec: {version: %s}\n", version))
-	for i, blob := range blobs {
-		add("blobs/sha256/"+hexOf(blob), hexOf(blob), blob)
-		if i%2 == 0 {
-			add(fmt.Sprintf("ui/%d.yaml", i), "", blob[:min(len(blob), 3000)])
-		}
-	}
-	image, err := iso.Layout(files, iso.Options{VolumeID: "demo " + version, ModTime: time.Unix(1e9, 0)})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var b bytes.Buffer
-	if _, err = image.WriteTo(&b); err != nil {
-		tb.Fatal(err)
-	}
-	return b.Bytes()
-}
-
-func hexOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
-// noise is a blob that cannot be compressed.
-func noise(r *rand.Rand, size int) []byte {
-	data := make([]byte, size)
-	for i := range data {
-		data[i] = byte(r.Uint32())
-	}
-	return data
-}
 
 // with is a copy of data with another byte.
 func with(data []byte, at int, b byte) []byte {
@@ -73,16 +25,16 @@ func with(data []byte, at int, b byte) []byte {
 	return data
 }
 
-func source(name string, data []byte) delta.Source {
-	return delta.Source{Name: name, ReaderAt: bytes.NewReader(data), Size: int64(len(data))}
+func source(name string, data []byte) layout.Source {
+	return layout.Source{Name: name, ReaderAt: bytes.NewReader(data), Size: int64(len(data))}
 }
 
 // create makes a delta in memory.
-func create(tb testing.TB, made []byte, old ...delta.Source) []byte {
+func create(tb testing.TB, made []byte, old ...layout.Source) []byte {
 	tb.Helper()
 	name := filepath.Join(tb.TempDir(), "x.delta")
 	_, err := delta.Create(tb.Context(), name, delta.CreateOptions{
-		New: source("new.iso", made), Old: old, Bundles: []delta.Bundle{{Data: []byte("{}")}, {Signer: "second", Data: []byte("{}")}},
+		New: source("new.iso", made), Old: old, Bundles: []layout.Bundle{{Data: []byte("{}")}, {Signer: "second", Data: []byte("{}")}},
 		WrittenBy: "1.0.0", Sink: report.Discard,
 	})
 	if err != nil {
@@ -96,7 +48,7 @@ func create(tb testing.TB, made []byte, old ...delta.Source) []byte {
 }
 
 // apply makes the archive of a delta.
-func apply(ctx context.Context, made []byte, bases ...delta.Source) ([]byte, error) {
+func apply(ctx context.Context, made []byte, bases ...layout.Source) ([]byte, error) {
 	d, err := delta.Open(bytes.NewReader(made), int64(len(made)))
 	if err != nil {
 		return nil, err
@@ -116,7 +68,7 @@ func TestRandomPairs(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	pool := make([][]byte, 12)
 	for i := range pool {
-		pool[i] = noise(r, 1+r.IntN(80_000))
+		pool[i] = layouttest.Noise(r, 1+r.IntN(80_000))
 	}
 	pairs := 200
 	if testing.Short() {
@@ -129,11 +81,11 @@ func TestRandomPairs(t *testing.T) {
 					blobs = append(blobs, blob)
 				}
 			}
-			return append(blobs, noise(r, 1+r.IntN(40_000)))
+			return append(blobs, layouttest.Noise(r, 1+r.IntN(40_000)))
 		}
-		first, second, blobs := archiveOf(t, "1.0.0", pick()...), archiveOf(t, "1.1.0", pick()...), pick()
-		made := archiveOf(t, "1.2.0", blobs...)
-		old := []delta.Source{source("a.iso", first), source("b.iso", second)}[:1+n%2]
+		first, second, blobs := layouttest.Archive(t, "1.0.0", pick()...), layouttest.Archive(t, "1.1.0", pick()...), pick()
+		made := layouttest.Archive(t, "1.2.0", blobs...)
+		old := []layout.Source{source("a.iso", first), source("b.iso", second)}[:1+n%2]
 		x := create(t, made, old...)
 		if !bytes.Equal(x, create(t, made, old...)) {
 			t.Fatalf("pair %d: two deltas of the same archives differ", n)
@@ -167,12 +119,12 @@ func TestRandomPairs(t *testing.T) {
 // TestSize compares a delta with the blobs that are new.
 func TestSize(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	shared, fresh := [][]byte{}, noise(r, 1<<20)
+	shared, fresh := [][]byte{}, layouttest.Noise(r, 1<<20)
 	for range 60 {
-		shared = append(shared, noise(r, 100_000))
+		shared = append(shared, layouttest.Noise(r, 100_000))
 	}
-	old := archiveOf(t, "1.0.0", shared...)
-	made := archiveOf(t, "1.1.0", append([][]byte{fresh}, shared...)...)
+	old := layouttest.Archive(t, "1.0.0", shared...)
+	made := layouttest.Archive(t, "1.1.0", append([][]byte{fresh}, shared...)...)
 	if x := create(t, made, source("old.iso", old)); len(x) > len(fresh)+len(made)/200+31*3000 { // small files are not blobs
 		t.Errorf("the delta has %d bytes, the new blob %d, the archive %d", len(x), len(fresh), len(made))
 	}
@@ -180,8 +132,8 @@ func TestSize(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	shared, other, fresh := noise(r, 50_000), noise(r, 50_000), noise(r, 20_000)
-	old, made := archiveOf(t, "1.0.0", shared), archiveOf(t, "1.1.0", shared, fresh)
+	shared, other, fresh := layouttest.Noise(r, 50_000), layouttest.Noise(r, 50_000), layouttest.Noise(r, 20_000)
+	old, made := layouttest.Archive(t, "1.0.0", shared), layouttest.Archive(t, "1.1.0", shared, fresh)
 	x := create(t, made, source("old.iso", old))
 	damaged := with(old, bytes.Index(old, shared[:64]), shared[0]^1)
 	inBlob := bytes.Index(x, fresh[:64])
@@ -199,8 +151,8 @@ func TestRefusals(t *testing.T) {
 		code  report.Code
 		want  string
 	}{
-		{"another base", x, archiveOf(t, "0.9.0", other), report.Mismatch, "from demo 1.0.0 (sha256:" + hexOf(old) + "); base.iso is demo 0.9.0: 1 blobs of 50000 bytes are missing"},
-		{"damaged base", x, damaged, report.Corrupt, "base.iso is damaged: blob sha256:" + hexOf(shared)},
+		{"another base", x, layouttest.Archive(t, "0.9.0", other), report.Mismatch, "from demo 1.0.0 (sha256:" + layouttest.Hex(old) + "); base.iso is demo 0.9.0: 1 blobs of 50000 bytes are missing"},
+		{"damaged base", x, damaged, report.Corrupt, "base.iso is damaged: blob sha256:" + layouttest.Hex(shared)},
 		{"a base that is not an archive", x, make([]byte, 100_000), report.Corrupt, "base.iso"},
 		{"empty", nil, old, report.Corrupt, "ends at byte 0"},
 		{"an archive", old, old, report.Invalid, "not a delta"},
@@ -211,7 +163,7 @@ func TestRefusals(t *testing.T) {
 		{"a link instead of a file", with(x, bytes.Index(x, []byte("frame.zst"))+156, '2'), old, report.Invalid, "something else"},
 		{"another name", replace("frame.zst", "frame.xxx"), old, report.Invalid, "something else"},
 		{"altered blob", with(x, inBlob, x[inBlob]^1), old, report.Corrupt, "the delta is damaged"},
-		{"another digest of the whole", replace(hexOf(made), hexOf(old)), old, report.Corrupt, ""},
+		{"another digest of the whole", replace(layouttest.Hex(made), layouttest.Hex(old)), old, report.Corrupt, ""},
 		{"a size that overflows", replace(layoutSize, `"size":`+strings.Repeat("9", len(layoutSize)-7)), old, report.Invalid, "leave"},
 		{"newer format", replace(`"formatVersion":1`, `"formatVersion":9`), old, report.Refused, "format 9"},
 		{"unknown field", replace(`"writtenBy"`, `"writtenBX"`), old, report.Corrupt, ""},
@@ -228,8 +180,8 @@ func TestRefusals(t *testing.T) {
 // TestWriteFile leaves the old file and nothing else when the delta is damaged, and writes the signatures beside the archive.
 func TestWriteFile(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
-	shared, fresh := noise(r, 50_000), noise(r, 20_000)
-	old, made := archiveOf(t, "1.0.0", shared), archiveOf(t, "1.1.0", shared, fresh)
+	shared, fresh := layouttest.Noise(r, 50_000), layouttest.Noise(r, 20_000)
+	old, made := layouttest.Archive(t, "1.0.0", shared), layouttest.Archive(t, "1.1.0", shared, fresh)
 	x := create(t, made, source("old.iso", old))
 	dir := t.TempDir()
 	name := filepath.Join(dir, "new.iso")
@@ -242,7 +194,11 @@ func TestWriteFile(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return a.WriteFile(t.Context(), name, report.Discard)
+		bundles, err := d.Bundles()
+		if err != nil {
+			return err
+		}
+		return a.WriteFile(t.Context(), name, bundles, report.Discard)
 	}
 	if err := write(with(x, bytes.Index(x, fresh[:64]), fresh[0]^1)); report.CodeOf(err) != report.Corrupt {
 		t.Errorf("a damaged delta: %v", err)
@@ -266,8 +222,8 @@ func TestWriteFile(t *testing.T) {
 // TestCreateRefuses proves a delta before it has its name.
 func TestCreateRefuses(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
-	shared := noise(r, 50_000)
-	old, made := archiveOf(t, "1.0.0", shared), archiveOf(t, "1.1.0", shared, noise(r, 9000))
+	shared := layouttest.Noise(r, 50_000)
+	old, made := layouttest.Archive(t, "1.0.0", shared), layouttest.Archive(t, "1.1.0", shared, layouttest.Noise(r, 9000))
 	for _, test := range []struct {
 		name      string
 		old, made []byte
@@ -281,7 +237,7 @@ func TestCreateRefuses(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
 			_, err := delta.Create(t.Context(), filepath.Join(dir, "x.delta"), delta.CreateOptions{
-				New: source("new.iso", test.made), Old: []delta.Source{source("old.iso", test.old)}, WrittenBy: "1.0.0", Sink: report.Discard,
+				New: source("new.iso", test.made), Old: []layout.Source{source("old.iso", test.old)}, WrittenBy: "1.0.0", Sink: report.Discard,
 			})
 			if report.CodeOf(err) != test.code {
 				t.Errorf("%v, want %s", err, test.code)
@@ -296,11 +252,11 @@ func TestCreateRefuses(t *testing.T) {
 // TestInterruptedApply ends with its context.
 func TestInterruptedApply(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
-	shared := noise(r, 50_000)
-	x := create(t, archiveOf(t, "1.1.0", shared), source("old.iso", archiveOf(t, "1.0.0", shared)))
+	shared := layouttest.Noise(r, 50_000)
+	x := create(t, layouttest.Archive(t, "1.1.0", shared), source("old.iso", layouttest.Archive(t, "1.0.0", shared)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := apply(ctx, x, source("old.iso", archiveOf(t, "1.0.0", shared))); !errors.Is(err, context.Canceled) {
+	if _, err := apply(ctx, x, source("old.iso", layouttest.Archive(t, "1.0.0", shared))); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want that the context has ended", err)
 	}
 }
@@ -308,9 +264,9 @@ func TestInterruptedApply(t *testing.T) {
 // FuzzDelta opens and applies foreign bytes: what is applied without an error has the digest that the delta names.
 func FuzzDelta(f *testing.F) {
 	r := rand.New(rand.NewPCG(13, 14))
-	shared := noise(r, 5_000)
-	old := archiveOf(f, "1.0.0", shared)
-	x := create(f, archiveOf(f, "1.1.0", shared, noise(r, 5_000)), source("old.iso", old))
+	shared := layouttest.Noise(r, 5_000)
+	old := layouttest.Archive(f, "1.0.0", shared)
+	x := create(f, layouttest.Archive(f, "1.1.0", shared, layouttest.Noise(r, 5_000)), source("old.iso", old))
 	f.Add(x)
 	f.Add(x[:2000])
 	f.Add([]byte("delta.json\x00"))
@@ -320,7 +276,7 @@ func FuzzDelta(f *testing.F) {
 			return
 		}
 		made, err := apply(t.Context(), data, source("old.iso", old))
-		if err == nil && hexOf(made) != d.Layout.SHA256 {
+		if err == nil && layouttest.Hex(made) != d.Layout.SHA256 {
 			t.Error("another digest")
 		}
 	})

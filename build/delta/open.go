@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -20,23 +21,6 @@ type Delta struct {
 	bundles []int64 // the offset of each signature
 	frame   int64   // the offset of the frame
 	blobs   map[string]int64
-}
-
-// blob is a blob of a layout.
-type blob struct {
-	digest string
-	size   int64
-}
-
-// blobsOf returns the blobs of a layout.
-func blobsOf(l *schema.ArchiveLayout) []blob {
-	var list []blob
-	for _, s := range l.Segments {
-		if s.SHA256 != "" {
-			list = append(list, blob{s.SHA256, s.Size})
-		}
-	}
-	return list
 }
 
 // Open reads the headers of a delta, whatever its size, and refuses one with anything that its document does not require.
@@ -54,11 +38,7 @@ func Open(r io.ReaderAt, size int64) (*Delta, error) {
 		}
 		d.bundles = append(d.bundles, at)
 	}
-	compressed := int64(0)
-	for _, n := range d.Layout.Frame.Blocks { // the layout bounds their number and their sizes
-		compressed += n
-	}
-	if d.frame, err = t.next(frameName, compressed); err != nil {
+	if d.frame, err = t.next(frameName, layout.FrameSize(d.Layout.Frame)); err != nil {
 		return nil, err
 	}
 	return d, d.readBlobs(t)
@@ -68,18 +48,18 @@ func bundleName(i int) string { return fmt.Sprintf("%s%d.sigstore.json", bundles
 
 // readBlobs finds the blobs in the delta, which have the order of the layout.
 func (d *Delta) readBlobs(t *tarReader) error {
-	rest := blobsOf(&d.Layout)
+	rest := layout.Blobs(&d.Layout)
 	for {
 		name, block, err := t.peek()
 		if err != nil || block == nil {
 			return err
 		}
 		digest, ok := strings.CutPrefix(name, blobsDir)
-		i := slices.IndexFunc(rest, func(b blob) bool { return b.digest == digest })
+		i := slices.IndexFunc(rest, func(b layout.Blob) bool { return b.SHA256 == digest })
 		if !ok || i < 0 {
 			return unexpected(t.at)
 		}
-		if d.blobs[digest], err = t.next(name, rest[i].size); err != nil {
+		if d.blobs[digest], err = t.next(name, rest[i].Size); err != nil {
 			return err
 		}
 		rest = rest[i+1:]
@@ -101,26 +81,20 @@ func (d *Delta) Size() int64 { return d.size }
 // NewBytes is how many bytes of blobs are in the delta.
 func (d *Delta) NewBytes() int64 {
 	sum := int64(0)
-	for _, b := range blobsOf(&d.Layout) {
-		if _, ok := d.blobs[b.digest]; ok {
-			sum += b.size
+	for _, b := range layout.Blobs(&d.Layout) {
+		if _, ok := d.blobs[b.SHA256]; ok {
+			sum += b.Size
 		}
 	}
 	return sum
 }
 
-// Bundle is a signature of the archive that a delta makes. Signer is the part of its file's name that distinguishes signers.
-type Bundle struct {
-	Signer string
-	Data   []byte
-}
-
 // Bundles reads the signatures of the archive that the delta makes.
-func (d *Delta) Bundles() ([]Bundle, error) {
-	list := make([]Bundle, len(d.bundles))
+func (d *Delta) Bundles() ([]layout.Bundle, error) {
+	list := make([]layout.Bundle, len(d.bundles))
 	for i, at := range d.bundles {
 		described := d.ArchiveDelta.Bundles[i]
-		list[i] = Bundle{Signer: described.Signer, Data: make([]byte, described.Size)}
+		list[i] = layout.Bundle{Signer: described.Signer, Data: make([]byte, described.Size)}
 		if n, err := d.r.ReadAt(list[i].Data, at); n < len(list[i].Data) {
 			return nil, fmt.Errorf("read the signatures in the delta: %w", err)
 		}
@@ -138,72 +112,50 @@ func (d *Delta) Needs() string {
 }
 
 // Archive returns the archive that the delta makes from others. It fails with [report.Mismatch] when these do not have all
-// that is missing in the delta. Whether the bytes are right is known once all of them were compared: [Archive.Copy] and
-// the signatures of the archive do so.
-func (d *Delta) Archive(ctx context.Context, bases ...Source) (*Archive, error) {
-	frame, err := newFrameReader(d.r, d.frame, d.Layout.Frame)
-	if err != nil {
-		return nil, err
-	}
-	var indexes []*index
+// that is missing in the delta.
+func (d *Delta) Archive(ctx context.Context, bases ...layout.Source) (*layout.Archive, error) {
+	var indexes []*layout.Index
 	for _, base := range bases {
-		x, err := newIndex(base)
+		x, err := layout.NewIndex(base)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", base.Name, err)
 		}
 		indexes = append(indexes, x)
 	}
-	a := &Archive{delta: d}
 	places := map[string]media.Run{}
 	missing, bytes := 0, int64(0)
-	for _, b := range blobsOf(&d.Layout) {
+	for _, b := range layout.Blobs(&d.Layout) {
 		run, err := d.place(ctx, b, indexes)
 		if err != nil {
 			return nil, err
 		}
-		if places[b.digest] = run; run.ReaderAt == nil {
-			missing, bytes = missing+1, bytes+b.size
+		if places[b.SHA256] = run; run.ReaderAt == nil {
+			missing, bytes = missing+1, bytes+b.Size
 		}
 	}
 	if missing > 0 {
 		return nil, d.explainMissing(indexes, missing, bytes)
 	}
-	at, inFrame := int64(0), int64(0)
-	for _, s := range d.Layout.Segments {
-		run := media.Run{ReaderAt: frame, Name: "the frame of the delta", From: inFrame}
-		if s.SHA256 != "" {
-			run = places[s.SHA256]
-		} else {
-			inFrame += s.Size
-		}
-		run.At, run.Size = at, s.Size
-		a.runs = append(a.runs, run)
-		at += s.Size
-	}
-	return a, nil
+	return layout.Assemble(&d.Layout, "the delta", layout.Frame{ReaderAt: d.r, At: d.frame}, places)
 }
 
 // place finds a blob in the delta or in an archive; the run has no reader when it is in none.
-func (d *Delta) place(ctx context.Context, b blob, indexes []*index) (media.Run, error) {
-	if at, ok := d.blobs[b.digest]; ok {
+func (d *Delta) place(ctx context.Context, b layout.Blob, indexes []*layout.Index) (run media.Run, err error) {
+	if at, ok := d.blobs[b.SHA256]; ok {
 		return media.Run{ReaderAt: d.r, Name: "the delta", From: at}, nil
 	}
 	for _, x := range indexes {
-		e, ok, err := x.find(ctx, b.digest, b.size)
-		if err != nil {
-			return media.Run{}, fmt.Errorf("%s: %w", x.source.Name, err)
-		}
-		if ok {
-			return media.Run{ReaderAt: x.source, Name: x.source.Name, From: e.at}, nil
+		if run, err = x.Find(ctx, b); err != nil || run.ReaderAt != nil {
+			break
 		}
 	}
-	return media.Run{}, nil
+	return run, err
 }
 
-func (d *Delta) explainMissing(indexes []*index, missing int, bytes int64) error {
+func (d *Delta) explainMissing(indexes []*layout.Index, missing int, bytes int64) error {
 	var have []string
 	for _, x := range indexes {
-		have = append(have, fmt.Sprintf("%s is %s %s", x.source.Name, x.name, x.version))
+		have = append(have, fmt.Sprintf("%s is %s %s", x.Name, x.Solution, x.Version))
 	}
 	given := strings.Join(have, ", ")
 	if given == "" {

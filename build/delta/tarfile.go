@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -53,7 +54,7 @@ func (t tarWriter) file(name string, size int64, content io.Reader) error {
 	if _, err := t.w.Write(header(name, size)); err != nil {
 		return err
 	}
-	if err := copyContext(t.ctx, t.w, content); err != nil {
+	if err := layout.Copy(t.ctx, t.w, content); err != nil {
 		return err
 	}
 	_, err := t.w.Write(make([]byte, padding(size)))

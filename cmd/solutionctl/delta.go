@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/build/delta"
+	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
@@ -58,7 +59,7 @@ archives that were imported before.`,
 
 // sources are opened archives.
 type sources struct {
-	list []delta.Source
+	list []layout.Source
 	open []*media.Image
 }
 
@@ -72,7 +73,7 @@ func openSources(names []string) (s *sources, err error) {
 			return nil, errors.Join(err, s.close())
 		}
 		s.open = append(s.open, image)
-		s.list = append(s.list, delta.Source{Name: name, ReaderAt: image, Size: image.Size})
+		s.list = append(s.list, layout.Source{Name: name, ReaderAt: image, Size: image.Size})
 	}
 	return s, nil
 }
@@ -124,7 +125,7 @@ func (a *app) createDelta(ctx context.Context, names []string, to string) error 
 }
 
 // bundlesBeside reads the signatures of an archive, for whom they are to travel with.
-func bundlesBeside(name string) ([]delta.Bundle, error) {
+func bundlesBeside(name string) ([]layout.Bundle, error) {
 	found, err := sign.FindBundles(name)
 	if err != nil {
 		return nil, err
@@ -133,14 +134,14 @@ func bundlesBeside(name string) ([]delta.Bundle, error) {
 	if !isPart {
 		whole = name
 	}
-	var bundles []delta.Bundle
+	var bundles []layout.Bundle
 	for _, b := range found {
 		if b.Problem != nil || len(b.Data) == 0 || len(b.Data) > bundle.MaxSize {
 			return nil, report.Errorf(report.BadBundle, "%s: %w", b.File, cmp.Or(b.Problem, errors.New("it is empty or too large"))).
 				WithHint("remove it, or sign the archive again")
 		}
 		signer := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(b.File), filepath.Base(whole)), bundle.Suffix)
-		bundles = append(bundles, delta.Bundle{Signer: strings.TrimPrefix(signer, "."), Data: b.Data})
+		bundles = append(bundles, layout.Bundle{Signer: strings.TrimPrefix(signer, "."), Data: b.Data})
 	}
 	return bundles, nil
 }
@@ -189,7 +190,11 @@ func (a *app) applyDelta(ctx context.Context, names []string, to string) error {
 	if err = refuseInputs(to, names); err != nil {
 		return err
 	}
-	if err = made.WriteFile(ctx, to, a.Sink); err != nil {
+	bundles, err := d.Bundles()
+	if err != nil {
+		return err
+	}
+	if err = made.WriteFile(ctx, to, bundles, a.Sink); err != nil {
 		return err
 	}
 	result := rebuilt{File: to, Solution: d.Layout.Name, Version: d.Layout.Version, SHA256: d.Layout.SHA256, Size: d.Layout.Size, Signatures: len(d.ArchiveDelta.Bundles)}

@@ -21,6 +21,8 @@ var layers = [][]string{
 	{"build/iso", "build/oci", "deployer/components", "deployer/helm", "deployer/metrics", "deployer/prometheus", "kube/chart", "kube/crd", "kube/images", "kube/manifest", "kube/pods", "kube/promql", "kube/rbac", "kube/schemas"},
 	{"build/media", "build/sbom", "build/scaffold", "kube/powers"},
 	{"build/archive"},
+	{"build/layout"},
+	{"build/layout/layouttest"},
 	{"sign/chunk", "sign/key", "sign/strictjson"},
 	{"sign/bundle", "sign/key/keytest"},
 	{"sign/trust"},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/build/delta"
+	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
@@ -120,7 +121,7 @@ func (v *verification) apply(ctx context.Context, bases []string) (*sources, err
 			return nil, errors.Join(err, s.close())
 		}
 		for _, b := range bundles {
-			v.bundles = append(v.bundles, sign.NamedBundle{File: delta.BundleFile(v.name, b.Signer), Data: b.Data})
+			v.bundles = append(v.bundles, sign.NamedBundle{File: layout.BundleFile(v.name, b.Signer), Data: b.Data})
 		}
 	}
 	return s, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/build/delta"
+	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -25,7 +26,7 @@ func (d *admission) rebuild(ctx context.Context, c *admitted) error {
 	if err != nil {
 		return err
 	}
-	var bases []delta.Source
+	var bases []layout.Source
 	for _, base := range opened.Bases {
 		entry, failure := findBase(entries, base, opened)
 		if failure != nil {
@@ -36,7 +37,7 @@ func (d *admission) rebuild(ctx context.Context, c *admitted) error {
 			return failure
 		}
 		c.closers = append(c.closers, file)
-		bases = append(bases, delta.Source{Name: "archive " + entry.ID() + " of the store", ReaderAt: file.File, Size: entry.Size})
+		bases = append(bases, layout.Source{Name: "archive " + entry.ID() + " of the store", ReaderAt: file.File, Size: entry.Size})
 	}
 	if c.made, err = opened.Archive(ctx, bases...); err != nil {
 		return err
@@ -53,7 +54,7 @@ func (c *admitted) addBundles(opened *delta.Delta, named []string) error {
 	}
 	bundles, err := opened.Bundles()
 	for _, b := range bundles {
-		name := delta.BundleFile(filepath.Base(c.name), b.Signer)
+		name := layout.BundleFile(filepath.Base(c.name), b.Signer)
 		c.bundles = append(c.bundles, sign.NamedBundle{File: name, Data: b.Data})
 	}
 	return err

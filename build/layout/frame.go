@@ -1,4 +1,4 @@
-package delta
+package layout
 
 import (
 	"context"
@@ -46,6 +46,7 @@ func compressFrame(ctx context.Context, frame io.Reader, size int64, use func(bl
 type frameReader struct {
 	r       io.ReaderAt
 	frame   schema.ArchiveFrame
+	from    string
 	offsets []int64 // of each block in r
 
 	mu     sync.Mutex
@@ -60,13 +61,14 @@ type keptBlock struct {
 	data   []byte // nil: none
 }
 
-// newFrameReader returns a reader of a validated frame that begins at an offset of r.
-func newFrameReader(r io.ReaderAt, at int64, frame schema.ArchiveFrame) (*frameReader, error) {
+// newFrameReader returns a reader of a validated frame.
+func newFrameReader(r Frame, frame schema.ArchiveFrame, from string) (*frameReader, error) {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(uint64(2*frame.BlockSize))) //nolint:gosec // positive
 	if err != nil {
 		return nil, err
 	}
-	f := &frameReader{r: r, frame: frame, decode: decoder, offsets: make([]int64, len(frame.Blocks))}
+	f := &frameReader{r: r, frame: frame, from: from, decode: decoder, offsets: make([]int64, len(frame.Blocks))}
+	at := r.At
 	for i, size := range frame.Blocks {
 		f.offsets[i] = at
 		at += size
@@ -110,7 +112,7 @@ func (f *frameReader) block(number int64) ([]byte, error) {
 	}
 	if err != nil {
 		place.data = nil
-		return nil, report.Errorf(report.Corrupt, "block %d of the frame is damaged: %w", number, err).WithHint("get the delta again from its source")
+		return nil, report.Errorf(report.Corrupt, "block %d of the frame in %s is damaged: %w", number, f.from, err).WithHint("get it again from its source")
 	}
 	*place = keptBlock{number, data}
 	return data, nil

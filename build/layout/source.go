@@ -1,10 +1,11 @@
-package delta
+package layout
 
 import (
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -12,11 +13,9 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/schema"
 )
-
-// minBlob is the size of the smallest file, in bytes, that is a blob. What is smaller is part of the frame.
-const minBlob = 4 << 10
 
 // bufferSize is the size of the pieces, in bytes, in which archives are read.
 const bufferSize = 1 << 20
@@ -31,6 +30,36 @@ type Source struct {
 // open opens the archive with its directories.
 func (s Source) open() (*archive.Archive, error) { return archive.Open(s.ReaderAt, s.Size) }
 
+// Limits say which files of an archive are blobs. All others are part of the frame.
+type Limits struct {
+	Smallest int64 // in bytes
+	Most     int   // the largest of them
+}
+
+var (
+	// DeltaLimits are used for deltas. Each blob may have frame before it, and the last one behind it.
+	DeltaLimits = Limits{Smallest: 4 << 10, Most: schema.MaxSegments/2 - 1}
+	// RegistryLimits are used for registries, which take manifests of 4 MiB and want a request for each blob.
+	RegistryLimits = Limits{Smallest: 64 << 10, Most: 2000}
+)
+
+// Blob is a blob by its digest, in hexadecimal, and its size in bytes.
+type Blob struct {
+	SHA256 string
+	Size   int64
+}
+
+// Blobs returns the blobs of an archive in their order.
+func Blobs(l *schema.ArchiveLayout) []Blob {
+	var list []Blob
+	for _, s := range l.Segments {
+		if s.SHA256 != "" {
+			list = append(list, Blob{s.SHA256, s.Size})
+		}
+	}
+	return list
+}
+
 // extent is the bytes of one file of an archive.
 type extent struct {
 	at, size int64
@@ -38,9 +67,9 @@ type extent struct {
 	digest string
 }
 
-// extents returns the blobs of an archive in the order of their places, none of which overlap. When there are more than a
-// layout can have, the smallest are left out.
-func extents(a *archive.Archive, size int64) ([]extent, error) {
+// extents returns the blobs of an archive in the order of their places, none of which overlap. When there are too many, the smallest are
+// left out.
+func extents(a *archive.Archive, size int64, limits Limits) ([]extent, error) {
 	found := map[int64]extent{}
 	err := fs.WalkDir(a, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -51,7 +80,7 @@ func extents(a *archive.Archive, size int64) ([]extent, error) {
 			return err
 		}
 		e, ok := extentOf(info)
-		if !ok || e.at > size-e.size {
+		if !ok || e.size < limits.Smallest || e.at > size-e.size {
 			return nil
 		}
 		e.digest = digestIn(name)
@@ -67,9 +96,8 @@ func extents(a *archive.Archive, size int64) ([]extent, error) {
 	for _, e := range found {
 		list = append(list, e)
 	}
-	const most = schema.MaxSegments/2 - 1 // each may have frame before it, and the last one behind it
 	slices.SortFunc(list, func(a, b extent) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.at, b.at)) })
-	list = list[:min(len(list), most)]
+	list = list[:min(len(list), limits.Most)]
 	slices.SortFunc(list, func(a, b extent) int { return cmp.Compare(a.at, b.at) })
 	end := int64(0)
 	return slices.DeleteFunc(list, func(e extent) bool {
@@ -81,10 +109,10 @@ func extents(a *archive.Archive, size int64) ([]extent, error) {
 	}), nil
 }
 
-// extentOf returns the bytes of a file that lies in one piece and is large enough.
+// extentOf returns the bytes of a file that lies in one piece.
 func extentOf(info fs.FileInfo) (extent, bool) {
 	sections := info.Sys().(*iso.Stat).Sections
-	if info.Size() < minBlob || len(sections) == 0 {
+	if len(sections) == 0 {
 		return extent{}, false
 	}
 	e := extent{at: sections[0].Offset}
@@ -106,25 +134,26 @@ func digestIn(name string) string {
 	return base
 }
 
-// index finds the blobs of an archive by their digests.
-type index struct {
-	source  Source
-	name    string // of the Solution
-	version string
+// Index finds the blobs of an archive by their digests.
+type Index struct {
+	Source
+	Solution, Version string
+
 	blobs   map[string]extent
 	unnamed map[int64][]extent // by size: their digests are not computed yet
 }
 
-func newIndex(s Source) (*index, error) {
+// NewIndex reads the directories of an archive.
+func NewIndex(s Source) (*Index, error) {
 	a, err := s.open()
 	if err != nil {
 		return nil, err
 	}
-	list, err := extents(a, s.Size)
+	list, err := extents(a, s.Size, DeltaLimits)
 	if err != nil {
 		return nil, err
 	}
-	x := &index{source: s, name: a.Solution.Metadata.Name, version: a.Solution.Spec.Version, blobs: map[string]extent{}, unnamed: map[int64][]extent{}}
+	x := &Index{Source: s, Solution: a.Solution.Metadata.Name, Version: a.Solution.Spec.Version, blobs: map[string]extent{}, unnamed: map[int64][]extent{}}
 	for _, e := range list {
 		if e.digest == "" {
 			x.unnamed[e.size] = append(x.unnamed[e.size], e)
@@ -135,26 +164,30 @@ func newIndex(s Source) (*index, error) {
 	return x, nil
 }
 
-// find returns the place of a blob. A file with another kind of name is read when it has the size, each one once.
-func (x *index) find(ctx context.Context, digest string, size int64) (extent, bool, error) {
-	unnamed := x.unnamed[size]
-	delete(x.unnamed, size)
+// Find returns the place of a blob as a run without a place in a whole; it has no reader when the archive lacks the blob. A file with another
+// kind of name is read when it has the size, each one once.
+func (x *Index) Find(ctx context.Context, b Blob) (media.Run, error) {
+	unnamed := x.unnamed[b.Size]
+	delete(x.unnamed, b.Size)
 	for _, e := range unnamed {
 		sum := sha256.New()
-		if err := copyContext(ctx, sum, io.NewSectionReader(x.source, e.at, e.size)); err != nil {
-			return extent{}, false, err
+		if err := Copy(ctx, sum, io.NewSectionReader(x, e.at, e.size)); err != nil {
+			return media.Run{}, fmt.Errorf("%s: %w", x.Name, err)
 		}
 		e.digest = hex.EncodeToString(sum.Sum(nil))
 		if _, twice := x.blobs[e.digest]; !twice {
 			x.blobs[e.digest] = e
 		}
 	}
-	e, ok := x.blobs[digest]
-	return e, ok && e.size == size, nil
+	e, ok := x.blobs[b.SHA256]
+	if !ok || e.size != b.Size {
+		return media.Run{}, nil
+	}
+	return media.Run{ReaderAt: x.Source, Name: x.Name, From: e.at}, nil
 }
 
-// copyContext copies until the context ends.
-func copyContext(ctx context.Context, w io.Writer, r io.Reader) error {
+// Copy copies until the context ends.
+func Copy(ctx context.Context, w io.Writer, r io.Reader) error {
 	buffer := make([]byte, bufferSize)
 	for {
 		if err := ctx.Err(); err != nil {

@@ -1,4 +1,4 @@
-package delta
+package layout
 
 import (
 	"cmp"
@@ -11,28 +11,59 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/durable"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Archive is the archive that a delta makes, read from the delta and from the archives that it needs. It may be used by
-// several goroutines at once.
+// Archive is an archive that is put together from a frame and blobs. It may be used by several goroutines at once.
 type Archive struct {
-	delta *Delta
-	runs  media.Runs
+	layout *schema.ArchiveLayout
+	from   string
+	runs   media.Runs
+}
+
+// Frame is where a compressed frame lies.
+type Frame struct {
+	io.ReaderAt
+	At int64 // of its first byte
+}
+
+// Assemble returns the archive of a document that was validated. Where each blob lies is known by its digest; from is the file or the place
+// that has the document, for messages. Whether the bytes are right is known once all of them were compared: [Archive.Copy] and the signatures
+// of the archive do so.
+func Assemble(l *schema.ArchiveLayout, from string, frame Frame, places map[string]media.Run) (*Archive, error) {
+	reader, err := newFrameReader(frame, l.Frame, from)
+	if err != nil {
+		return nil, err
+	}
+	a := &Archive{layout: l, from: from}
+	at, inFrame := int64(0), int64(0)
+	for _, s := range l.Segments {
+		run := media.Run{ReaderAt: reader, Name: "the frame in " + from, From: inFrame}
+		if s.SHA256 != "" {
+			run = places[s.SHA256]
+		} else {
+			inFrame += s.Size
+		}
+		run.At, run.Size = at, s.Size
+		a.runs = append(a.runs, run)
+		at += s.Size
+	}
+	return a, nil
 }
 
 // Size is the size of the archive.
-func (a *Archive) Size() int64 { return a.delta.Layout.Size }
+func (a *Archive) Size() int64 { return a.layout.Size }
 
 // ReadAt implements [io.ReaderAt].
 func (a *Archive) ReadAt(p []byte, offset int64) (int, error) {
 	return a.runs.ReadAt(p, offset)
 }
 
-// Copy writes the archive and compares its digest. It fails with [report.Corrupt] where the delta, or an archive that it needs,
-// is damaged: then the written bytes are worthless.
+// Copy writes the archive and compares its digest. It fails with [report.Corrupt] where the frame or a blob is damaged: then the written bytes
+// are worthless.
 func (a *Archive) Copy(ctx context.Context, w io.Writer, sink report.Sink) error {
-	digest, err := copyHashing(ctx, w, io.NewSectionReader(a, 0, a.Size()), a.Size(), a.delta.Layout.ID(), sink)
+	digest, err := copyHashing(ctx, w, io.NewSectionReader(a, 0, a.Size()), a.Size(), a.layout.ID(), sink)
 	if err != nil {
 		return err
 	}
@@ -42,13 +73,13 @@ func (a *Archive) Copy(ctx context.Context, w io.Writer, sink report.Sink) error
 	return nil
 }
 
-// CheckDigest compares the digest of the whole archive, which was read, with the one that the delta names. [Archive.FindDamage]
-// finds the reason of a difference.
+// CheckDigest compares the digest of the whole archive, which was read, with the one that its document names. [Archive.FindDamage] finds the
+// reason of a difference.
 func (a *Archive) CheckDigest(digest string) error {
-	if digest == a.delta.Layout.SHA256 {
+	if digest == a.layout.SHA256 {
 		return nil
 	}
-	return report.Errorf(report.Corrupt, "the delta is damaged: what it makes does not have the digest sha256:%s", a.delta.Layout.SHA256).
+	return report.Errorf(report.Corrupt, "%s is damaged: the archive that it makes does not have the digest sha256:%s", a.from, a.layout.SHA256).
 		WithHint("copy it again from its source")
 }
 
@@ -99,12 +130,12 @@ func copyHashing(ctx context.Context, w io.Writer, r io.Reader, size int64, name
 // FindDamage reads all blobs and names the file that has one without its digest. It returns nil when all have theirs: then
 // the frame is another one.
 func (a *Archive) FindDamage(ctx context.Context) error {
-	for i, s := range a.delta.Layout.Segments {
+	for i, s := range a.layout.Segments {
 		if s.SHA256 == "" {
 			continue
 		}
 		run, sum := a.runs[i], sha256.New()
-		if err := copyContext(ctx, sum, io.NewSectionReader(run, run.From, run.Size)); err != nil {
+		if err := Copy(ctx, sum, io.NewSectionReader(run, run.From, run.Size)); err != nil {
 			return fmt.Errorf("%s: %w", run.Name, err)
 		}
 		if digest := hex.EncodeToString(sum.Sum(nil)); digest != s.SHA256 {
@@ -115,13 +146,9 @@ func (a *Archive) FindDamage(ctx context.Context) error {
 	return nil
 }
 
-// WriteFile writes the archive to a file, and its signatures beside it. After an error, and when the process is killed, the file
-// has its old content.
-func (a *Archive) WriteFile(ctx context.Context, name string, sink report.Sink) error {
-	bundles, err := a.delta.Bundles()
-	if err != nil {
-		return err
-	}
+// WriteFile writes the archive to a file, and its signatures beside it. After an error, and when the process is killed, the file has its old
+// content.
+func (a *Archive) WriteFile(ctx context.Context, name string, bundles []Bundle, sink report.Sink) error {
 	f, err := durable.Create(name)
 	if err != nil {
 		return err
@@ -132,9 +159,20 @@ func (a *Archive) WriteFile(ctx context.Context, name string, sink report.Sink) 
 	if err = f.Publish(0o644); err != nil {
 		return media.WriteError(name, err)
 	}
+	return WriteBundles(name, bundles)
+}
+
+// Bundle is a signature of an archive. Signer is the part of its file's name that distinguishes signers.
+type Bundle struct {
+	Signer string
+	Data   []byte
+}
+
+// WriteBundles writes the signatures of an archive beside it.
+func WriteBundles(archive string, bundles []Bundle) error {
 	for _, b := range bundles {
-		if err = durable.WriteFile(BundleFile(name, b.Signer), b.Data, 0o644); err != nil {
-			return media.WriteError(name, err)
+		if err := durable.WriteFile(BundleFile(archive, b.Signer), b.Data, 0o644); err != nil {
+			return media.WriteError(archive, err)
 		}
 	}
 	return nil
