@@ -110,6 +110,30 @@ func (f *ArchiveFrame) validate() error {
 	return nil
 }
 
+// ArchiveArtifact is the configuration of an archive in a registry: its layout. The layers are the compressed frame and the blobs.
+type ArchiveArtifact struct {
+	Stamp
+	Layout ArchiveLayout `json:"layout"`
+}
+
+// NewArchiveArtifact returns the document of a layout. It has the first version that could read it, whichever writes it: an archive has one
+// digest in registries.
+func NewArchiveArtifact(l ArchiveLayout) ArchiveArtifact {
+	return ArchiveArtifact{Stamp: NewStamp("artifact", "0.1.0"), Layout: l}
+}
+
+// ParseArchiveArtifact reads the configuration of an archive in a registry.
+func ParseArchiveArtifact(data []byte) (*ArchiveArtifact, error) {
+	a, err := ParseStored[ArchiveArtifact]("artifact", "the layout of the archive", data)
+	if err == nil {
+		err = a.Layout.Validate()
+	}
+	if err != nil && report.CodeOf(err) != report.Refused {
+		return nil, report.Errorf(report.CodeOf(err), "%s", err.Error()).WithHint("push the archive again from its source")
+	}
+	return a, err
+}
+
 // ParseArchiveDelta reads the first file of a delta.
 func ParseArchiveDelta(data []byte) (*ArchiveDelta, error) {
 	d, err := ParseStored[ArchiveDelta]("delta", "delta.json", data)

@@ -77,6 +77,7 @@ var documents = map[string]document{
 	"output/verdict":        {reflect.TypeFor[sign.Verdict](), "Verdict"},
 	"stored/applications":   {reflect.TypeFor[schema.Applications](), "Applications: what the version of a Solution in a namespace offers to whoever runs applications there"},
 	"stored/archive":        {reflect.TypeFor[schema.StoredArchive](), "StoredArchive: an archive in the store of a host"},
+	"stored/artifact":       {reflect.TypeFor[schema.ArchiveArtifact](), "ArchiveArtifact: an archive in a registry, as its frame and its blobs"},
 	"stored/delta":          {reflect.TypeFor[schema.ArchiveDelta](), "ArchiveDelta: an archive made of older ones and of new bytes"},
 	"stored/deployment":     {reflect.TypeFor[schema.DeploymentState](), "DeploymentState: what is deployed of one Solution in one namespace"},
 	"stored/host":           {reflect.TypeFor[schema.HostSettings](), "HostSettings: what the first import on a host decided"},

@@ -50,6 +50,7 @@ func MarshalStored(document any) ([]byte, error) {
 var storedDocuments = map[string]func() *jsonschema.Schema{
 	"applications": compileStored("applications"),
 	"archive":      compileStored("archive"),
+	"artifact":     compileStored("artifact"),
 	"delta":        compileStored("delta"),
 	"deployment":   compileStored("deployment"),
 	"host":         compileStored("host"),

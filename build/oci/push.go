@@ -3,8 +3,6 @@ package oci
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -363,9 +361,12 @@ type referrers struct {
 	Manifests     []Descriptor    `json:"manifests"`
 }
 
+func newReferrers() *referrers {
+	return &referrers{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []Descriptor{}}
+}
+
 // readReferrers reads a list of referrers; an empty one when there is none.
 func (t *repository) readReferrers(ctx context.Context, tag string) (*referrers, error) {
-	list := &referrers{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: []Descriptor{}}
 	x := exchange{method: http.MethodGet, what: "manifests/" + tag, header: http.Header{"Accept": {string(types.OCIImageIndex)}}, want: []int{http.StatusOK, http.StatusNotFound}}
 	resp, err := t.get(ctx, x)
 	if err != nil {
@@ -373,14 +374,11 @@ func (t *repository) readReferrers(ctx context.Context, tag string) (*referrers,
 	}
 	defer resp.Body.Close() //nolint:errcheck // read as far as needed
 	if resp.StatusCode == http.StatusNotFound {
-		return list, nil
+		return newReferrers(), nil
 	}
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument))
-	if err == nil {
-		err = json.Unmarshal(data, list)
-	}
-	if err != nil || len(list.Manifests) > maxManifests {
-		return nil, report.Errorf(report.Invalid, "%s: the list of referrers under the tag %s cannot be read: %w", t, tag, cmp.Or(err, fmt.Errorf("it has more than %d", maxManifests))).
+	list, err := parseReferrers(resp.Body)
+	if err != nil {
+		return nil, report.Errorf(report.Invalid, "%s: the list of referrers under the tag %s cannot be read: %w", t, tag, err).
 			WithHint("remove the tag in the registry, then run the same command again")
 	}
 	return list, nil

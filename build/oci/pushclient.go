@@ -90,6 +90,12 @@ func (c *registryClient) repository(text string) (*repository, error) {
 	})
 }
 
+// CheckRepository refuses a text other than HOST[:PORT]/PATH.
+func CheckRepository(text string) error {
+	_, err := parseRepository(text, nil)
+	return err
+}
+
 // parseRepository reads HOST[:PORT]/PATH. Nothing is asked of a registry that the text does not name.
 func parseRepository(text string, plain []string) (name.Repository, error) {
 	repo, err := name.NewRepository(text, name.StrictValidation)

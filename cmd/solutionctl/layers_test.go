@@ -14,7 +14,7 @@ const module = "github.com/solutionctl/solutionctl"
 // neighbours. What lies in an internal directory belongs to the package above that directory. Changing this table needs
 // a record of the decision (docs/adr/0003-layers-and-codes.md).
 var layers = [][]string{
-	{"build/sbom/versions", "docs/guides", "docs/language", "durable", "durable/trace", "schema/lazyregexp", "schema/report", "deployer/cluster/clustertest"},
+	{"build/sbom/versions", "build/oci/ocitest", "docs/guides", "docs/language", "durable", "durable/trace", "schema/lazyregexp", "schema/report", "deployer/cluster/clustertest"},
 	{"durable/powercut"},
 	{"schema", "schema/report/scripttest"},
 	{"kube/chart/engine"},
@@ -30,7 +30,7 @@ var layers = [][]string{
 		"build", "build/delta", "lint/target", "sign", "deployer/cluster", "deployer/apps/form", "deployer/health", "deployer/render",
 		"deployer/host/authority", "deployer/host/monitoring", "deployer/host/node", "deployer/host/registry", "deployer/host/service", "deployer/host/store",
 	},
-	{"deployer/engine/diff", "deployer/engine/record"},
+	{"build/artifact", "deployer/engine/diff", "deployer/engine/record"},
 	{"lint", "deployer/engine", "deployer/metalk8s", "deployer/host/serve", "deployer/console/page", "deployer/console/upload"},
 	{"deployer/console/page/pagetest", "deployer/console/session", "deployer/records"},
 	{"deployer/definitions", "deployer/dependencies"},

@@ -15,7 +15,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root := cli.NewGroup("solutionctl", "Build, check, sign and deploy Solutions", newErrorsTopic(), newDocsCommand(a))
 	cli.AddSection(root, "Make archives", newInitCommand(a), newBuildCommand(a), newLintCommand(a), newDevCommand(a), newSchemaCommand(a))
 	cli.AddSection(root, "Look into archives", newInspectCommand(a), newDiffCommand(a), newAffectedCommand(a))
-	cli.AddSection(root, "Pass on archives", newDeltaCommand(a), newSplitCommand(a))
+	cli.AddSection(root, "Pass on archives", newDeltaCommand(a), newSplitCommand(a), newPushCommand(a), newPullCommand(a))
 	cli.AddSection(root, "Sign and verify", newKeygenCommand(a), newSignCommand(a), newVerifyCommand(a), newTrustCommand(a))
 	cli.AddSection(root, "Deploy", deploy.NewCommand(a.App))
 	help := newHelpCommand()

@@ -1,0 +1,112 @@
+package artifact
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/solutionctl/solutionctl/build/layout"
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Type is the artifact type of an archive in a registry.
+const Type = "application/vnd.solutionctl.archive.v1"
+
+const (
+	layoutType = "application/vnd.solutionctl.archive.layout.v1+json"
+	frameType  = "application/vnd.solutionctl.archive.frame.v1+zstd"
+	blobType   = "application/octet-stream"
+	bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json" // as cosign stores it
+
+	maxLayout  = 4 << 20 // bytes
+	maxBundle  = 8 << 20
+	maxBundles = 64
+
+	titleAnnotation   = "org.opencontainers.image.title"
+	versionAnnotation = "org.opencontainers.image.version"
+	signerAnnotation  = "io.solutionctl.signer"
+)
+
+// Artifact is an archive that can be pushed.
+type Artifact struct {
+	Layout schema.ArchiveLayout
+	Image  *oci.Image // with the signatures
+
+	parts *layout.Parts
+}
+
+// New reads an archive twice and returns it as an artifact. The archive has to stay open until the artifact was pushed.
+func New(ctx context.Context, s layout.Source, bundles []layout.Bundle, sink report.Sink) (*Artifact, error) {
+	parts, err := layout.TakeApart(ctx, s, layout.RegistryLimits, sink)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	a := &Artifact{Layout: parts.Layout, parts: parts}
+	document, err := json.Marshal(schema.NewArchiveArtifact(parts.Layout))
+	if err != nil {
+		return nil, err
+	}
+	if len(document) > maxLayout {
+		return nil, report.Errorf(report.Invalid, "the layout of %s has %d bytes, more than %d", s.Name, len(document), maxLayout)
+	}
+	frame, err := a.frame(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	config := oci.BytesBlob(layoutType, document)
+	described := oci.Artifact{
+		Type: Type, Config: &config, Layers: []oci.Blob{frame},
+		Annotations: map[string]string{titleAnnotation: a.Layout.ID(), versionAnnotation: a.Layout.Version},
+	}
+	for i, b := range layout.Blobs(&a.Layout) {
+		described.Layers = append(described.Layers, oci.Blob{Descriptor: oci.Descriptor{MediaType: blobType, Digest: digestOf(b), Size: b.Size}, Open: a.openBlob(i)})
+	}
+	var signatures []oci.Artifact
+	for _, b := range bundles {
+		signature := oci.Artifact{Type: bundleType, Layers: []oci.Blob{oci.BytesBlob(bundleType, b.Data)}}
+		if b.Signer != "" {
+			signature.Annotations = map[string]string{signerAnnotation: b.Signer}
+		}
+		signatures = append(signatures, signature)
+	}
+	a.Image, err = oci.ArtifactImage(described, signatures...)
+	return a, err
+}
+
+func digestOf(b layout.Blob) oci.Digest { return oci.Digest{Algorithm: "sha256", Hex: b.SHA256} }
+
+// frame describes the compressed frame, which is made each time that it is read.
+func (a *Artifact) frame(ctx context.Context) (oci.Blob, error) {
+	sum := sha256.New()
+	err := a.parts.WriteFrame(ctx, func(block []byte) error {
+		_, err := sum.Write(block)
+		return err
+	})
+	b := layout.Blob{SHA256: hex.EncodeToString(sum.Sum(nil)), Size: layout.FrameSize(a.Layout.Frame)}
+	return oci.Blob{Descriptor: oci.Descriptor{MediaType: frameType, Digest: digestOf(b), Size: b.Size}, Open: a.openFrame}, err
+}
+
+func (a *Artifact) openBlob(i int) func(context.Context, int64) (io.ReadCloser, error) {
+	return func(_ context.Context, offset int64) (io.ReadCloser, error) {
+		content := a.parts.Blob(i)
+		return io.NopCloser(io.NewSectionReader(content, offset, content.Size()-offset)), nil
+	}
+}
+
+func (a *Artifact) openFrame(ctx context.Context, offset int64) (io.ReadCloser, error) {
+	r, w := io.Pipe()
+	go func() { // ends with the frame, or when the reader is closed
+		w.CloseWithError(a.parts.WriteFrame(ctx, func(block []byte) error {
+			skipped := min(offset, int64(len(block)))
+			offset -= skipped
+			_, err := w.Write(block[skipped:])
+			return err
+		}))
+	}()
+	return r, nil
+}

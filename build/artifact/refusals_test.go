@@ -1,0 +1,247 @@
+package artifact_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/build/artifact"
+	"github.com/solutionctl/solutionctl/build/layout"
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// hostile is an artifact that a registry has in place of an archive.
+type hostile struct {
+	kind     string
+	document []byte
+	layers   []oci.Blob
+	about    []oci.Artifact
+}
+
+// genuine is the artifact of an archive, to be changed by a test.
+func genuine(t *testing.T, data []byte) (*hostile, *schema.ArchiveArtifact) {
+	t.Helper()
+	a, err := artifact.New(t.Context(), source(data), nil, report.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hostile{kind: artifact.Type, layers: a.Image.Blobs[1:]}
+	document := schema.NewArchiveArtifact(a.Layout)
+	return h, &document
+}
+
+func (s *server) pushHostile(t *testing.T, h *hostile) {
+	t.Helper()
+	config := oci.BytesBlob("application/vnd.solutionctl.archive.layout.v1+json", h.document)
+	image, err := oci.ArtifactImage(oci.Artifact{Type: h.kind, Config: &config, Layers: h.layers}, h.about...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := oci.NewPush(t.Context(), []oci.Upload{{Repository: s.reference.Repository, Image: image, Tags: []string{s.reference.Tag}}}, nil, oci.PushOptions{})
+	if err == nil {
+		err = p.Run(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRefusals pulls other artifacts, and archives that differ from their layouts. Nothing is left behind.
+func TestRefusals(t *testing.T) {
+	first, second, _ := versions(t)
+	for _, test := range []struct {
+		name   string
+		change func(h *hostile, a *schema.ArchiveArtifact)
+		code   report.Code
+	}{
+		{"another kind of artifact", func(h *hostile, _ *schema.ArchiveArtifact) { h.kind = "application/vnd.cncf.helm.config.v1+json" }, report.Invalid},
+		{"a layer too few", func(h *hostile, _ *schema.ArchiveArtifact) { h.layers = h.layers[:len(h.layers)-1] }, report.Invalid},
+		{"layers in another order", func(h *hostile, _ *schema.ArchiveArtifact) { h.layers[1], h.layers[2] = h.layers[2], h.layers[1] }, report.Invalid},
+		{"another digest of the whole", func(_ *hostile, a *schema.ArchiveArtifact) { a.Layout.SHA256 = strings.Repeat("a", 64) }, report.Corrupt},
+		{"segments that are more than the archive", func(_ *hostile, a *schema.ArchiveArtifact) { a.Layout.Segments[0].Size++ }, report.Invalid},
+		{"sizes that overflow", func(_ *hostile, a *schema.ArchiveArtifact) {
+			a.Layout.Size, a.Layout.Segments[0].Size = math.MaxInt64, math.MaxInt64
+		}, report.Invalid},
+		{"a newer format", func(_ *hostile, a *schema.ArchiveArtifact) { a.FormatVersion = 99 }, report.Refused},
+		{"a frame that cannot be decompressed", func(h *hostile, _ *schema.ArchiveArtifact) {
+			h.layers[0] = oci.BytesBlob("application/vnd.solutionctl.archive.frame.v1+zstd", bytes.Repeat([]byte{7}, int(h.layers[0].Size)))
+		}, report.Corrupt},
+		{"the frame of another archive", func(_ *hostile, a *schema.ArchiveArtifact) { a.Layout.Frame.Blocks[0]++ }, report.Invalid},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newServer(t, true)
+			h, a := genuine(t, first)
+			test.change(h, a)
+			var err error
+			if h.document, err = json.Marshal(a); err != nil {
+				t.Fatal(err)
+			}
+			s.pushHostile(t, h)
+			dir := t.TempDir()
+			if _, err = s.pull(t.Context(), filepath.Join(dir, "demo.iso"), second); report.CodeOf(err) != test.code {
+				t.Errorf("%v (%s), want %s", err, report.CodeOf(err), test.code)
+			}
+			if entries, err := os.ReadDir(dir); len(entries) > 0 || err != nil {
+				t.Errorf("left behind: %v, %v", entries, err)
+			}
+		})
+	}
+}
+
+// TestForeignSignatures names the files of signatures that others have added, whatever name these have for it.
+func TestForeignSignatures(t *testing.T) {
+	s := newServer(t, true)
+	first, _, _ := versions(t)
+	h, a := genuine(t, first)
+	var err error
+	if h.document, err = json.Marshal(a); err != nil {
+		t.Fatal(err)
+	}
+	const kind = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	for _, signer := range []string{"", "", "../../etc/passwd", "site", "site", "a/b", strings.Repeat("x", 200)} {
+		data := []byte(`{"n":` + string(rune('0'+len(h.about))) + `}`)
+		h.about = append(h.about, oci.Artifact{Type: kind, Layers: []oci.Blob{oci.BytesBlob(kind, data)}, Annotations: map[string]string{"io.solutionctl.signer": signer}})
+	}
+	s.pushHostile(t, h)
+	remote, err := artifact.Open(t.Context(), oci.NewResolver(oci.Options{}), s.reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundles, err := remote.Bundles(t.Context())
+	if err != nil || len(bundles) != len(h.about) {
+		t.Fatalf("%d signatures, want %d: %v", len(bundles), len(h.about), err)
+	}
+	names := map[string]bool{}
+	for _, b := range bundles {
+		if strings.ContainsAny(b.Signer, "/\\") || len(b.Signer) > 64 || names[b.Signer] {
+			t.Errorf("signer %q", b.Signer)
+		}
+		names[b.Signer] = true
+	}
+	dir := t.TempDir()
+	if err = layout.WriteBundles(filepath.Join(dir, "demo.iso"), bundles); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(dir); len(entries) != len(bundles) || err != nil {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// TestDamagedBase asks the registry for a blob that is damaged in the older archive.
+func TestDamagedBase(t *testing.T) {
+	s := newServer(t, true)
+	first, second, _ := versions(t)
+	s.push(t, first, "1.0.0")
+	old := bytes.Clone(second)
+	for at := range old {
+		if at > len(old)/4 && at%5000 == 0 {
+			old[at] ^= 1
+		}
+	}
+	file := filepath.Join(t.TempDir(), "demo.iso")
+	if _, err := s.pull(t.Context(), file, old); err != nil {
+		t.Fatal(err)
+	}
+	checkFile(t, file, first)
+}
+
+// TestDamagedArchive pushes no archive whose blobs do not have their names.
+func TestDamagedArchive(t *testing.T) {
+	first, _, _ := versions(t)
+	damaged := bytes.Clone(first)
+	damaged[len(damaged)/2] ^= 1
+	if _, err := artifact.New(t.Context(), source(damaged), nil, report.Discard); report.CodeOf(err) != report.Corrupt {
+		t.Errorf("%v, want %s", err, report.Corrupt)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := artifact.New(ctx, source(first), nil, report.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that the context has ended", err)
+	}
+}
+
+// TestFrameFromOffset continues the upload of a frame anywhere.
+func TestFrameFromOffset(t *testing.T) {
+	first, _, _ := versions(t)
+	a, err := artifact.New(t.Context(), source(first), nil, report.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := a.Image.Blobs[1]
+	whole, err := oci.ReadBlob(t.Context(), frame, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for offset := int64(0); offset <= frame.Size; offset += max(1, frame.Size/17) {
+		r, err := frame.Open(t.Context(), offset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest, err := io.ReadAll(r)
+		if err = errors.Join(err, r.Close()); err != nil || !bytes.Equal(rest, whole[offset:]) {
+			t.Errorf("from %d: %d bytes, want %d: %v", offset, len(rest), len(whole)-int(offset), err)
+		}
+	}
+}
+
+func TestParseReference(t *testing.T) {
+	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	for _, test := range []struct {
+		text string
+		want artifact.Reference // the zero value: refused
+	}{
+		{"oci://r.example.com/a/demo:1.0.0", artifact.Reference{Repository: "r.example.com/a/demo", Tag: "1.0.0"}},
+		{"oci://r.example.com:5000/demo", artifact.Reference{Repository: "r.example.com:5000/demo"}},
+		{"oci://r.example.com/demo@" + digest, artifact.Reference{Repository: "r.example.com/demo", Digest: digest}},
+		{"oci://r.example.com/demo:1.0.0@" + digest, artifact.Reference{Repository: "r.example.com/demo", Digest: digest}},
+		{"r.example.com/demo:1.0.0", artifact.Reference{}},
+		{"docker://r.example.com/demo:1.0.0", artifact.Reference{}},
+		{"oci://demo", artifact.Reference{}},
+		{"oci:///demo", artifact.Reference{}},
+		{"oci://r.example.com/Demo:1.0.0", artifact.Reference{}},
+		{"oci://r.example.com/demo:a/b", artifact.Reference{}},
+		{"oci://r.example.com/demo:../../x", artifact.Reference{}},
+		{"oci://r.example.com/demo:a?b", artifact.Reference{}},
+		{"oci://r.example.com/demo@sha512:aa", artifact.Reference{}},
+		{"oci://r.example.com/", artifact.Reference{}},
+		{"oci://user:secret@r.example.com/demo:1.0.0", artifact.Reference{}},
+		{"", artifact.Reference{}},
+	} {
+		got, err := artifact.ParseReference(test.text)
+		if got != test.want || (err == nil) != (test.want != artifact.Reference{}) {
+			t.Errorf("%q: %+v, %v", test.text, got, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("the login is shown: %v", err)
+		}
+	}
+}
+
+// FuzzLayout reads foreign layouts: one that is accepted has segments that are the whole archive.
+func FuzzLayout(f *testing.F) {
+	f.Add([]byte(`{"formatVersion":1,"writtenBy":"0.1.0","layout":{"name":"demo","version":"1.0.0","size":10,"sha256":"` + strings.Repeat("a", 64) +
+		`","frame":{"size":10,"blockSize":65536,"blocks":[20]},"segments":[{"size":10}]}}`))
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, err := schema.ParseArchiveArtifact(data)
+		if err != nil {
+			return
+		}
+		sum := int64(0)
+		for _, s := range a.Layout.Segments {
+			sum += s.Size
+		}
+		if sum != a.Layout.Size {
+			t.Errorf("segments of %d bytes, an archive of %d", sum, a.Layout.Size)
+		}
+	})
+}

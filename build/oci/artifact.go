@@ -1,0 +1,235 @@
+package oci
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Artifact is something in a registry that does not run: files by their digests, and what is known about them.
+type Artifact struct {
+	Type        string            // of the artifact
+	Config      *Blob             // nil: the empty one of the OCI image specification
+	Layers      []Blob            // in their order
+	Annotations map[string]string // of the manifest
+}
+
+// manifest returns the manifest of the artifact, about another one unless subject is nil, and all blobs.
+func (a *Artifact) manifest(subject *Descriptor) (Manifest, []Blob, error) {
+	config := a.Config
+	if config == nil {
+		empty := BytesBlob(types.OCIEmptyJSON, []byte("{}"))
+		config = &empty
+	}
+	m := v1.Manifest{
+		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: a.Type, Config: config.Descriptor, Layers: []Descriptor{}, Subject: subject, Annotations: a.Annotations,
+	}
+	for _, layer := range a.Layers {
+		m.Layers = append(m.Layers, layer.Descriptor)
+	}
+	data, err := encodeJSON(m)
+	if err != nil {
+		return Manifest{}, nil, err
+	}
+	d := blobDescriptor(types.OCIManifestSchema1, data)
+	d.ArtifactType = a.Type
+	return Manifest{Descriptor: d, Data: data}, append([]Blob{*config}, a.Layers...), nil
+}
+
+// ArtifactImage returns an artifact, and others that are about it, as an image that can be pushed: the same manifests for the same content.
+func ArtifactImage(a Artifact, about ...Artifact) (*Image, error) {
+	root, blobs, err := a.manifest(nil)
+	if err != nil {
+		return nil, err
+	}
+	image := &Image{Root: root.Descriptor, Manifests: []Manifest{root}}
+	subject := Descriptor{MediaType: root.MediaType, Digest: root.Digest, Size: root.Size}
+	for _, other := range about {
+		m, more, err := other.manifest(&subject)
+		if err != nil {
+			return nil, err
+		}
+		image.Manifests, blobs = append(image.Manifests, m), append(blobs, more...)
+	}
+	seen := map[Digest]bool{}
+	for _, b := range blobs {
+		if err := checkDescriptor(b.Descriptor); err != nil {
+			return nil, err
+		}
+		if !seen[b.Digest] {
+			seen[b.Digest] = true
+			image.Blobs = append(image.Blobs, b)
+		}
+	}
+	return image, nil
+}
+
+// BytesBlob is a blob that is held in memory.
+func BytesBlob(mediaType types.MediaType, data []byte) Blob {
+	return bytesBlob(blobDescriptor(mediaType, data), data)
+}
+
+// ReadBlob reads a blob of at most a number of bytes, and compares its digest.
+func ReadBlob(ctx context.Context, b Blob, most int64) ([]byte, error) {
+	if b.Size > most {
+		return nil, report.Errorf(report.Invalid, "blob %s has %d bytes, the limit is %d", b.Digest, b.Size, most)
+	}
+	r, err := b.Open(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close() //nolint:errcheck // opened for reading
+	return io.ReadAll(VerifyReader(r, b.Descriptor))
+}
+
+// FoundArtifact is an artifact of a registry.
+type FoundArtifact struct {
+	Artifact
+	Digest Digest // of its manifest
+}
+
+// Artifact finds the artifact that a reference names in a registry, HOST[:PORT]/PATH with a tag or a digest. Its blobs are streamed later.
+func (r *Resolver) Artifact(ctx context.Context, reference string) (*FoundArtifact, error) {
+	content, ref, err := r.repository(reference)
+	if err != nil {
+		return nil, err
+	}
+	root, err := content.root(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return content.artifact(ctx, root)
+}
+
+// Referrers finds the artifacts of a type that are about another one: those that the registry lists by its API, else those under the tag
+// that the specification has for this. Their number is bounded.
+func (r *Resolver) Referrers(ctx context.Context, reference string, subject Digest, artifactType string) ([]FoundArtifact, error) {
+	content, _, err := r.repository(reference)
+	if err != nil {
+		return nil, err
+	}
+	list, err := content.referrers(ctx, subject, artifactType)
+	if err != nil {
+		return nil, err
+	}
+	var found []FoundArtifact
+	for _, d := range list {
+		data, err := readManifest(ctx, content, d)
+		if err != nil {
+			return nil, inManifest(d.Digest, err)
+		}
+		a, err := content.artifact(ctx, Manifest{Descriptor: d, Data: data})
+		if err != nil {
+			return nil, err
+		}
+		if a.Type == artifactType {
+			found = append(found, *a)
+		}
+	}
+	return found, nil
+}
+
+func (r *Resolver) repository(reference string) (*remoteContent, name.Reference, error) {
+	ref, err := name.ParseReference(reference, name.StrictValidation)
+	if err != nil {
+		return nil, nil, report.Errorf(report.Usage, "%q is not a reference to a registry", redact("//" + reference)[2:]).
+			WithHint("write HOST[:PORT]/PATH:TAG or HOST[:PORT]/PATH@sha256:…")
+	}
+	endpoints, err := r.endpoints(ref.Context())
+	return &remoteContent{r: r, endpoints: endpoints}, ref, err
+}
+
+// artifact reads a manifest that was verified.
+func (c *remoteContent) artifact(ctx context.Context, m Manifest) (*FoundArtifact, error) {
+	doc, err := parseManifest(m.Data, m.MediaType)
+	if err == nil && (doc.MediaType != types.OCIManifestSchema1 || doc.Config == nil) {
+		err = report.Errorf(report.Invalid, "it is not an artifact")
+	}
+	if err != nil {
+		return nil, inManifest(m.Digest, err)
+	}
+	found := &FoundArtifact{Artifact: Artifact{Type: doc.artifactType(), Annotations: doc.Annotations}, Digest: m.Digest}
+	for i, d := range doc.blobs() {
+		b, err := c.blob(ctx, d)
+		if err != nil {
+			return nil, inManifest(m.Digest, err)
+		}
+		if i == 0 {
+			found.Config = &b
+		} else {
+			found.Layers = append(found.Layers, b)
+		}
+	}
+	return found, nil
+}
+
+// referrers lists the manifests that are about a subject. The registry may list those of other types, too.
+func (c *remoteContent) referrers(ctx context.Context, subject Digest, artifactType string) ([]Descriptor, error) {
+	list, err := c.readReferrers(ctx, "referrers/"+subject.String()+"?artifactType="+url.QueryEscape(artifactType))
+	if isNotFound(err) {
+		list, err = c.readReferrers(ctx, "manifests/"+referrersTag(subject))
+	}
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found []Descriptor
+	for _, d := range list.Manifests {
+		if d.ArtifactType == artifactType || d.ArtifactType == "" || d.ArtifactType == string(types.OCIEmptyJSON) { // its manifest may say more
+			found = append(found, d)
+		}
+	}
+	return found, nil
+}
+
+// isNotFound reports that a registry does not have what it was asked for, or does not know the question.
+func isNotFound(err error) bool {
+	failure, ok := errors.AsType[*requestError](err)
+	return ok && failure.status == http.StatusNotFound
+}
+
+func (c *remoteContent) readReferrers(ctx context.Context, what string) (list *referrers, err error) {
+	err = c.each(ctx, func(e *endpoint) error {
+		resp, failure := e.request(ctx, http.MethodGet, what, http.Header{"Accept": {string(types.OCIImageIndex)}})
+		if failure != nil {
+			return failure
+		}
+		defer resp.Body.Close() //nolint:errcheck // read as far as needed
+		if list, failure = parseReferrers(resp.Body); failure != nil {
+			path, _, _ := strings.Cut(what, "?")
+			return report.Errorf(report.Invalid, "%s: %s cannot be read: %w", e, path, failure)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// parseReferrers reads a list of referrers.
+func parseReferrers(r io.Reader) (*referrers, error) {
+	list := newReferrers()
+	data, err := io.ReadAll(io.LimitReader(r, maxDocument))
+	if err == nil {
+		err = json.Unmarshal(data, list)
+	}
+	if err == nil && len(list.Manifests) > maxManifests {
+		err = fmt.Errorf("it has more than %d entries", maxManifests)
+	}
+	for _, d := range list.Manifests {
+		err = cmp.Or(err, checkDescriptor(d))
+	}
+	return list, err
+}
