@@ -194,8 +194,12 @@ func TestForeignLargeFile(t *testing.T) {
 	const size = 4<<30 + 512<<20
 	marks := map[int64]string{0: "first", 0xFFFFF800 - 3: "across", size - 4: "last"}
 	for name, image := range map[string]func(t *testing.T) *os.File{
-		"recorded": func(t *testing.T) *os.File { return recorded(t, filepath.Join("testdata", "xorriso-large.gz")) },
+		"recorded": func(t *testing.T) *os.File {
+			t.Helper()
+			return recorded(t, filepath.Join("testdata", "xorriso-large.gz"))
+		},
 		"new": func(t *testing.T) *os.File {
+			t.Helper()
 			if testing.Short() || os.Getenv("CI") != "true" {
 				t.Skip("writes an image of 4.5 GiB: 'make check' with CI=true does, and there is the recorded one")
 			}
