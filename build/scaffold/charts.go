@@ -151,6 +151,11 @@ func (b *builder) placeChart(c *schema.Component, r *chart.Rendering) (objects i
 		case isDefinition(m.Object):
 			b.addGroup(m.Object)
 			continue
+		case isNamespace(m.Object): // activation creates it, with its Pod Security labels
+			if name := field(m.Object, "name"); name != releaseNamespace && !slices.Contains(c.Namespaces, name) {
+				c.Namespaces = append(c.Namespaces, name)
+			}
+			wide = document{value: m.Object}.title()
 		case b.isClusterScoped(m.Object):
 			wide = document{value: m.Object}.title()
 		case space != "" && space != releaseNamespace && !slices.Contains(c.Namespaces, space):

@@ -134,7 +134,7 @@ func (b *builder) addObjects(s Source, kind Kind, name string, documents []docum
 		return err
 	}
 	spaces := b.namespacesOf(documents)
-	documents = b.withoutNamespaces(documents)
+	documents, namespaces := withoutNamespaces(documents)
 	for _, d := range documents {
 		b.objects = append(b.objects, d.value)
 	}
@@ -142,12 +142,15 @@ func (b *builder) addObjects(s Source, kind Kind, name string, documents []docum
 	found := Component{Kind: kind, Source: s.Name, Objects: len(documents)}
 	switch {
 	case len(documents) == 0:
+		b.dropNamespaces(namespaces)
 		return nil
 	case len(wide) == 0 && len(spaces) <= 1:
+		b.dropNamespaces(namespaces)
 		return b.addToEnvironment(name, found, spaces, inside)
 	case len(spaces) <= 1 && !slices.ContainsFunc(wide, refersToNamespace):
 		once := b.componentName(name + "-cluster")
-		if err := b.addToCluster(once, Component{Kind: kind, Source: s.Name, Objects: len(wide)}, nil, wide); err != nil {
+		b.dropNamespaces(namespaces)
+		if err := b.addToCluster(once, Component{Kind: kind, Source: s.Name, Objects: len(wide)}, nil, wide, nil); err != nil {
 			return err
 		}
 		b.remark("component %s has what belongs to the whole cluster: %s", once, titles(wide))
@@ -160,7 +163,7 @@ func (b *builder) addObjects(s Source, kind Kind, name string, documents []docum
 		return err
 	default:
 		b.remark("component %s lives once in the cluster, not in each environment: %s", name, whyOnce(wide, spaces))
-		return b.addToCluster(name, found, spaces, documents)
+		return b.addToCluster(name, found, spaces, documents, namespaces)
 	}
 }
 
@@ -244,15 +247,15 @@ func conflictWithout(documents []document) error {
 	return nil
 }
 
-// addToCluster makes a component of objects that live once.
-func (b *builder) addToCluster(name string, found Component, spaces []string, documents []document) error {
+// addToCluster makes a component of objects that live once, and of what is to be kept of their Namespaces.
+func (b *builder) addToCluster(name string, found Component, spaces []string, documents, namespaces []document) error {
 	if _, err := dropNamespace(documents, "default"); err != nil {
 		return err
 	}
 	c := schema.Component{Name: name, Manifests: path.Join("components", name), Scope: schema.ScopeCluster}
 	c.Namespace, c.Namespaces = homes(spaces, documents)
 	b.addComponent(c, found)
-	b.addFiles(name, documents)
+	b.addFiles(name, slices.Concat(b.keptNamespaces(&c, namespaces), documents))
 	if c.Namespace != "" {
 		b.remark("component %s keeps namespace %s", name, c.Namespace)
 	}
@@ -340,18 +343,6 @@ func (b *builder) withoutDefinitions(documents []document) ([]document, error) {
 		b.objects = append(b.objects, d.value)
 	}
 	return rest, nil
-}
-
-// withoutNamespaces takes Namespace objects out: they are made where a component is deployed.
-func (b *builder) withoutNamespaces(documents []document) []document {
-	return slices.DeleteFunc(documents, func(d document) bool {
-		gvk := kindOf(d.value)
-		if gvk.Kind != "Namespace" || gvk.Group != "" {
-			return false
-		}
-		b.remark("left out Namespace %s: it is made when the component is deployed", d.name())
-		return true
-	})
 }
 
 // namespacesOf lists the namespaces of objects, sorted, without "default".

@@ -1,6 +1,7 @@
 package scaffold_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -83,6 +84,52 @@ func TestHomes(t *testing.T) {
 			}
 			if text := string(project.Files[1].Data); strings.Contains(text, "default") || build.Spec.Components[0].Scope == "" && strings.Contains(text, "here") {
 				t.Errorf("a namespace is left:\n%s", text)
+			}
+		})
+	}
+}
+
+// TestNamespaceLabels checks that a cluster component keeps the Pod Security labels of its namespaces, and that the loss of everything else in a
+// Namespace is reported.
+func TestNamespaceLabels(t *testing.T) {
+	const namespace = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: here\n  labels: {pod-security.kubernetes.io/enforce: privileged, team: a, app.kubernetes.io/name: x}\n" +
+		"  annotations: {openshift.io/node-selector: \"\"}\n---\n"
+	const class = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: x}\nvalue: 1\n---\n"
+	const system = "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system, labels: {pod-security.kubernetes.io/enforce: privileged}}\n---\n"
+	const annotations = "left out the annotations of Namespace here: openshift.io/node-selector="
+	byHand := []string{
+		"left out Namespace here: an environment has its own",
+		"an administrator sets the labels of Namespace here before 'deploy add': kubectl label namespace ENVIRONMENT pod-security.kubernetes.io/enforce=privileged team=a",
+		annotations,
+	}
+	for name, test := range map[string]struct {
+		text string
+		kept bool
+		want []string
+	}{
+		"of the cluster": {podOf("a", "here", "a:1") + podOf("a", "there", "a:1"), true, []string{
+			"kept the labels pod-security.kubernetes.io/enforce=privileged of Namespace here: activation sets them",
+			"left out more labels of Namespace here; if something needs them: kubectl label namespace here team=a", annotations,
+		}},
+		"of an environment":             {podOf("a", "here", "a:1"), false, byHand},
+		"of an environment and cluster": {class + podOf("a", "here", "a:1"), false, byHand},
+		"of the system": {system + podOf("a", "kube-system", "a:1") + podOf("b", "here", "a:1"), true, []string{
+			"left out more labels of Namespace kube-system; if something needs them: kubectl label namespace kube-system pod-security.kubernetes.io/enforce=privileged",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			project, _ := made(t, scaffold.Options{}, manifests("web.yaml", namespace+test.text))
+			kept := false
+			for _, file := range project.Files {
+				kept = kept || strings.Contains(string(file.Data), "name: here\n")
+			}
+			if kept != test.kept {
+				t.Errorf("the Namespace is kept: %v", kept)
+			}
+			for _, want := range test.want {
+				if !slices.Contains(project.Remarks, want) {
+					t.Errorf("no remark %q among:\n%s", want, strings.Join(project.Remarks, "\n"))
+				}
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -45,8 +46,14 @@ func renderActivation(p *Payload, s Settings) (*renderer, error) {
 	if slices.ContainsFunc(r.objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() == s.Namespace }) || r.housesComponents() {
 		s.Creates = append([]string{s.Namespace}, s.Creates...)
 	}
+	labels, err := r.podSecurityLabels()
+	if err != nil {
+		return nil, err
+	}
 	for i, name := range s.Creates {
-		namespace := newKubernetesObject("v1", "Namespace", "", name, map[string]any{labelPartOf: r.name, labelManagedBy: managedBy}, nil)
+		of := map[string]any{labelPartOf: r.name, labelManagedBy: managedBy}
+		maps.Copy(of, labels[name])
+		namespace := newKubernetesObject("v1", namespaceKind, "", name, of, nil)
 		r.objects = slices.Insert(r.objects, i, namespace)
 	}
 	return r, nil

@@ -156,7 +156,7 @@ func (r *renderer) renderChart(ctx context.Context, c *schema.Component, cs Char
 	return rendering, nil
 }
 
-// chartDefinitions are the CustomResourceDefinitions of the charts of all components, wherever they stand, with the values of the
+// chartDefinitions are the CustomResourceDefinitions and Namespaces of the charts of all components, wherever they stand, with the values of the
 // archive. A chart that cannot be rendered, perhaps without the values of a site, brings none: that shows when it is added. One that does not
 // end is an error at once.
 func (p *Payload) chartDefinitions() ([]object, error) {
@@ -184,10 +184,15 @@ func (p *Payload) chartDefinitions() ([]object, error) {
 			continue
 		}
 		for _, m := range rendering.Manifests {
-			if !m.CRD && m.Object["kind"] != definitionKind {
+			kind := definitionKind
+			switch {
+			case m.CRD:
+			case m.Object["kind"] == definitionKind, m.Object["kind"] == namespaceKind:
+				kind = fmt.Sprint(m.Object["kind"])
+			default:
 				continue
 			}
-			found, err := parseObjectsOf(definitionKind, path.Clean(c.Chart)+"/"+m.Template, atLine(m.Line, m.Text))
+			found, err := parseObjectsOf(kind, path.Clean(c.Chart)+"/"+m.Template, atLine(m.Line, m.Text))
 			if err != nil {
 				return nil, err
 			}
@@ -234,6 +239,9 @@ func (r *renderer) chartObjects(c *schema.Component, rendering *chart.Rendering)
 			return nil, nil, err
 		}
 		for _, o := range found {
+			if r.p.isHome(c, o) {
+				continue
+			}
 			o.Unstructured = o.DeepCopy()
 			if !o.is("apiextensions.k8s.io", "CustomResourceDefinition") {
 				if err := errors.Join(pinner.pin(o), r.placeComponent(c, o)); err != nil {

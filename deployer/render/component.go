@@ -103,17 +103,12 @@ func (r *renderer) componentObjects(c *schema.Component) error {
 // componentFiles reads the objects of a component, images pinned.
 func (r *renderer) componentFiles(c *schema.Component) ([]object, error) {
 	kind, source := c.Source()
-	source = path.Clean(source)
-	files := slices.DeleteFunc(r.p.below(source), func(name string) bool { return path.Ext(name) != ".yaml" })
-	if _, ok := r.p.files[source]; ok {
-		files = []string{source}
-	}
-	objects, err := r.readFiles(files)
+	objects, err := r.readFiles(r.p.componentManifests(c))
 	switch {
 	case err != nil:
 		return nil, err
 	case len(objects) == 0:
-		return nil, report.Errorf(report.Invalid, "component %s of %s: there is no object in %s", c.Name, r.p.Solution.ID(), source)
+		return nil, report.Errorf(report.Invalid, "component %s of %s: there is no object in %s", c.Name, r.p.Solution.ID(), path.Clean(source))
 	case kind == schema.ComponentJob && (len(objects) > 1 || !objects[0].is("batch", "Job")):
 		odd := objects[0]
 		if odd.is("batch", "Job") {
@@ -122,7 +117,17 @@ func (r *renderer) componentFiles(c *schema.Component) ([]object, error) {
 		return nil, odd.refuse(report.Invalid, []string{"kind"}, "a component that is a job has one Job and nothing else").
 			WithHint("make a component of its own of the rest, with manifests")
 	}
-	return objects, nil
+	return slices.DeleteFunc(objects, func(o object) bool { return r.p.isHome(c, o) }), nil
+}
+
+// componentManifests lists the files of a component that is manifests or a job.
+func (p *Payload) componentManifests(c *schema.Component) []string {
+	_, source := c.Source()
+	source = path.Clean(source)
+	if _, ok := p.files[source]; ok {
+		return []string{source}
+	}
+	return slices.DeleteFunc(p.below(source), func(name string) bool { return path.Ext(name) != ".yaml" })
 }
 
 // placeComponent puts an object where the component may have it.

@@ -45,7 +45,7 @@ type Payload struct {
 
 	files  memoryFS
 	parsed sync.Map                 // parsed files
-	charts func() ([]object, error) // the definitions of its charts
+	charts func() ([]object, error) // the definitions and Namespaces of its charts
 	// applications returns the packed definitions of applications, see [Payload.packApplications].
 	applications func() ([]byte, error)
 }

@@ -42,7 +42,7 @@ func Powers(ctx context.Context, p *Payload, now time.Time) (*schema.Powers, err
 // PowersIn is [Powers] in an environment with a namespace, so that its objects have their names.
 func PowersIn(ctx context.Context, p *Payload, namespace string, now time.Time) (*schema.Powers, error) {
 	owner, err := Owner(p, namespace)
-	s := Settings{Registry: unknownRegistry, Namespace: namespace, Now: now, judged: true}
+	s := Settings{Registry: unknownRegistry, Namespace: namespace, Creates: ComponentNamespaces(p.Solution), Now: now, judged: true}
 	e := everything{p: p, s: s, owner: owner, result: &schema.Powers{Solution: p.Solution.Metadata.Name, Version: p.Solution.Spec.Version, Powers: []schema.Power{}, Summary: []string{}, Unjudged: []string{}}}
 	if err != nil {
 		e.result.Unjudged = append(e.result.Unjudged, err.Error())

@@ -136,6 +136,7 @@ func (p *Payload) crds() ([]object, error) {
 		}
 	}
 	charts, err := p.charts()
+	charts = slices.DeleteFunc(slices.Clone(charts), func(o object) bool { return o.GetKind() != definitionKind })
 	return slices.Concat(objects, charts), err
 }
 

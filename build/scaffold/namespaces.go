@@ -1,0 +1,98 @@
+package scaffold
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// podSecurity begins the labels that activation gives to the namespaces of cluster components, from the Namespaces among their manifests.
+const podSecurity = "pod-security.kubernetes.io/"
+
+func isNamespace(object map[string]any) bool {
+	gvk := kindOf(object)
+	return gvk.Kind == "Namespace" && gvk.Group == ""
+}
+
+// withoutNamespaces takes Namespace objects out: they are made where a component is deployed.
+func withoutNamespaces(documents []document) (rest, namespaces []document) {
+	for _, d := range documents {
+		if isNamespace(d.value) {
+			namespaces = append(namespaces, d)
+		} else {
+			rest = append(rest, d)
+		}
+	}
+	return rest, namespaces
+}
+
+// keptNamespaces returns the Namespaces that a cluster component keeps for their Pod Security labels, and remarks what is lost of the others.
+func (b *builder) keptNamespaces(c *schema.Component, namespaces []document) []document {
+	return slices.DeleteFunc(slices.Clone(namespaces), func(d document) bool {
+		security, others := namespaceLabels(d)
+		home := d.name() == c.Namespace || slices.Contains(c.Namespaces, d.name()) && !schema.IsSystemNamespace(d.name())
+		if !home {
+			others = slices.Concat(security, others)
+			security = nil
+		}
+		if len(security) > 0 {
+			b.remark("kept the labels %s of Namespace %s: activation sets them", strings.Join(security, " "), d.name())
+		} else {
+			b.remark("left out Namespace %s: it is made when the component is deployed", d.name())
+		}
+		if len(others) > 0 {
+			b.remark("left out more labels of Namespace %s; if something needs them: kubectl label namespace %s %s", d.name(), d.name(), strings.Join(others, " "))
+		}
+		b.remarkAnnotations(d)
+		return len(security) == 0
+	})
+}
+
+// dropNamespaces remarks what is lost of Namespaces whose objects move to environments.
+func (b *builder) dropNamespaces(namespaces []document) {
+	for _, d := range namespaces {
+		b.remark("left out Namespace %s: an environment has its own", d.name())
+		security, others := namespaceLabels(d)
+		if labels := slices.Concat(security, others); len(labels) > 0 {
+			b.remark("an administrator sets the labels of Namespace %s before 'deploy add': kubectl label namespace ENVIRONMENT %s", d.name(), strings.Join(labels, " "))
+		}
+		b.remarkAnnotations(d)
+	}
+}
+
+func (b *builder) remarkAnnotations(d document) {
+	if annotations := pairs(d, "annotations"); len(annotations) > 0 {
+		b.remark("left out the annotations of Namespace %s: %s", d.name(), strings.Join(annotations, " "))
+	}
+}
+
+// namespaceLabels returns the labels of a Namespace, as NAME=VALUE.
+func namespaceLabels(d document) (security, others []string) {
+	for _, label := range pairs(d, "labels") {
+		if strings.HasPrefix(label, podSecurity) {
+			security = append(security, label)
+		} else {
+			others = append(others, label)
+		}
+	}
+	return security, others
+}
+
+// descriptive begin labels and annotations that describe an object to people and tools, and that nothing selects namespaces by.
+var descriptive = []string{"app.kubernetes.io/", "helm.sh/", "kubernetes.io/metadata.name", "kubectl.kubernetes.io/", "meta.helm.sh/"}
+
+// pairs returns the labels or annotations of an object that change something, sorted.
+func pairs(d document, field string) []string {
+	metadata, _ := d.value["metadata"].(map[string]any)
+	values, _ := metadata[field].(map[string]any)
+	var list []string
+	for key, value := range values {
+		text, _ := value.(string)
+		if !slices.ContainsFunc(descriptive, func(prefix string) bool { return strings.HasPrefix(key, prefix) }) {
+			list = append(list, key+"="+text)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
