@@ -19,10 +19,9 @@ func manifests(name, text string) scaffold.Source {
 }
 
 // made makes a project of sources and reads its solution.yaml.
-func made(t *testing.T, o scaffold.Options, sources ...scaffold.Source) (*scaffold.Project, *schema.SolutionBuild) {
+func made(t *testing.T, sources ...scaffold.Source) (*scaffold.Project, *schema.SolutionBuild) {
 	t.Helper()
-	o.Solution = "shop"
-	project, err := scaffold.New(t.Context(), o, sources)
+	project, err := scaffold.New(t.Context(), scaffold.Options{Solution: "shop"}, sources)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +41,7 @@ func podOf(name, space, image string) string {
 // TestImageNames checks that images with the same name from several places do not meet in the archive.
 func TestImageNames(t *testing.T) {
 	const digest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	_, build := made(t, scaffold.Options{}, manifests("a.yaml", podOf("a", "", "quay.io/acme/agent:1")+
+	_, build := made(t, manifests("a.yaml", podOf("a", "", "quay.io/acme/agent:1")+
 		podOf("b", "", "ghcr.io/other/agent:1")+podOf("c", "", "quay.io/acme/agent:1"+digest)+podOf("d", "", "quay.io/acme/agent"+digest)+
 		podOf("e", "", "quay.io/acme/agent:1")+podOf("f", "", "nginx")))
 	var got []string
@@ -77,7 +76,7 @@ func TestHomes(t *testing.T) {
 		"with a part in kube-system, less": {podOf("a", "here", "a:1") + podOf("b", "kube-system", "a:1") + podOf("c", "kube-system", "a:1"), schema.Component{Scope: schema.ScopeCluster, Namespace: "here", Namespaces: []string{"kube-system"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			project, build := made(t, scaffold.Options{}, manifests("web.yaml", test.text))
+			project, build := made(t, manifests("web.yaml", test.text))
 			test.want.Name, test.want.Manifests = "web", "components/web"
 			if diff := cmp.Diff([]schema.Component{test.want}, build.Spec.Components); diff != "" {
 				t.Errorf("component (-want +got):\n%s", diff)
@@ -118,7 +117,7 @@ func TestNamespaceLabels(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			project, _ := made(t, scaffold.Options{}, manifests("web.yaml", namespace+test.text))
+			project, _ := made(t, manifests("web.yaml", namespace+test.text))
 			kept := false
 			for _, file := range project.Files {
 				kept = kept || strings.Contains(string(file.Data), "name: here\n")
@@ -150,7 +149,7 @@ func TestLongName(t *testing.T) {
 // TestLists checks that a List is split into its items, and that identical objects are kept once.
 func TestLists(t *testing.T) {
 	const item = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "a:1"}]}}`
-	project, _ := made(t, scaffold.Options{}, manifests("list.json", `{"apiVersion": "v1", "kind": "List", "items": [`+item+", "+item+"]}"))
+	project, _ := made(t, manifests("list.json", `{"apiVersion": "v1", "kind": "List", "items": [`+item+", "+item+"]}"))
 	if project.Components[0].Objects != 1 || project.Files[1].Path != "components/list/list.yaml" {
 		t.Errorf("got %+v in %s", project.Components, project.Files[1].Path)
 	}

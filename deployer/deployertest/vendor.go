@@ -23,7 +23,11 @@ import (
 type Vendor struct {
 	signer *key.Signer
 	clocks bool
+	api    bool
 }
+
+// AddAPI puts an aggregated API, and a Service without pods for it, into the archives that are made from now on.
+func (v *Vendor) AddAPI() { v.api = true }
 
 // AddClocks puts a definition of Clocks and a component with a ConfigMap into the archives that are made from now on.
 func (v *Vendor) AddClocks() { v.clocks = true }
@@ -45,6 +49,19 @@ func (v *Vendor) files(version string, filling []byte) []archived {
 		list = append(list,
 			archived{"components/settings/settings.yaml", []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}\n")},
 			archived{"operator/deploy/crds/clocks_crd.yaml", []byte(Content{}.definition("demo"))})
+	}
+	if v.api {
+		manifest += "  customApiGroups: [demo.example.com]\n"
+		list = append(list, archived{"operator/cluster/api.yaml", []byte(`apiVersion: v1
+kind: Service
+metadata: {name: api}
+spec: {selector: {app: api}, ports: [{port: 443}]}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.demo.example.com}
+spec: {group: demo.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 100, service: {name: api, namespace: any}}
+`)})
 	}
 	return append(list, archived{"manifest.yaml", []byte(manifest)})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/environments"
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -133,6 +134,38 @@ func (p *UninstallPlan) planEnvironment(ctx context.Context) error {
 		}))
 	})
 	return nil
+}
+
+// deadAPI returns an aggregated API that deactivation removes and whose server does not answer, such as "APIService v1.example.com", and ""
+// for none. While there is one, the API server cannot list what a namespace contains, and never completes its deletion.
+func (p *UninstallPlan) deadAPI(ctx context.Context) (string, error) {
+	if !p.o.DeleteEnvironment {
+		return "", nil
+	}
+	states, err := p.installer.Deployer.Records.Engine.StatesIn(ctx, "")
+	if err != nil {
+		return "", err
+	}
+	recorded := map[string]bool{}
+	for _, l := range p.leaving {
+		for _, s := range states {
+			for _, o := range records.ObjectsOf(s) {
+				if s.Name == l.solution && !l.stays() && o.Kind == "APIService" {
+					recorded["APIService "+o.Name] = true
+				}
+			}
+		}
+	}
+	if len(recorded) == 0 {
+		return "", nil
+	}
+	dead, err := health.DeadAPIs(ctx, p.installer.Deployer.Cluster)
+	for _, api := range dead {
+		if recorded[api.Object] {
+			return api.Object, err
+		}
+	}
+	return "", err
 }
 
 // stays reports whether another environment has the Solution.

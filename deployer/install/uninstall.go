@@ -72,8 +72,17 @@ func (i *Installer) PlanUninstall(ctx context.Context, o UninstallOptions) (*Uni
 	if err := p.find(ctx); err != nil {
 		return nil, err
 	}
-	for _, plan := range []func(context.Context) error{p.planRemoval, p.planEnvironment, p.planDeactivation, p.planUnimport, p.planHost, p.planUntrust} {
-		if err := plan(ctx); err != nil {
+	environment := []func(context.Context) error{p.planEnvironment, p.planDeactivation}
+	dead, err := p.deadAPI(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if dead != "" {
+		slices.Reverse(environment)
+		p.note("deactivation comes before the environment is deleted: " + dead + " does not answer, and no namespace is deleted completely while it is there")
+	}
+	for _, plan := range slices.Concat([]func(context.Context) error{p.planRemoval}, environment, []func(context.Context) error{p.planUnimport, p.planHost, p.planUntrust}) {
+		if err = plan(ctx); err != nil {
 			return nil, err
 		}
 	}

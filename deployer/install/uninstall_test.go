@@ -3,7 +3,9 @@ package install_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -131,6 +133,61 @@ func TestUninstall(t *testing.T) {
 	if err := s.plan(t, archive).Run(t.Context()); err != nil {
 		t.Errorf("it cannot be installed again: %v", err)
 	}
+}
+
+// TestUninstallDeadAPI checks that an aggregated API which does not answer goes before the environment: no namespace is deleted completely
+// while it is there.
+func TestUninstallDeadAPI(t *testing.T) {
+	s := newSite(t)
+	s.vendor.AddAPI()
+	s.options.Deploy.NoWait = true
+	archive := s.vendor.Archive(t, "1.0.0", 0)
+	if err := s.plan(t, archive).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const answers = "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.other.example.com}, status: {conditions: [{type: Available, status: %q}]}}"
+	s.bed.Server.Put(t, fmt.Sprintf(answers, "False")) // that of another one changes nothing
+	order := func(o install.UninstallOptions) string { return strings.Join(steps(s.planUninstall(t, o))[:3], ", ") }
+	s.condition(t, "True")
+	if got, want := order(everything(archive)), "remove planned, delete planned, deactivate planned"; got != want {
+		t.Errorf("with an API that answers: %s", got)
+	}
+	s.condition(t, "False")
+	p := s.planUninstall(t, everything(archive))
+	if got, want := strings.Join(steps(p)[:3], ", "), "remove planned, deactivate planned, delete planned"; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if text := strings.Join(p.Notices, "\n"); !strings.Contains(text, "APIService v1.demo.example.com does not answer") {
+		t.Errorf("the notices lack the reason: %s", text)
+	}
+	s.bed.Server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodDelete && r.URL.Path == "/api/v1/namespaces/prod" && s.bed.Server.Object("APIService", "", "v1.demo.example.com") != nil {
+			t.Error("the namespace is deleted while the API is there")
+		}
+		return false
+	}
+	if err := p.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := s.left(t); len(left) > 0 {
+		t.Errorf("there is still %q", left)
+	}
+}
+
+// condition sets whether the API of the vendor is available.
+func (s *site) condition(t *testing.T, status string) {
+	t.Helper()
+	api := s.bed.Server.Object("APIService", "", "v1.demo.example.com")
+	if api == nil {
+		t.Fatal("the API is not installed")
+	}
+	api = api.DeepCopy()
+	api.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Available", "status": status}}}
+	data, err := json.Marshal(api)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.bed.Server.Put(t, string(data))
 }
 
 // TestUninstallContinues ends an uninstallation before each of its steps: the next one does the rest.

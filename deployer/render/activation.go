@@ -34,12 +34,12 @@ func renderActivation(p *Payload, s Settings) (*renderer, error) {
 		crd.Unstructured = crd.DeepCopy() // the payload keeps those of charts
 		r.crds[i] = crd
 		r.mark(crd.Unstructured)
-		if err := r.add(crd.document.File(), crd.Unstructured); err != nil {
+		if err = r.add(crd.document.File(), crd.Unstructured); err != nil {
 			return nil, err
 		}
 	}
 	for _, part := range []func() error{r.cluster, r.rules, r.dashboards} {
-		if err := part(); err != nil {
+		if err = part(); err != nil {
 			return nil, err
 		}
 	}

@@ -30,6 +30,9 @@ Each step does the work of a single command, and a step that is done is skipped:
   stop        the registry, and remove its unit (only with --clean-host)
   untrust     a key (only with --untrust), as 'solutionctl trust remove'
 
+With an aggregated API of the Solution that does not answer, 'deactivate' comes before 'delete': no namespace is deleted completely
+while it is there.
+
 A SOLUTION goes with all of its versions, an ARCHIVE with the version that is in it. The environment, this host and the trusted keys
 stay unless an option names them: other Solutions, and the next installation, need them.
 

@@ -191,14 +191,10 @@ func (w *sourceTest) deploy(source *sources.Source, archive string) {
 	if source.Changes == "" {
 		w.ok("deploy", "plan", "activate", w.name, "--exit-status")
 	}
-	if wait {
-		w.ok("deploy", "uninstall", w.name, "--env", environment, "--delete-env", "--delete-data", "--yes")
-	} else { // no program answers for the APIService and the webhooks
+	if !wait { // no program answers for the webhooks
 		w.kubectl("", "delete", "validatingwebhookconfigurations,mutatingwebhookconfigurations", "--all")
-		w.ok("deploy", "remove", environment, w.name, "--delete-data", "--yes")
-		w.ok("deploy", "deactivate", w.name, "--delete-data", "--yes")
-		w.ok("deploy", "env", "delete", environment, "--yes")
 	}
+	w.ok("deploy", "uninstall", w.name, "--env", environment, "--delete-env", "--delete-data", "--yes")
 	for _, object := range w.objects() {
 		namespace, isNamespace := strings.CutPrefix(object, "Namespace /")
 		switch {
