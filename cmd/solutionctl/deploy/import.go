@@ -9,9 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/build/artifact"
 	"github.com/solutionctl/solutionctl/build/media"
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -31,6 +34,9 @@ damaged it is replaced, else nothing changes. Another archive of the same versio
 An archive in parts is read where they lie: name the first one, and the other parts or the directories that have them where they are
 not beside it. A delta makes the archive from those in the store that it needs, and that archive is verified and judged.
 
+The name of an archive in a registry, as 'solutionctl push' stored it, is oci://REGISTRY/PATH:TAG. Blobs that the store has in other
+versions are not asked for, and after an interruption the same command continues.
+
 With --push-to the images are uploaded to a registry of the site, as 'solutionctl deploy push' does, before the cluster knows the
 version.
 
@@ -39,7 +45,8 @@ kernel can (--mount). Where MetalK8s' nginx is configured it serves the images, 
 first import decides (--registry-mode).
 
 When the API server does not answer, everything on this host is done; the same command later does the rest.`,
-		Example: "  solutionctl deploy import example-solution-1.0.0.iso",
+		Example: `  solutionctl deploy import example-solution-1.0.0.iso
+  solutionctl deploy import oci://registry.example.com/solutions/example-solution:1.1.0`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args)+len(c.archives) == 0 {
 				return errors.New("argument ARCHIVE is missing")
@@ -75,22 +82,71 @@ func (c *archiveImport) run(ctx context.Context, archives []string) error {
 	if len(archives) > 1 && c.imports.verify.Bundles != nil {
 		return fmt.Errorf("--bundle goes with one archive, not with %d", len(archives))
 	}
-	for _, archive := range archives { // before anything is asked of a cluster
-		if _, err := os.Stat(archive); err != nil {
-			return report.As(report.Failure, err).WithHint("name the file or the disk with the archive")
-		}
+	references, err := c.named(archives) // before anything is asked of a cluster
+	if err != nil {
+		return err
 	}
 	h, _, err := c.open()
 	if err != nil {
 		return orWithoutCluster(err)
 	}
+	pulled, err := c.pull(ctx, h, archives, references)
+	if err != nil {
+		return err
+	}
 	options := c.imports.options(c.App, archives...)
 	options.More = more
 	done, err := h.Import(ctx, options)
+	for _, file := range pulled {
+		if err == nil { // else the next import has it
+			err = h.RemovePulled(file)
+		}
+	}
 	if done == nil {
 		return err
 	}
 	return errors.Join(err, c.EmitResult(done, func(w *console.Stream) error { return printImport(w, done) }))
+}
+
+// named returns the archives that are named in registries, by their place among the arguments. Files must be there.
+func (c *archiveImport) named(archives []string) (map[int]artifact.Reference, error) {
+	references := map[int]artifact.Reference{}
+	for i, archive := range archives {
+		if !strings.HasPrefix(archive, artifact.Scheme) {
+			if _, err := os.Stat(archive); err != nil {
+				return nil, report.As(report.Failure, err).WithHint("name the file or the disk with the archive")
+			}
+			continue
+		}
+		if c.imports.InPlace {
+			return nil, report.Errorf(report.Usage, "--in-place does not go with %s, which is not on a medium of this host", archive)
+		}
+		reference, err := artifact.ParseReference(archive)
+		if err != nil {
+			return nil, err
+		}
+		references[i] = reference
+	}
+	return references, nil
+}
+
+// pull brings the archives that are named in registries to this host and puts their files in the place of their names.
+func (c *archiveImport) pull(ctx context.Context, h *host.Host, archives []string, references map[int]artifact.Reference) ([]string, error) {
+	var files []string
+	for i := range archives {
+		reference, ok := references[i]
+		if !ok {
+			continue
+		}
+		file, err := h.Pull(ctx, host.PullOptions{
+			Reference: reference, Plain: c.imports.push.Plain, Jobs: c.imports.push.Jobs, Keychain: oci.DefaultKeychain(), CertsDirs: oci.DefaultCertsDirs(),
+		})
+		if err != nil {
+			return nil, err
+		}
+		archives[i], files = file, append(files, file)
+	}
+	return files, nil
 }
 
 func printImport(w *console.Stream, r *schema.ImportReport) error {

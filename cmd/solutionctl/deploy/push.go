@@ -50,7 +50,7 @@ docker or podman.`,
 
 // addPushFlags adds the flags that say how images are uploaded.
 func addPushFlags(flags *pflag.FlagSet, t *host.PushTarget) {
-	flags.IntVar(&t.Jobs, "jobs", 4, "uploads at once; fewer when the registry cannot keep up")
+	flags.IntVar(&t.Jobs, "jobs", 4, "uploads, or downloads, at once; fewer when the registry cannot keep up")
 	flags.StringArrayVar(&t.Plain, "plain-http", nil, "ask this registry without TLS: `HOST[:PORT]`; may be repeated")
 }
 

@@ -44,6 +44,7 @@ const DefaultDir = "/var/lib/solutionctl"
 const Group = "solutionctl"
 
 const (
+	pulledDir     = "pulled"
 	archivesDir   = "archives"
 	archiveSuffix = ".iso"
 	recordSuffix  = ".json"
@@ -82,6 +83,9 @@ func Open(dir string) (*Store, error) {
 
 // Dir is the directory of the archives and their records. It changes whenever an entry comes or goes.
 func (s *Store) Dir() string { return filepath.Join(s.dir, archivesDir) }
+
+// PulledDir is the directory beside the archives for those that come from registries and are not imported yet.
+func (s *Store) PulledDir() string { return filepath.Join(s.dir, pulledDir) }
 
 func (s *Store) archivePath(id string) string { return filepath.Join(s.Dir(), id+archiveSuffix) }
 

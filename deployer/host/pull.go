@@ -1,0 +1,114 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/solutionctl/solutionctl/build/artifact"
+	"github.com/solutionctl/solutionctl/build/layout"
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/durable"
+)
+
+// PullOptions name an archive in a registry.
+type PullOptions struct {
+	Reference artifact.Reference
+	Plain     []string // registries that are asked without TLS
+	Jobs      int      // blobs at once; 0 is the default of [artifact.PullOptions]
+
+	Keychain  oci.Keychain
+	CertsDirs []string
+}
+
+// Pull brings an archive and its signatures from a registry to this host, beside the store, and returns the file, to be imported and
+// then removed by RemovePulled. What archives of the store have is not asked for. Nothing is verified but digests. After an interruption, and
+// where the file is there because its import was refused, the next call continues.
+func (h *Host) Pull(ctx context.Context, o PullOptions) (file string, err error) {
+	resolver := oci.NewResolver(oci.Options{Keychain: o.Keychain, CertsDirs: o.CertsDirs, PlainHTTP: o.Plain, Jobs: o.Jobs, Sink: h.Sink})
+	remote, err := artifact.Open(ctx, resolver, o.Reference)
+	if err != nil {
+		return "", errors.Join(err, resolver.Close())
+	}
+	defer func() { err = errors.Join(err, resolver.Close()) }()
+	bundles, err := remote.Bundles(ctx)
+	if err != nil {
+		return "", err
+	}
+	dir := h.Store.PulledDir()
+	if err = durable.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	file = filepath.Join(dir, remote.Layout.ID()+".iso")
+	have, closeAll, err := h.have(file, remote.Layout.Name)
+	if err != nil {
+		return "", err
+	}
+	_, err = remote.WriteFile(ctx, file, artifact.PullOptions{Have: have, Jobs: o.Jobs, Sink: h.Sink})
+	if err = errors.Join(err, closeAll()); err != nil {
+		return "", err
+	}
+	if err = removeBundles(file); err != nil {
+		return "", err
+	}
+	return file, layout.WriteBundles(file, bundles)
+}
+
+// have are the archives of a Solution in the store, and the file of a pull whose import was refused. One that cannot be read only costs that
+// its blobs are asked for.
+func (h *Host) have(file, solution string) (list []layout.Source, closeAll func() error, err error) {
+	var opened []*os.File
+	add := func(name string, f *os.File, size int64) {
+		opened = append(opened, f)
+		source := layout.Source{Name: name, ReaderAt: f, Size: size}
+		if _, failure := layout.NewIndex(source); failure == nil {
+			list = append(list, source)
+		}
+	}
+	entries, err := h.Store.Entries()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, entry := range entries {
+		if entry.Name != solution {
+			continue
+		}
+		if f, err := h.Store.Open(entry); err == nil {
+			add("archive "+entry.ID()+" of the store", f.File, entry.Size)
+		}
+	}
+	if f, err := durable.OpenNoFollow(file); err == nil {
+		if info, err := f.Stat(); err == nil {
+			add(file, f, info.Size())
+		}
+	}
+	return list, func() error {
+		var failures []error
+		for _, f := range opened {
+			failures = append(failures, f.Close())
+		}
+		return errors.Join(failures...)
+	}, nil
+}
+
+// RemovePulled removes what Pull returned.
+func (h *Host) RemovePulled(file string) error {
+	if err := errors.Join(removeBundles(file), durable.Remove(file)); err != nil {
+		return fmt.Errorf("the archive is imported, and %s stays: %w", file, err)
+	}
+	return nil
+}
+
+func removeBundles(archive string) error {
+	found, err := filepath.Glob(layout.BundleFile(archive, "*"))
+	if err != nil {
+		return err
+	}
+	failures := []error{durable.Remove(layout.BundleFile(archive, ""))}
+	for _, file := range found {
+		failures = append(failures, durable.Remove(file))
+	}
+	return errors.Join(failures...)
+}
