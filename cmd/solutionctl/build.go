@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,7 @@ type buildFlags struct {
 	signing                keyFlags
 	expires                string
 	planOnly, noLint       bool
+	deltaFrom              []string
 }
 
 func newBuildCommand(a *app) *cobra.Command {
@@ -80,6 +82,7 @@ completed by running it again. The same input gives the same bytes; --check prov
 	flags.StringVar(&f.signing.key, "sign-key", "", "sign the archive in the same pass: a key `FILE`, or NAME://REF")
 	f.signing.addPassword(cmd)
 	flags.StringVar(&f.expires, "expires", "", "refuse the signature after this `TIME` (2028-01-31 or RFC 3339)")
+	flags.StringArrayVar(&f.deltaFrom, "delta-from", nil, "write a delta as well, for sites that have this older `ARCHIVE`; may be repeated")
 	flags.BoolVar(&f.md5, "implant-md5", false, "implant the checksum that checkisomd5 reads")
 	flags.BoolVar(&f.check, "check", false, "build a second time and compare every byte")
 	flags.BoolVar(&f.noLint, "no-lint", false, "build the project whatever lint finds in it")
@@ -94,6 +97,8 @@ type buildSummary struct {
 	SHA256       string `json:"sha256,omitempty"`
 	Signature    string `json:"signature,omitempty"`    // file
 	Reproducible bool   `json:"reproducible,omitempty"` // proven, by --check
+	// Delta makes the archive from those of --delta-from.
+	Delta *deltaReport `json:"delta,omitempty"`
 }
 
 func (a *app) build(ctx context.Context, project string, f buildFlags) error {
@@ -101,6 +106,11 @@ func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 		return report.Errorf(report.Usage, "--to is empty").WithHint("name a file or a directory, such as --to dist/")
 	}
 	if _, err := a.expiry(f.expires); err != nil {
+		return err
+	}
+	if old, err := openSources(f.deltaFrom); err != nil { // before a long build
+		return err
+	} else if err = old.close(); err != nil {
 		return err
 	}
 	source, err := build.Load(project, f.Overrides)
@@ -132,6 +142,10 @@ func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 	if f.check {
 		err = a.checkReproducible(ctx, source, summary.Path, f)
 		summary.Reproducible = err == nil
+	}
+	if err == nil && len(f.deltaFrom) > 0 {
+		to := filepath.Join(filepath.Dir(summary.Path), summary.ID+".delta")
+		summary.Delta, err = a.makeDelta(ctx, append(slices.Clone(f.deltaFrom), summary.Path), to)
 	}
 	return cli.Emit(a.App, summary, err, printBuildSummary)
 }
@@ -169,6 +183,9 @@ func (a *app) plan(ctx context.Context, project *build.Project, resolver *oci.Re
 
 func (a *app) write(ctx context.Context, plan *build.Plan, f buildFlags) (*buildSummary, error) {
 	path, err := archivePath(f.to, plan.Solution)
+	if err == nil {
+		err = refuseInputs(path, f.deltaFrom)
+	}
 	if err != nil {
 		return nil, err
 	}

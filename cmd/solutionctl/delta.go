@@ -87,41 +87,50 @@ func (s *sources) close() error {
 }
 
 func (a *app) createDelta(ctx context.Context, names []string, to string) error {
-	s, err := openSources(names)
+	r, err := a.makeDelta(ctx, names, to)
 	if err != nil {
 		return err
+	}
+	return cli.Emit(a.App, r, nil, printDelta)
+}
+
+// makeDelta writes a delta of older archives and a new one, the last.
+func (a *app) makeDelta(ctx context.Context, names []string, to string) (*deltaReport, error) {
+	s, err := openSources(names)
+	if err != nil {
+		return nil, err
 	}
 	defer s.close() //nolint:errcheck // opened for reading
 	last := len(s.list) - 1
 	if last == 0 {
-		return report.Errorf(report.Usage, "a delta is between two archives, and these are parts of one").WithHint("name the older archive first: solutionctl delta create OLD.iso NEW.iso")
+		return nil, report.Errorf(report.Usage, "a delta is between two archives, and these are parts of one").WithHint("name the older archive first: solutionctl delta create OLD.iso NEW.iso")
 	}
 	for _, source := range s.list {
 		if err = delta.Refuse(source, source.Name); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	o := delta.CreateOptions{New: s.list[last], Old: s.list[:last], WrittenBy: a.Version, Sink: a.Sink}
 	if o.Bundles, err = bundlesBeside(o.New.Name); err != nil {
-		return err
+		return nil, err
 	}
 	if to == "" {
 		identity, failure := sign.Identify(o.New, o.New.Size)
 		if failure != nil {
-			return fmt.Errorf("%s: %w", o.New.Name, failure)
+			return nil, fmt.Errorf("%s: %w", o.New.Name, failure)
 		}
 		to = schema.DeltaBase{Name: identity.Name, Version: identity.Version}.ID() + ".delta"
 	}
 	if err = refuseInputs(to, names); err != nil {
-		return err
+		return nil, err
 	}
 	d, err := delta.Create(ctx, to, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r := newDeltaReport(to, d)
 	r.wrote = "wrote " + to + ": "
-	return cli.Emit(a.App, r, nil, printDelta)
+	return r, nil
 }
 
 // bundlesBeside reads the signatures of an archive, for whom they are to travel with.
@@ -244,6 +253,15 @@ func newDeltaReport(name string, d *delta.Delta) *deltaReport {
 		File: name, Size: d.Size(), Makes: schema.DeltaBase{Name: l.Name, Version: l.Version, SHA256: l.SHA256, Size: l.Size},
 		Needs: d.Bases, NewBytes: d.NewBytes(), Signatures: len(d.ArchiveDelta.Bundles),
 	}
+}
+
+// needs lists the archives that the delta needs.
+func (r *deltaReport) needs() string {
+	names := []string{}
+	for _, base := range r.Needs {
+		names = append(names, base.ID())
+	}
+	return cmp.Or(strings.Join(names, " and "), "no other archive")
 }
 
 // describeDelta describes the file of the first argument if it is a delta; it returns nil for anything else.
