@@ -103,6 +103,9 @@ func TestEnsureOthersInterrupted(t *testing.T) {
 	b := environmentWithTwo(t)
 	both, none := wanted(shop+"=1.0.0", "base=1.0.0"), deployer.EnsureOptions{Environment: site, Others: plan.RemoveOthers}
 	for written := range 16 { // records come first, and objects of both by then
+		if testing.Short() && written%5 > 0 { // 'make check' interrupts the first run at every write
+			continue
+		}
 		mend := endingAt(b, written)
 		if _, err := b.Ensure(t.Context(), both); err == nil {
 			t.Fatalf("%d writes were all", written)
