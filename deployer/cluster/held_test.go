@@ -461,7 +461,7 @@ func TestManyLocks(t *testing.T) {
 	for i := range 30 {
 		names = append(names, fmt.Sprintf("env-%02d", i))
 	}
-	options := LockOptions{Identity: "jane@host", Duration: time.Second}
+	options := LockOptions{Identity: "jane@host", Duration: time.Minute} // none expires, however busy the machine is
 	held := func() string {
 		t.Helper()
 		all, err := c.Locks(t.Context())
@@ -484,7 +484,7 @@ func TestManyLocks(t *testing.T) {
 	if most.Load() > InFlight {
 		t.Errorf("%d requests at once", most.Load())
 	}
-	bob, err := c.Lock(t.Context(), names[20], LockOptions{Identity: "bob@host", Duration: time.Second})
+	bob, err := c.Lock(t.Context(), names[20], LockOptions{Identity: "bob@host", Duration: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -512,13 +512,14 @@ func TestLocksOfTheDead(t *testing.T) {
 		names = append(names, fmt.Sprintf("env-%02d", i))
 	}
 	ctx, kill := context.WithCancel(t.Context())
-	if _, err := c.LockAll(ctx, names, LockOptions{Identity: "jane@host", Duration: time.Second}); err != nil {
+	const duration = 3 * time.Second // a busy machine holds up a renewal for a second
+	if _, err := c.LockAll(ctx, names, LockOptions{Identity: "jane@host", Duration: duration}); err != nil {
 		t.Fatal(err)
 	}
 	kill()
-	terms, cancel := context.WithTimeout(t.Context(), 10*time.Second) // one after the other would take twice as long
+	terms, cancel := context.WithTimeout(t.Context(), duration*time.Duration(len(names))/2) // one after the other would take twice as long
 	defer cancel()
-	locks, err := c.LockAll(terms, names, LockOptions{Identity: "bob@host", Duration: time.Second})
+	locks, err := c.LockAll(terms, names, LockOptions{Identity: "bob@host", Duration: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
