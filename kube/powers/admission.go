@@ -120,15 +120,20 @@ func selectorsOf(from map[string]any) string {
 	if len(narrowed) == 0 {
 		return ""
 	}
-	const longest = 1000 // each effect repeats it
 	data, err := json.Marshal(narrowed)
-	switch {
-	case err != nil: // no JSON: a number without a value
+	if err != nil { // no JSON: a number without a value
 		return " under conditions that cannot be shown"
-	case len(data) > longest:
-		return fmt.Sprintf(" where SHA-256 of the selectors is %x", sha256.Sum256(data))
 	}
-	return " where " + string(data)
+	return " where " + shortened(string(data), "SHA-256 of the selectors is ")
+}
+
+// shortened returns a text, or where it is long its digest after a prefix: each effect, or each power, repeats it.
+func shortened(text, prefix string) string {
+	const longest = 1000
+	if len(text) <= longest {
+		return text
+	}
+	return fmt.Sprintf("%s%x", prefix, sha256.Sum256([]byte(text)))
 }
 
 // client judges who is called: a Service of its own, or something else.
@@ -166,7 +171,7 @@ func (j *judgement) policy(o Object) {
 func (j *judgement) policyBinding(o Object) {
 	name := text(o, "spec", "policyName")
 	kind := strings.TrimSuffix(o.GetKind(), "Binding")
-	if j.policies[kind+"/"+name] {
+	if j.brings("admissionregistration.k8s.io", kind, "", name) {
 		return
 	}
 	j.add(o, schema.PowerInterceptsRequests, schema.ReachCluster, "spec.policyName", "turn on a policy that the archive does not bring ("+name+")", name)

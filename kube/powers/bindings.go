@@ -1,8 +1,11 @@
 package powers
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -22,6 +25,7 @@ type role struct {
 	err         error               // why its rules cannot be read
 	all         []rbacv1.PolicyRule // its rules, and those that it gets from others
 	permissions int                 // how many single ones these have, see [permissions]
+	selectors   string              // by which it gets rules of roles that the archive does not bring
 }
 
 // grant is a role and one of those who get it, with all the places where they get it.
@@ -41,14 +45,19 @@ func (j *judgement) rights() {
 	for _, o := range j.objects {
 		if isKind(o, rbacGroup, "Role", "ClusterRole") {
 			r, err := rbac.FromObject(o.Object)
-			roles[roleKey(o.GetKind(), o.GetNamespace(), o.GetName())] = &role{Object: o, Role: r, err: err}
+			key := roleKey(o.GetKind(), o.GetNamespace(), o.GetName())
+			found := &role{Object: o, Role: r, err: err}
+			if other, ok := roles[key]; ok && j.spend(refOf(o), len(other.Rules)+len(r.Rules)) {
+				found = other.union(found)
+			}
+			roles[key] = found
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(roles)) {
 		r := roles[key]
 		r.all = r.Rules
 		if r.Aggregated {
-			r.all = slices.Concat(r.Rules, j.aggregated(r.Object, roles))
+			r.all = slices.Concat(r.Rules, j.aggregated(r, roles))
 		}
 		r.permissions = permissions(r.all)
 		j.extends(r)
@@ -59,6 +68,27 @@ func (j *judgement) rights() {
 		}
 		j.grant(g)
 	}
+}
+
+// union returns a role with the rules of two that have one name: either can be applied last.
+func (r *role) union(other *role) *role {
+	if reflect.DeepEqual(r.Object.Object, other.Object.Object) {
+		return r
+	}
+	both := *r
+	both.err = cmp.Or(r.err, other.err)
+	if r.Aggregated || other.Aggregated {
+		both.err = errors.New("there are two objects of this name, and one gets its rules from others")
+	}
+	rules := map[string]rbacv1.PolicyRule{}
+	for _, rule := range slices.Concat(r.Rules, other.Rules) {
+		rules[rule.String()] = rule
+	}
+	both.Rules = nil
+	for _, text := range slices.Sorted(maps.Keys(rules)) {
+		both.Rules = append(both.Rules, rules[text])
+	}
+	return &both
 }
 
 func roleKey(kind, namespace, name string) string {
@@ -133,7 +163,7 @@ func subjectText(s rbacv1.Subject) string {
 // archive brings.
 func (j *judgement) isOwn(s rbacv1.Subject) bool {
 	if s.Kind == rbacv1.ServiceAccountKind {
-		return j.own[s.Namespace] || j.accounts[s.Namespace+"/"+s.Name]
+		return j.own[s.Namespace] || j.hasAccount(s.Namespace, s.Name)
 	}
 	namespace, ok := strings.CutPrefix(s.Name, "system:serviceaccounts:")
 	return ok && s.Kind == rbacv1.GroupKind && j.own[namespace]
@@ -160,6 +190,7 @@ func (j *judgement) grant(g *grant) {
 		}
 		g.rules = g.role.all
 		j.judgeRules(g)
+		j.collected(g)
 	}
 	if !g.own {
 		j.forOthers(g)
@@ -294,7 +325,10 @@ func (j *judgement) judgeRule(rule rbacv1.PolicyRule, w where, system bool, note
 
 // isTellingURL reports whether a path of the API server shows more than its health and its metrics.
 func isTellingURL(url string) bool {
-	return url == "*" || url == "/*" || strings.HasPrefix(url, "/logs") || strings.HasPrefix(url, "/debug")
+	start, isPattern := strings.CutSuffix(url, "*")
+	return slices.ContainsFunc([]string{"/logs", "/debug"}, func(path string) bool {
+		return strings.HasPrefix(url, path) || isPattern && strings.HasPrefix(path, start)
+	})
 }
 
 // identityMaps are ConfigMaps that define users, the address of the API server, or name resolution in some clusters.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -92,19 +93,24 @@ func describeSubject(s rbacv1.Subject) string {
 }
 
 // aggregated are the rules that a role gets from those among the objects that its selectors select.
-func (j *judgement) aggregated(o Object, roles map[string]*role) []rbacv1.PolicyRule {
+func (j *judgement) aggregated(r *role, roles map[string]*role) []rbacv1.PolicyRule {
 	var whole rbacv1.ClusterRole
+	o := r.Object
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &whole); err != nil || whole.AggregationRule == nil {
 		return nil
 	}
 	var rules []rbacv1.PolicyRule
+	var foreign []string
 	for i := range whole.AggregationRule.ClusterRoleSelectors {
 		selector, err := metav1.LabelSelectorAsSelector(&whole.AggregationRule.ClusterRoleSelectors[i])
 		if err != nil {
 			continue // the API server refuses it
 		}
-		if selectsStandard(selector) { // the parts of admin, edit and view
+		switch {
+		case selectsStandard(selector): // cluster-admin, or the parts of admin, edit and view
 			rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
+		case !j.selectsOwn(selector):
+			foreign = append(foreign, selector.String())
 		}
 		if !j.spend(refOf(o), len(roles)) {
 			return nil
@@ -120,18 +126,69 @@ func (j *judgement) aggregated(o Object, roles map[string]*role) []rbacv1.Policy
 			}
 		}
 	}
+	r.selectors = shortened(strings.Join(set(foreign), " or "), "of selectors with SHA-256 ")
 	return rules
 }
 
-func selectsStandard(selector labels.Selector) bool {
-	if selector.Empty() {
-		return true
-	}
-	requirements, _ := selector.Requirements()
-	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return strings.HasPrefix(r.Key(), aggregateTo) })
-}
+// bootstrapping is a label of all roles that every cluster has, such as cluster-admin.
+const bootstrapping = "kubernetes.io/bootstrapping"
 
 const aggregateTo = rbacGroup + "/aggregate-to-"
+
+// selectsStandard reports whether a selector is about roles that every cluster has: by their labels, or because it asks for none.
+func selectsStandard(selector labels.Selector) bool {
+	requirements, _ := selector.Requirements()
+	asked := slices.DeleteFunc(slices.Clone(requirements), func(r labels.Requirement) bool {
+		return r.Operator() == selection.NotIn || r.Operator() == selection.NotEquals || r.Operator() == selection.DoesNotExist
+	})
+	return len(asked) == 0 || slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
+		return r.Key() == bootstrapping || strings.HasPrefix(r.Key(), aggregateTo)
+	})
+}
+
+// selectsOwn reports whether a selector asks for a label below one of the Solution's groups, which roles of others do not have.
+func (j *judgement) selectsOwn(selector labels.Selector) bool {
+	requirements, _ := selector.Requirements()
+	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
+		domain, _, _ := strings.Cut(r.Key(), "/")
+		for range strings.Count(domain, ".") {
+			if j.groups[domain] && (r.Operator() == selection.In || r.Operator() == selection.Equals || r.Operator() == selection.Exists) {
+				return true
+			}
+			_, domain, _ = strings.Cut(domain, ".")
+		}
+		return false
+	})
+}
+
+// collected adds the power of a grant to get the rules of roles that the archive does not bring.
+func (j *judgement) collected(g *grant) {
+	if g.role.selectors == "" {
+		return
+	}
+	scopes := slices.Sorted(maps.Keys(g.scopes))
+	power := g.power(schema.PowerBorrowsRights, schema.ReachCluster, nil, append(scopes, g.role.selectors),
+		fmt.Sprintf("have the rights of every role that others label so, in %s (%s)", placeText(scopes), g.role.selectors))
+	power.Field = "aggregationRule"
+	j.record(power)
+}
+
+// standardRoles are names, or the starts of names, of roles and bindings that every cluster has.
+var standardRoles = slices.Concat(reviewers, []string{
+	"cluster-admin", "admin", "edit", "view", "system:node", "system:kube-", "system:controller:", "system:certificates.k8s.io:",
+	"system:service-account-issuer-discovery", "system:monitoring", "system:volume-scheduler", "system:aggregate-to-",
+})
+
+// replaces judges whether an object would replace a role of every cluster, or who has it.
+func (j *judgement) replaces(o Object) {
+	name := o.GetName()
+	if slices.ContainsFunc(standardRoles, func(standard string) bool {
+		prefix := strings.HasSuffix(standard, ":") || strings.HasSuffix(standard, "-")
+		return name == standard || prefix && strings.HasPrefix(name, standard)
+	}) && o.GetNamespace() == "" {
+		j.add(o, schema.PowerChangeRights, schema.ReachCluster, "metadata.name", "replace "+o.GetKind()+" "+name+", which every cluster has", name)
+	}
+}
 
 // extends judges a role whose rules become part of admin, edit or view.
 func (j *judgement) extends(r *role) {

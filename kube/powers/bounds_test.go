@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +59,10 @@ func nest(depth int, inner any, around func(any) any) any {
 	return inner
 }
 
+func many(n int, object map[string]any) []map[string]any {
+	return slices.Repeat([]map[string]any{object}, n)
+}
+
 func webhook(rule map[string]any, selector map[string]any) any {
 	return map[string]any{"name": "a", "rules": []any{rule}, "namespaceSelector": selector}
 }
@@ -95,7 +100,22 @@ func TestHostile(t *testing.T) {
 			object(rbacVersion, "ClusterRole", map[string]any{"aggregationRule": map[string]any{"clusterRoleSelectors": repeat(10_000, func(int) any {
 				return map[string]any{"matchLabels": map[string]any{"a": "b"}}
 			})}}), binding(10_000),
+		}, true},
+		{"an aggregated role of its own for many accounts", []map[string]any{
+			object(rbacVersion, "ClusterRole", map[string]any{"aggregationRule": map[string]any{"clusterRoleSelectors": repeat(10_000, func(int) any {
+				return map[string]any{"matchLabels": map[string]any{"acme.example.com/b": "b"}}
+			})}}), binding(10_000),
 		}, false},
+		{"a long selector of roles", []map[string]any{
+			object(rbacVersion, "ClusterRole", map[string]any{"aggregationRule": map[string]any{"clusterRoleSelectors": repeat(1000, func(i int) any {
+				return map[string]any{"matchLabels": map[string]any{fmt.Sprint("a", i): "b"}}
+			})}}), binding(1000),
+		}, false},
+		{"a selector beside many pods", append([]map[string]any{
+			object("networking.k8s.io/v1", "NetworkPolicy", map[string]any{"spec": map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"a": "b"}}}}),
+		}, many(2000, object("v1", "Pod", map[string]any{"metadata": map[string]any{"name": "a", "namespace": "acme", "labels": map[string]any{"c": "d"}}, "spec": map[string]any{
+			"containers": []any{map[string]any{"name": "a", "image": "b"}},
+		}}))...), false},
 		{"lists in lists", []map[string]any{nest(16, object("v1", "Pod", map[string]any{"spec": pod}), list).(map[string]any)}, true},
 		{"lists too deep", []map[string]any{nest(40, object("v1", "Pod", nil), func(inner any) any {
 			return map[string]any{"apiVersion": "v1", "kind": "List", "items": []any{inner}}

@@ -31,11 +31,14 @@ func (j *judgement) externalName(o Object, name string) {
 	address, err := netip.ParseAddr(name)
 	labels := strings.Split(name, ".")
 	service := slices.Index(labels, "svc")
+	if service < 0 {
+		service = slices.Index(labels, "pod")
+	}
 	switch {
-	case service == 2 && j.own[labels[1]]:
-	case service == 2:
-		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec.externalName", "send traffic to Services of namespace "+labels[1], name)
-	case err == nil && address.IsLinkLocalUnicast(), strings.HasPrefix(name, "metadata."), strings.HasSuffix(name, ".internal"), name == "localhost":
+	case service >= 2 && j.own[labels[service-1]]:
+	case service >= 2:
+		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec.externalName", "send traffic to namespace "+labels[service-1], name)
+	case err == nil && (address.IsLinkLocalUnicast() || address.IsLoopback()), strings.HasPrefix(name, "metadata."), strings.HasSuffix(name, ".internal"), name == "localhost":
 		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec.externalName", "send traffic to addresses of the nodes' own network ("+name+")", name)
 	default:
 		j.show(o, schema.PowerOpensToOutside, schema.ReachOutside, "spec.externalName", "send traffic outside the cluster ("+name+")", name)
@@ -54,11 +57,15 @@ func (j *judgement) network(o Object) {
 	case "EndpointSlice":
 		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "endpoints", "send traffic to addresses of its choice", "endpoints")
 	case "NetworkPolicy":
-		j.networkPolicy(o)
+		j.selection(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec.podSelector", "open or close the network", nestedMap(o.Object, "spec", "podSelector"))
 	case "AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy", "CiliumClusterwideNetworkPolicy", "GlobalNetworkPolicy":
 		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec", "open or close the network of the whole cluster", o.GetKind())
 	case "Route":
 		j.hosts(o, "spec.host", text(o, "spec", "wildcardPolicy") == "Subdomain")
+	case "CiliumNetworkPolicy":
+		j.selection(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec.endpointSelector", "open or close the network", nestedMap(o.Object, "spec", "endpointSelector"))
+	case "TCPRoute", "UDPRoute":
+		j.listeners(o)
 	case "HTTPRoute", "GRPCRoute", "TLSRoute":
 		j.hosts(o, "spec.hostnames", len(nestedList(o.Object, "spec", "hostnames")) == 0)
 	case "Gateway", "ListenerSet":
@@ -74,24 +81,24 @@ func (j *judgement) network(o Object) {
 				j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, indexed("spec.from", i), "let namespace "+namespace+" refer to its objects", namespace)
 			}
 		}
+	default:
+		j.foreign(o)
 	}
 }
 
-// ingress judges hosts, and annotations by which the settings of the proxy itself are written.
-func (j *judgement) ingress(o Object) {
-	var snippets []string
-	for annotation := range o.GetAnnotations() {
-		if strings.HasSuffix(annotation, "-snippet") || strings.HasSuffix(annotation, "-snippets") {
-			snippets = append(snippets, annotation)
+// listeners judges a route without hosts, which gets everything that the listeners get to which it is attached.
+func (j *judgement) listeners(o Object) {
+	var others []string
+	for _, parent := range nested(o.Object, "spec", "parentRefs") {
+		kind, namespace, name := cmp.Or(stringIn(parent, "kind"), "Gateway"), orOwn(o, stringIn(parent, "namespace")), stringIn(parent, "name")
+		if !j.brings(cmp.Or(stringIn(parent, "group"), gatewayGroup), kind, namespace, name) {
+			others = append(others, kind+"/"+namespace+"/"+name)
 		}
 	}
-	if len(snippets) > 0 {
-		snippets = set(snippets)
-		j.add(o, schema.PowerTakesTraffic, schema.ReachCluster, "metadata.annotations", "write the settings of the proxy, which has every Secret of Ingresses ("+enumerate(snippets)+")", snippets...)
+	if len(others) > 0 {
+		others = set(others)
+		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec.parentRefs", "get all traffic of listeners that the archive does not bring ("+enumerate(others)+")", others...)
 	}
-	rules := nested(o.Object, "spec", "rules")
-	wild := len(rules) == 0 || slices.ContainsFunc(rules, func(rule map[string]any) bool { return stringIn(rule, "host") == "" && hasRootPath(rule) })
-	j.hosts(o, "spec.rules", wild)
 }
 
 // answering are the kinds whose objects answer for hosts: they direct their requests, or listen for these.
@@ -133,19 +140,11 @@ func Hosts(o *unstructured.Unstructured) []string {
 	for _, listener := range nested(o.Object, "spec", "listeners") {
 		hosts = append(hosts, stringIn(listener, "hostname"))
 	}
+	hosts = append(hosts, aliases(o)...)
 	for i, host := range hosts {
 		hosts[i] = strings.ToLower(strings.TrimSuffix(host, "."))
 	}
 	return set(slices.DeleteFunc(hosts, func(host string) bool { return host == "" }))
-}
-
-// hasRootPath reports whether a rule is about every path. One about some path of its own, for every host, takes nothing else.
-func hasRootPath(rule map[string]any) bool {
-	paths := nested(rule, "http", "paths")
-	return len(paths) == 0 || slices.ContainsFunc(paths, func(p map[string]any) bool {
-		path := stringIn(p, "path")
-		return path == "" || path == "/" || path == "/*" || strings.HasPrefix(path, "/(") || strings.HasPrefix(path, "/.*")
-	})
 }
 
 // hosts judges names for which something answers.
@@ -171,52 +170,6 @@ func (j *judgement) foreignHost(o Object, field, host string) bool {
 		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, field, "answer for "+host+", for which "+other+" answers", host)
 	}
 	return other != ""
-}
-
-// networkPolicy judges a policy that is about every pod of a namespace that is shared.
-func (j *judgement) networkPolicy(o Object) {
-	selector := nestedMap(o.Object, "spec", "podSelector")
-	selects := len(nestedMap(selector, "matchLabels")) + len(nestedList(selector, "matchExpressions"))
-	if selects == 0 && o.GetNamespace() != j.owner.Solution+"-system" {
-		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec.podSelector", "open or close the network of every pod of namespace "+o.GetNamespace(), o.GetNamespace())
-	}
-}
-
-// monitoring judges what Prometheus is to read, and with what.
-func (j *judgement) monitoring(o Object) {
-	selector := nestedMap(o.Object, "spec", "namespaceSelector")
-	if any, _ := selector["any"].(bool); any {
-		j.add(o, schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "spec.namespaceSelector", "have metrics of every namespace collected with its settings", "*")
-	}
-	others := slices.DeleteFunc(nestedStrings(selector, "matchNames"), func(namespace string) bool { return j.own[namespace] })
-	if others = set(others); len(others) > 0 {
-		j.add(o, schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "spec.namespaceSelector", "have metrics of "+placeText(others)+" collected with its settings", others...)
-	}
-	for _, key := range []string{"endpoints", "podMetricsEndpoints"} {
-		for i, endpoint := range nested(o.Object, "spec", key) {
-			if file := stringIn(endpoint, "bearerTokenFile"); file != "" {
-				j.show(o, schema.PowerReadsOthersMetrics, schema.ReachNamespaces, indexed("spec."+key, i)+".bearerTokenFile", "be shown a file of Prometheus ("+file+")", file)
-			}
-		}
-	}
-	switch o.GetKind() {
-	case "Prometheus", "PrometheusAgent", "Alertmanager", "ThanosRuler", "AlertmanagerConfig", "ScrapeConfig":
-		j.foreign(o)
-	}
-}
-
-// dashboards finds scripts in dashboards, which run in the browsers of their viewers.
-func (j *judgement) dashboards(o Object) {
-	if o.GetLabels()[schema.LabelDashboard] == "" {
-		return
-	}
-	data, _, _ := unstructured.NestedFieldNoCopy(o.Object, "data")
-	files, _ := data.(map[string]any)
-	for name, content := range files {
-		if s, ok := content.(string); ok && strings.Contains(strings.ToLower(s), `<script`) {
-			j.add(o, schema.PowerReadsOthersMetrics, schema.ReachPeople, "data", "run scripts in the browsers of those who look at a dashboard ("+name+")", name)
-		}
-	}
 }
 
 func indexed(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }

@@ -13,6 +13,8 @@ import (
 // object judges an object by itself, independently of its bindings.
 func (j *judgement) object(o Object) {
 	j.elsewhere(o)
+	j.owners(o)
+	j.setting(o)
 	j.pods(o)
 	switch group := groupOf(o); group {
 	case "":
@@ -31,9 +33,17 @@ func (j *judgement) object(o Object) {
 	case "monitoring.coreos.com":
 		j.monitoring(o)
 	case "snapshot.storage.k8s.io":
-		if isDefault(o, "snapshot.storage.kubernetes.io/is-default-class") {
-			j.byDefault(o)
+		j.snapshots(o)
+	case "apps":
+		for i, template := range nested(o.Object, "spec", "volumeClaimTemplates") {
+			j.claim(o, nestedMap(template, "spec"), indexed("spec.volumeClaimTemplates", i)+".spec")
 		}
+	case "policy", "autoscaling":
+		j.shared(o)
+	case "resource.k8s.io":
+		j.devices(o)
+	case rbacGroup:
+		j.replaces(o)
 	default:
 		j.foreign(o)
 	}
@@ -58,9 +68,19 @@ func (j *judgement) elsewhere(o Object) {
 
 // namespaceLabels judges labels with which a namespace allows pods more than the level baseline does.
 func (j *judgement) namespaceLabels(o Object) {
-	const enforce = "pod-security.kubernetes.io/enforce"
-	if level := o.GetLabels()[enforce]; level == "privileged" {
-		j.add(o, schema.PowerMarkNamespaces, schema.ReachNode, "metadata.labels", "allow privileged pods in namespace "+o.GetName(), enforce+"="+level)
+	const enforce, devices, gatekeeper = "pod-security.kubernetes.io/enforce", "resource.kubernetes.io/admin-access", "admission.gatekeeper.sh/ignore"
+	has := o.GetLabels()
+	allow := func(what, label string) {
+		j.add(o, schema.PowerMarkNamespaces, schema.ReachNode, "metadata.labels", "allow "+what+" in namespace "+o.GetName(), label+"="+has[label])
+	}
+	if has[enforce] == "privileged" {
+		allow("privileged pods", enforce)
+	}
+	if has[devices] == "true" {
+		allow("the use of devices of others", devices)
+	}
+	if _, ok := has[gatekeeper]; ok {
+		allow("what the policies of Gatekeeper refuse", gatekeeper)
 	}
 }
 
@@ -90,9 +110,7 @@ func (j *judgement) core(o Object) {
 	case "PersistentVolume":
 		j.volume(o)
 	case "PersistentVolumeClaim":
-		if name := text(o, "spec", "volumeName"); name != "" {
-			j.add(o, schema.PowerUsesForeignData, schema.ReachNamespaces, "spec.volumeName", "take a volume by its name ("+name+")", name)
-		}
+		j.claim(o, nestedMap(o.Object, "spec"), "spec")
 	case "Node":
 		j.add(o, schema.PowerControlNodes, schema.ReachNode, "", "control nodes and what runs on them", "Node")
 	}
@@ -102,26 +120,13 @@ func (j *judgement) core(o Object) {
 func (j *judgement) secret(o Object) {
 	switch text(o, "type") {
 	case "kubernetes.io/service-account-token":
-		account := o.GetNamespace() + "/" + o.GetAnnotations()["kubernetes.io/service-account.name"]
-		if !j.accounts[account] {
+		name := o.GetAnnotations()["kubernetes.io/service-account.name"]
+		if account := o.GetNamespace() + "/" + name; !j.hasAccount(o.GetNamespace(), name) {
 			j.add(o, schema.PowerActAsOthers, schema.ReachCluster, "type", "have the token of an account that the archive does not bring ("+account+")", account)
 		}
 	case "bootstrap.kubernetes.io/token":
 		j.add(o, schema.PowerIssueIdentities, schema.ReachCluster, "type", "let nodes join the cluster", "token")
 	}
-}
-
-// volume judges a PersistentVolume: what it is made of, and whose claim it answers.
-func (j *judgement) volume(o Object) {
-	spec := nestedMap(o.Object, "spec")
-	for _, source := range []string{"hostPath", "local"} {
-		if content, ok := spec[source].(map[string]any); ok {
-			name, _ := content["path"].(string)
-			j.add(o, schema.PowerRawStorage, schema.ReachNode, "spec."+source, "mount a path of a node ("+describePath(name)+")", source+" "+name)
-			return
-		}
-	}
-	j.add(o, schema.PowerUsesForeignData, schema.ReachOutside, "spec", "offer a volume that it has not claimed", "volume")
 }
 
 // classes judges what has an effect on the whole cluster by being there.
@@ -131,6 +136,7 @@ func (j *judgement) classes(o Object) {
 		if isDefault(o, "storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class") {
 			j.byDefault(o)
 		}
+		j.classSecrets(o)
 	case "PriorityClass":
 		value, _, _ := unstructured.NestedFieldNoCopy(o.Object, "value")
 		number, _ := asNumber(value)

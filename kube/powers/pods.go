@@ -20,27 +20,37 @@ import (
 // pods judges the pods that an object makes.
 func (j *judgement) pods(o Object) {
 	if spec := pods.Spec(o.Object); spec != nil {
-		_, path := pods.Template(o.Object)
-		j.pod(o, spec, strings.Join(append(slices.Clone(path), "spec"), "."), true)
+		template, path := pods.Template(o.Object)
+		j.pod(o, spec, annotationsOf(template), strings.Join(append(slices.Clone(path), "spec"), "."), true)
 	}
 	if !isBuiltIn(groupOf(o)) {
-		j.shapes(o, o.Object, nil)
+		j.shapes(o, o.Object, nil, nil)
 	}
 }
 
-// shapes judges whatever in a custom resource looks like the spec of a pod, also within another one.
-func (j *judgement) shapes(o Object, value any, at *field) {
+// annotationsOf returns the annotations of a template, by which older Kubernetes sets profiles of AppArmor.
+func annotationsOf(template map[string]any) map[string]string {
+	annotations := map[string]string{}
+	for key, value := range nestedMap(template, "metadata", "annotations") {
+		annotations[key], _ = value.(string)
+	}
+	return annotations
+}
+
+// shapes judges whatever in a custom resource looks like the spec of a pod, also within another one. The template of a pod has its
+// annotations beside the spec.
+func (j *judgement) shapes(o Object, value any, template map[string]any, at *field) {
 	switch value := value.(type) {
 	case map[string]any:
 		if looksLikePod(value) {
-			j.pod(o, value, at.String(), false)
+			j.pod(o, value, annotationsOf(template), at.String(), false)
 		}
 		for key, inner := range value {
-			j.shapes(o, inner, &field{parent: at, key: key})
+			j.shapes(o, inner, value, &field{parent: at, key: key})
 		}
 	case []any:
 		for i, inner := range value {
-			j.shapes(o, inner, &field{parent: at, key: "[" + strconv.Itoa(i) + "]"})
+			j.shapes(o, inner, nil, &field{parent: at, key: "[" + strconv.Itoa(i) + "]"})
 		}
 	}
 }
@@ -92,7 +102,7 @@ var evaluator = sync.OnceValue(func() policy.Evaluator {
 var baseline = api.LevelVersion{Level: api.LevelBaseline, Version: api.LatestVersion()}
 
 // pod judges the spec of a pod. The kinds of Kubernetes have nothing else there, so that what cannot be read is a power.
-func (j *judgement) pod(o Object, content map[string]any, at string, certain bool) {
+func (j *judgement) pod(o Object, content map[string]any, annotations map[string]string, at string, certain bool) {
 	if !j.spend(refOf(o), workOfPod) {
 		return
 	}
@@ -103,11 +113,12 @@ func (j *judgement) pod(o Object, content map[string]any, at string, certain boo
 		}
 		return
 	}
-	p := pod{judgement: j, o: o, at: at, spec: &spec}
+	p := pod{judgement: j, o: o, at: at, spec: &spec, content: content, annotations: annotations}
 	p.security()
 	p.account()
 	p.schedule()
 	p.volumes()
+	p.claims()
 }
 
 // pod is the spec of a pod and where it is.
@@ -116,12 +127,15 @@ type pod struct {
 	o    Object
 	at   string
 	spec *corev1.PodSpec
+
+	content     map[string]any // the spec as it is written
+	annotations map[string]string
 }
 
 // security asks the judge of Pod Security for the level baseline.
 func (p pod) security() {
 	var effects []string
-	for _, result := range evaluator().EvaluatePod(baseline, &metav1.ObjectMeta{}, p.spec) {
+	for _, result := range evaluator().EvaluatePod(baseline, &metav1.ObjectMeta{Annotations: p.annotations}, p.spec) {
 		if result.Allowed {
 			continue
 		}
@@ -162,6 +176,10 @@ func (p pod) details(reason string) []string {
 				details = append(details, "capability "+string(capability))
 			}
 		})
+	case "forbidden sysctls":
+		for _, s := range p.spec.SecurityContext.Sysctls {
+			details = append(details, "sysctl "+s.Name)
+		}
 	}
 	if len(details) == 0 {
 		return []string{reason}
@@ -243,7 +261,7 @@ func (p pod) account() {
 	if name == "" {
 		name = p.spec.DeprecatedServiceAccount
 	}
-	if name == "" || name == "default" && !schema.IsSystemNamespace(namespace) || p.accounts[namespace+"/"+name] {
+	if name == "" || name == "default" && !schema.IsSystemNamespace(namespace) || p.hasAccount(namespace, name) {
 		return
 	}
 	reach := schema.ReachNamespaces
@@ -293,11 +311,7 @@ func (p pod) volumes() {
 			v.AWSElasticBlockStore != nil, v.GCEPersistentDisk != nil, v.AzureDisk != nil, v.PhotonPersistentDisk != nil:
 			outside = append(outside, "volume "+v.Name)
 		case v.Projected != nil:
-			for _, source := range v.Projected.Sources {
-				if source.ServiceAccountToken != nil && source.ServiceAccountToken.Audience != "" {
-					audiences = append(audiences, source.ServiceAccountToken.Audience)
-				}
-			}
+			audiences = append(audiences, audiencesOf(v.Projected)...)
 		}
 	}
 	if len(outside) > 0 {
@@ -307,5 +321,25 @@ func (p pod) volumes() {
 	if len(audiences) > 0 {
 		audiences = set(audiences)
 		p.show(p.o, schema.PowerOpensToOutside, schema.ReachOutside, p.at+".volumes", "prove its identity to others ("+enumerate(audiences)+")", audiences...)
+	}
+}
+
+// audiencesOf returns those to whom a pod proves its identity with tokens and certificates.
+func audiencesOf(volume *corev1.ProjectedVolumeSource) (audiences []string) {
+	for _, source := range volume.Sources {
+		if token := source.ServiceAccountToken; token != nil && token.Audience != "" {
+			audiences = append(audiences, token.Audience)
+		}
+		if certificate := source.PodCertificate; certificate != nil {
+			audiences = append(audiences, "certificates of "+certificate.SignerName)
+		}
+	}
+	return audiences
+}
+
+// claims judges the claims that are made for the pod.
+func (p pod) claims() {
+	for i, v := range listOf(p.content["volumes"]) {
+		p.claim(p.o, nestedMap(v, "ephemeral", "volumeClaimTemplate", "spec"), indexed(p.at+".volumes", i)+".ephemeral.volumeClaimTemplate.spec")
 	}
 }

@@ -20,7 +20,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/solutionctl/solutionctl/kube/pods"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -59,19 +61,20 @@ func Judge(owner Owner, objects []Object) []schema.Power {
 }
 
 type judgement struct {
-	owner    Owner
-	objects  []Object // without lists
-	own      map[string]bool
-	groups   map[string]bool
-	accounts map[string]bool // namespace/name of those among the objects
-	policies map[string]bool // admission policies among the objects, by kind and name
-	powers   []schema.Power
-	work     int               // what was judged so far, see [judgement.spend]
-	tooLarge *schema.ObjectRef // the object with which it became too much
+	owner         Owner
+	objects       []Object // without lists
+	own           map[string]bool
+	groups        map[string]bool
+	present       map[string]bool         // objects by [objectKey]
+	podLabels     map[string][]labels.Set // of the pods of workloads, by namespace
+	claimPrefixes []string                // of the claims of StatefulSets: namespace/name
+	powers        []schema.Power
+	work          int               // what was judged so far, see [judgement.spend]
+	tooLarge      *schema.ObjectRef // the object with which it became too much
 }
 
 func newJudgement(owner Owner, objects []Object) *judgement {
-	j := &judgement{owner: owner, own: map[string]bool{}, groups: map[string]bool{}, accounts: map[string]bool{}, policies: map[string]bool{}}
+	j := &judgement{owner: owner, own: map[string]bool{}, groups: map[string]bool{}, present: map[string]bool{}, podLabels: map[string][]labels.Set{}}
 	for _, namespace := range owner.Namespaces {
 		j.own[namespace] = true
 	}
@@ -86,14 +89,41 @@ func newJudgement(owner Owner, objects []Object) *judgement {
 		}
 	}
 	for _, o := range j.objects {
-		switch {
-		case isKind(o, "", "ServiceAccount"):
-			j.accounts[o.GetNamespace()+"/"+o.GetName()] = true
-		case isKind(o, "admissionregistration.k8s.io", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"):
-			j.policies[o.GetKind()+"/"+o.GetName()] = true
-		}
+		j.index(o)
 	}
 	return j
+}
+
+// index records what references of other objects are compared with.
+func (j *judgement) index(o Object) {
+	namespace := o.GetNamespace()
+	j.present[objectKey(groupOf(o), o.GetKind(), namespace, o.GetName())] = true
+	if pods.Spec(o.Object) != nil {
+		set := labels.Set{}
+		for key, value := range pods.Labels(o.Object) {
+			set[key], _ = value.(string)
+		}
+		j.podLabels[namespace] = append(j.podLabels[namespace], set)
+	}
+	if isKind(o, "apps", "StatefulSet") {
+		for _, template := range nested(o.Object, "spec", "volumeClaimTemplates") {
+			j.claimPrefixes = append(j.claimPrefixes, namespace+"/"+stringIn(nestedMap(template, "metadata"), "name")+"-"+o.GetName()+"-")
+		}
+	}
+}
+
+// brings reports whether an object is among the objects.
+func (j *judgement) brings(group, kind, namespace, name string) bool {
+	return j.present[objectKey(group, kind, namespace, name)]
+}
+
+// hasAccount reports whether a ServiceAccount is among the objects.
+func (j *judgement) hasAccount(namespace, name string) bool {
+	return j.brings("", "ServiceAccount", namespace, name)
+}
+
+func objectKey(group, kind, namespace, name string) string {
+	return strings.Join([]string{group, kind, namespace, name}, "\x00")
 }
 
 // maxDepth bounds lists in lists.
@@ -104,7 +134,7 @@ func (j *judgement) unpack(o Object, depth int) {
 	kind, isList := strings.CutSuffix(o.GetKind(), "List")
 	items, hasItems := o.Object["items"].([]any)
 	switch {
-	case !isList || !hasItems:
+	case !isList || !hasItems || kind != "" && !isBuiltIn(groupOf(o)): // a CRD can define a kind with such a name
 		j.objects = append(j.objects, o)
 		return
 	case depth == maxDepth:
@@ -208,5 +238,5 @@ func refKey(r schema.ObjectRef) string {
 	if !found {
 		group = ""
 	}
-	return strings.Join([]string{group, r.Kind, r.Namespace, r.Name}, "\x00")
+	return objectKey(group, r.Kind, r.Namespace, r.Name)
 }

@@ -90,6 +90,38 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// TestRowsAreComplete requires a row with each power, in a file that has a harmless twin. The claim of a group is not made by an object:
+// TestGroupsCannotBeClaimed has it.
+func TestRowsAreComplete(t *testing.T) {
+	files, err := filepath.Glob("testdata/rows/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paired := map[schema.PowerName]bool{schema.PowerClaimsGroup: true}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(archive.Files, func(f txtar.File) bool { return strings.HasPrefix(f.Name, "harmless") }) {
+			t.Errorf("%s has no harmless twin", file)
+			continue
+		}
+		for _, f := range archive.Files {
+			if strings.HasSuffix(f.Name, ".yaml") {
+				for _, p := range powers.Judge(acme(), read(t, f.Name, f.Data)) {
+					paired[p.Name] = true
+				}
+			}
+		}
+	}
+	for _, name := range schema.PowerNames() {
+		if !paired[name] {
+			t.Errorf("no row has the power %s", name)
+		}
+	}
+}
+
 // describe writes powers down, one a line.
 func describe(list []schema.Power) string {
 	var b strings.Builder

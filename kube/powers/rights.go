@@ -162,7 +162,9 @@ func harmless(group, resource, verb string) bool {
 // quiet are kinds of others of which objects in one's own namespace do no more than their writer could do.
 func quiet(group, resource string) bool {
 	switch group {
-	case "monitoring.coreos.com", "grafana.integreatly.org", "route.openshift.io", "gateway.networking.k8s.io", "snapshot.storage.k8s.io",
+	case "monitoring.coreos.com":
+		return slices.Contains([]string{"podmonitors", "probes", "prometheusrules", "servicemonitors"}, resource)
+	case "grafana.integreatly.org", "route.openshift.io", "gateway.networking.k8s.io", "snapshot.storage.k8s.io",
 		"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io", "autoscaling.k8s.io", "autoscaling.k8s.elastic.co":
 		return true
 	case "cert-manager.io":

@@ -1,0 +1,114 @@
+package powers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// volume judges a PersistentVolume: what it is made of, and whose claim it answers.
+func (j *judgement) volume(o Object) {
+	spec := nestedMap(o.Object, "spec")
+	for _, source := range []string{"hostPath", "local"} {
+		if content, ok := spec[source].(map[string]any); ok {
+			name, _ := content["path"].(string)
+			j.add(o, schema.PowerRawStorage, schema.ReachNode, "spec."+source, "mount a path of a node ("+describePath(name)+")", source+" "+name)
+			return
+		}
+	}
+	j.add(o, schema.PowerUsesForeignData, schema.ReachOutside, "spec", "offer a volume that it has not claimed", "volume")
+}
+
+const snapshotGroup = "snapshot.storage.k8s.io"
+
+// claim judges the spec of a claim: the volume that it takes, and the data that it starts with.
+func (j *judgement) claim(o Object, spec map[string]any, at string) {
+	if name := stringIn(spec, "volumeName"); name != "" {
+		j.add(o, schema.PowerUsesForeignData, schema.ReachNamespaces, at+".volumeName", "take a volume by its name ("+name+")", name)
+	}
+	for _, field := range []string{"dataSource", "dataSourceRef"} {
+		source := nestedMap(spec, field)
+		group, kind, name, namespace := stringIn(source, "apiGroup"), stringIn(source, "kind"), stringIn(source, "name"), stringIn(source, "namespace")
+		if name == "" || (namespace == "" || j.own[namespace]) && (j.groups[group] || j.bringsData(group, kind, orOwn(o, namespace), name)) {
+			continue
+		}
+		of := kind + "/" + name
+		if namespace != "" {
+			of = kind + "/" + namespace + "/" + name
+		}
+		j.add(o, schema.PowerUsesForeignData, schema.ReachNamespaces, at+"."+field, "copy data that the archive does not bring ("+of+")", of)
+	}
+}
+
+// orOwn returns a namespace, where that is "" the one of the object that refers to it.
+func orOwn(o Object, namespace string) string {
+	if namespace == "" {
+		return o.GetNamespace()
+	}
+	return namespace
+}
+
+// bringsData reports whether an object with data is among the objects, or a claim is of one of their StatefulSets.
+func (j *judgement) bringsData(group, kind, namespace, name string) bool {
+	return j.brings(group, kind, namespace, name) || group == "" && kind == "PersistentVolumeClaim" &&
+		slices.ContainsFunc(j.claimPrefixes, func(prefix string) bool { return strings.HasPrefix(namespace+"/"+name, prefix) })
+}
+
+// snapshots judges what data snapshots are of.
+func (j *judgement) snapshots(o Object) {
+	switch o.GetKind() {
+	case "VolumeSnapshotClass":
+		if isDefault(o, "snapshot.storage.kubernetes.io/is-default-class") {
+			j.byDefault(o)
+		}
+		j.classSecrets(o)
+	case "VolumeSnapshotContent":
+		j.add(o, schema.PowerUsesForeignData, schema.ReachOutside, "spec.source", "offer a snapshot of a volume that it has not made", "snapshot")
+	case "VolumeSnapshot":
+		if name := text(o, "spec", "source", "volumeSnapshotContentName"); name != "" {
+			j.add(o, schema.PowerUsesForeignData, schema.ReachNamespaces, "spec.source", "take a snapshot by its name ("+name+")", "snapshot "+name)
+		}
+		name := text(o, "spec", "source", "persistentVolumeClaimName")
+		if name != "" && !j.bringsData("", "PersistentVolumeClaim", o.GetNamespace(), name) {
+			j.add(o, schema.PowerUsesForeignData, schema.ReachNamespaces, "spec.source", "copy data that the archive does not bring (PersistentVolumeClaim/"+name+")", name)
+		}
+	default:
+		j.foreign(o)
+	}
+}
+
+// classSecrets judges which Secrets a driver reads for a class: those in a namespace that is not the Solution's are of others.
+func (j *judgement) classSecrets(o Object) {
+	var namespaces []string
+	for key, value := range nestedMap(o.Object, "parameters") {
+		namespace, _ := value.(string)
+		isNamespace := strings.HasSuffix(strings.ReplaceAll(strings.ToLower(key), "-", ""), "secretnamespace")
+		if isNamespace && namespace != "" && !strings.HasPrefix(namespace, "${") && !j.own[namespace] { // a variable is the namespace of the claim
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	if len(namespaces) == 0 {
+		return
+	}
+	namespaces = set(namespaces)
+	reach := schema.ReachNamespaces
+	if slices.ContainsFunc(namespaces, schema.IsSystemNamespace) {
+		reach = schema.ReachCluster
+	}
+	j.add(o, schema.PowerUsesForeignData, reach, "parameters", fmt.Sprintf("have a driver use Secrets of %s", placeText(namespaces)), namespaces...)
+}
+
+// devices judges claims of devices.
+func (j *judgement) devices(o Object) {
+	spec, at := nestedMap(o.Object, "spec"), "spec"
+	if o.GetKind() == "ResourceClaimTemplate" {
+		spec, at = nestedMap(spec, "spec"), "spec.spec"
+	}
+	for i, request := range nested(spec, "devices", "requests") {
+		if request["adminAccess"] == true || nestedMap(request, "exactly")["adminAccess"] == true {
+			j.add(o, schema.PowerControlNodes, schema.ReachNode, indexed(at+".devices.requests", i), "use devices that others have (adminAccess)", "adminAccess")
+		}
+	}
+}
