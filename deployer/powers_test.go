@@ -186,6 +186,40 @@ func TestHostsOfOthersNeedApproval(t *testing.T) {
 	}
 }
 
+// TestDataOfOthersNeedsApproval checks that pods of an environment need an approval to read what another Solution has there. What an
+// administrator has made is for all of them.
+func TestDataOfOthersNeedsApproval(t *testing.T) {
+	b := deployertest.New(t)
+	pod := func(spec string) string {
+		return "{apiVersion: batch/v1, kind: CronJob, metadata: {name: part}, spec: {schedule: '0 1 * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, " +
+			"containers: [{name: c, image: 'shop-operator:1.0.0'" + spec + "}}}}}\n"
+	}
+	b.Added(shop, "1.0.0", shown(pod("}]}")))
+	b.Server.Put(t, `{apiVersion: v1, kind: Secret, metadata: {name: bank, namespace: site, labels: {solutionctl.io/release: bank.site}}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: bank, namespace: site, labels: {solutionctl.io/release: bank.site}}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: site, namespace: site}}
+`)
+	for version, c := range map[string]struct{ spec, other string }{
+		"1.1.0": {"}], volumes: [{name: a, secret: {secretName: bank}}]}", "Secret/bank of Solution bank"},
+		"1.2.0": {", envFrom: [{configMapRef: {name: bank}}]}]}", "ConfigMap/bank of Solution bank"},
+		"1.3.0": {", env: [{name: A, valueFrom: {secretKeyRef: {name: bank, key: a}}}]}]}", "Secret/bank of Solution bank"},
+		"1.4.0": {"}], volumes: [{name: a, secret: {secretName: site}}, {name: b, secret: {secretName: none}}]}", ""},
+	} {
+		b.Activated(shop, version, shown(pod(c.spec)))
+		_, err := upgrade(version)(t.Context(), b.Deployer, plan.Options{DryRun: true})
+		if c.other == "" {
+			if err != nil {
+				t.Errorf("%s: %v", version, err)
+			}
+			continue
+		}
+		_, err = upgrade(version)(t.Context(), b.Deployer, plan.Options{})
+		deployertest.Refused(t, err, report.Refused, c.other, "--allow uses-foreign-data:CronJob/site/part")
+	}
+}
+
 // TestHostsOfRoutesAreCompared: a route or Gateway of any kind that the cluster has takes the requests of a host from one of any other kind,
 // but a route does not from the Gateway that it is attached to.
 func TestHostsOfRoutesAreCompared(t *testing.T) {

@@ -265,9 +265,14 @@ func (r *Run) judgePowersOf(ctx context.Context, j *judged) (missing []schema.Po
 	if owner.ForeignHost, err = r.foreignHosts(ctx, j.key, objects); err != nil {
 		return nil, err
 	}
+	data := r.foreignData(ctx, j.key)
+	owner.ForeignData = data.solution
 	found := powers.Judge(owner, judgeable(j.key, objects, ""))
 	if len(found) > 0 {
 		found = r.judgeWithFiles(owner, j)
+	}
+	if data.failure != nil {
+		return nil, data.failure
 	}
 	wanted := append(slices.DeleteFunc(found, j.isPlaced), j.lookups...)
 	if len(wanted) == 0 || own == nil {

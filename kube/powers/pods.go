@@ -119,6 +119,7 @@ func (j *judgement) pod(o Object, content map[string]any, annotations map[string
 	p.schedule()
 	p.volumes()
 	p.claims()
+	p.data()
 }
 
 // pod is the spec of a pod and where it is.

@@ -39,6 +39,8 @@ type Owner struct {
 	ForeignGroup func(group string) (owner string)
 	// ForeignHost names what else in the cluster answers for a host of an object, "" for nothing. Nil stands for no cluster.
 	ForeignHost func(o *unstructured.Unstructured, host string) (object string)
+	// ForeignData names the Solution that has a Secret, a ConfigMap or a claim of the cluster, "" for no other. Nil stands for no cluster.
+	ForeignData func(kind, namespace, name string) (solution string)
 }
 
 // Object is one object and the file of the archive that it is from, if that is known.

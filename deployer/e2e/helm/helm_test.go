@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"text/template"
 	"time"
@@ -97,6 +98,46 @@ func TestCharts(t *testing.T) {
 		}
 	}
 	t.Logf("of %d renderings of %d charts, %d are the same, %d refused by both, %d differ", all, len(names), same, refused, all-same-refused)
+}
+
+// BenchmarkCharts renders the packages in the directory SOLUTIONCTL_CHARTS with Helm's engine and with ours, one after the other, and
+// compares the time of processors.
+func BenchmarkCharts(b *testing.B) {
+	names, err := filepath.Glob(os.Getenv("SOLUTIONCTL_CHARTS") + "/*.tgz")
+	if err != nil || len(names) == 0 {
+		b.Skip("SOLUTIONCTL_CHARTS names no directory with charts")
+	}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(filepath.Base(name), func(b *testing.B) {
+			var times [2]time.Duration
+			for b.Loop() {
+				for i, with := range []func() (map[string]string, error){
+					func() (map[string]string, error) { return renderWithHelm(data, nil) },
+					func() (map[string]string, error) { return render(b, data, nil) },
+				} {
+					start := processorTime(b)
+					if _, err := with(); err != nil {
+						b.Fatal(err)
+					}
+					times[i] += processorTime(b) - start
+				}
+			}
+			b.ReportMetric(float64(times[1])/float64(times[0]), "to-Helm")
+		})
+	}
+}
+
+func processorTime(tb testing.TB) time.Duration {
+	tb.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // valuesOf returns values that a chart is tested with, by their files, and under an empty name no values.
@@ -302,7 +343,7 @@ func renderWithHelm(data []byte, given map[string]any) (map[string]string, error
 	return helm.Engine{CustomTemplateFuncs: functions}.Render(c, values)
 }
 
-func render(t *testing.T, data []byte, given map[string]any) (map[string]string, error) {
+func render(t testing.TB, data []byte, given map[string]any) (map[string]string, error) {
 	t.Helper()
 	files, err := engine.Unpack(bytes.NewReader(data))
 	if err != nil {
