@@ -21,8 +21,6 @@ func (j *judgement) volume(o Object) {
 	j.add(o, schema.PowerUsesForeignData, schema.ReachOutside, "spec", "offer a volume that it has not claimed", "volume")
 }
 
-const snapshotGroup = "snapshot.storage.k8s.io"
-
 // claim judges the spec of a claim: the volume that it takes, and the data that it starts with.
 func (j *judgement) claim(o Object, spec map[string]any, at string) {
 	if name := stringIn(spec, "volumeName"); name != "" {
