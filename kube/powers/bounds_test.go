@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -66,6 +67,9 @@ func many(n int, object map[string]any) []map[string]any {
 func webhook(rule map[string]any, selector map[string]any) any {
 	return map[string]any{"name": "a", "rules": []any{rule}, "namespaceSelector": selector}
 }
+
+// hostileMemory bounds the memory, in bytes, that judging may allocate in total. Little of it is in use at once.
+const hostileMemory = 1 << 30
 
 // Objects that are large, or that refer to each other many times, are judged in bounded work: what is too large is refused. Without
 // bounds each of these takes long, or more memory than there is.
@@ -150,7 +154,13 @@ func TestHostile(t *testing.T) {
 			for _, o := range test.objects {
 				objects = append(objects, powers.Object{File: "a.yaml", Unstructured: &unstructured.Unstructured{Object: o}})
 			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
 			got := powers.Judge(acme(), objects)
+			runtime.ReadMemStats(&after)
+			if allocated := after.TotalAlloc - before.TotalAlloc; allocated > hostileMemory {
+				t.Errorf("it allocated %d MiB", allocated>>20)
+			}
 			if refused := len(got) > 0 && got[0].Need == schema.NeedRefused; refused != test.refused {
 				t.Errorf("refused: %v, want %v: %d powers", refused, test.refused, len(got))
 			}
