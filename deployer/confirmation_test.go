@@ -22,12 +22,13 @@ func TestConfirmation(t *testing.T) {
 		options asks
 		want    report.Confirmation
 	}{
-		"remove":                     {deployer.RemoveOptions{Solution: "demo"}, report.Confirmation{}},
-		"remove, data kept":          {deployer.RemoveOptions{Solution: "demo", Data: plan.KeepData}, report.Confirmation{}},
-		"remove, data deleted":       {deployer.RemoveOptions{Solution: "demo", Data: plan.DeleteData}, report.Confirmation{Question: data, Name: "demo"}},
-		"plan to remove with data":   {deployer.RemoveOptions{Options: dry, Solution: "demo", Data: plan.DeleteData}, report.Confirmation{}},
-		"deactivate":                 {deployer.DeactivateOptions{Solution: "demo"}, report.Confirmation{}},
-		"deactivate, data deleted":   {deployer.DeactivateOptions{Solution: "demo", Data: plan.DeleteData}, report.Confirmation{Question: data, Name: "demo"}},
+		"remove":                     {&deployer.Request{Verb: schema.VerbRemove, Solution: "demo"}, report.Confirmation{}},
+		"remove, data kept":          {&deployer.Request{Verb: schema.VerbRemove, Solution: "demo", Data: plan.KeepData}, report.Confirmation{}},
+		"remove, data deleted":       {&deployer.Request{Verb: schema.VerbRemove, Solution: "demo", Data: plan.DeleteData}, report.Confirmation{Question: data, Name: "demo"}},
+		"plan to remove with data":   {&deployer.Request{Verb: schema.VerbRemove, Options: dry, Solution: "demo", Data: plan.DeleteData}, report.Confirmation{}},
+		"deactivate":                 {&deployer.Request{Verb: schema.VerbDeactivate, Solution: "demo"}, report.Confirmation{}},
+		"deactivate, data deleted":   {&deployer.Request{Verb: schema.VerbDeactivate, Solution: "demo", Data: plan.DeleteData}, report.Confirmation{Question: data, Name: "demo"}},
+		"delete":                     {&deployer.Request{Verb: schema.VerbDelete, Environment: "test"}, report.Confirmation{Question: "delete every namespace of environment test"}},
 		"purge":                      {environments.PurgeOptions{}, report.Confirmation{Question: "purge the cluster"}},
 		"plan to purge":              {environments.PurgeOptions{Options: dry}, report.Confirmation{}},
 		"environment":                {environments.DeleteOptions{Environment: "test"}, report.Confirmation{Question: "delete every namespace of environment test"}},

@@ -11,11 +11,9 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
-	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
-	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -164,71 +162,59 @@ func awaited(ctx context.Context, c *cluster.Cluster, s *record.State) (*schema.
 }
 
 // resume runs the verb again.
-func (r *resuming) resume(ctx context.Context, p unfinished) (err error) {
+func (r *resuming) resume(ctx context.Context, p unfinished) error {
 	if p.Namespace != "" && p.Environment == "" {
 		return report.Errorf(report.Refused, "namespace %s is part of no environment", p.Namespace).
 			WithHint("'%s' removes the rest of a deleted environment", report.Run("deploy env delete", p.Namespace))
 	}
-	options, err := plan.ParseSavedOptions(record.Key{Namespace: p.Namespace, Name: p.Solution}, p.saved)
+	request, err := p.request(r.o.Options)
 	if err != nil {
 		return err
 	}
-	o := options.Options(r.o.Options)
-	switch p.Operation {
-	case schema.VerbActivate:
-		_, err = r.Activate(ctx, ActivateOptions{Options: o, Solution: p.Solution, Version: p.Version})
-	case schema.VerbDeactivate:
-		err = r.resumeDeactivation(ctx, p, o)
-	case schema.VerbAdd:
-		if len(p.revision.Together) > 0 {
-			return r.resumeTogether(ctx, p, o)
-		}
-		_, err = r.Add(ctx, AddOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Version: p.Version, Namespace: p.Namespace})
-	case schema.VerbUpgrade, schema.VerbDowngrade:
-		_, err = r.Change(ctx, ChangeOptions{
-			Options: o, Environment: p.Environment, Solution: p.Solution, Direction: records.Direction(p.Operation), Version: p.Version, Namespace: p.Namespace,
-			With: p.revision.Together,
-		})
-	case schema.VerbRollback:
-		_, err = r.Rollback(ctx, RollbackOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace})
-	case schema.VerbRemove:
-		resumed := RemoveOptions{Options: o, Environment: p.Environment, Solution: p.Solution, Namespace: p.Namespace}
-		if plan.Keeps(p.revision) {
-			resumed.Data = plan.KeepData
-		}
-		_, err = r.Remove(ctx, resumed)
-	case schema.VerbDelete:
-		_, err = r.DeleteEnvironment(ctx, environments.DeleteOptions{Options: o, Environment: p.Environment, Namespace: p.Namespace, Data: plan.DeleteData})
-	case schema.VerbRepair:
-		_, err = r.Repair(ctx, RepairOptions{Options: o, Selection: survey.Selection{Environment: p.Environment, Solution: p.Solution, Components: options.Components}})
-	default:
-		err = report.Errorf(report.Refused, "this version of solutionctl does not know the operation %q", p.Operation).
-			WithHint("resume it with the version that began it, which '%s' names", report.Run("deploy history").With("output", "json"))
+	if p.Operation == schema.VerbAdd && len(request.With) > 0 {
+		return r.resumeTogether(ctx, request)
 	}
+	_, err = r.Perform(ctx, request)
 	return err
 }
 
-// resumeDeactivation keeps the CRDs if the interrupted run kept them.
-func (r *resuming) resumeDeactivation(ctx context.Context, p unfinished, o plan.Options) error {
-	resumed := DeactivateOptions{Options: o, Solution: p.Solution, Data: plan.KeepData}
-	if p.revision.Outcome == schema.DeploymentPending && slices.ContainsFunc(p.revision.Objects, func(object schema.DeployedObject) bool {
-		return object.Leaving && object.Kind == cluster.DefinitionKind.Kind
-	}) {
-		resumed.Data, resumed.begun = plan.RefuseData, true
+// request returns the interrupted verb with the options that its run saved, and o. A deactivation keeps the CRDs if the interrupted run kept them.
+func (p *unfinished) request(o plan.Options) (Request, error) {
+	saved, err := plan.ParseSavedOptions(record.Key{Namespace: p.Namespace, Name: p.Solution}, p.saved)
+	request := Request{
+		Verb: p.Operation, Options: saved.Options(o), Environment: p.Environment, Namespace: p.Namespace, Solution: p.Solution, Version: p.Version,
+		With: p.revision.Together, Components: saved.Components,
 	}
-	_, err := r.Deactivate(ctx, resumed)
-	return err
+	switch {
+	case p.Operation == schema.VerbDelete:
+		request.Data = plan.DeleteData
+	case p.Operation == schema.VerbRemove && plan.Keeps(p.revision):
+		request.Data = plan.KeepData
+	case p.Operation == schema.VerbDeactivate:
+		request.Data = plan.KeepData
+		if request.begun = p.deletesCRDs(); request.begun {
+			request.Data = plan.RefuseData
+		}
+	}
+	return request, err
+}
+
+// deletesCRDs reports whether the interrupted run deletes CustomResourceDefinitions.
+func (p *unfinished) deletesCRDs() bool {
+	return p.revision.Outcome == schema.DeploymentPending && slices.ContainsFunc(p.revision.Objects, func(object schema.DeployedObject) bool {
+		return object.Leaving && object.Kind == cluster.DefinitionKind.Kind
+	})
 }
 
 // resumeTogether continues to add Solutions that were added in one run.
-func (r *resuming) resumeTogether(ctx context.Context, p unfinished, o plan.Options) error {
-	ensure := EnsureOptions{Options: o, Environment: p.Environment, Solutions: []plan.Wanted{{Solution: p.Solution, Version: p.Version}}}
-	for _, at := range p.revision.Together {
+func (r *resuming) resumeTogether(ctx context.Context, add Request) error {
+	ensure := EnsureOptions{Options: add.Options, Environment: add.Environment, Solutions: []plan.Wanted{{Solution: add.Solution, Version: add.Version}}}
+	for _, at := range add.With {
 		ensure.Solutions = append(ensure.Solutions, plan.Wanted{Solution: at.Solution, Version: at.Version})
 	}
 	_, err := r.Ensure(ctx, ensure)
 	if report.CodeOf(err) == report.NotFound {
-		return report.As(report.NotFound, err).WithHint("or add it alone: %s", report.Run("deploy add", p.Environment, p.Solution, p.Version))
+		return report.As(report.NotFound, err).WithHint("or add it alone: %s", report.Run("deploy add", add.Environment, add.Solution, add.Version))
 	}
 	return err
 }

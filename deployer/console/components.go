@@ -22,13 +22,13 @@ func (c *Console) components(v *web.Visit) (*web.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &order{environment: v.PathValue("environment"), namespace: v.FormValue("namespace"), solution: v.PathValue("solution")}
-	v.Frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.environment, URL: page.URL("environments", o.environment)}}
-	namespace, deployment, there := deploymentIn(s.Status.Environments, o)
+	r := &deployer.Request{Environment: v.PathValue("environment"), Namespace: v.FormValue("namespace"), Solution: v.PathValue("solution")}
+	v.Frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: r.Environment, URL: page.URL("environments", r.Environment)}}
+	namespace, deployment, there := deploymentIn(s.Status.Environments, r)
 	if !there {
-		return nil, report.Errorf(report.NotFound, "Solution %s is not in environment %s", o.solution, o.environment)
+		return nil, report.Errorf(report.NotFound, "Solution %s is not in environment %s", r.Solution, r.Environment)
 	}
-	graph, err := v.Deployer(nil).Components(v.Context(), deployer.ComponentsOptions{Environment: o.environment, Solution: o.solution, Namespace: namespace})
+	graph, err := v.Deployer(nil).Components(v.Context(), deployer.ComponentsOptions{Environment: r.Environment, Solution: r.Solution, Namespace: namespace})
 	if err != nil {
 		return nil, err
 	}
@@ -38,16 +38,16 @@ func (c *Console) components(v *web.Visit) (*web.Answer, error) {
 		}
 	}
 	return &web.Answer{Document: graph, Content: &page.Components{
-		Environment: o.environment, Namespace: namespace, Graph: graph, Deployment: deployment, Actions: changes(v, s, o.environment, namespace, deployment),
+		Environment: r.Environment, Namespace: namespace, Graph: graph, Deployment: deployment, Actions: changes(v, s, r.Environment, namespace, deployment),
 	}}, nil
 }
 
-// deploymentIn is the first one that an order is about, with its namespace.
-func deploymentIn(environments []schema.EnvironmentStatus, o *order) (namespace string, found schema.DeploymentStatus, there bool) {
+// deploymentIn is the first one that a request is about, with its namespace.
+func deploymentIn(environments []schema.EnvironmentStatus, r *deployer.Request) (namespace string, found schema.DeploymentStatus, there bool) {
 	for _, e := range environments {
 		for _, n := range e.Namespaces {
 			for _, d := range n.Deployments {
-				if e.Name == o.environment && d.Solution == o.solution && (o.namespace == "" || n.Name == o.namespace) {
+				if e.Name == r.Environment && d.Solution == r.Solution && (r.Namespace == "" || n.Name == r.Namespace) {
 					return n.Name, d, true
 				}
 			}
@@ -90,10 +90,10 @@ func readChoice(form url.Values) (choice, before components.Choice, err error) {
 
 // choose adds the boxes for profiles and components to the form of a plan. If the choice of the user is refused, they show the one before.
 func (of verb) choose(v *web.Visit, o *order, form *page.Form) {
-	for _, choice := range []components.Choice{o.choice, o.before, {}} {
+	for _, choice := range []components.Choice{o.Rendering.Choice, o.before, {}} {
 		graph, err := v.Deployer(nil).Selection(v.Context(), deployer.SelectionOptions{
-			ComponentsOptions: deployer.ComponentsOptions{Environment: o.environment, Solution: o.solution, Namespace: o.namespace},
-			Version:           o.version, Choice: choice,
+			ComponentsOptions: deployer.ComponentsOptions{Environment: o.Environment, Solution: o.Solution, Namespace: o.Namespace},
+			Version:           o.Version, Choice: choice,
 		})
 		if err != nil {
 			continue
@@ -104,7 +104,7 @@ func (of verb) choose(v *web.Visit, o *order, form *page.Form) {
 		}
 		// Cluster components are selected when the Solution is activated.
 		graph.Components = slices.DeleteFunc(graph.Components, func(n schema.ComponentNode) bool {
-			return (n.Scope == schema.ScopeCluster) != (o.environment == "")
+			return (n.Scope == schema.ScopeCluster) != (o.Environment == "")
 		})
 		chooseProfiles(graph, form)
 		of.chooseComponents(graph, o, form)
@@ -138,7 +138,7 @@ func chooseProfiles(graph *schema.ComponentGraph, form *page.Form) {
 
 func (of verb) chooseComponents(graph *schema.ComponentGraph, o *order, form *page.Form) {
 	group, back := page.Group{Legend: page.Text("choice.components")}, page.Group{Legend: page.Text("choice.default"), Help: page.Text("choice.default.help")}
-	arguments := slices.DeleteFunc([]string{o.environment, o.solution, o.version}, func(argument string) bool { return argument == "" })
+	arguments := slices.DeleteFunc([]string{o.Environment, o.Solution, o.Version}, func(argument string) bool { return argument == "" })
 	for _, n := range graph.Components {
 		if n.Kind == schema.ComponentChart {
 			group.Help = page.Text("choice.values", report.Run(of.command(), arguments...).With("values", "FILE"))

@@ -63,14 +63,14 @@ func (c *Console) perform(of verb) web.Handler {
 			}
 			return a, nil
 		}
-		if name := of.asks(p.order).Name; name != "" && v.PostFormValue("confirm") != name {
+		if name := p.order.Confirmation().Name; name != "" && v.PostFormValue("confirm") != name {
 			return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", name)
 		}
 		p.order.Expect = p.planned.Digest // checked again under the lock: others may change the cluster until then
 		op, err := c.server.Operations.Begin(v.Identity, p.planned, v.URL.EscapedPath()+"?"+o.kept(v).Encode(), func(op *live.Operation) live.Work {
 			return func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-				p.order.export = c.exportTo(op, o.subject())
-				return of.run(ctx, v.Deployer(sink), p.order)
+				p.order.Losses.Export = c.exportTo(op, o.subject())
+				return p.order.perform(ctx, v.Deployer(sink))
 			}
 		})
 		if err != nil {
@@ -160,15 +160,7 @@ func isBlank(option report.Option) bool {
 
 // gave reports whether an order has its own parameter for an option.
 func (o *order) gave(option string) bool {
-	return option == "namespace" && o.namespace != "" || option == "delete-data" && o.data == plan.DeleteData
-}
-
-// asks returns the confirmation of a verb.
-func (of verb) asks(o *order) report.Confirmation {
-	if of.confirmation == nil {
-		return report.Confirmation{}
-	}
-	return of.confirmation(o)
+	return option == "namespace" && o.Namespace != "" || option == "delete-data" && o.Data == plan.DeleteData
 }
 
 // readOrder reads the order of a page, with the proposed version where it names none.
@@ -179,15 +171,15 @@ func (c *Console) readOrder(of verb, v *web.Visit) (*order, *live.Snapshot, erro
 	}
 	o.configuration = c.Configuration
 	s, err := c.server.Everything(v.Identity).Read(v.Context(), nil)
-	if web.IsVisitor(err) && o.environment != "" {
-		o.namespace = cmp.Or(o.namespace, v.Opened.Namespace(o.environment))
-		s, err = c.lookAtOne(v, o.environment, o.namespace)
+	if web.IsVisitor(err) && o.Environment != "" {
+		o.Namespace = cmp.Or(o.Namespace, v.Opened.Namespace(o.Environment))
+		s, err = c.lookAtOne(v, o.Environment, o.Namespace)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if o.version == "" && of.versions != nil {
-		o.version = proposedVersion(s, of.versions(s, o), o.solution)
+	if o.Version == "" && of.versions != nil {
+		o.Version = proposedVersion(s, of.versions(s, &o.Request), o.Solution)
 	}
 	return o, s, nil
 }
@@ -211,7 +203,7 @@ func proposedVersion(s *live.Snapshot, choices []string, solution string) string
 }
 
 func (of verb) needsSolution(o *order) bool {
-	return o.solution == "" && !slices.Contains([]string{"repair", "delete"}, of.name)
+	return o.Solution == "" && !slices.Contains([]string{"repair", "delete"}, of.name)
 }
 
 func (p *prospect) dryRun(ctx context.Context, of verb) (*schema.Operation, error) {
@@ -222,16 +214,16 @@ func (p *prospect) dryRun(ctx context.Context, of verb) (*schema.Operation, erro
 	}
 	dry := *p.order
 	dry.DryRun, dry.Refuse = true, true // refused parts become boxes
-	return of.run(ctx, p.deployer, &dry)
+	return dry.perform(ctx, p.deployer)
 }
 
 // releaseNotes returns the release notes of the version that a verb deploys, or "" if the user cannot read them.
 func (p *prospect) releaseNotes(ctx context.Context, of verb, o *order) string {
-	if of.versions == nil || o.version == "" {
+	if of.versions == nil || o.Version == "" {
 		return ""
 	}
 	imports, err := p.deployer.Records.Imports(ctx)
-	i := slices.IndexFunc(imports, func(i schema.Import) bool { return i.Name == o.solution && i.Version == o.version })
+	i := slices.IndexFunc(imports, func(i schema.Import) bool { return i.Name == o.Solution && i.Version == o.Version })
 	if err != nil || i < 0 {
 		return ""
 	}
@@ -249,18 +241,18 @@ func planDigest(o *schema.Operation) string { return cmp.Or(o.Digest, live.Diges
 // planPage is the page of a plan, or of why there is none.
 func (c *Console) planPage(of verb, v *web.Visit, o *order, s *live.Snapshot, p *prospect, refusal error) *web.Answer {
 	v.Frame.Section, v.Frame.Stale = page.SectionEnvironments, s.Stale
-	up := page.URL("environments", o.environment)
-	v.Frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.environment, URL: up}}
-	if o.environment == "" {
-		v.Frame.Section, up = page.SectionSolutions, page.URL("solutions", o.solution)
-		v.Frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.solution, URL: up}}
+	up := page.URL("environments", o.Environment)
+	v.Frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.Environment, URL: up}}
+	if o.Environment == "" {
+		v.Frame.Section, up = page.SectionSolutions, page.URL("solutions", o.Solution)
+		v.Frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.Solution, URL: up}}
 	}
 	content := &page.Plan{Operation: p.planned, ReleaseNotes: p.releaseNotes(v.Context(), of, o), Choose: of.choices(v, o, p.order, s), Refusal: page.ProblemOf(refusal)}
 	a := &web.Answer{Document: p.planned, Content: content}
 	if p.planned == nil {
 		content.Unplanned = true
 		content.Operation = &schema.Operation{
-			Operation: of.name, Solution: o.solution, Version: o.version, Environment: o.environment, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
+			Operation: of.name, Solution: o.Solution, Version: o.Version, Environment: o.Environment, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 		}
 		a.Document = content.Operation
 	}
@@ -270,7 +262,7 @@ func (c *Console) planPage(of verb, v *web.Visit, o *order, s *live.Snapshot, p 
 	if p.planned == nil || p.planned.Empty() {
 		return a
 	}
-	confirmation := of.asks(p.order)
+	confirmation := p.order.Confirmation()
 	if confirmation.Name != "" {
 		content.Dangers = append(content.Dangers, page.Notice{Tone: page.ToneBad, Text: report.Capitalized(confirmation.Question) + "."})
 	}
@@ -336,17 +328,17 @@ func (of verb) choices(v *web.Visit, asked, o *order, s *live.Snapshot) *page.Fo
 		}
 	}
 	if of.versions != nil {
-		if choices := of.versions(s, o); len(choices) > 0 {
-			form.Selects = append(form.Selects, choose("version", page.Text("field.version"), o.version, choices))
+		if choices := of.versions(s, &o.Request); len(choices) > 0 {
+			form.Selects = append(form.Selects, choose("version", page.Text("field.version"), o.Version, choices))
 		}
 	}
-	if of.parts && o.version != "" {
+	if of.parts && o.Version != "" {
 		of.choose(v, o, form)
 	}
 	if len(of.data) > 0 {
 		choice := page.Select{Name: "data", Label: page.Text("field.data")}
 		for _, p := range of.data {
-			choice.Choices = append(choice.Choices, page.Choice{Value: policies[p], Label: page.Text("data." + of.name + "." + dataWord(p)), Selected: p == o.data})
+			choice.Choices = append(choice.Choices, page.Choice{Value: policies[p], Label: page.Text("data." + of.name + "." + dataWord(p)), Selected: p == o.Data})
 		}
 		form.Selects = append(form.Selects, choice)
 	}

@@ -36,12 +36,9 @@ type verb struct {
 	// parts reports that it can deploy a selection of components.
 	parts bool
 	// versions returns the versions to select from; nil where there is no choice.
-	versions func(s *live.Snapshot, o *order) []string
+	versions func(s *live.Snapshot, r *deployer.Request) []string
 	// look reads the data that an accepted box needs; nil where no box needs any.
 	look func(ctx context.Context, d *deployer.Deployer, o *order) error
-	// confirmation returns what the user has to confirm; nil where the plan is sufficient.
-	confirmation func(o *order) report.Confirmation
-	run          func(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error)
 }
 
 // Options that accept a refusal, by subject.
@@ -56,24 +53,21 @@ var (
 // verbs are by the pattern of their path.
 var verbs = map[string]verb{
 	"/solutions/{solution}/plan/activate": {
-		name: "activate", accepts: slices.Concat(acceptDefinitions, acceptRights, acceptParts), parts: true, versions: imported, run: activate,
+		name: schema.VerbActivate, accepts: slices.Concat(acceptDefinitions, acceptRights, acceptParts), parts: true, versions: imported,
 	},
 	"/solutions/{solution}/plan/deactivate": {
-		name: "deactivate", accepts: acceptObjects, data: []plan.DataPolicy{plan.RefuseData, plan.KeepData, plan.DeleteData},
-		confirmation: func(o *order) report.Confirmation { return o.deactivation().Confirmation() }, run: deactivate,
+		name: schema.VerbDeactivate, accepts: acceptObjects, data: []plan.DataPolicy{plan.RefuseData, plan.KeepData, plan.DeleteData},
 	},
-	"/environments/{environment}/plan/add":       {name: "add", accepts: slices.Concat(acceptReplacing, acceptRights, acceptParts), versions: imported, parts: true, run: add},
-	"/environments/{environment}/plan/upgrade":   {name: "upgrade", accepts: slices.Concat(acceptDefinitions, acceptRights, acceptParts), versions: higher, parts: true, run: upgrade},
-	"/environments/{environment}/plan/downgrade": {name: "downgrade", accepts: slices.Concat(acceptDefinitions, acceptRights, acceptParts), versions: lower, parts: true, run: downgrade},
-	"/environments/{environment}/plan/rollback":  {name: "rollback", accepts: acceptDefinitions, run: rollback},
-	"/environments/{environment}/plan/repair":    {name: "repair", accepts: acceptReplacing, run: repair},
+	"/environments/{environment}/plan/add":       {name: schema.VerbAdd, accepts: slices.Concat(acceptReplacing, acceptRights, acceptParts), versions: imported, parts: true},
+	"/environments/{environment}/plan/upgrade":   {name: schema.VerbUpgrade, accepts: slices.Concat(acceptDefinitions, acceptRights, acceptParts), versions: higher, parts: true},
+	"/environments/{environment}/plan/downgrade": {name: schema.VerbDowngrade, accepts: slices.Concat(acceptDefinitions, acceptRights, acceptParts), versions: lower, parts: true},
+	"/environments/{environment}/plan/rollback":  {name: schema.VerbRollback, accepts: acceptDefinitions},
+	"/environments/{environment}/plan/repair":    {name: schema.VerbRepair, accepts: acceptReplacing},
 	"/environments/{environment}/plan/remove": {
-		name: "remove", accepts: acceptObjects, data: []plan.DataPolicy{plan.RefuseData, plan.KeepData, plan.DeleteData},
-		confirmation: func(o *order) report.Confirmation { return o.removal().Confirmation() }, run: remove,
+		name: schema.VerbRemove, accepts: acceptObjects, data: []plan.DataPolicy{plan.RefuseData, plan.KeepData, plan.DeleteData},
 	},
 	"/environments/{environment}/plan/delete": {
-		name: "delete", accepts: []string{"delete-others", forceFinalizers}, data: []plan.DataPolicy{plan.RefuseData, plan.DeleteData}, look: lookAround,
-		confirmation: func(o *order) report.Confirmation { return o.deletion().Confirmation() }, run: deleteEnvironment,
+		name: schema.VerbDelete, accepts: []string{"delete-others", forceFinalizers}, data: []plan.DataPolicy{plan.RefuseData, plan.DeleteData}, look: lookAround,
 	},
 }
 
@@ -85,7 +79,7 @@ const forceFinalizers = "force-finalizers"
 
 // command is the verb on the command line.
 func (v verb) command() string {
-	if v.name == "delete" {
+	if v.name == schema.VerbDelete {
 		return "deploy env delete"
 	}
 	return "deploy " + v.name
@@ -93,20 +87,10 @@ func (v verb) command() string {
 
 // order is a user's request for a verb: the parameters of its page.
 type order struct {
-	plan.Options
-	verb          string
-	environment   string
-	namespace     string
-	solution      string
-	version       string
-	revision      int64
-	data          plan.DataPolicy
-	choice        components.Choice // of components
+	deployer.Request
 	before        components.Choice // without the boxes of the page
 	accepted      url.Values        // by option, its value; "true" for an option without one
-	others        []schema.ObjectRef
-	held, release []environments.Held
-	export        definitions.Export
+	held          []environments.Held
 	configuration string
 }
 
@@ -115,26 +99,26 @@ var policies = map[plan.DataPolicy]string{plan.RefuseData: "", plan.KeepData: "k
 
 // orderOf reads the parameters of a page.
 func (v verb) orderOf(r *web.Visit) (*order, error) {
-	o := &order{
-		verb: v.name, environment: r.PathValue("environment"), namespace: r.FormValue("namespace"), version: r.FormValue("version"),
-		Options: plan.Options{Timeout: records.DefaultTimeout}, accepted: url.Values{},
-	}
+	o := &order{accepted: url.Values{}, Request: deployer.Request{
+		Verb: v.name, Environment: r.PathValue("environment"), Namespace: r.FormValue("namespace"), Version: r.FormValue("version"),
+		Options: plan.Options{Timeout: records.DefaultTimeout},
+	}}
 	for _, option := range v.accepts {
 		for _, value := range r.Form[option] {
 			o.accept(report.Option{Name: option, Value: value})
 		}
 	}
-	if o.solution = r.PathValue("solution"); o.solution == "" {
-		o.solution = r.FormValue("solution")
+	if o.Solution = r.PathValue("solution"); o.Solution == "" {
+		o.Solution = r.FormValue("solution")
 	}
 	var err error
 	if v.parts {
-		if o.choice, o.before, err = readChoice(r.Form); err != nil {
+		if o.Rendering.Choice, o.before, err = readChoice(r.Form); err != nil {
 			return nil, err
 		}
 	}
 	if text := r.FormValue("revision"); text != "" {
-		if o.revision, err = strconv.ParseInt(text, 10, 64); err != nil {
+		if o.Revision, err = strconv.ParseInt(text, 10, 64); err != nil {
 			return nil, report.Errorf(report.Usage, "revision %q is not a number", text)
 		}
 	}
@@ -142,7 +126,7 @@ func (v verb) orderOf(r *web.Visit) (*order, error) {
 	at := slices.IndexFunc(v.data, func(p plan.DataPolicy) bool { return policies[p] == word })
 	switch {
 	case at >= 0:
-		o.data = v.data[at]
+		o.Data = v.data[at]
 	case word != "":
 		return nil, report.Errorf(report.Usage, "%q is not what can become of data here", word)
 	}
@@ -152,22 +136,22 @@ func (v verb) orderOf(r *web.Visit) (*order, error) {
 // parameters returns the parameters of the page, without those in its path and accepted options.
 func (o *order) parameters(r *web.Visit) url.Values {
 	p := url.Values{}
-	for name, value := range map[string]string{"namespace": o.namespace, "version": o.version, "data": policies[o.data]} {
+	for name, value := range map[string]string{"namespace": o.Namespace, "version": o.Version, "data": policies[o.Data]} {
 		if value != "" {
 			p.Set(name, value)
 		}
 	}
-	if r.PathValue("solution") == "" && o.solution != "" {
-		p.Set("solution", o.solution)
+	if r.PathValue("solution") == "" && o.Solution != "" {
+		p.Set("solution", o.Solution)
 	}
-	profiles, names := o.choice.Texts()
+	profiles, names := o.Rendering.Choice.Texts()
 	for name, values := range map[string][]string{choiceProfile: profiles, choiceComponent: names} {
 		if len(values) > 0 {
 			p[name] = values
 		}
 	}
-	if o.revision != 0 {
-		p.Set("revision", strconv.FormatInt(o.revision, 10))
+	if o.Revision != 0 {
+		p.Set("revision", strconv.FormatInt(o.Revision, 10))
 	}
 	return p
 }
@@ -189,152 +173,64 @@ func (o *order) accept(option report.Option) bool {
 		return false
 	}
 	o.accepted.Add(option.Name, cmp.Or(option.Value, "true"))
-	o.Adopt, o.Force, o.Replace, o.Allow = o.accepted.Has("adopt"), o.accepted.Has("force-conflicts"), o.accepted["replace"], o.accepted["allow"]
 	return true
 }
 
 // accepting is the same order that accepts nothing yet.
 func (o *order) accepting() *order {
 	other := *o
-	other.accepted, other.Adopt, other.Force, other.Replace, other.Allow = url.Values{}, false, false, nil, nil
+	other.accepted = url.Values{}
 	return &other
-}
-
-func (o *order) clusterWide() *bool {
-	if o.accepted.Has("cluster-wide") {
-		return new(true)
-	}
-	return nil
 }
 
 // subject is the object of a verb: the name that the user has to type before it is deleted.
 func (o *order) subject() string {
-	if o.environment != "" {
-		return o.environment
+	if o.Environment != "" {
+		return o.Environment
 	}
-	return o.solution
+	return o.Solution
 }
 
-// chosen returns the selected components, with their accepted options.
-func (o *order) chosen() (plan.Parts, error) {
-	parts := plan.Parts{Choice: o.choice, Helm: map[string]plan.HelmRelease{}, Restart: o.accepted.Has("accept-restart"), Rotate: o.accepted["rotate"]}
+// perform carries out the request with its accepted options.
+func (o *order) perform(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
+	r := o.Request
+	r.Adopt, r.Force, r.Replace, r.Options.Allow = o.accepted.Has("adopt"), o.accepted.Has("force-conflicts"), o.accepted["replace"], o.accepted["allow"]
+	r.Losses.AcceptDataLoss, r.Losses.AcceptInvalid = o.accepted["accept-data-loss"], o.accepted["accept-invalid"]
+	r.Rendering.AcceptHazards = o.accepted["accept-hazard"]
+	if o.accepted.Has("cluster-wide") {
+		r.Rendering.ClusterWide = new(true)
+	}
+	r.Rendering.Restart, r.Rendering.Rotate, r.Rendering.Helm = o.accepted.Has("accept-restart"), o.accepted["rotate"], map[string]plan.HelmRelease{}
 	for _, text := range o.accepted[adoptHelm] {
 		component, release, err := plan.ParseHelmRelease(text)
 		if err != nil {
-			return parts, err
+			return nil, err
 		}
-		parts.Helm[component] = release
+		r.Rendering.Helm[component] = release
 	}
-	return parts, nil
-}
-
-func (o *order) losses() definitions.Losses {
-	return definitions.Losses{AcceptDataLoss: o.accepted["accept-data-loss"], AcceptInvalid: o.accepted["accept-invalid"], Export: o.export}
-}
-
-func activate(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
-	parts, err := o.chosen()
-	if err != nil {
-		return nil, err
-	}
-	return host.Active{Verbs: d, Configuration: o.configuration}.Activate(ctx, deployer.ActivateOptions{
-		Options: o.Options, Solution: o.solution, Version: o.version, ClusterWide: o.clusterWide(), Parts: parts,
-		AcceptHazards: o.accepted["accept-hazard"], Losses: o.losses(),
-	})
-}
-
-func deactivate(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
-	return host.Active{Verbs: d, Configuration: o.configuration}.Deactivate(ctx, o.deactivation())
-}
-
-func (o *order) deactivation() deployer.DeactivateOptions {
-	return deployer.DeactivateOptions{Options: o.Options, Solution: o.solution, Data: o.data, Export: o.export}
-}
-
-func (o *order) rendering() (plan.Rendering, error) {
-	parts, err := o.chosen()
-	return plan.Rendering{ClusterWide: o.clusterWide(), AcceptHazards: o.accepted["accept-hazard"], Parts: parts}, err
-}
-
-func add(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
-	rendering, err := o.rendering()
-	if err != nil {
-		return nil, err
-	}
-	return d.Add(ctx, deployer.AddOptions{
-		Options: o.Options, Environment: o.environment, Solution: o.solution, Version: o.version, Namespace: o.namespace, Rendering: rendering,
-	})
-}
-
-func upgrade(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
-	return change(ctx, d, o, records.Up)
-}
-
-func downgrade(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
-	return change(ctx, d, o, records.Down)
-}
-
-func change(ctx context.Context, d *deployer.Deployer, o *order, direction records.Direction) (*schema.Operation, error) {
-	rendering, err := o.rendering()
-	if err != nil {
-		return nil, err
-	}
-	return d.Change(ctx, deployer.ChangeOptions{
-		Options: o.Options, Environment: o.environment, Solution: o.solution, Direction: direction, Version: o.version, Namespace: o.namespace,
-		Rendering: rendering, Losses: o.losses(),
-	})
-}
-
-func rollback(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
-	return d.Rollback(ctx, deployer.RollbackOptions{
-		Options: o.Options, Environment: o.environment, Solution: o.solution, Namespace: o.namespace, Revision: o.revision, Losses: o.losses(),
-	})
-}
-
-func repair(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
-	return d.Repair(ctx, deployer.RepairOptions{Options: o.Options, Selection: survey.Selection{Environment: o.environment, Solution: o.solution}})
-}
-
-func remove(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
-	return d.Remove(ctx, o.removal())
-}
-
-func (o *order) removal() deployer.RemoveOptions {
-	return deployer.RemoveOptions{
-		Options: o.Options, Environment: o.environment, Solution: o.solution, Namespace: o.namespace, Data: o.data, Export: o.export,
-	}
-}
-
-func deleteEnvironment(ctx context.Context, d *deployer.Deployer, o *order) (*schema.Operation, error) {
-	return d.DeleteEnvironment(ctx, o.deletion())
-}
-
-func (o *order) deletion() environments.DeleteOptions {
-	return environments.DeleteOptions{
-		Options: o.Options, Environment: o.environment, Namespace: o.namespace, Data: o.data, Export: o.export, Others: o.others, Release: o.release,
-	}
+	return host.Active{Verbs: d, Configuration: o.configuration}.Perform(ctx, r)
 }
 
 // lookAround finds objects in an environment that are not part of a Solution, and those that finalizers hold.
 func lookAround(ctx context.Context, d *deployer.Deployer, o *order) (err error) {
-	if o.held, err = d.Held(ctx, environments.HeldOptions{Environment: o.environment, Namespace: o.namespace}); err != nil {
+	if o.held, err = d.Held(ctx, environments.HeldOptions{Environment: o.Environment, Namespace: o.Namespace}); err != nil {
 		return err
 	}
-	o.others, o.release = nil, nil
+	o.Others, o.Release = nil, nil
 	if o.accepted.Has(forceFinalizers) {
-		o.release = o.held
+		o.Release = o.held
 	}
 	if o.accepted.Has("delete-others") {
-		o.others, err = d.Survey.Others(ctx, survey.OthersOptions{Environment: o.environment, Namespace: o.namespace})
+		o.Others, err = d.Survey.Others(ctx, survey.OthersOptions{Environment: o.Environment, Namespace: o.Namespace})
 	}
 	return err
 }
 
 // imported are the versions of a Solution, the highest first.
-func imported(s *live.Snapshot, o *order) []string {
+func imported(s *live.Snapshot, r *deployer.Request) []string {
 	var list []schema.Version
 	for _, one := range s.Status.Solutions {
-		if one.Name != o.solution {
+		if one.Name != r.Solution {
 			continue
 		}
 		for _, v := range one.Versions {
@@ -351,27 +247,27 @@ func imported(s *live.Snapshot, o *order) []string {
 	return texts
 }
 
-func higher(s *live.Snapshot, o *order) []string { return beside(s, o, 1) }
+func higher(s *live.Snapshot, r *deployer.Request) []string { return beside(s, r, 1) }
 
-func lower(s *live.Snapshot, o *order) []string { return beside(s, o, -1) }
+func lower(s *live.Snapshot, r *deployer.Request) []string { return beside(s, r, -1) }
 
 // beside are the imported versions that are higher, or lower, than every one that is deployed.
-func beside(s *live.Snapshot, o *order, sign int) []string {
-	there := deployedVersions(s, o)
-	return slices.DeleteFunc(imported(s, o), func(text string) bool {
+func beside(s *live.Snapshot, r *deployer.Request, sign int) []string {
+	there := deployedVersions(s, r)
+	return slices.DeleteFunc(imported(s, r), func(text string) bool {
 		v, err := schema.ParseVersion(text)
 		return err != nil || slices.ContainsFunc(there, func(d schema.Version) bool { return v.Compare(d)*sign <= 0 })
 	})
 }
 
 // deployedVersions are the versions of a Solution in an environment, or in one namespace of it.
-func deployedVersions(s *live.Snapshot, o *order) []schema.Version {
+func deployedVersions(s *live.Snapshot, r *deployer.Request) []schema.Version {
 	var list []schema.Version
 	for _, e := range s.Status.Environments {
 		for _, n := range e.Namespaces {
 			for _, d := range n.Deployments {
 				v, err := schema.ParseVersion(d.Version)
-				if err == nil && e.Name == o.environment && d.Solution == o.solution && (o.namespace == "" || n.Name == o.namespace) {
+				if err == nil && e.Name == r.Environment && d.Solution == r.Solution && (r.Namespace == "" || n.Name == r.Namespace) {
 					list = append(list, v)
 				}
 			}

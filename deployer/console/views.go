@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
@@ -261,13 +262,13 @@ func compare(v *web.Visit, status *schema.EnvironmentStatus) error {
 
 // changes returns the actions on a deployment.
 func changes(v *web.Visit, s *live.Snapshot, environment, namespace string, d schema.DeploymentStatus) []page.Action {
-	o := &order{environment: environment, namespace: namespace, solution: d.Solution}
+	r := &deployer.Request{Environment: environment, Namespace: namespace, Solution: d.Solution}
 	var verbs []string
 	if d.Version != "" {
-		if len(higher(s, o)) > 0 {
+		if len(higher(s, r)) > 0 {
 			verbs = append(verbs, "upgrade")
 		}
-		if len(lower(s, o)) > 0 {
+		if len(lower(s, r)) > 0 {
 			verbs = append(verbs, "downgrade")
 		}
 		verbs = append(verbs, "repair", "rollback")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/apps"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
@@ -89,11 +90,11 @@ func (c *Console) visibleComponents(v *web.Visit, refused error) (*web.Answer, e
 	if status == nil {
 		return nothing, err
 	}
-	o := &order{environment: status.Name, namespace: v.FormValue("namespace"), solution: v.PathValue("solution")}
-	v.Frame.Trail = append(v.Frame.Trail, page.Link{Label: o.environment, URL: page.URL("environments", o.environment)})
-	namespace, deployment, found := deploymentIn([]schema.EnvironmentStatus{*status}, o)
+	r := &deployer.Request{Environment: status.Name, Namespace: v.FormValue("namespace"), Solution: v.PathValue("solution")}
+	v.Frame.Trail = append(v.Frame.Trail, page.Link{Label: r.Environment, URL: page.URL("environments", r.Environment)})
+	namespace, deployment, found := deploymentIn([]schema.EnvironmentStatus{*status}, r)
 	if !found {
-		return nil, report.Errorf(report.NotFound, "of Solution %s there is nothing in environment %s that you may see", o.solution, o.environment)
+		return nil, report.Errorf(report.NotFound, "of Solution %s there is nothing in environment %s that you may see", r.Solution, r.Environment)
 	}
 	shown := *status
 	at := slices.IndexFunc(status.Namespaces, func(n schema.NamespaceStatus) bool { return n.Name == namespace })
@@ -101,7 +102,7 @@ func (c *Console) visibleComponents(v *web.Visit, refused error) (*web.Answer, e
 	there.Deployments = []schema.DeploymentStatus{deployment}
 	shown.Namespaces = []schema.NamespaceStatus{there}
 	return &web.Answer{Document: shown, Content: &page.YourComponents{
-		Environment: o.environment, Namespace: namespace, Deployment: deployment, Unseen: status.Unseen,
+		Environment: r.Environment, Namespace: namespace, Deployment: deployment, Unseen: status.Unseen,
 	}}, nil
 }
 

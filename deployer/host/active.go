@@ -13,33 +13,33 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Active decides which versions are active: in a cluster and, on a host that has it, in MetalK8s' configuration.
+// Active carries out requests. Which versions are active then is noted in MetalK8s' configuration as well, on a host that has it.
 type Active struct {
-	Verbs         ActiveVerbs
-	Configuration string // MetalK8s' file, such as [store.DefaultConfiguration]
+	Verbs         Performer
+	Configuration string // MetalK8s' file, such as [store.DefaultConfiguration]; "" where no host has one
 }
 
-// ActiveVerbs activate and deactivate Solutions in a cluster. [deployer.Deployer] implements them.
-type ActiveVerbs interface {
-	Activate(ctx context.Context, o deployer.ActivateOptions) (*schema.Operation, error)
-	Deactivate(ctx context.Context, o deployer.DeactivateOptions) (*schema.Operation, error)
+// Performer carries out requests in a cluster. [deployer.Deployer] implements it.
+type Performer interface {
+	Perform(ctx context.Context, r deployer.Request) (*schema.Operation, error)
 }
 
-// Activate makes an imported version the active one. With "latest", the configuration requests it as well.
-func (a Active) Activate(ctx context.Context, o deployer.ActivateOptions) (*schema.Operation, error) {
-	work := func() (*schema.Operation, error) { return a.Verbs.Activate(ctx, o) }
-	return a.around(ctx, o.DryRun, work, func(active map[string]string, done *schema.Operation) {
-		active[done.Solution] = done.Version
-		if o.Version == schema.ActiveLatest {
-			active[done.Solution] = schema.ActiveLatest
-		}
-	})
-}
-
-// Deactivate makes no version of a Solution the active one.
-func (a Active) Deactivate(ctx context.Context, o deployer.DeactivateOptions) (*schema.Operation, error) {
-	work := func() (*schema.Operation, error) { return a.Verbs.Deactivate(ctx, o) }
-	return a.around(ctx, o.DryRun, work, func(active map[string]string, _ *schema.Operation) { delete(active, o.Solution) })
+// Perform carries out a request. After an activation of "latest" the configuration requests the latest version as well.
+func (a Active) Perform(ctx context.Context, r deployer.Request) (*schema.Operation, error) {
+	work := func() (*schema.Operation, error) { return a.Verbs.Perform(ctx, r) }
+	switch r.Verb {
+	case schema.VerbActivate:
+		return a.around(ctx, r.DryRun, work, func(active map[string]string, done *schema.Operation) {
+			active[done.Solution] = done.Version
+			if r.Version == schema.ActiveLatest {
+				active[done.Solution] = schema.ActiveLatest
+			}
+		})
+	case schema.VerbDeactivate:
+		return a.around(ctx, r.DryRun, work, func(active map[string]string, _ *schema.Operation) { delete(active, r.Solution) })
+	default:
+		return work()
+	}
 }
 
 // around does the work between a look at the configuration and the change of it.

@@ -20,46 +20,38 @@ type fakeActive struct {
 	err    error
 }
 
-func (f *fakeActive) Activate(_ context.Context, o deployer.ActivateOptions) (*schema.Operation, error) {
+func (f *fakeActive) Perform(_ context.Context, r deployer.Request) (*schema.Operation, error) {
 	f.called = true
-	return &schema.Operation{Solution: o.Solution, Version: "2.0.0"}, f.err
-}
-
-func (f *fakeActive) Deactivate(_ context.Context, o deployer.DeactivateOptions) (*schema.Operation, error) {
-	f.called = true
-	return &schema.Operation{Solution: o.Solution}, f.err
+	return &schema.Operation{Solution: r.Solution, Version: "2.0.0"}, f.err
 }
 
 // TestActive: the configuration records the active version of the cluster, and nothing else in it changes.
 func TestActive(t *testing.T) {
 	const head = "apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: SolutionsConfiguration\narchives: []\n"
-	activate := func(version string, dry bool) func(Active) (*schema.Operation, error) {
-		return func(a Active) (*schema.Operation, error) {
-			return a.Activate(t.Context(), deployer.ActivateOptions{Options: plan.Options{DryRun: dry}, Solution: "demo", Version: version})
-		}
+	activate := func(version string, dry bool) deployer.Request {
+		return deployer.Request{Verb: schema.VerbActivate, Options: plan.Options{DryRun: dry}, Solution: "demo", Version: version}
 	}
-	deactivate := func(dry bool) func(Active) (*schema.Operation, error) {
-		return func(a Active) (*schema.Operation, error) {
-			return a.Deactivate(t.Context(), deployer.DeactivateOptions{Options: plan.Options{DryRun: dry}, Solution: "demo"})
-		}
+	deactivate := func(dry bool) deployer.Request {
+		return deployer.Request{Verb: schema.VerbDeactivate, Options: plan.Options{DryRun: dry}, Solution: "demo"}
 	}
 	refused := report.Errorf(report.Refused, "no")
 	for _, test := range []struct {
 		name, file string // "" means no file
-		verb       func(Active) (*schema.Operation, error)
+		request    deployer.Request
 		cluster    error
 		active     string // of demo afterwards
 		untouched  bool
 		code       report.Code
 	}{
-		{name: "the version that the cluster chose", file: head + "active: {demo: 1.0.0}\n", verb: activate("", false), active: "2.0.0"},
-		{name: "latest was asked for", file: head + "active: {demo: 1.0.0}\n", verb: activate("latest", false), active: "latest"},
-		{name: "deactivated", file: head + "active: {demo: 1.0.0}\n", verb: deactivate(false)},
-		{name: "no file", verb: activate("2.0.0", false)},
-		{name: "dry run", file: head + "active: {demo: 1.0.0}\n", verb: activate("2.0.0", true), active: "1.0.0", untouched: true},
-		{name: "dry run of the other", file: head + "active: {demo: 1.0.0}\n", verb: deactivate(true), active: "1.0.0", untouched: true},
-		{name: "refused", file: head + "active: {demo: 1.0.0}\n", verb: activate("2.0.0", false), cluster: refused, active: "1.0.0", untouched: true, code: report.Refused},
-		{name: "damaged file", file: "- nonsense\n", verb: activate("2.0.0", false), untouched: true, code: report.Invalid},
+		{name: "the version that the cluster chose", file: head + "active: {demo: 1.0.0}\n", request: activate("", false), active: "2.0.0"},
+		{name: "latest was asked for", file: head + "active: {demo: 1.0.0}\n", request: activate("latest", false), active: "latest"},
+		{name: "deactivated", file: head + "active: {demo: 1.0.0}\n", request: deactivate(false)},
+		{name: "no file", request: activate("2.0.0", false)},
+		{name: "dry run", file: head + "active: {demo: 1.0.0}\n", request: activate("2.0.0", true), active: "1.0.0", untouched: true},
+		{name: "dry run of the other", file: head + "active: {demo: 1.0.0}\n", request: deactivate(true), active: "1.0.0", untouched: true},
+		{name: "a verb about an environment", file: head + "active: {demo: 1.0.0}\n", request: deployer.Request{Verb: schema.VerbAdd, Solution: "demo"}, active: "1.0.0", untouched: true},
+		{name: "refused", file: head + "active: {demo: 1.0.0}\n", request: activate("2.0.0", false), cluster: refused, active: "1.0.0", untouched: true, code: report.Refused},
+		{name: "damaged file", file: "- nonsense\n", request: activate("2.0.0", false), untouched: true, code: report.Invalid},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -68,7 +60,7 @@ func TestActive(t *testing.T) {
 				w.write(file, []byte(test.file))
 			}
 			verbs := &fakeActive{err: test.cluster}
-			_, err := test.verb(Active{Verbs: verbs, Configuration: file})
+			_, err := Active{Verbs: verbs, Configuration: file}.Perform(t.Context(), test.request)
 			if (err != nil || test.code != "") && report.CodeOf(err) != test.code {
 				t.Fatalf("%v, want %q", err, test.code)
 			}

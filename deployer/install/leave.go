@@ -58,16 +58,25 @@ func (p *UninstallPlan) export(name string) definitions.Export {
 	return p.o.Export(name)
 }
 
+// request returns a verb on a Solution that leaves after those that need it; export names the file with its custom resources.
+func (p *UninstallPlan) request(verb string, l *leaving, export string) deployer.Request {
+	return deployer.Request{
+		Verb: verb, Options: p.o.Deploy, Solution: l.solution, Data: p.o.Data, Losses: definitions.Losses{Export: p.export(export)}, Going: p.before(l),
+	}
+}
+
+// foresee plans a request without changes.
+func (p *UninstallPlan) foresee(ctx context.Context, verbs host.Performer, r deployer.Request) (*schema.Operation, error) {
+	r.DryRun = true
+	return verbs.Perform(ctx, r)
+}
+
 // planRemoval plans to remove the Solutions from the environment.
 func (p *UninstallPlan) planRemoval(ctx context.Context) error {
 	for _, l := range p.leaving {
-		o := deployer.RemoveOptions{
-			Options: p.o.Deploy, Environment: p.Environment, Solution: l.solution, Data: p.o.Data, Export: p.export(l.solution + "-" + p.Environment),
-			Going: p.before(l),
-		}
-		dry := o
-		dry.DryRun = true
-		planned, err := p.installer.Deployer.Remove(ctx, dry)
+		r := p.request(schema.VerbRemove, l, l.solution+"-"+p.Environment)
+		r.Environment = p.Environment
+		planned, err := p.foresee(ctx, p.installer.Deployer, r)
 		if err != nil && report.CodeOf(err) != report.NotFound {
 			return err
 		}
@@ -76,7 +85,7 @@ func (p *UninstallPlan) planRemoval(ctx context.Context) error {
 			p.note(planned.Notices...)
 		}
 		p.add(schema.InstallStep{Step: "remove", Name: l.solution, Note: "from environment " + p.Environment, State: stateOf(done)}, func(ctx context.Context) error {
-			return p.noting(p.installer.Deployer.Remove(ctx, o))
+			return p.noting(p.installer.Deployer.Perform(ctx, r))
 		})
 	}
 	return nil
@@ -182,12 +191,9 @@ func (p *UninstallPlan) planDeactivation(ctx context.Context) error {
 			continue
 		}
 		active := host.Active{Verbs: p.installer.Deployer, Configuration: p.installer.Host.Configuration.Path}
-		o := deployer.DeactivateOptions{
-			Options: p.o.Deploy, Solution: l.solution, Data: p.o.Data, Export: p.export(l.solution), Leaves: p.Environment, Going: p.before(l),
-		}
-		dry := o
-		dry.DryRun = true
-		planned, err := active.Deactivate(ctx, dry)
+		r := p.request(schema.VerbDeactivate, l, l.solution)
+		r.Leaves = p.Environment
+		planned, err := p.foresee(ctx, active, r)
 		if code := report.CodeOf(err); err != nil && code != report.NotFound && code != report.NotImported {
 			return err
 		}
@@ -196,7 +202,7 @@ func (p *UninstallPlan) planDeactivation(ctx context.Context) error {
 			p.note(planned.Notices...)
 		}
 		p.add(schema.InstallStep{Step: "deactivate", Name: l.solution, State: stateOf(done)}, func(ctx context.Context) error {
-			return p.noting(active.Deactivate(ctx, o))
+			return p.noting(active.Perform(ctx, r))
 		})
 	}
 	return nil

@@ -7,9 +7,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/deployer"
-	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
-	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -31,48 +29,37 @@ solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sets it
 	}
 	c := &activation{verb: newClusterVerb(a, cmd)}
 	c.addReplace()
-	addConfigurationFlag(cmd, &c.configuration)
+	c.addConfigurationFlag()
 	c.parts.add(c.verb, schema.ScopeCluster)
 	c.loss.add(cmd)
 	addHazardFlag(cmd.Flags(), &c.hazards)
-	c.addAllow(cmd, func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
-		o := deployer.ActivateOptions{Options: plan.Options{DryRun: true}, Solution: argumentAt(args, 0), Version: argumentAt(args, 1)}
-		return d.Activate(ctx, o)
-	})
+	c.addAllow(cmd, c.about)
 	cmd.Flags().BoolVar(&c.clusterWide, "cluster-wide", false, "approve of its own accounts' rights on the whole cluster, and of a say in changes of it, as this version has them")
 	cmd.Flags().BoolVar(&c.protect, "protect-crds", false, "refuse deletion of the CustomResourceDefinitions unless an annotation allows it")
-	takesArguments(cmd, c.run, c.completeImported, solutionAlone, versionArgument.orNone())
+	c.takes(c.run, c.completeImported, solutionAlone, versionArgument.orNone())
 	return c.verb
 }
 
 // activation is a run of 'deploy activate'.
 type activation struct {
 	*verb
-	configuration        string
 	loss                 lossFlags
 	parts                partsFlags
 	hazards              []string
 	clusterWide, protect bool
 }
 
-func (c *activation) run(ctx context.Context, args []string) error {
-	parts, err := c.parts.options()
-	if err != nil {
+func (c *activation) run(ctx context.Context, r deployer.Request) (err error) {
+	if r.Rendering.Parts, err = c.parts.options(); err != nil {
 		return err
 	}
-	o := deployer.ActivateOptions{
-		Options: c.options(), Solution: args[0], Version: args[1],
-		Losses:      c.loss.options(c.App, args[0]),
-		ClusterWide: cli.IfChanged(c.cmd.Flags(), "cluster-wide", &c.clusterWide), ProtectCRDs: cli.IfChanged(c.cmd.Flags(), "protect-crds", &c.protect),
-		AcceptHazards: c.hazards, Parts: parts,
-	}
-	activate := func(d *deployer.Deployer, ctx context.Context, o deployer.ActivateOptions) (*schema.Operation, error) {
-		return host.Active{Verbs: d, Configuration: c.configuration}.Activate(ctx, o)
-	}
-	return runVerb(ctx, &c.verbFlags, activate, o)
+	r.Rendering.ClusterWide, r.Rendering.AcceptHazards = cli.IfChanged(c.cmd.Flags(), "cluster-wide", &c.clusterWide), c.hazards
+	r.ProtectCRDs = cli.IfChanged(c.cmd.Flags(), "protect-crds", &c.protect)
+	r.Losses = c.loss.options(c.App, r.Solution)
+	return c.perform(ctx, r)
 }
 
 // addConfigurationFlag adds the flag for the file from which MetalK8s reads the active versions.
-func addConfigurationFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVar(path, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration, a `FILE`; it is changed where it exists")
+func (v *verb) addConfigurationFlag() {
+	v.cmd.Flags().StringVar(&v.configuration, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration, a `FILE`; it is changed where it exists")
 }

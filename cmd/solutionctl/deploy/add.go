@@ -32,31 +32,24 @@ The options of an added Solution are saved: adding it again keeps --webhook and 
 	}
 	c := &addition{verb: newClusterVerb(a, cmd)}
 	c.addReplace()
-	cmd.Flags().StringVarP(&c.namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
+	cmd.Flags().StringVarP(&c.request.Namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
 	c.rendering.add(c.verb)
-	c.addAllow(cmd, func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
-		o := deployer.AddOptions{Options: plan.Options{DryRun: true}, Environment: argumentAt(args, 0), Solution: argumentAt(args, 1), Version: argumentAt(args, 2)}
-		return d.Add(ctx, o)
-	})
-	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument, versionArgument.orNone())
+	c.addAllow(cmd, c.about)
+	c.takes(c.run, c.completeDeployment, environmentArgument, solutionArgument, versionArgument.orNone())
 	return c.verb
 }
 
 // addition is a run of 'deploy add'.
 type addition struct {
 	*verb
-	namespace string
 	rendering renderingFlags
 }
 
-func (c *addition) run(ctx context.Context, args []string) error {
-	rendering, err := c.rendering.options()
-	if err != nil {
+func (c *addition) run(ctx context.Context, r deployer.Request) (err error) {
+	if r.Rendering, err = c.rendering.options(); err != nil {
 		return err
 	}
-	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Add, deployer.AddOptions{
-		Options: c.options(), Environment: args[0], Solution: args[1], Version: args[2], Namespace: c.namespace, Rendering: rendering,
-	})
+	return c.perform(ctx, r)
 }
 
 // renderingFlags specify how a Solution is deployed. Flags that are not set keep their saved values.

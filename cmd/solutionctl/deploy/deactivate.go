@@ -7,8 +7,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/deployer"
-	"github.com/solutionctl/solutionctl/deployer/host"
-	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -29,37 +27,32 @@ while one of them refuses the Leases that locks are.`,
   solutionctl deploy deactivate example-solution --force-webhooks`,
 	}
 	c := &deactivation{verb: newClusterVerb(a, cmd)}
-	addConfigurationFlag(cmd, &c.configuration)
+	c.addConfigurationFlag()
 	c.data.add(cmd, "keep-crds", "keep the definitions and every custom resource")
 	cmd.Flags().BoolVar(&c.webhooks, "force-webhooks", false, "only delete its webhook configurations, without a lock")
 	for _, other := range []string{"keep-crds", "delete-data", "export", "adopt", "force-conflicts"} {
 		cmd.MarkFlagsMutuallyExclusive("force-webhooks", other)
 	}
-	takesArguments(cmd, c.run, c.completeImported, solutionAlone)
+	c.takes(c.run, c.completeImported, solutionAlone)
 	return c.verb
 }
 
 // deactivation is a run of 'deploy deactivate'.
 type deactivation struct {
 	*verb
-	configuration string
-	data          dataFlags
-	webhooks      bool
+	data     dataFlags
+	webhooks bool
 }
 
-func (c *deactivation) run(ctx context.Context, args []string) error {
+func (c *deactivation) run(ctx context.Context, r deployer.Request) error {
 	if c.webhooks {
-		return c.removeWebhooks(ctx, args[0])
+		return c.removeWebhooks(ctx, r.Solution)
 	}
-	o := deployer.DeactivateOptions{Options: c.options(), Solution: args[0]}
-	o.Data, o.Export = c.data.policy(c.App, args[0])
-	if err := c.Confirm(ctx, o.Confirmation()); err != nil {
+	r.Data, r.Losses.Export = c.data.policy(c.App, r.Solution)
+	if err := c.Confirm(ctx, r.Confirmation()); err != nil {
 		return err
 	}
-	deactivate := func(d *deployer.Deployer, ctx context.Context, o deployer.DeactivateOptions) (*schema.Operation, error) {
-		return host.Active{Verbs: d, Configuration: c.configuration}.Deactivate(ctx, o)
-	}
-	return runVerb(ctx, &c.verbFlags, deactivate, o)
+	return c.perform(ctx, r)
 }
 
 func (c *deactivation) removeWebhooks(ctx context.Context, solution string) error {

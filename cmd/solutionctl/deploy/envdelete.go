@@ -9,6 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 func newEnvDeleteCommand(a *cli.App, use string) *cobra.Command {
@@ -29,11 +30,11 @@ removes exactly the listed finalizers, never those of Kubernetes itself. Resourc
 cleaned up, for instance outside of the cluster, then remain.`,
 		Example: "  solutionctl deploy env delete test",
 	}
-	e := &environmentDeletion{verbFlags: verbFlags{clusterFlags: addClusterFlags(a, cmd)}}
+	e := &environmentDeletion{verbFlags: verbFlags{clusterFlags: addClusterFlags(a, cmd)}, request: deployer.Request{Verb: schema.VerbDelete}}
 	e.addWaitFlags(cmd)
 	e.addExpect(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&e.o.Namespace, "namespace", "N", "", "only this `NAMESPACE` of the environment")
+	flags.StringVarP(&e.request.Namespace, "namespace", "N", "", "only this `NAMESPACE` of the environment")
 	flags.BoolVar(&e.data.remove, "delete-data", false, "export and delete custom resources, and remove the Solutions")
 	flags.StringVar(&e.data.export, "export", "", "where --delete-data writes custom resources to, a new `FILE` (default NAME-TIME.json)")
 	flags.BoolVar(&e.others, "delete-others", false, "list and delete objects outside of Solutions")
@@ -47,39 +48,39 @@ cleaned up, for instance outside of the cluster, then remain.`,
 // environmentDeletion is a run of 'deploy env delete'.
 type environmentDeletion struct {
 	verbFlags
-	o                  environments.DeleteOptions
+	request            deployer.Request
 	data               dataFlags
 	others, finalizers bool // are listed and go, too
 }
 
 func (e *environmentDeletion) run(ctx context.Context, args []string) error {
-	environment := args[0]
-	e.o.Options, e.o.Environment = e.options(), environment
-	e.o.Data, e.o.Export = e.data.policy(e.App, environment)
 	d, err := e.deployer()
 	if err != nil {
 		return err
 	}
+	r := e.request
+	r.Options, r.Environment = e.options(), args[0]
+	r.Data, r.Losses.Export = e.data.policy(e.App, r.Environment)
 	if e.finalizers {
-		if e.o.Release, err = d.Held(ctx, environments.HeldOptions{Environment: environment, Namespace: e.o.Namespace}); err != nil {
+		if r.Release, err = d.Held(ctx, environments.HeldOptions{Environment: r.Environment, Namespace: r.Namespace}); err != nil {
 			return err
 		}
 	}
 	if e.others {
-		if e.o.Others, err = d.Survey.Others(ctx, survey.OthersOptions{Environment: environment, Namespace: e.o.Namespace}); err != nil {
+		if r.Others, err = d.Survey.Others(ctx, survey.OthersOptions{Environment: r.Environment, Namespace: r.Namespace}); err != nil {
 			return err
 		}
 	}
-	question := e.o.Confirmation()
+	question := r.Confirmation()
 	if question.Name != "" && (!e.Yes || len(question.Lists) > 0) { // what is refused is not asked about
-		plan := e.o
+		plan := r
 		plan.DryRun = true
-		if _, err = d.DeleteEnvironment(ctx, plan); err != nil {
+		if _, err = d.Perform(ctx, plan); err != nil {
 			return err
 		}
 	}
 	if err = e.Confirm(ctx, question); err != nil {
 		return err
 	}
-	return runVerb(ctx, &e.verbFlags, (*deployer.Deployer).DeleteEnvironment, e.o)
+	return runVerb(ctx, &e.verbFlags, (*deployer.Deployer).Perform, r)
 }

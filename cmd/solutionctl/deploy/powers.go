@@ -18,14 +18,14 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// addAllow adds the flag that approves of what a Solution can do. It is completed with what the plan for the arguments asks for, or
-// where planning is nil with the names of all powers.
-func (f *verbFlags) addAllow(cmd *cobra.Command, planning func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error)) {
+// addAllow adds the flag that approves of what a Solution can do. It is completed with what the plan of a request about the arguments asks
+// for, or where about is nil with the names of all powers.
+func (f *verbFlags) addAllow(cmd *cobra.Command, about func(args []string) deployer.Request) {
 	cmd.Flags().StringSliceVar(&f.common.Allow, "allow", nil,
 		"approve of this power, or of that of one object: `POWER[:KIND/NAME]`, as the plan names it; what a later version can do in addition asks again (may be repeated)")
 	cli.Must(cmd.RegisterFlagCompletionFunc("allow", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		begin := strings.LastIndex(prefix, ",") + 1
-		if planning == nil {
+		if about == nil {
 			var names []string
 			for _, name := range schema.PowerNames() {
 				names = append(names, prefix[:begin]+string(name))
@@ -33,7 +33,9 @@ func (f *verbFlags) addAllow(cmd *cobra.Command, planning func(ctx context.Conte
 			return names, cobra.ShellCompDirectiveNoFileComp
 		}
 		found, directive := f.complete(cmd, strings.Split(prefix[:begin], ","), func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
-			planned, err := planning(ctx, f.deployerOn(c), args)
+			r := about(args)
+			r.DryRun = true
+			planned, err := f.deployerOn(c).Perform(ctx, r)
 			if err != nil {
 				return nil, err
 			}
@@ -98,12 +100,4 @@ func printLines(w *console.Stream, style console.Style, title string, lines []st
 	for _, line := range lines {
 		fmt.Fprintf(w, "  %s\n", console.Clean(line))
 	}
-}
-
-// argumentAt is one of the arguments that were typed so far, "" where it was not.
-func argumentAt(args []string, at int) string {
-	if at < len(args) {
-		return args[at]
-	}
-	return ""
 }

@@ -22,24 +22,22 @@ while the operator still runs; the name of the Solution has to be typed, or give
 		Example: "  solutionctl deploy remove test example-solution",
 	}
 	c := &removal{verb: newClusterVerb(a, cmd)}
-	cmd.Flags().StringVarP(&c.namespace, "namespace", "N", "", "only from this `NAMESPACE` of the environment")
+	cmd.Flags().StringVarP(&c.request.Namespace, "namespace", "N", "", "only from this `NAMESPACE` of the environment")
 	c.data.add(cmd, "keep-data", "leave custom resources without an operator")
-	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument)
+	c.takes(c.run, c.completeDeployment, environmentArgument, solutionArgument)
 	return c.verb
 }
 
 // removal is a run of 'deploy remove'.
 type removal struct {
 	*verb
-	namespace string
-	data      dataFlags
+	data dataFlags
 }
 
-func (c *removal) run(ctx context.Context, args []string) error {
-	o := deployer.RemoveOptions{Options: c.options(), Environment: args[0], Solution: args[1], Namespace: c.namespace}
-	o.Data, o.Export = c.data.policy(c.App, args[1]+"-"+args[0])
-	if err := c.Confirm(ctx, o.Confirmation()); err != nil {
+func (c *removal) run(ctx context.Context, r deployer.Request) error {
+	r.Data, r.Losses.Export = c.data.policy(c.App, r.Solution+"-"+r.Environment)
+	if err := c.Confirm(ctx, r.Confirmation()); err != nil {
 		return err
 	}
-	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Remove, o)
+	return c.perform(ctx, r)
 }

@@ -35,7 +35,7 @@ objects that are as an imported version has them are put on record; the others a
 	c.addComponents(cmd, c.clusterFlags)
 	cmd.Flags().BoolVar(&c.records, "records", false, "make records again that are lost or cannot be read")
 	cmd.MarkFlagsMutuallyExclusive("records", "component")
-	takesArguments(cmd, c.run, c.completeDeployment, argument{name: "ENVIRONMENT", optional: true}, argument{name: "SOLUTION", optional: true})
+	c.takes(c.run, c.completeDeployment, argument{name: environmentArgument.name, optional: true}, argument{name: solutionArgument.name, optional: true})
 	return c.verb
 }
 
@@ -46,13 +46,14 @@ type repair struct {
 	records bool // are repaired instead of objects
 }
 
-func (c *repair) run(ctx context.Context, args []string) error {
-	selected, err := c.of(args)
+func (c *repair) run(ctx context.Context, r deployer.Request) error {
+	selected, err := c.of([]string{r.Environment, r.Solution})
 	if err != nil {
 		return err
 	}
 	if c.records {
-		return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).RebuildRecords, rebuild.Options{Options: c.options(), Selection: selected})
+		return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).RebuildRecords, rebuild.Options{Options: r.Options, Selection: selected})
 	}
-	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Repair, deployer.RepairOptions{Options: c.options(), Selection: selected})
+	r.Components = selected.Components
+	return c.perform(ctx, r)
 }

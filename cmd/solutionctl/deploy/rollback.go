@@ -23,22 +23,20 @@ are there, do not fit the earlier version any more.`,
 	}
 	c := &rollback{verb: newClusterVerb(a, cmd)}
 	c.addReplace()
-	cmd.Flags().StringVarP(&c.o.Namespace, "namespace", "n", "", "only in this `NAMESPACE` of the environment")
-	cmd.Flags().Int64Var(&c.o.Revision, "revision", 0, "go back to this revision `NUMBER` of the history")
+	cmd.Flags().StringVarP(&c.request.Namespace, "namespace", "n", "", "only in this `NAMESPACE` of the environment")
+	cmd.Flags().Int64Var(&c.request.Revision, "revision", 0, "go back to this revision `NUMBER` of the history")
 	c.loss.add(cmd)
-	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument)
+	c.takes(c.run, c.completeDeployment, environmentArgument, solutionArgument)
 	return c.verb
 }
 
 // rollback is a run of 'deploy rollback'.
 type rollback struct {
 	*verb
-	o    deployer.RollbackOptions
 	loss lossFlags
 }
 
-func (c *rollback) run(ctx context.Context, args []string) error {
-	c.o.Options, c.o.Environment, c.o.Solution = c.options(), args[0], args[1]
-	c.o.Losses = c.loss.options(c.App, args[1]+"-"+args[0])
-	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Rollback, c.o)
+func (c *rollback) run(ctx context.Context, r deployer.Request) error {
+	r.Losses = c.loss.options(c.App, r.Solution+"-"+r.Environment)
+	return c.perform(ctx, r)
 }

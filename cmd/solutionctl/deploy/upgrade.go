@@ -8,7 +8,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/deployer"
-	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -34,9 +33,8 @@ var changeExamples = map[records.Direction]string{
 }
 
 func newChangeCommand(a *cli.App, direction records.Direction, short, long string, version argument) *verb {
-	verb := string(direction)
 	cmd := &cobra.Command{
-		Use:   verb + " ENVIRONMENT SOLUTION " + version.usage(),
+		Use:   string(direction) + " ENVIRONMENT SOLUTION " + version.usage(),
 		Short: short,
 		Long: long + `
 
@@ -57,52 +55,45 @@ What holds data is never replaced; a StatefulSet keeps its volume claims, which 
 has ended is not run again, unless its name is given to --replace.`,
 		Example: changeExamples[direction],
 	}
-	c := &change{verb: newClusterVerb(a, cmd), o: deployer.ChangeOptions{Direction: direction}}
+	c := &change{verb: newClusterVerb(a, cmd)}
 	c.addReplace()
 	c.addWithFlag()
-	cmd.Flags().StringVarP(&c.o.Namespace, "namespace", "n", "", "only in this `NAMESPACE` of the environment")
+	cmd.Flags().StringVarP(&c.request.Namespace, "namespace", "n", "", "only in this `NAMESPACE` of the environment")
 	c.rendering.add(c.verb)
-	c.addAllow(cmd, func(ctx context.Context, d *deployer.Deployer, args []string) (*schema.Operation, error) {
-		return d.Change(ctx, deployer.ChangeOptions{
-			Options: plan.Options{DryRun: true}, Direction: direction, Environment: argumentAt(args, 0), Solution: argumentAt(args, 1), Version: argumentAt(args, 2),
-		})
-	})
+	c.addAllow(cmd, c.about)
 	c.loss.add(cmd)
 	c.toChange = append(c.toChange, func() {
 		cli.AddChoice(cmd, cmd.Flags(), &c.onFailure, "on-failure", "", "what to do when the new version does not become ready: stay or rollback", "stay", "rollback")
-		cmd.Flags().BoolVar(&c.o.WaitApps, "wait-apps", false, "wait until the custom resources of the Solution are ready, too")
+		cmd.Flags().BoolVar(&c.request.WaitApps, "wait-apps", false, "wait until the custom resources of the Solution are ready, too")
 	})
-	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument, version)
+	c.takes(c.run, c.completeDeployment, environmentArgument, solutionArgument, version)
 	return c.verb
 }
 
 // change is a run of 'deploy upgrade' or 'deploy downgrade'.
 type change struct {
 	*verb
-	o         deployer.ChangeOptions
 	onFailure string
 	with      []string
 	rendering renderingFlags
 	loss      lossFlags
 }
 
-func (c *change) run(ctx context.Context, args []string) (err error) {
-	o := &c.o
-	o.Options, o.Environment, o.Solution, o.Version = c.options(), args[0], args[1], args[2]
-	if o.Rendering, err = c.rendering.options(); err != nil {
+func (c *change) run(ctx context.Context, r deployer.Request) (err error) {
+	if r.Rendering, err = c.rendering.options(); err != nil {
 		return err
 	}
-	o.Losses = c.loss.options(c.App, args[1]+"-"+args[0])
-	if o.With, err = parseWith(c.with); err != nil {
+	r.Losses = c.loss.options(c.App, r.Solution+"-"+r.Environment)
+	if r.With, err = parseWith(c.with); err != nil {
 		return err
 	}
-	if o.RollBack = c.onFailure == "rollback"; o.RollBack && o.NoWait {
+	if r.RollBack = c.onFailure == "rollback"; r.RollBack && r.NoWait {
 		return report.Errorf(report.Usage, "--on-failure rollback needs to wait, and --no-wait does not")
 	}
-	if o.WaitApps && o.NoWait {
+	if r.WaitApps && r.NoWait {
 		return report.Errorf(report.Usage, "--wait-apps needs to wait, and --no-wait does not")
 	}
-	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Change, *o)
+	return c.perform(ctx, r)
 }
 
 // addWithFlag adds the flag that names Solutions to change in the same run.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -50,11 +51,16 @@ type verb struct {
 	verbFlags
 	cmd      *cobra.Command
 	toChange []func() // add the flags that only make sense where something changes
+
+	request       deployer.Request // some flags set its fields
+	arguments     []argument
+	configuration string // MetalK8s' file; "" for verbs that do not change it
 }
 
 // newClusterVerb returns a verb on the cluster that its flags name.
 func newClusterVerb(a *cli.App, cmd *cobra.Command) *verb {
 	v := newVerb(cmd, addClusterFlags(a, cmd))
+	v.request.Verb = cmd.Name()
 	v.toChange = append(v.toChange, func() {
 		v.addWaitFlags(cmd)
 		v.addExpect(cmd)
@@ -84,6 +90,41 @@ func (v *verb) plan() *cobra.Command {
 	name := v.cmd.Name()
 	v.cmd.Example = strings.NewReplacer("deploy "+name, "deploy plan "+name, " --dry-run", "").Replace(v.cmd.Example)
 	return v.cmd
+}
+
+// takes makes the command take the arguments and run with a request that names what they name.
+func (v *verb) takes(run func(context.Context, deployer.Request) error, complete cobra.CompletionFunc, arguments ...argument) {
+	v.arguments = arguments
+	takesArguments(v.cmd, func(ctx context.Context, args []string) error {
+		r := v.about(args)
+		r.Options = v.options()
+		return run(ctx, r)
+	}, complete, arguments...)
+}
+
+// about returns the request for the arguments, of which the last may be missing.
+func (v *verb) about(args []string) deployer.Request {
+	r := v.request
+	for i, value := range args[:min(len(args), len(v.arguments))] {
+		switch v.arguments[i].name {
+		case environmentArgument.name:
+			r.Environment = value
+		case solutionArgument.name:
+			r.Solution = value
+		case versionArgument.name:
+			r.Version = value
+		}
+	}
+	return r
+}
+
+// perform carries out a request and prints what was done.
+func (v *verb) perform(ctx context.Context, r deployer.Request) error {
+	return runVerb(ctx, &v.verbFlags, v.performOn, r)
+}
+
+func (v *verb) performOn(d *deployer.Deployer, ctx context.Context, r deployer.Request) (*schema.Operation, error) {
+	return host.Active{Verbs: d, Configuration: v.configuration}.Perform(ctx, r)
 }
 
 // addReplace adds the flag of commands that apply objects.
