@@ -41,6 +41,8 @@ require (
 	sigs.k8s.io/kustomize/kyaml v0.21.1
 )
 
+require github.com/emicklei/go-restful/v3 v3.13.0 // indirect
+
 require (
 	github.com/asaskevich/govalidator v0.0.0-20230301143203-a9d515a09cc2 // indirect
 	github.com/blang/semver v3.5.1+incompatible // indirect

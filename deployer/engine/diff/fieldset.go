@@ -106,6 +106,7 @@ func Without(set, others map[string]any, value any) any {
 			kept := true
 			if name := nameOf(set, element); name != "" {
 				element, kept = child(name, set[name], element)
+				kept = kept && nameOf(map[string]any{name: set[name]}, element) != "" // the server keeps no element without its key
 			}
 			if kept {
 				rest = append(rest, element)

@@ -7,6 +7,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestPatch: each operation is about a whole field, or a whole field of the metadata, and all of them together make the other object.
@@ -28,35 +29,38 @@ func TestPatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := object(t, "{apiVersion: v1, kind: A, "+test.before+"}"), object(t, "{apiVersion: v1, kind: A, "+test.after+"}")
-			operations := Patch(before.Object, after.Object)
 			var got []string
-			for _, o := range operations {
+			for _, o := range Patch(before.Object, after.Object) {
 				got = append(got, o.Op+" "+o.Path)
 			}
 			if diff := cmp.Diff(got, test.want); diff != "" {
 				t.Error(diff)
 			}
-			text, err := json.Marshal(operations)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(operations) == 0 {
-				return
-			}
-			patch, err := jsonpatch.DecodePatch(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			live, err := before.MarshalJSON()
-			if err == nil {
-				live, err = patch.Apply(live)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(object(t, string(live)), after); diff != "" {
-				t.Errorf("the patch makes another object: %s", diff)
-			}
+			checkPatch(t, before, after)
 		})
+	}
+}
+
+// checkPatch applies the patch from one object to another.
+func checkPatch(t *testing.T, before, after *unstructured.Unstructured) {
+	t.Helper()
+	operations := Patch(before.Object, after.Object)
+	if len(operations) == 0 {
+		return
+	}
+	data, err := json.Marshal(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := patch.Apply([]byte(text(t, before)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(object(t, string(live)), after); diff != "" {
+		t.Errorf("the patch makes another object: %s", diff)
 	}
 }
