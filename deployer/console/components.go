@@ -89,7 +89,7 @@ func readChoice(form url.Values) (choice, before components.Choice, err error) {
 }
 
 // choose adds the boxes for profiles and components to the form of a plan. If the choice of the user is refused, they show the one before.
-func (of verb) choose(v *web.Visit, o *order, form *page.Form) {
+func (o *order) choose(v *web.Visit, form *page.Form) {
 	for _, choice := range []components.Choice{o.Rendering.Choice, o.before, {}} {
 		graph, err := v.Deployer(nil).Selection(v.Context(), deployer.SelectionOptions{
 			ComponentsOptions: deployer.ComponentsOptions{Environment: o.Environment, Solution: o.Solution, Namespace: o.Namespace},
@@ -107,7 +107,7 @@ func (of verb) choose(v *web.Visit, o *order, form *page.Form) {
 			return (n.Scope == schema.ScopeCluster) != (o.Environment == "")
 		})
 		chooseProfiles(graph, form)
-		of.chooseComponents(graph, o, form)
+		o.chooseComponents(graph, form)
 		return
 	}
 }
@@ -136,12 +136,12 @@ func chooseProfiles(graph *schema.ComponentGraph, form *page.Form) {
 	}
 }
 
-func (of verb) chooseComponents(graph *schema.ComponentGraph, o *order, form *page.Form) {
+func (o *order) chooseComponents(graph *schema.ComponentGraph, form *page.Form) {
 	group, back := page.Group{Legend: page.Text("choice.components")}, page.Group{Legend: page.Text("choice.default"), Help: page.Text("choice.default.help")}
 	arguments := slices.DeleteFunc([]string{o.Environment, o.Solution, o.Version}, func(argument string) bool { return argument == "" })
 	for _, n := range graph.Components {
 		if n.Kind == schema.ComponentChart {
-			group.Help = page.Text("choice.values", report.Run(of.command(), arguments...).With("values", "FILE"))
+			group.Help = page.Text("choice.values", report.Run(o.of.command(), arguments...).With("values", "FILE"))
 		}
 		fixed := n.Reason == schema.SelectedAlways
 		if n.Selected && !fixed {

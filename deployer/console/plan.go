@@ -19,22 +19,22 @@ import (
 // plan shows the changes of a verb.
 func (c *Console) plan(of verb) web.Handler {
 	return func(v *web.Visit) (*web.Answer, error) {
-		o, s, err := c.readOrder(of, v)
+		p, err := c.prospectOf(v, of)
 		if err != nil {
 			return nil, err
 		}
-		if of.needsSolution(o) {
-			return c.planPage(of, v, o, s, &prospect{order: o, deployer: v.Deployer(nil)}, nil), nil
+		if p.order.needsSolution() {
+			return c.planPage(v, p, nil), nil
 		}
-		p := c.foresee(v, of, o)
+		p.foresee(v.Context())
 		if report.CodeOf(p.refusal) == report.Unauthenticated {
 			return nil, p.refusal
 		}
 		refusal := p.refusal
 		if web.WantsJSON(v.Request) { // a page has boxes
-			refusal = cmp.Or(refusal, p.missing(o))
+			refusal = cmp.Or(refusal, p.missing())
 		}
-		return c.planPage(of, v, o, s, p, refusal), nil
+		return c.planPage(v, p, refusal), nil
 	}
 }
 
@@ -42,19 +42,19 @@ func (c *Console) plan(of verb) web.Handler {
 // accepted that it takes.
 func (c *Console) perform(of verb) web.Handler {
 	return func(v *web.Visit) (*web.Answer, error) {
-		o, s, err := c.readOrder(of, v)
+		p, err := c.prospectOf(v, of)
 		if err != nil {
 			return nil, err
 		}
-		p := c.foresee(v, of, o)
+		p.foresee(v.Context())
 		if report.CodeOf(p.refusal) == report.Unauthenticated {
 			return nil, p.refusal
 		}
-		if refusal := cmp.Or(p.refusal, p.missing(o)); refusal != nil {
-			return c.planPage(of, v, o, s, p, refusal), nil
+		if refusal := cmp.Or(p.refusal, p.missing()); refusal != nil {
+			return c.planPage(v, p, refusal), nil
 		}
 		if planDigest(p.planned) != v.PostFormValue("plan") {
-			a := c.planPage(of, v, o, s, p, nil)
+			a := c.planPage(v, p, nil)
 			if content, ok := a.Content.(*page.Plan); ok {
 				content.Changed, a.Status = true, http.StatusConflict
 				content.Differs = v.Plans.Difference(v.PostFormValue("plan"), p.planned)
@@ -67,9 +67,9 @@ func (c *Console) perform(of verb) web.Handler {
 			return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", name)
 		}
 		p.order.Expect = p.planned.Digest // checked again under the lock: others may change the cluster until then
-		op, err := c.server.Operations.Begin(v.Identity, p.planned, v.URL.EscapedPath()+"?"+o.kept(v).Encode(), func(op *live.Operation) live.Work {
+		op, err := c.server.Operations.Begin(v.Identity, p.planned, v.URL.EscapedPath()+"?"+p.asked.kept(v).Encode(), func(op *live.Operation) live.Work {
 			return func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-				p.order.Losses.Export = c.exportTo(op, o.subject())
+				p.order.Losses.Export = c.exportTo(op, p.asked.subject())
 				return p.order.perform(ctx, v.Deployer(sink))
 			}
 		})
@@ -82,7 +82,9 @@ func (c *Console) perform(of verb) web.Handler {
 
 // prospect is the plan of an order once all its confirmations are given.
 type prospect struct {
-	order    *order
+	asked    *order // by the user
+	order    *order // the same, which accepts all that it takes
+	snapshot *live.Snapshot
 	deployer *deployer.Deployer // has read what the plan is about
 	planned  *schema.Operation  // nil where it is refused all the same
 	needs    []need
@@ -95,20 +97,28 @@ type need struct {
 	refusal error
 }
 
-// foresee plans an order with all needed options accepted, so that users see at once what they have to accept. Accepted
-// options that are not needed are left out.
-func (c *Console) foresee(v *web.Visit, of verb, o *order) *prospect {
-	p := &prospect{order: o.accepting(), deployer: v.Deployer(nil)}
-	if o.accepted.Has(forceFinalizers) {
+// prospectOf reads the order of a page. It is not planned yet.
+func (c *Console) prospectOf(v *web.Visit, of verb) (*prospect, error) {
+	o, s, err := c.readOrder(of, v)
+	if err != nil {
+		return nil, err
+	}
+	return &prospect{asked: o, order: o.accepting(), snapshot: s, deployer: v.Deployer(nil)}, nil
+}
+
+// foresee plans the order with all needed options accepted, so that users see at once what they have to accept. Accepted options that are
+// not needed are left out.
+func (p *prospect) foresee(ctx context.Context) {
+	if p.asked.accepted.Has(forceFinalizers) {
 		p.order.accept(report.Option{Name: forceFinalizers})
 	}
 	for {
 		var err error
-		if p.planned, err = p.dryRun(v.Context(), of); err == nil {
-			return p
+		if p.planned, err = p.dryRun(ctx); err == nil {
+			return
 		}
 		known := len(p.needs)
-		for _, option := range of.acceptable(err, p.order) {
+		for _, option := range p.order.acceptable(err) {
 			if p.order.accept(option) {
 				p.needs = append(p.needs, need{option, err})
 			}
@@ -120,14 +130,14 @@ func (c *Console) foresee(v *web.Visit, of verb, o *order) *prospect {
 			p.refusal = p.needs[0].refusal
 		}
 		p.needs = nil
-		return p
+		return
 	}
 }
 
 // missing is why an order is refused that does not accept all it takes.
-func (p *prospect) missing(o *order) error {
+func (p *prospect) missing() error {
 	for _, n := range p.needs {
-		if !o.accepts(n.Option) {
+		if !p.asked.accepts(n.Option) {
 			return n.refusal
 		}
 	}
@@ -135,11 +145,11 @@ func (p *prospect) missing(o *order) error {
 }
 
 // acceptable returns the options that accept a refusal; none where the verb has no boxes for it.
-func (of verb) acceptable(refusal error, o *order) []report.Option {
+func (o *order) acceptable(refusal error) []report.Option {
 	for _, r := range report.RemediesOf(refusal) {
-		boxes, ours := []report.Option{}, r.Verb == "" || r.Verb == of.command()
+		boxes, ours := []report.Option{}, r.Verb == "" || r.Verb == o.of.command()
 		for _, option := range r.Options {
-			if slices.Contains(of.accepts, option.Name) && !isBlank(option) {
+			if slices.Contains(o.of.accepts, option.Name) && !isBlank(option) {
 				boxes = append(boxes, option)
 			} else if !o.gave(option.Name) {
 				ours = false
@@ -202,13 +212,13 @@ func proposedVersion(s *live.Snapshot, choices []string, solution string) string
 	return ""
 }
 
-func (of verb) needsSolution(o *order) bool {
-	return o.Solution == "" && !slices.Contains([]string{"repair", "delete"}, of.name)
+func (o *order) needsSolution() bool {
+	return o.Solution == "" && o.Verb != schema.VerbRepair && o.Verb != schema.VerbDelete
 }
 
-func (p *prospect) dryRun(ctx context.Context, of verb) (*schema.Operation, error) {
-	if of.look != nil {
-		if err := of.look(ctx, p.deployer, p.order); err != nil {
+func (p *prospect) dryRun(ctx context.Context) (*schema.Operation, error) {
+	if look := p.order.of.look; look != nil {
+		if err := look(ctx, p.deployer, p.order); err != nil {
 			return nil, err
 		}
 	}
@@ -218,8 +228,9 @@ func (p *prospect) dryRun(ctx context.Context, of verb) (*schema.Operation, erro
 }
 
 // releaseNotes returns the release notes of the version that a verb deploys, or "" if the user cannot read them.
-func (p *prospect) releaseNotes(ctx context.Context, of verb, o *order) string {
-	if of.versions == nil || o.Version == "" {
+func (p *prospect) releaseNotes(ctx context.Context) string {
+	o := p.asked
+	if o.of.versions == nil || o.Version == "" {
 		return ""
 	}
 	imports, err := p.deployer.Records.Imports(ctx)
@@ -239,20 +250,21 @@ func (p *prospect) releaseNotes(ctx context.Context, of verb, o *order) string {
 func planDigest(o *schema.Operation) string { return cmp.Or(o.Digest, live.Digest(o)) }
 
 // planPage is the page of a plan, or of why there is none.
-func (c *Console) planPage(of verb, v *web.Visit, o *order, s *live.Snapshot, p *prospect, refusal error) *web.Answer {
-	v.Frame.Section, v.Frame.Stale = page.SectionEnvironments, s.Stale
+func (c *Console) planPage(v *web.Visit, p *prospect, refusal error) *web.Answer {
+	o := p.asked
+	v.Frame.Section, v.Frame.Stale = page.SectionEnvironments, p.snapshot.Stale
 	up := page.URL("environments", o.Environment)
 	v.Frame.Trail = []page.Link{{Label: page.Text("environments.title"), URL: "/environments"}, {Label: o.Environment, URL: up}}
 	if o.Environment == "" {
 		v.Frame.Section, up = page.SectionSolutions, page.URL("solutions", o.Solution)
 		v.Frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.Solution, URL: up}}
 	}
-	content := &page.Plan{Operation: p.planned, ReleaseNotes: p.releaseNotes(v.Context(), of, o), Choose: of.choices(v, o, p.order, s), Refusal: page.ProblemOf(refusal)}
+	content := &page.Plan{Operation: p.planned, ReleaseNotes: p.releaseNotes(v.Context()), Choose: p.choices(v), Refusal: page.ProblemOf(refusal)}
 	a := &web.Answer{Document: p.planned, Content: content}
 	if p.planned == nil {
 		content.Unplanned = true
 		content.Operation = &schema.Operation{
-			Operation: of.name, Solution: o.Solution, Version: o.Version, Environment: o.Environment, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
+			Operation: o.Verb, Solution: o.Solution, Version: o.Version, Environment: o.Environment, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 		}
 		a.Document = content.Operation
 	}
@@ -268,7 +280,7 @@ func (c *Console) planPage(of verb, v *web.Visit, o *order, s *live.Snapshot, p 
 	}
 	a.Plan = planDigest(p.planned)
 	v.Plans.Remember(a.Plan, p.planned)
-	content.Apply = of.application(v, p, confirmation)
+	content.Apply = p.application(v, confirmation)
 	content.Apply.Cancel = page.Link{Label: page.Text("action.cancel"), URL: up}
 	for _, n := range p.needs {
 		content.Apply.Checkboxes = append(content.Apply.Checkboxes, c.box(n.Option, o.accepts(n.Option)))
@@ -277,8 +289,8 @@ func (c *Console) planPage(of verb, v *web.Visit, o *order, s *live.Snapshot, p 
 }
 
 // application is the form that carries out a plan.
-func (of verb) application(v *web.Visit, p *prospect, confirmation report.Confirmation) *page.Form {
-	action := page.Action{Label: page.Text("plan.apply." + of.name), URL: v.URL.EscapedPath(), Post: true, Weight: page.WeightPrimary, Confirm: confirmation.Name}
+func (p *prospect) application(v *web.Visit, confirmation report.Confirmation) *page.Form {
+	action := page.Action{Label: page.Text("plan.apply." + p.order.Verb), URL: v.URL.EscapedPath(), Post: true, Weight: page.WeightPrimary, Confirm: confirmation.Name}
 	fields := p.order.parameters(v)
 	fields.Set("plan", planDigest(p.planned))
 	if p.order.accepted.Has(forceFinalizers) { // it was chosen, and is part of the plan
@@ -289,7 +301,7 @@ func (of verb) application(v *web.Visit, p *prospect, confirmation report.Confir
 			action.Fields = append(action.Fields, page.Hidden{Name: name, Value: value})
 		}
 	}
-	if len(of.data) > 0 {
+	if len(p.order.of.data) > 0 {
 		action.Weight = page.WeightDanger
 	}
 	return &page.Form{Action: v.Offer(action)}
@@ -309,9 +321,10 @@ func (c *Console) box(o report.Option, ticked bool) page.Checkbox {
 
 // choices returns the form with the parameters of a plan; nil where there is nothing to choose. Options accepted so far
 // stay.
-func (of verb) choices(v *web.Visit, asked, o *order, s *live.Snapshot) *page.Form {
+func (p *prospect) choices(v *web.Visit) *page.Form {
+	o, of, s := p.order, p.order.of, p.snapshot
 	form := &page.Form{Action: page.Action{Label: page.Text("plan.show"), URL: v.URL.EscapedPath()}}
-	if of.needsSolution(o) {
+	if o.needsSolution() {
 		choice := page.Select{Name: "solution", Label: page.Text("field.solution")}
 		for _, one := range s.Status.Solutions {
 			choice.Choices = append(choice.Choices, page.Choice{Value: one.Name, Label: one.DisplayName})
@@ -319,7 +332,7 @@ func (of verb) choices(v *web.Visit, asked, o *order, s *live.Snapshot) *page.Fo
 		form.Selects = append(form.Selects, choice)
 		return form
 	}
-	kept := asked.kept(v)
+	kept := p.asked.kept(v)
 	for _, name := range append([]string{"solution", "namespace"}, of.accepts...) {
 		for _, value := range kept[name] {
 			if name != forceFinalizers { // it has a box here
@@ -333,7 +346,7 @@ func (of verb) choices(v *web.Visit, asked, o *order, s *live.Snapshot) *page.Fo
 		}
 	}
 	if of.parts && o.Version != "" {
-		of.choose(v, o, form)
+		o.choose(v, form)
 	}
 	if len(of.data) > 0 {
 		choice := page.Select{Name: "data", Label: page.Text("field.data")}

@@ -88,6 +88,7 @@ func (v verb) command() string {
 // order is a user's request for a verb: the parameters of its page.
 type order struct {
 	deployer.Request
+	of            verb
 	before        components.Choice // without the boxes of the page
 	accepted      url.Values        // by option, its value; "true" for an option without one
 	held          []environments.Held
@@ -99,7 +100,7 @@ var policies = map[plan.DataPolicy]string{plan.RefuseData: "", plan.KeepData: "k
 
 // orderOf reads the parameters of a page.
 func (v verb) orderOf(r *web.Visit) (*order, error) {
-	o := &order{accepted: url.Values{}, Request: deployer.Request{
+	o := &order{of: v, accepted: url.Values{}, Request: deployer.Request{
 		Verb: v.name, Environment: r.PathValue("environment"), Namespace: r.FormValue("namespace"), Version: r.FormValue("version"),
 		Options: plan.Options{Timeout: records.DefaultTimeout},
 	}}
