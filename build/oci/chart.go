@@ -13,7 +13,7 @@ import (
 const (
 	ChartConfigType     = "application/vnd.cncf.helm.config.v1+json"
 	ChartContentType    = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
-	ChartProvenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov"
+	chartProvenanceType = "application/vnd.cncf.helm.chart.provenance.v1.prov"
 )
 
 // chartPrefix begins the names of charts, and of nothing else: those of images have one component.
@@ -44,7 +44,7 @@ func ChartImage(c Chart) (*Image, error) {
 	layers[0].MediaType = ChartContentType
 	if c.Provenance != nil {
 		layers = append(layers, *c.Provenance)
-		layers[1].MediaType = ChartProvenanceType
+		layers[1].MediaType = chartProvenanceType
 	}
 	config := blobDescriptor(ChartConfigType, c.Config)
 	m := v1.Manifest{

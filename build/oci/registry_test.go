@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -427,14 +428,18 @@ func TestBlobReadEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A layer is fetched once, from its first byte to its last.
+// A layer is fetched once, from its first byte to its last, and a manifest once for all images with one source.
 func TestRegistryIsReadOnce(t *testing.T) {
 	reg := newRegistry(t)
 	reg.set(nil)
 	r, _ := patient(t, oci.Options{})
-	image, err := r.Resolve(t.Context(), testRef, "docker://"+reg.host+"/acme/operator:1.0.0")
+	again := schema.ImageRef{Name: testRef.Name, Tag: "again"}
+	image, err := r.Resolve(t.Context(), again, "docker://"+reg.host+"/acme/operator:1.0.0")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if image, err = r.Resolve(t.Context(), testRef, "docker://"+reg.host+"/acme/operator:1.0.0"); err != nil || image.Ref != testRef {
+		t.Fatalf("%v: %v", image.Ref, err)
 	}
 	for _, b := range image.Blobs {
 		if err := readAll(t.Context(), b); err != nil {

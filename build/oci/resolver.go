@@ -49,6 +49,7 @@ type Resolver struct {
 	layers once[*layerCache]
 	places onces[string, *place]
 	repos  onces[string, *endpoint]
+	images onces[string, *Image] // by source
 }
 
 // place is an opened file or directory that holds images.
@@ -78,7 +79,8 @@ func NewResolver(o Options) *Resolver {
 }
 
 // Resolve finds the image that source names and gives it the name ref. It reads manifests only, except that it spools
-// tar files that cannot be read in place and compresses uncompressed layers into the cache. Blobs are streamed later.
+// tar files that cannot be read in place and compresses uncompressed layers into the cache. Blobs are streamed later. A source is resolved
+// once, so that two plans with one resolver have the same image.
 func (r *Resolver) Resolve(ctx context.Context, ref schema.ImageRef, source string) (*Image, error) {
 	if err := checkRef(ref); err != nil {
 		return nil, err
@@ -87,18 +89,22 @@ func (r *Resolver) Resolve(ctx context.Context, ref schema.ImageRef, source stri
 	if err != nil {
 		return nil, err
 	}
-	image, err := r.from(ctx, src)
-	if err == nil {
-		err = image.holdConfigs(ctx)
-	}
-	if err == nil {
-		err = image.CheckLayers(ctx)
-	}
+	image, err := r.images.get(source, func() (*Image, error) {
+		image, err := r.from(ctx, src)
+		if err == nil {
+			err = image.holdConfigs(ctx)
+		}
+		if err == nil {
+			err = image.CheckLayers(ctx)
+		}
+		return image, err
+	})
 	if err != nil {
 		return nil, inContext(redact(source), err)
 	}
-	image.Ref = ref
-	return image, nil
+	named := *image
+	named.Ref = ref
+	return &named, nil
 }
 
 func (r *Resolver) from(ctx context.Context, src source) (*Image, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/build"
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/deploy"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/durable"
@@ -67,6 +68,8 @@ type workshop struct {
 	flags   buildFlags
 	project string
 	public  *key.Public // once the key was read
+
+	resolver *oci.Resolver // of this round: what it identifies and what it builds have the same images
 }
 
 func (w *workshop) State(ctx context.Context) (string, error) {
@@ -90,6 +93,13 @@ func (w *workshop) Identify(ctx context.Context) (at schema.SolutionAt, digest s
 	return at, digest, err
 }
 
+func (w *workshop) EndRound() {
+	if w.resolver != nil {
+		_ = w.resolver.Close() // files that were only read
+	}
+	w.resolver = nil
+}
+
 // planBuild plans a build of the project, and calls do while what the plan reads is open.
 func (w *workshop) planBuild(ctx context.Context, f buildFlags, sink report.Sink, do func(*build.Project, *build.Plan) error) error {
 	source, err := build.Load(w.project, f.Overrides)
@@ -97,12 +107,12 @@ func (w *workshop) planBuild(ctx context.Context, f buildFlags, sink report.Sink
 		return err
 	}
 	defer source.Close() //nolint:errcheck // a directory that was only read
-	resolver, err := w.newResolver(source, f)
-	if err != nil {
-		return err
+	if w.resolver == nil {
+		if w.resolver, err = w.newResolver(source, f); err != nil {
+			return err
+		}
 	}
-	defer resolver.Close() //nolint:errcheck // files that were only read
-	plan, err := w.plan(ctx, source, resolver, f, sink)
+	plan, err := w.plan(ctx, source, w.resolver, f, sink)
 	if err != nil {
 		return err
 	}

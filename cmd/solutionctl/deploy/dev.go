@@ -28,6 +28,8 @@ type Workshop interface {
 	Key(ctx context.Context) (public *key.Public, name string, err error)
 	// Build checks the project, and writes a version of it into a directory: signed, unless that is left out.
 	Build(ctx context.Context, version, dir string, signed bool) (archive string, err error)
+	// EndRound closes the images that Identify and Build have read. The next round reads them again.
+	EndRound()
 }
 
 // pollInterval is how often a project is looked at for changes. One that changes is built when it has been the same for so long.
@@ -75,7 +77,9 @@ func (d *development) develop(ctx context.Context) error {
 
 // watchProject does a round for each state of the project. What fails is shown, and mended by the next change.
 func (d *development) watchProject(ctx context.Context) error {
-	if _, _, err := d.Identify(ctx); report.CodeOf(err) == report.Usage {
+	_, _, err := d.Identify(ctx)
+	d.EndRound()
+	if report.CodeOf(err) == report.Usage {
 		return err // there is no project
 	}
 	for ctx.Err() == nil {
@@ -138,6 +142,7 @@ func (d *development) awaitChange(ctx context.Context, state string) {
 
 // round builds the project, and takes the archive to where it runs. It returns the name of the Solution.
 func (d *development) round(ctx context.Context) (solution string, err error) {
+	defer d.EndRound()
 	at, digest, err := d.Identify(ctx)
 	if err != nil {
 		return "", err
