@@ -25,7 +25,7 @@ import (
 // Names of the generated files of an archive.
 const (
 	ManifestFile       = "manifest.yaml"
-	RegistryConfigFile = "registry-config.inc.j2"
+	registryConfigFile = "registry-config.inc.j2"
 	PayloadImage       = "payload" // name of the artifact that holds everything but the images
 )
 
@@ -227,7 +227,7 @@ func (p *Plan) addFiles(ctx context.Context, project *Project) error {
 	if err != nil {
 		return err
 	}
-	p.addData(RegistryConfigFile, config)
+	p.addData(registryConfigFile, config)
 	entries, err := oci.Layout(append(slices.Concat(p.Images, charts), payload))
 	if err != nil {
 		return err

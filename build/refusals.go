@@ -40,7 +40,7 @@ func (p *Project) Refusals(ctx context.Context) []Refusal {
 	if _, err := plan.charts(ctx); err != nil {
 		refused = append(refused, Refusal{Err: err})
 	}
-	plan.addData(RegistryConfigFile, nil)
+	plan.addData(registryConfigFile, nil)
 	return append(refused, plan.namesRefused()...)
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// PartialSuffix is appended to an archive's name while it is being written.
-const PartialSuffix = ".partial"
+// partialSuffix is appended to an archive's name while it is being written.
+const partialSuffix = ".partial"
 
 const (
 	copyBufferSize = 1 << 20
@@ -69,7 +69,7 @@ type Result struct {
 	Elapsed      time.Duration `json:"elapsedNanoseconds"`
 }
 
-// Write writes the archive to path. The bytes go to path + [PartialSuffix], which is renamed when it is complete,
+// Write writes the archive to path. The bytes go to path + [partialSuffix], which is renamed when it is complete,
 // checked and on the medium; whatever happens before that, path is untouched. A partial file that an interrupted Write
 // of the same plan left is completed: extents in it that already have the right digest are not read from their sources
 // again.
@@ -81,7 +81,7 @@ func (p *Plan) Write(ctx context.Context, path string, o WriteOptions) (*Result,
 	if o.Sink == nil {
 		o.Sink = report.Discard
 	}
-	out, err := openPartial(path + PartialSuffix)
+	out, err := openPartial(path + partialSuffix)
 	if err != nil {
 		return nil, describeWriteError(path, err)
 	}
@@ -90,7 +90,7 @@ func (p *Plan) Write(ctx context.Context, path string, o WriteOptions) (*Result,
 	if err = errors.Join(err, out.close()); err != nil {
 		return nil, describeWriteError(path, err)
 	}
-	if err := durable.Rename(path+PartialSuffix, path); err != nil {
+	if err := durable.Rename(path+partialSuffix, path); err != nil {
 		return nil, describeWriteError(path, err)
 	}
 	return &Result{
@@ -304,7 +304,7 @@ func describeWriteError(path string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return report.Errorf(report.Interrupted, "write %s: interrupted", path).
-			WithHint("run the same command again: it completes %s", path+PartialSuffix)
+			WithHint("run the same command again: it completes %s", path+partialSuffix)
 	case errors.Is(err, syscall.ENOSPC):
 		return report.Errorf(report.NoSpace, "write %s: %w", path, err).
 			WithHint("free some space, or name a directory on another device with --to; the same command then completes the work")

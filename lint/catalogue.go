@@ -94,7 +94,7 @@ func Find(id string) (Rule, error) {
 	return rules[i], nil
 }
 
-// Known returns those of the names that are rules or groups. A rule reports the others when they come from a project.
-func Known(names []string) []string {
+// knownNames returns those of the names that are rules or groups. A rule reports the others when they come from a project.
+func knownNames(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !known(name) })
 }

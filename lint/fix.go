@@ -23,8 +23,8 @@ type Edit struct {
 // Fix is a correction of one finding: edits that are applied together or not at all.
 type Fix []Edit
 
-// Apply merges as many fixes as do not touch the same file, and returns the edits. After them, there may be more to fix.
-func Apply(fixes []Fix) []Edit {
+// applyFixes merges as many fixes as do not touch the same file, and returns the edits. After them, there may be more to fix.
+func applyFixes(fixes []Fix) []Edit {
 	var edits []Edit
 	touched := map[string]bool{}
 	for _, fix := range fixes {

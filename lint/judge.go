@@ -107,7 +107,7 @@ func judgeOnce(ctx context.Context, path string, older *target.Target, r Request
 	if err != nil || !fix || len(j.fixes) == 0 {
 		return j, nil, err
 	}
-	changed, err := o.write(Apply(j.fixes))
+	changed, err := o.write(applyFixes(j.fixes))
 	return j, changed, err
 }
 
@@ -153,8 +153,8 @@ func (o *opened) settings(r Request) (Request, error) {
 		own := o.Build.Lint
 		r.FailOn = cmp.Or(r.FailOn, report.Severity(own.FailOn))
 		r.KubernetesVersion = cmp.Or(r.KubernetesVersion, own.KubernetesVersion)
-		r.Enable = slices.Concat(Known(own.Enable), r.Enable)
-		r.Disable = slices.Concat(Known(own.Disable), r.Disable)
+		r.Enable = slices.Concat(knownNames(own.Enable), r.Enable)
+		r.Disable = slices.Concat(knownNames(own.Disable), r.Disable)
 	}
 	r.FailOn = cmp.Or(r.FailOn, report.SeverityError)
 	if r.FailOn != report.SeverityError && r.FailOn != report.SeverityWarning {

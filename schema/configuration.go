@@ -51,8 +51,8 @@ func (c *SolutionsConfiguration) IsOlder() bool {
 	return c.APIVersion == OlderAPIVersion || len(c.Solutions) > 0
 }
 
-// AllArchives returns the paths of the archives of either form, in the order of the file.
-func (c *SolutionsConfiguration) AllArchives() []string {
+// allArchives returns the paths of the archives of either form, in the order of the file.
+func (c *SolutionsConfiguration) allArchives() []string {
 	paths := slices.Clone(c.Archives)
 	for _, s := range c.Solutions {
 		paths = append(paths, s.Archives...)
@@ -67,7 +67,7 @@ func (c *SolutionsConfiguration) AllArchives() []string {
 // and where it is absent the highest version is active. The notes report these versions.
 func (c *SolutionsConfiguration) Flat(identify func(path string) (*Solution, error)) (flat *SolutionsConfiguration, notes []string, err error) {
 	flat = NewSolutionsConfiguration()
-	flat.Archives = c.AllArchives()
+	flat.Archives = c.allArchives()
 	maps.Copy(flat.Active, c.Active)
 	var failures []error
 	for _, s := range c.Solutions {

@@ -9,7 +9,7 @@ import (
 // Bounds of a layout. An archive with more files has the smaller ones in its frame.
 const (
 	MaxSegments   = 1 << 14
-	MaxFrameBlock = 4 << 20
+	maxFrameBlock = 4 << 20
 	minFrameBlock = 64 << 10
 	maxFrame      = 1 << 30
 )
@@ -96,14 +96,14 @@ func (l *ArchiveLayout) Validate() error {
 }
 
 func (f *ArchiveFrame) validate() error {
-	if f.BlockSize < minFrameBlock || f.BlockSize > MaxFrameBlock || bits.OnesCount64(uint64(f.BlockSize)) != 1 || f.Size < 0 || f.Size > maxFrame {
+	if f.BlockSize < minFrameBlock || f.BlockSize > maxFrameBlock || bits.OnesCount64(uint64(f.BlockSize)) != 1 || f.Size < 0 || f.Size > maxFrame {
 		return report.Errorf(report.Invalid, "a frame of %d bytes in blocks of %d is not supported", f.Size, f.BlockSize)
 	}
 	if want := (f.Size + f.BlockSize - 1) / f.BlockSize; int64(len(f.Blocks)) != want {
 		return report.Errorf(report.Invalid, "the frame has %d blocks, want %d", len(f.Blocks), want)
 	}
 	for i, size := range f.Blocks {
-		if size <= 0 || size > 2*MaxFrameBlock {
+		if size <= 0 || size > 2*maxFrameBlock {
 			return report.Errorf(report.Invalid, "block %d of the frame has %d bytes", i, size)
 		}
 	}

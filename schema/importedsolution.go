@@ -12,8 +12,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// MountRoot is the directory below which MetalK8s mounts every imported archive, in a directory named after its id.
-const MountRoot = "/srv/scality"
+// mountRoot is the directory below which MetalK8s mounts every imported archive, in a directory named after its id.
+const mountRoot = "/srv/scality"
 
 // ImportedSolution is an imported version of a Solution: an entry of the lists in ConfigMap metalk8s-solutions, which has
 // one for each Solution, and of the pillar.
@@ -47,7 +47,7 @@ func NewImportedSolution(merged *Solution, archive string) (ImportedSolution, er
 		ID:         merged.ID(),
 		Version:    merged.Spec.Version,
 		Archive:    archive,
-		Mountpoint: MountRoot + "/" + merged.ID(),
+		Mountpoint: mountRoot + "/" + merged.ID(),
 		Manifest:   manifest,
 	}, nil
 }

@@ -44,7 +44,7 @@ type PillarNamespace struct {
 func (p *Pillar) MarshalJSON() ([]byte, error) {
 	config := NewSolutionsConfiguration()
 	if p.Config != nil {
-		config.Archives = append(config.Archives, p.Config.AllArchives()...)
+		config.Archives = append(config.Archives, p.Config.allArchives()...)
 		maps.Copy(config.Active, p.Config.Active)
 	}
 	tree := map[string]any{}

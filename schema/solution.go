@@ -17,7 +17,7 @@ type Solution struct {
 	Kind       string   `json:"kind"`
 	Metadata   Metadata `json:"metadata"`
 	// Annotations is where MetalK8s' code looks for the display name; its specification puts it in Metadata. Use
-	// [Solution.Annotation], which looks in both.
+	// [Solution.annotation], which looks in both.
 	Annotations map[string]string `json:"annotations,omitempty"`
 	Spec        SolutionSpec      `json:"spec"`
 }
@@ -123,8 +123,8 @@ type Dependency struct {
 // ID is the name of the archive everywhere: <name>-<version>.
 func (s *Solution) ID() string { return s.Metadata.Name + "-" + s.Spec.Version }
 
-// Annotation returns an annotation from metadata or, when it is not there, from the top level.
-func (s *Solution) Annotation(key string) string {
+// annotation returns an annotation from metadata or, when it is not there, from the top level.
+func (s *Solution) annotation(key string) string {
 	if value, ok := s.Metadata.Annotations[key]; ok {
 		return value
 	}
@@ -133,7 +133,7 @@ func (s *Solution) Annotation(key string) string {
 
 // DisplayName is the name to show to people; the Solution's name when it has no other.
 func (s *Solution) DisplayName() string {
-	if name := s.Annotation(AnnotationDisplayName); name != "" {
+	if name := s.annotation(AnnotationDisplayName); name != "" {
 		return name
 	}
 	return s.Metadata.Name

@@ -152,8 +152,8 @@ func (a *Archive) documents(name string) ([]*schema.Document, error) {
 	return schema.ParseYAML(name, data)
 }
 
-// CRDFiles lists the files that activation applies: below operator/deploy/crds, named *_crd.yaml.
-func (a *Archive) CRDFiles() ([]string, error) {
+// crdFiles lists the files that activation applies: below operator/deploy/crds, named *_crd.yaml.
+func (a *Archive) crdFiles() ([]string, error) {
 	var names []string
 	err := walkIfPresent(a.FS, path.Join("operator", "deploy", "crds"), func(name string) {
 		if strings.HasSuffix(name, "_crd.yaml") {

@@ -112,7 +112,7 @@ type crdObject struct {
 
 // crds describes the CustomResourceDefinitions, sorted by name.
 func (a *Archive) crds() ([]CRDDescription, error) {
-	names, err := a.CRDFiles()
+	names, err := a.crdFiles()
 	if err != nil {
 		return nil, err
 	}

@@ -116,7 +116,7 @@ func New(ctx context.Context, o Options, sources []Source) (*Project, error) {
 }
 
 func (b *builder) add(ctx context.Context, s Source) error {
-	kind, err := Detect(s)
+	kind, err := detect(s)
 	if err != nil {
 		return err
 	}

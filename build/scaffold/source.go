@@ -32,8 +32,8 @@ const sourceKinds = "name a chart (a directory with Chart.yaml, a .tgz or oci://
 // maxSource bounds a file of a source.
 const maxSource = 64 << 20
 
-// Detect detects the kind of a source by its content.
-func Detect(s Source) (Kind, error) {
+// detect detects the kind of a source by its content.
+func detect(s Source) (Kind, error) {
 	if s.Chart != nil {
 		return KindChart, nil
 	}

@@ -383,7 +383,7 @@ func TestGroupsAndCounts(t *testing.T) {
 	if got := CountText(list); got != "3 of kind Clock, 1 of kind Watch" {
 		t.Error(got)
 	}
-	if got := Groups(list); len(got) != 3 || got[0].Namespace != "a" || got[2].Namespace != "b" {
+	if got := groups(list); len(got) != 3 || got[0].Namespace != "a" || got[2].Namespace != "b" {
 		t.Errorf("%+v", got)
 	}
 }

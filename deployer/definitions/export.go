@@ -58,7 +58,7 @@ func (g *Guard) Export(ctx context.Context, list []Instance, export Export) ([]I
 	err := export(func(out io.Writer) error {
 		w = &listWriter{out: out, separator: "\n"}
 		_, err := io.WriteString(out, `{"apiVersion": "v1", "kind": "List", "items": [`)
-		for _, group := range Groups(list) {
+		for _, group := range groups(list) {
 			if err == nil {
 				err = g.exportGroup(ctx, group, w)
 			}
@@ -81,8 +81,8 @@ type Group struct {
 	uids      map[string]bool
 }
 
-// Groups puts instances of one kind in one namespace together.
-func Groups(list []Instance) []Group {
+// groups puts instances of one kind in one namespace together.
+func groups(list []Instance) []Group {
 	var found []Group
 	for _, one := range list {
 		namespace := one.Object.GetNamespace()
@@ -99,7 +99,7 @@ func Groups(list []Instance) []Group {
 // DeletePermissions returns the permissions to export instances, to delete them and to wait until they are deleted.
 func DeletePermissions(ctx context.Context, c *cluster.Cluster, list []Instance) ([]cluster.Permission, error) {
 	var required []cluster.Permission
-	for _, group := range Groups(list) {
+	for _, group := range groups(list) {
 		more, err := c.PermissionsOn(ctx, group.Kind, group.Namespace, "list", "get", "delete", "watch")
 		if err != nil {
 			return nil, err

@@ -176,7 +176,7 @@ func (g *Guard) AwaitGone(ctx context.Context, list []Instance, timeout time.Dur
 	waiting, cancel := context.WithTimeout(ctx, cmp.Or(timeout, records.DefaultTimeout))
 	defer cancel()
 	count := len(list)
-	for _, group := range Groups(list) {
+	for _, group := range groups(list) {
 		objects := map[string]*unstructured.Unstructured{}
 		for _, one := range list {
 			if uid := string(one.Object.GetUID()); one.Kind == group.Kind && group.uids[uid] {

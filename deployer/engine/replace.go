@@ -196,11 +196,11 @@ func (d *decider) replace(ctx context.Context, s *step, again *unstructured.Unst
 
 // isNamed reports whether the user has named an object for replacement.
 func (d *decider) isNamed(s *step) bool {
-	return slices.ContainsFunc(d.options.Replace, func(name string) bool { return Names(name, s.Object) })
+	return slices.ContainsFunc(d.options.Replace, func(name string) bool { return namesObject(name, s.Object) })
 }
 
-// Names reports whether a text KIND/NAME names an object, ignoring the case of the kind.
-func Names(text string, object schema.ObjectRef) bool {
+// namesObject reports whether a text KIND/NAME names an object, ignoring the case of the kind.
+func namesObject(text string, object schema.ObjectRef) bool {
 	kind, name, _ := strings.Cut(text, "/")
 	return name == object.Name && strings.EqualFold(kind, object.Kind)
 }

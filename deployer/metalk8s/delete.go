@@ -135,7 +135,7 @@ func (d *Documents) followNamespace(ctx context.Context, last *unstructured.Unst
 		if change.Type == watch.Deleted {
 			break
 		}
-		if len(Holding(last)) > 0 {
+		if len(holding(last)) > 0 {
 			d.emit(report.Event{
 				Step: "delete", Name: "namespace " + last.GetName(), State: report.Running,
 				Note: strings.Join(health.Explain(ctx, d.Cluster, last), "; "),
@@ -148,12 +148,12 @@ func (d *Documents) followNamespace(ctx context.Context, last *unstructured.Unst
 // stuck is the error for a namespace that does not go away.
 func (d *Documents) stuck(ctx context.Context, namespace *unstructured.Unstructured) error {
 	if ctx.Err() != nil {
-		text := cmp.Or(strings.Join(Holding(namespace), "; "), notYet)
+		text := cmp.Or(strings.Join(holding(namespace), "; "), notYet)
 		return report.Errorf(report.Interrupted, "namespace %s is being deleted: %s: %w", namespace.GetName(), text, context.Cause(ctx)).
 			WithHint("the cluster continues to delete it; run the same command again to wait for the end")
 	}
 	text := notYet
-	if len(Holding(namespace)) > 0 {
+	if len(holding(namespace)) > 0 {
 		text = strings.Join(health.Explain(ctx, d.Cluster, namespace), "\n  ")
 	}
 	return report.Errorf(report.Timeout, "namespace %s does not go away:\n  %s", namespace.GetName(), text).
@@ -162,9 +162,9 @@ func (d *Documents) stuck(ctx context.Context, namespace *unstructured.Unstructu
 
 const notYet = "the cluster has not looked at it yet"
 
-// Holding returns the conditions that hold a namespace that is being deleted, in the words of the cluster: remaining
+// holding returns the conditions that hold a namespace that is being deleted, in the words of the cluster: remaining
 // objects, their finalizers, and kinds that cannot even be listed. Nothing when it is not being deleted.
-func Holding(namespace *unstructured.Unstructured) []string {
+func holding(namespace *unstructured.Unstructured) []string {
 	if namespace.GetDeletionTimestamp() == nil {
 		return nil
 	}

@@ -64,11 +64,11 @@ func TestHolding(t *testing.T) {
 		map[string]any{"status": "True", "message": "2 pods remain"}, map[string]any{"status": "False", "message": "all is well"}, "not a condition",
 	}}
 	want := []string{"2 pods remain", "the namespace itself has the finalizer example.com/hold"}
-	if diff := cmp.Diff(want, Holding(object)); diff != "" {
+	if diff := cmp.Diff(want, holding(object)); diff != "" {
 		t.Error(diff)
 	}
 	object.SetDeletionTimestamp(nil)
-	if got := Holding(object); got != nil {
+	if got := holding(object); got != nil {
 		t.Errorf("it is not being deleted: %v", got)
 	}
 }

@@ -410,5 +410,5 @@ func (d *Documents) ensureConfigMap(ctx context.Context, namespace string) error
 	return d.explainTerminating(ctx, err, namespace)
 }
 
-// Holding returns the conditions that hold a namespace that is being deleted, see [Holding].
-func (n *Namespace) Holding() []string { return Holding(n.object) }
+// Holding returns the conditions that hold a namespace that is being deleted, see [holding].
+func (n *Namespace) Holding() []string { return holding(n.object) }

@@ -99,8 +99,8 @@ func CreateNamespace(namespace string, adopt bool) []cluster.Permission {
 	return append(list, configMap(namespace, metalk8s.EnvironmentConfigMap, "get", "create", "patch")...)
 }
 
-// Claims returns the permission to list the data that a deletion would destroy.
-func Claims() []cluster.Permission { return on("", "persistentvolumeclaims", "", "list") }
+// claims returns the permission to list the data that a deletion would destroy.
+func claims() []cluster.Permission { return on("", "persistentvolumeclaims", "", "list") }
 
 // Definitions returns the permissions to activate a version, which applies its CustomResourceDefinitions.
 func Definitions() []cluster.Permission {

@@ -73,7 +73,7 @@ func Roles(ctx context.Context, c *cluster.Cluster, o RolesOptions, namespaces [
 
 // installers adds the roles of those who deploy a Solution and of those who run its applications.
 func (g *Grants) installers(ctx context.Context, c *cluster.Cluster, o RolesOptions, namespaces []string, versions []Version) error {
-	s := &solution{cluster: c, o: o, wide: slices.Concat(Namespaces(), Environment(""), Claims()), served: map[string][]string{}}
+	s := &solution{cluster: c, o: o, wide: slices.Concat(Namespaces(), Environment(""), claims()), served: map[string][]string{}}
 	for _, v := range versions {
 		if err := s.version(ctx, v); err != nil {
 			return fmt.Errorf("%s: %w", v.ID, err)

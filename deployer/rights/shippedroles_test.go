@@ -43,7 +43,7 @@ func Files() []File {
 			{`Deploys Solutions without being an administrator of the cluster: see docs/guides/rights.md. The first import creates the namespaces
 solutionctl-system and metalk8s-solutions.
 
-In the whole cluster: environments and CustomResourceDefinitions.`, "ClusterRole", "solutionctl-installer", "", slices.Concat(Namespaces(), Environment(""), Claims(), Definitions())},
+In the whole cluster: environments and CustomResourceDefinitions.`, "ClusterRole", "solutionctl-installer", "", slices.Concat(Namespaces(), Environment(""), claims(), Definitions())},
 			{"In the namespaces of environments: the objects of Solutions. Bind it in each of them.", "ClusterRole", "solutionctl-installer-environment", "", Objects("")},
 			{"Records of deployments, and locks.", "Role", "solutionctl-installer", system, slices.Concat(WriteRecords(), readSite(), Lock(), DeleteLocks())},
 			{"The versions of Solutions that MetalK8s lists.", "Role", "solutionctl-installer", solutions, withSolutions("get", "update")},
