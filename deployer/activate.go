@@ -72,7 +72,8 @@ type DeactivateOptions struct {
 	Solution string
 	Data     plan.DataPolicy    // KeepData keeps the definitions and every custom resource
 	Export   definitions.Export // where custom resources go before they are deleted
-	// Leaves is an environment that the Solution leaves before, and Going are Solutions that are deactivated before: neither needs it then.
+	// Leaves is an environment from which the same command removes the Solution before, and Going are Solutions that it deactivates before.
+	// None of them counts as a user of the Solution.
 	Leaves string
 	Going  []string
 

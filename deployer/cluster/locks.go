@@ -39,8 +39,8 @@ type Work struct {
 	Renewed time.Time // when it was last written; zero when that is not known
 }
 
-// patienceWithClocks is for how long a holder is believed to live whose Lease has run out: clocks of hosts differ.
-const patienceWithClocks = time.Minute
+// clockTolerance is for how long after the end of its Lease a holder still counts as alive: clocks of hosts differ.
+const clockTolerance = time.Minute
 
 // Work reads who holds a lock. A holder that has not renewed it for longer than it promised, by the clock of this host and with a minute
 // for the difference between clocks, is none; nor is one whose process on this host has ended.
@@ -57,7 +57,7 @@ func (c *Cluster) Work(ctx context.Context, lock string) (Work, error) {
 	if w.Renewed, err = time.Parse(time.RFC3339Nano, text); err != nil {
 		return w, nil //nolint:nilerr // there are no signs that the holder has ended
 	}
-	if c.options.Now().Sub(w.Renewed) > promise(lease)+patienceWithClocks {
+	if c.options.Now().Sub(w.Renewed) > promise(lease)+clockTolerance {
 		w.Holder = ""
 	}
 	return w, nil

@@ -98,8 +98,8 @@ func (f *Follower) Close() {
 // Changed has a value when something has changed since the last one was taken, or may have: the server cannot be reached.
 func (f *Follower) Changed() <-chan struct{} { return f.changed }
 
-// Follow watches what was read this time, from the state in which it was read. It reports false when changes cannot be
-// followed: the user has no permission to watch, or there are too many objects.
+// Follow watches the objects that reads has, from the versions in which they were read, and ends the watches of earlier reads. It returns false
+// when changes cannot be followed: the user has no permission to watch, or there are too many reads.
 func (f *Follower) Follow(reads *Reads) bool {
 	reads.mu.Lock()
 	defer reads.mu.Unlock()
@@ -129,8 +129,8 @@ func (f *Follower) watch(ctx context.Context, r read, s seen) {
 	w := watcher{
 		cluster: f.cluster, kind: r.kind, namespace: r.namespace, metadata: true, version: s.version,
 		options: metav1.ListOptions{LabelSelector: r.labels, FieldSelector: r.fields},
-		yield:   func(Change, error) bool { f.tell(); return true },
-		failed:  f.tell,
+		yield:   func(Change, error) bool { f.notify(); return true },
+		failed:  f.notify,
 	}
 	if r.name != "" { // its version may be so old that no watch can begin there
 		w.version, w.options.FieldSelector = "", fields.OneTermEqualSelector("metadata.name", r.name).String()
@@ -149,11 +149,11 @@ func (f *Follower) watch(ctx context.Context, r read, s seen) {
 	defer f.mu.Unlock()
 	if ctx.Err() == nil {
 		f.ended[r] = true
-		f.tell()
+		f.notify()
 	}
 }
 
-func (f *Follower) tell() {
+func (f *Follower) notify() {
 	select {
 	case f.changed <- struct{}{}:
 	default:

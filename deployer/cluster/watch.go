@@ -162,7 +162,7 @@ func (w *watcher) list(ctx context.Context) error {
 		}
 	}
 	for _, object := range objects {
-		if err := w.see(object); err != nil {
+		if err := w.observe(object); err != nil {
 			return err
 		}
 	}
@@ -170,7 +170,7 @@ func (w *watcher) list(ctx context.Context) error {
 }
 
 // see yields an object that is there, unless nothing is new about it.
-func (w *watcher) see(object *unstructured.Unstructured) error {
+func (w *watcher) observe(object *unstructured.Unstructured) error {
 	change := Change{watch.Added, object}
 	if known := w.known[object.GetUID()]; known != nil {
 		if known.GetResourceVersion() == object.GetResourceVersion() {
@@ -212,7 +212,7 @@ func (w *watcher) follow(r request, stream io.Reader) error {
 		w.version = object.GetResourceVersion()
 		switch event.Type {
 		case watch.Added, watch.Modified:
-			if err := w.see(object); err != nil {
+			if err := w.observe(object); err != nil {
 				return err
 			}
 		case watch.Deleted:

@@ -44,7 +44,7 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return err
-		case err != nil: // out of descriptors, say: those who are served give some back
+		case err != nil: // out of descriptors, say: connections that end release some
 			s.Sink.Emit(report.Event{Step: "accept", State: report.Warning, Note: err.Error()})
 			select {
 			case <-time.After(time.Second):

@@ -18,8 +18,8 @@ func sendAll(*net.UnixConn, []byte, *os.File) error { return errLinux }
 
 func checkMedium(*os.File) error { return nil }
 
-// Listen makes the socket.
+// Listen fails: sockets that pass files are for Linux only.
 func Listen(string, int) (*net.UnixListener, error) { return nil, errLinux }
 
-// Activated is the socket that systemd has opened for this process.
+// Activated returns no socket: systemd runs on Linux only.
 func Activated(func(string) string) (*net.UnixListener, error) { return nil, nil }

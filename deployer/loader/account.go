@@ -115,7 +115,7 @@ func (l *Launcher) drop(ctx context.Context, part string) error { return l.keep(
 // LabelJob is on the account of a run, with the UID of its Job: the same work, begun again, is a run of the same name.
 const LabelJob = "solutionctl.io/loader-job"
 
-// ofJob marks the account of a run.
+// ofJob labels the objects of the account of a run with the UID of its Job.
 func ofJob(job *unstructured.Unstructured, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	for _, object := range objects {
 		labels := object.GetLabels()

@@ -140,7 +140,7 @@ func (r *Run) recordPlacements(ctx context.Context, list []*Placement) error {
 	return nil
 }
 
-// others are the versions that change, or are added, together with one.
+// others returns the versions that are added in the same run as one, or for one that changes those that change.
 func others(list []*Placement, one *Placement) []schema.SolutionAt {
 	var together []schema.SolutionAt
 	for _, other := range list {

@@ -25,7 +25,7 @@ type Planner struct {
 	Locks       cluster.LockOptions
 }
 
-// Locked runs work under locks: every write with its context first checks that the locks are still held. Work that ends what they protect
+// Locked runs work under locks: every write with its context first checks that the locks are still held. Work that deletes what they protect
 // calls [cluster.DiscardLocks].
 func (p *Planner) Locked(ctx context.Context, work func(context.Context) error, names ...string) (err error) {
 	locks, err := p.Cluster.LockAll(ctx, names, p.Locks)

@@ -172,7 +172,7 @@ func (g *SavedOptions) of(key record.Key, version string) (Rendering, int64) {
 	return Rendering{}, 0
 }
 
-// notRotated returns the components among some whose values the pending revision of a Solution was to generate again, and has not.
+// notRotated returns those of the named components whose values the pending revision of a Solution has not generated again yet.
 func (p *Planner) notRotated(ctx context.Context, own *record.State, names []string) (left []string, err error) {
 	for _, name := range names {
 		key := record.Key{Namespace: own.Namespace, Name: own.Name, Component: name}

@@ -329,7 +329,7 @@ func (s *Unrecorded) Deployed() []schema.DeployedObject {
 	return objects
 }
 
-// RefOf names an object that was read in a version of its kind.
+// RefOf returns the reference to an object, with the API version of kind.
 func RefOf(kind kube.GroupVersionKind, object *unstructured.Unstructured) schema.ObjectRef {
 	return schema.ObjectRef{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }

@@ -54,7 +54,7 @@ func (r *renderer) labelRule(rule map[string]any, expression *promql.Expression)
 	}
 }
 
-// labelClusterRules makes alerts about the cluster say whose they are. Nothing else in such rules is looked at.
+// labelClusterRules adds the name of the Solution to its alerts about the cluster. Nothing else in such rules is checked or changed.
 func (r *renderer) labelClusterRules(o object) {
 	spec, _ := o.Object["spec"].(map[string]any)
 	for _, group := range listOf(spec["groups"]) {

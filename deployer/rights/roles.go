@@ -22,8 +22,8 @@ import (
 // RolesOptions say for which groups roles are generated.
 type RolesOptions struct {
 	Solution string // "": only the roles of importers
-	// Environment is where the Solution is to be deployed. Roles are bound in its namespaces, and what an operator may do in
-	// the whole cluster can only be granted by the names that it has there.
+	// Environment is where the Solution is to be deployed. Roles are bound in its namespaces. Without it there are no rights on the ClusterRoles
+	// of operators, whose names depend on the namespace.
 	Environment string
 	// Installers, Applications and Importers are the groups that the roles are bound to; "" binds none. The roles of importers, which
 	// are the same for every Solution, are generated for a group, or alone.

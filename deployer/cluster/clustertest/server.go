@@ -307,7 +307,7 @@ func (s *Server) serveObjects(w http.ResponseWriter, r *http.Request, body []byt
 	}
 }
 
-// metadataOf leaves of objects what who asks for no more gets.
+// metadataOf reduces objects to their metadata, for clients that ask for no more.
 func metadataOf(answer any) any {
 	only := func(object *unstructured.Unstructured) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{

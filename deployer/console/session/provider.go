@@ -37,9 +37,9 @@ type Provider struct {
 }
 
 const (
-	loginPatience = 10 * time.Minute // for logging in at the provider
-	skew          = time.Minute      // that clocks may differ
-	renewal       = 30 * time.Second // before it expires a token is renewed
+	loginTimeout = 10 * time.Minute // for logging in at the provider
+	skew         = time.Minute      // that clocks may differ
+	renewal      = 30 * time.Second // before it expires a token is renewed
 )
 
 // discover asks the provider where its endpoints are, once. It may be started after the console.
@@ -92,7 +92,7 @@ func (m *Manager) StartProvider(w http.ResponseWriter, r *http.Request) {
 		m.ShowLogin(w, r, 0, one.to, err)
 		return
 	}
-	m.setCookie(w, loginCookie, text, http.SameSiteLaxMode, loginPatience)
+	m.setCookie(w, loginCookie, text, http.SameSiteLaxMode, loginTimeout)
 	http.Redirect(w, r, m.Provider.config.AuthCodeURL(state, oidc.Nonce(one.nonce), oauth2.S256ChallengeOption(one.verifier)), http.StatusSeeOther)
 }
 
@@ -204,11 +204,11 @@ type begun struct {
 // beginLogin returns the state for the provider, and the text for the browser's cookie.
 func (m *Manager) beginLogin(one login) (state, text string, err error) {
 	if m.Keys == nil {
-		state = m.sessions.begin(one, loginPatience)
+		state = m.sessions.begin(one, loginTimeout)
 		return state, state, nil
 	}
 	state = rand.Text()
-	text, err = m.Keys().seal(m.purpose(loginCookie), begun{state, m.Now().Add(loginPatience).Unix(), one.verifier, one.nonce, one.to})
+	text, err = m.Keys().seal(m.purpose(loginCookie), begun{state, m.Now().Add(loginTimeout).Unix(), one.verifier, one.nonce, one.to})
 	return state, text, err
 }
 

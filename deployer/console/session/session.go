@@ -148,7 +148,7 @@ func newSessions(now func() time.Time) *sessions {
 }
 
 // begin keeps a login for some time and returns its secret.
-func (l *sessions) begin(one login, patience time.Duration) string {
+func (l *sessions) begin(one login, timeout time.Duration) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now, oldest := l.now(), ""
@@ -162,7 +162,7 @@ func (l *sessions) begin(one login, patience time.Duration) string {
 	if len(l.logins) >= maxLogins {
 		delete(l.logins, oldest)
 	}
-	one.until = now.Add(patience)
+	one.until = now.Add(timeout)
 	secret := rand.Text()
 	l.logins[secret] = one
 	return secret

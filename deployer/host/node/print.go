@@ -40,8 +40,8 @@ func Ansible(runtime Runtime, files []File) []byte {
 	return []byte(b.String())
 }
 
-// afterwards is a comment with the command by which a runtime reads a changed configuration. It differs between servers and agents, so
-// it is left to the user; that of CRI-O is a part of what is printed.
+// afterwards returns a comment with the command that makes a runtime read a changed configuration. Servers and agents have different commands,
+// so the user runs it. For CRI-O it returns none: the printed commands include it.
 func afterwards(runtime Runtime) string {
 	if command := restarts[runtime]; command != "" && runtime != CRIO {
 		return "# After a change: " + command + "\n"

@@ -44,7 +44,7 @@ func (r *Renewed[T]) Current() T {
 	return r.current
 }
 
-// Again reads the files whether or not they seem to be others.
+// Again reads the files even if they seem unchanged.
 func (r *Renewed[T]) Again() {
 	r.mu.Lock()
 	r.seen = nil
