@@ -263,7 +263,22 @@ func systemObject(kind kube.GroupVersionKind, name string) *unstructured.Unstruc
 
 // Payload reads the payload of an imported version.
 func (r *Records) Payload(ctx context.Context, i schema.Import) (*render.Payload, error) {
-	data, err := r.payloads.load(i.Payload, func() ([]byte, error) { return r.Engine.LoadContent(ctx, ImportsName, i.Payload) })
+	p := r.payloads.get(i.Payload)
+	if p == nil {
+		var err error
+		if p, err = r.loadPayload(ctx, i); err != nil {
+			return nil, err
+		}
+		r.payloads.put(i.Payload, p)
+	}
+	if p.Solution.ID() != i.ID() {
+		return nil, report.Errorf(report.Corrupt, "payload of %s is that of %s", i.ID(), p.Solution.ID())
+	}
+	return p, nil
+}
+
+func (r *Records) loadPayload(ctx context.Context, i schema.Import) (*render.Payload, error) {
+	data, err := r.Engine.LoadContent(ctx, ImportsName, i.Payload)
 	if code := report.CodeOf(err); code == report.NotFound || code == report.Corrupt {
 		return nil, report.Errorf(report.Corrupt, "payload of %s: %w", i.ID(), err).
 			WithHint("import it again, on the host that has the file: %s", report.Run("deploy import", i.Archive.Path))
@@ -274,9 +289,6 @@ func (r *Records) Payload(ctx context.Context, i schema.Import) (*render.Payload
 	p, err := render.DecodePayload(data)
 	if err != nil {
 		return nil, fmt.Errorf("payload of %s: %w", i.ID(), err)
-	}
-	if p.Solution.ID() != i.ID() {
-		return nil, report.Errorf(report.Corrupt, "payload of %s is that of %s", i.ID(), p.Solution.ID())
 	}
 	return p, nil
 }

@@ -2,39 +2,39 @@ package records
 
 import (
 	"sync"
+
+	"github.com/solutionctl/solutionctl/deployer/render"
 )
 
-// maxContents bounds the payloads in memory, in bytes.
+// maxContents bounds the files of payloads in memory, in bytes.
 const maxContents = 16 << 20
 
-// contents are payloads that were read from the cluster, for a process that runs many verbs. A digest always stands for
-// the same; whether it still may be used is the catalogue's to say. Its zero value is ready to use.
+// contents are payloads that were read from the cluster, for a run that reads one several times and a process that runs many verbs. A payload
+// parses its files and renders its charts once, so it is decoded once. A digest always stands for the same payload; the catalogue decides
+// whether it may still be used. The zero value is ready to use.
 type contents struct {
 	mu       sync.Mutex
-	byDigest map[string][]byte
+	byDigest map[string]*render.Payload
 	size     int
 }
 
-// load returns the content with a digest; read fetches it when it is not cached. The caller must not change the result.
-func (c *contents) load(digest string, read func() ([]byte, error)) ([]byte, error) {
-	c.mu.Lock()
-	data, known := c.byDigest[digest]
-	c.mu.Unlock()
-	if known {
-		return data, nil
-	}
-	data, err := read()
-	if err != nil {
-		return nil, err
-	}
+// get returns the payload with a digest, nil if it is not in memory.
+func (c *contents) get(digest string) *render.Payload {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.byDigest == nil || c.size+len(data) > maxContents {
-		c.byDigest, c.size = map[string][]byte{}, 0
+	return c.byDigest[digest]
+}
+
+// put keeps a payload, and drops all others if there are too many.
+func (c *contents) put(digest string, p *render.Payload) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byDigest[digest] != nil {
+		return
 	}
-	if c.byDigest[digest] == nil {
-		c.byDigest[digest] = data
-		c.size += len(data)
+	if c.byDigest == nil || c.size+p.Size() > maxContents {
+		c.byDigest, c.size = map[string]*render.Payload{}, 0
 	}
-	return data, nil
+	c.byDigest[digest] = p
+	c.size += p.Size()
 }

@@ -84,9 +84,7 @@ func (r *Records) Foresee(ctx context.Context, catalog *Catalog, imported Import
 		return nil, err
 	}
 	digest := record.DigestOf(encoded)
-	if _, err = r.payloads.load(digest, func() ([]byte, error) { return encoded, nil }); err != nil {
-		return nil, err
-	}
+	r.payloads.put(digest, imported.Payload)
 	entry := r.entry(ctx, imported, digest)
 	imports := maps.Clone(catalog.imports)
 	if imports == nil {

@@ -51,8 +51,12 @@ func TestImport(t *testing.T) {
 			if _, ok := shared.Find(i.Name, i.Version); !ok {
 				t.Errorf("MetalK8s does not know of %s", i.ID())
 			}
-			if p, err := b.Records.Payload(t.Context(), i); err != nil || p.Solution.ID() != i.ID() {
+			p, err := b.Records.Payload(t.Context(), i)
+			if err != nil || p.Solution.ID() != i.ID() {
 				t.Errorf("payload of %s: %v", i.ID(), err)
+			}
+			if again, err := b.Records.Payload(t.Context(), i); err != nil || again != p {
+				t.Errorf("payload of %s is decoded again, and its charts are rendered again: %v", i.ID(), err)
 			}
 		}
 		return ids

@@ -102,6 +102,14 @@ func newPayload(files memoryFS, images []Image) (*Payload, error) {
 	return p, nil
 }
 
+// Size returns the size of the files of the payload, in bytes.
+func (p *Payload) Size() (size int) {
+	for _, data := range p.files {
+		size += len(data)
+	}
+	return size
+}
+
 // Image returns an image of the archive by its name and tag.
 func (p *Payload) Image(ref schema.ImageRef) (Image, bool) {
 	i, found := slices.BinarySearchFunc(p.Images, ref, func(i Image, ref schema.ImageRef) int { return i.Ref.Compare(ref) })
