@@ -402,7 +402,7 @@ func TestNoSecretIsShown(t *testing.T) {
 	}
 }
 
-// TestChangesOfKinds: the changes of an object back are those there with From and To exchanged, and patches lead both ways.
+// TestChangesOfKinds: the changes back have the paths of the changes there, with From and To exchanged, and patches lead both ways.
 func TestChangesOfKinds(t *testing.T) {
 	for name, document := range kinds {
 		t.Run(name, func(t *testing.T) {
