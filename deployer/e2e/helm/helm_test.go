@@ -345,8 +345,8 @@ func renderWithHelm(data []byte, given map[string]any) (map[string]string, error
 	return helm.Engine{CustomTemplateFuncs: functions}.Render(c, values)
 }
 
-func render(t testing.TB, data []byte, given map[string]any) (map[string]string, error) {
-	t.Helper()
+func render(tb testing.TB, data []byte, given map[string]any) (map[string]string, error) {
+	tb.Helper()
 	files, err := engine.Unpack(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
@@ -366,7 +366,7 @@ func render(t testing.TB, data []byte, given map[string]any) (map[string]string,
 	if err != nil {
 		return nil, err
 	}
-	return c.Render(t.Context(), engine.Input{
+	return c.Render(tb.Context(), engine.Input{
 		Values: values, Capabilities: capabilities, Functions: constant(), Release: engine.Release{Name: "rel", Namespace: "ns", Revision: 1},
 	})
 }
