@@ -434,11 +434,11 @@ func TestRegistryIsReadOnce(t *testing.T) {
 	reg.set(nil)
 	r, _ := patient(t, oci.Options{})
 	again := schema.ImageRef{Name: testRef.Name, Tag: "again"}
-	image, err := r.Resolve(t.Context(), again, "docker://"+reg.host+"/acme/operator:1.0.0")
-	if err != nil {
+	if _, err := r.Resolve(t.Context(), again, "docker://"+reg.host+"/acme/operator:1.0.0"); err != nil {
 		t.Fatal(err)
 	}
-	if image, err = r.Resolve(t.Context(), testRef, "docker://"+reg.host+"/acme/operator:1.0.0"); err != nil || image.Ref != testRef {
+	image, err := r.Resolve(t.Context(), testRef, "docker://"+reg.host+"/acme/operator:1.0.0")
+	if err != nil || image.Ref != testRef {
 		t.Fatalf("%v: %v", image.Ref, err)
 	}
 	for _, b := range image.Blobs {

@@ -90,14 +90,14 @@ func (r *Resolver) Resolve(ctx context.Context, ref schema.ImageRef, source stri
 		return nil, err
 	}
 	image, err := r.images.get(source, func() (*Image, error) {
-		image, err := r.from(ctx, src)
-		if err == nil {
-			err = image.holdConfigs(ctx)
+		found, failure := r.from(ctx, src)
+		if failure == nil {
+			failure = found.holdConfigs(ctx)
 		}
-		if err == nil {
-			err = image.CheckLayers(ctx)
+		if failure == nil {
+			failure = found.CheckLayers(ctx)
 		}
-		return image, err
+		return found, failure
 	})
 	if err != nil {
 		return nil, inContext(redact(source), err)

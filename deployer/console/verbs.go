@@ -195,7 +195,7 @@ func (o *order) subject() string {
 // perform carries out the request with its accepted options.
 func (o *order) perform(ctx context.Context, d *deployer.Deployer) (*schema.Operation, error) {
 	r := o.Request
-	r.Adopt, r.Force, r.Replace, r.Options.Allow = o.accepted.Has("adopt"), o.accepted.Has("force-conflicts"), o.accepted["replace"], o.accepted["allow"]
+	r.Adopt, r.Force, r.Replace, r.Allow = o.accepted.Has("adopt"), o.accepted.Has("force-conflicts"), o.accepted["replace"], o.accepted["allow"]
 	r.Losses.AcceptDataLoss, r.Losses.AcceptInvalid = o.accepted["accept-data-loss"], o.accepted["accept-invalid"]
 	r.Rendering.AcceptHazards = o.accepted["accept-hazard"]
 	if o.accepted.Has("cluster-wide") {
