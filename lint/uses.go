@@ -67,6 +67,14 @@ var uses = fact(func(ctx context.Context, t *subject) []Use {
 			uses = append(uses, r.use(use, o.At(use.Path)))
 		}
 	}
+	for _, c := range t.Charts() {
+		for _, o := range c.Conditional {
+			for _, use := range images.Find(o.Value) {
+				use.Certain = false // the cluster may lack the API
+				uses = append(uses, r.use(use, o.At(use.Path)))
+			}
+		}
+	}
 	return uses
 })
 

@@ -48,8 +48,26 @@ func (b *builder) addChart(ctx context.Context, s Source) error {
 	}
 	b.charts++
 	objects := b.placeChart(&component, rendering)
+	b.addConditional(ctx, name, loaded, values, rendering)
 	b.addComponent(component, Component{Kind: KindChart, Source: s.Name, Detail: loaded.Name + " " + loaded.Version, Objects: objects})
 	return nil
+}
+
+// addConditional adds the objects of a chart that depend on APIs of the cluster, for the sake of their images.
+func (b *builder) addConditional(ctx context.Context, name string, c *chart.Chart, values map[string]any, plain *chart.Rendering) {
+	o := chart.Options{Release: name, Namespace: releaseNamespace, Values: values, StandIns: true, KubeVersion: b.releases[min(b.oldest, len(b.releases)-1)].Version()}
+	found, apis, err := c.Conditional(ctx, o, plain)
+	if err != nil {
+		b.remark("chart %s cannot be rendered for clusters with %s: if yours has them, compare the list of images with its objects", name, strings.Join(apis, ", "))
+		return
+	}
+	before := len(b.needed())
+	for _, m := range found {
+		b.objects = append(b.objects, m.Object)
+	}
+	if more := len(b.needed()) - before; more > 0 {
+		b.remark("chart %s starts %s only where the cluster has some of %s", name, report.Count(more, "image"), strings.Join(apis, ", "))
+	}
 }
 
 // render renders a chart for the oldest release of Kubernetes that it accepts, which becomes the oldest of the Solution.

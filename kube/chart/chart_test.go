@@ -296,6 +296,34 @@ func TestAlwaysServed(t *testing.T) {
 	}
 }
 
+// TestConditional renders what charts have only where a cluster serves an API, of Kubernetes, of an operator or of a distribution.
+func TestConditional(t *testing.T) {
+	for api, conditional := range map[string]bool{
+		"policy/v1": false, "autoscaling/v2": false, "networking.k8s.io/v1": false, "apiregistration.k8s.io/v1": false,
+		"autoscaling/v2/HorizontalPodAutoscaler": true, "networking.k8s.io/v1/Ingress": true, // the defaults of Helm have no kinds
+		"monitoring.coreos.com/v1": true, "monitoring.coreos.com/v1/ServiceMonitor": true, "cert-manager.io/v1": true,
+		"route.openshift.io/v1/Route": true, "gateway.networking.k8s.io/v1": true, "acme.example/v1alpha1/Thing": true,
+	} {
+		t.Run(api, func(t *testing.T) {
+			files := web()
+			files["web/templates/more.yaml"] = `{{ if .Capabilities.APIVersions.Has "` + api + `" }}` + "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n{{ end }}"
+			c, err := chart.Load(bytes.NewReader(pack(files)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := chart.Options{StandIns: true}
+			plain, err := c.Render(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			objects, apis, err := c.Conditional(t.Context(), o, plain)
+			if err != nil || len(objects) > 1 || (len(objects) == 1) != conditional || slices.Contains(apis, api) != conditional {
+				t.Errorf("got %d objects with %q, %v", len(objects), apis, err)
+			}
+		})
+	}
+}
+
 func TestHostileArchives(t *testing.T) {
 	zeros := strings.Repeat("\x00", 6<<20)
 	nested := web()

@@ -164,8 +164,12 @@ func renderedObjects(c Chart) []*Object {
 	if c.Rendering == nil {
 		return nil
 	}
+	return objectsOfChart(c, c.Manifests)
+}
+
+func objectsOfChart(c Chart, manifests []chart.Manifest) []*Object {
 	var objects []*Object
-	for _, manifest := range c.Manifests {
+	for _, manifest := range manifests {
 		o := newObject(PartChart, c.File, manifest.Object, nil, nil)
 		o.Component, o.template = c.Component, fmt.Sprintf("%s:%d", manifest.Template, manifest.Line)
 		o.Test = manifest.Hook != nil && manifest.Hook.OnlyTests()
@@ -253,7 +257,7 @@ func (t *Target) loadChart(name string) []Chart {
 	var charts []Chart
 	for _, component := range t.components(name) {
 		c := Chart{File: name, Component: component.Name, Chart: loaded}
-		c.Rendering, c.Err = t.render(loaded, component)
+		t.render(&c, component)
 		charts = append(charts, c)
 	}
 	return charts
@@ -278,12 +282,15 @@ func (t *Target) components(chart string) []schema.Component {
 // timeToRender bounds the rendering of a chart: a hundred times the time of the largest ones.
 const timeToRender = 30 * time.Second
 
-func (t *Target) render(c *chart.Chart, component schema.Component) (*chart.Rendering, error) {
+// render renders a chart as a component has it. Where it cannot be rendered with more APIs, it has no conditional objects: no cluster is
+// known that has all of them.
+func (t *Target) render(c *Chart, component schema.Component) {
 	o := chart.Options{Release: component.ReleaseName(), KubeVersion: t.Kubernetes().Version(), StandIns: true}
 	if component.Values != "" {
 		documents, err := t.Documents(path.Clean(component.Values))
 		if err != nil {
-			return nil, err
+			c.Err = err
+			return
 		}
 		if len(documents) > 0 {
 			o.Values, _ = documents[0].Value().(map[string]any)
@@ -291,5 +298,10 @@ func (t *Target) render(c *chart.Chart, component schema.Component) (*chart.Rend
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeToRender)
 	defer cancel()
-	return c.Render(ctx, o)
+	if c.Rendering, c.Err = c.Render(ctx, o); c.Err != nil {
+		return
+	}
+	if found, _, err := c.Chart.Conditional(ctx, o, c.Rendering); err == nil {
+		c.Conditional = objectsOfChart(*c, found)
+	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	_ "embed" // for the list of API versions
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // defaultKubeVersion is the minor version of Kubernetes of this program's client libraries, as in Helm.
@@ -63,6 +66,28 @@ type VersionSet []string
 
 // Has reports whether an API version, or a kind of it, is in the set.
 func (s VersionSet) Has(apiVersion string) bool { return slices.Contains(s, apiVersion) }
+
+// quotedVersion is an API version, or a kind of it, as templates ask for it.
+var quotedVersion = lazyregexp.New("[\"`]([a-z0-9][a-z0-9.-]*/v[0-9][a-z0-9]*(?:/[A-Z][A-Za-z0-9]*)?)[\"`]")
+
+// AskedVersions are the API versions, with or without a kind, that the templates of the chart and its subcharts name where they ask for
+// those of the cluster, sorted.
+func (c *Chart) AskedVersions() []string {
+	var versions []string
+	for _, t := range c.templates {
+		if !bytes.Contains(t.Data, []byte("APIVersions")) {
+			continue
+		}
+		for _, m := range quotedVersion.FindAllStringSubmatch(string(t.Data), -1) {
+			versions = append(versions, m[1])
+		}
+	}
+	for _, sub := range c.Subcharts {
+		versions = append(versions, sub.AskedVersions()...)
+	}
+	slices.Sort(versions)
+	return slices.Compact(versions)
+}
 
 // HelmVersion is the version of Helm in .Capabilities. The fields about its compilation are empty, since charts must
 // not depend on them.
