@@ -68,7 +68,7 @@ var uses = fact(func(ctx context.Context, t *subject) []Use {
 		}
 	}
 	for _, c := range t.Charts() {
-		for _, o := range c.Conditional {
+		for _, o := range c.ConditionalObjects(ctx) {
 			for _, use := range images.Find(o.Value) {
 				use.Certain = false // the cluster may lack the API
 				uses = append(uses, r.use(use, o.At(use.Path)))

@@ -282,10 +282,9 @@ func (t *Target) components(chart string) []schema.Component {
 // timeToRender bounds the rendering of a chart: a hundred times the time of the largest ones.
 const timeToRender = 30 * time.Second
 
-// render renders a chart as a component has it. Where it cannot be rendered with more APIs, it has no conditional objects: no cluster is
-// known that has all of them.
+// render renders a chart as a component has it.
 func (t *Target) render(c *Chart, component schema.Component) {
-	o := chart.Options{Release: component.ReleaseName(), KubeVersion: t.Kubernetes().Version(), StandIns: true}
+	c.options = chart.Options{Release: component.ReleaseName(), KubeVersion: t.Kubernetes().Version(), StandIns: true}
 	if component.Values != "" {
 		documents, err := t.Documents(path.Clean(component.Values))
 		if err != nil {
@@ -293,15 +292,25 @@ func (t *Target) render(c *Chart, component schema.Component) {
 			return
 		}
 		if len(documents) > 0 {
-			o.Values, _ = documents[0].Value().(map[string]any)
+			c.options.Values, _ = documents[0].Value().(map[string]any)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeToRender)
 	defer cancel()
-	if c.Rendering, c.Err = c.Render(ctx, o); c.Err != nil {
-		return
+	c.Rendering, c.Err = c.Render(ctx, c.options)
+}
+
+// ConditionalObjects renders the chart once more, and returns the objects that it has only where a cluster serves more of the APIs that it asks
+// for. There are none where it cannot be rendered with all of them: no cluster is known that has them.
+func (c *Chart) ConditionalObjects(ctx context.Context) []*Object {
+	if c.Rendering == nil {
+		return nil
 	}
-	if found, _, err := c.Chart.Conditional(ctx, o, c.Rendering); err == nil {
-		c.Conditional = objectsOfChart(*c, found)
+	ctx, cancel := context.WithTimeout(ctx, timeToRender)
+	defer cancel()
+	found, _, err := c.Conditional(ctx, c.options, c.Rendering)
+	if err != nil {
+		return nil
 	}
+	return objectsOfChart(*c, found)
 }

@@ -157,10 +157,10 @@ type Chart struct {
 	File      string
 	Component string // name of the component in the manifest, "" when no component uses the chart
 	*chart.Chart
-	*chart.Rendering // nil when it could not be rendered
-	// Conditional are the objects that the chart has besides where a cluster serves the APIs that it asks for.
-	Conditional []*Object
-	Err         error // why it could not be loaded or rendered
+	*chart.Rendering       // nil when it could not be rendered
+	Err              error // why it could not be loaded or rendered
+
+	options chart.Options // of the rendering
 }
 
 // Files returns every regular file outside of images/ and blobs/, ordered by path.
