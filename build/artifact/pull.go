@@ -56,8 +56,8 @@ func (r *Remote) WriteFile(ctx context.Context, name string, o PullOptions) (*Pu
 		return &p.Pulled, media.WriteError(name, f.Publish(0o644))
 	}
 	leave := f.Keep
-	if p.complete {
-		leave = f.Discard // the blobs are right, and the archive is another one
+	if p.complete || !p.resumed && p.done == 0 {
+		leave = f.Discard // the archive is another one, or nothing of it has arrived
 	}
 	return nil, errors.Join(media.WriteError(name, err), leave())
 }
@@ -84,7 +84,7 @@ func (p *pull) write(ctx context.Context, f *os.File) error {
 	}
 	p.file, p.resumed = f, info.Size() > 0
 	l := &p.Layout
-	if err = f.Truncate(l.Size + p.frame.Size); err != nil {
+	if err = errors.Join(f.Truncate(l.Size+p.frame.Size), durable.Allocate(f, l.Size+p.frame.Size)); err != nil {
 		return err
 	}
 	group, bounded := errgroup.WithContext(ctx)

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -94,6 +96,56 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("left behind: %v, %v", entries, err)
 			}
 		})
+	}
+}
+
+// TestNoSpace asks a registry for nothing when the archive, as its layout has it, does not fit on the disk.
+func TestNoSpace(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("space is reserved on Linux only")
+	}
+	first, _, _ := versions(t)
+	s := newServer(t, true)
+	h, a := genuine(t, first)
+	const size = 1 << 50
+	l := &a.Layout
+	for i := range l.Segments {
+		if l.Segments[i].SHA256 != "" {
+			l.Size += size - l.Segments[i].Size
+			l.Segments[i].Size = size
+			break
+		}
+	}
+	h.layers[1].Size = size
+	document, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := oci.BytesBlob("application/vnd.solutionctl.archive.layout.v1+json", document)
+	image, err := oci.ArtifactImage(oci.Artifact{Type: h.kind, Config: &config, Layers: h.layers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := map[string][]byte{"/manifests/": image.Manifests[0].Data, "/blobs/" + config.Digest.String(): document}
+	s.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+		for path, data := range answers {
+			if strings.Contains(r.URL.Path, path) {
+				w.Header().Set("Content-Type", "application/vnd.oci.image.manifest.v1+json")
+				_, _ = w.Write(data) // the client has gone otherwise
+				return true
+			}
+		}
+		if strings.Contains(r.URL.Path, "/blobs/") {
+			t.Errorf("asked for %s", r.URL.Path)
+		}
+		return false
+	}
+	dir := t.TempDir()
+	if _, err = s.pull(t.Context(), filepath.Join(dir, "demo.iso")); report.CodeOf(err) != report.NoSpace {
+		t.Errorf("%v (%s), want %s", err, report.CodeOf(err), report.NoSpace)
+	}
+	if entries, err := os.ReadDir(dir); len(entries) > 0 || err != nil {
+		t.Errorf("left behind: %v, %v", entries, err)
 	}
 }
 

@@ -238,7 +238,7 @@ func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (meth
 
 // copy writes nothing but chunks that were signed.
 func (l *Locked) copy(ctx context.Context, out *os.File, source Source, o StageOptions) error {
-	if err := allocate(out, source.Chunks.Size); err != nil {
+	if err := durable.Allocate(out, source.Chunks.Size); err != nil {
 		return err
 	}
 	whole, err := chunk.Copy(ctx, newWriter(out, l.step), source.Content, source.Chunks, o.Sink)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,18 +15,6 @@ import (
 
 // reflink makes out share the blocks of in. It fails where the file system cannot, or where they are on two.
 func reflink(out, in *os.File) error { return unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) }
-
-// allocate reserves the space of a file, so that it is missing before anything was copied.
-func allocate(f *os.File, size int64) error {
-	err := unix.Fallocate(int(f.Fd()), 0, 0, size)
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINTR) {
-		return nil // some file systems find out while they write
-	}
-	if err != nil {
-		return fmt.Errorf("reserve %d bytes for %s: %w", size, f.Name(), err)
-	}
-	return nil
-}
 
 // changing are file systems whose content can change without this host's kernel and root.
 var changing = map[int64]string{
