@@ -30,22 +30,27 @@ type Artifact struct {
 func (a *Artifact) manifest(subject *Descriptor) (Manifest, []Blob, error) {
 	config := a.Config
 	if config == nil {
-		empty := BytesBlob(types.OCIEmptyJSON, []byte("{}"))
+		empty := emptyConfig()
 		config = &empty
 	}
-	m := v1.Manifest{
-		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: a.Type, Config: config.Descriptor, Layers: []Descriptor{}, Subject: subject, Annotations: a.Annotations,
-	}
+	m := v1.Manifest{ArtifactType: a.Type, Config: config.Descriptor, Layers: []Descriptor{}, Subject: subject, Annotations: a.Annotations}
 	for _, layer := range a.Layers {
 		m.Layers = append(m.Layers, layer.Descriptor)
 	}
+	encoded, err := encodeManifest(m, a.Type)
+	return encoded, append([]Blob{*config}, a.Layers...), err
+}
+
+// emptyConfig is the empty descriptor of the OCI image specification.
+func emptyConfig() Blob { return BytesBlob(types.OCIEmptyJSON, []byte("{}")) }
+
+// encodeManifest writes the manifest of an artifact of a type.
+func encodeManifest(m v1.Manifest, artifactType string) (Manifest, error) {
+	m.SchemaVersion, m.MediaType = 2, types.OCIManifestSchema1
 	data, err := encodeJSON(m)
-	if err != nil {
-		return Manifest{}, nil, err
-	}
 	d := blobDescriptor(types.OCIManifestSchema1, data)
-	d.ArtifactType = a.Type
-	return Manifest{Descriptor: d, Data: data}, append([]Blob{*config}, a.Layers...), nil
+	d.ArtifactType = artifactType
+	return Manifest{Descriptor: d, Data: data}, err
 }
 
 // ArtifactImage returns an artifact, and others that are about it, as an image that can be pushed: the same manifests for the same content.
@@ -86,12 +91,7 @@ func ReadBlob(ctx context.Context, b Blob, most int64) ([]byte, error) {
 	if b.Size > most {
 		return nil, report.Errorf(report.Invalid, "blob %s has %d bytes, the limit is %d", b.Digest, b.Size, most)
 	}
-	r, err := b.Open(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close() //nolint:errcheck // opened for reading
-	return io.ReadAll(VerifyReader(r, b.Descriptor))
+	return readBlob(ctx, b)
 }
 
 // FoundArtifact is an artifact of a registry.

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -48,20 +47,18 @@ func ChartImage(c Chart) (*Image, error) {
 	}
 	config := blobDescriptor(ChartConfigType, c.Config)
 	m := v1.Manifest{
-		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, Config: config,
+		Config:      config,
 		Annotations: map[string]string{layerTitle: c.Name, "org.opencontainers.image.version": c.Version},
 	}
 	for _, layer := range layers {
 		m.Layers = append(m.Layers, layer.Descriptor)
 	}
-	data, err := encodeJSON(m)
+	root, err := encodeManifest(m, ChartConfigType)
 	if err != nil {
 		return nil, err
 	}
-	root := blobDescriptor(types.OCIManifestSchema1, data)
-	root.ArtifactType = ChartConfigType
 	return &Image{
-		Ref: ref, Root: root, Manifests: []Manifest{{Descriptor: root, Data: data}}, Blobs: append([]Blob{bytesBlob(config, c.Config)}, layers...),
+		Ref: ref, Root: root.Descriptor, Manifests: []Manifest{root}, Blobs: append([]Blob{bytesBlob(config, c.Config)}, layers...),
 	}, nil
 }
 

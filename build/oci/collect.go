@@ -182,6 +182,11 @@ func readConfigData(ctx context.Context, b Blob) ([]byte, error) {
 	if b.Size > maxDocument {
 		return nil, report.Errorf(report.Invalid, "image configuration %s has %d bytes, the limit is %d", b.Digest, b.Size, maxDocument)
 	}
+	return readBlob(ctx, b)
+}
+
+// readBlob reads a blob whose size is bounded, and compares its digest.
+func readBlob(ctx context.Context, b Blob) ([]byte, error) {
 	r, err := b.Open(ctx, 0)
 	if err != nil {
 		return nil, err

@@ -36,9 +36,8 @@ type PayloadFile struct {
 //
 // Thousands of files are spread over several manifests, and the artifact is an index of these.
 func PayloadImage(files []PayloadFile) (*Image, error) {
-	config := []byte("{}") // the empty descriptor of the OCI image specification
-	empty := blobDescriptor(types.OCIEmptyJSON, config)
-	p := &payload{empty: empty, image: &Image{Blobs: []Blob{bytesBlob(empty, config)}}, seen: map[Digest]bool{empty.Digest: true}}
+	empty := emptyConfig()
+	p := &payload{empty: empty.Descriptor, image: &Image{Blobs: []Blob{empty}}, seen: map[Digest]bool{empty.Digest: true}}
 	if len(files) <= payloadFiles {
 		root, err := p.manifest(files)
 		if err != nil {
@@ -78,7 +77,7 @@ type payload struct {
 
 // manifest lists files and adds their blobs to the artifact.
 func (p *payload) manifest(files []PayloadFile) (Manifest, error) {
-	m := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: PayloadType, Config: p.empty, Layers: []Descriptor{}}
+	m := v1.Manifest{ArtifactType: PayloadType, Config: p.empty, Layers: []Descriptor{}}
 	for _, file := range files {
 		d := Descriptor{MediaType: payloadFileType, Size: file.Size, Digest: file.Digest}
 		if err := checkDescriptor(d); err != nil {
@@ -91,16 +90,11 @@ func (p *payload) manifest(files []PayloadFile) (Manifest, error) {
 		d.Annotations = map[string]string{layerTitle: file.Path}
 		m.Layers = append(m.Layers, d)
 	}
-	data, err := encodeJSON(m)
-	if err != nil {
-		return Manifest{}, err
+	encoded, err := encodeManifest(m, PayloadType)
+	if err == nil && len(encoded.Data) > maxDocument {
+		err = report.Errorf(report.Invalid, "the paths of %d files are too long for one manifest", len(files))
 	}
-	if len(data) > maxDocument {
-		return Manifest{}, report.Errorf(report.Invalid, "the paths of %d files are too long for one manifest", len(files))
-	}
-	d := blobDescriptor(types.OCIManifestSchema1, data)
-	d.ArtifactType = PayloadType
-	return Manifest{Descriptor: d, Data: data}, nil
+	return encoded, err
 }
 
 func isPayload(image *Image) bool { return image.Root.ArtifactType == PayloadType }
