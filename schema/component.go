@@ -1,6 +1,9 @@
 package schema
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // Component is one node of the graph of a Solution's parts. Exactly one of Chart, Manifests, Job and Operator is set; all paths are
 // relative to the root of the archive.
@@ -79,6 +82,11 @@ func (c *Component) Selected() Select {
 		return SelectOptional
 	}
 	return cmp.Or(c.Select, SelectDefault)
+}
+
+// CreatesNamespace reports whether activation creates a namespace for a component of the cluster, whose own namespace is home.
+func (c *Component) CreatesNamespace(name, home string) bool {
+	return c.Scope == ScopeCluster && !IsSystemNamespace(name) && (name == home || slices.Contains(c.Namespaces, name))
 }
 
 // ReleaseName is the name under which the chart of the component is rendered.

@@ -36,6 +36,10 @@ func isBelow(group, domain string) bool {
 	return group == domain || strings.HasSuffix(group, "."+domain)
 }
 
+// PodSecurityLabels begin the labels of a namespace that decide which pods the API server admits. Activation takes them from the Namespaces
+// among the manifests of cluster components.
+const PodSecurityLabels = "pod-security.kubernetes.io/"
+
 // IsSystemNamespace reports whether a namespace belongs to the cluster, to its distribution or to solutionctl: a user who
 // runs pods in such a namespace can become administrator of the cluster.
 func IsSystemNamespace(name string) bool {

@@ -7,9 +7,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// podSecurity begins the labels that activation gives to the namespaces of cluster components, from the Namespaces among their manifests.
-const podSecurity = "pod-security.kubernetes.io/"
-
 func isNamespace(object map[string]any) bool {
 	gvk := kindOf(object)
 	return gvk.Kind == "Namespace" && gvk.Group == ""
@@ -31,8 +28,7 @@ func withoutNamespaces(documents []document) (rest, namespaces []document) {
 func (b *builder) keptNamespaces(c *schema.Component, namespaces []document) []document {
 	return slices.DeleteFunc(slices.Clone(namespaces), func(d document) bool {
 		security, others := namespaceLabels(d)
-		home := d.name() == c.Namespace || slices.Contains(c.Namespaces, d.name()) && !schema.IsSystemNamespace(d.name())
-		if !home {
+		if !c.CreatesNamespace(d.name(), c.Namespace) {
 			others = slices.Concat(security, others)
 			security = nil
 		}
@@ -70,7 +66,7 @@ func (b *builder) remarkAnnotations(d document) {
 // namespaceLabels returns the labels of a Namespace, as NAME=VALUE.
 func namespaceLabels(d document) (security, others []string) {
 	for _, label := range pairs(d, "labels") {
-		if strings.HasPrefix(label, podSecurity) {
+		if strings.HasPrefix(label, schema.PodSecurityLabels) {
 			security = append(security, label)
 		} else {
 			others = append(others, label)

@@ -11,13 +11,9 @@ import (
 
 const namespaceKind = "Namespace"
 
-// podSecurity begins the labels of a namespace that decide which pods the API server admits.
-const podSecurity = "pod-security.kubernetes.io/"
-
 // isHome reports whether an object is a Namespace that activation creates for a cluster component. The component does not apply it itself.
 func (p *Payload) isHome(c *schema.Component, o object) bool {
-	return c.Scope == schema.ScopeCluster && o.is("", namespaceKind) && !schema.IsSystemNamespace(o.GetName()) &&
-		(o.GetName() == ComponentNamespace(p.Solution, c) || slices.Contains(c.Namespaces, o.GetName()))
+	return o.is("", namespaceKind) && c.CreatesNamespace(o.GetName(), ComponentNamespace(p.Solution, c))
 }
 
 // podSecurityLabels returns the Pod Security labels that the Namespaces of cluster components have, by the name of the Namespace.
@@ -30,7 +26,7 @@ func (r *renderer) podSecurityLabels() (map[string]map[string]any, error) {
 		}
 		for _, o := range homes {
 			for key, value := range o.GetLabels() {
-				if !strings.HasPrefix(key, podSecurity) {
+				if !strings.HasPrefix(key, schema.PodSecurityLabels) {
 					continue
 				}
 				of := labels[o.GetName()]
