@@ -37,6 +37,9 @@ func (o *opened) close() {
 // image, of which more has the further parts. Of a project it reads tar files with images when deep is set. The caller closes
 // the result.
 func open(ctx context.Context, name string, deep bool, overrides build.Overrides, more ...string) (*opened, error) {
+	if err := media.RefuseRegistry(name); err != nil {
+		return nil, err
+	}
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, report.As(report.Usage, err)

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -43,6 +44,9 @@ type Part struct {
 // and among more: files, and directories that have some of them. Of the names in more, those of other archives are ignored.
 func Open(name string, more ...string) (*Image, error) {
 	return open(name, more, func(name string) (*os.File, error) {
+		if err := RefuseRegistry(name); err != nil {
+			return nil, err
+		}
 		info, err := os.Stat(name)
 		if err != nil {
 			return nil, report.Errorf(report.Failure, "%w", err)
@@ -112,11 +116,22 @@ func Opened(f *os.File, name string) (*Image, error) {
 }
 
 func openNoFollow(name string) (*os.File, error) {
+	if err := RefuseRegistry(name); err != nil {
+		return nil, err
+	}
 	f, err := durable.OpenNoFollow(name)
 	if !errors.Is(err, durable.ErrLink) {
 		return f, err
 	}
 	return nil, RefuseLink(name)
+}
+
+// RefuseRegistry is the error for an archive in a registry in the place of a file.
+func RefuseRegistry(name string) error {
+	if !strings.HasPrefix(name, "oci://") {
+		return nil
+	}
+	return report.Errorf(report.Usage, "%s is in a registry, and a file is needed", name).WithHint("get it first: solutionctl pull %s", name)
 }
 
 // RefuseLink is the error for a symbolic link in the place of a file.

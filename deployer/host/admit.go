@@ -116,6 +116,9 @@ func (d *admission) open(ctx context.Context, n int) (_ *admitted, err error) {
 		return c, d.take(ctx, c, image, failure)
 	}
 	c := &admitted{name: d.options.Archives[n]}
+	if err = media.RefuseRegistry(c.name); err != nil {
+		return nil, err
+	}
 	if c.source.Path, err = filepath.Abs(c.name); err == nil {
 		c.source.Path, err = filepath.EvalSymlinks(c.source.Path)
 	}
