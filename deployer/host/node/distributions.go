@@ -2,11 +2,14 @@ package node
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"fmt"
 	"path"
+	"runtime/debug"
 	"slices"
 	"strings"
 
+	"github.com/BurntSushi/toml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/schema"
@@ -17,11 +20,44 @@ import (
 const (
 	k0sConfig        = "/etc/k0s/containerd.d/solutionctl.toml"
 	k0sCertsDir      = "/etc/k0s/certs.d"
+	k0sContainerd    = "/etc/k0s/containerd.toml" // k0s writes it when it starts
+	k0sProgram       = "/usr/local/bin/k0s"
 	microK8sCertsDir = "/var/snap/microk8s/current/args/certs.d" // MicroK8s sets config_path itself
 )
 
-// k0sSettings make k0s' containerd read hosts.toml files. containerd 2 converts them from version 2.
-const k0sSettings = "version = 2\n\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\nconfig_path = \"" + k0sCertsDir + "\"\n"
+// k0sSettings make k0s' containerd read hosts.toml files. k0s 1.36 brings containerd 2 and refuses to start with files of version 2; before,
+// it brings containerd 1.7, which does not know version 3.
+func (c Config) k0sSettings() string {
+	version, plugin := "# k0s before 1.36 needs version 2 and the section io.containerd.grpc.v1.cri.\nversion = 3", "io.containerd.cri.v1.images"
+	if c.containerd1 {
+		version, plugin = "version = 2", "io.containerd.grpc.v1.cri"
+	}
+	return fmt.Sprintf("%s\n\n[plugins.%q.registry]\nconfig_path = %q\n", version, plugin, k0sCertsDir)
+}
+
+// hasContainerd1 reports whether k0s brings containerd 1: by the modules in its program, which an upgrade has replaced before k0s starts
+// again, else by the configuration that it has written. Without either, it is a new one.
+func (s system) hasContainerd1() bool {
+	const module = "github.com/containerd/containerd"
+	if file, err := s.join(k0sProgram); err == nil {
+		if info, err := buildinfo.ReadFile(file); err == nil {
+			has := func(path string) bool {
+				return slices.ContainsFunc(info.Deps, func(m *debug.Module) bool { return m.Path == path })
+			}
+			if has(module + "/v2") {
+				return false
+			}
+			if has(module) {
+				return true
+			}
+		}
+	}
+	var config struct {
+		Version int `toml:"version"`
+	}
+	data, err := s.read(k0sContainerd)
+	return err == nil && toml.Unmarshal(data, &config) == nil && config.Version == 2
+}
 
 // rancherDirs hold registries.yaml, from which K3s and RKE2 write the configuration of containerd when they start.
 var rancherDirs = map[Runtime]string{K3s: "/etc/rancher/k3s", RKE2: "/etc/rancher/rke2"}
@@ -210,8 +246,11 @@ func (c Config) notes(p *Plan) (notes []string) {
 			notes = append(notes, "start it with --disable-default-registry-endpoint: without it, what the registry does not have is asked of "+strings.Join(c.Mirrors, ", "))
 		}
 	case K0s:
-		if slices.ContainsFunc(p.Changes, func(change Change) bool { return change.Path == k0sConfig && change.Action == schema.NodeCreate }) {
+		if slices.ContainsFunc(p.Changes, func(change Change) bool { return change.Path == k0sConfig && change.Action != schema.NodeKeep }) {
 			notes = append(notes, "restart it once, which leaves pods alone: "+restarts[K0s])
+		}
+		if c.containerd1 {
+			notes = append(notes, "k0s 1.36 and later refuses "+k0sConfig+" as it is: after an upgrade to it, and before k0s starts again, run this command again")
 		}
 	}
 	return notes

@@ -2,8 +2,11 @@ package node_test
 
 import (
 	"flag"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,5 +150,71 @@ func TestRegistriesOfTheSite(t *testing.T) {
 				t.Errorf("it is changed: %s, %v", data, err)
 			}
 		})
+	}
+}
+
+// TestK0sVersions: k0s 1.36 and later refuses to start with the format that the ones before need. The program decides, as it is replaced
+// before k0s starts again and writes its configuration.
+func TestK0sVersions(t *testing.T) {
+	const older, newer = "version = 2\n\n[plugins.\"io.containerd.grpc.v1.cri\".registry]\n", "version = 3\n\n[plugins.\"io.containerd.cri.v1.images\".registry]\n"
+	for name, test := range map[string]struct {
+		files   map[string]string
+		module  string // in the program
+		want    string
+		upgrade bool // a note about it
+	}{
+		"never started":               {nil, "", newer, false},
+		"its configuration, 1.35":     {map[string]string{"/etc/k0s/containerd.toml": "# k0s_managed=true\nversion = 2\n"}, "", older, true},
+		"its configuration, 1.36":     {map[string]string{"/etc/k0s/containerd.toml": "# k0s_managed=true\nversion = 3\n"}, "", newer, false},
+		"its program, 1.35":           {nil, "github.com/containerd/containerd", older, true},
+		"upgraded, not started yet":   {map[string]string{"/etc/k0s/containerd.toml": "version = 2\n"}, "github.com/containerd/containerd/v2", newer, false},
+		"another program by its name": {map[string]string{"/usr/local/bin/k0s": "#!/bin/sh\n", "/etc/k0s/containerd.toml": "version = 2\n"}, "", older, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"/etc/k0s/k0s.yaml": ""}
+			maps.Copy(files, test.files)
+			root := host(t, files)
+			if test.module != "" {
+				buildProgram(t, filepath.Join(root, "usr/local/bin/k0s"), test.module)
+			}
+			plan, err := node.NewPlan(root, config(node.K0s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(plan.Changes, func(c node.Change) bool { return c.Path == "/etc/k0s/containerd.d/solutionctl.toml" })
+			if i < 0 || !strings.Contains(string(plan.Changes[i].Content), test.want) {
+				t.Errorf("want %q in %+v", test.want, plan.Changes)
+			}
+			if got := strings.Contains(strings.Join(plan.Notes, "\n"), "k0s 1.36 and later refuses"); got != test.upgrade {
+				t.Errorf("notes are %q", plan.Notes)
+			}
+		})
+	}
+}
+
+// buildProgram builds a program that consists of an empty main and of one more module.
+func buildProgram(t *testing.T, file, module string) {
+	t.Helper()
+	dir, version := t.TempDir(), "v0.0.0"
+	if strings.HasSuffix(module, "/v2") {
+		version = "v2.0.0"
+	}
+	for name, text := range map[string]string{
+		"go.mod":        "module example.com/program\n\ngo 1.26\n\nrequire " + module + " " + version + "\n\nreplace " + module + " => ./other\n",
+		"main.go":       "package main\n\nimport _ \"" + module + "\"\n\nfunc main() {}\n",
+		"other/go.mod":  "module " + module + "\n\ngo 1.26\n",
+		"other/file.go": "package other\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", file, ".")
+	build.Dir, build.Env = dir, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 }

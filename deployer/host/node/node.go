@@ -57,6 +57,8 @@ type Config struct {
 	Node string
 	// CertsDir is containerd's config_path; that of the runtime when empty.
 	CertsDir string
+
+	containerd1 bool // k0s brings containerd 1
 }
 
 // File is a file of a node.
@@ -84,7 +86,7 @@ func Files(c Config) ([]File, error) {
 	case K3s, RKE2:
 		return c.rancher(hosts, endpoints), nil
 	case K0s:
-		return append(c.containerd(hosts, endpoints), File{k0sConfig, []byte(header + k0sSettings)}), nil
+		return append(c.containerd(hosts, endpoints), File{k0sConfig, []byte(header + c.k0sSettings())}), nil
 	}
 	return c.containerd(hosts, endpoints), nil
 }

@@ -36,11 +36,12 @@ type Change struct {
 // NewPlan compares the file system below root with the configuration of a node. It refuses a runtime whose configuration would ignore
 // the files, and files that solutionctl has not written.
 func NewPlan(root string, c Config) (*Plan, error) {
+	n := system{root}
+	c.containerd1 = c.Runtime == K0s && n.hasContainerd1()
 	files, err := Files(c)
 	if err != nil {
 		return nil, err
 	}
-	n := system{root}
 	if c.Runtime == Containerd {
 		if err = n.checkContainerd(c); err != nil {
 			return nil, err

@@ -51,8 +51,9 @@
     - mode: '0644'
     - contents: |
         # Written by 'solutionctl deploy node config', which replaces or removes it. Do not edit.
-        version = 2
+        # k0s before 1.36 needs version 2 and the section io.containerd.grpc.v1.cri.
+        version = 3
 
-        [plugins."io.containerd.grpc.v1.cri".registry]
+        [plugins."io.containerd.cri.v1.images".registry]
         config_path = "/etc/k0s/certs.d"
 
