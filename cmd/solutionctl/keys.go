@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/key"
 )
@@ -84,11 +83,11 @@ func (a *app) password(ctx context.Context, f keyFlags, isNew bool) ([]byte, err
 		return nil, report.Errorf(report.Usage, "the password of the key is missing, and there is no terminal to ask for it").
 			WithHint("set SOLUTIONCTL_PASSWORD, or name a file with --password-file")
 	}
-	first, err := console.AskSecret(ctx, a.In, a.Err, "Password of the key: ")
+	first, err := a.AskSecret(ctx, "Password of the key: ")
 	if err != nil || !isNew {
 		return first, err
 	}
-	second, err := console.AskSecret(ctx, a.In, a.Err, "The same again: ")
+	second, err := a.AskSecret(ctx, "The same again: ")
 	if err == nil && !bytes.Equal(first, second) {
 		err = report.Errorf(report.Usage, "the two passwords differ")
 	}

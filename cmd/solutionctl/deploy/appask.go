@@ -48,7 +48,7 @@ func (f *clusterFlags) askField(ctx context.Context, kind *apps.Kind, field sche
 		question += " [" + plain(field.Default) + "]"
 	}
 	for {
-		answer, err := console.Ask(ctx, f.In, f.Err, console.Clean(question)+": ")
+		answer, err := f.Ask(ctx, console.Clean(question)+": ")
 		if err != nil {
 			return "", err
 		}

@@ -59,7 +59,7 @@ func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (
 	for _, line := range missing.Lines() {
 		fmt.Fprintf(f.Err, "  %s\n", console.Clean(line))
 	}
-	answer, err := console.Ask(ctx, f.In, f.Err, "Approve of it? [y/N] ")
+	answer, err := f.Ask(ctx, "Approve of it? [y/N] ")
 	if err != nil {
 		return false, err
 	}

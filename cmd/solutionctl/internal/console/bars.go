@@ -41,7 +41,6 @@ func (s *barSink) Emit(e report.Event) {
 		return
 	}
 	if s.screen == nil {
-		s.bars = map[key]*bar{}
 		s.screen = mpb.New(mpb.WithOutput(s.stream.Writer), mpb.WithWidth(s.stream.Width),
 			mpb.WithAutoRefresh(), mpb.WithRefreshRate(100*time.Millisecond))
 	}
@@ -50,10 +49,13 @@ func (s *barSink) Emit(e report.Event) {
 	switch e.State {
 	case report.Started, report.Running:
 		if b == nil {
-			b = s.add(e, now)
+			b = &bar{began: now}
 			s.bars[k] = b
 		}
 		b.last.Store(&e)
+		if b.line == nil {
+			s.add(b)
+		}
 	case report.Warning:
 		s.print(e, 0)
 	default:
@@ -67,11 +69,9 @@ func (s *barSink) Emit(e report.Event) {
 	}
 }
 
-// add puts a new line below the others. When the terminal is gone the library accepts no more lines; the error is ignored,
+// add puts the line of a step below the others. When the terminal is gone the library accepts no more lines; the error is ignored,
 // as it cannot be shown.
-func (s *barSink) add(first report.Event, now time.Time) *bar {
-	b := &bar{began: now}
-	b.last.Store(&first)
+func (s *barSink) add(b *bar) {
 	draw := func(w io.Writer, stat decor.Statistics) error {
 		elapsed := s.options.Now().Sub(b.began)
 		_, err := io.WriteString(w, barLine(*b.last.Load(), elapsed, stat.AvailableWidth))
@@ -79,21 +79,28 @@ func (s *barSink) add(first report.Event, now time.Time) *bar {
 	}
 	// Without a total the library never decides that a step is over; an event does.
 	b.line, _ = s.screen.Add(0, mpb.BarFillerFunc(draw), mpb.BarFillerTrim())
-	return b
 }
 
 func (b *bar) remove() {
 	if b.line != nil {
 		b.line.Abort(true)
 	}
+	b.line = nil
 }
 
-// print writes a line that stays above the bars, cut to the width of the terminal: a line that wraps would be counted
-// as one and leave a torn bar behind.
+// minWrapped is the width of a terminal from which on a long line becomes several ones.
+const minWrapped = 40
+
+// print writes a text that stays above the bars, in lines of at most the width of the terminal: one that the terminal wraps would be
+// counted as one and leave a torn bar behind. A note is shown whole, because it may be a fingerprint or the next command.
 func (s *barSink) print(e report.Event, elapsed time.Duration) {
 	text := line(e, elapsed)
-	if s.stream.Width > 0 {
-		text = runewidth.Truncate(text, s.stream.Width-1, "…")
+	switch width := s.stream.Width; {
+	case width <= 0:
+	case e.Note != "" && width >= minWrapped:
+		text = runewidth.Wrap(text, width-1)
+	default:
+		text = runewidth.Truncate(text, width-1, "…")
 	}
 	switch e.State {
 	case report.Failed:
@@ -110,6 +117,17 @@ func (s *barSink) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	s.clear()
+}
+
+// Pause removes the bars until the next event of each.
+func (s *barSink) Pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clear()
+}
+
+func (s *barSink) clear() {
 	if s.screen == nil {
 		return
 	}
@@ -117,6 +135,7 @@ func (s *barSink) Close() {
 		b.remove()
 	}
 	s.screen.Wait()
+	s.screen = nil
 }
 
 // barLine draws a step in at most width columns: label and note, bar, amount and speed; what does not fit is left out, the

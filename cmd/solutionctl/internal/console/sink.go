@@ -42,6 +42,8 @@ func (m Mode) For(s *Stream) Mode {
 // that come later are ignored, and so is another Close.
 type Sink interface {
 	report.Sink
+	// Pause leaves the screen clean, for a question. The next event continues.
+	Pause()
 	Close()
 }
 
@@ -55,7 +57,7 @@ type Options struct {
 func NewSink(mode Mode, s *Stream, o Options) Sink {
 	switch mode.For(s) {
 	case Bar:
-		return &barSink{stream: s, options: o}
+		return &barSink{stream: s, options: o, bars: map[key]*bar{}}
 	case JSON:
 		return &jsonSink{stream: s, steps: newSteps(o.Now, time.Second)}
 	case None:
@@ -71,6 +73,7 @@ func NewSink(mode Mode, s *Stream, o Options) Sink {
 
 type noSink struct{ report.Sink }
 
+func (noSink) Pause() {}
 func (noSink) Close() {}
 
 // key identifies one line of progress.
@@ -119,6 +122,9 @@ func (s *steps) observe(e report.Event) (show bool, now time.Time, elapsed time.
 	s.shown[k] = now
 	return !s.closed, now, elapsed
 }
+
+// Pause does nothing: lines are never redrawn.
+func (s *steps) Pause() {}
 
 // Close makes the sink ignore what comes later.
 func (s *steps) Close() {

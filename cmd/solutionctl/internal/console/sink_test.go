@@ -259,6 +259,26 @@ func TestBarsStayWithinTheTerminal(t *testing.T) {
 	}
 }
 
+// TestPause asks a question while a step runs: everything before it is written, no bar is left, and the next event shows the step again.
+func TestPause(t *testing.T) {
+	var out bytes.Buffer
+	clock := newClock()
+	sink := console.NewSink(console.Bar, &console.Stream{Writer: &out, TTY: true, Width: 40}, console.Options{Now: clock.Now})
+	sink.Emit(report.Event{Step: "pull", Name: "ui", State: report.Started})
+	sink.Emit(report.Event{Step: "key", Name: "acme", State: report.Done, Note: "give acme.pub to others, with its fingerprint 0123456789abcde"})
+	sink.Pause()
+	fmt.Fprintln(&out, "A question? y")
+	clock.advance(2 * time.Second)
+	sink.Emit(report.Event{Step: "pull", Name: "ui", State: report.Running, Done: 1, Total: 2})
+	clock.advance(time.Second)
+	sink.Emit(report.Event{Step: "pull", Name: "ui", State: report.Done})
+	sink.Close()
+	want := []string{"key acme: done (give acme.pub to others", ", with its fingerprint 0123456789abcde)", "A question? y", "pull ui: done after 3.0s"}
+	if diff := cmp.Diff(want, screen(t, out.String())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // A program shows the progress of a transfer in its log.
 func ExampleNewSink() {
 	stream := &console.Stream{Writer: os.Stdout}
