@@ -83,6 +83,8 @@ func (r *Resolver) savedKind(name string) (kind, path string, err error) {
 		return "", "", err
 	case info.IsDir():
 		return kindLayout, name, nil
+	case !info.Mode().IsRegular():
+		return "", "", report.Errorf(report.Invalid, "%s is not a file, and each build reads it again", name).WithHint("save the images to a file: docker save --output images.tar IMAGE…")
 	default:
 		return kindDockerArchive, name, nil
 	}

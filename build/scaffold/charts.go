@@ -40,6 +40,9 @@ func (b *builder) addChart(ctx context.Context, s Source) error {
 		if report.CodeOf(err) != report.Invalid {
 			return err
 		}
+		if len(report.Hints(err)) > 0 { // another reason than values
+			return report.Errorf(report.Invalid, "%s cannot be rendered: %w", s.Name, err)
+		}
 		return report.Errorf(report.Invalid, "%s cannot be rendered, perhaps because it needs values: %w", s.Name, err).
 			WithHint("write the values that it needs to a file, and add: --values %s=FILE", name)
 	}
@@ -140,13 +143,15 @@ func (b *builder) addChartFile(s Source, name string, packed []byte) error {
 
 // values are the values of the site for a chart. They become a file of the component.
 func (b *builder) values(c *schema.Component) (map[string]any, error) {
-	data, ok := b.options.Values[c.Name]
-	if !ok {
-		data, ok = b.options.Values[""]
+	key := c.Name
+	if _, named := b.options.Values[key]; !named {
+		key = ""
 	}
+	data, ok := b.options.Values[key]
 	if !ok {
 		return nil, nil
 	}
+	b.usedValues = append(b.usedValues, key)
 	var values map[string]any
 	if err := errors.Join(schema.CheckYAML("values of "+c.Name, data), yaml.Unmarshal(data, &values)); err != nil {
 		return nil, report.Errorf(report.Invalid, "values of %s: %w", c.Name, err).WithHint("write a YAML document with the values of the chart")
@@ -154,6 +159,29 @@ func (b *builder) values(c *schema.Component) (map[string]any, error) {
 	c.Values = path.Join("components", c.Name+"-values.yaml")
 	b.project.Files = append(b.project.Files, File{c.Values, data})
 	return values, nil
+}
+
+// refuseUnusedValues refuses values that are for no chart of the project.
+func (b *builder) refuseUnusedValues() error {
+	for _, key := range sortedKeys(b.options.Values) {
+		if slices.Contains(b.usedValues, key) {
+			continue
+		}
+		var charts []string
+		for _, c := range b.components {
+			if c.Chart != "" {
+				charts = append(charts, c.Name)
+			}
+		}
+		switch {
+		case len(charts) == 0:
+			return report.Errorf(report.Usage, "--values is for charts, and no source is one").WithHint("leave --values out")
+		case key == "":
+			return report.Errorf(report.Usage, "each chart has values of its own, and nothing takes those of --values without a name").WithHint("leave them out")
+		}
+		return report.Errorf(report.Usage, "--values names %s, and no chart is called so", key).WithHint("write: --values %s=FILE", strings.Join(charts, "=FILE, or --values "))
+	}
+	return nil
 }
 
 // placeChart decides where a chart lives, and returns how many objects it has.

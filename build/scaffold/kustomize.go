@@ -79,7 +79,7 @@ func (c *localCheck) directory(dir string) error {
 	}
 	value, err := manifest.Value(c.source.shown(file), data)
 	if err != nil {
-		return report.Errorf(report.Invalid, "%s cannot be read: %w", c.source.shown(file), err)
+		return report.Errorf(report.Invalid, "%w", err).WithHint("correct the file")
 	}
 	for _, field := range entries {
 		list, _ := value[field].([]any)

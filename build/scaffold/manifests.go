@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
@@ -83,7 +84,7 @@ func (b *builder) read(shown, file string, data []byte) ([]document, error) {
 			if bytes.Contains(piece, []byte("{{")) {
 				hint = "name the directory with Chart.yaml when this is a template of a chart"
 			}
-			return nil, report.Errorf(report.Invalid, "%s cannot be read: %w", shown, err).WithHint("%s", hint)
+			return nil, report.Errorf(report.Invalid, "%w", err).WithHint("%s", hint)
 		}
 		gvk := kindOf(value)
 		switch {
@@ -203,6 +204,9 @@ func (b *builder) addToEnvironment(name string, found Component, spaces []string
 	if err := conflictWithout(documents); err != nil {
 		return err
 	}
+	if err := b.place("", documents); err != nil {
+		return err
+	}
 	b.addComponent(schema.Component{Name: name, Manifests: path.Join("components", name)}, found)
 	b.addFiles(name, documents)
 	return nil
@@ -254,10 +258,33 @@ func (b *builder) addToCluster(name string, found Component, spaces []string, do
 	}
 	c := schema.Component{Name: name, Manifests: path.Join("components", name), Scope: schema.ScopeCluster}
 	c.Namespace, c.Namespaces = homes(spaces, documents)
+	if err := b.place(cmp.Or(c.Namespace, name), documents); err != nil {
+		return err
+	}
 	b.addComponent(c, found)
 	b.addFiles(name, slices.Concat(b.keptNamespaces(&c, namespaces), documents))
 	if c.Namespace != "" {
 		b.remark("component %s keeps namespace %s", name, c.Namespace)
+	}
+	return nil
+}
+
+// place refuses objects that another component has in the same place: the namespace of an environment, which is home "", or of the cluster.
+func (b *builder) place(home string, documents []document) error {
+	for _, d := range documents {
+		if d.name() == "" {
+			continue
+		}
+		gvk, space := kindOf(d.value), ""
+		if home != "" && !b.isClusterScoped(d.value) {
+			space = cmp.Or(d.namespace(), home)
+		}
+		key := strings.Join([]string{gvk.Group, gvk.Kind, space, d.name()}, "/")
+		if other, again := b.placed[key]; again {
+			return report.Errorf(report.Invalid, "two components have %s in the same place: %s and %s", d.title(), other.shown, d.shown).
+				WithHint("leave one of them out of --from, or give one another name")
+		}
+		b.placed[key] = d
 	}
 	return nil
 }
@@ -333,6 +360,9 @@ func (b *builder) withoutDefinitions(documents []document) ([]document, error) {
 			rest = append(rest, d)
 			continue
 		}
+		if version := versionTwice(d.value); version != "" {
+			return nil, report.Errorf(report.Invalid, "%s of %s has version %s twice", d.title(), d.shown, version).WithHint("remove one of them")
+		}
 		other, again := b.crds[d.name()]
 		if again && !reflect.DeepEqual(other.value, d.value) {
 			return nil, errTwice(other, d)
@@ -343,6 +373,22 @@ func (b *builder) withoutDefinitions(documents []document) ([]document, error) {
 		b.objects = append(b.objects, d.value)
 	}
 	return rest, nil
+}
+
+// versionTwice returns a version that a CustomResourceDefinition has twice, else "".
+func versionTwice(definition map[string]any) string {
+	spec, _ := definition["spec"].(map[string]any)
+	versions, _ := spec["versions"].([]any)
+	seen := map[string]bool{}
+	for _, item := range versions {
+		version, _ := item.(map[string]any)
+		name, _ := version["name"].(string)
+		if seen[name] && name != "" {
+			return name
+		}
+		seen[name] = true
+	}
+	return ""
 }
 
 // namespacesOf lists the namespaces of objects, sorted, without "default".

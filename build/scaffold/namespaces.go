@@ -35,7 +35,7 @@ func (b *builder) keptNamespaces(c *schema.Component, namespaces []document) []d
 		if len(security) > 0 {
 			b.remark("kept the labels %s of Namespace %s: activation sets them", strings.Join(security, " "), d.name())
 		} else {
-			b.remark("left out Namespace %s: it is made when the component is deployed", d.name())
+			b.remark("left out Namespace %s: %s", d.name(), whyLeftOut(c, d.name()))
 		}
 		if len(others) > 0 {
 			b.remark("left out more labels of Namespace %s; if something needs them: kubectl label namespace %s %s", d.name(), d.name(), strings.Join(others, " "))
@@ -43,6 +43,17 @@ func (b *builder) keptNamespaces(c *schema.Component, namespaces []document) []d
 		b.remarkAnnotations(d)
 		return len(security) == 0
 	})
+}
+
+func whyLeftOut(c *schema.Component, namespace string) string {
+	switch {
+	case c.CreatesNamespace(namespace, c.Namespace):
+		return "it is made when the component is deployed"
+	case schema.IsSystemNamespace(namespace):
+		return "every cluster has it"
+	default:
+		return "no object is in it"
+	}
 }
 
 // dropNamespaces remarks what is lost of Namespaces whose objects move to environments.

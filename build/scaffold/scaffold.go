@@ -72,15 +72,17 @@ type builder struct {
 	components []schema.Component
 	names      map[string]bool // of components
 	crds       map[string]document
-	objects    []map[string]any // in which images are looked for
-	version    string           // of the only chart
+	placed     map[string]document // objects of all components, by where they live
+	objects    []map[string]any    // in which images are looked for
+	version    string              // of the only chart
 	charts     int
+	usedValues []string // names in Options.Values
 	project    Project
 }
 
 // New makes a project of sources.
 func New(ctx context.Context, o Options, sources []Source) (*Project, error) {
-	b := &builder{options: o, names: map[string]bool{}, crds: map[string]document{}}
+	b := &builder{options: o, names: map[string]bool{}, crds: map[string]document{}, placed: map[string]document{}}
 	catalogue, err := schemas.Load()
 	if err != nil {
 		return nil, err
@@ -95,9 +97,15 @@ func New(ctx context.Context, o Options, sources []Source) (*Project, error) {
 	}
 	b.oldest, b.apiGroups = len(b.releases)-1, map[string]bool{}
 	for _, source := range sources {
+		if source.Files != nil {
+			source.Files = plainFiles{source.Files, source}
+		}
 		if err = b.add(ctx, source); err != nil {
 			return nil, err
 		}
+	}
+	if err = b.refuseUnusedValues(); err != nil {
+		return nil, err
 	}
 	found, err := b.images()
 	if err != nil {

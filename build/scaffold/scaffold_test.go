@@ -112,6 +112,9 @@ func TestNamespaceLabels(t *testing.T) {
 		}},
 		"of an environment":             {podOf("a", "here", "a:1"), false, byHand},
 		"of an environment and cluster": {class + podOf("a", "here", "a:1"), false, byHand},
+		"without objects": {podOf("a", "one", "a:1") + podOf("a", "two", "a:1"), false, []string{
+			"left out Namespace here: no object is in it",
+		}},
 		"of the system": {system + podOf("a", "kube-system", "a:1") + podOf("b", "here", "a:1"), true, []string{
 			"left out more labels of Namespace kube-system; if something needs them: kubectl label namespace kube-system pod-security.kubernetes.io/enforce=privileged",
 		}},
@@ -162,6 +165,7 @@ func TestRefused(t *testing.T) {
 		want string
 	}{
 		"taken out of two names":   {podOf("a", "here", "a:1") + "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: b, image: \"b:1\"}]}\n", "two Pod a, and they differ"},
+		"a version twice":          {strings.Replace(definition("a"), "names:", "versions: [{name: v1}, {name: v1}], names:", 1), "CustomResourceDefinition a.example.com of x.yaml has version v1 twice"},
 		"an item that is a number": {`{"apiVersion": "v1", "kind": "List", "items": [1]}`, "an item of a List is not an object"},
 		"definitions that differ":  {definition("a") + definition("b"), "two CustomResourceDefinition a.example.com, and they differ"},
 	} {

@@ -27,8 +27,9 @@ var projectTemplate embed.FS
 
 // initFlags are the flags of `solutionctl init`.
 type initFlags struct {
-	from, images, values, plainHTTP []string
-	operator                        bool
+	from, images, values []string
+	mirrors, plainHTTP   []string
+	operator             bool
 }
 
 func newInitCommand(a *app) *cobra.Command {
@@ -69,6 +70,7 @@ for its image.`,
 	flags.StringArrayVar(&f.from, "from", nil, "make a component of this `SOURCE`; may be repeated")
 	flags.StringArrayVar(&f.images, "images", nil, "take images from this file of \"docker save\" or OCI image layout: `FILE` or oci:DIR; may be repeated")
 	flags.StringArrayVar(&f.values, "values", nil, "values of a chart: `[COMPONENT=]FILE`; may be repeated")
+	flags.StringArrayVar(&f.mirrors, "mirror", nil, "try another registry first: `REGISTRY=ENDPOINT`; may be repeated")
 	flags.StringArrayVar(&f.plainHTTP, "plain-http", nil, "ask this registry without TLS: `HOST[:PORT]`; may be repeated")
 	flags.BoolVar(&f.operator, "operator", false, "add an operator to write: a CustomResourceDefinition, a role, a placeholder for its image")
 	return cmd
@@ -130,6 +132,9 @@ type projectFile struct {
 
 // solutionName is the name of the Solution in a directory: that of the directory.
 func solutionName(dir string) (string, error) {
+	if dir == "" {
+		return "", report.Errorf(report.Usage, "the directory has no name").WithHint("name the directory of the new project, for example acme-db")
+	}
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err

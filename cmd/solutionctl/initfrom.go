@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -39,7 +40,10 @@ func (a *app) initFrom(ctx context.Context, dir string, f initFlags) error {
 	if options.Values, err = valuesFiles(f.values); err != nil {
 		return err
 	}
-	resolver := a.localResolver(f)
+	resolver, err := a.localResolver(f)
+	if err != nil {
+		return err
+	}
 	defer resolver.Close() //nolint:errcheck // files that were only read
 	if options.Images, err = availableImages(ctx, resolver, f.images, dir); err != nil {
 		return err
@@ -122,6 +126,9 @@ func openSource(ctx context.Context, resolver *oci.Resolver, name string) (scaff
 		data, err := pullChart(ctx, resolver, ref)
 		return scaffold.Source{Name: name, Chart: data}, err
 	}
+	if name == "" {
+		return scaffold.Source{}, report.Errorf(report.Usage, "--from names nothing").WithHint("name a chart, manifests, a kustomization or a compose file: --from SOURCE")
+	}
 	if strings.Contains(name, "://") {
 		return scaffold.Source{}, report.Errorf(report.Usage, "%s is not read from the network", name).
 			WithHint("download it and name the file, or name a chart in a registry: oci://HOST/CHART:VERSION")
@@ -142,7 +149,7 @@ const maxChart = 64 << 20
 func pullChart(ctx context.Context, resolver *oci.Resolver, ref string) ([]byte, error) {
 	host, rest, _ := strings.Cut(ref, "/")
 	if !strings.ContainsAny(rest, ":@") {
-		return nil, report.Errorf(report.Usage, "oci://%s names no version", ref).WithHint("write oci://%s/%s:VERSION", host, rest)
+		return nil, report.Errorf(report.Usage, "oci://%s names no version", ref).WithHint("write oci://%s/%s:VERSION", cmp.Or(host, "HOST"), cmp.Or(rest, "CHART"))
 	}
 	image, err := resolver.Resolve(ctx, schema.ImageRef{Name: "chart", Tag: "latest"}, "docker://"+strings.ReplaceAll(ref, "+", "_"))
 	if err != nil {
@@ -181,11 +188,15 @@ func valuesFiles(flags []string) (map[string][]byte, error) {
 	return values, nil
 }
 
-func (a *app) localResolver(f initFlags) *oci.Resolver {
+func (a *app) localResolver(f initFlags) (*oci.Resolver, error) {
+	mirrors, err := parseMirrors(f.mirrors)
+	if err != nil {
+		return nil, err
+	}
 	return oci.NewResolver(oci.Options{
-		BaseDir: ".", PlainHTTP: f.plainHTTP, Keychain: oci.DefaultKeychain(), CertsDirs: oci.DefaultCertsDirs(), Sink: a.Sink,
+		BaseDir: ".", Mirrors: mirrors, PlainHTTP: f.plainHTTP, Keychain: oci.DefaultKeychain(), CertsDirs: oci.DefaultCertsDirs(), Sink: a.Sink,
 		OpenArchive: func(string) (fs.FS, io.Closer, error) { return nil, nil, fs.ErrInvalid },
-	})
+	}), nil
 }
 
 // availableImages lists the images of --images, with sources that start from the directory of the project; nil without the flag.

@@ -53,7 +53,8 @@ func Load(r io.Reader) (*Chart, error) {
 	}
 	meta := loaded.Metadata
 	if meta.Type == "library" {
-		return nil, report.Errorf(report.Invalid, "chart %s is a library, which cannot be installed", meta.Name)
+		return nil, report.Errorf(report.Invalid, "chart %s is a library, which cannot be installed", meta.Name).
+			WithHint("name a chart that depends on it")
 	}
 	if err = complete(loaded); err != nil {
 		return nil, err

@@ -194,7 +194,7 @@ func TestRenderEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := load(t, pack(files)).Render(ctx, chart.Options{Now: time.Now()})
-	if report.CodeOf(err) != report.Timeout || !strings.Contains(err.Error(), "render chart web: web/templates/NOTES.txt:1:") ||
+	if report.CodeOf(err) != report.Timeout || !strings.Contains(err.Error(), "render chart web: web/templates/") || // on a busy machine, another template than the endless one
 		!strings.Contains(err.Error(), ": it did not end in time") {
 		t.Errorf("err = %v", err)
 	}

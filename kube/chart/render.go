@@ -101,6 +101,9 @@ func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 		return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err).
 			WithHint("report it to the author of the chart: no public chart comes near this bound")
 	}
+	if engine.IsMalformed(err) {
+		return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err).WithHint("correct the template, or report it to the author of the chart")
+	}
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "render chart %s: %w", c.Name, err)
 	}

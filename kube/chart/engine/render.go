@@ -57,7 +57,7 @@ func (c *Chart) Render(ctx context.Context, in Input) (texts map[string]string, 
 	r.bind(root)
 	for _, name := range names {
 		if _, err := r.parseText(root.New(name), templates[name].text); err != nil {
-			return nil, located(name, err)
+			return nil, malformed{located(name, err)}
 		}
 	}
 	r.plant(root)
@@ -201,6 +201,17 @@ func (r *renderer) execute(t *template.Template, name string, data any) (string,
 	out := output{left: &r.left, budget: r.budget}
 	err := t.ExecuteTemplate(&out, name, data)
 	return out.text.String(), err
+}
+
+// malformed is the error of a template that cannot be parsed.
+type malformed struct{ error }
+
+func (m malformed) Unwrap() error { return m.error }
+
+// IsMalformed reports whether a rendering failed because a template cannot be parsed, whatever the values are.
+func IsMalformed(err error) bool {
+	_, ok := errors.AsType[malformed](err)
+	return ok
 }
 
 // withoutNoValue removes the text that text/template prints for missing values.
