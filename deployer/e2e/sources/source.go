@@ -27,8 +27,8 @@ type Source struct {
 	Changes string `json:"changes,omitempty"`
 	// Needs names the Solution without which the source is packed and not deployed.
 	Needs string `json:"needs,omitempty"`
-	// Leaves is an aggregated ClusterRole: Kubernetes creates it again when the roles that it consists of are deleted with it.
-	Leaves string `json:"leaves,omitempty"`
+	// Leaves are aggregated ClusterRoles: Kubernetes may create one again when the roles that it consists of are deleted with it.
+	Leaves []string `json:"leaves,omitempty"`
 	// Values are values without which the chart is refused.
 	Values string `json:"values,omitempty"`
 }

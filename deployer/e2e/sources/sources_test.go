@@ -199,7 +199,7 @@ func (w *sourceTest) deploy(source *sources.Source, archive string) {
 		namespace, isNamespace := strings.CutPrefix(object, "Namespace /")
 		switch {
 		case slices.Contains(before, object):
-		case source.Leaves != "" && strings.HasSuffix(object, ":"+source.Leaves):
+		case slices.ContainsFunc(source.Leaves, func(role string) bool { return strings.HasSuffix(object, ":"+role) }):
 			w.kubectl("", "delete", "clusterrole", strings.TrimPrefix(object, "ClusterRole /"))
 		case !isNamespace:
 			w.Errorf("%s is left", object)
