@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -49,7 +50,11 @@ func (a *App) refuseHelpOfUnknown(root *cobra.Command) {
 			a.unhelpful = unknownCommand(cmd, names[0])
 			return
 		}
+		var text strings.Builder
+		cmd.SetOut(&text)
 		show(cmd, args)
+		cmd.SetOut(nil)
+		_ = a.Out.WriteWrapped(text.String(), root.Name()+" ") // as cobra does, it ignores what becomes of a help text
 	})
 }
 

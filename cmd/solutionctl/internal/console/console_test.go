@@ -301,3 +301,20 @@ func TestPrintEach(t *testing.T) {
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+// TestWriteWrapped breaks lines at spaces, below their last column, and leaves commands whole.
+func TestWriteWrapped(t *testing.T) {
+	const text = "A sentence that is too wide for this terminal.\n\n  init    Create a project that builds, from what you have\n" +
+		"  tool build shop --sign-key acme.key --to dist\n      --flag FILE   read FILE before everything else is read\n"
+	const want = "A sentence that is too wide for this\nterminal.\n\n  init    Create a project that\n          builds, from what you have\n" +
+		"  tool build shop --sign-key acme.key --to dist\n      --flag FILE   read FILE before\n                    everything else\n                    is read\n"
+	for width, want := range map[int]string{0: text, 36: want} {
+		var out strings.Builder
+		if err := (&console.Stream{Writer: &out, Width: width}).WriteWrapped(text, "tool "); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, out.String()); diff != "" {
+			t.Errorf("%d columns (-want +got):\n%s", width, diff)
+		}
+	}
+}
