@@ -11,9 +11,13 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema/report/scripttest"
 )
 
@@ -53,7 +57,13 @@ func TestScript(t *testing.T) {
 	for _, script := range scripts {
 		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			runScripts(t, script, testcluster.Borrow(t), "", func() error { return nil })
+			c := testcluster.Borrow(t)
+			runScripts(t, script, c, "", func() error { return nil })
+			// The record of the loader's last run stays by design, and the next script would find it.
+			err := c.Client().CoreV1().ConfigMaps(cluster.SystemNamespace).Delete(context.Background(), records.LoaderName, metav1.DeleteOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				t.Error(err)
+			}
 		})
 	}
 }
