@@ -46,17 +46,30 @@ func New(ctx context.Context, s layout.Source, bundles []layout.Bundle, sink rep
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
+	return of(ctx, parts, s.Name, bundles)
+}
+
+// Describe returns the artifact that [New] returns for an archive whose digest is known. It reads no blob whose digest is its name.
+func Describe(ctx context.Context, s layout.Source, digest string, bundles []layout.Bundle) (*Artifact, error) {
+	parts, err := layout.Describe(ctx, s, digest, layout.RegistryLimits)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	return of(ctx, parts, s.Name, bundles)
+}
+
+func of(ctx context.Context, parts *layout.Parts, name string, bundles []layout.Bundle) (*Artifact, error) {
 	a := &Artifact{Layout: parts.Layout, parts: parts}
 	document, err := json.Marshal(schema.NewArchiveArtifact(parts.Layout))
 	if err != nil {
 		return nil, err
 	}
 	if len(document) > maxLayout {
-		return nil, report.Errorf(report.Invalid, "the layout of %s has %d bytes, more than %d", s.Name, len(document), maxLayout)
+		return nil, report.Errorf(report.Invalid, "the layout of %s has %d bytes, more than %d", name, len(document), maxLayout)
 	}
 	frame, err := a.frame(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	config := oci.BytesBlob(layoutType, document)
 	described := oci.Artifact{

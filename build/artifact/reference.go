@@ -11,6 +11,9 @@ import (
 // Scheme begins the name of an archive in a registry.
 const Scheme = "oci://"
 
+// ServedIn begins the repositories of the archives that a host serves to others: the name of the Solution follows.
+const ServedIn = "archives/"
+
 // Reference names an archive in a registry.
 type Reference struct {
 	Repository string // HOST[:PORT]/PATH

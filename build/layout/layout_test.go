@@ -179,3 +179,34 @@ func kind(s schema.ArchiveSegment) string {
 	}
 	return "blob"
 }
+
+// TestDescribe describes an archive as TakeApart does, and reads no blob whose digest is its name.
+func TestDescribe(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	blob := layouttest.Noise(r, 900_000)
+	data := layouttest.Archive(t, "1.0.0", blob, layouttest.Noise(r, 70_000))
+	want, err := layout.TakeApart(t.Context(), source(data), layout.RegistryLimits, report.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(data, blob)
+	unread := source(data)
+	unread.ReaderAt = hole{bytes.NewReader(data), int64(at), int64(at + len(blob))}
+	got, err := layout.Describe(t.Context(), unread, layouttest.Hex(data), layout.RegistryLimits)
+	if err != nil || fmt.Sprint(got.Layout) != fmt.Sprint(want.Layout) || !bytes.Equal(frameOf(t, got), frameOf(t, want)) {
+		t.Errorf("%+v, %v; want %+v", got, err, want.Layout)
+	}
+}
+
+// hole fails to read a range.
+type hole struct {
+	io.ReaderAt
+	from, to int64
+}
+
+func (h hole) ReadAt(p []byte, offset int64) (int, error) {
+	if offset < h.to && offset+int64(len(p)) > h.from {
+		return 0, errors.New("this is not to be read")
+	}
+	return h.ReaderAt.ReadAt(p, offset)
+}

@@ -20,6 +20,29 @@ type Parts struct {
 
 // TakeApart reads an archive once and describes it: the same document for the same bytes.
 func TakeApart(ctx context.Context, s Source, limits Limits, sink report.Sink) (*Parts, error) {
+	return describe(ctx, s, limits, func(p *Parts, list []extent) error { return p.read(ctx, list, sink) })
+}
+
+// Describe describes an archive whose digest is known, as [TakeApart] does. It reads no blob whose digest is its name: where the name is
+// wrong, the archive cannot be put together again.
+func Describe(ctx context.Context, s Source, digest string, limits Limits) (*Parts, error) {
+	return describe(ctx, s, limits, func(p *Parts, list []extent) error {
+		for i := range list {
+			if e := &list[i]; e.digest == "" {
+				sum := sha256.New()
+				if err := Copy(ctx, sum, io.NewSectionReader(s, e.at, e.size)); err != nil {
+					return err
+				}
+				e.digest = hex.EncodeToString(sum.Sum(nil))
+			}
+		}
+		p.Layout.SHA256 = digest
+		p.arrange(list)
+		return nil
+	})
+}
+
+func describe(ctx context.Context, s Source, limits Limits, digests func(*Parts, []extent) error) (*Parts, error) {
 	a, err := s.open()
 	if err != nil {
 		return nil, err
@@ -32,7 +55,7 @@ func TakeApart(ctx context.Context, s Source, limits Limits, sink report.Sink) (
 	l := &p.Layout
 	l.Name, l.Version, l.Size = a.Solution.Metadata.Name, a.Solution.Spec.Version, s.Size
 	l.Frame.BlockSize = frameBlock
-	if err = p.read(ctx, list, sink); err != nil {
+	if err = digests(p, list); err != nil {
 		return nil, err
 	}
 	return p, p.WriteFrame(ctx, func(block []byte) error {
@@ -45,14 +68,8 @@ func TakeApart(ctx context.Context, s Source, limits Limits, sink report.Sink) (
 func (p *Parts) read(ctx context.Context, list []extent, sink report.Sink) error {
 	l := &p.Layout
 	whole, at := sha256.New(), int64(0)
-	seen, inFrame := map[string]bool{}, int64(0)
-	endFrame := func(end int64) {
-		if end > inFrame {
-			l.Segments = append(l.Segments, schema.ArchiveSegment{Size: end - inFrame})
-			l.Frame.Size += end - inFrame
-		}
-	}
-	for _, e := range list {
+	for i := range list {
+		e := &list[i]
 		if err := Copy(ctx, whole, io.NewSectionReader(p.source, at, e.at-at)); err != nil {
 			return err
 		}
@@ -65,21 +82,37 @@ func (p *Parts) read(ctx context.Context, list []extent, sink report.Sink) error
 			return report.Errorf(report.Corrupt, "blob sha256:%s has the digest sha256:%s", e.digest, digest).WithHint("copy the archive again from its source")
 		}
 		e.digest, at = digest, e.at+e.size
-		if !seen[digest] { // what archives of other programs have twice is part of the frame
-			seen[digest] = true
-			endFrame(e.at)
-			l.Segments = append(l.Segments, schema.ArchiveSegment{Size: e.size, SHA256: digest})
-			p.extents, inFrame = append(p.extents, e), at
-		}
 		sink.Emit(report.Event{Step: "hash", Name: p.source.Name, State: report.Running, Done: at, Total: l.Size})
 	}
 	if err := Copy(ctx, whole, io.NewSectionReader(p.source, at, l.Size-at)); err != nil {
 		return err
 	}
-	endFrame(l.Size)
 	l.SHA256 = hex.EncodeToString(whole.Sum(nil))
+	p.arrange(list)
 	sink.Emit(report.Event{Step: "hash", Name: p.source.Name, State: report.Done, Done: l.Size, Total: l.Size})
 	return nil
+}
+
+// arrange lists the segments. What archives of other programs have twice is part of the frame.
+func (p *Parts) arrange(list []extent) {
+	l := &p.Layout
+	seen, inFrame := map[string]bool{}, int64(0)
+	endFrame := func(end int64) {
+		if end > inFrame {
+			l.Segments = append(l.Segments, schema.ArchiveSegment{Size: end - inFrame})
+			l.Frame.Size += end - inFrame
+		}
+	}
+	for _, e := range list {
+		if seen[e.digest] {
+			continue
+		}
+		seen[e.digest] = true
+		endFrame(e.at)
+		l.Segments = append(l.Segments, schema.ArchiveSegment{Size: e.size, SHA256: e.digest})
+		p.extents, inFrame = append(p.extents, e), e.at+e.size
+	}
+	endFrame(l.Size)
 }
 
 // Blob reads a blob by its place in [Blobs].
