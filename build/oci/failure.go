@@ -91,7 +91,7 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	what, _, _ = strings.Cut(what, "?")
+	what, _, _ = strings.Cut(strings.TrimPrefix(what, ofRegistry), "?")
 	failed := newRequestError(err, resp)
 	host := e.registry()
 	switch failed.status {

@@ -322,6 +322,9 @@ func (e *endpoint) try(ctx context.Context, method, what string, header http.Hea
 		return nil, e.failure(what, err, nil)
 	}
 	address := fmt.Sprintf("%s://%s/v2/%s/%s", e.repo.Scheme(), e.repo.RegistryStr(), e.repo.RepositoryStr(), what)
+	if list, ok := strings.CutPrefix(what, ofRegistry); ok {
+		address = fmt.Sprintf("%s://%s/v2/%s", e.repo.Scheme(), e.repo.RegistryStr(), list)
+	}
 	req, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, err

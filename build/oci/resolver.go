@@ -2,6 +2,7 @@ package oci
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"io/fs"
@@ -62,9 +63,7 @@ type place struct {
 // NewResolver returns a resolver; Close it when no blob is read any more.
 func NewResolver(o Options) *Resolver {
 	if o.Transport == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.ResponseHeaderTimeout = 30 * time.Second
-		o.Transport = t
+		o.Transport = defaultTransport()
 	}
 	if t, ok := o.Transport.(*http.Transport); ok && len(o.CertsDirs) > 0 {
 		o.Transport = &hostCertificates{dirs: o.CertsDirs, below: t}
@@ -76,6 +75,19 @@ func NewResolver(o Options) *Resolver {
 		o.Jobs = runtime.GOMAXPROCS(0)
 	}
 	return &Resolver{o: o, wait: sleep, idle: time.Minute}
+}
+
+func defaultTransport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.ResponseHeaderTimeout = 30 * time.Second
+	return t
+}
+
+// TrustingTransport is the transport that a resolver has by default, and trusts certificates in PEM as well.
+func TrustingTransport(ca []byte) (*http.Transport, error) {
+	t := defaultTransport()
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	return t, appendAuthority(t.TLSClientConfig, ca)
 }
 
 // Resolve finds the image that source names and gives it the name ref. It reads manifests only, except that it spools

@@ -1,0 +1,83 @@
+package oci
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+const (
+	ofRegistry = "//" // begins a request to the whole registry, not to a repository
+
+	listPage = 1000 // names in an answer
+	maxNames = 100_000
+)
+
+// Repositories lists the repositories of a registry, HOST[:PORT], whose names begin with a prefix, in the order of the registry.
+func (r *Resolver) Repositories(ctx context.Context, registry, prefix string) ([]string, error) {
+	content, _, err := r.repository(registry + "/" + strings.TrimSuffix(prefix, "/") + ":list")
+	if err != nil {
+		return nil, err
+	}
+	names, err := content.list(ctx, ofRegistry+"_catalog", func(a listAnswer) []string { return a.Repositories })
+	var found []string
+	for _, name := range names {
+		if strings.HasPrefix(name, prefix) {
+			found = append(found, name)
+		}
+	}
+	return found, err
+}
+
+// Tags lists the tags of a repository, HOST[:PORT]/PATH, in the order of the registry.
+func (r *Resolver) Tags(ctx context.Context, repository string) ([]string, error) {
+	content, _, err := r.repository(repository + ":list")
+	if err != nil {
+		return nil, err
+	}
+	return content.list(ctx, "tags/list", func(a listAnswer) []string { return a.Tags })
+}
+
+// listAnswer is one of the two lists that a registry gives.
+type listAnswer struct {
+	Repositories []string `json:"repositories"`
+	Tags         []string `json:"tags"`
+}
+
+// list reads a list page by page, until one brings nothing new.
+func (c *remoteContent) list(ctx context.Context, what string, names func(listAnswer) []string) (all []string, err error) {
+	for last := ""; ; {
+		page, err := c.listPage(ctx, fmt.Sprintf("%s?n=%d&last=%s", what, listPage, url.QueryEscape(last)), names)
+		if err != nil || len(page) == 0 || page[len(page)-1] == last {
+			return all, err
+		}
+		if all = append(all, page...); len(all) > maxNames {
+			return nil, report.Errorf(report.Invalid, "the registry lists more than %d names", maxNames)
+		}
+		last = page[len(page)-1]
+	}
+}
+
+func (c *remoteContent) listPage(ctx context.Context, what string, names func(listAnswer) []string) (page []string, err error) {
+	err = c.each(ctx, func(e *endpoint) error {
+		resp, failure := e.request(ctx, http.MethodGet, what, nil)
+		if failure != nil {
+			return failure
+		}
+		defer resp.Body.Close() //nolint:errcheck // read as far as needed
+		var answer listAnswer
+		if failure = json.NewDecoder(io.LimitReader(resp.Body, maxDocument)).Decode(&answer); failure != nil {
+			path, _, _ := strings.Cut(strings.TrimPrefix(what, ofRegistry), "?")
+			return report.Errorf(report.Invalid, "%s: %s cannot be read: %w", e.registry(), path, failure)
+		}
+		page = names(answer)
+		return nil
+	})
+	return page, err
+}
