@@ -83,10 +83,10 @@ func (x *exchange) answer() {
 }
 
 // awaitRescan waits until the store is read again, for an import of a moment ago: a node that gets "not found" retries
-// only after half a minute.
+// only after half a minute, and a host that copies what is listed later still.
 func (x *exchange) awaitRescan() {
 	missed := x.registry.options.Missed
-	if missed == nil || x.route.repository == "" || x.registry.has(x.route, x.namespace) {
+	if missed == nil || x.route.operation == ping || x.registry.has(x.route, x.namespace) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(x.r.Context(), rescanTimeout)
@@ -104,6 +104,10 @@ func (x *exchange) ofRepository() {
 		x.fail(unknownName(x.route.repository))
 		return
 	}
+	if x.route.operation != tagList && !x.prepare(repository) {
+		return
+	}
+	repository = repository.current()
 	x.confirmNamespace()
 	switch x.route.operation {
 	case tagList:
@@ -149,7 +153,22 @@ func (x *exchange) describe(mediaType, digest string) {
 	header.Set("Etag", `"`+digest+`"`)
 }
 
+// prepare describes the archives that a repository has, if it is one of these.
+func (x *exchange) prepare(repository *repository) bool {
+	if repository.isPrepared() {
+		return true
+	}
+	err := repository.prepare(x.r.Context())
+	if err != nil {
+		x.unreadable(err)
+	}
+	return err == nil
+}
+
 func (x *exchange) sendBlob() {
+	if repository := x.registry.find(x.route.repository, x.namespace); repository != nil && !x.prepare(repository) {
+		return
+	}
 	b, known, done := x.registry.use(x.route.repository, x.namespace, x.route.reference)
 	switch {
 	case !known:
@@ -180,7 +199,7 @@ func (x *exchange) sendBlob() {
 }
 
 func (x *exchange) sendSmall(b *blob) {
-	data, err := b.load()
+	data, err := b.load(x.r.Context())
 	if err != nil {
 		x.unreadable(err)
 		b.archive.blame()
@@ -194,7 +213,7 @@ func (x *exchange) sendLarge(b *blob) {
 	err := b.archive.file.holds(b.end())
 	var content io.ReadSeekCloser
 	if err == nil {
-		content, err = b.reader()
+		content, err = b.reader(x.r.Context())
 	}
 	if err != nil {
 		x.unreadable(fmt.Errorf("%s: %w", b.path, err))

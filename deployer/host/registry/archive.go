@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,7 @@ type Archive struct {
 	fsys   fs.FS // nil when everything is read from the file
 	file   *file
 	images []*image
+	shared *Shared          // nil: only its images are served
 	blobs  map[string]*blob // by digest
 	budget atomic.Int64     // of bytes that small blobs may still take
 	blamed atomic.Bool      // a blob could not be read
@@ -49,8 +51,9 @@ type image struct {
 type blob struct {
 	oci.Descriptor
 	archive  *Archive
-	path     string                 // in the archive
-	sections []iso.Section          // in the file
+	path     string        // in the archive
+	sections []iso.Section // in the file; none of what is opened in another way
+	open     func(context.Context, int64) (io.ReadCloser, error)
 	data     atomic.Pointer[[]byte] // of a small blob that was read before
 }
 
@@ -152,7 +155,10 @@ func (b *blob) end() (end int64) {
 func (b *blob) isSmall() bool { return b.Size < smallBlob }
 
 // reader returns a reader of the blob.
-func (b *blob) reader() (io.ReadSeekCloser, error) {
+func (b *blob) reader(ctx context.Context) (io.ReadSeekCloser, error) {
+	if b.open != nil {
+		return &stream{ctx: ctx, open: b.open, size: b.Size}, nil
+	}
 	if b.archive.fsys == nil {
 		return &extent{r: b.archive.file.f, sections: b.sections, size: b.Size}, nil
 	}
@@ -168,11 +174,11 @@ func (b *blob) reader() (io.ReadSeekCloser, error) {
 }
 
 // load returns the bytes of a small blob, which have the digest they must have.
-func (b *blob) load() ([]byte, error) {
+func (b *blob) load(ctx context.Context) ([]byte, error) {
 	if kept := b.data.Load(); kept != nil {
 		return *kept, nil
 	}
-	r, err := b.reader()
+	r, err := b.reader(ctx)
 	if err != nil {
 		return nil, err
 	}

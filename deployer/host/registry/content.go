@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/solutionctl/solutionctl/kube/images"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -24,6 +26,22 @@ type repository struct {
 	manifests map[string]*manifest
 	blobs     map[string]*blob
 	referrers map[string][]descriptor // by the digest of the subject, sorted by digest
+
+	shared    []*Archive // that the repository has as artifacts; it has none of their manifests and blobs before it is prepared
+	preparing sync.Mutex
+	prepared  atomic.Pointer[repository]
+}
+
+func newRepository() *repository {
+	return &repository{
+		tags: map[string]*manifest{}, manifests: map[string]*manifest{}, blobs: map[string]*blob{}, referrers: map[string][]descriptor{},
+	}
+}
+
+func (r *repository) sortReferrers() {
+	for _, list := range r.referrers {
+		slices.SortFunc(list, func(a, b descriptor) int { return strings.Compare(a.Digest, b.Digest) })
+	}
 }
 
 // merge arranges archives by the names of their images.
@@ -39,6 +57,10 @@ func merge(archives []*Archive, origins bool) (*content, error) {
 		for _, i := range a.images {
 			c.repository(a.id+"/"+i.ref.Name).add(i, i.ref.Tag)
 		}
+		if a.shared != nil {
+			r := c.repository(a.shared.Repository)
+			r.shared, r.tags[a.shared.Tag] = append(r.shared, a), nil
+		}
 	}
 	if origins {
 		if err := c.addOrigins(archives); err != nil {
@@ -47,9 +69,7 @@ func merge(archives []*Archive, origins bool) (*content, error) {
 	}
 	for _, r := range c.repositories {
 		r.tagNames = slices.Sorted(maps.Keys(r.tags))
-		for _, list := range r.referrers {
-			slices.SortFunc(list, func(a, b descriptor) int { return strings.Compare(a.Digest, b.Digest) })
-		}
+		r.sortReferrers()
 	}
 	c.names = slices.Sorted(maps.Keys(c.repositories))
 	return c, nil
@@ -103,9 +123,7 @@ func (c *content) find(name, namespace string) *repository {
 func (c *content) repository(name string) *repository {
 	r := c.repositories[name]
 	if r == nil {
-		r = &repository{
-			tags: map[string]*manifest{}, manifests: map[string]*manifest{}, blobs: map[string]*blob{}, referrers: map[string][]descriptor{},
-		}
+		r = newRepository()
 		c.repositories[name] = r
 	}
 	return r

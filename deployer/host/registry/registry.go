@@ -14,6 +14,10 @@
 //
 // The last two are served with [Options.MirrorOrigins] only; see [OriginRepository] for registries with a port.
 //
+// An archive that is shared (see [Archive.Share]) is a repository of its own kind, an artifact that another host pulls:
+//
+//	/v2/archives/acme/manifests/1.0.0
+//
 // # What is trusted
 //
 // Manifests come from the memory of the archive, which has verified their digests. Blobs below 64 KiB, among them every
@@ -137,6 +141,11 @@ func (g *Registry) has(wanted route, namespace string) bool {
 	switch {
 	case repository == nil:
 		return false
+	case !repository.isPrepared() && wanted.operation == tagList:
+		return false
+	case !repository.isPrepared():
+		_, tagged := repository.tags[wanted.reference]
+		return tagged || wanted.operation != manifestOf || strings.Contains(wanted.reference, ":")
 	case wanted.operation == manifestOf:
 		return repository.manifest(wanted.reference) != nil
 	case wanted.operation == blobOf:
@@ -153,7 +162,7 @@ func (g *Registry) use(name, namespace, digest string) (b *blob, known bool, don
 	if repository == nil {
 		return nil, false, nil
 	}
-	b = repository.blobs[digest]
+	b = repository.current().blobs[digest]
 	if b == nil || !b.archive.file.acquire() {
 		return nil, true, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -15,6 +16,9 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/build/artifact"
+	"github.com/solutionctl/solutionctl/build/layout"
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/deployer/host/registry"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -244,7 +248,7 @@ func (k *keeper) refresh(ctx context.Context) error {
 		}
 		k.add(ctx, h)
 	}
-	return nil
+	return k.registry.Set(k.served()) // there may be other signatures
 }
 
 // drop stops serving some archives.
@@ -356,6 +360,7 @@ func (k *keeper) serve(h *holding) {
 		k.fail(h, errors.Join(err, h.file.Close()))
 		return
 	}
+	indexed.Share(k.shared(h.entry, h.file.File))
 	h.archive, h.file = indexed, nil
 	if err := k.registry.Set(k.served()); err != nil {
 		h.archive = nil
@@ -364,6 +369,28 @@ func (k *keeper) serve(h *holding) {
 	}
 	h.problem = nil
 	k.sink.Emit(report.Event{Step: "serve", Name: h.entry.ID(), State: report.Done, Note: fmt.Sprintf("images: %d", images)})
+}
+
+// shared is an archive of the store as other hosts pull it, with the signatures that it has by then.
+func (k *keeper) shared(e store.Entry, f io.ReaderAt) registry.Shared {
+	return registry.Shared{
+		Repository: artifact.ServedIn + e.Name, Tag: artifact.DefaultTag(e.Version),
+		Image: func(ctx context.Context) (*oci.Image, error) {
+			stored, err := k.store.Bundles(e)
+			if err != nil {
+				return nil, err
+			}
+			var bundles []layout.Bundle
+			for _, data := range stored {
+				bundles = append(bundles, layout.Bundle{Data: data})
+			}
+			described, err := artifact.Describe(ctx, layout.Source{Name: e.ID(), ReaderAt: f, Size: e.Size}, e.SHA256, bundles)
+			if err != nil {
+				return nil, err
+			}
+			return described.Image, nil
+		},
+	}
 }
 
 // fail leaves an archive out for a while. The same error is reported once.
