@@ -58,6 +58,7 @@ var documents = map[string]document{
 	"output/loaderplan":     {reflect.TypeFor[schema.LoaderPlan](), "LoaderPlan: what starting the loader would do"},
 	"output/loadprogress":   {reflect.TypeFor[schema.LoadProgress](), "LoadProgress: how far the loader is"},
 	"output/monitoring":     {reflect.TypeFor[schema.MonitoringReport](), "Monitoring: what the Prometheus and the Grafana of a cluster look for"},
+	"output/sync":           {reflect.TypeFor[schema.SyncReport](), "SyncReport: archives that were copied from another host"},
 	"output/push":           {reflect.TypeFor[schema.PushReport](), "PushReport: images that were pushed to a registry"},
 	"output/node":           {reflect.TypeFor[schema.NodeConfig](), "NodeConfig: the files by which a node pulls from the registry"},
 	"output/operation":      {reflect.TypeFor[schema.Operation](), "Operation: what a command that deploys did, or would do"},

@@ -20,10 +20,18 @@ func freeAddress(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: free-address NAME")
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := unusedAddress()
 	ts.Check(err)
-	ts.Setenv(args[0], listener.Addr().String())
-	ts.Check(listener.Close())
+	ts.Setenv(args[0], address)
+}
+
+// unusedAddress returns an address that nothing listens on.
+func unusedAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
 }
 
 // probe is the script command `probe ADDRESS`: it connects, sends nothing and waits for the other side to close the

@@ -1,6 +1,7 @@
 // Package host has the use cases of a host that keeps imported archives, one method of [Host] for each:
 //
 //   - [Host.Import] verifies and checks archives, stores them, and records them in the cluster.
+//   - [Host.Pull] brings an archive from a registry to this host, and [Host.Sync] imports those that another host serves.
 //   - [Host.Push] uploads the images of an imported archive to a registry of the site.
 //   - [Host.Unimport] removes one, from the cluster first.
 //   - [Host.Converge] applies a configuration file to the host and the cluster.

@@ -11,6 +11,9 @@ import (
 	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/durable"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
+	"github.com/solutionctl/solutionctl/sign/bundle"
 )
 
 // PullOptions name an archive in a registry.
@@ -21,39 +24,72 @@ type PullOptions struct {
 
 	Keychain  oci.Keychain
 	CertsDirs []string
+
+	Import ImportOptions // as it will be imported
 }
 
-// Pull brings an archive and its signatures from a registry to this host, beside the store, and returns the file, to be imported and
-// then removed by RemovePulled. What archives of the store have is not asked for. Nothing is verified but digests. After an interruption, and
-// where the file is there because its import was refused, the next call continues.
+// Pull brings an archive and its signatures from a registry to this host, beside the store, and returns the file, to be imported with the
+// options o.Import and then removed by RemovePulled. What archives of the store have is not asked for. An archive that its signatures do not
+// allow is not transferred; else nothing is verified but digests. After an interruption, and where the file is there because its import was
+// refused, the next call continues.
 func (h *Host) Pull(ctx context.Context, o PullOptions) (file string, err error) {
 	resolver := oci.NewResolver(oci.Options{Keychain: o.Keychain, CertsDirs: o.CertsDirs, PlainHTTP: o.Plain, Jobs: o.Jobs, Sink: h.Sink})
+	defer func() { err = errors.Join(err, resolver.Close()) }()
 	remote, err := artifact.Open(ctx, resolver, o.Reference)
 	if err != nil {
-		return "", errors.Join(err, resolver.Close())
-	}
-	defer func() { err = errors.Join(err, resolver.Close()) }()
-	bundles, err := remote.Bundles(ctx)
-	if err != nil {
 		return "", err
+	}
+	file, _, err = h.pull(ctx, remote, o)
+	return file, err
+}
+
+// pull is Pull for an archive that was found.
+func (h *Host) pull(ctx context.Context, remote *artifact.Remote, o PullOptions) (file string, done *artifact.Pulled, err error) {
+	bundles, err := h.expected(ctx, remote, o)
+	if err != nil {
+		return "", nil, err
 	}
 	dir := h.Store.PulledDir()
 	if err = durable.MkdirAll(dir, 0o700); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	file = filepath.Join(dir, remote.Layout.ID()+".iso")
 	have, closeAll, err := h.have(file, remote.Layout.Name)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	_, err = remote.WriteFile(ctx, file, artifact.PullOptions{Have: have, Jobs: o.Jobs, Sink: h.Sink})
+	done, err = remote.WriteFile(ctx, file, artifact.PullOptions{Have: have, Jobs: o.Jobs, Sink: h.Sink})
 	if err = errors.Join(err, closeAll()); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if err = removeBundles(file); err != nil {
-		return "", err
+		return "", nil, err
 	}
-	return file, layout.WriteBundles(file, bundles)
+	return file, done, layout.WriteBundles(file, bundles)
+}
+
+// expected returns the signatures of an archive, and refuses one that must not be imported by them, or that is not what they are of.
+func (h *Host) expected(ctx context.Context, remote *artifact.Remote, o PullOptions) ([]layout.Bundle, error) {
+	bundles, err := remote.Bundles(ctx)
+	if err != nil || o.Import.SkipVerify || o.Import.Bundles != nil {
+		return bundles, err
+	}
+	var named []sign.NamedBundle
+	for _, b := range bundles {
+		if parsed, malformed := bundle.Parse(b.Data); malformed == nil && parsed.Statement() == nil {
+			return bundles, nil // it can be compared with the archive only
+		}
+		named = append(named, sign.NamedBundle{File: layout.BundleFile(remote.Layout.ID()+".iso", b.Signer), Data: b.Data})
+	}
+	e, err := h.Expect(ctx, o.Import, named)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Reference, err)
+	}
+	if signed := e.Verdict.Archive; signed.SHA256 != remote.Layout.SHA256 || signed.Size != remote.Layout.Size {
+		return nil, report.Errorf(report.Mismatch, "%s: the digest sha256:%s was signed, the archive is sha256:%s", o.Reference, signed.SHA256, remote.Layout.SHA256).
+			WithHint("do not use it: the registry names a signature of another archive")
+	}
+	return bundles, nil
 }
 
 // have are the archives of a Solution in the store, and the file of a pull whose import was refused. One that cannot be read only costs that

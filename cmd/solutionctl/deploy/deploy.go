@@ -14,7 +14,7 @@ func NewCommand(a *cli.App) *cobra.Command {
 		asInSolutionsSh(newEnvCreateCommand(a, "create-env")),
 		asInSolutionsSh(newEnvDeleteCommand(a, "delete-env")),
 	)
-	cli.AddSection(group, "Prepare a site", newInstallCommand(a), newImportCommand(a), newSearchCommand(a), newServeCommand(a), newPushCommand(a), newRegistryCommand(a), newNodeCommand(a), newMonitoringCommand(a), newRolesCommand(a), newHostCommand(a))
+	cli.AddSection(group, "Prepare a site", newInstallCommand(a), newImportCommand(a), newSearchCommand(a), newServeCommand(a), newPushCommand(a), newRegistryCommand(a), newStoreCommand(a), newNodeCommand(a), newMonitoringCommand(a), newRolesCommand(a), newHostCommand(a))
 	cli.AddSection(group, "Deploy",
 		newPlanCommand(a), newActivateCommand(a).change(), newEnvCommand(a), newAddCommand(a).change(), newApplyCommand(a).change(), newLoaderCommand(a))
 	cli.AddSection(group, "Run", newAppCommand(a), newStatusCommand(a), newOpenCommand(a), newLogsCommand(a), newEventsCommand(a), newAlertsCommand(a), newComponentsCommand(a), newHistoryCommand(a), newUICommand(a), newHostdCommand(a))
@@ -34,7 +34,7 @@ the same command again. The commands and flags of MetalK8s' solutions.sh are acc
 // newHostCommand returns the group of the commands that run on a host with archives or on a node. Each of them is below "deploy" as well.
 func newHostCommand(a *cli.App) *cobra.Command {
 	group := cli.NewGroup("host", "Manage a host that keeps archives, and the nodes",
-		newImportCommand(a), newUnimportCommand(a), newServeCommand(a), newPushCommand(a), newRegistryCommand(a), newNodeCommand(a), newHostdCommand(a))
+		newImportCommand(a), newUnimportCommand(a), newServeCommand(a), newPushCommand(a), newRegistryCommand(a), newStoreCommand(a), newNodeCommand(a), newHostdCommand(a))
 	group.Long = `The commands that run on the host that keeps archives and serves their images, and on nodes. They are the same as the commands of
 these names below 'solutionctl deploy'.`
 	return group

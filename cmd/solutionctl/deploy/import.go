@@ -90,12 +90,12 @@ func (c *archiveImport) run(ctx context.Context, archives []string) error {
 	if err != nil {
 		return orWithoutCluster(err)
 	}
-	pulled, err := c.pull(ctx, h, archives, references)
+	options := c.imports.options(c.App, archives...)
+	options.More = more
+	pulled, err := c.pull(ctx, h, options, references)
 	if err != nil {
 		return err
 	}
-	options := c.imports.options(c.App, archives...)
-	options.More = more
 	done, err := h.Import(ctx, options)
 	for _, file := range pulled {
 		if err == nil { // else the next import has it
@@ -131,20 +131,21 @@ func (c *archiveImport) named(archives []string) (map[int]artifact.Reference, er
 }
 
 // pull brings the archives that are named in registries to this host and puts their files in the place of their names.
-func (c *archiveImport) pull(ctx context.Context, h *host.Host, archives []string, references map[int]artifact.Reference) ([]string, error) {
+func (c *archiveImport) pull(ctx context.Context, h *host.Host, o host.ImportOptions, references map[int]artifact.Reference) ([]string, error) {
 	var files []string
-	for i := range archives {
+	for i := range o.Archives {
 		reference, ok := references[i]
 		if !ok {
 			continue
 		}
 		file, err := h.Pull(ctx, host.PullOptions{
 			Reference: reference, Plain: c.imports.push.Plain, Jobs: c.imports.push.Jobs, Keychain: oci.DefaultKeychain(), CertsDirs: oci.DefaultCertsDirs(),
+			Import: o,
 		})
 		if err != nil {
 			return nil, err
 		}
-		archives[i], files = file, append(files, file)
+		o.Archives[i], files = file, append(files, file)
 	}
 	return files, nil
 }

@@ -37,7 +37,7 @@ ExecStartPre={{.}}
 {{- end}}
 ExecStart={{.Command}}
 {{- if .Every}}
-TimeoutStartSec=5min
+TimeoutStartSec={{or .Limit "5min"}}
 {{- else}}
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=always
@@ -106,6 +106,7 @@ type Unit struct {
 	Description         string
 	User                string
 	Every               string   // a time span: a timer starts it, and it ends; "" for a continuous service
+	Limit               string   // a time span that a run of Every may take; "" is five minutes
 	Capabilities        string   // that it may have; "" is none
 	Once, Prepare       []string // commands that root runs: once, and before each start
 	Command             string

@@ -1,0 +1,251 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/build/artifact"
+	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// SyncOptions say from which host archives are copied, and how they are imported here.
+type SyncOptions struct {
+	Source    string   // the registry of the other host: https://HOST:PORT, http://HOST:PORT or HOST:PORT
+	CA        string   // the file with certificates by which it is trusted; "": those of the endpoints that the cluster records
+	Solutions []string // only these; nil: all
+	Prune     bool     // remove versions that neither the other host nor the cluster has
+	DryRun    bool     // copy and remove nothing
+	Jobs      int      // blobs at once; 0 is the default of [artifact.PullOptions]
+
+	Import ImportOptions // without archives
+}
+
+// syncing is a run of Sync.
+type syncing struct {
+	*Host
+	o        SyncOptions
+	registry string // HOST:PORT
+	plain    []string
+	resolver *oci.Resolver
+	tags     map[string][]string // of the other host's archives, by Solution
+	report   schema.SyncReport
+	failures []error
+}
+
+// Sync imports the archives that another host serves and this one lacks, older versions first. This host's own policy decides about each,
+// before it is transferred. An archive that is refused or cannot be copied stops no other one; the error then names the first, and
+// the report has all.
+func (h *Host) Sync(ctx context.Context, o SyncOptions) (_ *schema.SyncReport, err error) {
+	s := &syncing{Host: h, o: o, tags: map[string][]string{}, report: schema.SyncReport{Archives: []schema.SyncedArchive{}, Removed: []schema.SolutionAt{}, DryRun: o.DryRun}}
+	if err = s.connect(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.resolver.Close()) }()
+	references, err := s.served(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, reference := range references {
+		if err = s.copy(ctx, reference); ctx.Err() != nil {
+			return &s.report, unfinished(err)
+		}
+	}
+	if o.Prune {
+		s.prune(ctx)
+	}
+	if len(s.failures) > 0 {
+		first := s.failures[0]
+		return &s.report, report.Errorf(report.CodeOf(first), "%s failed, the first with: %w", report.Count(len(s.failures), "archive"), first)
+	}
+	return &s.report, nil
+}
+
+// connect sets how the other host is reached.
+func (s *syncing) connect(ctx context.Context) error {
+	address := s.o.Source
+	if !strings.Contains(address, "://") {
+		address = "https://" + address
+	}
+	endpoint, err := schema.ParseEndpoint(address)
+	if err != nil {
+		return err
+	}
+	if schema.IsPushedTo(endpoint) {
+		return report.Errorf(report.Usage, "%s is not the registry of a host: it has a path", s.o.Source).
+			WithHint("write https://HOST:PORT, where '%s' runs; an archive in another registry is imported by its name, oci://…", report.Run("deploy serve"))
+	}
+	scheme, host, _ := strings.Cut(endpoint, "://")
+	s.registry, s.report.Source = host, endpoint
+	if scheme == "http" {
+		s.plain = []string{host}
+	}
+	options := oci.Options{PlainHTTP: s.plain, Jobs: s.o.Jobs, CertsDirs: oci.DefaultCertsDirs(), Sink: s.Sink}
+	authority, err := s.authority(ctx)
+	if err == nil && len(authority) > 0 {
+		var trusting *http.Transport
+		if trusting, err = oci.TrustingTransport(authority); err != nil {
+			err = fmt.Errorf("authority of %s: %w", host, err)
+		}
+		options.Transport = trusting
+	}
+	s.resolver = oci.NewResolver(options)
+	return err
+}
+
+// authority is the certificates by which the other host is trusted.
+func (s *syncing) authority(ctx context.Context) ([]byte, error) {
+	if s.o.CA != "" {
+		data, err := os.ReadFile(s.o.CA)
+		if err != nil {
+			return nil, report.As(report.Usage, err).WithHint("name a copy of %s of the other host", filepath.Join("STORE", authorityDir, authorityFile))
+		}
+		return data, nil
+	}
+	if s.Cluster == nil || len(s.plain) > 0 {
+		return nil, nil
+	}
+	recorded, err := s.Cluster.Registry(ctx)
+	if err != nil || recorded == nil {
+		return nil, err
+	}
+	return []byte(recorded.CA), nil
+}
+
+// served lists the archives of the other host, by name and version.
+func (s *syncing) served(ctx context.Context) (list []artifact.Reference, err error) {
+	repositories, err := s.resolver.Repositories(ctx, s.registry, artifact.ServedIn)
+	if err != nil {
+		return nil, err
+	}
+	for _, repository := range repositories {
+		solution := strings.TrimPrefix(repository, artifact.ServedIn)
+		if s.o.Solutions != nil && !slices.Contains(s.o.Solutions, solution) {
+			continue
+		}
+		tags, err := s.resolver.Tags(ctx, s.registry+"/"+repository)
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(tags, compareTags)
+		s.tags[solution] = tags
+		for _, tag := range tags {
+			reference, err := artifact.ParseReference(artifact.Scheme + s.registry + "/" + repository + ":" + tag)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, reference)
+		}
+	}
+	for _, wanted := range s.o.Solutions {
+		if s.tags[wanted] == nil {
+			return nil, report.Errorf(report.NotFound, "%s serves no archive of Solution %s", s.registry, wanted).
+				WithHint("'%s' on that host lists what it has", report.Run("deploy search"))
+		}
+	}
+	return list, nil
+}
+
+// compareTags compares tags by the versions that they stand for.
+func compareTags(a, b string) int {
+	first, err := schema.ParseVersion(strings.Replace(a, "_", "+", 1))
+	second, err2 := schema.ParseVersion(strings.Replace(b, "_", "+", 1))
+	if err != nil || err2 != nil {
+		return cmp.Compare(a, b)
+	}
+	return cmp.Or(first.Compare(second), cmp.Compare(a, b))
+}
+
+func solutionOf(r artifact.Reference) string {
+	_, path, _ := strings.Cut(r.Repository, "/")
+	return strings.TrimPrefix(path, artifact.ServedIn)
+}
+
+// copy imports an archive of the other host, unless this one has it, and adds it to the report. The error is in the report, too.
+func (s *syncing) copy(ctx context.Context, reference artifact.Reference) error {
+	done := schema.SyncedArchive{Solution: solutionOf(reference), Version: reference.Tag, Signers: []string{}, Notices: []string{}}
+	err := s.copyInto(ctx, reference, &done)
+	if err != nil {
+		done.State, done.Reason = schema.SyncFailed, err.Error()
+		s.failures = append(s.failures, err)
+	}
+	s.report.Archives = append(s.report.Archives, done)
+	return err
+}
+
+func (s *syncing) copyInto(ctx context.Context, reference artifact.Reference, done *schema.SyncedArchive) error {
+	remote, err := artifact.Open(ctx, s.resolver, reference)
+	if err != nil {
+		return err
+	}
+	l := &remote.Layout
+	if l.Name != done.Solution || artifact.DefaultTag(l.Version) != reference.Tag {
+		return report.Errorf(report.Invalid, "%s has the archive %s", reference, l.ID())
+	}
+	done.Version, done.SHA256, done.Size, done.State = l.Version, l.SHA256, l.Size, schema.SyncPresent
+	if entry, failure := s.Store.Find(l.Name, l.Version); failure == nil && entry.SHA256 == l.SHA256 {
+		return nil
+	}
+	o := PullOptions{Reference: reference, Jobs: s.o.Jobs, Import: s.o.Import}
+	if s.o.DryRun {
+		done.State = schema.SyncMissing
+		_, err = s.expected(ctx, remote, o)
+		return err
+	}
+	file, pulled, err := s.pull(ctx, remote, o)
+	if err != nil {
+		return err
+	}
+	done.Fetched = pulled.Fetched
+	o.Import.Archives = []string{file}
+	imported, err := s.Import(ctx, o.Import)
+	if imported != nil {
+		done.Notices = append(done.Notices, imported.Notices...)
+		for _, archive := range imported.Archives {
+			done.Signers = append(done.Signers, archive.Signers...)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	done.State = schema.SyncImported
+	return s.RemovePulled(file)
+}
+
+// prune removes the versions that neither the other host nor the cluster has.
+func (s *syncing) prune(ctx context.Context) {
+	entries, err := s.Store.Entries()
+	var recorded []schema.Import
+	if err == nil && s.Cluster != nil {
+		recorded, err = s.Cluster.Imports(ctx)
+	}
+	if err != nil {
+		s.failures = append(s.failures, err)
+		return
+	}
+	for _, e := range entries {
+		switch {
+		case s.o.Solutions != nil && !slices.Contains(s.o.Solutions, e.Name):
+			continue
+		case slices.ContainsFunc(s.tags[e.Name], func(tag string) bool { return tag == artifact.DefaultTag(e.Version) }):
+			continue
+		case slices.ContainsFunc(recorded, func(i schema.Import) bool { return i.ID() == e.ID() }):
+			continue
+		}
+		if !s.o.DryRun {
+			if _, err = s.Unimport(ctx, UnimportOptions{Archive: e.Name, Version: e.Version}); err != nil {
+				s.failures = append(s.failures, err)
+				continue
+			}
+		}
+		s.report.Removed = append(s.report.Removed, schema.SolutionAt{Solution: e.Name, Version: e.Version})
+	}
+}

@@ -1,0 +1,199 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/trust"
+)
+
+// serveStore serves the archives of a host until the test ends, and returns the address, HOST:PORT.
+func (w *world) serveStore(listen string) string {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(w.t.Context())
+	listening, ended := make(chan string, 1), make(chan error, 1)
+	sink := sinkFunc(func(e report.Event) {
+		if e.Step == "listen" {
+			listening <- e.Name
+		}
+	})
+	go func() {
+		ended <- Serve(ctx, ServeOptions{
+			Store: w.Dir, Listen: listen, MaxTransfers: 8, Output: io.Discard, Errors: io.Discard, Sink: sink, Now: time.Now, Names: []string{"127.0.0.1"},
+		})
+	}()
+	w.t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	})
+	select {
+	case url := <-listening:
+		_, port, err := net.SplitHostPort(url[strings.Index(url, "//")+2:])
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		return "127.0.0.1:" + port
+	case err := <-ended:
+		ended <- nil
+		w.t.Fatal(err)
+	}
+	return ""
+}
+
+type sinkFunc func(report.Event)
+
+func (f sinkFunc) Emit(e report.Event) { f(e) }
+
+// second is another host that trusts the vendor of the first one.
+func (w *world) second() *world {
+	w.t.Helper()
+	other := newWorld(w.t)
+	other.acme = w.acme
+	other.options.Trusted = func() (*trust.Store, error) {
+		return trust.Keys(map[string]*key.Public{"acme": w.acme.Public()}), nil
+	}
+	return other
+}
+
+func (w *world) sync(o SyncOptions) (*schema.SyncReport, error) {
+	o.Import = w.options
+	return w.Sync(w.t.Context(), o)
+}
+
+func states(r *schema.SyncReport) string {
+	var list []string
+	for _, a := range r.Archives {
+		list = append(list, fmt.Sprint(a.Solution, "-", a.Version, " ", a.State))
+	}
+	for _, at := range r.Removed {
+		list = append(list, fmt.Sprint(at.Solution, "-", at.Version, " removed"))
+	}
+	return strings.Join(list, ", ")
+}
+
+// TestSync copies archives by TLS: with the authority that the cluster has recorded, or with that of a file, and with no other one.
+func TestSync(t *testing.T) {
+	first := newWorld(t)
+	if _, err := first.do(first.archive("1.2.0"), first.archive("1.10.0-rc.1")); err != nil {
+		t.Fatal(err)
+	}
+	second := first.second()
+	from := first.serveStore(":0")
+	if _, err := second.sync(SyncOptions{Source: from}); report.CodeOf(err) != report.Unavailable {
+		t.Errorf("without an authority: %v", err)
+	}
+	if _, err := second.sync(SyncOptions{Source: "http://" + from}); report.CodeOf(err) != report.Unavailable {
+		t.Errorf("without TLS: %v", err)
+	}
+	second.cluster.registry = &schema.ClusterRegistry{Mode: schema.RegistryOwn, CA: string(first.read(AuthorityFile(first.Dir)))}
+	done, err := second.sync(SyncOptions{Source: from, DryRun: true})
+	if err != nil || states(done) != "demo-1.2.0 missing, demo-1.10.0-rc.1 missing" || len(second.stored()) > 0 {
+		t.Errorf("a dry run: %+v, %v, stored %v", done, err, second.stored())
+	}
+	done, err = second.sync(SyncOptions{Source: "https://" + from})
+	if err != nil || states(done) != "demo-1.2.0 imported, demo-1.10.0-rc.1 imported" || !slices.Equal(done.Archives[0].Signers, []string{"acme"}) {
+		t.Errorf("%+v, %v", done, err)
+	}
+	second.cluster.registry = nil
+	done, err = second.sync(SyncOptions{Source: from, CA: AuthorityFile(first.Dir)})
+	if err != nil || states(done) != "demo-1.2.0 present, demo-1.10.0-rc.1 present" {
+		t.Errorf("%+v, %v", done, err)
+	}
+	bundles, err := second.Store.Bundles(must(second.Store.Find("demo", "1.2.0"))(t))
+	if err != nil || len(bundles) != 1 {
+		t.Errorf("%d signatures were kept: %v", len(bundles), err)
+	}
+}
+
+func must[T any](value T, err error) func(testing.TB) T {
+	return func(tb testing.TB) T {
+		tb.Helper()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return value
+	}
+}
+
+// TestSyncRefuses copies what this host trusts, and nothing else: a hostile host signs with other keys, or names the signature of another
+// archive.
+func TestSyncRefuses(t *testing.T) {
+	first := newWorld(t)
+	if _, err := first.do(first.archive("1.0.0"), first.archive("1.1.0"), first.archive("1.2.0")); err != nil {
+		t.Fatal(err)
+	}
+	second := first.second()
+	from := first.serveStore("127.0.0.1:0")
+
+	// 1.0.0 has the signature of 1.1.0, and 1.1.0 only that of mallory.
+	first.replaceBundles("1.0.0", first.read(first.path("demo-1.1.0.iso.sigstore.json")))
+	first.sign(first.path("demo-1.1.0.iso"), "1.1.0", first.mallory, "mallory")
+	first.replaceBundles("1.1.0", first.read(first.path("demo-1.1.0.iso.mallory.sigstore.json")))
+	done, err := second.sync(SyncOptions{Source: "http://" + from})
+	if report.CodeOf(err) != report.Mismatch || states(done) != "demo-1.0.0 failed, demo-1.1.0 failed, demo-1.2.0 imported" {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if done.Archives[1].Fetched != 0 || !strings.Contains(done.Archives[1].Reason, "not made by any of the 1 trusted keys") {
+		t.Errorf("%+v", done.Archives[1])
+	}
+	if _, err := os.Stat(second.Store.PulledDir()); err == nil {
+		if left := must(os.ReadDir(second.Store.PulledDir()))(t); len(left) > 0 {
+			t.Errorf("refused archives were transferred: %v", left)
+		}
+	}
+}
+
+// replaceBundles gives an archive of the store other signatures, as the administrator of a hostile host can.
+func (w *world) replaceBundles(version string, data []byte) {
+	w.t.Helper()
+	entry := must(w.Store.Find("demo", version))(w.t)
+	for _, file := range must(filepath.Glob(entry.Path + ".*.sigstore.json"))(w.t) {
+		w.remove(file)
+	}
+	sum := sha256.Sum256(data)
+	w.write(entry.Path+"."+entry.SHA256[:16]+"-"+hex.EncodeToString(sum[:8])+".sigstore.json", data)
+}
+
+// TestSyncPrunes removes what the other host and the cluster do not have, and nothing in use.
+func TestSyncPrunes(t *testing.T) {
+	first := newWorld(t)
+	if _, err := first.do(first.archive("1.2.0")); err != nil {
+		t.Fatal(err)
+	}
+	second := first.second()
+	second.options.AllowDowngrade = true
+	if _, err := second.do(first.archive("1.0.0"), first.archive("1.1.0"), first.archive("1.2.0")); err != nil {
+		t.Fatal(err)
+	}
+	from := first.serveStore("127.0.0.1:0")
+	delete(second.cluster.imports, "demo-1.0.0")
+	for _, dry := range []bool{true, false} {
+		done, err := second.sync(SyncOptions{Source: "http://" + from, Prune: true, DryRun: dry})
+		if err != nil || states(done) != "demo-1.2.0 present, demo-1.0.0 removed" {
+			t.Errorf("%+v, %v", done, err)
+		}
+	}
+	if got := second.stored(); !slices.Equal(got, []string{"demo-1.1.0", "demo-1.2.0"}) {
+		t.Errorf("stored %v", got)
+	}
+	second.cluster.absent = report.Errorf(report.Unavailable, "%w", errors.New("it is away"))
+	if done, err := second.sync(SyncOptions{Source: "http://" + from, Prune: true}); report.CodeOf(err) != report.Unavailable || len(done.Removed) > 0 {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
