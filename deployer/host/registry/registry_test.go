@@ -298,7 +298,7 @@ func TestMissed(t *testing.T) {
 	nothing := "sha256:" + strings.Repeat("0", 64)
 	for path, want := range map[string]int32{
 		"/v2/":                              0,
-		"/v2/_catalog":                      1, // another host copies what is listed
+		"/v2/_catalog":                      1, // for a host that copies archives
 		"/v2/demo-1.0.0/ui/manifests/1.0.0": 0,
 		"/v2/demo-1.0.0/operator/blobs/" + w.layer: 0,
 		"/v2/demo-1.0.0/ui/tags/list":              0,
