@@ -15,7 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
-func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes: 2}) }
 
 func TestVersion(t *testing.T) {
 	c := testcluster.Shared(t)

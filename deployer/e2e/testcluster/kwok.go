@@ -43,8 +43,12 @@ func (c *Cluster) startFakeNodes(ctx context.Context) error {
 	if err := os.WriteFile(stages, c.stages(), 0o644); err != nil {
 		return err
 	}
-	err := c.runProgram("kwok", filepath.Join(c.bin.kwok, "kwok"),
-		"--config="+stages, "--kubeconfig="+c.Kubeconfig, "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", "--node-lease-duration-seconds=40")
+	kubeconfig, err := c.KubeconfigFor(fakeKubelet, administrators)
+	if err != nil {
+		return err
+	}
+	err = c.runProgram("kwok", filepath.Join(c.bin.kwok, "kwok"),
+		"--config="+stages, "--kubeconfig="+kubeconfig, "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", "--node-lease-duration-seconds=40")
 	if err != nil {
 		return err
 	}

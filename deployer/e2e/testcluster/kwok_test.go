@@ -16,7 +16,7 @@ import (
 
 // TestFakeNodes checks that a Deployment becomes available where nothing runs.
 func TestFakeNodes(t *testing.T) {
-	c := testcluster.StartFor(t, testcluster.Options{FakeNodes: 2})
+	c := testcluster.Shared(t)
 	labels := map[string]string{"app": "web"}
 	replicas := int32(3)
 	_, err := c.Client().AppsV1().Deployments("default").Create(t.Context(), &appsv1.Deployment{

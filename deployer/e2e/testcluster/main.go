@@ -30,7 +30,7 @@ func Main(m *testing.M, o Options) {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
-	o.Oldest = oldest(o)
+	o.Oldest, o.OneProcessor = oldest(o), true
 	shared.options = o
 	parallel := "100"
 	if IsAlone() {
@@ -91,7 +91,7 @@ func StartFor(tb testing.TB, o Options) *Cluster {
 	if o.Progress == nil {
 		o.Progress = os.Stderr
 	}
-	o.Oldest = o.Oldest || oldest(o)
+	o.Oldest, o.OneProcessor = o.Oldest || oldest(o), true
 	if err := Build(tb.Context(), o); err != nil { // before a slot is taken
 		tb.Fatal(err)
 	}
