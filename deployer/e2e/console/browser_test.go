@@ -34,9 +34,60 @@ type browser struct {
 	ctx      context.Context
 	keyboard bool        // there is no mouse
 	cut      atomic.Bool // the page lost something to a change of the network
+	leave    func()      // closes the tab
 }
 
-func open(t *testing.T, more ...chromedp.ExecAllocatorOption) *browser {
+// A chromium is a browser that tests share, each with a window of its own: to start one costs a second of a processor. It is started when
+// it is needed first, and again if it has ended, and TestMain ends it.
+type chromium struct {
+	more []chromedp.ExecAllocatorOption
+	ctx  context.Context
+	end  func()
+}
+
+var (
+	seen = &chromium{}
+
+	// unseen is for tests that only ask for styles and places. It draws nothing, so that whatever waits for a frame waits for long.
+	unseen = &chromium{more: []chromedp.ExecAllocatorOption{chromedp.Flag("disable-threaded-compositing", true)}}
+)
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	for _, c := range []*chromium{seen, unseen} {
+		if c.end != nil {
+			c.end()
+		}
+	}
+	os.Exit(status)
+}
+
+// switches trust the certificates of the tests' servers, and keep the browser from optimising code, as that of a page lives for seconds.
+var switches = []chromedp.ExecAllocatorOption{
+	chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.IgnoreCertErrors,
+	chromedp.Flag("enable-blink-features", "ComputedAccessibilityInfo"), chromedp.Flag("js-flags", "--no-opt,--no-maglev"),
+}
+
+// start starts the browser.
+func (c *chromium) start(t *testing.T) {
+	t.Helper()
+	options := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], switches, c.more)
+	allocator, release := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
+	ctx, cancel := chromedp.NewContext(allocator)
+	if err := chromedp.Do(ctx); err != nil {
+		cancel()
+		release()
+		t.Fatal(err)
+	}
+	c.ctx, c.end = ctx, func() {
+		_ = chromedp.Cancel(ctx) // it waits for the browser to end
+		cancel()
+		release()
+	}
+}
+
+// open opens a window, which has cookies and a cache of its own, until the test ends.
+func (c *chromium) open(t *testing.T) *browser {
 	t.Helper()
 	if _, err := os.Stat(program); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -44,14 +95,12 @@ func open(t *testing.T, more ...chromedp.ExecAllocatorOption) *browser {
 		}
 		t.Skip("there is no browser: run .ci/setup")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox,
-		chromedp.Flag("enable-blink-features", "ComputedAccessibilityInfo"))
-	options = append(options, more...)
-	ctx, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...) // t.Context ends before Cleanup
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
+	if c.ctx == nil || c.ctx.Err() != nil {
+		c.start(t)
+	}
+	ctx, cancel := chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil { // it waits for the browser to end
+		if err := chromedp.Cancel(ctx); err != nil { // it waits for the window to be closed
 			t.Log(err)
 		}
 		cancel()
@@ -62,23 +111,29 @@ func open(t *testing.T, more ...chromedp.ExecAllocatorOption) *browser {
 	return b
 }
 
+func open(t *testing.T) *browser {
+	t.Helper()
+	return seen.open(t)
+}
+
 // tab opens another tab of the browser.
 func (b *browser) tab() *browser {
 	b.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	b.Cleanup(cancel)
-	one := &browser{T: b.T, ctx: ctx}
+	one := &browser{T: b.T, ctx: ctx, leave: cancel}
 	one.begin()
 	return one
 }
 
-// begin starts what lives as long as the context.
+// begin starts what lives as long as the context. Nothing turns: it would be drawn sixty times a second.
 func (b *browser) begin() {
 	b.Helper()
 	if err := chromedp.Do(b.ctx, chromedp.EmulateViewport(1280, 900)); err != nil {
 		b.Fatal(err)
 	}
 	b.notices()
+	b.look()
 	if _, err := chromedp.Call(b.ctx, accessibility.Enable, cdp.Empty{}); err != nil { // its tree is kept: see finder
 		b.Fatal(err)
 	}
@@ -100,9 +155,6 @@ func (b *browser) keep() {
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, testcluster.Deadline(10*time.Second))
 	defer cancel()
-	if picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100)); err != nil || os.WriteFile(filepath.Join(dir, b.file()+".png"), picture, 0o600) != nil {
-		b.Log("no picture: ", err)
-	}
 	tree, err := chromedp.Call(ctx, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
 	if err != nil {
 		b.Log("no tree: ", err)
@@ -116,6 +168,9 @@ func (b *browser) keep() {
 	}
 	if err := os.WriteFile(filepath.Join(dir, b.file()+".txt"), []byte(text.String()), 0o600); err != nil {
 		b.Log(err)
+	}
+	if picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(100)); err != nil || os.WriteFile(filepath.Join(dir, b.file()+".png"), picture, 0o600) != nil {
+		b.Log("no picture: ", err)
 	}
 }
 
@@ -171,13 +226,15 @@ func (b *browser) follows(c *console.Console) {
 func (b *browser) entered(origin string) bool {
 	b.Helper()
 	answered := fmt.Sprintf(`document.readyState === "complete" && location.origin === %q && !!document.querySelector("h1")`, origin)
-	for end := time.Now().Add(testcluster.Deadline(20 * time.Second)); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if b.isCut() {
-			return false
-		}
-		if yes, err := evaluate[bool](b, answered); err == nil && yes {
+	cut := false
+	if poll(20*time.Second, func() bool {
+		if cut = b.isCut(); cut {
 			return true
 		}
+		yes, err := evaluate[bool](b, answered)
+		return err == nil && yes
+	}) {
+		return !cut
 	}
 	b.find("heading", "Solutions and environments") // it reports what the page has instead
 	return true
@@ -218,30 +275,43 @@ func evaluate[T any](b *browser, question string) (T, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[T](question))
 }
 
+// poll asks until the answer is yes, and reports whether it was before the limit. It asks ever less often: each question makes the page work.
+func poll(limit time.Duration, yes func() bool) bool {
+	const longest = 160 * time.Millisecond
+	pause := 10 * time.Millisecond
+	for end := time.Now().Add(testcluster.Deadline(limit)); time.Now().Before(end); time.Sleep(pause) {
+		if yes() {
+			return true
+		}
+		pause = min(2*pause, longest)
+	}
+	return false
+}
+
 // answerOf asks the page until it answers.
 func answerOf[T any](b *browser, question string) T {
 	b.Helper()
-	for end := time.Now().Add(testcluster.Deadline(20 * time.Second)); ; time.Sleep(20 * time.Millisecond) {
-		value, err := evaluate[T](b, question)
-		if err == nil {
-			return value
-		}
-		if time.Now().After(end) {
-			b.Fatalf("the page does not answer: %v", err)
-		}
+	var value T
+	var err error
+	if !poll(20*time.Second, func() bool { value, err = evaluate[T](b, question); return err == nil }) {
+		b.Fatalf("the page does not answer: %v", err)
 	}
+	return value
 }
 
 // find waits until there is something with this role and name.
 func (b *browser) find(role, name string) *place {
 	b.Helper()
+	var at *place
 	var err error
-	for end := time.Now().Add(testcluster.Deadline(20 * time.Second)); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		var at *place
+	if poll(20*time.Second, func() bool {
 		if at, err = b.lookup(role, name); err == nil && at != nil {
-			return at
+			return true
 		}
 		b.mends()
+		return false
+	}) {
+		return at
 	}
 	where, _ := evaluate[string](b, "location.href")
 	text, _ := evaluate[string](b, "document.body.innerText")
@@ -285,11 +355,14 @@ func (b *browser) until(what, question string) {
 // within is until for what may take longer.
 func (b *browser) within(limit time.Duration, what, question string) {
 	b.Helper()
-	for end := time.Now().Add(testcluster.Deadline(limit)); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	if poll(limit, func() bool {
 		if yes, err := evaluate[bool](b, question); err == nil && yes {
-			return
+			return true
 		}
 		b.mends()
+		return false
+	}) {
+		return
 	}
 	where, _ := evaluate[string](b, "location.href")
 	text, _ := evaluate[string](b, "document.body.innerText")

@@ -53,7 +53,7 @@ func TestBehindIngress(t *testing.T) {
 		}
 		t.Cleanup(func() { end(); replicas[i].Wait() })
 	}
-	b := open(t, chromedp.IgnoreCertErrors)
+	b := open(t)
 	b.do(chromedp.Navigate(server.URL + "/solutions"))
 	b.fill("Token", "janes")
 	b.press("button", "Log in")

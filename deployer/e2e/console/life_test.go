@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
 // serve runs a console for a cluster until the test ends.
@@ -51,7 +52,12 @@ func serve(t *testing.T, kubeconfig string) *console.Console {
 // memory: what the verbs do to a real one is for their own tests.
 func TestLife(t *testing.T) {
 	for _, hand := range []string{"mouse", "keyboard"} {
-		t.Run(hand, func(t *testing.T) { testLife(t, hand == "keyboard") })
+		t.Run(hand, func(t *testing.T) {
+			if hand == "mouse" {
+				testcluster.Long(t, "TestLife/keyboard and TestReal/life, by mouse")
+			}
+			testLife(t, hand == "keyboard")
+		})
 	}
 }
 

@@ -61,6 +61,9 @@ func TestHabits(t *testing.T) {
 			t.Errorf("not so: %s, %v", what, err)
 		}
 	}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{}); err != nil { // it prefers nothing
+		t.Fatal(err)
+	}
 	b.do(chromedp.Navigate(origin + "/progress"))
 	ask("what is at work turns", "document.getAnimations().length > 0")
 	b.look() // prefers reduced motion
