@@ -28,11 +28,7 @@ func build(t *testing.T, sabotage *faults.Sabotage) string {
 // same to builds that have a fault on purpose, which must be found.
 func TestFaults(t *testing.T) {
 	const seed = 1
-	lane, err := faults.NewLane(t.Context(), testcluster.Shared(t), testcluster.Program(t, t.TempDir()), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = lane.Close() }) // it has no more requests
+	lane := faults.SharedLane(t)
 	for _, verb := range faults.Verbs {
 		if verb.Short > 0 {
 			t.Run(verb.Name, func(t *testing.T) { kill(t, lane, verb, seed) })
@@ -42,6 +38,7 @@ func TestFaults(t *testing.T) {
 		t.Run(sabotage.Name, func(t *testing.T) {
 			testcluster.Long(t, "nothing: what finds faults is proven by 'make check' and 'make faults'")
 			lane.Use(build(t, sabotage))
+			t.Cleanup(func() { lane.Use(filepath.Join(testcluster.Shared(t).Dir, "solutionctl")) })
 			found, err := lane.Finds(t.Context(), sabotage)
 			if err != nil {
 				t.Fatal(err)

@@ -9,26 +9,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/loader"
 )
 
 // TestRefusedPod checks a loader that finds an object created by another user since its plan. Its pod reports that and its own identity,
 // and the Job starts no other pod, as the real controller of Jobs understands its policy.
 func TestRefusedPod(t *testing.T) {
-	program := testcluster.Program(t, t.TempDir())
-	alone := testcluster.StartFor(t, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true}) // a lane takes existing objects for built in
-	l, err := NewLane(t.Context(), alone, program, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() }) // it has no more requests
+	l := SharedLane(t)
 	begun := &Verb{Name: "a run that is refused", base: activeOld, prepare: [][]string{create, startPod}, files: loaderFiles}
-	if err = l.setUp(t.Context(), begun); err != nil {
+	if err := l.setUp(t.Context(), begun); err != nil {
 		t.Fatal(err)
 	}
 	other := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "first"}, "data": map[string]any{"part": "mine"}}}
-	if _, err = l.client.Resource(configMapResource).Namespace(l.environment).Create(t.Context(), other, metav1.CreateOptions{FieldManager: "other"}); err != nil {
+	if _, err := l.client.Resource(configMapResource).Namespace(l.environment).Create(t.Context(), other, metav1.CreateOptions{FieldManager: "other"}); err != nil {
 		t.Fatal(err)
 	}
 	defer l.kubelet(t.Context())()

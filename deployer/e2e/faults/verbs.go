@@ -182,15 +182,15 @@ var Verbs = []*Verb{
 		Name: "apply -f an environment --prune", Args: []string{"deploy", "apply", "-f", "nothing.yaml", "--prune"}, base: activeOld,
 		prepare: [][]string{create, append(addParts, "--no-wait")}, files: environmentFiles, bare: true, back: append(addParts, "--no-wait"),
 	},
-	{Name: "env create", Args: append(create, "--description", "For tests"), base: activeOld, Short: 3},
+	{Name: "env create", Args: append(create, "--description", "For tests"), base: activeOld, Short: 1},
 	{
 		Name: "env delete", Args: []string{"deploy", "env", "delete", inEnvironment, "--delete-data", "--delete-others", "--yes"}, base: activeOld,
 		prepare: [][]string{create, addOld}, deletes: true, done: []string{"not-found"},
 	},
-	{Name: "add", Args: add, base: activeOld, prepare: [][]string{create}, back: remove, Short: 3},
+	{Name: "add", Args: add, base: activeOld, prepare: [][]string{create}, back: remove},
 	{
 		Name: "remove --keep-data", Args: remove, base: activeOld,
-		prepare: [][]string{create, addOld}, done: []string{"not-found"}, back: addOld, Short: 3,
+		prepare: [][]string{create, addOld}, done: []string{"not-found"}, back: addOld, Short: 2,
 	},
 	{
 		Name: "remove --delete-data", Args: []string{"deploy", "remove", inEnvironment, solution, "--delete-data", "--yes"}, base: activeOld,
@@ -213,7 +213,7 @@ var Verbs = []*Verb{
 	{Name: "repair", Args: []string{"deploy", "repair", inEnvironment}, base: activeOld, prepare: [][]string{create, addOld}, drifts: true},
 	{Name: "repair --records", Args: []string{"deploy", "repair", inEnvironment, "--records"}, base: activeOld, prepare: [][]string{create, addOld}, forgets: true},
 	{
-		Name: "add with components", Args: addParts, base: activeOld, prepare: [][]string{create}, back: remove, Short: 3,
+		Name: "add with components", Args: addParts, base: activeOld, prepare: [][]string{create}, back: remove, Short: 2, // "add" does less of the same
 	},
 	{
 		Name: "add with a chart", Args: append(add, "--component", charted, "--set", charted+".password=FromTheSite1234"), base: activeOld,
