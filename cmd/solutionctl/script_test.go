@@ -68,6 +68,7 @@ func TestScript(t *testing.T) {
 			"free-address": freeAddress, "fetch": fetch, "probe": probe, "site-registry": siteRegistry,
 		},
 		Setup: func(env *testscript.Env) error {
+			scripttest.InheritMemory(env)
 			env.Values[registryKey] = newBadRegistry()
 			env.Setenv("SOLUTIONCTL_CONFIG", os.DevNull) // what is installed on this host does not matter
 			return nil

@@ -19,6 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema/report/scripttest"
+	"github.com/solutionctl/solutionctl/sign/key/keytest"
 )
 
 func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes: 3}) }
@@ -31,6 +32,7 @@ func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{FakeNodes:
 //
 //	fails CODE COMMAND [ARG...]    the command must fail with this error code and its exit status
 //	judge PROGRAM [ARG...]         an independent tool has to be content; where it is missing, only CI fails
+//	key NAME                       write NAME.key and NAME.pub, as keygen does, but without a password, which costs time at each use
 //	await COMMAND [ARG...]         run the command until it succeeds
 //	as USER [GROUP...]             continue as another user of the cluster
 //	api-server stop|start          end the API server as a crash does; start it again
@@ -93,12 +95,13 @@ func runScripts(t *testing.T, script string, c *testcluster.Cluster, example str
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: scriptCommands{
-			"fails": scripttest.Fails, "judge": scripttest.Judge, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
+			"fails": scripttest.Fails, "judge": scripttest.Judge, "key": writeKey, "await": await, "as": s.as, "api-server": s.apiServer, "restart": s.restart,
 			"http-get": s.httpGet, "boot": s.boot, "pulled": s.pulled, "make-image": s.makeImage,
 			"poll": s.poll, "poll-until": s.pollUntil, "poll-result": s.pollResult,
 			"sidecar": s.sidecar, "guide": s.guide, "in-order": s.inOrder,
 		},
 		Setup: func(env *testscript.Env) error {
+			scripttest.InheritMemory(env)
 			env.Setenv("KUBECONFIG", c.Kubeconfig)
 			env.Setenv("ROLES", roles)
 			env.Setenv("PATH", strings.Join([]string{bin, c.Bin, env.Getenv("PATH")}, string(filepath.ListSeparator)))
@@ -156,6 +159,13 @@ const pollInterval = 500 * time.Millisecond
 
 // waitDeadline is when a command of a script gives up to wait for what takes seconds.
 func waitDeadline() time.Time { return time.Now().Add(testcluster.Deadline(90 * time.Second)) }
+
+func writeKey(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: key NAME")
+	}
+	ts.Check(keytest.Write(ts.MkAbs(args[0])))
+}
 
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {

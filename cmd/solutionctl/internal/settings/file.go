@@ -78,16 +78,6 @@ func parse(name string, data []byte, root *cobra.Command) (*file, error) {
 		return nil, report.Errorf(report.Invalid, "%s: larger than %d bytes", name, maxFileSize)
 	}
 	p := &parser{name: name, file: &file{entries: map[string]entry{}}, flags: map[string]bool{}, only: map[string]bool{}}
-	for cmd := range tree(root) {
-		for flag := range ownFlags(cmd) {
-			p.flags[flag.Name] = flag.Name != FileFlag
-		}
-		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-			if isCommandLineOnly(flag) {
-				p.only[flag.Name] = true
-			}
-		})
-	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, another yaml.Node
 	switch err := decoder.Decode(&document); {
@@ -98,6 +88,16 @@ func parse(name string, data []byte, root *cobra.Command) (*file, error) {
 	}
 	if err := decoder.Decode(&another); !errors.Is(err, io.EOF) {
 		return nil, report.Errorf(report.Invalid, "%s: want one YAML document, found more", name)
+	}
+	for cmd := range tree(root) {
+		for flag := range ownFlags(cmd) {
+			p.flags[flag.Name] = flag.Name != FileFlag
+		}
+		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+			if isCommandLineOnly(flag) {
+				p.only[flag.Name] = true
+			}
+		})
 	}
 	p.section(document.Content[0], root)
 	if len(p.problems) > 0 {
