@@ -22,7 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/console"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
-	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/deployertest/vendortest"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
@@ -34,7 +34,7 @@ import (
 // site is a console on a host that keeps archives.
 type site struct {
 	*bench
-	vendor  *deployertest.Vendor
+	vendor  *vendortest.Vendor
 	desk    *hostd.Desk
 	store   *store.Store
 	uploads string
@@ -43,7 +43,7 @@ type site struct {
 func startSite(t *testing.T) *site {
 	t.Helper()
 	dir, api := t.TempDir(), clustertest.Start(t)
-	s := &site{vendor: deployertest.NewVendor(t), uploads: filepath.Join(dir, "uploads")}
+	s := &site{vendor: vendortest.New(t), uploads: filepath.Join(dir, "uploads")}
 	kubeconfig := api.Kubeconfig(t)
 	places := host.Places{Store: filepath.Join(dir, "store"), Configuration: filepath.Join(dir, "solutions.yaml"), Nginx: filepath.Join(dir, "nginx")}
 	var err error
@@ -258,7 +258,7 @@ func TestUploadRefused(t *testing.T) {
 	b := s.in(t)
 	path := s.vendor.Archive(t, "1.0.0", 0)
 	size := len(read(t, path))
-	foreign := deployertest.NewVendor(t).Archive(t, "1.0.0", 0)
+	foreign := vendortest.New(t).Archive(t, "1.0.0", 0)
 	for _, test := range []struct {
 		name string
 		do   func() answer

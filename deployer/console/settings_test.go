@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/console"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/deployertest/vendortest"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/trust"
@@ -19,7 +20,7 @@ import (
 // TestSettings: a user with a link changes endpoints and signers on the host that keeps archives; other users cannot.
 func TestSettings(t *testing.T) {
 	dir := t.TempDir()
-	vendor := deployertest.NewVendor(t)
+	vendor := vendortest.New(t)
 	store, err := vendor.Trusted()
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +93,7 @@ func TestSettings(t *testing.T) {
 // TestTrust: the settings show the trusted keys to a user with a link, and to others that they are not shown: no page
 // reports an empty trust store when it is not empty.
 func TestTrust(t *testing.T) {
-	vendor := deployertest.NewVendor(t)
+	vendor := vendortest.New(t)
 	store, err := vendor.Trusted()
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func (c Content) files(solution, version string) fstest.MapFS {
 		"manifest.yaml": text("apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec:\n  version: %s\n  %s\n", schema.APIVersion, solution, version, c.Manifest),
 		"operator/deploy/role.yaml": text("apiVersion: rbac.authorization.k8s.io/v1\nkind: %s\nmetadata: {name: %s-operator}\nrules:\n%s\n",
 			cmp.Or(c.RoleKind, "Role"), solution, role),
-		"operator/deploy/crds/clocks_crd.yaml": text("%s", c.definition(solution)),
+		"operator/deploy/crds/clocks_crd.yaml": text("%s", c.CRD(solution)),
 	}
 	if c.Bare {
 		maps.DeleteFunc(files, func(name string, _ *fstest.MapFile) bool { return strings.HasPrefix(name, "operator/") })
@@ -79,7 +79,8 @@ func (c Content) files(solution, version string) fstest.MapFS {
 	return files
 }
 
-func (c Content) definition(solution string) string {
+// CRD is the definition of Clocks that an archive of a Solution has.
+func (c Content) CRD(solution string) string {
 	fields, scale := "hands: {type: integer}", ""
 	if c.Fields != "" {
 		fields += ", " + c.Fields

@@ -25,7 +25,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
-	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/deployertest/vendortest"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -39,7 +39,7 @@ type bench struct {
 	*Client
 	t      *testing.T
 	api    *clustertest.Server
-	vendor *deployertest.Vendor
+	vendor *vendortest.Vendor
 	dir    string
 	events report.Recorder
 	host   *host.Host
@@ -50,7 +50,7 @@ type bench struct {
 
 func start(t *testing.T, peers ...uint32) *bench {
 	t.Helper()
-	b := &bench{t: t, api: clustertest.Start(t), vendor: deployertest.NewVendor(t), dir: t.TempDir(), sent: map[string]bool{}}
+	b := &bench{t: t, api: clustertest.Start(t), vendor: vendortest.New(t), dir: t.TempDir(), sent: map[string]bool{}}
 	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -183,7 +183,7 @@ func TestImport(t *testing.T) {
 // TestRefused: archives that a compromised console could try to import.
 func TestRefused(t *testing.T) {
 	b := start(t, me())
-	mallory := deployertest.NewVendor(t)
+	mallory := vendortest.New(t)
 	good := b.archive(b.vendor.Archive(t, "1.0.0", 0))
 	pipe := b.path("pipe")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/deployertest/vendortest"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/node"
 	"github.com/solutionctl/solutionctl/deployer/install"
@@ -56,14 +57,14 @@ type site struct {
 	*install.Installer
 	bed      *deployertest.Bed
 	services *fakeServices
-	vendor   *deployertest.Vendor
+	vendor   *vendortest.Vendor
 	options  install.Options
 	dir      string
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{bed: deployertest.New(t), services: &fakeServices{}, vendor: deployertest.NewVendor(t), dir: t.TempDir()}
+	s := &site{bed: deployertest.New(t), services: &fakeServices{}, vendor: vendortest.New(t), dir: t.TempDir()}
 	h, err := host.Open(host.Places{Store: s.path("store"), Configuration: s.path("solutions.yaml"), Nginx: s.path("nginx")})
 	if err != nil {
 		t.Fatal(err)
@@ -206,12 +207,12 @@ func TestInstallRefuses(t *testing.T) {
 		"a signature of another key": {
 			func(t *testing.T, s *site) {
 				t.Helper()
-				s.options.Key = deployertest.NewVendor(t).Public()
+				s.options.Key = vendortest.New(t).Public()
 			}, report.Untrusted, "not made by any",
 		},
 		"another key of this name": {func(t *testing.T, s *site) {
 			t.Helper()
-			if _, err := trust.Add(s.path("trust"), "acme", deployertest.NewVendor(t).Public().PEM(), nil); err != nil {
+			if _, err := trust.Add(s.path("trust"), "acme", vendortest.New(t).Public().PEM(), nil); err != nil {
 				t.Fatal(err)
 			}
 		}, report.Usage, "another key acme"},

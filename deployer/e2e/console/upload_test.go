@@ -22,7 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/console"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
-	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/deployertest/vendortest"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
@@ -67,7 +67,7 @@ func (r *breaking) Read(p []byte) (int, error) {
 // TestUpload sends an archive by mouse, and loses the connection on the way, and once more when the page asks for the judgement.
 func TestUpload(t *testing.T) {
 	b := open(t)
-	api, vendor, dir := clustertest.Start(t), deployertest.NewVendor(t), t.TempDir()
+	api, vendor, dir := clustertest.Start(t), vendortest.New(t), t.TempDir()
 	kubeconfig := api.Kubeconfig(t)
 	connect := func() (*cluster.Cluster, error) {
 		return cluster.Connect(cluster.Options{Kubeconfig: kubeconfig, Now: time.Now})
@@ -113,7 +113,7 @@ func TestUpload(t *testing.T) {
 	}
 	t.Cleanup(func() { end(); c.Wait() })
 
-	path, foreign := vendor.Archive(t, "1.0.0", 40<<20), deployertest.NewVendor(t).Archive(t, "1.0.0", 0)
+	path, foreign := vendor.Archive(t, "1.0.0", 40<<20), vendortest.New(t).Archive(t, "1.0.0", 0)
 	b.follows(c)
 	b.press("link", "Import")
 	b.find("heading", "Import")

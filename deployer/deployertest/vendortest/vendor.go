@@ -1,4 +1,6 @@
-package deployertest
+// Package vendortest has a vendor for tests, which makes archives of a Solution and signs them. It is apart from deployertest, whose users
+// need no signatures, because what checks signatures is a fifth of a test program.
+package vendortest
 
 import (
 	"bytes"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
@@ -48,7 +51,7 @@ func (v *Vendor) files(version string, filling []byte) []archived {
 		manifest += "  components: [{name: settings, manifests: components/settings/}]\n"
 		list = append(list,
 			archived{"components/settings/settings.yaml", []byte("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}\n")},
-			archived{"operator/deploy/crds/clocks_crd.yaml", []byte(Content{}.definition("demo"))})
+			archived{"operator/deploy/crds/clocks_crd.yaml", []byte(deployertest.Content{}.CRD("demo"))})
 	}
 	if v.api {
 		manifest += "  customApiGroups: [demo.example.com]\n"
@@ -66,8 +69,8 @@ spec: {group: demo.example.com, version: v1, groupPriorityMinimum: 100, versionP
 	return append(list, archived{"manifest.yaml", []byte(manifest)})
 }
 
-// NewVendor returns a vendor with a new key.
-func NewVendor(tb testing.TB) *Vendor {
+// New returns a vendor with a new key.
+func New(tb testing.TB) *Vendor {
 	tb.Helper()
 	return &Vendor{signer: keytest.New(tb)}
 }
