@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,7 +52,8 @@ var withStatus = []string{
 	"Service", "Ingress", "CustomResourceDefinition", "APIService", "PodDisruptionBudget", "HorizontalPodAutoscaler",
 }
 
-func builtinKinds() []kind {
+// builtinKinds are read once: each request needs them.
+var builtinKinds = sync.OnceValue(func() []kind {
 	var kinds []kind
 	for _, line := range builtin {
 		fields := strings.Fields(line)
@@ -66,7 +68,7 @@ func builtinKinds() []kind {
 		}
 	}
 	return kinds
-}
+})
 
 // kindsOf are the kinds that a CustomResourceDefinition makes, one for each version that is served.
 func kindsOf(definition *unstructured.Unstructured) []kind {
@@ -93,7 +95,7 @@ func kindsOf(definition *unstructured.Unstructured) []kind {
 
 // kinds are all that the server serves now. The caller holds the lock.
 func (s *Server) kinds() []kind {
-	kinds := builtinKinds()
+	kinds := slices.Clone(builtinKinds())
 	for _, definition := range s.objects[definitions] {
 		if definition.GetDeletionTimestamp() == nil {
 			kinds = append(kinds, kindsOf(definition)...)
