@@ -271,7 +271,7 @@ func TestAdoptingInterrupted(t *testing.T) {
 	}
 	for name, finish := range finish {
 		t.Run(name, func(t *testing.T) {
-			for number := 1; ; number++ {
+			for number := 1; ; number += stride(4) {
 				b := installed(t, "")
 				mend := endingAt(b, number)
 				_, err := adopting(nil)(t.Context(), b.Deployer, plan.Options{})
@@ -304,7 +304,7 @@ func TestAdoptingWithARestart(t *testing.T) {
 	restarting := adopting(func(p *plan.Parts) {
 		p.Restart, p.Values = true, map[string]plan.SiteValues{"db": {Values: map[string]any{"image": "registry.solutionctl.invalid/base-1.0.0/db:2"}}}
 	})
-	for number := 1; ; number++ {
+	for number := 1; ; number += stride(4) {
 		b := installed(t, "")
 		mend := endingAt(b, number)
 		_, err := restarting(t.Context(), b.Deployer, plan.Options{})

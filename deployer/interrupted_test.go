@@ -46,6 +46,15 @@ func endingAt(b *deployertest.Bed, number int) (mend func()) {
 	return func() { b.Server.Answer = nil }
 }
 
+// stride is the distance between the writes at which a test ends a run that begins again each time: 1, so that it ends at every write, and
+// more in short mode, where [TestInterrupted] ends verbs at every write.
+func stride(short int) int {
+	if testing.Short() {
+		return short
+	}
+	return 1
+}
+
 // TestInterrupted: a verb that ends at its first write, is run again and ends at its second, and so on, gets to where it would
 // have got at once.
 func TestInterrupted(t *testing.T) {

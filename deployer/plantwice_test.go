@@ -127,22 +127,26 @@ func filesBelow(t *testing.T, dir string) map[string]string {
 func TestPlanTwice(t *testing.T) {
 	for _, test := range []struct {
 		name, solution, profile string
+		long                    string // the test that checks the most important part in short mode
 		versions                func(t *testing.T, b *deployertest.Bed) (first, second string)
 	}{
-		{"what generates values", shop, "", func(t *testing.T, b *deployertest.Bed) (string, string) {
+		{"what generates values", shop, "", "", func(t *testing.T, b *deployertest.Bed) (string, string) {
 			t.Helper()
 			b.Imported(shop, "1.0.0", generates(t, false))
 			b.Imported(shop, "1.1.0", generates(t, true))
 			return "1.0.0", "1.1.0"
 		}},
-		{"example-solution to 1.1.0", "example-solution", "", imported("../example-solution", "../example-solution/releases/1.1.0")},
-		{"example-solution to 2.0.0", "example-solution", "", imported("../example-solution/releases/1.1.0", "../example-solution/releases/2.0.0")},
-		{"example-cloud", "cloud", "", imported("../example-cloud")},
-		{"example-cloud of services", "cloud", "service", imported("../example-cloud")},
-		{"example-cloud of microservices", "cloud", "microservice", imported("../example-cloud")},
-		{"example-cloud of charts", "cloud", "charts", imported("../example-cloud")},
+		{"example-solution to 1.1.0", "example-solution", "", "", imported("../example-solution", "../example-solution/releases/1.1.0")},
+		{"example-solution to 2.0.0", "example-solution", "", "example-solution to 1.1.0", imported("../example-solution/releases/1.1.0", "../example-solution/releases/2.0.0")},
+		{"example-cloud", "cloud", "", "example-cloud of charts", imported("../example-cloud")},
+		{"example-cloud of services", "cloud", "service", "example-cloud of charts", imported("../example-cloud")},
+		{"example-cloud of microservices", "cloud", "microservice", "example-cloud of charts", imported("../example-cloud")},
+		{"example-cloud of charts", "cloud", "charts", "", imported("../example-cloud")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			if testing.Short() && test.long != "" {
+				t.Skipf("a long test: in short mode there is %s", test.long)
+			}
 			b := deployertest.New(t)
 			first, second := test.versions(t, b)
 			for _, step := range lifeOf(test.solution, first, second, test.profile) {

@@ -143,11 +143,7 @@ func TestResumeKnows(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			step := 1
-			if testing.Short() {
-				step = 5
-			}
-			for number := 1; ; number += step {
+			for number := 1; ; number += stride(5) {
 				b := test.begin(t)
 				before := state(b)
 				mend := endingAt(b, number)

@@ -154,6 +154,9 @@ func TestOneOfManyIsHostile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() && name == "same chunks" {
+				t.Skip("a long test: in short mode there are the mixtures with other chunks")
+			}
 			if name == "other chunks" {
 				checkAllFieldsDiffer(t, g, m)
 			}
