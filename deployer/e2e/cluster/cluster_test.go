@@ -19,7 +19,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{Lent: 1}) }
 
 var (
 	configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
-	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
@@ -85,7 +84,7 @@ func (h host) flat(active string, versions ...string) *schema.SolutionsConfigura
 // TestConvergenceAcceptsLoss: a version is judged before it is imported, and what it would lose goes to a file.
 func TestConvergenceAcceptsLoss(t *testing.T) {
 	t.Parallel()
-	h := newHost(newBedOn(t, testcluster.StartFor(t, testcluster.Options{})))
+	h := newHost(newJudgment(t))
 	h.contents["1.0.0"] = content{Fields: "colour: {type: string}"}
 	if _, err := h.converge(h.flat("1.0.0", "1.0.0"), deployer.ConvergeOptions{}); err != nil {
 		t.Fatal(err)

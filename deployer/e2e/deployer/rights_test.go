@@ -59,7 +59,7 @@ spec:
 // TestInstallerRoleExtras: a Solution with everything takes extras.yaml besides, and every verb of it.
 func TestInstallerRoleExtras(t *testing.T) {
 	t.Parallel()
-	testcluster.Long(t, "TestInstallerRole")
+	testcluster.Long(t, "TestRoles/installer")
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 1}))
 	b.defineMonitors()
 	b.imported("1.0.0", withExtras(b, "v1"))
@@ -101,7 +101,7 @@ func TestInstallerRoleExtras(t *testing.T) {
 // TestRightsAreAskedFirst: what changes data step by step asks for all rights before the first step.
 func TestRightsAreAskedFirst(t *testing.T) {
 	t.Parallel()
-	testcluster.Long(t, "TestInstallerRole, and TestMissingRights without a cluster")
+	testcluster.Long(t, "TestRoles/installer, and TestMissingRights without a cluster")
 	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
 	b.activated("1.0.0", content{})
 	b.imported("1.1.0", content{Versions: "v1 v2"})

@@ -252,11 +252,23 @@ func (b *bed) life() []command {
 	}
 }
 
-// TestInstallerRole: who has the roles of docs/installer-role can do everything with a Solution, waiting included, and needs
-// every verb of them. Without one, the command that needs it names the rule and changes nothing.
-func TestInstallerRole(t *testing.T) {
+// TestRoles checks the shipped and the generated roles in a cluster that no other test changes: what a user lacks is compared with what
+// changes anywhere.
+func TestRoles(t *testing.T) {
 	t.Parallel()
-	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 1}))
+	c := testcluster.StartFor(t, testcluster.Options{FakeNodes: 1})
+	// These take away what they have brought; what others leave would need rights, too.
+	t.Run("installer", func(t *testing.T) { testInstallerRole(t, c) })
+	t.Run("generated", func(t *testing.T) { testGeneratedRoles(t, c) })
+	t.Run("applications", func(t *testing.T) { testApplicationsRole(t, c) })
+	t.Run("reader", func(t *testing.T) { testReaderRole(t, c) })
+}
+
+// testInstallerRole: who has the roles of docs/installer-role can do everything with a Solution, waiting included, and needs
+// every verb of them. Without one, the command that needs it names the rule and changes nothing.
+func testInstallerRole(t *testing.T, c *testcluster.Cluster) {
+	t.Helper()
+	b := newBedOn(t, c)
 	b.imported("1.0.0", content{})
 	b.imported("1.1.0", content{Role: "- {apiGroups: [''], resources: [pods, services], verbs: [get, list]}"})
 	roles := b.shipped("installer.yaml", "solution.yaml")
@@ -391,10 +403,10 @@ func (b *bed) snapshot() map[string]string {
 	return state
 }
 
-// TestReaderRole: who has the roles of docs/installer-role/reader.yaml sees everything and changes nothing.
-func TestReaderRole(t *testing.T) {
-	t.Parallel()
-	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
+// testReaderRole: who has the roles of docs/installer-role/reader.yaml sees everything and changes nothing.
+func testReaderRole(t *testing.T, c *testcluster.Cluster) {
+	t.Helper()
+	b := newBedOn(t, c)
 	b.activated("1.0.0", content{})
 	b.mustAdd("1.0.0")
 	roles := b.shipped("reader.yaml")
@@ -426,11 +438,11 @@ func TestReaderRole(t *testing.T) {
 	b.refused(err, report.Forbidden, "leases")
 }
 
-// TestApplicationsRole: who has the role of docs/installer-role/applications.yaml in the namespace of an environment, and no other
+// testApplicationsRole: who has the role of docs/installer-role/applications.yaml in the namespace of an environment, and no other
 // right, runs applications there, and needs every verb of it.
-func TestApplicationsRole(t *testing.T) {
-	t.Parallel()
-	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{}))
+func testApplicationsRole(t *testing.T, c *testcluster.Cluster) {
+	t.Helper()
+	b := newBedOn(t, c)
 	b.imported("1.0.0", content{Versions: "v1", Scale: true})
 	b.activated("1.1.0", content{Versions: "v1", Scale: true, Fields: "colour: {type: string}"})
 	b.mustAdd("1.0.0")
@@ -546,11 +558,11 @@ func (b *bed) generated(o rights.RolesOptions) []role {
 	return roles
 }
 
-// TestGeneratedRoles: who has the roles that 'deploy roles' makes of what an archive has can do everything with it, and needs every
+// testGeneratedRoles: who has the roles that 'deploy roles' makes of what an archive has can do everything with it, and needs every
 // verb of them. What the operator gets in the whole cluster is granted by its name.
-func TestGeneratedRoles(t *testing.T) {
-	t.Parallel()
-	b := newBedOn(t, testcluster.StartFor(t, testcluster.Options{FakeNodes: 1}))
+func testGeneratedRoles(t *testing.T, c *testcluster.Cluster) {
+	t.Helper()
+	b := newBedOn(t, c)
 	b.imported("1.0.0", content{})
 	b.imported("1.1.0", content{RoleKind: "ClusterRole"})
 	roles := b.generated(rights.RolesOptions{Environment: b.Env})

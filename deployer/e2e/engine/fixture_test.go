@@ -26,7 +26,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{}) }
+func TestMain(m *testing.M) { testcluster.Main(m, testcluster.Options{Lent: 1}) }
 
 // fixture is an engine with a namespace in the cluster that all tests share.
 type fixture struct {

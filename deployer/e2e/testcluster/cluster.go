@@ -47,6 +47,10 @@ type Options struct {
 	// more to do than there are processors: tests share a machine.
 	OneProcessor bool
 
+	// Lent is how many clusters [Borrow] lends to the tests of a package; 0 is two. One is enough for tests that hardly wait: it costs five
+	// seconds of a processor to start another.
+	Lent int
+
 	// Progress is the output for reports about builds, which take minutes; nil means none.
 	Progress io.Writer
 }

@@ -1,18 +1,21 @@
 package testcluster
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync"
 	"testing"
 )
 
-// lendable is how many clusters a package lends. They cost memory more than processor time: tests wait for most of theirs.
+// lendable is how many clusters a package lends, unless its options have another number. They cost memory more than processor time:
+// tests wait for most of theirs.
 const lendable = 2
 
 // lending lends clusters to one test at a time.
 type lending struct {
 	sync.Mutex
+	limit    int           // how many clusters there are; 0 is lendable
 	free     chan *Cluster // nil stands for one that was not started
 	started  []*Cluster
 	borrowed map[string]*Cluster // by the name of the test
@@ -50,8 +53,9 @@ func (l *lending) borrow(tb testing.TB, start func() (*Cluster, error)) (*Cluste
 func (l *lending) look(test string) (free chan *Cluster, borrowed *Cluster) {
 	l.locked(func() {
 		if l.free == nil {
-			l.free, l.borrowed = make(chan *Cluster, lendable), map[string]*Cluster{}
-			for range lendable {
+			limit := cmp.Or(l.limit, lendable)
+			l.free, l.borrowed = make(chan *Cluster, limit), map[string]*Cluster{}
+			for range limit {
 				l.free <- nil
 			}
 		}

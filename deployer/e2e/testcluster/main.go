@@ -32,6 +32,7 @@ func Main(m *testing.M, o Options) {
 	}
 	o.Oldest, o.OneProcessor = oldest(o), true
 	shared.options = o
+	shared.lent.limit = o.Lent
 	parallel := "100"
 	if IsAlone() {
 		parallel = "1"
@@ -69,9 +70,9 @@ func Shared(tb testing.TB) *Cluster {
 	return shared.cluster
 }
 
-// Borrow returns a cluster of the package that no other test uses until this one ends, and waits for it. There are at most two, started
-// when they are needed: tests that change the whole cluster, and wait for it, run side by side. They call tb.Parallel first. What a test
-// and its subtests borrow is one cluster.
+// Borrow returns a cluster of the package that no other test uses until this one ends, and waits for it. There are at most two, or as many
+// as [Options].Lent, started when they are needed: tests that change the whole cluster, and wait for it, run side by side. They call
+// tb.Parallel first. What a test and its subtests borrow is one cluster.
 func Borrow(tb testing.TB) *Cluster {
 	tb.Helper()
 	c, err := shared.lent.borrow(tb, func() (*Cluster, error) { return Start(context.Background(), shared.options) })
