@@ -31,8 +31,8 @@ func TestMemory(t *testing.T) {
 		return
 	}
 	size := int64(1<<30 + 12345)
-	if testing.Short() { // still ten times the limit
-		size = 384<<20 + 12345
+	if testing.Short() { // still eighteen times the limit
+		size = 720<<20 + 12345
 	}
 	dir := signSparse(t, size)
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMemory$", "-test.v")
