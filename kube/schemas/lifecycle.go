@@ -39,8 +39,8 @@ type Lifecycle struct {
 	Replacement                     schema.GroupVersionKind
 }
 
-// Lifecycle returns the known releases of a kind, also of one that no supported release serves any more.
-func (c *Catalogue) Lifecycle(gvk schema.GroupVersionKind) (Lifecycle, bool) {
+// lifecycle returns the known releases of a kind, also of one that no supported release serves any more.
+func (c *Catalogue) lifecycle(gvk schema.GroupVersionKind) (Lifecycle, bool) {
 	for _, table := range [][]lifecycle{c.index.Lifecycles, goneFromSource} {
 		for _, l := range table {
 			if l.Group == gvk.Group && l.Version == gvk.Version && l.Kind == gvk.Kind {
@@ -68,7 +68,7 @@ const (
 
 // Availability reports whether the release serves the kind and, in one sentence, why not or until when.
 func (r *Release) Availability(gvk schema.GroupVersionKind) (Availability, string) {
-	life, known := r.catalogue.Lifecycle(gvk)
+	life, known := r.catalogue.lifecycle(gvk)
 	name := gvk.GroupVersion().String() + " " + gvk.Kind
 	if _, served := r.kinds[gvk]; served {
 		if !known || life.Deprecated == 0 || life.Deprecated > r.minor() || life.Replacement.Empty() {

@@ -60,7 +60,7 @@ func (n *node) keyNames() string {
 	return strings.Join(n.Keys, " and ")
 }
 
-func (v *checker) scalar(value any, n *node, at *path, lenient bool) {
+func (v *checker) scalar(value any, n *node, at *path) {
 	switch n.Format {
 	case "quantity":
 		v.quantity(value, at)
@@ -81,7 +81,7 @@ func (v *checker) scalar(value any, n *node, at *path, lenient bool) {
 			v.addProblem(at, Problem{Reason: WrongType, Message: "expected a string, got " + typeName(value), Unquoted: isScalar(value)})
 			return
 		}
-		v.text(text, n, at, lenient)
+		v.text(text, n, at)
 	case "integer":
 		v.integer(value, n.Format, at)
 	case "number":
@@ -103,9 +103,9 @@ func isScalar(value any) bool {
 	return true
 }
 
-func (v *checker) text(text string, n *node, at *path, lenient bool) {
+func (v *checker) text(text string, n *node, at *path) {
 	switch {
-	case text == "" || lenient:
+	case text == "" || at.status:
 		return // the server fills in the default
 	case len(n.Enum) > 0 && !slices.Contains(n.Enum, text):
 		v.add(at, WrongValue, "%q is not one of %s", text, strings.Join(n.Enum, ", "))

@@ -37,10 +37,6 @@ func (v *checker) semantics(object map[string]any, kind schema.GroupKind, at *pa
 	}
 }
 
-func (p *path) field(key string) *path { return &path{parent: p, key: key} }
-
-func (p *path) entry(i int) *path { return &path{parent: p, index: i, list: true} }
-
 // mapAt follows the keys; nil when there is no map.
 func mapAt(value any, keys ...string) map[string]any {
 	m, _ := value.(map[string]any)

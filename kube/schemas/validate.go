@@ -51,7 +51,7 @@ const maxDepth = 128
 // [UnknownKind]; for a List (v1) the items are validated.
 func (r *Release) Validate(object map[string]any) []Problem {
 	v := checker{release: r}
-	v.object(object, nil, 0)
+	v.object(object, &path{}, 0)
 	r.dateFields(object, v.problems)
 	slices.SortStableFunc(v.problems, func(a, b Problem) int {
 		return cmp.Or(compareNatural(a.Path, b.Path), cmp.Compare(a.Message, b.Message))
@@ -76,7 +76,7 @@ func (r *Release) dateFields(object map[string]any, problems []Problem) {
 			return
 		}
 		v := checker{release: later}
-		v.object(object, nil, 0)
+		v.object(object, &path{}, 0)
 		if len(v.problems) == maxProblems || slices.ContainsFunc(v.problems, func(p Problem) bool { return p.Reason == UnknownKind }) {
 			return // it does not show what is known
 		}
@@ -141,12 +141,12 @@ func (v *checker) object(object map[string]any, at *path, depth int) {
 	switch {
 	case ok:
 		v.head(object, at)
-		v.value(object, v.release.definition(row.Definition), at, 0, false)
+		v.value(object, v.release.definition(row.Definition), at)
 		v.semantics(object, gvk.GroupKind(), at)
 	case apiVersion == "v1" && kind == "List" && depth == 0:
 		items, _ := object["items"].([]any)
 		for i, item := range items {
-			entry := path{parent: &path{parent: at, key: "items"}, index: i, list: true}
+			entry := path{parent: &path{parent: at, key: "items"}, index: i, list: true} // depth 0: an object of its own
 			if m, ok := item.(map[string]any); ok {
 				v.object(m, &entry, 1)
 			} else {
@@ -165,43 +165,42 @@ func (v *checker) head(object map[string]any, at *path) {
 		return // the type is reported elsewhere
 	}
 	if isZero(metadata["name"]) && isZero(metadata["generateName"]) {
-		v.add(&path{parent: at, key: "metadata"}, MissingField, "name is missing")
+		v.add(at.field("metadata"), MissingField, "name is missing")
 	}
 }
 
 func isZero(value any) bool { return value == nil || value == "" }
 
-// value checks one value against its description. Lenient is true inside status, which the server ignores when it
-// creates an object and which generators fill with nulls.
-func (v *checker) value(value any, n *node, at *path, depth int, lenient bool) {
+// value checks one value against its description.
+func (v *checker) value(value any, n *node, at *path) {
 	for n.Ref != nil {
 		n = v.release.definition(*n.Ref)
 	}
 	if value == nil || n.Type == "" && n.Format == "" {
 		return // null is decoded as absent; a description without a type takes anything
 	}
-	if depth > maxDepth {
+	if at.depth > maxDepth {
 		v.add(at, WrongValue, "is nested too deeply")
 		return
 	}
 	switch n.Type {
 	case "object":
-		v.mapping(value, n, at, depth, lenient)
+		v.mapping(value, n, at)
 	case "array":
-		v.list(value, n, at, depth, lenient)
+		v.list(value, n, at)
 	default:
-		v.scalar(value, n, at, lenient)
+		v.scalar(value, n, at)
 	}
 }
 
-func (v *checker) mapping(value any, n *node, at *path, depth int, lenient bool) {
+func (v *checker) mapping(value any, n *node, at *path) {
 	m, ok := value.(map[string]any)
 	if !ok {
 		v.add(at, WrongType, "expected an object, got %s", typeName(value))
 		return
 	}
 	for _, name := range n.Required {
-		if m[name] == nil && !lenient {
+		if m[name] == nil && !at.status {
 			v.add(at, MissingField, "%s is missing", name)
 		}
 	}
@@ -212,22 +211,22 @@ func (v *checker) mapping(value any, n *node, at *path, depth int, lenient bool)
 		if len(v.problems) == maxProblems {
 			return
 		}
-		field, entry := m[name], path{parent: at, key: name}
+		field, entry := m[name], at.field(name)
 		switch {
 		case n.Properties[name] != nil:
-			v.value(field, n.Properties[name], &entry, depth+1, lenient || depth == 0 && name == "status")
+			v.value(field, n.Properties[name], entry)
 		case n.Values != nil:
-			v.value(field, n.Values, &entry, depth+1, lenient)
+			v.value(field, n.Values, entry)
 		default:
-			v.add(&entry, UnknownField, "%s", unknownField(name, n))
+			v.add(entry, UnknownField, "%s", unknownField(name, n))
 		}
 	}
-	if !lenient && n.Properties["managedFields"] != nil {
+	if !at.status && n.Properties["managedFields"] != nil {
 		v.labels(m, at)
 	}
 }
 
-func (v *checker) list(value any, n *node, at *path, depth int, lenient bool) {
+func (v *checker) list(value any, n *node, at *path) {
 	entries, ok := value.([]any)
 	if !ok {
 		v.add(at, WrongType, "expected a list, got %s", typeName(value))
@@ -235,10 +234,10 @@ func (v *checker) list(value any, n *node, at *path, depth int, lenient bool) {
 	}
 	if n.Items != nil {
 		for i, entry := range entries {
-			v.value(entry, n.Items, &path{parent: at, index: i, list: true}, depth+1, lenient)
+			v.value(entry, n.Items, at.entry(i))
 		}
 	}
-	if !lenient && len(entries) > 1 && (n.Set || len(n.Keys) > 0) {
+	if !at.status && len(entries) > 1 && (n.Set || len(n.Keys) > 0) {
 		v.unique(entries, n, at)
 	}
 }
@@ -256,19 +255,29 @@ func (v *checker) unique(entries []any, n *node, at *path) {
 			continue
 		}
 		if first, ok := seen[key]; ok {
-			v.add(&path{parent: at, index: i, list: true}, Duplicate, "has the same %s as entry %d", n.keyNames(), first)
+			v.add(at.entry(i), Duplicate, "has the same %s as entry %d", n.keyNames(), first)
 			continue
 		}
 		seen[key] = i
 	}
 }
 
-// path leads to a value. It lives on the stack and becomes text only when there is a problem.
+// path leads to a value; the zero path leads to the object. It becomes text only when there is a problem.
 type path struct {
 	parent *path
 	key    string
 	index  int
 	list   bool
+	depth  int  // below the object; an object in a List begins at 0
+	status bool // in status, which the server ignores when it creates an object and which generators fill with nulls
+}
+
+func (p *path) field(key string) *path {
+	return &path{parent: p, key: key, depth: p.depth + 1, status: p.status || p.depth == 0 && key == "status"}
+}
+
+func (p *path) entry(i int) *path {
+	return &path{parent: p, index: i, list: true, depth: p.depth + 1, status: p.status}
 }
 
 // String renders the path as Kubernetes does: spec.ports[0].name, metadata.labels[example.com/role].
