@@ -51,7 +51,7 @@ func (j *judgement) webhook(o Object, webhook map[string]any, field string) {
 	if len(nested(webhook, "objectSelector", "matchExpressions"))+len(nestedMap(webhook, "objectSelector", "matchLabels")) > 0 {
 		reach = schema.ReachNamespaces // objects that ask for it
 	}
-	j.add(o, schema.PowerInterceptsRequests, reach, field, why+" ("+enumerate(j.interceptedResources(nested(webhook, "rules")))+")", effects...)
+	j.place(o, field).add(schema.PowerInterceptsRequests, reach, why+" ("+enumerate(j.interceptedResources(nested(webhook, "rules")))+")", effects...)
 }
 
 // intercepted lists what rules intercept beyond the Solution's own groups, one operation on one resource each.
@@ -140,12 +140,12 @@ func shortened(text, prefix string) string {
 func (j *judgement) client(o Object, config any, field, what string) {
 	c, _ := config.(map[string]any)
 	if url := stringIn(c, "url"); url != "" {
-		j.add(o, schema.PowerOpensToOutside, schema.ReachOutside, field+".url", "send "+what+" of the cluster to "+url, url)
+		j.place(o, field+".url").add(schema.PowerOpensToOutside, schema.ReachOutside, "send "+what+" of the cluster to "+url, url)
 	}
 	service, _ := c["service"].(map[string]any)
 	if namespace := stringIn(service, "namespace"); namespace != "" && !j.own[namespace] {
 		name := namespace + "/" + stringIn(service, "name")
-		j.add(o, schema.PowerInterceptsRequests, schema.ReachCluster, field+".service", "send "+what+" to a Service that is not its own ("+name+")", "to "+name)
+		j.place(o, field+".service").add(schema.PowerInterceptsRequests, schema.ReachCluster, "send "+what+" to a Service that is not its own ("+name+")", "to "+name)
 	}
 }
 
@@ -162,7 +162,7 @@ func (j *judgement) policy(o Object) {
 		conditions[key] = constraints[key]
 	}
 	if effects := j.intercepted(o, rules, does, selectorsOf(conditions)); len(effects) > 0 {
-		j.add(o, schema.PowerInterceptsRequests, schema.ReachCluster, "spec.matchConstraints",
+		j.place(o, "spec.matchConstraints").add(schema.PowerInterceptsRequests, schema.ReachCluster,
 			strings.TrimSuffix(does, "s")+" requests that are not about its own groups ("+enumerate(j.interceptedResources(rules))+")", effects...)
 	}
 }
@@ -174,7 +174,7 @@ func (j *judgement) policyBinding(o Object) {
 	if j.brings("admissionregistration.k8s.io", kind, "", name) {
 		return
 	}
-	j.add(o, schema.PowerInterceptsRequests, schema.ReachCluster, "spec.policyName", "turn on a policy that the archive does not bring ("+name+")", name)
+	j.place(o, "spec.policyName").add(schema.PowerInterceptsRequests, schema.ReachCluster, "turn on a policy that the archive does not bring ("+name+")", name)
 }
 
 // api judges CRDs and APIServices.
@@ -183,7 +183,7 @@ func (j *judgement) api(o Object) {
 	switch {
 	case o.GetKind() != "CustomResourceDefinition" && o.GetKind() != "APIService" || j.groups[group]:
 	case schema.IsAPIServerGroup(group):
-		j.refuse(o, schema.PowerDefinesForeignAPIs, schema.ReachCluster, "spec.group", "define kinds of a group of the API server itself ("+group+")", group)
+		j.place(o, "spec.group").refuse(schema.PowerDefinesForeignAPIs, schema.ReachCluster, "define kinds of a group of the API server itself ("+group+")", group)
 	default:
 		why := "define kinds of a group that is not its own (" + group + ")"
 		if j.owner.ForeignGroup != nil {
@@ -191,7 +191,7 @@ func (j *judgement) api(o Object) {
 				why = "define kinds of a group that " + owner + " has (" + group + ")"
 			}
 		}
-		j.add(o, schema.PowerDefinesForeignAPIs, schema.ReachCluster, "spec.group", why, group)
+		j.place(o, "spec.group").add(schema.PowerDefinesForeignAPIs, schema.ReachCluster, why, group)
 	}
 	switch o.GetKind() {
 	case "CustomResourceDefinition":
@@ -201,7 +201,7 @@ func (j *judgement) api(o Object) {
 		spec, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec")
 		j.client(o, spec, "spec", "requests")
 		if insecure, _, _ := unstructured.NestedBool(o.Object, "spec", "insecureSkipTLSVerify"); insecure {
-			j.add(o, schema.PowerInterceptsRequests, schema.ReachCluster, "spec.insecureSkipTLSVerify", "answer requests without proving who it is", "insecureSkipTLSVerify")
+			j.place(o, "spec.insecureSkipTLSVerify").add(schema.PowerInterceptsRequests, schema.ReachCluster, "answer requests without proving who it is", "insecureSkipTLSVerify")
 		}
 	}
 }

@@ -186,7 +186,7 @@ func (j *judgement) replaces(o Object) {
 		prefix := strings.HasSuffix(standard, ":") || strings.HasSuffix(standard, "-")
 		return name == standard || prefix && strings.HasPrefix(name, standard)
 	}) && o.GetNamespace() == "" {
-		j.add(o, schema.PowerChangeRights, schema.ReachCluster, "metadata.name", "replace "+o.GetKind()+" "+name+", which every cluster has", name)
+		j.place(o, "metadata.name").add(schema.PowerChangeRights, schema.ReachCluster, "replace "+o.GetKind()+" "+name+", which every cluster has", name)
 	}
 }
 
@@ -226,7 +226,7 @@ func isStandard(role string) bool {
 
 // unreadable adds the power of an object that cannot be judged.
 func (j *judgement) unreadable(o Object, err error) {
-	j.refuse(o, schema.PowerAllRights, schema.ReachCluster, "", "do what cannot be judged: "+err.Error())
+	j.place(o, "").refuse(schema.PowerAllRights, schema.ReachCluster, "do what cannot be judged: "+err.Error())
 }
 
 // nested reads a list of objects in an object.

@@ -26,7 +26,7 @@ func (p pod) data() {
 		}
 	}
 	if len(effects) > 0 {
-		p.add(p.o, schema.PowerUsesForeignData, schema.ReachNamespaces, p.at, "read what other Solutions have ("+enumerate(set(whose))+")", set(effects)...)
+		p.add(schema.PowerUsesForeignData, schema.ReachNamespaces, "read what other Solutions have ("+enumerate(set(whose))+")", set(effects)...)
 	}
 }
 

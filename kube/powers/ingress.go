@@ -27,11 +27,11 @@ func (j *judgement) ingress(o Object) {
 	}
 	if len(settings) > 0 {
 		settings = set(settings)
-		j.add(o, schema.PowerTakesTraffic, schema.ReachCluster, "metadata.annotations", "write the settings of the proxy, which has every Secret of Ingresses ("+enumerate(settings)+")", settings...)
+		j.place(o, "metadata.annotations").add(schema.PowerTakesTraffic, schema.ReachCluster, "write the settings of the proxy, which has every Secret of Ingresses ("+enumerate(settings)+")", settings...)
 	}
 	if len(secrets) > 0 {
 		secrets = set(secrets)
-		j.add(o, schema.PowerUsesForeignData, schema.ReachNamespaces, "metadata.annotations", "have the proxy use Secrets that are not its own ("+enumerate(secrets)+")", secrets...)
+		j.place(o, "metadata.annotations").add(schema.PowerUsesForeignData, schema.ReachNamespaces, "have the proxy use Secrets that are not its own ("+enumerate(secrets)+")", secrets...)
 	}
 	rules := nested(o.Object, "spec", "rules")
 	wild = wild || len(rules) == 0 || slices.ContainsFunc(rules, func(rule map[string]any) bool { return stringIn(rule, "host") == "" && hasRootPath(rule) })

@@ -13,22 +13,22 @@ import (
 func (j *judgement) monitoring(o Object) {
 	selector := nestedMap(o.Object, "spec", "namespaceSelector")
 	if any, _ := selector["any"].(bool); any {
-		j.add(o, schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "spec.namespaceSelector", "have metrics of every namespace collected with its settings", "*")
+		j.place(o, "spec.namespaceSelector").add(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "have metrics of every namespace collected with its settings", "*")
 	}
 	others := slices.DeleteFunc(nestedStrings(selector, "matchNames"), func(namespace string) bool { return j.own[namespace] })
 	if others = set(others); len(others) > 0 {
-		j.add(o, schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "spec.namespaceSelector", "have metrics of "+placeText(others)+" collected with its settings", others...)
+		j.place(o, "spec.namespaceSelector").add(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "have metrics of "+placeText(others)+" collected with its settings", others...)
 	}
 	for _, key := range []string{"endpoints", "podMetricsEndpoints"} {
 		for i, endpoint := range nested(o.Object, "spec", key) {
 			if file := stringIn(endpoint, "bearerTokenFile"); file != "" {
-				j.show(o, schema.PowerReadsOthersMetrics, schema.ReachNamespaces, indexed("spec."+key, i)+".bearerTokenFile", "be shown a file of Prometheus ("+file+")", file)
+				j.place(o, indexed("spec."+key, i)+".bearerTokenFile").show(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "be shown a file of Prometheus ("+file+")", file)
 			}
 		}
 	}
 	targets := nestedStrings(o.Object, "spec", "targets", "staticConfig", "static")
 	if targets = set(targets); len(targets) > 0 {
-		j.show(o, schema.PowerOpensToOutside, schema.ReachOutside, "spec.targets", "have addresses of its choice asked ("+enumerate(targets)+")", targets...)
+		j.place(o, "spec.targets").show(schema.PowerOpensToOutside, schema.ReachOutside, "have addresses of its choice asked ("+enumerate(targets)+")", targets...)
 	}
 	j.foreign(o)
 }
@@ -42,7 +42,7 @@ func (j *judgement) dashboards(o Object) {
 	files, _ := data.(map[string]any)
 	for name, content := range files {
 		if s, ok := content.(string); ok && strings.Contains(strings.ToLower(s), `<script`) {
-			j.add(o, schema.PowerReadsOthersMetrics, schema.ReachPeople, "data", "run scripts in the browsers of those who look at a dashboard ("+name+")", name)
+			j.place(o, "data").add(schema.PowerReadsOthersMetrics, schema.ReachPeople, "run scripts in the browsers of those who look at a dashboard ("+name+")", name)
 		}
 	}
 }

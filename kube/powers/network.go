@@ -16,11 +16,11 @@ import (
 // service judges where a Service gets requests from, and where it sends them.
 func (j *judgement) service(o Object) {
 	if addresses := set(nestedStrings(o.Object, "spec", "externalIPs")); len(addresses) > 0 {
-		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec.externalIPs", "get the traffic of every pod to "+enumerate(addresses), addresses...)
+		j.place(o, "spec.externalIPs").add(schema.PowerTakesTraffic, schema.ReachTraffic, "get the traffic of every pod to "+enumerate(addresses), addresses...)
 	}
 	switch kind := text(o, "spec", "type"); kind {
 	case "LoadBalancer", "NodePort":
-		j.show(o, schema.PowerOpensToOutside, schema.ReachOutside, "spec.type", "be reached from outside the cluster ("+kind+")", kind)
+		j.place(o, "spec.type").show(schema.PowerOpensToOutside, schema.ReachOutside, "be reached from outside the cluster ("+kind+")", kind)
 	case "ExternalName":
 		j.externalName(o, text(o, "spec", "externalName"))
 	}
@@ -37,11 +37,11 @@ func (j *judgement) externalName(o Object, name string) {
 	switch {
 	case service >= 2 && j.own[labels[service-1]]:
 	case service >= 2:
-		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec.externalName", "send traffic to namespace "+labels[service-1], name)
+		j.place(o, "spec.externalName").add(schema.PowerTakesTraffic, schema.ReachTraffic, "send traffic to namespace "+labels[service-1], name)
 	case err == nil && (address.IsLinkLocalUnicast() || address.IsLoopback()), strings.HasPrefix(name, "metadata."), strings.HasSuffix(name, ".internal"), name == "localhost":
-		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec.externalName", "send traffic to addresses of the nodes' own network ("+name+")", name)
+		j.place(o, "spec.externalName").add(schema.PowerTakesTraffic, schema.ReachTraffic, "send traffic to addresses of the nodes' own network ("+name+")", name)
 	default:
-		j.show(o, schema.PowerOpensToOutside, schema.ReachOutside, "spec.externalName", "send traffic outside the cluster ("+name+")", name)
+		j.place(o, "spec.externalName").show(schema.PowerOpensToOutside, schema.ReachOutside, "send traffic outside the cluster ("+name+")", name)
 	}
 }
 
@@ -55,15 +55,15 @@ func (j *judgement) network(o Object) {
 			j.byDefault(o)
 		}
 	case "EndpointSlice":
-		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "endpoints", "send traffic to addresses of its choice", "endpoints")
+		j.place(o, "endpoints").add(schema.PowerTakesTraffic, schema.ReachTraffic, "send traffic to addresses of its choice", "endpoints")
 	case "NetworkPolicy":
-		j.selection(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec.podSelector", "open or close the network", nestedMap(o.Object, "spec", "podSelector"))
+		j.place(o, "spec.podSelector").selection(schema.PowerTakesTraffic, schema.ReachTraffic, "open or close the network", nestedMap(o.Object, "spec", "podSelector"))
 	case "AdminNetworkPolicy", "BaselineAdminNetworkPolicy", "ClusterNetworkPolicy", "CiliumClusterwideNetworkPolicy", "GlobalNetworkPolicy":
-		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec", "open or close the network of the whole cluster", o.GetKind())
+		j.place(o, "spec").add(schema.PowerTakesTraffic, schema.ReachTraffic, "open or close the network of the whole cluster", o.GetKind())
 	case "Route":
 		j.hosts(o, "spec.host", text(o, "spec", "wildcardPolicy") == "Subdomain")
 	case "CiliumNetworkPolicy":
-		j.selection(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec.endpointSelector", "open or close the network", nestedMap(o.Object, "spec", "endpointSelector"))
+		j.place(o, "spec.endpointSelector").selection(schema.PowerTakesTraffic, schema.ReachTraffic, "open or close the network", nestedMap(o.Object, "spec", "endpointSelector"))
 	case "TCPRoute", "UDPRoute":
 		j.listeners(o)
 	case "HTTPRoute", "GRPCRoute", "TLSRoute":
@@ -72,13 +72,13 @@ func (j *judgement) network(o Object) {
 		j.hosts(o, "spec.listeners", false)
 		for i, listener := range nested(o.Object, "spec", "listeners") {
 			if from, _, _ := unstructured.NestedString(listener, "allowedRoutes", "namespaces", "from"); from == "All" {
-				j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, indexed("spec.listeners", i), "let every namespace answer for its addresses", "All")
+				j.place(o, indexed("spec.listeners", i)).add(schema.PowerTakesTraffic, schema.ReachTraffic, "let every namespace answer for its addresses", "All")
 			}
 		}
 	case "ReferenceGrant":
 		for i, from := range nested(o.Object, "spec", "from") {
 			if namespace := stringIn(from, "namespace"); !j.own[namespace] {
-				j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, indexed("spec.from", i), "let namespace "+namespace+" refer to its objects", namespace)
+				j.place(o, indexed("spec.from", i)).add(schema.PowerTakesTraffic, schema.ReachTraffic, "let namespace "+namespace+" refer to its objects", namespace)
 			}
 		}
 	default:
@@ -97,7 +97,7 @@ func (j *judgement) listeners(o Object) {
 	}
 	if len(others) > 0 {
 		others = set(others)
-		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "spec.parentRefs", "get all traffic of listeners that the archive does not bring ("+enumerate(others)+")", others...)
+		j.place(o, "spec.parentRefs").add(schema.PowerTakesTraffic, schema.ReachTraffic, "get all traffic of listeners that the archive does not bring ("+enumerate(others)+")", others...)
 	}
 }
 
@@ -151,12 +151,12 @@ func Hosts(o *unstructured.Unstructured) []string {
 func (j *judgement) hosts(o Object, field string, wild bool) {
 	hosts := Hosts(o.Unstructured)
 	if wild || slices.ContainsFunc(hosts, func(host string) bool { return strings.HasPrefix(host, "*") }) {
-		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, field, "answer for every host without a route of its own", append(hosts, "*")...)
+		j.place(o, field).add(schema.PowerTakesTraffic, schema.ReachTraffic, "answer for every host without a route of its own", append(hosts, "*")...)
 		return
 	}
 	hosts = slices.DeleteFunc(hosts, func(host string) bool { return j.foreignHost(o, field, host) })
 	if len(hosts) > 0 {
-		j.show(o, schema.PowerTakesTraffic, schema.ReachTraffic, field, "answer for "+enumerate(hosts), hosts...)
+		j.place(o, field).show(schema.PowerTakesTraffic, schema.ReachTraffic, "answer for "+enumerate(hosts), hosts...)
 	}
 }
 
@@ -167,7 +167,7 @@ func (j *judgement) foreignHost(o Object, field, host string) bool {
 	}
 	other := j.owner.ForeignHost(o.Unstructured, host)
 	if other != "" {
-		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, field, "answer for "+host+", for which "+other+" answers", host)
+		j.place(o, field).add(schema.PowerTakesTraffic, schema.ReachTraffic, "answer for "+host+", for which "+other+" answers", host)
 	}
 	return other != ""
 }

@@ -29,7 +29,7 @@ func (j *judgement) object(o Object) {
 		"cilium.io", "crd.projectcalico.org", "projectcalico.org":
 		j.network(o)
 	case "certificates.k8s.io":
-		j.add(o, schema.PowerIssueIdentities, schema.ReachCluster, "", "change whom the cluster trusts ("+o.GetKind()+")", o.GetKind())
+		j.place(o, "").add(schema.PowerIssueIdentities, schema.ReachCluster, "change whom the cluster trusts ("+o.GetKind()+")", o.GetKind())
 	case "monitoring.coreos.com":
 		j.monitoring(o)
 	case "snapshot.storage.k8s.io":
@@ -63,7 +63,7 @@ func (j *judgement) elsewhere(o Object) {
 	if schema.IsSystemNamespace(namespace) {
 		reach, whose = schema.ReachCluster, "which belongs to the cluster"
 	}
-	j.add(o, schema.PowerObjectsElsewhere, reach, field, fmt.Sprintf("have objects in namespace %s, %s", namespace, whose), namespace)
+	j.place(o, field).add(schema.PowerObjectsElsewhere, reach, fmt.Sprintf("have objects in namespace %s, %s", namespace, whose), namespace)
 }
 
 // namespaceLabels judges labels with which a namespace allows pods more than the level baseline does.
@@ -71,7 +71,7 @@ func (j *judgement) namespaceLabels(o Object) {
 	const enforce, devices, gatekeeper = "pod-security.kubernetes.io/enforce", "resource.kubernetes.io/admin-access", "admission.gatekeeper.sh/ignore"
 	has := o.GetLabels()
 	allow := func(what, label string) {
-		j.add(o, schema.PowerMarkNamespaces, schema.ReachNode, "metadata.labels", "allow "+what+" in namespace "+o.GetName(), label+"="+has[label])
+		j.place(o, "metadata.labels").add(schema.PowerMarkNamespaces, schema.ReachNode, "allow "+what+" in namespace "+o.GetName(), label+"="+has[label])
 	}
 	if has[enforce] == "privileged" {
 		allow("privileged pods", enforce)
@@ -90,29 +90,29 @@ func (j *judgement) core(o Object) {
 	case "Service":
 		j.service(o)
 	case "Endpoints":
-		j.add(o, schema.PowerTakesTraffic, schema.ReachTraffic, "subsets", "send traffic to addresses of its choice", "endpoints")
+		j.place(o, "subsets").add(schema.PowerTakesTraffic, schema.ReachTraffic, "send traffic to addresses of its choice", "endpoints")
 	case "Secret":
 		j.secret(o)
 	case "ConfigMap":
 		if schema.IsSystemNamespace(o.GetNamespace()) && slices.Contains(identityMaps, o.GetName()) {
-			j.add(o, schema.PowerIssueIdentities, schema.ReachCluster, "", "change whom the cluster trusts ("+o.GetName()+")", o.GetName())
+			j.place(o, "").add(schema.PowerIssueIdentities, schema.ReachCluster, "change whom the cluster trusts ("+o.GetName()+")", o.GetName())
 		}
 		j.dashboards(o)
 	case "ServiceAccount":
 		if o.GetName() == "default" && len(nestedList(o.Object, "imagePullSecrets")) > 0 {
-			j.add(o, schema.PowerDefaultForEveryone, schema.ReachEveryone, "imagePullSecrets",
+			j.place(o, "imagePullSecrets").add(schema.PowerDefaultForEveryone, schema.ReachEveryone,
 				"change how every pod of namespace "+o.GetNamespace()+" without an account of its own pulls images", "imagePullSecrets")
 		}
 	case "LimitRange", "ResourceQuota":
 		if o.GetNamespace() != j.owner.Solution+"-system" {
-			j.add(o, schema.PowerDefaultForEveryone, schema.ReachEveryone, "", "set limits for every pod of namespace "+o.GetNamespace(), o.GetKind())
+			j.place(o, "").add(schema.PowerDefaultForEveryone, schema.ReachEveryone, "set limits for every pod of namespace "+o.GetNamespace(), o.GetKind())
 		}
 	case "PersistentVolume":
 		j.volume(o)
 	case "PersistentVolumeClaim":
 		j.claim(o, nestedMap(o.Object, "spec"), "spec")
 	case "Node":
-		j.add(o, schema.PowerControlNodes, schema.ReachNode, "", "control nodes and what runs on them", "Node")
+		j.place(o, "").add(schema.PowerControlNodes, schema.ReachNode, "control nodes and what runs on them", "Node")
 	}
 }
 
@@ -122,10 +122,10 @@ func (j *judgement) secret(o Object) {
 	case "kubernetes.io/service-account-token":
 		name := o.GetAnnotations()["kubernetes.io/service-account.name"]
 		if account := o.GetNamespace() + "/" + name; !j.hasAccount(o.GetNamespace(), name) {
-			j.add(o, schema.PowerActAsOthers, schema.ReachCluster, "type", "have the token of an account that the archive does not bring ("+account+")", account)
+			j.place(o, "type").add(schema.PowerActAsOthers, schema.ReachCluster, "have the token of an account that the archive does not bring ("+account+")", account)
 		}
 	case "bootstrap.kubernetes.io/token":
-		j.add(o, schema.PowerIssueIdentities, schema.ReachCluster, "type", "let nodes join the cluster", "token")
+		j.place(o, "type").add(schema.PowerIssueIdentities, schema.ReachCluster, "let nodes join the cluster", "token")
 	}
 }
 
@@ -145,17 +145,17 @@ func (j *judgement) classes(o Object) {
 		case global:
 			j.byDefault(o)
 		case number > 0 && text(o, "preemptionPolicy") != "Never":
-			j.add(o, schema.PowerStarveOrPreempt, schema.ReachEveryone, "value",
+			j.place(o, "value").add(schema.PowerStarveOrPreempt, schema.ReachEveryone,
 				fmt.Sprintf("evict pods of others for its own (priority %.0f)", number), fmt.Sprintf("%.0f", number))
 		}
 	case "RuntimeClass":
 		j.byDefault(o)
 	case "FlowSchema", "PriorityLevelConfiguration":
-		j.add(o, schema.PowerStarveOrPreempt, schema.ReachEveryone, "spec", "change which requests the API server answers first", o.GetKind())
+		j.place(o, "spec").add(schema.PowerStarveOrPreempt, schema.ReachEveryone, "change which requests the API server answers first", o.GetKind())
 	case "CSIDriver":
-		j.add(o, schema.PowerRawStorage, schema.ReachNode, "", "bring a storage driver, which mounts on nodes ("+o.GetName()+")", o.GetName())
+		j.place(o, "").add(schema.PowerRawStorage, schema.ReachNode, "bring a storage driver, which mounts on nodes ("+o.GetName()+")", o.GetName())
 	case "VolumeAttachment", "CSINode":
-		j.add(o, schema.PowerControlNodes, schema.ReachNode, "", "control nodes and what runs on them", o.GetKind())
+		j.place(o, "").add(schema.PowerControlNodes, schema.ReachNode, "control nodes and what runs on them", o.GetKind())
 	}
 }
 
@@ -164,7 +164,7 @@ func isDefault(o Object, annotations ...string) bool {
 }
 
 func (j *judgement) byDefault(o Object) {
-	j.add(o, schema.PowerDefaultForEveryone, schema.ReachEveryone, "", "be the default of the cluster for all who name none ("+o.GetKind()+")", o.GetKind())
+	j.place(o, "").add(schema.PowerDefaultForEveryone, schema.ReachEveryone, "be the default of the cluster for all who name none ("+o.GetKind()+")", o.GetKind())
 }
 
 // foreign judges custom resources of kinds that are not its own: their controllers do what they say.
@@ -177,7 +177,7 @@ func (j *judgement) foreign(o Object) {
 	if j.own[o.GetNamespace()] && quiet(group, resource) {
 		return
 	}
-	j.add(o, schema.PowerInstructsController, schema.ReachCluster, "", "instruct a controller that may have rights of its own ("+o.GetKind()+" of "+group+")", group+"/"+o.GetKind())
+	j.place(o, "").add(schema.PowerInstructsController, schema.ReachCluster, "instruct a controller that may have rights of its own ("+o.GetKind()+" of "+group+")", group+"/"+o.GetKind())
 }
 
 // text is a string in an object, "" where there is none.

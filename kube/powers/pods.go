@@ -21,7 +21,7 @@ import (
 func (j *judgement) pods(o Object) {
 	if spec := pods.Spec(o.Object); spec != nil {
 		template, path := pods.Template(o.Object)
-		j.pod(o, spec, annotationsOf(template), strings.Join(append(slices.Clone(path), "spec"), "."), true)
+		j.place(o, strings.Join(append(slices.Clone(path), "spec"), ".")).pod(spec, annotationsOf(template), true)
 	}
 	if !isBuiltIn(groupOf(o)) {
 		j.shapes(o, o.Object, nil, nil)
@@ -43,7 +43,7 @@ func (j *judgement) shapes(o Object, value any, template map[string]any, at *fie
 	switch value := value.(type) {
 	case map[string]any:
 		if looksLikePod(value) {
-			j.pod(o, value, annotationsOf(template), at.String(), false)
+			j.place(o, at.String()).pod(value, annotationsOf(template), false)
 		}
 		for key, inner := range value {
 			j.shapes(o, inner, value, &field{parent: at, key: key})
@@ -102,31 +102,29 @@ var evaluator = sync.OnceValue(func() policy.Evaluator {
 var baseline = api.LevelVersion{Level: api.LevelBaseline, Version: api.LatestVersion()}
 
 // pod judges the spec of a pod. The kinds of Kubernetes have nothing else there, so that what cannot be read is a power.
-func (j *judgement) pod(o Object, content map[string]any, annotations map[string]string, at string, certain bool) {
-	if !j.spend(refOf(o), workOfPod) {
+func (p place) pod(content map[string]any, annotations map[string]string, certain bool) {
+	if !p.spend(refOf(p.o), workOfPod) {
 		return
 	}
 	var spec corev1.PodSpec
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &spec); err != nil {
 		if certain || hasImages(content) {
-			j.add(o, schema.PowerPodOnNode, schema.ReachNode, at, "run a pod that cannot be judged ("+err.Error()+")", "unreadable")
+			p.add(schema.PowerPodOnNode, schema.ReachNode, "run a pod that cannot be judged ("+err.Error()+")", "unreadable")
 		}
 		return
 	}
-	p := pod{judgement: j, o: o, at: at, spec: &spec, content: content, annotations: annotations}
-	p.security()
-	p.account()
-	p.schedule()
-	p.volumes()
-	p.claims()
-	p.data()
+	judged := pod{place: p, spec: &spec, content: content, annotations: annotations}
+	judged.security()
+	judged.account()
+	judged.schedule()
+	judged.volumes()
+	judged.claims()
+	judged.data()
 }
 
 // pod is the spec of a pod and where it is.
 type pod struct {
-	*judgement
-	o    Object
-	at   string
+	place
 	spec *corev1.PodSpec
 
 	content     map[string]any // the spec as it is written
@@ -141,14 +139,14 @@ func (p pod) security() {
 			continue
 		}
 		if result.ForbiddenReason == "hostPort" {
-			p.add(p.o, schema.PowerOpensToOutside, schema.ReachOutside, p.at, "listen on ports of nodes ("+enumerate(p.hostPorts())+")", p.hostPorts()...)
+			p.add(schema.PowerOpensToOutside, schema.ReachOutside, "listen on ports of nodes ("+enumerate(p.hostPorts())+")", p.hostPorts()...)
 			continue
 		}
 		effects = append(effects, p.details(result.ForbiddenReason)...)
 	}
 	if len(effects) > 0 {
 		effects = set(effects)
-		p.add(p.o, schema.PowerPodOnNode, schema.ReachNode, p.at, "run as part of the node ("+enumerate(described(effects))+")", effects...)
+		p.add(schema.PowerPodOnNode, schema.ReachNode, "run as part of the node ("+enumerate(described(effects))+")", effects...)
 	}
 }
 
@@ -269,7 +267,7 @@ func (p pod) account() {
 	if schema.IsSystemNamespace(namespace) {
 		reach = schema.ReachCluster
 	}
-	p.add(p.o, schema.PowerActAsOthers, reach, p.at+".serviceAccountName",
+	p.below(".serviceAccountName").add(schema.PowerActAsOthers, reach,
 		"run as an account that the archive does not bring ("+namespace+"/"+name+")", namespace+"/"+name)
 }
 
@@ -292,7 +290,7 @@ func (p pod) schedule() {
 	}
 	if len(effects) > 0 {
 		effects = set(effects)
-		p.add(p.o, schema.PowerSchedulesAboveOthers, schema.ReachEveryone, p.at, "run where, or before, others do not ("+enumerate(effects)+")", effects...)
+		p.add(schema.PowerSchedulesAboveOthers, schema.ReachEveryone, "run where, or before, others do not ("+enumerate(effects)+")", effects...)
 	}
 }
 
@@ -317,11 +315,11 @@ func (p pod) volumes() {
 	}
 	if len(outside) > 0 {
 		outside = set(outside)
-		p.add(p.o, schema.PowerUsesForeignData, schema.ReachOutside, p.at+".volumes", "mount data that is not its own ("+enumerate(outside)+")", outside...)
+		p.below(".volumes").add(schema.PowerUsesForeignData, schema.ReachOutside, "mount data that is not its own ("+enumerate(outside)+")", outside...)
 	}
 	if len(audiences) > 0 {
 		audiences = set(audiences)
-		p.show(p.o, schema.PowerOpensToOutside, schema.ReachOutside, p.at+".volumes", "prove its identity to others ("+enumerate(audiences)+")", audiences...)
+		p.below(".volumes").show(schema.PowerOpensToOutside, schema.ReachOutside, "prove its identity to others ("+enumerate(audiences)+")", audiences...)
 	}
 }
 

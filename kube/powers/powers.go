@@ -161,23 +161,35 @@ func withKind(content map[string]any, apiVersion, kind string) map[string]any {
 	return full
 }
 
+// place is the field of an object at which powers are recorded.
+type place struct {
+	*judgement
+	o  Object
+	at string
+}
+
+func (j *judgement) place(o Object, field string) place { return place{j, o, field} }
+
+// below returns the place of a field of this one.
+func (p place) below(suffix string) place { return p.judgement.place(p.o, p.at+suffix) }
+
 // add records a power that an approval can allow.
-func (j *judgement) add(o Object, name schema.PowerName, reach schema.Reach, field, why string, effects ...string) {
-	j.record(schema.Power{
-		Name: name, Reach: reach, Need: schema.NeedApproval, Object: refOf(o), File: o.File, Field: field, Why: why, Effects: set(effects),
+func (p place) add(name schema.PowerName, reach schema.Reach, why string, effects ...string) {
+	p.record(schema.Power{
+		Name: name, Reach: reach, Need: schema.NeedApproval, Object: refOf(p.o), File: p.o.File, Field: p.at, Why: why, Effects: set(effects),
 	})
 }
 
 // show records a power that plans show without asking.
-func (j *judgement) show(o Object, name schema.PowerName, reach schema.Reach, field, why string, effects ...string) {
-	j.add(o, name, reach, field, why, effects...)
-	j.powers[len(j.powers)-1].Need = schema.NeedShown
+func (p place) show(name schema.PowerName, reach schema.Reach, why string, effects ...string) {
+	p.add(name, reach, why, effects...)
+	p.powers[len(p.powers)-1].Need = schema.NeedShown
 }
 
 // refuse records a power that no approval can allow.
-func (j *judgement) refuse(o Object, name schema.PowerName, reach schema.Reach, field, why string, effects ...string) {
-	j.add(o, name, reach, field, why, effects...)
-	j.powers[len(j.powers)-1].Need = schema.NeedRefused
+func (p place) refuse(name schema.PowerName, reach schema.Reach, why string, effects ...string) {
+	p.add(name, reach, why, effects...)
+	p.powers[len(p.powers)-1].Need = schema.NeedRefused
 }
 
 // record adds a power. An object with more powers than are judged in all has those that were found first.

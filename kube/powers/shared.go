@@ -40,7 +40,7 @@ func (j *judgement) setting(o Object) {
 	if !isBuiltIn(group) || group == "certificates.k8s.io" || slices.Contains(judgedKinds[group], o.GetKind()) {
 		return
 	}
-	j.add(o, schema.PowerChangeOthers, schema.ReachEveryone, "", "change the cluster for others ("+o.GetKind()+")", group+"/"+o.GetKind())
+	j.place(o, "").add(schema.PowerChangeOthers, schema.ReachEveryone, "change the cluster for others ("+o.GetKind()+")", group+"/"+o.GetKind())
 }
 
 // owners judges owners that the Solution does not have: one that waits for its parts cannot be deleted.
@@ -54,7 +54,7 @@ func (j *judgement) owners(o Object) {
 	}
 	if len(owners) > 0 {
 		owners = set(owners)
-		j.add(o, schema.PowerChangeOthers, schema.ReachNamespaces, "metadata.ownerReferences", "be a part of objects that it does not own ("+enumerate(owners)+")", owners...)
+		j.place(o, "metadata.ownerReferences").add(schema.PowerChangeOthers, schema.ReachNamespaces, "be a part of objects that it does not own ("+enumerate(owners)+")", owners...)
 	}
 }
 
@@ -90,16 +90,16 @@ func (j *judgement) selects(o Object, content map[string]any) selected {
 }
 
 // selection adds the power of a selector, except in the namespace that only the Solution has.
-func (j *judgement) selection(o Object, name schema.PowerName, reach schema.Reach, field, what string, selector map[string]any) {
-	namespace := o.GetNamespace()
-	if namespace == j.owner.Solution+"-system" {
+func (p place) selection(name schema.PowerName, reach schema.Reach, what string, selector map[string]any) {
+	namespace := p.o.GetNamespace()
+	if namespace == p.owner.Solution+"-system" {
 		return
 	}
-	switch j.selects(o, selector) {
+	switch p.selects(p.o, selector) {
 	case everyPod:
-		j.add(o, name, reach, field, what+" of every pod of namespace "+namespace, namespace)
+		p.add(name, reach, what+" of every pod of namespace "+namespace, namespace)
 	case foreignPods:
-		j.show(o, name, reach, field, what+" of pods that the archive does not bring, in namespace "+namespace, namespace)
+		p.show(name, reach, what+" of pods that the archive does not bring, in namespace "+namespace, namespace)
 	case ownPods:
 	}
 }
@@ -109,7 +109,7 @@ func (j *judgement) shared(o Object) {
 	switch o.GetKind() {
 	case "PodDisruptionBudget":
 		if selector := nestedMap(o.Object, "spec", "selector"); selector != nil { // without one it is about no pod
-			j.selection(o, schema.PowerDefaultForEveryone, schema.ReachEveryone, "spec.selector", "hold back evictions", selector)
+			j.place(o, "spec.selector").selection(schema.PowerDefaultForEveryone, schema.ReachEveryone, "hold back evictions", selector)
 		}
 	case "HorizontalPodAutoscaler":
 		target := nestedMap(o.Object, "spec", "scaleTargetRef")
@@ -119,7 +119,7 @@ func (j *judgement) shared(o Object) {
 			group = ""
 		}
 		if !j.groups[group] && !j.brings(group, kind, o.GetNamespace(), name) {
-			j.show(o, schema.PowerChangeOthers, schema.ReachNamespaces, "spec.scaleTargetRef", "scale what the archive does not bring ("+kind+"/"+name+")", kind+"/"+name)
+			j.place(o, "spec.scaleTargetRef").show(schema.PowerChangeOthers, schema.ReachNamespaces, "scale what the archive does not bring ("+kind+"/"+name+")", kind+"/"+name)
 		}
 	}
 }

@@ -14,17 +14,17 @@ func (j *judgement) volume(o Object) {
 	for _, source := range []string{"hostPath", "local"} {
 		if content, ok := spec[source].(map[string]any); ok {
 			name, _ := content["path"].(string)
-			j.add(o, schema.PowerRawStorage, schema.ReachNode, "spec."+source, "mount a path of a node ("+describePath(name)+")", source+" "+name)
+			j.place(o, "spec."+source).add(schema.PowerRawStorage, schema.ReachNode, "mount a path of a node ("+describePath(name)+")", source+" "+name)
 			return
 		}
 	}
-	j.add(o, schema.PowerUsesForeignData, schema.ReachOutside, "spec", "offer a volume that it has not claimed", "volume")
+	j.place(o, "spec").add(schema.PowerUsesForeignData, schema.ReachOutside, "offer a volume that it has not claimed", "volume")
 }
 
 // claim judges the spec of a claim: the volume that it takes, and the data that it starts with.
 func (j *judgement) claim(o Object, spec map[string]any, at string) {
 	if name := stringIn(spec, "volumeName"); name != "" {
-		j.add(o, schema.PowerUsesForeignData, schema.ReachNamespaces, at+".volumeName", "take a volume by its name ("+name+")", name)
+		j.place(o, at+".volumeName").add(schema.PowerUsesForeignData, schema.ReachNamespaces, "take a volume by its name ("+name+")", name)
 	}
 	for _, field := range []string{"dataSource", "dataSourceRef"} {
 		source := nestedMap(spec, field)
@@ -36,7 +36,7 @@ func (j *judgement) claim(o Object, spec map[string]any, at string) {
 		if namespace != "" {
 			of = kind + "/" + namespace + "/" + name
 		}
-		j.add(o, schema.PowerUsesForeignData, schema.ReachNamespaces, at+"."+field, "copy data that the archive does not bring ("+of+")", of)
+		j.place(o, at+"."+field).add(schema.PowerUsesForeignData, schema.ReachNamespaces, "copy data that the archive does not bring ("+of+")", of)
 	}
 }
 
@@ -63,14 +63,14 @@ func (j *judgement) snapshots(o Object) {
 		}
 		j.classSecrets(o)
 	case "VolumeSnapshotContent":
-		j.add(o, schema.PowerUsesForeignData, schema.ReachOutside, "spec.source", "offer a snapshot of a volume that it has not made", "snapshot")
+		j.place(o, "spec.source").add(schema.PowerUsesForeignData, schema.ReachOutside, "offer a snapshot of a volume that it has not made", "snapshot")
 	case "VolumeSnapshot":
 		if name := text(o, "spec", "source", "volumeSnapshotContentName"); name != "" {
-			j.add(o, schema.PowerUsesForeignData, schema.ReachNamespaces, "spec.source", "take a snapshot by its name ("+name+")", "snapshot "+name)
+			j.place(o, "spec.source").add(schema.PowerUsesForeignData, schema.ReachNamespaces, "take a snapshot by its name ("+name+")", "snapshot "+name)
 		}
 		name := text(o, "spec", "source", "persistentVolumeClaimName")
 		if name != "" && !j.bringsData("", "PersistentVolumeClaim", o.GetNamespace(), name) {
-			j.add(o, schema.PowerUsesForeignData, schema.ReachNamespaces, "spec.source", "copy data that the archive does not bring (PersistentVolumeClaim/"+name+")", name)
+			j.place(o, "spec.source").add(schema.PowerUsesForeignData, schema.ReachNamespaces, "copy data that the archive does not bring (PersistentVolumeClaim/"+name+")", name)
 		}
 	default:
 		j.foreign(o)
@@ -95,7 +95,7 @@ func (j *judgement) classSecrets(o Object) {
 	if slices.ContainsFunc(namespaces, schema.IsSystemNamespace) {
 		reach = schema.ReachCluster
 	}
-	j.add(o, schema.PowerUsesForeignData, reach, "parameters", fmt.Sprintf("have a driver use Secrets of %s", placeText(namespaces)), namespaces...)
+	j.place(o, "parameters").add(schema.PowerUsesForeignData, reach, fmt.Sprintf("have a driver use Secrets of %s", placeText(namespaces)), namespaces...)
 }
 
 // devices judges claims of devices.
@@ -106,7 +106,7 @@ func (j *judgement) devices(o Object) {
 	}
 	for i, request := range nested(spec, "devices", "requests") {
 		if request["adminAccess"] == true || nestedMap(request, "exactly")["adminAccess"] == true {
-			j.add(o, schema.PowerControlNodes, schema.ReachNode, indexed(at+".devices.requests", i), "use devices that others have (adminAccess)", "adminAccess")
+			j.place(o, indexed(at+".devices.requests", i)).add(schema.PowerControlNodes, schema.ReachNode, "use devices that others have (adminAccess)", "adminAccess")
 		}
 	}
 }
