@@ -77,9 +77,11 @@ func (a *Apps) kinds(ctx context.Context, o Options) (*offer, error) {
 			} else {
 				definitions, err = a.applications(ctx, catalog, n, solution)
 			}
+			var served []*Kind
 			if err == nil {
-				err = a.addKinds(ctx, offered, solution, n, definitions)
+				served, err = a.served(ctx, solution, definitions)
 			}
+			offered.add(served, n)
 			switch report.CodeOf(err) {
 			case report.Corrupt, report.Invalid:
 				note := strings.Join(append([]string{err.Error()}, report.Hints(err)...), "; ")
@@ -144,26 +146,31 @@ func (a *Apps) annotatedApplications(ctx context.Context, namespace, solution st
 	return render.Applications(configMap, solution)
 }
 
-// addKinds adds the kinds that a Solution in a namespace offers and the cluster serves. Namespaces with the same
-// version share a kind.
-func (a *Apps) addKinds(ctx context.Context, offered *offer, solution string, n metalk8s.Namespace, definitions []*unstructured.Unstructured) error {
+// served returns the kinds of a Solution that the cluster serves; with an error, those before it.
+func (a *Apps) served(ctx context.Context, solution string, definitions []*unstructured.Unstructured) (kinds []*Kind, _ error) {
 	for _, object := range definitions {
 		kind, err := a.newKind(ctx, solution, object)
 		if err != nil {
-			return err
+			return kinds, err
 		}
-		if kind == nil {
-			continue
+		if kind != nil {
+			kinds = append(kinds, kind)
 		}
-		same := slices.IndexFunc(offered.kinds, func(k *Kind) bool {
-			return k.Solution == solution && k.kind == kind.kind && apiequality.Semantic.DeepEqual(k.source, kind.source)
+	}
+	return kinds, nil
+}
+
+// add adds kinds of a namespace. Namespaces with the same version share a kind.
+func (o *offer) add(kinds []*Kind, n metalk8s.Namespace) {
+	for _, kind := range kinds {
+		same := slices.IndexFunc(o.kinds, func(k *Kind) bool {
+			return k.Solution == kind.Solution && k.kind == kind.kind && apiequality.Semantic.DeepEqual(k.source, kind.source)
 		})
 		if same < 0 {
-			offered.kinds, same = append(offered.kinds, kind), len(offered.kinds)
+			o.kinds, same = append(o.kinds, kind), len(o.kinds)
 		}
-		offered.kinds[same].namespaces = append(offered.kinds[same].namespaces, n)
+		o.kinds[same].namespaces = append(o.kinds[same].namespaces, n)
 	}
-	return nil
 }
 
 // newKind returns nil for kinds that the cluster does not serve in any of their versions, and for those whose objects are

@@ -151,7 +151,7 @@ func (c *Console) logLinks(v *web.Visit, content *page.App, o apps.Options, pod 
 func (c *Console) newApp(v *web.Visit) (*web.Answer, error) {
 	o := instance(v)
 	o.Kind = v.FormValue("kind")
-	return c.appForm(v, o, nil, nil, nil)
+	return (&appForm{Console: c, v: v, o: o}).show(nil, nil)
 }
 
 // editApp asks for the values of an instance.
@@ -161,12 +161,20 @@ func (c *Console) editApp(v *web.Visit) (*web.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.appForm(v, o, one, nil, nil)
+	return (&appForm{c, v, o, one}).show(nil, nil)
 }
 
-// appForm is the form of an instance, an existing or a new one. The request has the values filled in so far; problems
-// are by the path of their field.
-func (c *Console) appForm(v *web.Visit, o apps.Options, exists *schema.App, problems map[string]error, failure error) (*web.Answer, error) {
+// appForm is the form of an instance. The request has the values filled in so far.
+type appForm struct {
+	*Console
+	v      *web.Visit
+	o      apps.Options
+	exists *schema.App // nil: a new one
+}
+
+// show is the page with the form; problems are by the path of their field.
+func (f *appForm) show(problems map[string]error, failure error) (*web.Answer, error) {
+	v, o, exists := f.v, f.o, f.exists
 	appTrail(v, o)
 	kind, err := v.Deployer(nil).Apps.Kind(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace, Kind: o.Kind})
 	if err != nil {
@@ -236,7 +244,7 @@ func assignments(fields []schema.AppField, before map[string]any, form url.Value
 func (c *Console) createApp(v *web.Visit) (*web.Answer, error) {
 	o := instance(v)
 	o.Kind, o.Namespace, o.Name = v.PostFormValue("kind"), cmp.Or(v.PostFormValue("namespace"), o.Namespace), strings.TrimSpace(v.PostFormValue("name"))
-	return c.changeApp(v, o, nil, "create-app", func(ctx context.Context, a *apps.Apps, set []string) (*schema.App, error) {
+	return (&appForm{Console: c, v: v, o: o}).change("create-app", func(ctx context.Context, a *apps.Apps, set []string) (*schema.App, error) {
 		return a.Create(ctx, apps.CreateOptions{Options: o, Set: set})
 	})
 }
@@ -248,13 +256,14 @@ func (c *Console) saveApp(v *web.Visit) (*web.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.changeApp(v, o, one, "configure", func(ctx context.Context, a *apps.Apps, set []string) (*schema.App, error) {
+	return (&appForm{c, v, o, one}).change("configure", func(ctx context.Context, a *apps.Apps, set []string) (*schema.App, error) {
 		return a.Set(ctx, apps.SetOptions{Options: o, Set: set})
 	})
 }
 
-// changeApp validates a form field by field, sends it, and follows the operation.
-func (c *Console) changeApp(v *web.Visit, o apps.Options, exists *schema.App, verb string, change func(context.Context, *apps.Apps, []string) (*schema.App, error)) (*web.Answer, error) {
+// change validates a form field by field, sends it, and follows the operation.
+func (f *appForm) change(verb string, send func(context.Context, *apps.Apps, []string) (*schema.App, error)) (*web.Answer, error) {
+	v, o, exists := f.v, f.o, f.exists
 	kind, err := v.Deployer(nil).Apps.Kind(v.Context(), apps.Options{Environment: o.Environment, Namespace: o.Namespace, Kind: o.Kind})
 	if err != nil {
 		return nil, err
@@ -279,18 +288,17 @@ func (c *Console) changeApp(v *web.Visit, o apps.Options, exists *schema.App, ve
 		}
 	}
 	if len(all) > 0 || v.PostFormValue("show") != "" {
-		return c.appForm(v, o, exists, problems, errors.Join(all...))
+		return f.show(problems, errors.Join(all...))
 	}
 	if exists == nil { // a conflict about existence is reported before anything is sent
-		check := o
-		if _, object, err := v.Deployer(nil).Apps.New(v.Context(), check); err != nil {
-			return c.appForm(v, o, exists, nil, err)
+		if _, object, err := v.Deployer(nil).Apps.New(v.Context(), o); err != nil {
+			return f.show(nil, err)
 		} else if err := kind.Judge(v.Context(), object, set); err != nil {
-			return c.appForm(v, o, exists, nil, err)
+			return f.show(nil, err)
 		}
 	}
-	return c.server.Begin(v, appOperation(verb, o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-		_, err := change(ctx, v.Deployer(sink).Apps, set)
+	return f.server.Begin(v, appOperation(verb, o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
+		_, err := send(ctx, v.Deployer(sink).Apps, set)
 		return nil, err
 	})
 }

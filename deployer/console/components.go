@@ -38,7 +38,8 @@ func (c *Console) components(v *web.Visit) (*web.Answer, error) {
 		}
 	}
 	return &web.Answer{Document: graph, Content: &page.Components{
-		Environment: r.Environment, Namespace: namespace, Graph: graph, Deployment: deployment, Actions: changes(v, s, r.Environment, namespace, deployment),
+		Environment: r.Environment, Namespace: namespace, Graph: graph, Deployment: deployment,
+		Actions: changes(v, s, &deployer.Request{Environment: r.Environment, Namespace: namespace, Solution: deployment.Solution}, deployment),
 	}}, nil
 }
 

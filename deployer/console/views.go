@@ -205,7 +205,7 @@ func (c *Console) environment(v *web.Visit) (*web.Answer, error) {
 		}
 		for _, d := range n.Deployments {
 			deployments++
-			content.Deployments[page.Deployment{Namespace: n.Name, Solution: d.Solution}] = changes(v, s, name, n.Name, d)
+			content.Deployments[page.Deployment{Namespace: n.Name, Solution: d.Solution}] = changes(v, s, &deployer.Request{Environment: name, Namespace: n.Name, Solution: d.Solution}, d)
 		}
 	}
 	content.Actions = []page.Action{v.Offer(page.Action{Label: page.Text("action.add"), URL: planURL("environments", name, "add", nil), Weight: page.WeightPrimary})}
@@ -261,8 +261,7 @@ func compare(v *web.Visit, status *schema.EnvironmentStatus) error {
 }
 
 // changes returns the actions on a deployment.
-func changes(v *web.Visit, s *live.Snapshot, environment, namespace string, d schema.DeploymentStatus) []page.Action {
-	r := &deployer.Request{Environment: environment, Namespace: namespace, Solution: d.Solution}
+func changes(v *web.Visit, s *live.Snapshot, r *deployer.Request, d schema.DeploymentStatus) []page.Action {
 	var verbs []string
 	if d.Version != "" {
 		if len(higher(s, r)) > 0 {
@@ -274,10 +273,10 @@ func changes(v *web.Visit, s *live.Snapshot, environment, namespace string, d sc
 		verbs = append(verbs, "repair", "rollback")
 	}
 	verbs = append(verbs, "remove")
-	parameters := url.Values{"solution": {d.Solution}, "namespace": {namespace}}
+	parameters := url.Values{"solution": {r.Solution}, "namespace": {r.Namespace}}
 	var actions []page.Action
 	for _, verb := range verbs {
-		a := page.Action{Label: page.Text("action." + verb), URL: planURL("environments", environment, verb, parameters)}
+		a := page.Action{Label: page.Text("action." + verb), URL: planURL("environments", r.Environment, verb, parameters)}
 		switch {
 		case verb == "remove":
 			a.Weight = page.WeightDanger

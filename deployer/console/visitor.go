@@ -150,7 +150,7 @@ func offerChanges(v *web.Visit, content *page.Environment) error {
 			Label: page.Text("action.add"), URL: planURL("environments", status.Name, "add", url.Values{"namespace": {n.Name}}), Weight: page.WeightPrimary,
 		})
 		for _, one := range n.Deployments {
-			content.Deployments[page.Deployment{Namespace: n.Name, Solution: one.Solution}] = changes(v, s, status.Name, n.Name, one)
+			content.Deployments[page.Deployment{Namespace: n.Name, Solution: one.Solution}] = changes(v, s, &deployer.Request{Environment: status.Name, Namespace: n.Name, Solution: one.Solution}, one)
 		}
 	}
 	content.Actions = append(content.Actions, page.Action{Label: page.Text("action.history"), URL: page.Query("/history", "environment", status.Name)})

@@ -3,7 +3,6 @@ package definitions
 import (
 	"context"
 
-	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -64,16 +63,16 @@ func (e *IncompatibleError) Error() string { return e.refusal.Error() }
 func (e *IncompatibleError) Unwrap() error { return e.refusal }
 
 // incompatible adds to the refusal of a version how all versions go together with the cluster. The version need not be imported.
-func (g *Guard) incompatible(ctx context.Context, catalog *records.Catalog, p *render.Payload, operators []operator, refusal error) error {
-	e := &IncompatibleError{refusal: refusal}
-	payloads, err := g.Records.Payloads(ctx, catalog, p.Solution.Metadata.Name)
+func (a *activation) incompatible(ctx context.Context, refusal error) error {
+	e, solution := &IncompatibleError{refusal: refusal}, a.payload.Solution
+	payloads, err := a.Records.Payloads(ctx, a.catalog, solution.Metadata.Name)
 	if err != nil {
 		return e // the refusal is the more important error
 	}
-	if _, known := catalog.Get(p.Solution.ID()); !known {
-		payloads = append(payloads, p)
+	if _, known := a.catalog.Get(solution.ID()); !known {
+		payloads = append(payloads, a.payload)
 	}
-	if c, err := g.compare(ctx, p.Solution.Metadata.Name, payloads, operators); err == nil {
+	if c, err := a.compare(ctx, solution.Metadata.Name, payloads, a.operators); err == nil {
 		e.Compatibility = c
 	}
 	return e

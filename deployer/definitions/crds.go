@@ -38,6 +38,7 @@ type Judgement struct {
 	Notices    []string
 	losses     []string // one line for each object or definition
 	invalid    []string // one line for each object that is not valid any more
+	accepted   Losses
 	acceptable acceptable
 	impossible []string // changes that the API server never makes, one line for each definition
 	Migrations []Migration
@@ -86,7 +87,7 @@ func (j *Judgement) refusal() error {
 }
 
 func (g *Guard) judgeAll(ctx context.Context, definitions map[string]*unstructured.Unstructured, a Losses) (*Judgement, error) {
-	j := &Judgement{}
+	j := &Judgement{accepted: a}
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
 		if err != nil {
@@ -100,7 +101,7 @@ func (g *Guard) judgeAll(ctx context.Context, definitions map[string]*unstructur
 				name, strings.Join(health.Explain(ctx, g.Cluster, live), "; ")).
 				WithHint("remove what holds it, wait until it is gone, and run the command again")
 		}
-		if err := g.judgeOne(ctx, j, live, definitions[name], a); err != nil {
+		if err := g.judgeOne(ctx, j, live, definitions[name]); err != nil {
 			return nil, err
 		}
 	}
@@ -133,7 +134,7 @@ func (a *acceptable) remedy() report.Remedy {
 	return report.Remedy{Options: slices.Concat(a.loss.Options, a.invalid.Options)}
 }
 
-func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstructured.Unstructured, a Losses) error {
+func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstructured.Unstructured) error {
 	before, err := Parse(live)
 	if err != nil {
 		return err
@@ -162,7 +163,7 @@ func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstr
 			return err
 		}
 	}
-	lossAccepted := slices.Contains(a.AcceptDataLoss, live.GetName())
+	lossAccepted := slices.Contains(j.accepted.AcceptDataLoss, live.GetName())
 	if m := judge.migration(live, desired); m != nil {
 		m.accepted = lossAccepted
 		j.Migrations = append(j.Migrations, *m)
@@ -178,7 +179,7 @@ func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstr
 	}
 	switch invalid := judge.invalid(); {
 	case len(invalid) == 0:
-	case slices.Contains(a.AcceptInvalid, live.GetName()):
+	case slices.Contains(j.accepted.AcceptInvalid, live.GetName()):
 		for _, line := range invalid {
 			j.Notices = append(j.Notices, "accepted, though not valid any more: "+line)
 		}

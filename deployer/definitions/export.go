@@ -74,22 +74,22 @@ func (g *Guard) Export(ctx context.Context, list []Instance, export Export) ([]I
 	return w.written, nil
 }
 
-// Group are custom resources of one kind in one namespace: they are read together.
-type Group struct {
+// instanceGroup holds the custom resources of one kind in one namespace: they are read together.
+type instanceGroup struct {
 	Kind      kube.GroupVersionKind
 	Namespace string
 	uids      map[string]bool
 }
 
 // groups puts instances of one kind in one namespace together.
-func groups(list []Instance) []Group {
-	var found []Group
+func groups(list []Instance) []instanceGroup {
+	var found []instanceGroup
 	for _, one := range list {
 		namespace := one.Object.GetNamespace()
-		at := slices.IndexFunc(found, func(g Group) bool { return g.Kind == one.Kind && g.Namespace == namespace })
+		at := slices.IndexFunc(found, func(g instanceGroup) bool { return g.Kind == one.Kind && g.Namespace == namespace })
 		if at < 0 {
 			at = len(found)
-			found = append(found, Group{one.Kind, namespace, map[string]bool{}})
+			found = append(found, instanceGroup{one.Kind, namespace, map[string]bool{}})
 		}
 		found[at].uids[string(one.Object.GetUID())] = true
 	}
@@ -109,7 +109,7 @@ func DeletePermissions(ctx context.Context, c *cluster.Cluster, list []Instance)
 	return required, nil
 }
 
-func (g *Guard) exportGroup(ctx context.Context, of Group, w *listWriter) error {
+func (g *Guard) exportGroup(ctx context.Context, of instanceGroup, w *listWriter) error {
 	for object, err := range g.Cluster.List(ctx, of.Kind, of.Namespace, metav1.ListOptions{}) {
 		if err != nil {
 			return err

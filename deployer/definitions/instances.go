@@ -216,7 +216,7 @@ func (g *Guard) AwaitGone(ctx context.Context, list []Instance, timeout time.Dur
 }
 
 // awaitChange returns when one of the objects is gone.
-func (g *Guard) awaitChange(ctx context.Context, group Group, objects map[string]*unstructured.Unstructured) error {
+func (g *Guard) awaitChange(ctx context.Context, group instanceGroup, objects map[string]*unstructured.Unstructured) error {
 	watching, cancel := context.WithTimeout(ctx, relist)
 	defer cancel()
 	for change, err := range g.Cluster.Watch(watching, group.Kind, group.Namespace, metav1.ListOptions{}) {

@@ -203,8 +203,8 @@ func (g *Guard) KeepServed(ctx context.Context, catalog *records.Catalog, p *ren
 	if err != nil {
 		return nil, err
 	}
-	definitions := ByName(objects)
-	fits, err := g.unite(ctx, definitions, operators)
+	next := &activation{Guard: g, catalog: catalog, payload: p, definitions: ByName(objects), operators: operators}
+	fits, err := g.unite(ctx, next.definitions, operators)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (g *Guard) KeepServed(ctx context.Context, catalog *records.Catalog, p *ren
 			continue
 		}
 		refusals = append(refusals, fmt.Sprintf("%s has version %s, which needs %s: %s", f.Deployment, f.Version, Requirements(f.missing), strings.Join(f.reasons, "; ")))
-		way, err := g.remedyFor(ctx, catalog, name, f.Deployment, definitions)
+		way, err := next.remedyFor(ctx, f.Deployment)
 		if err != nil {
 			return nil, err
 		}
@@ -233,7 +233,7 @@ func (g *Guard) KeepServed(ctx context.Context, catalog *records.Catalog, p *ren
 		return notices, nil
 	}
 	if len(lost) > 0 {
-		between, err := g.between(ctx, catalog, p, operators, definitions)
+		between, err := next.between(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -246,38 +246,47 @@ func (g *Guard) KeepServed(ctx context.Context, catalog *records.Catalog, p *ren
 	}
 	refusal := report.Errorf(report.InUse, "version %s of Solution %s cannot be active beside what is deployed:\n  %s", version, name, strings.Join(refusals, "\n  ")).
 		WithHint("first: %s\nwhat goes together: %s", ways, report.Run("deploy compatibility", name))
-	return nil, g.incompatible(ctx, catalog, p, operators, refusal)
+	return nil, next.incompatible(ctx, refusal)
+}
+
+// activation is a version that is to become active beside the operators that are deployed.
+type activation struct {
+	*Guard
+	catalog     *records.Catalog
+	payload     *render.Payload
+	definitions map[string]*unstructured.Unstructured // its CRDs, by name
+	operators   []operator
 }
 
 // between returns an intermediate version: all present operators work with its CRDs, and its own operator works with
-// the CRDs in then, or with versions that these can serve in addition. Once it is active and deployed, the CRDs can be
+// the CRDs of the activation, or with versions that these can serve in addition. Once it is active and deployed, the CRDs can be
 // replaced. It is "" when there is none.
-func (g *Guard) between(ctx context.Context, catalog *records.Catalog, target *render.Payload, operators []operator, then map[string]*unstructured.Unstructured) (string, error) {
-	steps := catalog.Of(target.Solution.Metadata.Name)
+func (a *activation) between(ctx context.Context) (string, error) {
+	steps := a.catalog.Of(a.payload.Solution.Metadata.Name)
 	slices.Reverse(steps)
 	for _, step := range steps {
-		if step.Version == target.Solution.Spec.Version {
+		if step.Version == a.payload.Solution.Spec.Version {
 			continue
 		}
-		own, err := g.operatorOf(ctx, step)
+		own, err := a.operatorOf(ctx, step)
 		if err != nil {
 			return "", err
 		}
-		fitting, _, err := g.fitting(ctx, then, []operator{own})
+		fitting, _, err := a.fitting(ctx, a.definitions, []operator{own})
 		if err != nil || !fitting {
 			if err != nil {
 				return "", err
 			}
 			continue
 		}
-		fitting, definitions, err := g.fitting(ctx, own.definitions, operators)
+		fitting, definitions, err := a.fitting(ctx, own.definitions, a.operators)
 		if err != nil {
 			return "", err
 		}
 		if !fitting {
 			continue
 		}
-		judged, err := g.judgeAll(ctx, definitions, Losses{})
+		judged, err := a.judgeAll(ctx, definitions, Losses{})
 		if err != nil {
 			return "", err
 		}
@@ -300,19 +309,20 @@ func (g *Guard) fitting(ctx context.Context, definitions map[string]*unstructure
 
 // remedyFor returns the next step for an operator that does not work with CRDs: a change to a version that works with
 // both the served CRDs and the new ones, preferably the active version; nothing when there is none.
-func (g *Guard) remedyFor(ctx context.Context, catalog *records.Catalog, solution string, there records.Deployment, then map[string]*unstructured.Unstructured) (report.Remedy, error) {
+func (a *activation) remedyFor(ctx context.Context, there records.Deployment) (report.Remedy, error) {
+	solution := a.payload.Solution.Metadata.Name
 	none := report.Remedy{}
-	active, err := g.Records.Active(ctx, solution)
+	active, err := a.Records.Active(ctx, solution)
 	if err != nil {
 		return none, err
 	}
-	steps := catalog.Of(solution)
+	steps := a.catalog.Of(solution)
 	slices.Reverse(steps)
 	if at := slices.IndexFunc(steps, func(i schema.Import) bool { return i.Version == active }); at >= 0 {
 		steps = slices.Concat(steps[at:at+1], steps[:at], steps[at+1:])
 	}
 	for _, step := range steps {
-		p, err := g.Records.Payload(ctx, step)
+		p, err := a.Records.Payload(ctx, step)
 		if err != nil {
 			return none, err
 		}
@@ -320,11 +330,11 @@ func (g *Guard) remedyFor(ctx context.Context, catalog *records.Catalog, solutio
 		if err != nil {
 			return none, err
 		}
-		missing, err := g.Missing(ctx, required)
+		missing, err := a.Missing(ctx, required)
 		if err != nil {
 			return none, err
 		}
-		if len(missing) == 0 && len(lacking(required, then)) == 0 {
+		if len(missing) == 0 && len(lacking(required, a.definitions)) == 0 {
 			return records.ChangeTo(there.Environment, there.Version, step), nil
 		}
 	}

@@ -94,12 +94,13 @@ func (e *Environments) planPurge(ctx context.Context, run *plan.Run, held []clus
 	if err != nil {
 		return err
 	}
-	if ours, err = e.purgeable(ctx, run, ours, states, stored); err != nil {
+	p := &purge{e, run, states, stored}
+	if ours, err = p.free(ctx, ours); err != nil {
 		return err
 	}
 	var home []*unstructured.Unstructured
 	if system != nil {
-		if home, err = e.purgeable(ctx, run, []*unstructured.Unstructured{system}, states, stored); err != nil {
+		if home, err = p.free(ctx, []*unstructured.Unstructured{system}); err != nil {
 			return err
 		}
 	}
@@ -277,8 +278,16 @@ func managedNamed(name string) func(*unstructured.Unstructured) bool {
 	}
 }
 
-// purgeable returns the namespaces that have no objects of others, and reports the rest.
-func (e *Environments) purgeable(ctx context.Context, run *plan.Run, ours []*unstructured.Unstructured, states []*record.State, stored []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// purge is the plan of a purge with the records and the stored objects of solutionctl.
+type purge struct {
+	*Environments
+	run    *plan.Run
+	states []*record.State
+	stored []*unstructured.Unstructured
+}
+
+// free returns the namespaces that have no objects of others, and reports the rest.
+func (p *purge) free(ctx context.Context, ours []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	var free []*unstructured.Unstructured
 	for _, object := range ours {
 		if object.GetDeletionTimestamp() != nil {
@@ -286,16 +295,16 @@ func (e *Environments) purgeable(ctx context.Context, run *plan.Run, ours []*uns
 			continue
 		}
 		namespace := metalk8s.Namespace{Name: object.GetName()}
-		others, err := e.Survey.OthersIn(ctx, []metalk8s.Namespace{namespace}, states)
+		others, err := p.Survey.OthersIn(ctx, []metalk8s.Namespace{namespace}, p.states)
 		if err != nil {
 			return nil, err
 		}
-		usage, err := e.usage(ctx, []metalk8s.Namespace{namespace}, nil)
+		usage, err := p.usage(ctx, []metalk8s.Namespace{namespace}, nil)
 		if err != nil {
 			return nil, err
 		}
 		others = slices.DeleteFunc(others, func(ref schema.ObjectRef) bool {
-			return slices.ContainsFunc(stored, func(o *unstructured.Unstructured) bool { return ref == records.RefOf(o.GroupVersionKind(), o) })
+			return slices.ContainsFunc(p.stored, func(o *unstructured.Unstructured) bool { return ref == records.RefOf(o.GroupVersionKind(), o) })
 		})
 		var left []string
 		for _, ref := range others {
@@ -308,7 +317,7 @@ func (e *Environments) purgeable(ctx context.Context, run *plan.Run, ours []*uns
 			free = append(free, object)
 			continue
 		}
-		run.Notice(fmt.Sprintf("namespace %s stays, for it has what this tool did not make:\n  %s", object.GetName(), report.Some(left)))
+		p.run.Notice(fmt.Sprintf("namespace %s stays, for it has what this tool did not make:\n  %s", object.GetName(), report.Some(left)))
 	}
 	return free, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/records"
@@ -106,9 +107,9 @@ type publisher struct {
 	frozen   bool
 }
 
-func newPublisher(c *cluster.Cluster, next report.Sink, now func() time.Time, progress *schema.LoadProgress, object *unstructured.Unstructured) *publisher {
+func newPublisher(c deployer.Config, progress *schema.LoadProgress, object *unstructured.Unstructured) *publisher {
 	p := &publisher{
-		cluster: c, next: next, now: now, progress: progress, object: object,
+		cluster: c.Cluster, next: c.Sink, now: c.Now, progress: progress, object: object,
 		parts: map[string]int{}, waiting: map[int]map[string]string{}, dirty: make(chan struct{}, 1),
 	}
 	for i := range progress.Parts {

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/schema"
@@ -37,7 +38,7 @@ func published(t *testing.T, parts ...string) (*publisher, *clustertest.Server) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newPublisher(c, report.Discard, time.Now, progress, object), s
+	return newPublisher(deployer.Config{Cluster: c, Sink: report.Discard, Now: time.Now}, progress, object), s
 }
 
 // TestEvents: events update the published parts.

@@ -35,7 +35,7 @@ func Run(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error
 			WithHint("start the loader again: %s", report.Run("deploy loader start"))
 	}
 	resetParts(progress)
-	pub := newPublisher(c.Cluster, c.Sink, c.Now, progress, object)
+	pub := newPublisher(c, progress, object)
 	c.Sink = pub
 	c.Ended = podEnded(c.Cluster)
 	r := &run{Deployer: deployer.New(c), parameters: p, publisher: pub}

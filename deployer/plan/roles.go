@@ -21,7 +21,7 @@ import (
 // import them.
 func (p *Planner) Roles(ctx context.Context, o rights.RolesOptions) (*rights.Grants, error) {
 	if o.Solution == "" {
-		return rights.Roles(ctx, p.Cluster, o, nil, nil)
+		return rights.Roles(ctx, p.Cluster, rights.Target{RolesOptions: o})
 	}
 	catalog, err := p.Records.Catalog(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *Planner) Roles(ctx context.Context, o rights.RolesOptions) (*rights.Gra
 		}
 		versions = append(versions, version)
 	}
-	return rights.Roles(ctx, p.Cluster, o, namespaces, versions)
+	return rights.Roles(ctx, p.Cluster, rights.Target{RolesOptions: o, Namespaces: namespaces, Versions: versions})
 }
 
 // renderRights renders a version for its activation and for namespaces of an environment; "" is any namespace.

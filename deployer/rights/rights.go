@@ -80,8 +80,8 @@ func readEnvironments() []cluster.Permission {
 	return configMap("", metalk8s.EnvironmentConfigMap, "get")
 }
 
-// Environment returns the permissions to change the document of an environment in a namespace; "" is in all of them.
-func Environment(namespace string) []cluster.Permission {
+// inEnvironment returns the permissions to change the document of an environment in a namespace; "" is in all of them.
+func inEnvironment(namespace string) []cluster.Permission {
 	return configMap(namespace, metalk8s.EnvironmentConfigMap, "get", "create", "patch", "update")
 }
 
@@ -113,7 +113,7 @@ const crds = "customresourcedefinitions"
 func Change(namespace string) []cluster.Permission {
 	return slices.Concat(
 		cluster.Permission{Resource: "namespaces", Namespace: namespace, Name: namespace}.Each("get"),
-		Environment(namespace), WriteRecords(), readRegistry(), Lock(), readSolutions(),
+		inEnvironment(namespace), WriteRecords(), readRegistry(), Lock(), readSolutions(),
 	)
 }
 
@@ -132,7 +132,7 @@ func Plan(write bool) []cluster.Permission {
 // to find out why a pod does not start.
 func Wait(namespace string) []cluster.Permission {
 	return slices.Concat(
-		Environment(namespace),
+		inEnvironment(namespace),
 		on("", "pods", namespace, "get", "list", "watch"),
 		cluster.Permission{Resource: "pods", Subresource: "log", Namespace: namespace}.Each("get"),
 		on("", "events", namespace, "list"),
@@ -160,8 +160,8 @@ func importSystem() []cluster.Permission {
 // importSolutions returns the permissions of an importer on the document of MetalK8s that lists the versions of Solutions.
 func importSolutions() []cluster.Permission { return withSolutions(document...) }
 
-// Import returns the permissions to import and unimport, as far as the cluster grants them.
-func Import() []cluster.Permission { return append(importSystem(), importSolutions()...) }
+// importing returns the permissions to import and unimport, as far as the cluster grants them.
+func importing() []cluster.Permission { return append(importSystem(), importSolutions()...) }
 
 // document are the verbs on a document that an import may have to create.
 var document = []string{"get", "create", "patch", "update"}
@@ -207,11 +207,11 @@ func Needs(namespaces []string) []Need {
 	change := slices.Concat(Lock(), WriteRecords())
 	needs := []Need{
 		{"look", "status, history, plan and diff", Read()},
-		{"import", "import and unimport", Import()},
+		{"import", "import and unimport", importing()},
 		{"activate", "activate and deactivate", slices.Concat(change, Definitions())},
-		{"environments", "env create and env delete", slices.Concat(change, DeleteLocks(), Namespaces(), Environment(""))},
+		{"environments", "env create and env delete", slices.Concat(change, DeleteLocks(), Namespaces(), inEnvironment(""))},
 	}
-	deploy := slices.Concat(change, Environment(""))
+	deploy := slices.Concat(change, inEnvironment(""))
 	for _, namespace := range namespaces {
 		deploy = append(deploy, Objects(namespace)...)
 	}
@@ -237,7 +237,7 @@ func Explain(ctx context.Context, c *cluster.Cluster, refusal error, namespace s
 
 const monitoringGroup = "monitoring.coreos.com"
 
-// Applications returns the permissions to find the kinds of applications in a namespace, which a ConfigMap of this name describes.
-func Applications(name string) []cluster.Permission {
+// useApplications returns the permissions to find the kinds of applications in a namespace, which a ConfigMap of this name describes.
+func useApplications(name string) []cluster.Permission {
 	return slices.Concat(on("", "namespaces", "", "get"), readEnvironments(), configMap("", name, "get"))
 }

@@ -32,6 +32,13 @@ type RolesOptions struct {
 	ProtectCRDs                         bool // CustomResourceDefinitions are protected
 }
 
+// Target is what roles are for: versions of a Solution, in the namespaces of an environment.
+type Target struct {
+	RolesOptions
+	Namespaces []string
+	Versions   []Version
+}
+
 // Grants are roles with the least permissions to deploy a Solution and to run its applications, and their bindings: a List as Kubernetes
 // has it.
 type Grants struct {
@@ -59,45 +66,44 @@ func (g *Grants) YAML() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// Roles computes the least permissions to deploy any of some versions of a Solution into namespaces, from their objects, and those to
-// import archives.
-func Roles(ctx context.Context, c *cluster.Cluster, o RolesOptions, namespaces []string, versions []Version) (*Grants, error) {
+// Roles computes the least permissions to deploy any of the versions of a Solution, from their objects, and those to import archives.
+func Roles(ctx context.Context, c *cluster.Cluster, t Target) (*Grants, error) {
 	grants := &Grants{APIVersion: "v1", Kind: "List"}
-	if o.Solution != "" {
-		if err := grants.installers(ctx, c, o, namespaces, versions); err != nil || o.Importers == "" {
+	if t.Solution != "" {
+		if err := grants.installers(ctx, c, t); err != nil || t.Importers == "" {
 			return grants, err
 		}
 	}
-	return grants, grants.importers(ctx, c, o.Importers)
+	return grants, grants.importers(ctx, c, t.Importers)
 }
 
 // installers adds the roles of those who deploy a Solution and of those who run its applications.
-func (g *Grants) installers(ctx context.Context, c *cluster.Cluster, o RolesOptions, namespaces []string, versions []Version) error {
-	s := &solution{cluster: c, o: o, wide: slices.Concat(Namespaces(), Environment(""), claims()), served: map[string][]string{}}
-	for _, v := range versions {
+func (g *Grants) installers(ctx context.Context, c *cluster.Cluster, t Target) error {
+	s := &solution{cluster: c, o: t.RolesOptions, wide: slices.Concat(Namespaces(), inEnvironment(""), claims()), served: map[string][]string{}}
+	for _, v := range t.Versions {
 		if err := s.version(ctx, v); err != nil {
 			return fmt.Errorf("%s: %w", v.ID, err)
 		}
 	}
 	g.Notices = s.notices
-	installer := "solutionctl-installer-" + o.Solution
-	applications := "solutionctl-applications-" + o.Solution
+	installer := "solutionctl-installer-" + t.Solution
+	applications := "solutionctl-applications-" + t.Solution
 	roles := []rbacv1.ClusterRole{
 		newRole("ClusterRole", installer, "", s.wide),
 		newRole("ClusterRole", installer+"-environment", "", s.here),
 		newRole("Role", installer, cluster.SystemNamespace, slices.Concat(WriteRecords(), readSite(), Lock(), DeleteLocks())),
 		newRole("Role", installer, metalk8s.SolutionsNamespace, withSolutions("get", "update")),
-		newRole("ClusterRole", applications, "", append(Applications(render.ApplicationsName(o.Solution)), s.kinds...)),
+		newRole("ClusterRole", applications, "", append(useApplications(render.ApplicationsName(t.Solution)), s.kinds...)),
 	}
 	for _, role := range roles {
 		g.Items = append(g.Items, role)
 	}
-	g.bind(roles[0], o.Installers, "")
-	g.bind(roles[2], o.Installers, cluster.SystemNamespace)
-	g.bind(roles[3], o.Installers, metalk8s.SolutionsNamespace)
-	if o.Environment != "" {
-		g.bind(roles[1], o.Installers, namespaces...)
-		g.bind(roles[4], o.Applications, namespaces...)
+	g.bind(roles[0], t.Installers, "")
+	g.bind(roles[2], t.Installers, cluster.SystemNamespace)
+	g.bind(roles[3], t.Installers, metalk8s.SolutionsNamespace)
+	if t.Environment != "" {
+		g.bind(roles[1], t.Installers, t.Namespaces...)
+		g.bind(roles[4], t.Applications, t.Namespaces...)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func Files() []File {
 			{`Deploys Solutions without being an administrator of the cluster: see docs/guides/rights.md. The first import creates the namespaces
 solutionctl-system and metalk8s-solutions.
 
-In the whole cluster: environments and CustomResourceDefinitions.`, "ClusterRole", "solutionctl-installer", "", slices.Concat(Namespaces(), Environment(""), claims(), Definitions())},
+In the whole cluster: environments and CustomResourceDefinitions.`, "ClusterRole", "solutionctl-installer", "", slices.Concat(Namespaces(), inEnvironment(""), claims(), Definitions())},
 			{"In the namespaces of environments: the objects of Solutions. Bind it in each of them.", "ClusterRole", "solutionctl-installer-environment", "", Objects("")},
 			{"Records of deployments, and locks.", "Role", "solutionctl-installer", system, slices.Concat(WriteRecords(), readSite(), Lock(), DeleteLocks())},
 			{"The versions of Solutions that MetalK8s lists.", "Role", "solutionctl-installer", solutions, withSolutions("get", "update")},
@@ -87,7 +87,7 @@ rendered objects: a reader of them reads what was deployed, Secrets included.`, 
 			{`Runs the applications of one Solution, here shop, in the namespaces of environments in which this is bound, with 'deploy app', and
 nothing else. Bind the role view of Kubernetes beside it to show the objects of an application, too, and why it is not ready.
 'solutionctl deploy roles shop' writes this role with the kinds of the Solution by name.`, "ClusterRole", "solutionctl-applications-shop", "", slices.Concat(
-				Applications(exampleSolution+"-applications"), on(exampleGroup, "*", "", all...),
+				useApplications(exampleSolution+"-applications"), on(exampleGroup, "*", "", all...),
 			)},
 		}},
 	}

@@ -89,7 +89,9 @@ func (v *Survey) OthersIn(ctx context.Context, namespaces []metalk8s.Namespace, 
 				continue
 			}
 			group.Go(func() error {
-				refs, err := v.othersOf(within, kind, n.Name, known, solutions)
+				refs, err := v.listWhere(within, kind, n.Name, func(o *unstructured.Unstructured) bool {
+					return o.GetDeletionTimestamp() == nil && !known[string(o.GetUID())] && isOther(o, kind.Kind, solutions)
+				})
 				mu.Lock()
 				defer mu.Unlock()
 				found = append(found, refs...)
@@ -117,7 +119,8 @@ func solutionsIn(n metalk8s.Namespace, states []*record.State) []string {
 	return names
 }
 
-func (v *Survey) othersOf(ctx context.Context, kind kube.GroupVersionKind, namespace string, known map[string]bool, solutions []string) ([]schema.ObjectRef, error) {
+// listWhere lists the objects of a kind that a function selects; without permission to list them, an object without a name stands for them.
+func (v *Survey) listWhere(ctx context.Context, kind kube.GroupVersionKind, namespace string, selects func(*unstructured.Unstructured) bool) ([]schema.ObjectRef, error) {
 	var found []schema.ObjectRef
 	for object, err := range v.Cluster.ListMetadata(ctx, kind, namespace, metav1.ListOptions{}) {
 		switch {
@@ -128,7 +131,7 @@ func (v *Survey) othersOf(ctx context.Context, kind kube.GroupVersionKind, names
 		case err != nil:
 			return nil, fmt.Errorf("look for %s in namespace %s: %w", kind.Kind, namespace, err)
 		}
-		if object.GetDeletionTimestamp() == nil && !known[string(object.GetUID())] && isOther(object, kind.Kind, solutions) {
+		if selects(object) {
 			found = append(found, records.RefOf(kind, object))
 		}
 	}
