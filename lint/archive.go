@@ -35,7 +35,7 @@ func archiveRules() []Rule {
 
 const registryConfigFile = "registry-config.inc.j2"
 
-func checkRequiredFiles(_ context.Context, t *subject, r *Reporter) {
+func checkRequiredFiles(_ context.Context, t *subject, r *reporter) {
 	if t.Broken != nil {
 		return
 	}
@@ -50,7 +50,7 @@ func checkRequiredFiles(_ context.Context, t *subject, r *Reporter) {
 }
 
 // checkImagesTree compares the directories with the names in the images' manifests.
-func checkImagesTree(_ context.Context, t *subject, r *Reporter) {
+func checkImagesTree(_ context.Context, t *subject, r *reporter) {
 	expected := t.imageFiles()
 	_ = fs.WalkDir(t.FS, "images", func(name string, entry fs.DirEntry, err error) error {
 		depth := strings.Count(name, "/")
@@ -110,7 +110,7 @@ func (t *subject) contents() []*oci.Image {
 	return contents
 }
 
-func checkImagesReadable(_ context.Context, t *subject, r *Reporter) {
+func checkImagesReadable(_ context.Context, t *subject, r *reporter) {
 	if t.ImagesError == nil {
 		return
 	}
@@ -121,7 +121,7 @@ func checkImagesReadable(_ context.Context, t *subject, r *Reporter) {
 	r.Report(target.InFile("images"), hint, "the images cannot be read: %v", t.ImagesError)
 }
 
-func checkVolumeID(_ context.Context, t *subject, r *Reporter) {
+func checkVolumeID(_ context.Context, t *subject, r *reporter) {
 	image, ok := t.FS.(*iso.FS)
 	if !ok || t.Solution == nil {
 		return
@@ -133,7 +133,7 @@ func checkVolumeID(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkImplantedMD5(_ context.Context, t *subject, r *Reporter) {
+func checkImplantedMD5(_ context.Context, t *subject, r *reporter) {
 	if !t.deep || t.Kind != target.ISO || t.Broken != nil {
 		return
 	}
@@ -143,7 +143,7 @@ func checkImplantedMD5(_ context.Context, t *subject, r *Reporter) {
 }
 
 // checkViews compares images/ and charts/ with the OCI view, where there is one. Blobs are compared by size; --deep reads them.
-func checkViews(_ context.Context, t *subject, r *Reporter) {
+func checkViews(_ context.Context, t *subject, r *reporter) {
 	if _, err := fs.Stat(t.FS, "index.json"); err != nil {
 		return
 	}
@@ -172,7 +172,7 @@ func checkViews(_ context.Context, t *subject, r *Reporter) {
 }
 
 // checkChartImages compares the chart that Helm pulls with the deployed one.
-func (t *subject) checkChartImages(r *Reporter) {
+func (t *subject) checkChartImages(r *reporter) {
 	packages := map[string]bool{} // by digest
 	for _, file := range t.Files() {
 		if path.Dir(file.Path) == "charts" {
@@ -190,7 +190,7 @@ func (t *subject) checkChartImages(r *Reporter) {
 	}
 }
 
-func checkListed(_ context.Context, t *subject, r *Reporter) {
+func checkListed(_ context.Context, t *subject, r *reporter) {
 	if t.Solution == nil || t.Solution.Spec.Images == nil || !t.ImagesKnown() {
 		return
 	}

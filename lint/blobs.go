@@ -28,7 +28,7 @@ func blobRules() []Rule {
 }
 
 // checkUnpackable compares the layers of each image with its configuration: their number, and with --deep their content.
-func checkUnpackable(ctx context.Context, t *subject, r *Reporter) {
+func checkUnpackable(ctx context.Context, t *subject, r *reporter) {
 	noteUnread(t, r)
 	for _, image := range t.Images {
 		if image.Err != nil {
@@ -48,7 +48,7 @@ func checkUnpackable(ctx context.Context, t *subject, r *Reporter) {
 }
 
 // noteUnread names the images of a project that a deep judgement has not read.
-func noteUnread(t *subject, r *Reporter) {
+func noteUnread(t *subject, r *reporter) {
 	if !t.deep {
 		return
 	}
@@ -65,7 +65,7 @@ func noteUnread(t *subject, r *Reporter) {
 }
 
 // checkDigests reads every blob of an archive once, several at a time.
-func checkDigests(ctx context.Context, t *subject, r *Reporter) {
+func checkDigests(ctx context.Context, t *subject, r *reporter) {
 	if !t.deep || t.Kind == target.Project {
 		return
 	}

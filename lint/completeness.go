@@ -30,7 +30,7 @@ func completenessRules() []Rule {
 }
 
 // checkForeignLayers finds layers that a container runtime looks for outside of the site, although the archive has them.
-func checkForeignLayers(_ context.Context, t *subject, r *Reporter) {
+func checkForeignLayers(_ context.Context, t *subject, r *reporter) {
 	for _, image := range t.Images {
 		if image.Content == nil {
 			continue
@@ -53,7 +53,7 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-func checkMissing(ctx context.Context, t *subject, r *Reporter) {
+func checkMissing(ctx context.Context, t *subject, r *reporter) {
 	if !t.ImagesKnown() {
 		return
 	}
@@ -74,7 +74,7 @@ func checkMissing(ctx context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkMaybeMissing(ctx context.Context, t *subject, r *Reporter) {
+func checkMaybeMissing(ctx context.Context, t *subject, r *reporter) {
 	if !t.ImagesKnown() {
 		return
 	}
@@ -147,7 +147,7 @@ func hasVariable(image string) bool {
 	return strings.ContainsAny(image, "${}")
 }
 
-func checkReadable(ctx context.Context, t *subject, r *Reporter) {
+func checkReadable(ctx context.Context, t *subject, r *reporter) {
 	for _, c := range t.Charts() {
 		if c.Rendering == nil {
 			r.Report(target.InFile(c.File), "", "the images of this chart are unknown: it cannot be rendered")
@@ -160,7 +160,7 @@ func checkReadable(ctx context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkPlatforms(_ context.Context, t *subject, r *Reporter) {
+func checkPlatforms(_ context.Context, t *subject, r *reporter) {
 	wanted, severity := t.platforms()
 	for _, image := range t.Images {
 		if image.Content == nil {
@@ -209,7 +209,7 @@ func (t *subject) imagePlace(ref schema.ImageRef) target.Place {
 	return target.Place{File: path.Join("images", ref.Name, ref.Tag), Object: ref.String()}
 }
 
-func checkUnused(ctx context.Context, t *subject, r *Reporter) {
+func checkUnused(ctx context.Context, t *subject, r *reporter) {
 	if t.hasOperator() && t.operatorStartsWorkloads() {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // checkComponentFiles compares the files that components name with those of the archive.
-func checkComponentFiles(_ context.Context, t *subject, r *Reporter) {
+func checkComponentFiles(_ context.Context, t *subject, r *reporter) {
 	if t.Solution == nil {
 		return
 	}
@@ -47,7 +47,7 @@ func checkComponentFiles(_ context.Context, t *subject, r *Reporter) {
 }
 
 // checkChartFile finds charts that deploying cannot read, and in which no rule looks for images.
-func (t *subject) checkChartFile(r *Reporter, at target.Place, component schema.Component) {
+func (t *subject) checkChartFile(r *reporter, at target.Place, component schema.Component) {
 	name := path.Clean(component.Chart)
 	if slices.ContainsFunc(t.Charts(), func(c target.Chart) bool { return c.File == name }) {
 		return
@@ -64,7 +64,7 @@ func (t *subject) checkChartFile(r *Reporter, at target.Place, component schema.
 }
 
 // checkManifestFiles finds components of manifests or a job that are not where rules read objects of components.
-func (t *subject) checkManifestFiles(r *Reporter, at target.Place, component, name string, isDir bool) {
+func (t *subject) checkManifestFiles(r *reporter, at target.Place, component, name string, isDir bool) {
 	clean := path.Clean(name)
 	found := slices.ContainsFunc(t.Manifests(), func(file string) bool {
 		return target.PartOf(file) == target.PartComponent && (file == clean || isDir && strings.HasPrefix(file, clean+"/"))
@@ -80,7 +80,7 @@ func (t *subject) checkManifestFiles(r *Reporter, at target.Place, component, na
 }
 
 // reportForeignFile names the files of other tools that hold no objects: a component of one would be a component of nothing.
-func (t *subject) reportForeignFile(r *Reporter, component, file string) {
+func (t *subject) reportForeignFile(r *reporter, component, file string) {
 	documents, err := t.Documents(file)
 	if err != nil || len(documents) == 0 {
 		return // SOL205 reports unreadable files

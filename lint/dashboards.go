@@ -104,7 +104,7 @@ func (t *subject) eachDashboard(ctx context.Context, see func(d *dashboard)) {
 	}
 }
 
-func checkDashboards(ctx context.Context, t *subject, r *Reporter) {
+func checkDashboards(ctx context.Context, t *subject, r *reporter) {
 	for _, d := range dashboards(ctx, t) {
 		switch {
 		case d.err != nil:
@@ -126,7 +126,7 @@ func checkDashboards(ctx context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkDataSources(ctx context.Context, t *subject, r *Reporter) {
+func checkDataSources(ctx context.Context, t *subject, r *reporter) {
 	t.eachDashboard(ctx, func(d *dashboard) {
 		var fixed []string
 		walkDataSources(d.content, func(at, name string) {
@@ -167,7 +167,7 @@ const (
 // variable matches $name, ${name}, ${name:format} and [[name]], but not the $1 and the $ of regular expressions.
 var variable = lazyregexp.New(`\$([A-Za-z_]\w*)|\$\{([A-Za-z_]\w*)[^}]*\}|\[\[([A-Za-z_]\w*)[^\]]*\]\]`)
 
-func checkDashboardVariables(ctx context.Context, t *subject, r *Reporter) {
+func checkDashboardVariables(ctx context.Context, t *subject, r *reporter) {
 	t.eachDashboard(ctx, func(d *dashboard) {
 		known := map[string]bool{}
 		inputs, _ := d.content["__inputs"].([]any)
@@ -209,7 +209,7 @@ var stringOrRange = lazyregexp.New("\"(?:\\\\.|[^\"\\\\])*\"|'(?:\\\\.|[^'\\\\])
 
 // checkDashboardExpressions parses the Prometheus queries of panels; queries of other data sources are skipped. A
 // variable may stand for any part of the grammar.
-func checkDashboardExpressions(ctx context.Context, t *subject, r *Reporter) {
+func checkDashboardExpressions(ctx context.Context, t *subject, r *reporter) {
 	t.eachDashboard(ctx, func(d *dashboard) {
 		sources := map[string]any{} // their types, by the panel
 		walkFields(d.content, "", 0, func(at, key string, value any) {
@@ -261,7 +261,7 @@ func walkFields(value any, at string, depth int, see func(at, key string, value 
 // dashboardUID is the form of a uid that Grafana accepts.
 var dashboardUID = lazyregexp.New(`^[A-Za-z0-9_-]{1,40}$`)
 
-func checkDashboardIdentities(ctx context.Context, t *subject, r *Reporter) {
+func checkDashboardIdentities(ctx context.Context, t *subject, r *reporter) {
 	uids, titles := map[string]*dashboard{}, map[string]*dashboard{}
 	t.eachDashboard(ctx, func(d *dashboard) {
 		uid, _ := d.content["uid"].(string)

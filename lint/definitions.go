@@ -34,7 +34,7 @@ func definitionRules() []Rule {
 	}
 }
 
-func checkCustomResources(ctx context.Context, t *subject, r *Reporter) {
+func checkCustomResources(ctx context.Context, t *subject, r *reporter) {
 	for _, v := range verdicts(ctx, t) {
 		hint := ""
 		if v.object.Rendered() {
@@ -49,7 +49,7 @@ func checkCustomResources(ctx context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkDroppedFields(ctx context.Context, t *subject, r *Reporter) {
+func checkDroppedFields(ctx context.Context, t *subject, r *reporter) {
 	for _, v := range verdicts(ctx, t) {
 		for _, lost := range v.lost {
 			r.Report(v.object.AtKey(lost.Path), "correct the name of the field, or add it to the definition", "the API server drops %s: the definition has no such field", lost.Path)
@@ -57,7 +57,7 @@ func checkDroppedFields(ctx context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkServedVersion(_ context.Context, t *subject, r *Reporter) {
+func checkServedVersion(_ context.Context, t *subject, r *reporter) {
 	for _, o := range t.Objects() {
 		definition := t.definitionFor(o)
 		if definition == nil || !o.Judged() {
@@ -108,7 +108,7 @@ var verdicts = fact(func(ctx context.Context, t *subject) []verdict {
 // crdName makes the name of a file for a definition.
 var crdName = lazyregexp.New(`[^a-z0-9-].*`)
 
-func checkDefinitionFiles(_ context.Context, t *subject, r *Reporter) {
+func checkDefinitionFiles(_ context.Context, t *subject, r *reporter) {
 	for _, o := range t.Objects() {
 		if !o.IsDefinition() || o.Part != target.PartSample && o.Part != target.PartUnapplied {
 			continue
@@ -127,7 +127,7 @@ func checkDefinitionFiles(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkDefinitionDocuments(_ context.Context, t *subject, r *Reporter) {
+func checkDefinitionDocuments(_ context.Context, t *subject, r *reporter) {
 	for _, file := range t.DefinitionFiles() {
 		for _, problem := range t.DefinitionProblems(file) {
 			switch problem.Reason {
@@ -176,8 +176,8 @@ func splitDocuments(t *subject, file string) []Edit {
 }
 
 // checkDefinitionText reports faults of definitions as files.
-func checkDefinitionText(reason crd.Reason) func(context.Context, *subject, *Reporter) {
-	return func(_ context.Context, t *subject, r *Reporter) {
+func checkDefinitionText(reason crd.Reason) func(context.Context, *subject, *reporter) {
+	return func(_ context.Context, t *subject, r *reporter) {
 		for _, file := range t.DefinitionFiles() {
 			for _, problem := range t.DefinitionProblems(file) {
 				if problem.Reason == reason {
@@ -197,8 +197,8 @@ func checkDefinitionText(reason crd.Reason) func(context.Context, *subject, *Rep
 }
 
 // checkDefinition reports the API server's errors about definitions.
-func checkDefinition(reason crd.Reason) func(context.Context, *subject, *Reporter) {
-	return func(ctx context.Context, t *subject, r *Reporter) {
+func checkDefinition(reason crd.Reason) func(context.Context, *subject, *reporter) {
+	return func(ctx context.Context, t *subject, r *reporter) {
 		for _, file := range t.DefinitionFiles() { // those that cannot even be decoded
 			for _, problem := range t.DefinitionProblems(file) {
 				if problem.Reason == reason {
@@ -238,7 +238,7 @@ func (t *subject) problemPlace(file string, problem crd.Problem) target.Place {
 	return target.Place{File: file, Line: problem.Line, Column: problem.Column}
 }
 
-func checkDefinitionsTwice(_ context.Context, t *subject, r *Reporter) {
+func checkDefinitionsTwice(_ context.Context, t *subject, r *reporter) {
 	first := map[string]string{}
 	for _, d := range t.Definitions() {
 		if !d.Part.Applied() {

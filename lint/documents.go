@@ -34,7 +34,7 @@ func documentRules() []Rule {
 }
 
 // checkBuildable reports refusals of a build that no other rule has reported.
-func checkBuildable(_ context.Context, t *subject, r *Reporter) {
+func checkBuildable(_ context.Context, t *subject, r *reporter) {
 	for _, refused := range t.Refusals {
 		if t.reportedElsewhere(refused) {
 			continue
@@ -64,7 +64,7 @@ const (
 	differentAnnotations = "different-annotation"
 )
 
-func checkManifest(_ context.Context, t *subject, r *Reporter) {
+func checkManifest(_ context.Context, t *subject, r *reporter) {
 	for _, f := range t.Problems {
 		if f.Path == archive.ManifestFile && f.Rule != olderAnnotation && f.Rule != differentAnnotations {
 			r.ReportAs(f.Severity, target.PlaceOf(f), f.Hint, "%s", f.Message)
@@ -72,7 +72,7 @@ func checkManifest(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkAnnotations(_ context.Context, t *subject, r *Reporter) {
+func checkAnnotations(_ context.Context, t *subject, r *reporter) {
 	for _, f := range t.Problems {
 		if f.Rule == olderAnnotation || f.Rule == differentAnnotations {
 			r.ReportAs(f.Severity, target.PlaceOf(f), f.Hint, "%s", f.Message)
@@ -88,7 +88,7 @@ func checkAnnotations(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkProject(_ context.Context, t *subject, r *Reporter) {
+func checkProject(_ context.Context, t *subject, r *reporter) {
 	for _, f := range t.Problems {
 		if f.Path == target.ProjectFile {
 			r.ReportAs(f.Severity, target.PlaceOf(f), f.Hint, "%s", f.Message)
@@ -115,7 +115,7 @@ var places = lazyregexp.New(`^(?:` + strings.Join([]string{
 	`(?:[^/]+/)*(?i:README|LICEN[CS]E|CHANGELOG|NOTICE|AUTHORS|SHA256SUM)[^/]*`,
 }, "|") + `)$`)
 
-func checkLayout(_ context.Context, t *subject, r *Reporter) {
+func checkLayout(_ context.Context, t *subject, r *reporter) {
 	declared := map[string]bool{}
 	if t.Build != nil {
 		for _, file := range t.Build.Spec.Files {
@@ -174,7 +174,7 @@ func (t *subject) unpackedCharts() []string {
 	return dirs
 }
 
-func checkYAML(_ context.Context, t *subject, r *Reporter) {
+func checkYAML(_ context.Context, t *subject, r *reporter) {
 	for _, name := range t.Manifests() {
 		_, err := t.Documents(name)
 		if err == nil {
@@ -190,7 +190,7 @@ func checkYAML(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkTextForm(_ context.Context, t *subject, r *Reporter) {
+func checkTextForm(_ context.Context, t *subject, r *reporter) {
 	for _, file := range t.Files() {
 		extension := strings.ToLower(path.Ext(file.Path))
 		if file.Path != registryConfigFile && !slices.Contains([]string{".yaml", ".yml", ".json"}, extension) || file.Size > target.MaxText {
@@ -212,7 +212,7 @@ func checkTextForm(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkExtensions(_ context.Context, t *subject, r *Reporter) {
+func checkExtensions(_ context.Context, t *subject, r *reporter) {
 	for _, file := range t.Files() {
 		extension := path.Ext(file.Path)
 		base := strings.TrimSuffix(file.Path, extension)
@@ -226,7 +226,7 @@ func checkExtensions(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkNotApplied(_ context.Context, t *subject, r *Reporter) {
+func checkNotApplied(_ context.Context, t *subject, r *reporter) {
 	for _, file := range t.Files() {
 		name := path.Base(file.Path)
 		switch part := target.PartOf(file.Path); {
@@ -261,7 +261,7 @@ func (t *subject) definesResource(file string) bool {
 	return slices.ContainsFunc(t.Objects(), func(o *target.Object) bool { return o.File == file && o.Kind == "CustomResourceDefinition" })
 }
 
-func checkObjects(_ context.Context, t *subject, r *Reporter) {
+func checkObjects(_ context.Context, t *subject, r *reporter) {
 	for _, name := range t.Manifests() {
 		documents, err := t.Documents(name)
 		if err != nil || target.PartOf(name) == target.PartUnapplied {
@@ -289,7 +289,7 @@ func checkObjects(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkLintSettings(_ context.Context, t *subject, r *Reporter) {
+func checkLintSettings(_ context.Context, t *subject, r *reporter) {
 	if t.Build == nil || t.Build.Lint == nil {
 		return
 	}

@@ -21,7 +21,7 @@ func operatorImageRules() []Rule {
 	}
 }
 
-func checkOperatorImage(_ context.Context, t *subject, r *Reporter) {
+func checkOperatorImage(_ context.Context, t *subject, r *reporter) {
 	if !t.ImagesKnown() {
 		return
 	}
@@ -37,7 +37,7 @@ func checkOperatorImage(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkEntryPoint(ctx context.Context, t *subject, r *Reporter) {
+func checkEntryPoint(ctx context.Context, t *subject, r *reporter) {
 	for _, o := range t.operators() {
 		image := t.image(o.image)
 		if image.Content == nil {
@@ -53,7 +53,7 @@ func checkEntryPoint(ctx context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func reportComponentImage(r *Reporter, at target.Place, v variant, component string) {
+func reportComponentImage(r *reporter, at target.Place, v variant, component string) {
 	switch {
 	case len(v.layers) == 0:
 		r.Report(at, replacePlaceholder, "%s: the image of component %s has %s", v.platform(), component, noContent)
@@ -62,7 +62,7 @@ func reportComponentImage(r *Reporter, at target.Place, v variant, component str
 	}
 }
 
-func (t *subject) reportOperatorImage(ctx context.Context, r *Reporter, at target.Place, v variant) {
+func (t *subject) reportOperatorImage(ctx context.Context, r *reporter, at target.Place, v variant) {
 	hint := fmt.Sprintf("put the executable %s into a directory of PATH", t.operatorName())
 	found, severity := "", report.SeverityWarning
 	if t.deep {

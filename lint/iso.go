@@ -41,7 +41,7 @@ func isoRules() []Rule {
 			Explanation: isoExplanation(format),
 			Bad:         "an image that was changed after it was made, or made by a program with other ideas",
 			Good:        "what solutionctl build writes",
-			check: func(ctx context.Context, t *subject, r *Reporter) {
+			check: func(ctx context.Context, t *subject, r *reporter) {
 				for _, f := range isoFindings(ctx, t) {
 					if f.Rule == format.ID {
 						r.ReportAs(f.Severity, target.Place{File: f.Path, Object: f.Object}, f.Hint, "%s", f.Message)

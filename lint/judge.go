@@ -83,7 +83,8 @@ const maxRounds = 10
 func judge(ctx context.Context, path string, older *target.Target, r Request) (*judged, error) {
 	var fixed []string
 	for round := 0; ; round++ {
-		j, changed, err := judgeOnce(ctx, path, older, r, r.Fix && round < maxRounds)
+		r.Fix = r.Fix && round < maxRounds
+		j, changed, err := judgeOnce(ctx, path, older, r)
 		if err != nil {
 			return nil, err
 		}
@@ -97,14 +98,14 @@ func judge(ctx context.Context, path string, older *target.Target, r Request) (*
 }
 
 // judgeOnce opens a target and judges it. It returns the files that it corrected.
-func judgeOnce(ctx context.Context, path string, older *target.Target, r Request, fix bool) (*judged, []string, error) {
-	o, err := open(ctx, path, r.Deep, r.Overrides, r.more...)
+func judgeOnce(ctx context.Context, path string, older *target.Target, r Request) (*judged, []string, error) {
+	o, err := open(ctx, path, r)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer o.close()
 	j, err := o.judge(ctx, older, r)
-	if err != nil || !fix || len(j.fixes) == 0 {
+	if err != nil || !r.Fix || len(j.fixes) == 0 {
 		return j, nil, err
 	}
 	changed, err := o.write(applyFixes(j.fixes))

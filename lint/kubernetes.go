@@ -47,7 +47,7 @@ func gvk(o *target.Object) runtimeschema.GroupVersionKind {
 	return runtimeschema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
 }
 
-func checkKinds(_ context.Context, t *subject, r *Reporter) {
+func checkKinds(_ context.Context, t *subject, r *reporter) {
 	for _, o := range t.Objects() {
 		if !o.Judged() || o.IsDefinition() || t.serves(o) {
 			continue
@@ -107,8 +107,8 @@ func (t *subject) expects(o *target.Object) bool {
 }
 
 // checkAvailability reports objects with the given availability in the oldest or newest release that matters.
-func checkAvailability(wanted schemas.Availability) func(context.Context, *subject, *Reporter) {
-	return func(_ context.Context, t *subject, r *Reporter) {
+func checkAvailability(wanted schemas.Availability) func(context.Context, *subject, *reporter) {
+	return func(_ context.Context, t *subject, r *reporter) {
 		for _, o := range t.Objects() {
 			if !o.Judged() || o.IsDefinition() && o.Part != target.PartSample || t.definitionFor(o) != nil {
 				continue
@@ -135,8 +135,8 @@ func (t *subject) worse(o *target.Object, than schemas.Availability) bool {
 }
 
 // checkProblems reports the findings of package schemas about objects.
-func checkProblems(reason schemas.Reason) func(context.Context, *subject, *Reporter) {
-	return func(ctx context.Context, t *subject, r *Reporter) {
+func checkProblems(reason schemas.Reason) func(context.Context, *subject, *reporter) {
+	return func(ctx context.Context, t *subject, r *reporter) {
 		problems := validated(ctx, t)
 		for _, o := range t.Objects() {
 			if !o.Judged() || o.IsDefinition() && reason != schemas.UnknownField {
@@ -163,7 +163,7 @@ func checkProblems(reason schemas.Reason) func(context.Context, *subject, *Repor
 	}
 }
 
-func checkDuplicateObjects(_ context.Context, t *subject, r *Reporter) {
+func checkDuplicateObjects(_ context.Context, t *subject, r *reporter) {
 	first := map[string]*target.Object{}
 	for _, o := range t.Objects() {
 		if !o.Judged() || !o.Part.Applied() || o.Name == "" || o.IsDefinition() || o.Part == target.PartChart {
@@ -183,7 +183,7 @@ func checkDuplicateObjects(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkCharts(_ context.Context, t *subject, r *Reporter) {
+func checkCharts(_ context.Context, t *subject, r *reporter) {
 	for _, c := range t.Charts() {
 		if c.Err == nil {
 			continue
@@ -202,7 +202,7 @@ func checkCharts(_ context.Context, t *subject, r *Reporter) {
 
 // checkHooks names annotations that Helm ignores silently. A chart of several components is checked for each: values
 // decide.
-func checkHooks(_ context.Context, t *subject, r *Reporter) {
+func checkHooks(_ context.Context, t *subject, r *reporter) {
 	for _, c := range t.Charts() {
 		if c.Rendering == nil {
 			continue
@@ -216,7 +216,7 @@ func checkHooks(_ context.Context, t *subject, r *Reporter) {
 }
 
 // checkChartFiles finds charts that a build refuses, because no registry can hold them.
-func checkChartFiles(_ context.Context, t *subject, r *Reporter) {
+func checkChartFiles(_ context.Context, t *subject, r *reporter) {
 	files := map[string]string{} // of each chart in a version
 	for _, c := range t.Charts() {
 		if c.Chart == nil {
@@ -237,7 +237,7 @@ func checkChartFiles(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkTemplates(_ context.Context, t *subject, r *Reporter) {
+func checkTemplates(_ context.Context, t *subject, r *reporter) {
 	for _, file := range t.Manifests() {
 		if target.PartOf(file) != target.PartUI {
 			continue

@@ -30,7 +30,7 @@ func (t *subject) named(group, kind string) []*target.Object {
 	return found
 }
 
-func checkScraped(_ context.Context, t *subject, r *Reporter) {
+func checkScraped(_ context.Context, t *subject, r *reporter) {
 	if !t.hasOperator() && len(t.pods()) == 0 {
 		return // nothing runs
 	}
@@ -46,7 +46,7 @@ func checkScraped(_ context.Context, t *subject, r *Reporter) {
 	r.Report(target.InFile("monitoring"), "add monitoring/servicemonitor.yaml, or set spec.operator.metrics", "Prometheus does not scrape this Solution: it has no ServiceMonitor and no PodMonitor, and its operator has no permission to create one")
 }
 
-func checkMonitorTargets(_ context.Context, t *subject, r *Reporter) {
+func checkMonitorTargets(_ context.Context, t *subject, r *reporter) {
 	operatorCreates := t.hasOperator() && permits(t.grantedRules(true), "", "services", "create")
 	for _, monitor := range t.named(monitoringGroup, "ServiceMonitor") {
 		if lookup(monitor.Value, "spec", "selector", "matchExpressions") != nil {
@@ -69,7 +69,7 @@ func checkMonitorTargets(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func reportPorts(r *Reporter, monitor *target.Object, services []*target.Object) {
+func reportPorts(r *reporter, monitor *target.Object, services []*target.Object) {
 	endpoints, _ := lookup(monitor.Value, "spec", "endpoints").([]any)
 	for i, endpoint := range endpoints {
 		port, _ := lookup(endpoint, "port").(string)
@@ -109,7 +109,7 @@ const (
 	closeConfigMap = maxConfigMap / 4 * 3
 )
 
-func checkConfigMaps(_ context.Context, t *subject, r *Reporter) {
+func checkConfigMaps(_ context.Context, t *subject, r *reporter) {
 	for _, file := range t.Files() {
 		if isDashboard(file.Path) {
 			reportSize(r, func() target.Place { return target.InFile(file.Path) }, file.Size)
@@ -129,7 +129,7 @@ func checkConfigMaps(_ context.Context, t *subject, r *Reporter) {
 }
 
 // reportSize reports what is too large at a place, which is only looked up then.
-func reportSize(r *Reporter, at func() target.Place, size int64) {
+func reportSize(r *reporter, at func() target.Place, size int64) {
 	switch {
 	case size > maxConfigMap:
 		r.Report(at(), "take it apart", "%d bytes do not fit into a ConfigMap, which holds %d", size, maxConfigMap)

@@ -34,9 +34,8 @@ func (o *opened) close() {
 }
 
 // open detects by the content of a path whether it is a project, a directory with the content of an archive, or an ISO
-// image, of which more has the further parts. Of a project it reads tar files with images when deep is set. The caller closes
-// the result.
-func open(ctx context.Context, name string, deep bool, overrides build.Overrides, more ...string) (*opened, error) {
+// image. Of a project it reads tar files with images only when r.Deep is set. The caller closes the result.
+func open(ctx context.Context, name string, r Request) (*opened, error) {
 	if err := media.RefuseRegistry(name); err != nil {
 		return nil, err
 	}
@@ -47,9 +46,9 @@ func open(ctx context.Context, name string, deep bool, overrides build.Overrides
 	o := &opened{path: name, sources: oci.Directory(name)}
 	switch {
 	case !info.IsDir():
-		err = o.openISO(more)
+		err = o.openISO(r.more)
 	case isProject(name):
-		err = o.openProject(ctx, deep, overrides)
+		err = o.openProject(ctx, r.Deep, r.Overrides)
 	default:
 		o.Target, err = target.OpenDirectory(o.sources, name)
 	}
@@ -130,7 +129,7 @@ func openOlder(ctx context.Context, name string) (*opened, error) {
 	if name == "" {
 		return &opened{}, nil
 	}
-	o, err := open(ctx, name, false, build.Overrides{})
+	o, err := open(ctx, name, Request{})
 	if err == nil && o.Solution == nil {
 		o.close()
 		err = report.Errorf(report.Invalid, "%s: the manifest cannot be read", name).WithHint("see: solutionctl lint %s", name)

@@ -76,7 +76,7 @@ func (t *subject) rules(o operator, namespaced bool) []rbacv1.PolicyRule {
 	return rules
 }
 
-func checkEdges(_ context.Context, t *subject, r *Reporter) {
+func checkEdges(_ context.Context, t *subject, r *reporter) {
 	if t.Solution == nil {
 		return
 	}
@@ -96,7 +96,7 @@ func (t *subject) hasUI() bool {
 	return slices.ContainsFunc(t.Files(), func(f target.File) bool { return path.Dir(f.Path) == "ui" && path.Ext(f.Path) == ".yaml" })
 }
 
-func checkUnnamed(_ context.Context, t *subject, r *Reporter) {
+func checkUnnamed(_ context.Context, t *subject, r *reporter) {
 	if t.Solution == nil {
 		return
 	}
@@ -189,7 +189,7 @@ func (t *subject) deployments() []*components.Selection {
 	return selections
 }
 
-func checkOwners(_ context.Context, t *subject, r *Reporter) {
+func checkOwners(_ context.Context, t *subject, r *reporter) {
 	candidates, deployments, seen := t.owners(), t.deployments(), map[string]bool{}
 	for _, d := range t.Definitions() {
 		if !d.Part.Applied() || !hasStatus(d) || seen[d.Name] {
@@ -228,7 +228,7 @@ var workloads = map[string][]string{
 
 // checkUmbrella finds permissions of the Solution's own operator that duplicate those of another one in the default
 // deployment.
-func checkUmbrella(_ context.Context, t *subject, r *Reporter) {
+func checkUmbrella(_ context.Context, t *subject, r *reporter) {
 	if t.Solution == nil || !t.hasOperator() {
 		return
 	}

@@ -17,7 +17,7 @@ import (
 
 // checkTakeover reports powers beyond those that every Solution has, in the words that an administrator reads before
 // approving them. An error is a power that cannot be approved.
-func checkTakeover(_ context.Context, t *subject, r *Reporter) {
+func checkTakeover(_ context.Context, t *subject, r *reporter) {
 	for _, part := range t.parts() {
 		places := map[string]*target.Object{}
 		for _, o := range part.objects {
@@ -48,7 +48,7 @@ func checkTakeover(_ context.Context, t *subject, r *Reporter) {
 }
 
 // reportClaims reports objects in namespaces of the cluster, and CRDs in groups that the API server itself has.
-func (t *subject) reportClaims(r *Reporter) {
+func (t *subject) reportClaims(r *reporter) {
 	for _, o := range t.Objects() {
 		judged := judgedObject(o)
 		isCRD, namespace := o.Kind == "CustomResourceDefinition", judged.GetNamespace()

@@ -22,7 +22,7 @@ func prometheusRules() []Rule {
 	}
 }
 
-func checkPrometheusRules(_ context.Context, t *subject, r *Reporter) {
+func checkPrometheusRules(_ context.Context, t *subject, r *reporter) {
 	for _, o := range t.named(monitoringGroup, "PrometheusRule") {
 		if scope := ruleScope(o); scope != schema.ScopeEnvironment && scope != schema.ScopeCluster {
 			r.Report(o.At(`metadata.annotations["`+schema.AnnotationScope+`"]`), "write cluster, or leave the annotation out", "%q is not a scope", scope)
@@ -52,7 +52,7 @@ func checkPrometheusRules(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func reportRule(r *Reporter, o *target.Object, at string, rule any) {
+func reportRule(r *reporter, o *target.Object, at string, rule any) {
 	alert, _ := lookup(rule, "alert").(string)
 	record, _ := lookup(rule, "record").(string)
 	switch {
@@ -87,7 +87,7 @@ func (t *subject) eachPrometheusRule(see func(o *target.Object, at string, rule 
 }
 
 // checkAlerts requires the labels and annotations that people on call need.
-func checkAlerts(_ context.Context, t *subject, r *Reporter) {
+func checkAlerts(_ context.Context, t *subject, r *reporter) {
 	t.eachPrometheusRule(func(o *target.Object, at string, rule any) {
 		alert, _ := lookup(rule, "alert").(string)
 		if alert == "" {
@@ -112,7 +112,7 @@ var (
 )
 
 // checkRuleScope finds rules about series outside of the Solution, or of the environment.
-func checkRuleScope(_ context.Context, t *subject, r *Reporter) {
+func checkRuleScope(_ context.Context, t *subject, r *reporter) {
 	t.eachPrometheusRule(func(o *target.Object, at string, rule any) {
 		text, _ := lookup(rule, "expr").(string)
 		expression, err := promql.Parse(text)
@@ -144,7 +144,7 @@ func checkRuleScope(_ context.Context, t *subject, r *Reporter) {
 const metricsFile = "monitoring/metrics.prom"
 
 // checkDeclaredMetrics finds rules that never have a result, because of a name that is written wrongly or has changed.
-func checkDeclaredMetrics(_ context.Context, t *subject, r *Reporter) {
+func checkDeclaredMetrics(_ context.Context, t *subject, r *reporter) {
 	text, err := t.Text(metricsFile)
 	if err != nil {
 		return // nothing is declared
@@ -205,7 +205,7 @@ var (
 	promDuration = lazyregexp.New(`^(0|([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)$`)
 )
 
-func reportDuration(r *Reporter, o *target.Object, at string, value any) {
+func reportDuration(r *reporter, o *target.Object, at string, value any) {
 	if text, ok := value.(string); value != nil && (!ok || text == "" || !promDuration.MatchString(text)) {
 		r.Report(o.At(at), "write a number and a unit, as 5m", "%v is not a duration", value)
 	}

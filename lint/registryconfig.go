@@ -56,7 +56,7 @@ func readLocations(text string) (list []location, strays []location) {
 // templateText matches text that Jinja would interpret.
 var templateText = lazyregexp.New(`\{\{[^}]*\}\}|\{%|\{#`)
 
-func checkRegistryConfig(_ context.Context, t *subject, r *Reporter) {
+func checkRegistryConfig(_ context.Context, t *subject, r *reporter) {
 	data, err := t.Text(registryConfigFile)
 	if errors.Is(err, fs.ErrNotExist) || t.Kind == target.Project {
 		return
@@ -76,7 +76,7 @@ func checkRegistryConfig(_ context.Context, t *subject, r *Reporter) {
 	compareLocations(r, have, t.contents())
 }
 
-func checkVariables(r *Reporter, text string) {
+func checkVariables(r *reporter, text string) {
 	for i, line := range strings.Split(text, "\n") {
 		for _, match := range templateText.FindAllStringIndex(line, -1) {
 			found := line[match[0]:match[1]]
@@ -91,7 +91,7 @@ func checkVariables(r *Reporter, text string) {
 }
 
 // compareLocations compares with the form that has more of the locations as they are.
-func compareLocations(r *Reporter, have []location, images []*oci.Image) {
+func compareLocations(r *reporter, have []location, images []*oci.Image) {
 	want, err := expectedLocations(images, oci.Extended)
 	if err != nil {
 		return // the images have names that other rules report

@@ -7,8 +7,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Reporter collects the findings of one rule.
-type Reporter struct {
+// reporter collects the findings of one rule.
+type reporter struct {
 	rule  Rule
 	found []*Found
 }
@@ -20,12 +20,12 @@ type Found struct {
 }
 
 // Report adds a finding with the severity of the rule. The hint may be empty.
-func (r *Reporter) Report(at target.Place, hint, format string, args ...any) *Found {
+func (r *reporter) Report(at target.Place, hint, format string, args ...any) *Found {
 	return r.ReportAs(r.rule.Severity, at, hint, format, args...)
 }
 
 // ReportAs adds a finding of another severity.
-func (r *Reporter) ReportAs(severity report.Severity, at target.Place, hint, format string, args ...any) *Found {
+func (r *reporter) ReportAs(severity report.Severity, at target.Place, hint, format string, args ...any) *Found {
 	f := &Found{Finding: report.Finding{
 		Rule: r.rule.ID, Severity: severity, Path: at.File, Line: at.Line, Column: at.Column, Object: at.Object,
 		Message: fmt.Sprintf(format, args...), Hint: hint,

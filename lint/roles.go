@@ -29,7 +29,7 @@ func roleRules() []Rule {
 	}
 }
 
-func checkRoleFile(_ context.Context, t *subject, r *Reporter) {
+func checkRoleFile(_ context.Context, t *subject, r *reporter) {
 	for _, o := range t.Objects() {
 		if o.Part == target.PartRole && !isRole(o) {
 			r.Report(o.At(""), "take it out of the file", "%s in role.yaml makes the deployment fail: only Role and ClusterRole are allowed", o)
@@ -41,11 +41,11 @@ func isRole(o *target.Object) bool {
 	return (o.Kind == "Role" || o.Kind == "ClusterRole") && o.Group() == rbacv1.GroupName
 }
 
-func checkWildcards(_ context.Context, t *subject, r *Reporter) {
+func checkWildcards(_ context.Context, t *subject, r *reporter) {
 	t.reportHazards(r, func(h rbac.Hazard) bool { return slices.Contains(wildcards(), h.Reason) })
 }
 
-func checkMisspelt(_ context.Context, t *subject, r *Reporter) {
+func checkMisspelt(_ context.Context, t *subject, r *reporter) {
 	t.reportHazards(r, func(h rbac.Hazard) bool { return slices.Contains(misspelt(), h.Reason) })
 }
 
@@ -58,7 +58,7 @@ func misspelt() []rbac.Reason {
 }
 
 // reportHazards judges every role and reports the hazards that are chosen.
-func (t *subject) reportHazards(r *Reporter, chosen func(rbac.Hazard) bool) {
+func (t *subject) reportHazards(r *reporter, chosen func(rbac.Hazard) bool) {
 	options, bound := rbac.Options{OwnGroups: t.ownGroups(), Scope: t.scope}, t.boundRoles()
 	for _, o := range t.appliedRoles() {
 		role, err := rbac.FromObject(o.Value)
@@ -131,7 +131,7 @@ func (t *subject) bindings() []binding {
 }
 
 // reportTogether reports hazards with their own severity, those of one place as one finding.
-func reportTogether(r *Reporter, o *target.Object, hazards []rbac.Hazard) {
+func reportTogether(r *reporter, o *target.Object, hazards []rbac.Hazard) {
 	for len(hazards) > 0 {
 		n := 1
 		for n < len(hazards) && hazards[n].Path == hazards[0].Path && hazards[0].Path != "" {
@@ -217,7 +217,7 @@ func (t *subject) ownGroups() []string {
 	return groups
 }
 
-func checkWithoutEffect(_ context.Context, t *subject, r *Reporter) {
+func checkWithoutEffect(_ context.Context, t *subject, r *reporter) {
 	t.reportHazards(r, func(h rbac.Hazard) bool { return slices.Contains(withoutEffect(), h.Reason) })
 	for _, o := range t.appliedRoles() {
 		role, err := rbac.FromObject(o.Value)
@@ -250,7 +250,7 @@ func (t *subject) ownDefinitions() []target.Definition {
 	return slices.DeleteFunc(slices.Clone(t.Definitions()), func(d target.Definition) bool { return d.Part != target.PartCRD })
 }
 
-func checkOwnResources(_ context.Context, t *subject, r *Reporter) {
+func checkOwnResources(_ context.Context, t *subject, r *reporter) {
 	for _, d := range t.ownDefinitions() {
 		have := t.grantedRules(d.Spec.Scope == "Namespaced")
 		if missing := needs(have, d.Spec.Group, d.Spec.Names.Plural, "get", "list", "watch"); missing != "" {
@@ -270,7 +270,7 @@ func placeOf(d target.Definition) target.Place {
 	return d.Object.At("")
 }
 
-func checkOwnStatus(_ context.Context, t *subject, r *Reporter) {
+func checkOwnStatus(_ context.Context, t *subject, r *reporter) {
 	for _, d := range t.ownDefinitions() {
 		have, status := t.grantedRules(d.Spec.Scope == "Namespaced"), d.Spec.Names.Plural+"/status"
 		if !hasStatus(d) || !permits(have, d.Spec.Group, d.Spec.Names.Plural, "watch") {
@@ -291,7 +291,7 @@ func hasStatus(d target.Definition) bool {
 	return false
 }
 
-func checkOwnFinalizers(_ context.Context, t *subject, r *Reporter) {
+func checkOwnFinalizers(_ context.Context, t *subject, r *reporter) {
 	for _, d := range t.ownDefinitions() {
 		have, resource := t.grantedRules(d.Spec.Scope == "Namespaced"), d.Spec.Names.Plural+"/finalizers"
 		if permits(have, d.Spec.Group, d.Spec.Names.Plural, "watch") && !permits(have, d.Spec.Group, resource, "update") {
@@ -300,7 +300,7 @@ func checkOwnFinalizers(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkLeases(_ context.Context, t *subject, r *Reporter) {
+func checkLeases(_ context.Context, t *subject, r *reporter) {
 	for _, o := range t.operatorRights() {
 		if missing := t.missingToElect(o); len(missing) > 0 {
 			r.Report(target.InFile(o.roleFile), "add it, without resourceNames for create",
@@ -339,7 +339,7 @@ func (t *subject) missingToElect(o operator) []string {
 	return missing
 }
 
-func checkRequired(_ context.Context, t *subject, r *Reporter) {
+func checkRequired(_ context.Context, t *subject, r *reporter) {
 	if t.Solution.Spec.Operator == nil {
 		return
 	}

@@ -19,7 +19,7 @@ type Rule struct {
 	Fixable     bool   // its findings may carry edits
 	Optional    bool   // runs only when it is enabled by id or group
 
-	check func(ctx context.Context, t *subject, r *Reporter) // nil for those that come up elsewhere
+	check func(ctx context.Context, t *subject, r *reporter) // nil for those that come up elsewhere
 }
 
 // Group is a part of the catalogue.

@@ -34,11 +34,11 @@ func Run(ctx context.Context, t *target.Target, o Options) (*Result, error) {
 	}
 	t.Objects() // reads every manifest, on all processors; the rules would do it one after the other
 	s := newSubject(t, o)
-	reporters := make([]*Reporter, len(rules))
+	reporters := make([]*reporter, len(rules))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, rule := range rules {
-		reporters[i] = &Reporter{rule: rule}
+		reporters[i] = &reporter{rule: rule}
 		if rule.check != nil && s.judgeable(rule.Group) {
 			group.Go(func() error {
 				rule.check(ctx, s, reporters[i])
@@ -74,7 +74,7 @@ func (t *subject) judgeable(group Group) bool {
 const maxFindings = 200
 
 // bounded returns the findings of a rule, so many of them at most.
-func (r *Reporter) bounded() []*Found {
+func (r *reporter) bounded() []*Found {
 	if len(r.found) <= maxFindings {
 		return r.found
 	}

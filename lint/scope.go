@@ -15,7 +15,7 @@ import (
 const releaseNamespace = "default"
 
 // checkScope finds refusals of a deployment in advance.
-func checkScope(_ context.Context, t *subject, r *Reporter) {
+func checkScope(_ context.Context, t *subject, r *reporter) {
 	for i := range t.Solution.Spec.Components {
 		c := &t.Solution.Spec.Components[i]
 		before := len(r.found)
@@ -26,7 +26,7 @@ func checkScope(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func (t *subject) reportScope(r *Reporter, c *schema.Component, o *target.Object) {
+func (t *subject) reportScope(r *reporter, c *schema.Component, o *target.Object) {
 	homes := []string{""}
 	if c.Scope == schema.ScopeCluster {
 		homes = append(slices.Clone(c.Namespaces), "", render.ComponentNamespace(t.Solution, c))

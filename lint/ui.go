@@ -20,7 +20,7 @@ func uiRules() []Rule {
 	}
 }
 
-func checkUIService(_ context.Context, t *subject, r *Reporter) {
+func checkUIService(_ context.Context, t *subject, r *reporter) {
 	for _, p := range t.pods() {
 		if p.object.Part != target.PartUI || !p.running {
 			continue
@@ -36,7 +36,7 @@ func checkUIService(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkUIProbes(_ context.Context, t *subject, r *Reporter) {
+func checkUIProbes(_ context.Context, t *subject, r *reporter) {
 	for _, p := range t.pods() {
 		if p.running && p.object.Part == target.PartUI {
 			reportProbes(r, p)
@@ -44,7 +44,7 @@ func checkUIProbes(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkUIRights(_ context.Context, t *subject, r *Reporter) {
+func checkUIRights(_ context.Context, t *subject, r *reporter) {
 	for _, o := range t.Objects() {
 		if o.Part == target.PartUI && o.Group() == "rbac.authorization.k8s.io" && strings.HasPrefix(o.Kind, "Cluster") {
 			r.Report(o.At(""), "use Role and RoleBinding", "%s gives the user interface rights on the whole cluster", o)
@@ -52,7 +52,7 @@ func checkUIRights(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkUIImages(ctx context.Context, t *subject, r *Reporter) {
+func checkUIImages(ctx context.Context, t *subject, r *reporter) {
 	known, found := newResolver(t), imagesOf(ctx, t)
 	for _, o := range t.Objects() {
 		if o.Part != target.PartUI {

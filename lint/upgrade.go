@@ -36,7 +36,7 @@ func (t *subject) older() *subject {
 	return t.against
 }
 
-func checkDefinitions(_ context.Context, t *subject, r *Reporter) {
+func checkDefinitions(_ context.Context, t *subject, r *reporter) {
 	for _, pair := range t.changedDefinitions() {
 		for _, change := range crd.Compare(pair.before.Definition, pair.after.Definition) {
 			at := pair.after.At("spec.versions")
@@ -83,7 +83,7 @@ func (t *subject) definition(name string) (target.Definition, bool) {
 	return definitions[i], true
 }
 
-func checkRemovedDefinitions(_ context.Context, t *subject, r *Reporter) {
+func checkRemovedDefinitions(_ context.Context, t *subject, r *reporter) {
 	before := t.older()
 	if before == nil {
 		return
@@ -97,7 +97,7 @@ func checkRemovedDefinitions(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkWidened(_ context.Context, t *subject, r *Reporter) {
+func checkWidened(_ context.Context, t *subject, r *reporter) {
 	before := t.older()
 	if before == nil {
 		return
@@ -125,7 +125,7 @@ func checkWidened(_ context.Context, t *subject, r *Reporter) {
 }
 
 // reportWidened reports permissions of a component's roles that the older version did not have.
-func reportWidened(r *Reporter, component string, before, after []*target.Object) {
+func reportWidened(r *reporter, component string, before, after []*target.Object) {
 	for i, o := range after {
 		if !isRole(o) || slices.ContainsFunc(after[:i], func(earlier *target.Object) bool { return isRole(earlier) && earlier.Kind == o.Kind }) {
 			continue // once for each kind
@@ -171,7 +171,7 @@ func (t *subject) rolePlace(kind string) target.Place {
 	return target.InFile("operator/deploy/role.yaml")
 }
 
-func checkStillNeeded(ctx context.Context, t *subject, r *Reporter) {
+func checkStillNeeded(ctx context.Context, t *subject, r *reporter) {
 	before := t.older()
 	if before == nil || !t.ImagesKnown() {
 		return
@@ -192,7 +192,7 @@ func checkStillNeeded(ctx context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkMovedTags(_ context.Context, t *subject, r *Reporter) {
+func checkMovedTags(_ context.Context, t *subject, r *reporter) {
 	before := t.older()
 	if before == nil {
 		return
@@ -215,7 +215,7 @@ func checkMovedTags(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkVersion(_ context.Context, t *subject, r *Reporter) {
+func checkVersion(_ context.Context, t *subject, r *reporter) {
 	before := t.older()
 	if before == nil {
 		return
@@ -231,7 +231,7 @@ func checkVersion(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkMinUpgradeFrom(_ context.Context, t *subject, r *Reporter) {
+func checkMinUpgradeFrom(_ context.Context, t *subject, r *reporter) {
 	before := t.older()
 	if before == nil || t.Solution.Spec.MinUpgradeFrom == "" {
 		return
@@ -247,7 +247,7 @@ func checkMinUpgradeFrom(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkSameSolution(_ context.Context, t *subject, r *Reporter) {
+func checkSameSolution(_ context.Context, t *subject, r *reporter) {
 	if before := t.older(); before != nil && before.Solution.Metadata.Name != t.Solution.Metadata.Name {
 		r.Report(t.ManifestPlace("metadata", "name"), "compare it with an older version of the same Solution",
 			"this is %s, and the older archive is %s", t.Solution.Metadata.Name, before.Solution.Metadata.Name)

@@ -73,7 +73,7 @@ func mapIn(m map[string]any, key string) map[string]any {
 
 // checkWebhookServices finds Services that the API server is made to call and that neither activation nor a component of the cluster brings.
 // Activation refuses an archive where one of its own objects has such a call.
-func checkWebhookServices(ctx context.Context, t *subject, r *Reporter) {
+func checkWebhookServices(ctx context.Context, t *subject, r *reporter) {
 	if t.Solution == nil {
 		return
 	}

@@ -3,7 +3,6 @@ package lint
 import (
 	"context"
 
-	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -25,7 +24,7 @@ type ImageUse struct {
 func Why(ctx context.Context, paths []string, image string) ([]ImageUse, error) {
 	var all []ImageUse
 	for _, path := range paths {
-		o, err := open(ctx, path, false, build.Overrides{})
+		o, err := open(ctx, path, Request{})
 		if err != nil {
 			return nil, report.Errorf(report.CodeOf(err), "%s: %w", path, err)
 		}

@@ -76,7 +76,7 @@ func (p pod) containers() []container {
 	return all
 }
 
-func checkProbes(_ context.Context, t *subject, r *Reporter) {
+func checkProbes(_ context.Context, t *subject, r *reporter) {
 	for _, p := range t.pods() {
 		if !p.running || p.object.Part == target.PartUI { // a user interface has a rule of its own
 			continue
@@ -85,7 +85,7 @@ func checkProbes(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func reportProbes(r *Reporter, p pod) {
+func reportProbes(r *reporter, p pod) {
 	for _, c := range p.containers() {
 		if !c.init && c.value["readinessProbe"] == nil {
 			r.Report(p.object.At(c.path), "add readinessProbe", "container %s has no readiness probe", c.name)
@@ -93,7 +93,7 @@ func reportProbes(r *Reporter, p pod) {
 	}
 }
 
-func checkRequests(_ context.Context, t *subject, r *Reporter) {
+func checkRequests(_ context.Context, t *subject, r *reporter) {
 	for _, p := range t.pods() {
 		whole, _ := lookup(p.spec, "resources", "requests").(map[string]any)
 		for _, c := range p.containers() {
@@ -112,7 +112,7 @@ func checkRequests(_ context.Context, t *subject, r *Reporter) {
 	}
 }
 
-func checkSecurity(_ context.Context, t *subject, r *Reporter) {
+func checkSecurity(_ context.Context, t *subject, r *reporter) {
 	for _, p := range t.pods() {
 		inPod := hostAccess(p.spec)
 		if len(inPod) > 0 {
@@ -171,7 +171,7 @@ func unrestricted(podSpec, c map[string]any) []string {
 	return found
 }
 
-func checkLatest(_ context.Context, t *subject, r *Reporter) {
+func checkLatest(_ context.Context, t *subject, r *reporter) {
 	for _, p := range t.pods() {
 		for _, c := range p.containers() {
 			image, _ := c.value["image"].(string)

@@ -157,21 +157,21 @@ func writeDockerArchive(ctx context.Context, f io.Writer, image *Image, doc *doc
 		if names[blob.Digest] == "" {
 			continue // of another platform, or of a manifest that refers to the image
 		}
-		if err := copyBlob(ctx, blob, func(r io.Reader) error { return addMember(ctx, w, names[blob.Digest], blob.Size, r) }); err != nil {
+		if err := copyBlob(ctx, blob, func(r io.Reader) error { return addMember(w, names[blob.Digest], blob.Size, contextReader{ctx, r}) }); err != nil {
 			return err
 		}
 	}
-	if err := addMember(ctx, w, manifestFile, int64(len(list)), bytes.NewReader(list)); err != nil {
+	if err := addMember(w, manifestFile, int64(len(list)), bytes.NewReader(list)); err != nil {
 		return err
 	}
 	return errors.Join(w.Close(), buffered.Flush())
 }
 
-func addMember(ctx context.Context, w *tar.Writer, name string, size int64, r io.Reader) error {
+func addMember(w *tar.Writer, name string, size int64, r io.Reader) error {
 	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: size}); err != nil {
 		return err
 	}
-	_, err := io.Copy(w, contextReader{ctx, r})
+	_, err := io.Copy(w, r)
 	return err
 }
 

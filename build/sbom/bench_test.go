@@ -26,7 +26,7 @@ func BenchmarkScan(b *testing.B) {
 	b.Run("scan", func(b *testing.B) {
 		b.SetBytes(int64(len(plain)))
 		for b.Loop() {
-			if _, err := Scan(b.Context(), []*oci.Image{image}, Options{}); err != nil {
+			if _, err := listImages(b.Context(), []*oci.Image{image}, Options{}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -78,8 +78,8 @@ var kinds = []kind{
 // are read: a list that was kept before is made again.
 const Edition = "1"
 
-// Kinds lists the kinds of packages that are looked for.
-func Kinds() []schema.PackageKind {
+// packageKinds lists the kinds of packages that are looked for.
+func packageKinds() []schema.PackageKind {
 	var list []schema.PackageKind
 	for _, k := range kinds {
 		list = append(list, schema.PackageKind{Type: k.typ, Files: k.files})

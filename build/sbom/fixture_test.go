@@ -125,7 +125,7 @@ func scanImage(tb testing.TB, layers ...[]entry) schema.ImagePackages {
 	for _, entries := range layers {
 		data = append(data, compress(tb, layerOf(tb, entries...)))
 	}
-	list, err := Scan(tb.Context(), []*oci.Image{imageOf(tb, "app", data...)}, Options{})
+	list, err := listImages(tb.Context(), []*oci.Image{imageOf(tb, "app", data...)}, Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}

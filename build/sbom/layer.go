@@ -34,32 +34,30 @@ const (
 // layerScan reads one layer.
 type layerScan struct {
 	*layer
-	limit   limits
-	seed    maphash.Seed
-	budget  *budget
+	*scanner
 	entries int
 	read    int64 // bytes of files that were read; a sparse file has more than its layer
 }
 
-// scanLayer reads a layer from its first to its last byte.
-func scanLayer(ctx context.Context, blob oci.Blob, limit limits, seed maphash.Seed, taken *budget) (l *layer, err error) {
+// layer reads a layer from its first to its last byte.
+func (s *scanner) layer(ctx context.Context, blob oci.Blob) (l *layer, err error) {
 	plain, err := blob.OpenUncompressed(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, plain.Close()) }()
-	stream := &boundedReader{r: plain, left: limit.layerBytes}
-	s := &layerScan{layer: &layer{finds: map[string]*find{}}, limit: limit, seed: seed, budget: taken}
-	if err = s.scan(stream); err != nil {
+	stream := &boundedReader{r: plain, left: s.limit.layerBytes}
+	scan := &layerScan{layer: &layer{finds: map[string]*find{}}, scanner: s}
+	if err = scan.scan(stream); err != nil {
 		return nil, err
 	}
 	if _, err = io.Copy(io.Discard, stream); err != nil { // verifies the digest
 		return nil, err
 	}
-	for _, hashes := range [][]uint64{s.hidden, s.opaque, s.dirs} {
+	for _, hashes := range [][]uint64{scan.hidden, scan.opaque, scan.dirs} {
 		slices.Sort(hashes)
 	}
-	return s.layer, nil
+	return scan.layer, nil
 }
 
 var errLayer = report.Errorf(report.Invalid, "its layers unpack to more bytes, or have more files or packages, than are read")

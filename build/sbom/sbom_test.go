@@ -419,7 +419,7 @@ func TestDamagedBlob(t *testing.T) {
 	data := compress(t, layerOf(t, entry{name: "a", content: "a"}))
 	image := imageOf(t, "app", data)
 	data[4] ^= 1 // the time in the head of gzip, which nothing else verifies
-	if _, err := Scan(t.Context(), []*oci.Image{image}, Options{}); report.CodeOf(err) != report.Corrupt {
+	if _, err := listImages(t.Context(), []*oci.Image{image}, Options{}); report.CodeOf(err) != report.Corrupt {
 		t.Errorf("%v, want a damaged layer", err)
 	}
 }
@@ -432,11 +432,11 @@ func TestDocuments(t *testing.T) {
 	}
 	var written [2][2]bytes.Buffer
 	for i := range written {
-		list, err := Scan(t.Context(), images, Options{Jobs: i + 1})
+		list, err := listImages(t.Context(), images, Options{Jobs: i + 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &Document{&schema.PackageList{Solution: "demo", Version: "1.0.0", Images: list, LookedFor: Kinds()}, "1.2.3"}
+		d := &Document{&schema.PackageList{Solution: "demo", Version: "1.0.0", Images: list, LookedFor: packageKinds()}, "1.2.3"}
 		if err := errors.Join(d.SPDX(&written[i][0]), d.CycloneDX(&written[i][1])); err != nil {
 			t.Fatal(err)
 		}

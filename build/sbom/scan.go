@@ -29,18 +29,18 @@ type target struct {
 	oci.FileSystem
 }
 
-// List lists the packages in images of a Solution, see [Scan].
+// List lists the packages in images of a Solution, see [listImages].
 func List(ctx context.Context, s *schema.Solution, images []*oci.Image, o Options) (*schema.PackageList, error) {
-	found, err := Scan(ctx, images, o)
+	found, err := listImages(ctx, images, o)
 	if err != nil {
 		return nil, err
 	}
-	return &schema.PackageList{Solution: s.Metadata.Name, Version: s.Spec.Version, Images: found, LookedFor: Kinds()}, nil
+	return &schema.PackageList{Solution: s.Metadata.Name, Version: s.Spec.Version, Images: found, LookedFor: packageKinds()}, nil
 }
 
-// Scan lists the packages in images, for each of their platforms. Each layer is read once, whatever images have it. An image that is an artifact
+// listImages lists the packages in images, for each of their platforms. Each layer is read once, whatever images have it. An image that is an artifact
 // is not listed.
-func Scan(ctx context.Context, images []*oci.Image, o Options) ([]schema.ImagePackages, error) {
+func listImages(ctx context.Context, images []*oci.Image, o Options) ([]schema.ImagePackages, error) {
 	return scan(ctx, images, o, standardLimits())
 }
 
@@ -55,12 +55,12 @@ func scan(ctx context.Context, images []*oci.Image, o Options, limit limits) ([]
 			targets = append(targets, target{image, system})
 		}
 	}
-	seed := maphash.MakeSeed()
-	layers, err := scanLayers(ctx, targets, o, limit, seed)
+	s := &scanner{limit: limit, seed: maphash.MakeSeed()}
+	layers, err := s.layers(ctx, targets, o)
 	if err != nil {
 		return nil, err
 	}
-	m := &merger{limit: limit, seed: seed}
+	m := &merger{limit: limit, seed: s.seed}
 	list := []schema.ImagePackages{}
 	for _, target := range targets {
 		merged, err := m.merge(target.Layers, layers)
@@ -72,8 +72,15 @@ func scan(ctx context.Context, images []*oci.Image, o Options, limit limits) ([]
 	return list, nil
 }
 
-// scanLayers reads the layers of all targets, a few at a time.
-func scanLayers(ctx context.Context, targets []target, o Options, limit limits, seed maphash.Seed) (map[oci.Digest]*layer, error) {
+// scanner reads layers, all of which share one budget.
+type scanner struct {
+	limit  limits
+	seed   maphash.Seed
+	budget budget
+}
+
+// layers reads the layers of all targets, a few at a time.
+func (s *scanner) layers(ctx context.Context, targets []target, o Options) (map[oci.Digest]*layer, error) {
 	var blobs []oci.Blob
 	first := map[oci.Digest]*oci.Image{}
 	total := int64(0)
@@ -87,13 +94,12 @@ func scanLayers(ctx context.Context, targets []target, o Options, limit limits, 
 		}
 	}
 	results := make([]*layer, len(blobs))
-	taken := &budget{}
 	progress := newProgress(o.Sink, total)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(cmp.Or(o.Jobs, min(runtime.GOMAXPROCS(0), 4)))
 	for i, blob := range blobs {
 		group.Go(func() (err error) {
-			results[i], err = scanLayer(ctx, blob, limit, seed, taken)
+			results[i], err = s.layer(ctx, blob)
 			if err != nil {
 				return fmt.Errorf("image %s: layer %s: %w", first[blob.Digest].Ref, blob.Digest, err)
 			}

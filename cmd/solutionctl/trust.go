@@ -124,38 +124,45 @@ func newTrustRemoveCommand(a *app, f *storeFlags) *cobra.Command {
 }
 
 func newTrustRevokeCommand(a *app, f *storeFlags) *cobra.Command {
-	var root keyFlags
-	var more trust.Revocations
-	var dryRun bool
+	r := revocation{app: a, store: f}
 	cmd := &cobra.Command{
 		Use: "revoke", Short: "Issue the next revocation list, signed with the root key",
 		Long: `Issue the next revocation list: the entries of the present list in the trust store, and those named
 here. It is signed with the root key; others import it with 'solutionctl trust import'. What was revoked stays revoked.`,
 		Example: "  solutionctl trust revoke --root-key root.key --minimum-version acme-db=1.4.0", Args: cli.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.revoke(cmd.Context(), f, root, more, dryRun) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return r.issue(cmd.Context()) },
 	}
-	root.addPassword(cmd)
+	r.root.addPassword(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&root.key, "root-key", "", "private root key: a `FILE` or NAME://REF")
-	flags.StringSliceVar(&more.Keys, "key-id", nil, "revoke the key with this `ID` (may be repeated)")
-	flags.StringSliceVar(&more.Archives, "archive", nil, "revoke the archive with this `DIGEST`, sha256:… (may be repeated)")
-	flags.StringToStringVar(&more.MinimumVersions, "minimum-version", nil, "revoke all versions below, `SOLUTION=VERSION`")
-	flags.BoolVar(&dryRun, "dry-run", false, "show what would change, and issue nothing")
+	flags.StringVar(&r.root.key, "root-key", "", "private root key: a `FILE` or NAME://REF")
+	flags.StringSliceVar(&r.more.Keys, "key-id", nil, "revoke the key with this `ID` (may be repeated)")
+	flags.StringSliceVar(&r.more.Archives, "archive", nil, "revoke the archive with this `DIGEST`, sha256:… (may be repeated)")
+	flags.StringToStringVar(&r.more.MinimumVersions, "minimum-version", nil, "revoke all versions below, `SOLUTION=VERSION`")
+	flags.BoolVar(&r.dryRun, "dry-run", false, "show what would change, and issue nothing")
 	return cmd
 }
 
-func (a *app) revoke(ctx context.Context, f *storeFlags, root keyFlags, more trust.Revocations, dryRun bool) error {
-	signer, err := a.load(ctx, root)
+// revocation has the flags of 'trust revoke'.
+type revocation struct {
+	*app
+	store  *storeFlags
+	root   keyFlags
+	more   trust.Revocations
+	dryRun bool
+}
+
+func (r *revocation) issue(ctx context.Context) error {
+	signer, err := r.load(ctx, r.root)
 	if err != nil {
 		return err
 	}
-	draft, err := trust.Prepare(a.trustDir(f), more, signer.Public())
+	draft, err := trust.Prepare(r.trustDir(r.store), r.more, signer.Public())
 	if err != nil {
 		return err
 	}
-	result := trustChange{Serial: draft.Serial, Changes: append([]string{}, draft.Changes...), DryRun: dryRun}
+	result := trustChange{Serial: draft.Serial, Changes: append([]string{}, draft.Changes...), DryRun: r.dryRun}
 	done := "would issue revocations.json"
-	if !dryRun {
+	if !r.dryRun {
 		if err := draft.Issue(ctx, signer); err != nil {
 			return err
 		}
@@ -165,7 +172,7 @@ func (a *app) revoke(ctx context.Context, f *storeFlags, root keyFlags, more tru
 		done = "nothing changes, the list is the one"
 	}
 	done += fmt.Sprintf(" with serial %d", draft.Serial)
-	return a.EmitResult(result, func(w *console.Stream) error { return result.print(w, done) })
+	return r.EmitResult(result, func(w *console.Stream) error { return result.print(w, done) })
 }
 
 func newTrustExportCommand(a *app, f *storeFlags) *cobra.Command {

@@ -17,33 +17,40 @@ type executable struct {
 	file         string
 }
 
-// compile builds every program for every architecture into the directory bin, in the order of solution.yaml.
-func compile(ctx context.Context, root, bin string, r release, errOut io.Writer) ([]executable, error) {
+// compiler compiles the programs of the module at root into the directory bin.
+type compiler struct {
+	release
+	root, bin string
+	errOut    io.Writer
+}
+
+// compile builds every program for every architecture, in the order of solution.yaml.
+func (c compiler) compile(ctx context.Context) ([]executable, error) {
 	var all []executable
-	for _, p := range r.programs {
+	for _, p := range c.programs {
 		for _, architecture := range architectures {
-			file := filepath.Join(bin, p.name+"-"+architecture)
-			if err := goBuild(ctx, root, p, architecture, r, file, errOut); err != nil {
+			e := executable{p, architecture, filepath.Join(c.bin, p.name+"-"+architecture)}
+			if err := c.build(ctx, e); err != nil {
 				return nil, fmt.Errorf("build %s for linux/%s: %w", p.name, architecture, err)
 			}
-			all = append(all, executable{p, architecture, file})
+			all = append(all, e)
 		}
 	}
 	return all, nil
 }
 
-// goBuild compiles one static executable. Its flags, and the variables it clears, keep the machine out of the result.
-func goBuild(ctx context.Context, root string, p program, architecture string, r release, file string, errOut io.Writer) error {
-	file, err := filepath.Abs(file)
+// build compiles one static executable. Its flags, and the variables it clears, keep the machine out of the result.
+func (c compiler) build(ctx context.Context, e executable) error {
+	file, err := filepath.Abs(e.file)
 	if err != nil {
 		return err
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-tags="+strings.Join(r.tags, ","),
-		"-ldflags=-s -w -buildid= -X main.version="+r.version, "-o", file, "./"+p.ref)
-	build.Dir = root
-	build.Stdout, build.Stderr = errOut, errOut
-	build.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+architecture, "CGO_ENABLED=0",
+		"-tags="+strings.Join(c.tags, ","),
+		"-ldflags=-s -w -buildid= -X main.version="+c.version, "-o", file, "./"+e.ref)
+	build.Dir = c.root
+	build.Stdout, build.Stderr = c.errOut, c.errOut
+	build.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+e.architecture, "CGO_ENABLED=0",
 		"GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off")
 	return build.Run()
 }

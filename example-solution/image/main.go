@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, root string, out, errOut io.Writer)
 		return err
 	}
 	defer func() { _ = os.RemoveAll(bin) }()
-	executables, err := compile(ctx, root, bin, r, errOut)
+	executables, err := compiler{release: r, root: root, bin: bin, errOut: errOut}.compile(ctx)
 	if err != nil {
 		return err
 	}

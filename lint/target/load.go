@@ -139,19 +139,21 @@ func objectsOf(name string, document *schema.Document) []*Object {
 	}
 	items, isList := value["items"].([]any)
 	if kind, _ := value["kind"].(string); !isList || kind != "List" {
-		return []*Object{newObject(part, name, value, document, nil)}
+		return []*Object{newObject(part, name, value, document)}
 	}
 	var objects []*Object
 	for i, item := range items {
 		if m, ok := item.(map[string]any); ok {
-			objects = append(objects, newObject(part, name, m, document, []string{"items", fmt.Sprint(i)}))
+			o := newObject(part, name, m, document)
+			o.prefix = []string{"items", fmt.Sprint(i)}
+			objects = append(objects, o)
 		}
 	}
 	return objects
 }
 
-func newObject(part Part, file string, value map[string]any, document *schema.Document, prefix []string) *Object {
-	o := &Object{Part: part, File: file, Value: value, document: document, prefix: prefix}
+func newObject(part Part, file string, value map[string]any, document *schema.Document) *Object {
+	o := &Object{Part: part, File: file, Value: value, document: document}
 	o.APIVersion, _ = value["apiVersion"].(string)
 	o.Kind, _ = value["kind"].(string)
 	metadata, _ := value["metadata"].(map[string]any)
@@ -170,7 +172,7 @@ func renderedObjects(c Chart) []*Object {
 func objectsOfChart(c Chart, manifests []chart.Manifest) []*Object {
 	var objects []*Object
 	for _, manifest := range manifests {
-		o := newObject(PartChart, c.File, manifest.Object, nil, nil)
+		o := newObject(PartChart, c.File, manifest.Object, nil)
 		o.Component, o.template = c.Component, fmt.Sprintf("%s:%d", manifest.Template, manifest.Line)
 		o.Test = manifest.Hook != nil && manifest.Hook.OnlyTests()
 		objects = append(objects, o)
