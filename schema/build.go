@@ -151,7 +151,7 @@ func (b *SolutionBuild) Solution(images []ImageRef, buildTime time.Time) *Soluti
 		s.SetAnnotation(AnnotationDisplayName, b.Spec.DisplayName)
 	}
 	if !buildTime.IsZero() {
-		s.SetAnnotation(AnnotationBuildTimestamp, buildTime.UTC().Format("2006-01-02T15:04:05Z"))
+		s.SetAnnotation(annotationBuildTimestamp, buildTime.UTC().Format("2006-01-02T15:04:05Z"))
 	}
 	if o := b.Spec.Operator; o != nil {
 		image := ImageName(o.Image.ref(b.Metadata.Name+"-operator", b.Spec.Version))

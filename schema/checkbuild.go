@@ -101,7 +101,7 @@ func (c *checker) checkBuildAnnotations() {
 		switch fullAnnotation(path[2]) {
 		case AnnotationDisplayName:
 			c.addKey(report.SeverityError, "bad-key", path, "", "spec.displayName sets this annotation")
-		case AnnotationBuildTimestamp:
+		case annotationBuildTimestamp:
 			c.addKey(report.SeverityError, "bad-key", path, "", "spec.buildTime sets this annotation")
 		case AnnotationPrefix + "build-host":
 			c.addKey(report.SeverityError, "bad-key", path, "remove it", "the name of a host would make builds differ")

@@ -28,7 +28,7 @@ type SolutionSelection struct {
 	Components map[string]ComponentWish `json:"components,omitempty"`
 	// Values are the values of charts, by component.
 	Values map[string]map[string]any `json:"values,omitempty"`
-	// ValuesFrom are values that are secret, by component. They go before Values.
+	// ValuesFrom are values that are secret, by component. They override Values.
 	ValuesFrom map[string]ValuesSource `json:"valuesFrom,omitempty"`
 	Accept     Acceptance              `json:"accept,omitzero"`
 }

@@ -66,11 +66,11 @@ const (
 
 // The defaults of a LoaderConfiguration.
 const (
-	DefaultLoaderTimeout  = 30 * time.Minute
-	DefaultLoaderTTL      = time.Hour
-	DefaultLoaderBackoff  = 3
-	DefaultLoaderSchedule = "*/30 * * * *"
-	DefaultLoaderTimeZone = "Etc/UTC"
+	defaultLoaderTimeout  = 30 * time.Minute
+	defaultLoaderTTL      = time.Hour
+	defaultLoaderBackoff  = 3
+	defaultLoaderSchedule = "*/30 * * * *"
+	defaultLoaderTimeZone = "Etc/UTC"
 )
 
 // MaxLoaderRepairs is how often in a row the same change is reverted; after that it is only reported.
@@ -79,15 +79,15 @@ const MaxLoaderRepairs = 3
 // Filled returns the configuration with the defaults filled in.
 func (s LoaderSpec) Filled() LoaderSpec {
 	s.Image = cmp.Or(s.Image, ProgramImage)
-	s.Timeout = cmp.Or(s.Timeout, DefaultLoaderTimeout.String())
-	s.Job.TTL = cmp.Or(s.Job.TTL, DefaultLoaderTTL.String())
+	s.Timeout = cmp.Or(s.Timeout, defaultLoaderTimeout.String())
+	s.Job.TTL = cmp.Or(s.Job.TTL, defaultLoaderTTL.String())
 	if s.Job.BackoffLimit == nil {
-		limit := DefaultLoaderBackoff
+		limit := defaultLoaderBackoff
 		s.Job.BackoffLimit = &limit
 	}
 	s.Repair.Mode = cmp.Or(s.Repair.Mode, RepairOff)
-	s.Repair.Schedule = cmp.Or(s.Repair.Schedule, DefaultLoaderSchedule)
-	s.Repair.TimeZone = cmp.Or(s.Repair.TimeZone, DefaultLoaderTimeZone)
+	s.Repair.Schedule = cmp.Or(s.Repair.Schedule, defaultLoaderSchedule)
+	s.Repair.TimeZone = cmp.Or(s.Repair.TimeZone, defaultLoaderTimeZone)
 	return s
 }
 

@@ -26,7 +26,7 @@ var documents = []document{
 		foreign: true, salt: true, check: checkSolution,
 	},
 	{
-		kind: KindSolutionBuild, schema: compile(KindSolutionBuild), apiVersions: []string{OwnAPIVersion},
+		kind: KindSolutionBuild, schema: compile(KindSolutionBuild), apiVersions: []string{ownAPIVersion},
 		check: checkSolutionBuild,
 	},
 	{
@@ -38,11 +38,11 @@ var documents = []document{
 		check: checkOperatorConfig,
 	},
 	{
-		kind: KindLoaderConfiguration, schema: compile(KindLoaderConfiguration), apiVersions: []string{OwnAPIVersion},
+		kind: KindLoaderConfiguration, schema: compile(KindLoaderConfiguration), apiVersions: []string{ownAPIVersion},
 		check: checkLoaderConfiguration,
 	},
 	{
-		kind: KindEnvironmentConfiguration, schema: compile(KindEnvironmentConfiguration), apiVersions: []string{OwnAPIVersion},
+		kind: KindEnvironmentConfiguration, schema: compile(KindEnvironmentConfiguration), apiVersions: []string{ownAPIVersion},
 		check: checkEnvironmentConfiguration,
 	},
 }

@@ -32,8 +32,8 @@ const (
 	APIVersion = "solutions.metalk8s.scality.com/v1alpha1"
 	// OlderAPIVersion is the apiVersion of early SolutionsConfiguration files. It is read and never written.
 	OlderAPIVersion = "metalk8s.scality.com/v1alpha1"
-	// OwnAPIVersion is the group and version of the documents that only this toolchain reads.
-	OwnAPIVersion = "solutionctl.io/v1alpha1"
+	// ownAPIVersion is the group and version of the documents that only this toolchain reads.
+	ownAPIVersion = "solutionctl.io/v1alpha1"
 )
 
 // The kinds of documents, as they stand in the field kind.
@@ -51,9 +51,9 @@ const (
 const (
 	AnnotationPrefix             = "solutions.metalk8s.scality.com/"
 	AnnotationDisplayName        = AnnotationPrefix + "display-name"
-	AnnotationBuildTimestamp     = AnnotationPrefix + "build-timestamp"
-	AnnotationGitRevision        = AnnotationPrefix + "git-revision"
-	AnnotationDevelopmentRelease = AnnotationPrefix + "development-release"
+	annotationBuildTimestamp     = AnnotationPrefix + "build-timestamp"
+	annotationGitRevision        = AnnotationPrefix + "git-revision"
+	annotationDevelopmentRelease = AnnotationPrefix + "development-release"
 )
 
 // Files holds the JSON Schemas: <name>.schema.json for documents, each complete in itself for the sake of editors, and

@@ -20,9 +20,9 @@ type Stamp struct {
 	WrittenBy string `json:"writtenBy"`
 }
 
-// FormatVersion is the format in which this program writes a stored document. It reads the one before as well and refuses newer
+// formatVersion is the format in which this program writes a stored document. It reads the one before as well and refuses newer
 // ones.
-func FormatVersion(document string) int {
+func formatVersion(document string) int {
 	if document == "deployment" {
 		return 3 // 1 knew no components, 2 no approvals
 	}
@@ -31,7 +31,7 @@ func FormatVersion(document string) int {
 
 // NewStamp returns the stamp of a document that this program writes; writtenBy is its version.
 func NewStamp(document, writtenBy string) Stamp {
-	return Stamp{FormatVersion: FormatVersion(document), WrittenBy: writtenBy}
+	return Stamp{FormatVersion: formatVersion(document), WrittenBy: writtenBy}
 }
 
 // MarshalStored writes a document as it is stored in a cluster: the same bytes for the same value.
@@ -77,7 +77,7 @@ func ParseStored[T any](name, where string, data []byte) (*T, error) {
 	if err := json.Unmarshal(data, &stamp); err != nil {
 		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
 	}
-	if newest := FormatVersion(name); stamp.FormatVersion > newest {
+	if newest := formatVersion(name); stamp.FormatVersion > newest {
 		return nil, report.Errorf(report.Refused, "%s has format %d, this program reads up to %d", where, stamp.FormatVersion, newest).
 			WithHint("use solutionctl %s or newer, which wrote it", stamp.WrittenBy)
 	}
