@@ -18,24 +18,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Group is the API group of the Prometheus operator.
-const Group = "monitoring.coreos.com"
+// group is the API group of the Prometheus operator.
+const group = "monitoring.coreos.com"
 
 // Servers returns the kinds whose objects select monitors or rules.
 func Servers() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
-		{Group: Group, Version: "v1", Kind: "Prometheus"},
-		{Group: Group, Version: "v1alpha1", Kind: "PrometheusAgent"},
-		{Group: Group, Version: "v1", Kind: "ThanosRuler"},
+		{Group: group, Version: "v1", Kind: "Prometheus"},
+		{Group: group, Version: "v1alpha1", Kind: "PrometheusAgent"},
+		{Group: group, Version: "v1", Kind: "ThanosRuler"},
 	}
 }
 
 // Selected returns the kinds that are selected.
 func Selected() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
-		{Group: Group, Version: "v1", Kind: "ServiceMonitor"},
-		{Group: Group, Version: "v1", Kind: "PodMonitor"},
-		{Group: Group, Version: "v1", Kind: Rule},
+		{Group: group, Version: "v1", Kind: "ServiceMonitor"},
+		{Group: group, Version: "v1", Kind: "PodMonitor"},
+		{Group: group, Version: "v1", Kind: Rule},
 	}
 }
 

@@ -257,7 +257,6 @@ type AppEdit struct {
 	// Name is that of the instance; NameGiven means that it exists and cannot be changed.
 	Name      string
 	NameGiven bool
-	NameError string
 	// Namespace has the namespaces to choose from where there are several.
 	Namespace *Select
 	Values    []FieldValue // one for each field of Form, in the same order

@@ -139,7 +139,7 @@ func flatten(prefix string, values map[string]any, facts []Fact) []Fact {
 
 // NameInput asks for the name of a new instance.
 func (c *AppEdit) NameInput() Input {
-	return Input{Name: "name", Label: Text("appedit.name"), Help: Text("appedit.namehelp"), Value: c.Name, Problem: c.NameError, Required: true}
+	return Input{Name: "name", Label: Text("appedit.name"), Help: Text("appedit.namehelp"), Value: c.Name, Required: true}
 }
 
 // RollBackTo returns the action that rolls back to a history entry; nil where that is not possible.

@@ -86,7 +86,7 @@ type Stale struct {
 	Why   string
 }
 
-// Sentence returns it as a sentence.
+// Sentence returns the notice as a sentence.
 func (s *Stale) Sentence() string {
 	return Text("frame.stale", UTC(s.Since), s.Why)
 }
