@@ -172,8 +172,7 @@ func (c *Cluster) Version(ctx context.Context) (string, error) {
 }
 
 // APIVersions returns what the cluster serves, sorted: every group and version, such as apps/v1, and every kind in it, such as
-// apps/v1/Deployment. It asks the server, unless that was done within the last second, or before with the same memory, see
-// [WithMemory].
+// apps/v1/Deployment. It asks the server at most once a second, and once for a context with a memory: see [WithMemory].
 func (c *Cluster) APIVersions(ctx context.Context) ([]string, error) {
 	m := memoryOf(ctx)
 	m.asking.Lock()

@@ -116,7 +116,7 @@ func unknown(what, name string, names []string, solution string) error {
 	return err.WithHint("it has: %s", strings.Join(names, ", "))
 }
 
-// judge decides on a node by itself, whatever others need.
+// judge decides whether a node is selected, without regard to the nodes that need it.
 func (n *Node) judge(c Choice) verdict {
 	if n.Component == nil {
 		return verdict{reason: schema.SelectedAlways}

@@ -99,7 +99,7 @@ func (b *Bed) Deleted(kind, namespace, name string) {
 	}
 }
 
-// Record is the message of an import.
+// Record returns the record of an import.
 func (b *Bed) Record(solution, version string, c Content) records.ImportRecord {
 	b.Helper()
 	return records.ImportRecord{

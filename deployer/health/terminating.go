@@ -221,7 +221,7 @@ func nameOf(object *unstructured.Unstructured) string {
 	return document.ObjectRef{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()}.String()
 }
 
-// IsOfKubernetes reports whether Kubernetes itself serves a finalizer, which is never left over for want of an operator.
+// IsOfKubernetes reports whether Kubernetes itself serves a finalizer: removing it never waits for an operator.
 func IsOfKubernetes(finalizer string) bool {
 	domain, _, qualified := strings.Cut(finalizer, "/")
 	switch {

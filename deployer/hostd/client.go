@@ -25,7 +25,7 @@ type Client struct {
 	Socket string
 }
 
-// Examine is as [Desk.Examine].
+// Examine calls [Desk.Examine] through the socket.
 func (c *Client) Examine(ctx context.Context, token string, a Archive, sink report.Sink) (*host.Examination, error) {
 	got, err := c.do(ctx, request{Verb: verbExamine, Token: token, Name: a.Name, Bundles: a.Bundles}, a.File, sink)
 	if got.Examination != nil && got.Examination.Chunks != nil {
@@ -34,13 +34,13 @@ func (c *Client) Examine(ctx context.Context, token string, a Archive, sink repo
 	return got.Examination, err
 }
 
-// Import is as [Desk.Import].
+// Import calls [Desk.Import] through the socket.
 func (c *Client) Import(ctx context.Context, token string, a Archive, sink report.Sink) (*schema.ImportReport, error) {
 	got, err := c.do(ctx, request{Verb: verbImport, Token: token, Name: a.Name, Bundles: a.Bundles}, a.File, sink)
 	return got.Imported, err
 }
 
-// Unimport is as [Desk.Unimport].
+// Unimport calls [Desk.Unimport] through the socket.
 func (c *Client) Unimport(ctx context.Context, token string, v Version, sink report.Sink) (*schema.UnimportReport, error) {
 	got, err := c.do(ctx, request{Verb: verbUnimport, Token: token, Version: &v}, nil, sink)
 	return got.Unimported, err

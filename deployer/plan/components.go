@@ -35,7 +35,7 @@ func tasksOf(rendered []render.Task) []engine.Task {
 	return list
 }
 
-// InCluster reports whether a node is a component that lives in the cluster, and not in namespaces of environments.
+// InCluster reports whether a node is a component that is deployed once in the cluster, and not in each environment.
 func InCluster(n *components.Node) bool {
 	return n.Component != nil && n.Component.Scope == schema.ScopeCluster
 }

@@ -41,8 +41,8 @@ func (r Renderer) lookups(release *engine.Release) (*lookups, error) {
 	return &lookups{Renderer: r, owner: owner, release: release, chart: render.ChartRef(r.Settings.Namespace, release.Component)}, err
 }
 
-// find returns objects of the chart's own namespace, and those that have none; of other namespaces it finds nothing. Unless more is
-// approved, it returns no Secrets of other Solutions, and where the namespace of the chart is not the Solution's, only the release's own.
+// find returns objects of the chart's namespace and cluster-wide ones, and none of other namespaces. Without an approval it returns no
+// Secrets of other Solutions, and only objects of the release where the namespace does not belong to the Solution.
 func (l *lookups) find(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error) {
 	gvk := kube.FromAPIVersionAndKind(apiVersion, kind)
 	mapping, err := l.Cluster.Mapping(ctx, gvk)

@@ -21,7 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Answer is that of an endpoint of the registry to a node.
+// Answer is the response of an endpoint of the registry to a node.
 type Answer struct {
 	Endpoint string
 	Err      error     // it does not answer, or not as a registry

@@ -22,7 +22,7 @@ const (
 	maxCookie = 3800 // bytes of a value: browsers allow 4096 with the name and the attributes
 )
 
-// ParseKeys reads keys, one a line: 32 random bytes in base64. Lines that begin with # say nothing.
+// ParseKeys reads keys, one a line: 32 random bytes in base64. Lines that begin with # are comments.
 func ParseKeys(data []byte) (Keys, error) {
 	var keys Keys
 	number := 0

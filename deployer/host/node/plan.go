@@ -149,7 +149,7 @@ func (s system) candidates(certsDir string) []string {
 	return candidates
 }
 
-// plan makes the node have the files, and none of the candidates that are ours and not among them.
+// plan returns the changes that write files, and delete those of the candidates that solutionctl manages and that are not among the files.
 func (s system) plan(files []File, candidates []string) (*Plan, error) {
 	p := &Plan{root: s.root}
 	wanted := map[string]bool{}
