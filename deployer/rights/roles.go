@@ -32,7 +32,7 @@ type RolesOptions struct {
 	ProtectCRDs                         bool // CustomResourceDefinitions are protected
 }
 
-// Target is what roles are for: versions of a Solution, in the namespaces of an environment.
+// Target has the versions of a Solution, and the namespaces of an environment, that roles are computed for.
 type Target struct {
 	RolesOptions
 	Namespaces []string
