@@ -171,7 +171,7 @@ type place struct {
 func (j *judgement) place(o Object, field string) place { return place{j, o, field} }
 
 // below returns the place of a field of this one.
-func (p place) below(suffix string) place { return p.judgement.place(p.o, p.at+suffix) }
+func (p place) below(suffix string) place { return p.place(p.o, p.at+suffix) }
 
 // add records a power that an approval can allow.
 func (p place) add(name schema.PowerName, reach schema.Reach, why string, effects ...string) {
