@@ -24,7 +24,7 @@ type ArchiveReport struct {
 	SHA256 string `json:"sha256" schema:"sha256"`
 	Size   int64  `json:"size" schema:"minimum=1"`
 	// Method is how the archive came into the store; a present one was there before.
-	Method      string `json:"method" schema:"enum=copied|reflinked|in-place|present"`
+	Method      string `json:"method" schema:"enum=copied|reflinked|linked|in-place|present"`
 	BytesCopied int64  `json:"bytesCopied" schema:"minimum=0"`
 	// Replaces is the digest of the archive of the same pre-release that was imported before.
 	Replaces string `json:"replaces,omitempty" schema:"sha256"`

@@ -43,7 +43,7 @@ func (d *admission) rebuild(ctx context.Context, c *admitted) error {
 		return err
 	}
 	c.size, c.device = c.made.Size(), false
-	c.source.Content, c.source.File = c.made, nil
+	c.source.Content, c.source.File, c.source.Owned = c.made, nil, false
 	return c.addBundles(opened, d.options.Bundles)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/durable"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
@@ -49,11 +50,10 @@ func (h *Host) pull(ctx context.Context, remote *artifact.Remote, o PullOptions)
 	if err != nil {
 		return "", nil, err
 	}
-	dir := h.Store.PulledDir()
-	if err = durable.MkdirAll(dir, 0o700); err != nil {
+	if err = durable.MkdirAll(h.Store.PulledDir(), 0o700); err != nil {
 		return "", nil, err
 	}
-	file = filepath.Join(dir, remote.Layout.ID()+".iso")
+	file = h.pulledFile(&remote.Layout)
 	have, closeAll, err := h.have(file, remote.Layout.Name)
 	if err != nil {
 		return "", nil, err
@@ -127,6 +127,17 @@ func (h *Host) have(file, solution string) (list []layout.Source, closeAll func(
 		}
 		return errors.Join(failures...)
 	}, nil
+}
+
+// pulledFile is where an archive lies until it is imported.
+func (h *Host) pulledFile(l *schema.ArchiveLayout) string {
+	return filepath.Join(h.Store.PulledDir(), l.ID()+".iso")
+}
+
+// isPulled reports whether a path without links is that of a file which Pull has brought.
+func (h *Host) isPulled(path string) bool {
+	dir, err := filepath.EvalSymlinks(h.Store.PulledDir())
+	return err == nil && filepath.Dir(path) == dir
 }
 
 // RemovePulled removes what Pull returned.

@@ -192,7 +192,10 @@ func (s *syncing) copyInto(ctx context.Context, reference artifact.Reference, do
 	}
 	done.Version, done.SHA256, done.Size, done.State = l.Version, l.SHA256, l.Size, schema.SyncPresent
 	if entry, failure := s.Store.Find(l.Name, l.Version); failure == nil && entry.SHA256 == l.SHA256 {
-		return nil
+		if s.o.DryRun {
+			return nil
+		}
+		return s.RemovePulled(s.pulledFile(l)) // of a run that ended right after the import
 	}
 	o := PullOptions{Reference: reference, Jobs: s.o.Jobs, Import: s.o.Import}
 	if s.o.DryRun {

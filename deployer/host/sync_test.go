@@ -110,10 +110,17 @@ func TestSync(t *testing.T) {
 	if err != nil || states(done) != "demo-1.2.0 imported, demo-1.10.0-rc.1 imported" || !slices.Equal(done.Archives[0].Signers, []string{"acme"}) {
 		t.Errorf("%+v, %v", done, err)
 	}
+	leftOver := second.pulledFile(&schema.ArchiveLayout{Name: "demo", Version: "1.2.0"})
+	if err = os.Link(must(second.Store.Find("demo", "1.2.0"))(t).Path, leftOver); err != nil { // killed right after the import
+		t.Fatal(err)
+	}
 	second.cluster.registry = nil
 	done, err = second.sync(SyncOptions{Source: from, CA: AuthorityFile(first.Dir)})
 	if err != nil || states(done) != "demo-1.2.0 present, demo-1.10.0-rc.1 present" {
 		t.Errorf("%+v, %v", done, err)
+	}
+	if left := must(os.ReadDir(second.Store.PulledDir()))(t); len(left) > 0 {
+		t.Errorf("left over: %v", left)
 	}
 	bundles, err := second.Store.Bundles(must(second.Store.Find("demo", "1.2.0"))(t))
 	if err != nil || len(bundles) != 1 {

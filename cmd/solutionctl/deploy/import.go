@@ -158,6 +158,8 @@ func printImport(w *console.Stream, r *schema.ImportReport) error {
 			fmt.Fprintf(w, "%s: imported before\n", id)
 		case store.InPlace:
 			fmt.Fprintf(w, "%s: imported, used where it is: %s\n", id, console.Clean(archive.Path))
+		case store.Linked:
+			fmt.Fprintf(w, "%s: imported, nothing copied: the pulled file is that of the store\n", id)
 		case store.Reflinked:
 			fmt.Fprintf(w, "%s: imported, nothing copied: shares its blocks with %s\n", id, console.Clean(archive.Original))
 		default:

@@ -29,6 +29,8 @@ type Source struct {
 	// together: the archive is compared with both.
 	Chunks *chunk.List
 	SHA256 string
+	// Owned means that the file lies in [Store.PulledDir], where nothing else writes: it becomes that of the store.
+	Owned bool
 	// Path is where the archive was found.
 	Path          string
 	Name, Version string
@@ -57,6 +59,7 @@ type Method string
 const (
 	Copied    Method = "copied"
 	Reflinked Method = "reflinked" // shares its blocks with the original
+	Linked    Method = "linked"    // is the file that was pulled
 	InPlace   Method = "in-place"  // stays where it is
 	Present   Method = "present"   // was there before
 )
@@ -75,9 +78,9 @@ type Staged struct {
 }
 
 // Stage brings an archive into the store: it shares the blocks of the original where the file system can, and copies
-// otherwise. Each byte is compared with its digest once, as it is in the store. If the archive is in the store already,
-// its bytes are compared instead, and a damaged one is replaced. Other content under its name and version fails with
-// [report.Replaced], but replaces a pre-release, which stays until the commit.
+// otherwise; an owned file is linked. Each byte is compared with its digest once, as it is in the store. If the archive is in
+// the store already, its bytes are compared instead, and a damaged one is replaced. Other content under its name and version
+// fails with [report.Replaced], but replaces a pre-release, which stays until the commit.
 func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Staged, error) {
 	if o.Sink == nil {
 		o.Sink = report.Discard
@@ -209,7 +212,12 @@ func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (meth
 		return "", err
 	}
 	name := l.partialPath(source.ID())
-	out, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	linked := source.link(name)
+	flags := os.O_RDWR
+	if !linked {
+		flags |= os.O_CREATE | os.O_EXCL
+	}
+	out, err := os.OpenFile(name, flags, 0o600)
 	if err != nil {
 		return "", err
 	}
@@ -221,10 +229,13 @@ func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (meth
 	if err = l.step("fill partial"); err != nil {
 		return "", err
 	}
-	if source.File != nil && reflink(out, source.File) == nil {
+	switch {
+	case linked:
+		method, err = Linked, verifyContent(ctx, out, source, o)
+	case source.File != nil && reflink(out, source.File) == nil:
 		// The original may change from now on: the comparison reads our copy.
 		method, err = Reflinked, verifyContent(ctx, out, source, o)
-	} else {
+	default:
 		method, err = Copied, l.copy(ctx, out, source, o)
 	}
 	if err != nil {
@@ -234,6 +245,23 @@ func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (meth
 		return "", err
 	}
 	return method, errors.Join(out.Chmod(0o440), allowGroup(name), out.Sync())
+}
+
+// link gives the file of an owned archive a further name, if it is that file and nothing else.
+func (a *Source) link(name string) bool {
+	if !a.Owned {
+		return false
+	}
+	info, err := a.File.Stat()
+	if err != nil || info.Size() != a.Chunks.Size || os.Link(a.Path, name) != nil {
+		return false
+	}
+	linked, err := os.Lstat(name)
+	if err == nil && os.SameFile(info, linked) {
+		return true
+	}
+	_ = os.Remove(name)
+	return false
 }
 
 // copy writes nothing but chunks that were signed.

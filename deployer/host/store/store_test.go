@@ -441,6 +441,57 @@ func TestStagedIsNotSeen(t *testing.T) {
 	}
 }
 
+// TestLink makes a file that was pulled that of the store. One that is damaged, or that another file has replaced, is not.
+func TestLink(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, filepath.Join(dir, "store"))
+	if err := os.MkdirAll(s.PulledDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	pulled := filepath.Join(s.PulledDir(), "demo-1.0.0.iso")
+	want := writeArchive(t, pulled)
+	owned := func(version string) Source {
+		source := newSource(t, pulled, version)
+		source.Path, source.Owned = pulled, true
+		return source
+	}
+	entry, method, err := add(s, owned("1.0.0"))
+	if err != nil || method != Linked {
+		t.Fatalf("%s, %v", method, err)
+	}
+	info, err := os.Stat(entry.Path)
+	if err != nil || info.Mode() != 0o440 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if err = os.Remove(pulled); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, s); !bytes.Equal(got["demo-1.0.0"], want) {
+		t.Error("other content")
+	}
+
+	data := writeArchive(t, pulled)
+	damaged := owned("2.0.0")
+	data[9] ^= 1
+	if err = os.WriteFile(pulled, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err = add(s, damaged); report.CodeOf(err) != report.Corrupt {
+		t.Errorf("a damaged file: %v", err)
+	}
+	want = writeArchive(t, pulled)
+	replaced := owned("3.0.0")
+	if err = errors.Join(os.Remove(pulled), os.WriteFile(pulled, data, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, method, err = add(s, replaced); err != nil || method == Linked {
+		t.Errorf("another file has the name: %s, %v", method, err)
+	}
+	if got := content(t, s); len(got) != 2 || !bytes.Equal(got["demo-3.0.0"], want) {
+		t.Errorf("%d entries", len(got))
+	}
+}
+
 // steps returns the disk operations of adding an archive to a store that does not exist yet, and of removing it.
 func steps(t *testing.T) (adding, removing []string) {
 	t.Helper()
