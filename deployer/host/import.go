@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
@@ -35,6 +36,9 @@ type ImportOptions struct {
 	Environment  string              // in which the archives will be deployed, for the names of their powers; "" where it is unknown
 	Endpoints    []string            // at which nodes reach the registry of this host
 	CA           string              // the file by which nodes trust them; "" is the authority of this host
+
+	Replicas       int           // how many endpoints must serve the archives before the import ends; 0: it does not wait
+	ReplicaTimeout time.Duration // for how long it waits for them
 
 	PushTo *PushTarget // the registry of the site that gets the images; nil: none
 }
@@ -108,7 +112,10 @@ func (h *Host) Import(ctx context.Context, o ImportOptions) (*schema.ImportRepor
 	if err = i.push(ctx, entries); err != nil {
 		return &i.report, err
 	}
-	return &i.report, unfinished(i.tellCluster(ctx, list, entries))
+	if err = i.tellCluster(ctx, list, entries); err == nil {
+		err = i.awaitReplicas(ctx, entries)
+	}
+	return &i.report, unfinished(err)
 }
 
 // judgeImport returns the reason against importing archives, as Import does before it stores the first one.
@@ -156,6 +163,9 @@ func (i *importing) prepare(ctx context.Context, list []*admitted) error {
 		return err
 	}
 	i.report.RegistryMode = i.mode
+	if err := i.checkReplicas(ctx); err != nil {
+		return err
+	}
 	if err := i.describeRegistry(ctx); err != nil {
 		return err
 	}

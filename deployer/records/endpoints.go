@@ -57,6 +57,21 @@ func AskRegistry(ctx context.Context, registry *schema.ClusterRegistry, imports 
 	return answers
 }
 
+// AskEndpoints asks the endpoints of a list for the imports, and adds their answers to it.
+func AskEndpoints(ctx context.Context, list *schema.EndpointList, registry *schema.ClusterRegistry, imports []schema.Import) {
+	for _, a := range AskRegistry(ctx, registry, imports, 2*Briefly) {
+		answer := &schema.EndpointAnswer{Serves: len(imports) - len(a.Missing), Missing: append([]string{}, a.Missing...)}
+		if a.Err != nil {
+			answer = &schema.EndpointAnswer{Missing: []string{}, Problem: a.Err.Error()}
+		}
+		for i := range list.Endpoints {
+			if strings.TrimSuffix(list.Endpoints[i].URL, "/") == a.Endpoint {
+				list.Endpoints[i].Answer = answer
+			}
+		}
+	}
+}
+
 // authorities returns the system's authorities where images were pushed to a registry of the site, which nodes trust by them; none for hosts that serve.
 func authorities(registry *schema.ClusterRegistry) *x509.CertPool {
 	if pool, err := x509.SystemCertPool(); registry.Mode == schema.RegistryExternal && err == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,7 @@ The name of an archive in a registry, as 'solutionctl push' stored it, is oci://
 versions are not asked for, and after an interruption the same command continues.
 
 With --push-to the images are uploaded to a registry of the site, as 'solutionctl deploy push' does, before the cluster knows the
-version.
+version. With --require-replicas the command ends when enough hosts serve the archives: 'solutionctl deploy store sync' copies them.
 
 MetalK8s' configuration file lists the archive afterwards, and it is mounted at ` + store.MountRoot + `/NAME-VERSION where the
 kernel can (--mount). Where MetalK8s' nginx is configured it serves the images, else 'solutionctl deploy serve' does; the
@@ -62,6 +63,8 @@ When the API server does not answer, everything on this host is done; the same c
 	c.imports.add(cmd)
 	c.imports.addPush(cmd)
 	flags := cmd.Flags()
+	flags.IntVar(&c.imports.Replicas, "require-replicas", 0, "wait until `N` endpoints of the cluster serve the archives")
+	flags.DurationVar(&c.imports.ReplicaTimeout, "replica-timeout", 30*time.Minute, "with --require-replicas, wait for `DURATION`")
 	flags.StringArrayVar(&c.archives, "archive", nil, "the same as the argument ARCHIVE")
 	cli.Must(flags.MarkHidden("archive"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -89,17 +89,30 @@ func newRegistryRemoveCommand(a *cli.App) *cobra.Command {
 }
 
 func newRegistryListCommand(a *cli.App) *cobra.Command {
+	var check bool
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the endpoints from which nodes pull images",
-		Long:    `List the addresses at which nodes find images. Whether they answer, 'solutionctl deploy doctor' finds out.`,
-		Example: "  solutionctl deploy registry list",
-		Args:    cli.ExactArgs(),
+		Use:   "list",
+		Short: "List the endpoints from which nodes pull images",
+		Long: `List the addresses at which nodes find images. --check asks each of them for every imported version. 'solutionctl deploy doctor' does so,
+too, and names the remedy.`,
+		Example: `  solutionctl deploy registry list
+  solutionctl deploy registry list --check`,
+		Args: cli.ExactArgs(),
 	}
 	f := addClusterFlags(a, cmd)
+	cmd.Flags().BoolVar(&check, "check", false, "ask each endpoint which of the imported versions it serves")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return show(f, printEndpoints, func(d *deployer.Deployer) (*schema.EndpointList, error) {
-			return endpointsOf(d.Records.Registry(cmd.Context()))
+			registry, err := d.Records.Registry(cmd.Context())
+			list, err := endpointsOf(registry, err)
+			if err != nil || !check || registry == nil || registry.Mode == schema.RegistryMetalK8s {
+				return list, err
+			}
+			imports, err := d.Records.Imports(cmd.Context())
+			if err == nil {
+				records.AskEndpoints(cmd.Context(), list, registry, imports)
+			}
+			return list, err
 		})
 	}
 	return cmd
@@ -122,11 +135,31 @@ func printEndpoints(w *console.Stream, list *schema.EndpointList) error {
 		_, err := fmt.Fprintln(w, "the cluster has no record of where nodes find images")
 		return err
 	}
-	table := &console.Table{Columns: []string{"ENDPOINT", "AUTHORITY", "VALID UNTIL"}}
+	columns := []string{"ENDPOINT", "AUTHORITY", "VALID UNTIL"}
+	checked := list.Endpoints[0].Answer != nil
+	if checked {
+		columns = append(columns, "ARCHIVES")
+	}
+	table := &console.Table{Columns: columns}
 	for _, endpoint := range list.Endpoints {
-		table.Add(endpoint.URL, authorityNames(endpoint), validUntil(endpoint))
+		cells := []string{endpoint.URL, authorityNames(endpoint), validUntil(endpoint)}
+		if checked {
+			cells = append(cells, answerOf(endpoint.Answer))
+		}
+		table.Add(cells...)
 	}
 	return table.Print(w)
+}
+
+func answerOf(a *schema.EndpointAnswer) string {
+	switch {
+	case a.Problem != "":
+		return "does not answer: " + a.Problem
+	case len(a.Missing) == 0:
+		return fmt.Sprintf("all %d", a.Serves)
+	default:
+		return fmt.Sprintf("%d of %d, not %s", a.Serves, a.Serves+len(a.Missing), strings.Join(a.Missing, ", "))
+	}
 }
 
 func authorityNames(e schema.Endpoint) string {
