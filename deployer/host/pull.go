@@ -89,6 +89,10 @@ func (h *Host) expected(ctx context.Context, remote *artifact.Remote, o PullOpti
 		return nil, report.Errorf(report.Mismatch, "%s: the digest sha256:%s was signed, the archive is sha256:%s", o.Reference, signed.SHA256, remote.Layout.SHA256).
 			WithHint("do not use it: the registry names a signature of another archive")
 	}
+	if e.Solution != remote.Layout.Name || e.Version != remote.Layout.Version {
+		return nil, report.Errorf(report.Mismatch, "%s: %s-%s was signed, the archive is called %s", o.Reference, e.Solution, e.Version, remote.Layout.ID()).
+			WithHint("do not use it: the registry gives a signed archive another name")
+	}
 	return bundles, nil
 }
 

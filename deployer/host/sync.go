@@ -59,6 +59,10 @@ func (h *Host) Sync(ctx context.Context, o SyncOptions) (_ *schema.SyncReport, e
 			return &s.report, unfinished(err)
 		}
 	}
+	if o.Prune && len(references) == 0 {
+		return &s.report, report.Errorf(report.Refused, "%s serves no archive, so nothing is removed here", s.registry).
+			WithHint("see that it serves the right store; to remove all archives of this host, unimport them: %s", report.Run("deploy unimport", "SOLUTION", "VERSION"))
+	}
 	if o.Prune {
 		s.prune(ctx)
 	}

@@ -1,13 +1,16 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/registry"
+
+	"github.com/solutionctl/solutionctl/build/artifact"
+	"github.com/solutionctl/solutionctl/build/layout"
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/key"
@@ -199,8 +207,42 @@ func TestSyncPrunes(t *testing.T) {
 	if got := second.stored(); !slices.Equal(got, []string{"demo-1.1.0", "demo-1.2.0"}) {
 		t.Errorf("stored %v", got)
 	}
+	empty := newWorld(t).serveStore("127.0.0.1:0")
+	second.Cluster = nil
+	if done, err := second.sync(SyncOptions{Source: "http://" + empty, Prune: true}); report.CodeOf(err) != report.Refused || len(done.Removed) > 0 {
+		t.Errorf("a host without archives: %+v, %v", done, err)
+	}
+	second.Cluster = second.cluster
 	second.cluster.absent = report.Errorf(report.Unavailable, "%w", errors.New("it is away"))
 	if done, err := second.sync(SyncOptions{Source: "http://" + from, Prune: true}); report.CodeOf(err) != report.Unavailable || len(done.Removed) > 0 {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// TestSyncRefusesNames refuses a signed archive that a hostile host serves under the name of another version.
+func TestSyncRefusesNames(t *testing.T) {
+	w := newWorld(t)
+	data := w.read(w.archive("1.1.0"))
+	source := layout.Source{Name: "demo.iso", ReaderAt: bytes.NewReader(data), Size: int64(len(data))}
+	bundles := []layout.Bundle{{Data: w.read(w.path("demo-1.1.0.iso.sigstore.json"))}}
+	genuine := must(artifact.New(t.Context(), source, bundles, report.Discard))(t).Image
+	config := must(oci.ReadBlob(t.Context(), genuine.Blobs[0], 1<<20))(t)
+	forged := oci.BytesBlob(genuine.Blobs[0].MediaType, bytes.ReplaceAll(config, []byte("1.1.0"), []byte("1.0.0")))
+	renamed := oci.Artifact{Type: artifact.Type, Config: &forged, Layers: genuine.Blobs[1:2]}
+	signature := oci.Artifact{Type: string(genuine.Blobs[3].MediaType), Layers: genuine.Blobs[3:4]}
+	image := must(oci.ArtifactImage(renamed, signature))(t)
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true)))
+	defer server.Close()
+	from := strings.TrimPrefix(server.URL, "http://")
+	push, err := oci.NewPush(t.Context(), []oci.Upload{{Repository: from + "/archives/demo", Image: image, Tags: []string{"1.0.0"}}}, nil, oci.PushOptions{})
+	if err == nil {
+		err = push.Run(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := w.sync(SyncOptions{Source: server.URL})
+	if report.CodeOf(err) != report.Mismatch || !strings.Contains(err.Error(), "demo-1.1.0 was signed, the archive is called demo-1.0.0") || len(w.stored()) > 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
 }
