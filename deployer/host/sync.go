@@ -105,7 +105,7 @@ func (s *syncing) connect(ctx context.Context) error {
 	return err
 }
 
-// authority is the certificates by which the other host is trusted.
+// authority returns the certificates by which the other host is trusted.
 func (s *syncing) authority(ctx context.Context) ([]byte, error) {
 	if s.o.CA != "" {
 		data, err := os.ReadFile(s.o.CA)

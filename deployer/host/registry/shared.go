@@ -46,7 +46,7 @@ func (a *Archive) artifact(ctx context.Context) (*image, error) {
 // isPrepared reports whether the manifests and blobs of the repository are known.
 func (r *repository) isPrepared() bool { return len(r.shared) == 0 }
 
-// prepared returns the repository as it was prepared, or as it is.
+// current returns the repository as it was prepared, or as it is.
 func (r *repository) current() *repository {
 	if prepared := r.prepared.Load(); prepared != nil {
 		return prepared
