@@ -176,19 +176,31 @@ func (c *Cluster) StartKubelet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = c.run("kubelet",
-		"--config=/etc/kubernetes/kubelet.yaml", "--kubeconfig="+kubeconfig,
-		"--hostname-override="+nodeName, "--node-ip="+c.address)
-	if err != nil {
-		return err
-	}
-	return await(ctx, "wait for the node", func(ctx context.Context) error {
-		now, err := c.heartbeat(ctx)
-		if err == nil && (now == "" || now == before) {
-			return errors.New("it is not ready")
+	for {
+		err = c.run("kubelet",
+			"--config=/etc/kubernetes/kubelet.yaml", "--kubeconfig="+kubeconfig,
+			"--hostname-override="+nodeName, "--node-ip="+c.address)
+		if err != nil {
+			return err
 		}
-		return err
-	}, c.processes["kubelet"], c.processes["containerd"])
+		err = await(ctx, "wait for the node", func(ctx context.Context) error {
+			now, failure := c.heartbeat(ctx)
+			if failure == nil && (now == "" || now == before) {
+				failure = errors.New("it is not ready")
+			}
+			return failure
+		}, c.processes["kubelet"], c.processes["containerd"])
+		if !isTooEarly(err) {
+			return err
+		}
+		c.end("kubelet")
+	}
+}
+
+// isTooEarly reports whether the kubelet has ended because containerd answers, but is not initialized for Kubernetes yet: then systemd
+// starts it again.
+func isTooEarly(err error) bool {
+	return errors.Is(err, errEnded) && strings.Contains(err.Error(), "server is not initialized yet")
 }
 
 // heartbeat is different each time after the node has reported that it is ready, and empty when it is not.
