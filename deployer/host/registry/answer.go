@@ -155,7 +155,7 @@ func (x *exchange) describe(mediaType, digest string) {
 
 // prepare describes the archives that a repository has, if it is one of these.
 func (x *exchange) prepare(repository *repository) bool {
-	if repository.isPrepared() {
+	if !repository.isShared() {
 		return true
 	}
 	err := repository.prepare(x.r.Context())
@@ -201,8 +201,9 @@ func (x *exchange) sendBlob() {
 func (x *exchange) sendSmall(b *blob) {
 	data, err := b.load(x.r.Context())
 	if err != nil {
-		x.unreadable(err)
-		b.archive.blame()
+		if x.unreadable(err); x.damaged {
+			b.archive.blame()
+		}
 		return
 	}
 	x.describe("application/octet-stream", b.Digest.String())
@@ -216,8 +217,9 @@ func (x *exchange) sendLarge(b *blob) {
 		content, err = b.reader(x.r.Context())
 	}
 	if err != nil {
-		x.unreadable(fmt.Errorf("%s: %w", b.path, err))
-		b.archive.blame()
+		if x.unreadable(fmt.Errorf("%s: %w", b.path, err)); x.damaged {
+			b.archive.blame()
+		}
 		return
 	}
 	defer content.Close() //nolint:errcheck // read only
@@ -230,8 +232,13 @@ func (x *exchange) sendLarge(b *blob) {
 	}
 }
 
-// unreadable reports an archive that is not the one that was indexed any more.
+// unreadable reports an archive that is not the one that was indexed any more. An error after the client has left is only the end of the
+// request.
 func (x *exchange) unreadable(err error) {
+	if x.r.Context().Err() != nil {
+		x.aborted, x.w.reason = true, fmt.Errorf("the client left: %w", err)
+		return
+	}
 	x.fail(&failure{http.StatusInternalServerError, "UNKNOWN", "the archive cannot be read: the administrator finds out more in the log"})
 	x.damaged, x.w.reason = true, err
 }

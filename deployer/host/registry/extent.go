@@ -35,16 +35,25 @@ func (e *extent) Read(p []byte) (int, error) {
 }
 
 func (e *extent) Seek(offset int64, whence int) (int64, error) {
+	at, err := seek(offset, whence, e.at, e.size)
+	if err != nil {
+		return 0, err
+	}
+	e.at = at
+	return at, nil
+}
+
+// seek returns the place in a blob that an offset means, see [io.Seeker].
+func seek(offset int64, whence int, at, size int64) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
-		offset += e.at
+		offset += at
 	case io.SeekEnd:
-		offset += e.size
+		offset += size
 	}
 	if offset < 0 {
 		return 0, errors.New("seek in front of the blob")
 	}
-	e.at = offset
 	return offset, nil
 }
 

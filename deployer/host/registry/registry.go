@@ -141,9 +141,9 @@ func (g *Registry) has(wanted route, namespace string) bool {
 	switch {
 	case repository == nil:
 		return false
-	case !repository.isPrepared() && wanted.operation == tagList:
-		return false
-	case !repository.isPrepared():
+	case repository.isShared() && wanted.operation == tagList:
+		return false // another host copies the archives that are listed
+	case repository.isShared():
 		_, tagged := repository.tags[wanted.reference]
 		return tagged || wanted.operation != manifestOf || strings.Contains(wanted.reference, ":")
 	case wanted.operation == manifestOf:

@@ -43,8 +43,8 @@ func (a *Archive) artifact(ctx context.Context) (*image, error) {
 	return made, nil
 }
 
-// isPrepared reports whether the manifests and blobs of the repository are known.
-func (r *repository) isPrepared() bool { return len(r.shared) == 0 }
+// isShared reports whether the repository has archives. Then it has to be prepared.
+func (r *repository) isShared() bool { return len(r.shared) > 0 }
 
 // current returns the repository as it was prepared, or as it is.
 func (r *repository) current() *repository {
@@ -101,18 +101,12 @@ func (s *stream) Read(p []byte) (n int, err error) {
 }
 
 func (s *stream) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += s.at
-	case io.SeekEnd:
-		offset += s.size
+	at, err := seek(offset, whence, s.at, s.size)
+	if err != nil {
+		return 0, err
 	}
-	if offset < 0 {
-		return 0, errors.New("seek in front of the blob")
-	}
-	err := s.Close()
-	s.at = offset
-	return offset, err
+	s.at = at
+	return at, s.Close()
 }
 
 func (s *stream) Close() error {

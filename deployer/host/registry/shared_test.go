@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -108,5 +109,35 @@ func TestShareOfDamage(t *testing.T) {
 	defer response.Body.Close() //nolint:errcheck // of a test
 	if _, err = io.ReadAll(response.Body); err == nil {
 		t.Error("a blob that is too short was sent as the whole")
+	}
+}
+
+// TestLeaver is not the fault of the archive: a client that leaves while a blob is made.
+func TestLeaver(t *testing.T) {
+	p := newProject(t, "demo", "1.0.0")
+	p.add("ui:1.0.0", image(t, 1, 100))
+	a := open(t, p.write())
+	small, begun := oci.BytesBlob("application/octet-stream", []byte("frame")), make(chan struct{}, 1)
+	small.Open = func(ctx context.Context, _ int64) (io.ReadCloser, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	shared := must(oci.ArtifactImage(oci.Artifact{Type: "application/vnd.example.archive", Layers: []oci.Blob{small}}))(t)
+	a.Share(registry.Shared{Repository: "archives/demo", Tag: "1.0.0", Image: func(context.Context) (*oci.Image, error) { return shared, nil }})
+	w := serve(t, registry.Options{}, a)
+	ctx, leave := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		leave()
+	}()
+	request := must(http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/v2/archives/demo/blobs/%s", w.URL, small.Digest), http.NoBody))(t)
+	if response, err := w.Client().Do(request); err == nil {
+		t.Errorf("it answered %s", response.Status)
+		_ = response.Body.Close()
+	}
+	w.Server.Close() // waits until the request has ended
+	if err := a.Check(); err != nil {
+		t.Error(err)
 	}
 }
