@@ -2,8 +2,6 @@ package artifact
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -40,13 +38,13 @@ type Artifact struct {
 	parts *layout.Parts
 }
 
-// New reads an archive twice and returns it as an artifact. The archive has to stay open until the artifact was pushed.
+// New reads an archive once, and its frame twice, and returns it as an artifact. The archive has to stay open until the artifact was pushed.
 func New(ctx context.Context, s layout.Source, bundles []layout.Bundle, sink report.Sink) (*Artifact, error) {
 	parts, err := layout.TakeApart(ctx, s, layout.RegistryLimits, sink)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
-	return of(ctx, parts, s.Name, bundles)
+	return of(parts, s.Name, bundles)
 }
 
 // Describe returns the artifact that [New] returns for an archive whose digest is known. It reads no blob whose digest is its name.
@@ -55,10 +53,10 @@ func Describe(ctx context.Context, s layout.Source, digest string, bundles []lay
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
-	return of(ctx, parts, s.Name, bundles)
+	return of(parts, s.Name, bundles)
 }
 
-func of(ctx context.Context, parts *layout.Parts, name string, bundles []layout.Bundle) (*Artifact, error) {
+func of(parts *layout.Parts, name string, bundles []layout.Bundle) (*Artifact, error) {
 	a := &Artifact{Layout: parts.Layout, parts: parts}
 	document, err := json.Marshal(schema.NewArchiveArtifact(parts.Layout))
 	if err != nil {
@@ -67,9 +65,11 @@ func of(ctx context.Context, parts *layout.Parts, name string, bundles []layout.
 	if len(document) > maxLayout {
 		return nil, report.Errorf(report.Invalid, "the layout of %s has %d bytes, more than %d", name, len(document), maxLayout)
 	}
-	frame, err := a.frame(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	frame := oci.Blob{
+		Descriptor: oci.Descriptor{
+			MediaType: frameType, Digest: digestOf(parts.FrameSHA256), Size: layout.FrameSize(a.Layout.Frame),
+		},
+		Open: a.openFrame,
 	}
 	config := oci.BytesBlob(layoutType, document)
 	described := oci.Artifact{
@@ -77,7 +77,7 @@ func of(ctx context.Context, parts *layout.Parts, name string, bundles []layout.
 		Annotations: map[string]string{titleAnnotation: a.Layout.ID(), versionAnnotation: a.Layout.Version},
 	}
 	for i, b := range layout.Blobs(&a.Layout) {
-		described.Layers = append(described.Layers, oci.Blob{Descriptor: oci.Descriptor{MediaType: blobType, Digest: digestOf(b), Size: b.Size}, Open: a.openBlob(i)})
+		described.Layers = append(described.Layers, oci.Blob{Descriptor: oci.Descriptor{MediaType: blobType, Digest: digestOf(b.SHA256), Size: b.Size}, Open: a.openBlob(i)})
 	}
 	var signatures []oci.Artifact
 	for _, b := range bundles {
@@ -91,17 +91,8 @@ func of(ctx context.Context, parts *layout.Parts, name string, bundles []layout.
 	return a, err
 }
 
-func digestOf(b layout.Blob) oci.Digest { return oci.Digest{Algorithm: "sha256", Hex: b.SHA256} }
-
-// frame describes the compressed frame, which is made each time that it is read.
-func (a *Artifact) frame(ctx context.Context) (oci.Blob, error) {
-	sum := sha256.New()
-	err := a.parts.WriteFrame(ctx, func(block []byte) error {
-		_, err := sum.Write(block)
-		return err
-	})
-	b := layout.Blob{SHA256: hex.EncodeToString(sum.Sum(nil)), Size: layout.FrameSize(a.Layout.Frame)}
-	return oci.Blob{Descriptor: oci.Descriptor{MediaType: frameType, Digest: digestOf(b), Size: b.Size}, Open: a.openFrame}, err
+func digestOf(hexadecimal string) oci.Digest {
+	return oci.Digest{Algorithm: "sha256", Hex: hexadecimal}
 }
 
 func (a *Artifact) openBlob(i int) func(context.Context, int64) (io.ReadCloser, error) {

@@ -134,11 +134,12 @@ func (a *Archive) FindDamage(ctx context.Context) error {
 		if s.SHA256 == "" {
 			continue
 		}
-		run, sum := a.runs[i], sha256.New()
-		if err := Copy(ctx, sum, io.NewSectionReader(run, run.From, run.Size)); err != nil {
+		run := a.runs[i]
+		digest, err := sumOf(ctx, io.NewSectionReader(run, run.From, run.Size))
+		if err != nil {
 			return fmt.Errorf("%s: %w", run.Name, err)
 		}
-		if digest := hex.EncodeToString(sum.Sum(nil)); digest != s.SHA256 {
+		if digest != s.SHA256 {
 			return report.Errorf(report.Corrupt, "%s is damaged: blob sha256:%s has the digest sha256:%s", run.Name, s.SHA256, digest).
 				WithHint("copy it again from its source")
 		}

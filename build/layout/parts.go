@@ -12,7 +12,8 @@ import (
 
 // Parts is an archive that was taken apart.
 type Parts struct {
-	Layout schema.ArchiveLayout
+	Layout      schema.ArchiveLayout
+	FrameSHA256 string // the digest of the compressed frame
 
 	source  Source
 	extents []extent // the blobs, with computed digests
@@ -28,13 +29,15 @@ func TakeApart(ctx context.Context, s Source, limits Limits, sink report.Sink) (
 func Describe(ctx context.Context, s Source, digest string, limits Limits) (*Parts, error) {
 	return describe(ctx, s, limits, func(p *Parts, list []extent) error {
 		for i := range list {
-			if e := &list[i]; e.digest == "" {
-				sum := sha256.New()
-				if err := Copy(ctx, sum, io.NewSectionReader(s, e.at, e.size)); err != nil {
-					return err
-				}
-				e.digest = hex.EncodeToString(sum.Sum(nil))
+			e := &list[i]
+			if e.digest != "" {
+				continue
 			}
+			digest, err := sumOf(ctx, io.NewSectionReader(s, e.at, e.size))
+			if err != nil {
+				return err
+			}
+			e.digest = digest
 		}
 		p.Layout.SHA256 = digest
 		p.arrange(list)
@@ -58,10 +61,14 @@ func describe(ctx context.Context, s Source, limits Limits, digests func(*Parts,
 	if err = digests(p, list); err != nil {
 		return nil, err
 	}
-	return p, p.WriteFrame(ctx, func(block []byte) error {
+	sum := sha256.New()
+	err = p.WriteFrame(ctx, func(block []byte) error {
 		l.Frame.Blocks = append(l.Frame.Blocks, int64(len(block)))
+		sum.Write(block)
 		return nil
 	})
+	p.FrameSHA256 = hex.EncodeToString(sum.Sum(nil))
+	return p, err
 }
 
 // read computes the digests of the archive and of its blobs, and lists the segments.

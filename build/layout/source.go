@@ -170,11 +170,11 @@ func (x *Index) Find(ctx context.Context, b Blob) (media.Run, error) {
 	unnamed := x.unnamed[b.Size]
 	delete(x.unnamed, b.Size)
 	for _, e := range unnamed {
-		sum := sha256.New()
-		if err := Copy(ctx, sum, io.NewSectionReader(x, e.at, e.size)); err != nil {
+		digest, err := sumOf(ctx, io.NewSectionReader(x, e.at, e.size))
+		if err != nil {
 			return media.Run{}, fmt.Errorf("%s: %w", x.Name, err)
 		}
-		e.digest = hex.EncodeToString(sum.Sum(nil))
+		e.digest = digest
 		if _, twice := x.blobs[e.digest]; !twice {
 			x.blobs[e.digest] = e
 		}
@@ -184,6 +184,13 @@ func (x *Index) Find(ctx context.Context, b Blob) (media.Run, error) {
 		return media.Run{}, nil
 	}
 	return media.Run{ReaderAt: x.Source, Name: x.Name, From: e.at}, nil
+}
+
+// sumOf returns the digest of all that r has, in hexadecimal.
+func sumOf(ctx context.Context, r io.Reader) (string, error) {
+	sum := sha256.New()
+	err := Copy(ctx, sum, r)
+	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // Copy copies until the context ends.
