@@ -146,7 +146,6 @@ func (d *admission) take(ctx context.Context, c *admitted, image *media.Image, e
 	}
 	c.files, c.size, c.device = image, image.Size, image.Device
 	c.source.Content, c.source.File = image, image.File()
-	c.source.Owned = c.source.File != nil && d.isPulled(c.source.Path)
 	if !delta.IsDelta(image) {
 		return nil
 	}

@@ -43,7 +43,7 @@ func (d *admission) rebuild(ctx context.Context, c *admitted) error {
 		return err
 	}
 	c.size, c.device = c.made.Size(), false
-	c.source.Content, c.source.File, c.source.Owned = c.made, nil, false
+	c.source.Content, c.source.File = c.made, nil
 	return c.addBundles(opened, d.options.Bundles)
 }
 
@@ -53,10 +53,7 @@ func (c *admitted) addBundles(opened *delta.Delta, named []string) error {
 		return nil
 	}
 	bundles, err := opened.Bundles()
-	for _, b := range bundles {
-		name := layout.BundleFile(filepath.Base(c.name), b.Signer)
-		c.bundles = append(c.bundles, sign.NamedBundle{File: name, Data: b.Data})
-	}
+	c.bundles = namedBundles(filepath.Base(c.name), bundles)
 	return err
 }
 

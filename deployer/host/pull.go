@@ -13,7 +13,6 @@ import (
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
-	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 )
 
@@ -74,14 +73,12 @@ func (h *Host) expected(ctx context.Context, remote *artifact.Remote, o PullOpti
 	if err != nil || o.Import.SkipVerify || o.Import.Bundles != nil {
 		return bundles, err
 	}
-	var named []sign.NamedBundle
 	for _, b := range bundles {
 		if parsed, malformed := bundle.Parse(b.Data); malformed == nil && parsed.Statement() == nil {
 			return bundles, nil // it can be compared with the archive only
 		}
-		named = append(named, sign.NamedBundle{File: layout.BundleFile(remote.Layout.ID()+".iso", b.Signer), Data: b.Data})
 	}
-	e, err := h.Expect(ctx, o.Import, named)
+	e, err := h.Expect(ctx, o.Import, namedBundles(filepath.Base(h.pulledFile(&remote.Layout)), bundles))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Reference, err)
 	}
@@ -136,12 +133,6 @@ func (h *Host) have(file, solution string) (list []layout.Source, closeAll func(
 // pulledFile is where an archive lies until it is imported.
 func (h *Host) pulledFile(l *schema.ArchiveLayout) string {
 	return filepath.Join(h.Store.PulledDir(), l.ID()+".iso")
-}
-
-// isPulled reports whether a path without links is that of a file which Pull has brought.
-func (h *Host) isPulled(path string) bool {
-	dir, err := filepath.EvalSymlinks(h.Store.PulledDir())
-	return err == nil && filepath.Dir(path) == dir
 }
 
 // RemovePulled removes what Pull returned.

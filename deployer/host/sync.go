@@ -139,6 +139,10 @@ func (s *syncing) served(ctx context.Context) (list []artifact.Reference, err er
 		if err != nil {
 			return nil, err
 		}
+		tags = slices.DeleteFunc(tags, func(tag string) bool { // other names of an archive, or lists of signatures
+			_, err := schema.ParseVersion(versionOf(tag))
+			return err != nil
+		})
 		slices.SortFunc(tags, compareTags)
 		s.tags[solution] = tags
 		for _, tag := range tags {
@@ -158,14 +162,11 @@ func (s *syncing) served(ctx context.Context) (list []artifact.Reference, err er
 	return list, nil
 }
 
-// compareTags compares tags by the versions that they stand for.
+// versionOf is the version that a tag stands for.
+func versionOf(tag string) string { return strings.Replace(tag, "_", "+", 1) }
+
 func compareTags(a, b string) int {
-	first, err := schema.ParseVersion(strings.Replace(a, "_", "+", 1))
-	second, err2 := schema.ParseVersion(strings.Replace(b, "_", "+", 1))
-	if err != nil || err2 != nil {
-		return cmp.Compare(a, b)
-	}
-	return cmp.Or(first.Compare(second), cmp.Compare(a, b))
+	return cmp.Or(schema.CompareVersions(versionOf(a), versionOf(b)), cmp.Compare(a, b))
 }
 
 func solutionOf(r artifact.Reference) string {

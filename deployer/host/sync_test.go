@@ -245,4 +245,7 @@ func TestSyncRefusesNames(t *testing.T) {
 	if report.CodeOf(err) != report.Mismatch || !strings.Contains(err.Error(), "demo-1.1.0 was signed, the archive is called demo-1.0.0") || len(w.stored()) > 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
+	if states(done) != "demo-1.0.0 failed" { // not the tag that some registries keep signatures under
+		t.Error(states(done))
+	}
 }

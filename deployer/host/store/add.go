@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
@@ -29,8 +30,6 @@ type Source struct {
 	// together: the archive is compared with both.
 	Chunks *chunk.List
 	SHA256 string
-	// Owned means that the file lies in [Store.PulledDir], where nothing else writes: it becomes that of the store.
-	Owned bool
 	// Path is where the archive was found.
 	Path          string
 	Name, Version string
@@ -78,7 +77,7 @@ type Staged struct {
 }
 
 // Stage brings an archive into the store: it shares the blocks of the original where the file system can, and copies
-// otherwise; an owned file is linked. Each byte is compared with its digest once, as it is in the store. If the archive is in
+// otherwise; a pulled file is linked. Each byte is compared with its digest once, as it is in the store. If the archive is in
 // the store already, its bytes are compared instead, and a damaged one is replaced. Other content under its name and version
 // fails with [report.Replaced], but replaces a pre-release, which stays until the commit.
 func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Staged, error) {
@@ -212,7 +211,7 @@ func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (meth
 		return "", err
 	}
 	name := l.partialPath(source.ID())
-	linked := source.link(name)
+	linked := l.link(source, name)
 	flags := os.O_RDWR
 	if !linked {
 		flags |= os.O_CREATE | os.O_EXCL
@@ -247,13 +246,13 @@ func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (meth
 	return method, errors.Join(out.Chmod(0o440), allowGroup(name), out.Sync())
 }
 
-// link gives the file of an owned archive a further name, if it is that file and nothing else.
-func (a *Source) link(name string) bool {
-	if !a.Owned {
+// link gives an archive of [Store.PulledDir], where nothing else writes, a further name, if it is the file that was opened and nothing else.
+func (l *Locked) link(source Source, name string) bool {
+	if source.File == nil || filepath.Dir(source.Path) != resolve(l.PulledDir()) {
 		return false
 	}
-	info, err := a.File.Stat()
-	if err != nil || info.Size() != a.Chunks.Size || os.Link(a.Path, name) != nil {
+	info, err := source.File.Stat()
+	if err != nil || info.Size() != source.Chunks.Size || os.Link(source.Path, name) != nil {
 		return false
 	}
 	linked, err := os.Lstat(name)

@@ -155,7 +155,7 @@ func (s *Store) Entries() ([]Entry, error) {
 		entries = append(entries, entry)
 	}
 	slices.SortFunc(entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), compareVersions(a.Version, b.Version))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), schema.CompareVersions(a.Version, b.Version))
 	})
 	return entries, nil
 }
@@ -182,15 +182,6 @@ func (s *Store) entry(id string) (Entry, error) {
 		return Entry{}, report.Errorf(report.Corrupt, "%s: %w", path, err)
 	}
 	return entry, nil
-}
-
-func compareVersions(a, b string) int {
-	first, err := schema.ParseVersion(a)
-	second, err2 := schema.ParseVersion(b)
-	if err != nil || err2 != nil {
-		return cmp.Compare(a, b)
-	}
-	return first.Compare(second)
 }
 
 // Find returns an entry by the name of the Solution and the version, or, without a version, by its id, its path, or the

@@ -450,12 +450,12 @@ func TestLink(t *testing.T) {
 	}
 	pulled := filepath.Join(s.PulledDir(), "demo-1.0.0.iso")
 	want := writeArchive(t, pulled)
-	owned := func(version string) Source {
+	open := func(version string) Source {
 		source := newSource(t, pulled, version)
-		source.Path, source.Owned = pulled, true
+		source.Path = pulled
 		return source
 	}
-	entry, method, err := add(s, owned("1.0.0"))
+	entry, method, err := add(s, open("1.0.0"))
 	if err != nil || method != Linked {
 		t.Fatalf("%s, %v", method, err)
 	}
@@ -471,7 +471,7 @@ func TestLink(t *testing.T) {
 	}
 
 	data := writeArchive(t, pulled)
-	damaged := owned("2.0.0")
+	damaged := open("2.0.0")
 	data[9] ^= 1
 	if err = os.WriteFile(pulled, data, 0o600); err != nil {
 		t.Fatal(err)
@@ -480,7 +480,7 @@ func TestLink(t *testing.T) {
 		t.Errorf("a damaged file: %v", err)
 	}
 	want = writeArchive(t, pulled)
-	replaced := owned("3.0.0")
+	replaced := open("3.0.0")
 	if err = errors.Join(os.Remove(pulled), os.WriteFile(pulled, data, 0o600)); err != nil {
 		t.Fatal(err)
 	}
