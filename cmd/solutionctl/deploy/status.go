@@ -173,16 +173,21 @@ func (c *statusFlags) printTimer(flags *pflag.FlagSet) error {
 		Description: "Numbers about deployed Solutions for node_exporter", User: "root", Capabilities: "CAP_DAC_OVERRIDE", Every: "5min",
 		Command: service.Command(words...), ReadWrite: "-" + service.Word(filepath.Dir(c.textfile)),
 	}
+	return printUnit(c.App, unit, c.timer)
+}
+
+// printUnit prints the timer of a unit for systemd, or the service.
+func printUnit(a *cli.App, unit service.Unit, which string) error {
 	print := unit.Timer
-	if c.timer == "service" {
+	if which == "service" {
 		print = unit.Text
 	}
 	text, err := print()
 	if err != nil {
 		return err
 	}
-	c.Sink.Close()
-	_, err = io.WriteString(c.Out, text)
+	a.Sink.Close()
+	_, err = io.WriteString(a.Out, text)
 	return err
 }
 

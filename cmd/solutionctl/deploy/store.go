@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,15 +145,5 @@ func (c *storeSync) printTimer(flags *pflag.FlagSet, solutions []string) error {
 		Description: "Import what another host has", User: "root", Capabilities: "CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER", Every: "5min", Limit: "12h",
 		Command: service.Command(append(words, solutions...)...), ReadWrite: strings.Join(writable, " "),
 	}
-	print := unit.Timer
-	if c.timer == "service" {
-		print = unit.Text
-	}
-	text, err := print()
-	if err != nil {
-		return err
-	}
-	c.Sink.Close()
-	_, err = io.WriteString(c.Out, text)
-	return err
+	return printUnit(c.App, unit, c.timer)
 }
