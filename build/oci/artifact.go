@@ -147,8 +147,13 @@ func (r *Resolver) repository(reference string) (*remoteContent, name.Reference,
 		return nil, nil, report.Errorf(report.Usage, "%q is not a reference to a registry", redact("//" + reference)[2:]).
 			WithHint("write HOST[:PORT]/PATH:TAG or HOST[:PORT]/PATH@sha256:…")
 	}
-	endpoints, err := r.endpoints(ref.Context())
-	return &remoteContent{r: r, endpoints: endpoints}, ref, err
+	content, err := r.content(ref.Context())
+	return content, ref, err
+}
+
+func (r *Resolver) content(repo name.Repository) (*remoteContent, error) {
+	endpoints, err := r.endpoints(repo)
+	return &remoteContent{r: r, endpoints: endpoints}, err
 }
 
 // artifact reads a manifest that was verified.

@@ -21,11 +21,7 @@ const (
 
 // Repositories lists the repositories of a registry, HOST[:PORT], whose names begin with a prefix, in the order of the registry.
 func (r *Resolver) Repositories(ctx context.Context, registry, prefix string) ([]string, error) {
-	content, _, err := r.repository(registry + "/" + strings.TrimSuffix(prefix, "/") + ":list")
-	if err != nil {
-		return nil, err
-	}
-	names, err := content.list(ctx, ofRegistry+"_catalog", func(a listAnswer) []string { return a.Repositories })
+	names, err := r.list(ctx, registry+"/"+strings.TrimSuffix(prefix, "/"), ofRegistry+"_catalog", func(a listAnswer) []string { return a.Repositories })
 	var found []string
 	for _, name := range names {
 		if strings.HasPrefix(name, prefix) {
@@ -37,11 +33,7 @@ func (r *Resolver) Repositories(ctx context.Context, registry, prefix string) ([
 
 // Tags lists the tags of a repository, HOST[:PORT]/PATH, in the order of the registry.
 func (r *Resolver) Tags(ctx context.Context, repository string) ([]string, error) {
-	content, _, err := r.repository(repository + ":list")
-	if err != nil {
-		return nil, err
-	}
-	return content.list(ctx, "tags/list", func(a listAnswer) []string { return a.Tags })
+	return r.list(ctx, repository, "tags/list", func(a listAnswer) []string { return a.Tags })
 }
 
 // listAnswer is one of the two lists that a registry gives.
@@ -51,9 +43,17 @@ type listAnswer struct {
 }
 
 // list reads a list page by page, until one brings nothing new.
-func (c *remoteContent) list(ctx context.Context, what string, names func(listAnswer) []string) (all []string, err error) {
+func (r *Resolver) list(ctx context.Context, repository, what string, names func(listAnswer) []string) (all []string, err error) {
+	repo, err := parseRepository(repository, nil)
+	if err != nil {
+		return nil, err
+	}
+	content, err := r.content(repo)
+	if err != nil {
+		return nil, err
+	}
 	for last := ""; ; {
-		page, err := c.listPage(ctx, fmt.Sprintf("%s?n=%d&last=%s", what, listPage, url.QueryEscape(last)), names)
+		page, err := content.listPage(ctx, fmt.Sprintf("%s?n=%d&last=%s", what, listPage, url.QueryEscape(last)), names)
 		if err != nil || len(page) == 0 || page[len(page)-1] == last {
 			return all, err
 		}

@@ -102,7 +102,7 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 		return report.Errorf(report.Invalid, "%s: %s: %w", e, what, failed).WithHint("check the name of the image")
 	case http.StatusTooManyRequests:
 		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
-			WithHint("log in with `docker login %s` to get a higher limit, or name a mirror with --mirror", host)
+			WithHint("log in with `docker login %s` to get a higher limit%s", host, e.orMirror())
 	}
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](failed.err); untrusted {
 		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).WithHint("%s", e.certificateHint(failed.err))
@@ -117,14 +117,22 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 	}
 	if errors.Is(failed, errMute) {
 		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
-			WithHint("check that %s is a registry and what lies between it and here, or name a mirror with --mirror %[1]s=HOST", host)
+			WithHint("check that %s is a registry and what lies between it and here%s", host, e.orMirror())
 	}
 	if failed.status != 0 {
 		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
-			WithHint("%s can be reached and answers so: try again later, or name a mirror with --mirror %[1]s=HOST", host)
+			WithHint("%s can be reached and answers so: try again later%s", host, e.orMirror())
 	}
 	return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
-		WithHint("check that %s can be reached from here, or name a mirror with --mirror %[1]s=HOST", host)
+		WithHint("check that %s can be reached from here%s", host, e.orMirror())
+}
+
+// orMirror ends a hint with the other remedy, where the command has it.
+func (e *endpoint) orMirror() string {
+	if e.r.o.NoMirrors {
+		return ""
+	}
+	return fmt.Sprintf(", or name a mirror with --mirror %s=HOST", e.registry())
 }
 
 // certificateHint returns the remedy for a certificate that is not trusted.

@@ -36,11 +36,10 @@ func (r *Resolver) fromRegistry(ctx context.Context, s string) (*Image, error) {
 		return nil, report.Errorf(report.Invalid, "%q is not an image reference", redact("//" + s)[2:]).
 			WithHint("write docker://REGISTRY/NAME:TAG or docker://REGISTRY/NAME@sha256:…")
 	}
-	endpoints, err := r.endpoints(ref.Context())
+	content, err := r.content(ref.Context())
 	if err != nil {
 		return nil, err
 	}
-	content := &remoteContent{r: r, endpoints: endpoints}
 	root, err := content.root(ctx, ref)
 	if err != nil {
 		return nil, err

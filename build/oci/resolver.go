@@ -30,6 +30,7 @@ type Options struct {
 	CertsDirs  []string            // with HOST[:PORT]/*.crt, *.cert and *.key of registries, for an *http.Transport; the first that has a host counts
 	Mirrors    map[string][]string // registry or repository prefix → "[http://]HOST[/PREFIX]" to try before it, in order
 	PlainHTTP  []string            // registries, HOST[:PORT], that are asked without TLS; mirrors say so themselves
+	NoMirrors  bool                // the user has no way to name one, so that hints do not
 	DockerHost string              // of docker-daemon: sources; empty: "unix:///var/run/docker.sock"
 	Stdin      io.Reader           // content of sources whose file is "-"
 

@@ -33,7 +33,7 @@ type PullOptions struct {
 // allow is not transferred; else nothing is verified but digests. After an interruption, and where the file is there because its import was
 // refused, the next call continues.
 func (h *Host) Pull(ctx context.Context, o PullOptions) (file string, err error) {
-	resolver := oci.NewResolver(oci.Options{Keychain: o.Keychain, CertsDirs: o.CertsDirs, PlainHTTP: o.Plain, Jobs: o.Jobs, Sink: h.Sink})
+	resolver := oci.NewResolver(oci.Options{Keychain: o.Keychain, CertsDirs: o.CertsDirs, PlainHTTP: o.Plain, NoMirrors: true, Jobs: o.Jobs, Sink: h.Sink})
 	defer func() { err = errors.Join(err, resolver.Close()) }()
 	remote, err := artifact.Open(ctx, resolver, o.Reference)
 	if err != nil {

@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -92,7 +93,7 @@ func (s *syncing) connect(ctx context.Context) error {
 	if scheme == "http" {
 		s.plain = []string{host}
 	}
-	options := oci.Options{PlainHTTP: s.plain, Jobs: s.o.Jobs, CertsDirs: oci.DefaultCertsDirs(), Sink: s.Sink}
+	options := oci.Options{PlainHTTP: s.plain, NoMirrors: true, Jobs: s.o.Jobs, CertsDirs: oci.DefaultCertsDirs(), Sink: s.Sink}
 	authority, err := s.authority(ctx)
 	if err == nil && len(authority) > 0 {
 		var trusting *http.Transport
@@ -127,6 +128,9 @@ func (s *syncing) authority(ctx context.Context) ([]byte, error) {
 // served lists the archives of the other host, by name and version.
 func (s *syncing) served(ctx context.Context) (list []artifact.Reference, err error) {
 	repositories, err := s.resolver.Repositories(ctx, s.registry, artifact.ServedIn)
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+		return nil, report.As(report.CodeOf(err), err).WithHint("name a copy of tls/ca.crt in the store of that host with --ca")
+	}
 	if err != nil {
 		return nil, err
 	}
