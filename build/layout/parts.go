@@ -33,11 +33,11 @@ func Describe(ctx context.Context, s Source, digest string, limits Limits) (*Par
 			if e.digest != "" {
 				continue
 			}
-			digest, err := sumOf(ctx, io.NewSectionReader(s, e.at, e.size))
+			sum, err := sumOf(ctx, io.NewSectionReader(s, e.at, e.size))
 			if err != nil {
 				return err
 			}
-			e.digest = digest
+			e.digest = sum
 		}
 		p.Layout.SHA256 = digest
 		p.arrange(list)

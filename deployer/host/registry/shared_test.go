@@ -136,7 +136,7 @@ func TestLeaver(t *testing.T) {
 		t.Errorf("it answered %s", response.Status)
 		_ = response.Body.Close()
 	}
-	w.Server.Close() // waits until the request has ended
+	w.Close() // waits until the request has ended
 	if err := a.Check(); err != nil {
 		t.Error(err)
 	}
