@@ -51,7 +51,7 @@ func errExists(o Options, object *unstructured.Unstructured) error {
 		WithHint("change it with: %s", report.Run("deploy app set", o.Environment, o.Name, "FIELD=VALUE"))
 }
 
-// CreateOptions say which instance to make.
+// CreateOptions describe the instance to create.
 type CreateOptions struct {
 	Options
 	Values []byte         // a spec in YAML, or a whole custom resource

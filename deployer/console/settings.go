@@ -90,7 +90,7 @@ func (h *HostSettings) mayChange(v *web.Visit) error {
 	return nil
 }
 
-// removal is the page that asks before a key or an endpoint goes.
+// removal returns the action that leads to the question whether to remove a key or an endpoint.
 func removal(kind, name string) page.Action {
 	return page.Action{Label: page.Text("action.remove"), URL: page.Query("/settings/remove", kind, name)}
 }

@@ -35,7 +35,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Host is this host with everything on it that names imported archives, and the cluster that it serves.
+// Host is the host of a store, with the cluster that it serves: everything that an import or unimport changes.
 type Host struct {
 	Dir           string // of the store
 	Store         *store.Store

@@ -32,8 +32,8 @@ WantedBy=multi-user.target
 `, command(program, "start", file, flags), service.Word(file))
 }
 
-// Timer is a service for systemd that repairs, and the timer that starts it, as one text for two files: where nothing of it is to run
-// in the cluster.
+// Timer returns a service for systemd that repairs, and the timer that starts it, as one text for two files. They replace the CronJob on a
+// platform that repairs from the host.
 func Timer(program, file string, flags ...string) string {
 	return fmt.Sprintf(`# /etc/systemd/system/solutionctl-loader-repair.service
 [Unit]

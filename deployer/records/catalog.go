@@ -192,8 +192,8 @@ func parseImports(secret *unstructured.Unstructured) (*schema.Imports, error) {
 	return imports, nil
 }
 
-// discardImports deletes a record that cannot be read, so that it can be written again: whatever it is by now, it may be of another
-// type, or immutable.
+// discardImports deletes a record that cannot be read, so that it can be written again. An update would not do: the Secret can have
+// another type by now, or be immutable.
 func (r *Records) discardImports(ctx context.Context) error {
 	_, secret, err := r.readImports(ctx)
 	if report.CodeOf(err) != report.Corrupt {

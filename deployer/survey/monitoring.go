@@ -43,7 +43,7 @@ type Selectors struct {
 	sees       map[string]bool // whether an account may see the pods of a namespace
 }
 
-// Selectors reads the objects that decide which monitors and rules are selected. It is nil where there is no Prometheus
+// Selectors reads the objects that decide which monitors and rules are selected. It returns nil when the cluster has no Prometheus
 // object.
 func (v *Survey) Selectors(ctx context.Context) (*Selectors, error) {
 	servers, err := v.PrometheusServers(ctx)

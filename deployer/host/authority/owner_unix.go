@@ -23,7 +23,7 @@ func checkPrivate(name string) error {
 	return nil
 }
 
-// giveToOwner makes a file belong to whom the directory belongs to. Only root can, and only root has to.
+// giveToOwner changes the owner of a file to that of its directory. Only root can do so, and only files of root need it.
 func giveToOwner(f *os.File, dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
