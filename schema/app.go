@@ -1,6 +1,11 @@
 package schema
 
-import "time"
+import (
+	"strings"
+	"time"
+
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
+)
 
 // App is one instance of an application: a custom resource of a Solution in an environment. `solutionctl deploy app get`,
 // `create`, `set` and `scale` print one.
@@ -58,7 +63,7 @@ type AppForm struct {
 	Fields     []AppField `json:"fields"`
 }
 
-// AppField is one field of an [AppForm].
+// AppField is one field of an [AppForm], or a value of a chart.
 type AppField struct {
 	Path        string   `json:"path"` // below spec: "storage.size"
 	Type        string   `json:"type"`
@@ -87,3 +92,17 @@ type AppField struct {
 	// Fields lists the fields of an item that is an object; their paths are relative to the item.
 	Fields []AppField `json:"fields,omitempty"`
 }
+
+// Describe sets the description to the first sentence of a text, and the details to all of it, where that is more. Line breaks mean nothing.
+func (f *AppField) Describe(text string) {
+	text = strings.Join(strings.Fields(text), " ")
+	f.Description, f.Details = text, ""
+	if sentence, _, more := strings.Cut(text, ". "); more {
+		f.Description, f.Details = sentence+".", text
+	}
+}
+
+// IsSecretPath reports whether the path of a field ends with the name of a password, and not with that of a Secret.
+func IsSecretPath(path string) bool { return secretName.MatchString(path) }
+
+var secretName = lazyregexp.New(`(?i)(^|\.)([a-z]*password|passphrase|token|api_?key|private_?key|secret_?key)$`)

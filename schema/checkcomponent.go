@@ -54,6 +54,7 @@ var ofOneKind = []struct {
 	{"values", []string{"chart"}, "only a chart takes values"},
 	{"release", []string{"chart"}, "only a chart is rendered under the name of a release"},
 	{"hooks", []string{"chart"}, "only a chart has hooks"},
+	{"site", []string{"chart"}, "only a chart takes values of a site"},
 	{"once", []string{"job"}, "only a job runs once"},
 	{"image", []string{"operator"}, "only an operator is started from an image that stands here"},
 	{"optionalKinds", []string{"chart", "manifests"}, "only a chart and manifests have objects of several kinds"},

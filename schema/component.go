@@ -31,6 +31,8 @@ type Component struct {
 	// Release is the name under which Chart is rendered, by default that of the component.
 	Release string `json:"release,omitempty"`
 	Hooks   *Hooks `json:"hooks,omitempty"`
+	// Site limits what a site may set, and says what it has to set, of the values of Chart.
+	Site *SiteRules `json:"site,omitempty"`
 	// OptionalKinds are kinds, as <group>/<kind>, whose objects are left out of a cluster that does not know them.
 	OptionalKinds []string `json:"optionalKinds,omitempty"`
 
@@ -41,6 +43,12 @@ type Component struct {
 	Timeout   string    `json:"timeout,omitempty"`
 	OnFailure OnFailure `json:"onFailure,omitempty"`
 	Once      Once      `json:"once,omitempty"`
+}
+
+// SiteRules are about the values of a chart, each named by its path: keys joined by dots, with a backslash before a dot in a key.
+type SiteRules struct {
+	Required []string `json:"required,omitempty"` // a site has to set them
+	Locked   []string `json:"locked,omitempty"`   // no site may set them, or values below them
 }
 
 // The names of what a Solution has besides components; others may depend on them, no component is called so.

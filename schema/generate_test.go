@@ -75,6 +75,7 @@ var documents = map[string]document{
 	"output/supportreport":  {reflect.TypeFor[schema.SupportReport](), "SupportReport: where a support bundle was written"},
 	"output/unimport":       {reflect.TypeFor[schema.UnimportReport](), "UnimportReport: an archive that was taken away"},
 	"output/userinterface":  {reflect.TypeFor[schema.UserInterface](), "UserInterface: where the user interface of a Solution is"},
+	"output/values":         {reflect.TypeFor[schema.SolutionValues](), "Values: what a site can set of the charts of a version"},
 	"output/verdict":        {reflect.TypeFor[sign.Verdict](), "Verdict"},
 	"stored/applications":   {reflect.TypeFor[schema.Applications](), "Applications: what the version of a Solution in a namespace offers to whoever runs applications there"},
 	"stored/archive":        {reflect.TypeFor[schema.StoredArchive](), "StoredArchive: an archive in the store of a host"},

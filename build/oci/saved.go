@@ -20,6 +20,14 @@ type Saved struct {
 // Saved lists the images of a file that docker, podman or skopeo have written, or of an OCI image layout, that have a full name. Name is a
 // path, or a source without the name of an image: oci:DIR, oci-archive:FILE, docker-archive:FILE.
 func (r *Resolver) Saved(ctx context.Context, name string) ([]Saved, error) {
+	found, err := r.saved(ctx, name)
+	if err != nil && len(report.Hints(err)) == 0 {
+		return nil, report.As(report.CodeOf(err), err).WithHint("name a file of images: docker save --output images.tar IMAGE… writes one; or oci:DIR, an OCI image layout")
+	}
+	return found, err
+}
+
+func (r *Resolver) saved(ctx context.Context, name string) ([]Saved, error) {
 	kind, path, err := r.savedKind(name)
 	if err != nil {
 		return nil, err

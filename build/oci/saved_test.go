@@ -1,8 +1,10 @@
 package oci_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,5 +45,24 @@ func TestSaved(t *testing.T) {
 	}
 	if _, err := resolver.Saved(t.Context(), "nowhere"); report.CodeOf(err) != report.NotFound {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestSavedNowhere checks that a name without images leads to a sentence and a command.
+func TestSavedNowhere(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"manual.pdf": "%PDF-1.7\n%\xe2\xe3\xcf\xd3\n" + strings.Repeat("text ", 400), "empty.tar": "", "broken/index.json": "{"} {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o600), os.MkdirAll(filepath.Join(dir, "empty"), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resolver := oci.NewResolver(oci.Options{BaseDir: dir})
+	defer resolver.Close() //nolint:errcheck // it was only read
+	for _, name := range []string{"manual.pdf", "docker-archive:manual.pdf", "empty.tar", "empty", "oci:empty", "oci:nowhere", "oci:broken", "oci-archive:nowhere.tar"} {
+		_, err := resolver.Saved(t.Context(), name)
+		if err == nil || len(report.Hints(err)) == 0 {
+			t.Errorf("%s: got %v with the hints %q", name, err, report.Hints(err))
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer/components"
+	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -26,7 +27,7 @@ import (
 type inspectFlags struct {
 	extract, image, to, diff string
 	platforms                []string
-	powers, sbom             bool
+	powers, sbom, values     bool
 }
 
 func newInspectCommand(a *app) *cobra.Command {
@@ -47,6 +48,9 @@ With --powers, show what the archive can do to a cluster beyond what a Solution 
 a node, webhooks, defaults of the cluster, others' traffic. Everything is judged as it would be deployed, charts with the values
 of the archive; ENVIRONMENT stands for the namespace of an environment.
 
+With --values, show what a site can set of its charts: path, type, default and description, from values.schema.json and the comments
+of values.yaml.
+
 With --sbom, list the packages in the images: those of dpkg, apk and rpm, modules of Go programs, and packages of Python, npm and Maven.
 Layers are read from beginning to end. --output spdx and --output cyclonedx print a bill of materials for other tools, in SPDX 2.3 or
 CycloneDX 1.6; the same archive gives the same bytes. With --diff, show which packages came, went or changed their version since an
@@ -57,6 +61,7 @@ layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
 		Example: `  solutionctl inspect example-solution-1.0.0.iso
   solutionctl inspect example-solution-1.0.0.iso manifest.yaml
   solutionctl inspect example-solution-1.0.0.iso --powers
+  solutionctl inspect example-cloud-1.0.0.iso --values
   solutionctl inspect example-solution-1.0.0.iso --sbom
   solutionctl inspect example-solution-1.1.0.iso --sbom --diff example-solution-1.0.0.iso
   solutionctl inspect example-solution-1.0.0.iso operator --extract out/
@@ -74,6 +79,7 @@ layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
 	flags.StringVar(&f.to, "to", "", "write the image here: `oci:DIR|docker-archive:FILE`")
 	flags.StringSliceVar(&f.platforms, "platform", nil, "take only these platforms of the image, such as linux/amd64")
 	flags.BoolVar(&f.powers, "powers", false, "show what the archive can do to a cluster beyond what a Solution may do unasked")
+	flags.BoolVar(&f.values, "values", false, "show what a site can set of the charts in the archive")
 	flags.BoolVar(&f.sbom, "sbom", false, "list the packages in the images")
 	flags.StringVar(&f.diff, "diff", "", "with --sbom, show what changed since this older archive, a `FILE`")
 	cli.AddChoice(cmd, flags, &a.Output, "output", "o", "format of the result", "text", "json", "yaml", formatSPDX, formatCycloneDX)
@@ -94,16 +100,18 @@ func (f *inspectFlags) check(args []string) error {
 		return report.Errorf(report.Usage, "--platform is for --image")
 	case f.image != "" && (len(args) > 1 || f.extract != ""):
 		return report.Errorf(report.Usage, "--image takes neither PATH nor --extract")
-	case f.powers && (f.image != "" || len(args) > 1 || f.extract != ""):
-		return report.Errorf(report.Usage, "--powers takes neither PATH nor --extract nor --image")
+	case f.powers && f.values:
+		return report.Errorf(report.Usage, "--powers does not go with --values")
+	case (f.powers || f.values) && (f.image != "" || len(args) > 1 || f.extract != ""):
+		return report.Errorf(report.Usage, "--powers and --values take neither PATH nor --extract nor --image")
 	}
 	return nil
 }
 
 func (f *inspectFlags) checkSBOM(args []string) error {
 	switch {
-	case len(args) > 1 || f.extract != "" || f.to != "" || f.powers:
-		return report.Errorf(report.Usage, "--sbom takes neither PATH nor --extract nor --to nor --powers")
+	case len(args) > 1 || f.extract != "" || f.to != "" || f.powers || f.values:
+		return report.Errorf(report.Usage, "--sbom takes neither PATH nor --extract nor --to nor --powers nor --values")
 	case f.image == "" && len(f.platforms) > 0:
 		return report.Errorf(report.Usage, "--platform is for --image")
 	}
@@ -143,6 +151,9 @@ func (a *app) inspect(ctx context.Context, args []string, f inspectFlags) error 
 	case f.powers:
 		powers, err := a.powersOf(ctx, archive)
 		return cli.Emit(a.App, powers, err, printPowersOf)
+	case f.values:
+		values, err := valuesOf(archive)
+		return cli.Emit(a.App, values, err, cli.PrintValues)
 	case f.extract != "":
 		if _, err := fs.Stat(archive, name); err != nil {
 			return describeMissing(err, name)
@@ -189,6 +200,27 @@ func (a *app) saveImage(ctx context.Context, archive *archive.Archive, f inspect
 		_, err := fmt.Fprintf(w, "%s is in %s: %s%s\n", d.Name, console.Clean(f.to), d.Digest, platforms)
 		return err
 	})
+}
+
+// valuesOf describes what a site can set of the charts of an archive.
+func valuesOf(a *archive.Archive) (*schema.SolutionValues, error) {
+	payload, err := render.FromArchive(a)
+	if err != nil {
+		return nil, err
+	}
+	values := &schema.SolutionValues{Solution: a.Solution.Metadata.Name, Version: a.Solution.Spec.Version, Components: []schema.ComponentValues{}}
+	for i := range a.Solution.Spec.Components {
+		c := &a.Solution.Spec.Components[i]
+		if c.Chart == "" {
+			continue
+		}
+		described, err := payload.Values(c)
+		if err != nil {
+			return nil, err
+		}
+		values.Components = append(values.Components, described)
+	}
+	return values, nil
 }
 
 // archivePathArgument is PATH in the form that file systems take: without leading or trailing slashes.

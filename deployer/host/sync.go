@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -13,9 +14,12 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/build/artifact"
+	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
 )
 
 // SyncOptions say from which host archives are copied, and how they are imported here.
@@ -204,7 +208,7 @@ func (s *syncing) copyInto(ctx context.Context, reference artifact.Reference, do
 		if s.o.DryRun {
 			return nil
 		}
-		return s.RemovePulled(s.pulledFile(l)) // of a run that ended right after the import
+		return errors.Join(s.addSignatures(ctx, remote, entry), s.RemovePulled(s.pulledFile(l))) // the file of a run that ended right after the import
 	}
 	o := PullOptions{Reference: reference, Jobs: s.o.Jobs, Import: s.o.Import}
 	if s.o.DryRun {
@@ -230,6 +234,37 @@ func (s *syncing) copyInto(ctx context.Context, reference artifact.Reference, do
 	}
 	done.State = schema.SyncImported
 	return s.RemovePulled(file)
+}
+
+// addSignatures imports an archive of this host again, with the signatures that the other host serves in addition.
+func (s *syncing) addSignatures(ctx context.Context, remote *artifact.Remote, entry store.Entry) (err error) {
+	served, err := remote.Bundles(ctx)
+	if err != nil {
+		return err
+	}
+	kept, err := s.Store.Bundles(entry)
+	if err != nil {
+		return err
+	}
+	added := slices.DeleteFunc(served, func(b layout.Bundle) bool {
+		return !claims(b.Data, entry.SHA256) || slices.ContainsFunc(kept, func(data []byte) bool { return bytes.Equal(data, b.Data) })
+	})
+	if len(added) == 0 {
+		return nil
+	}
+	bundles := namedBundles(entry.Path, added)
+	for _, data := range kept { // they alone may be trusted here
+		bundles = append(bundles, sign.NamedBundle{File: entry.Path, Data: data})
+	}
+	f, err := s.Store.Open(entry)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	o := s.o.Import
+	o.Opened = []OpenArchive{{Name: entry.Path, File: f.File, Bundles: bundles}}
+	_, err = s.Import(ctx, o)
+	return err
 }
 
 // prune removes the versions that neither the other host nor the cluster has.

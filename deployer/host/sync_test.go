@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/solutionctl/solutionctl/build/artifact"
@@ -183,6 +184,43 @@ func (w *world) replaceBundles(version string, data []byte) {
 	}
 	sum := sha256.Sum256(data)
 	w.write(entry.Path+"."+entry.SHA256[:16]+"-"+hex.EncodeToString(sum[:8])+".sigstore.json", data)
+}
+
+// TestSyncAddsSignatures copies the signatures that the other host got after its archive was copied, and reads the archive once for them.
+func TestSyncAddsSignatures(t *testing.T) {
+	first := newWorld(t)
+	archive := first.archive("1.0.0")
+	if _, err := first.do(archive); err != nil {
+		t.Fatal(err)
+	}
+	second := first.second()
+	from := "http://" + first.serveStore("127.0.0.1:0")
+	if _, err := second.sync(SyncOptions{Source: from}); err != nil {
+		t.Fatal(err)
+	}
+	first.sign(first.path("demo-1.0.0.iso"), "1.0.0", first.mallory, "site")
+	if _, err := first.do(archive); err != nil {
+		t.Fatal(err)
+	}
+	entry := must(second.Store.Find("demo", "1.0.0"))(t)
+	for range 2 {
+		done, err := second.sync(SyncOptions{Source: from})
+		if err != nil || states(done) != "demo-1.0.0 present" {
+			t.Errorf("%+v, %v", done, err)
+		}
+		if bundles := must(second.Store.Bundles(entry))(t); len(bundles) != 2 {
+			t.Errorf("%d signatures", len(bundles))
+		}
+	}
+	want := must(second.Store.Bundles(entry))(t)
+	// A host that is not trusted offers a signature that is not one, and one of another archive.
+	first.replaceBundles("1.0.0", []byte("{}"))
+	if done, err := second.sync(SyncOptions{Source: from}); err != nil || states(done) != "demo-1.0.0 present" {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if diff := cmp.Diff(want, must(second.Store.Bundles(entry))(t)); diff != "" {
+		t.Errorf("signatures (-want +got):\n%s", diff)
+	}
 }
 
 // TestSyncPrunes removes what the other host and the cluster do not have, and nothing in use.

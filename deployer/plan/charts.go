@@ -38,6 +38,9 @@ func (t *target) chart(ctx context.Context, c *schema.Component, release *engine
 	if values, ok := t.wanted.Values[c.Name]; ok {
 		stored.SetValues(values.Values, values.Reset)
 	}
+	if err = render.CheckSite(c, stored.Values); err != nil {
+		return err
+	}
 	rendered, err := t.renderChart(ctx, c, release, adopted, stored)
 	if err != nil {
 		return err

@@ -101,15 +101,7 @@ func needsOf(s *record.State) []string {
 
 // Graph returns the components of a version, and which of them a choice selects over the one in the settings of a revision.
 func (p *Planner) Graph(ctx context.Context, solution, version string, settings map[string]string, choice components.Choice) (*schema.ComponentGraph, error) {
-	catalog, err := p.Records.Catalog(ctx)
-	if err != nil {
-		return nil, err
-	}
-	found, _, err := catalog.Find(solution, version)
-	if err != nil {
-		return nil, err
-	}
-	payload, err := p.Records.Payload(ctx, found)
+	payload, err := p.payload(ctx, solution, version)
 	if err != nil {
 		return nil, err
 	}

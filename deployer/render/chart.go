@@ -2,11 +2,13 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -226,6 +228,57 @@ func (p *Payload) chartValues(c *schema.Component) (map[string]any, error) {
 		return nil, fmt.Errorf("component %s of %s: %w", c.Name, p.Solution.ID(), err)
 	}
 	return values, nil
+}
+
+// Values describes the values that a site can set of a component that is a chart.
+func (p *Payload) Values(c *schema.Component) (schema.ComponentValues, error) {
+	loaded, preset, err := p.chart(c)
+	if err != nil {
+		return schema.ComponentValues{}, err
+	}
+	fields, err := loaded.Describe(preset)
+	if err != nil {
+		return schema.ComponentValues{}, fmt.Errorf("component %s of %s: %w", c.Name, p.Solution.ID(), err)
+	}
+	rules := cmp.Or(c.Site, &schema.SiteRules{})
+	for _, path := range rules.Required { // templates read values without a default, too
+		if !slices.ContainsFunc(fields, func(f schema.AppField) bool { return f.Path == path }) {
+			fields = append(fields, schema.AppField{Path: path, Type: "any", Secret: schema.IsSecretPath(path)})
+		}
+	}
+	slices.SortStableFunc(fields, func(a, b schema.AppField) int { return strings.Compare(a.Path, b.Path) })
+	described := schema.ComponentValues{Component: c.Name, Chart: loaded.Name + "-" + loaded.Version, Values: []schema.ChartValue{}}
+	for _, field := range fields {
+		value := schema.ChartValue{AppField: field}
+		value.Required = value.Required || slices.Contains(rules.Required, field.Path)
+		value.Locked = slices.ContainsFunc(rules.Locked, func(path string) bool { return chart.IsWithin(field.Path, path) })
+		described.Values = append(described.Values, value)
+	}
+	return described, nil
+}
+
+// CheckSite refuses values of a site that its vendor has locked, and those without the required ones.
+func CheckSite(c *schema.Component, values map[string]any) error {
+	if c.Site == nil {
+		return nil
+	}
+	for _, path := range c.Site.Locked {
+		if _, set := chart.ValueAt(values, path); set {
+			return report.Errorf(report.Refused, "component %s: the vendor has locked the value %s", c.Name, path).
+				WithHint("leave it out; what a site can set is listed by 'solutionctl inspect ARCHIVE --values'")
+		}
+	}
+	var missing []string
+	for _, path := range c.Site.Required {
+		if value, _ := chart.ValueAt(values, path); value == nil || value == "" {
+			missing = append(missing, path)
+		}
+	}
+	if len(missing) > 0 {
+		return report.Errorf(report.Refused, "component %s needs %s that only this site knows: %s", c.Name, report.Count(len(missing), "value"), strings.Join(missing, ", ")).
+			WithHint("set each with --set %s.%s=VALUE, or all in a file with --values; secrets belong into a file", c.Name, missing[0])
+	}
+	return nil
 }
 
 // chartObjects returns the objects of a rendered chart, after checking that the component may have them, and its hooks.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/components"
@@ -199,4 +200,14 @@ func setSiteValue(text string, values map[string]plan.SiteValues) error {
 	said.Add(value.(map[string]any)) //nolint:forcetypeassert // made above
 	values[keys[0]] = said
 	return nil
+}
+
+// printSiteValues prints values as the file that readSiteValues reads.
+func printSiteValues(w *console.Stream, values map[string]map[string]any) error {
+	data, err := yaml.Marshal(values)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(data)
+	return err
 }

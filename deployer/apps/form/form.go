@@ -21,7 +21,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/kube/crd"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -90,13 +89,11 @@ func list(s *apiextensionsv1.JSONSchemaProps, prefix string, depth int) []schema
 
 func field(path string, s *apiextensionsv1.JSONSchemaProps, required bool) schema.AppField {
 	f := schema.AppField{
-		Path: path, Type: typeOf(s), Description: firstSentence(s.Description), Limits: limits(s),
+		Path: path, Type: typeOf(s), Limits: limits(s),
 		MinLength: cmp.Or(s.MinLength, s.MinItems), MaxLength: cmp.Or(s.MaxLength, s.MaxItems), Pattern: s.Pattern, Format: s.Format,
-		Secret: s.Format == "password" || secretName.MatchString(path),
+		Secret: s.Format == "password" || schema.IsSecretPath(path),
 	}
-	if whole := strings.Join(strings.Fields(s.Description), " "); whole != f.Description {
-		f.Details = whole
-	}
+	f.Describe(s.Description)
 	f.Min, f.Max = bound(s, s.Minimum, s.ExclusiveMinimum, 1), bound(s, s.Maximum, s.ExclusiveMaximum, -1)
 	if inner := itemOf(s); inner != nil {
 		item := field("", inner, false)
@@ -114,9 +111,6 @@ func field(path string, s *apiextensionsv1.JSONSchemaProps, required bool) schem
 	}
 	return f
 }
-
-// secretName matches paths of fields that are passwords by their names, and not those that name a Secret.
-var secretName = lazyregexp.New(`(?i)(^|\.)([a-z]*password|passphrase|token|api_?key|private_?key|secret_?key)$`)
 
 // bound is a limit that is included: of whole numbers, that is the next one.
 func bound(s *apiextensionsv1.JSONSchemaProps, limit *float64, excluded bool, next float64) *float64 {
@@ -187,15 +181,6 @@ func limits(s *apiextensionsv1.JSONSchemaProps) string {
 		words = append(words, "like "+s.Pattern)
 	}
 	return strings.Join(words, ", ")
-}
-
-// firstSentence is enough for a table; line breaks in a description mean nothing.
-func firstSentence(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if sentence, _, more := strings.Cut(text, ". "); more {
-		return sentence + "."
-	}
-	return text
 }
 
 // Set puts a value into a spec: "storage.size=10Gi", also "spec.storage.size=10Gi". A path with a trailing minus sign

@@ -32,6 +32,7 @@ import (
 type Chart struct {
 	Metadata
 	Schema    []byte // values.schema.json, nil for none
+	Defaults  []byte // values.yaml, with its comments
 	Subcharts []*Chart
 
 	values    map[string]any // values.yaml
@@ -75,6 +76,7 @@ func (c *Chart) add(f File, subcharts map[string][]File) (err error) {
 		if c.values, err = readValues(f.Data); err != nil {
 			return fmt.Errorf("values.yaml: %w", err)
 		}
+		c.Defaults = f.Data
 	case f.Name == "values.schema.json":
 		c.Schema = f.Data
 	case f.Name == "requirements.yaml" || f.Name == "requirements.lock":
