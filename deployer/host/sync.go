@@ -262,7 +262,7 @@ func (s *syncing) addSignatures(ctx context.Context, remote *artifact.Remote, en
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	o := s.o.Import
-	o.Opened = []OpenArchive{{Name: entry.Path, File: f.File, Bundles: bundles}}
+	o.Archives, o.Opened = nil, []OpenArchive{{Name: entry.Path, File: f.File, Bundles: bundles}}
 	_, err = s.Import(ctx, o)
 	return err
 }
