@@ -31,7 +31,7 @@ type Component struct {
 	// Release is the name under which Chart is rendered, by default that of the component.
 	Release string `json:"release,omitempty"`
 	Hooks   *Hooks `json:"hooks,omitempty"`
-	// Site limits what a site may set, and says what it has to set, of the values of Chart.
+	// Site names the values of Chart that a site has to set, and those that no site may set.
 	Site *SiteRules `json:"site,omitempty"`
 	// OptionalKinds are kinds, as <group>/<kind>, whose objects are left out of a cluster that does not know them.
 	OptionalKinds []string `json:"optionalKinds,omitempty"`

@@ -18,7 +18,7 @@ import (
 const harmless = `
 access-log add-image against all applications archive as as-group attach-timestamp bundle ca cache-dir certificate certs-dir
 changed check component config container context dashboard-label dashboard-namespace deep delta-from description detect diff disable drift
-dry-run enable endorsed-by endpoint env environment events exit-status expect expires explain export extract fail-on filename
+dry-run enable endorsed-by endpoint env environment events exit-status expect expires explain export extract fail-on file filename
 fix folder-annotation follow format from full have host host-socket if-configured image images impersonate impersonate-group
 implant-md5 importers in-place ingress-class installers jobs key-id kind kubeconfig kubernetes-version label listen local
 lock-wait login logs max-transfers members metrics-listen minimum-version mirror mirror-origins monitoring-label mount name
