@@ -13,8 +13,10 @@ type Operation struct {
 	Planned bool `json:"planned"`
 	// Digest identifies the whole plan, including values that are not shown here: the same plan always has the same digest. A
 	// verb with --expect carries out exactly this plan or nothing.
-	Digest string          `json:"digest,omitempty"`
-	Parts  []OperationPart `json:"parts"`
+	Digest string `json:"digest,omitempty"`
+	// Consequences are the effects of the changes. They are absent where nothing was computed, and no part of the digest.
+	Consequences *Consequences   `json:"consequences,omitempty"`
+	Parts        []OperationPart `json:"parts"`
 	// Powers lists what the objects can do to the cluster beyond what a Solution may do without approval.
 	Powers []PlannedPower `json:"powers,omitempty"`
 	// Notices are remarks for the user, one sentence each.

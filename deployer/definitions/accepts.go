@@ -8,66 +8,47 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/kube/crd"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // JudgeInstances refuses a version whose schema does not accept, or would drop fields of, the custom resources that its
 // operator will find in the namespaces. They are read in each version that the target knows, converted by the cluster.
 // Those for which a loss is accepted are to be exported.
-func (g *Guard) JudgeInstances(ctx context.Context, p *render.Payload, namespaces []metalk8s.Namespace, a Losses) (notices []string, exported []Scope, err error) {
+func (g *Guard) JudgeInstances(ctx context.Context, p *render.Payload, namespaces []metalk8s.Namespace, a Losses) (*Judgement, error) {
 	objects, err := render.Definitions(p)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	j := &Judgement{accepted: a}
 	definitions := ByName(objects)
-	var rejected, lost []string
-	var accepts acceptable
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if live == nil {
 			continue
 		}
-		more, missing, err := g.judgeInstancesOf(ctx, live, definitions[name], namespaces)
-		if err != nil {
-			return nil, nil, err
-		}
-		switch {
-		case len(more) == 0:
-		case slices.Contains(a.AcceptInvalid, name):
-			notices = append(notices, "accepted, though the version does not:\n  "+report.Some(more))
-		default:
-			rejected = append(rejected, more...)
-			accepts.rejects(name, more)
-		}
-		switch {
-		case len(missing) == 0:
-		case slices.Contains(a.AcceptDataLoss, name):
-			for _, n := range namespaces {
-				exported = append(exported, Scope{live, n.Name})
-			}
-			notices = append(notices, "accepted loss of data:\n  "+report.Some(missing))
-		default:
-			lost = append(lost, missing...)
-			accepts.loses(name, missing)
+		if err := g.judgeInstancesOf(ctx, j, live, definitions[name], namespaces); err != nil {
+			return nil, err
 		}
 	}
 	switch {
-	case len(lost) > 0:
-		return nil, nil, report.Errorf(report.DataLoss, "version %s would lose data:\n  %s", p.Solution.Spec.Version, report.Some(lost)).
-			WithHint("change these fields first, or choose a version that has them; to export all objects and continue: %s", accepts.remedy())
-	case len(rejected) > 0:
-		return nil, nil, report.Errorf(report.Refused, "version %s does not accept existing objects:\n  %s", p.Solution.Spec.Version, report.Some(rejected)).
-			WithHint("change these values first, or choose a version that accepts them; to continue nevertheless: %s", accepts.remedy())
+	case len(j.losses) > 0:
+		return nil, report.Errorf(report.DataLoss, "version %s would lose data:\n  %s", p.Solution.Spec.Version, report.Some(j.losses)).
+			WithHint("change these fields first, or choose a version that has them; to export all objects and continue: %s", j.acceptable.remedy())
+	case len(j.invalid) > 0:
+		return nil, report.Errorf(report.Refused, "version %s does not accept existing objects:\n  %s", p.Solution.Spec.Version, report.Some(j.invalid)).
+			WithHint("change these values first, or choose a version that accepts them; to continue nevertheless: %s", j.acceptable.remedy())
 	}
-	return notices, exported, nil
+	return j, nil
 }
 
 // CheckLossesIn refuses names of definitions that none of the versions has.
@@ -83,19 +64,53 @@ func (a Losses) CheckLossesIn(payloads ...*render.Payload) error {
 	return a.CheckLosses(all)
 }
 
-func (g *Guard) judgeInstancesOf(ctx context.Context, live, desired *unstructured.Unstructured, namespaces []metalk8s.Namespace) (rejected, lost []string, err error) {
+// judgeInstancesOf judges the objects of one definition.
+func (g *Guard) judgeInstancesOf(ctx context.Context, j *Judgement, live, desired *unstructured.Unstructured, namespaces []metalk8s.Namespace) error {
+	rejected, lost, data, err := g.checkInstances(ctx, live, desired, namespaces)
+	if err != nil {
+		return err
+	}
+	name := live.GetName()
+	if data.Objects > 0 {
+		j.Data = append(j.Data, data)
+	}
+	switch {
+	case len(rejected) == 0:
+	case slices.Contains(j.accepted.AcceptInvalid, name):
+		j.Notices = append(j.Notices, "accepted, though the version does not:\n  "+report.Some(rejected))
+	default:
+		j.invalid = append(j.invalid, rejected...)
+		j.acceptable.rejects(name, rejected)
+	}
+	switch {
+	case len(lost) == 0:
+	case slices.Contains(j.accepted.AcceptDataLoss, name):
+		for _, n := range namespaces {
+			j.Exported = append(j.Exported, Scope{live, n.Name})
+		}
+		j.Notices = append(j.Notices, "accepted loss of data:\n  "+report.Some(lost))
+	default:
+		j.losses = append(j.losses, lost...)
+		j.acceptable.loses(name, lost)
+	}
+	return nil
+}
+
+// checkInstances checks the objects of a definition in each version: one line for each problem and for each lost field.
+func (g *Guard) checkInstances(ctx context.Context, live, desired *unstructured.Unstructured, namespaces []metalk8s.Namespace) (rejected, lost []string, data schema.DataChange, err error) {
 	there, err := Parse(live)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, data, err
 	}
 	wanted, err := Parse(desired)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, data, err
 	}
 	checker, err := crd.NewChecker(wanted)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, data, err
 	}
+	all, invalid, losing := map[types.UID]bool{}, map[types.UID]bool{}, map[types.UID]bool{} // an object is read in each version
 	for _, version := range wanted.Spec.Versions {
 		if !version.Served || !serves(there, version.Name) {
 			continue
@@ -104,22 +119,28 @@ func (g *Guard) judgeInstancesOf(ctx context.Context, live, desired *unstructure
 		for _, n := range namespaces {
 			for object, err := range g.objectsOf(ctx, live, kind, n.Name, g.Cluster.List) {
 				if err != nil {
-					return nil, nil, err
+					return nil, nil, data, err
 				}
-				invalid, dropped, err := checker.Check(ctx, version.Name, object.Object)
+				problems, dropped, err := checker.Check(ctx, version.Name, object.Object)
 				if err != nil {
-					return nil, nil, err
+					return nil, nil, data, err
 				}
-				for _, problem := range invalid {
+				all[object.GetUID()] = true
+				for _, problem := range problems {
+					invalid[object.GetUID()] = true
 					rejected = append(rejected, fmt.Sprintf("%s (%s): %s", cluster.NameOf(object), version.Name, problem))
 				}
 				for _, field := range dropped {
+					losing[object.GetUID()] = true
 					lost = append(lost, fmt.Sprintf("%s (%s): %s", cluster.NameOf(object), version.Name, field.Path))
 				}
 			}
 		}
 	}
-	return rejected, lost, nil
+	data = schema.DataChange{
+		Definition: live.GetName(), Kind: there.Spec.Names.Kind, Outcome: schema.DataChecked, Objects: len(all), Losing: len(losing), Invalid: len(invalid),
+	}
+	return rejected, lost, data, nil
 }
 
 func serves(d *crd.Definition, name string) bool {

@@ -44,6 +44,9 @@ type Judgement struct {
 	Migrations []Migration
 	// Exported are CRDs whose objects lose data with the user's consent: the objects are exported before.
 	Exported []Scope
+	// Data counts the objects that were checked, and Safe has the CRDs whose changes affect no object, so that none was read.
+	Data []schema.DataChange
+	Safe []string
 }
 
 // Losses say which losses of stored objects the user accepts.
@@ -147,8 +150,12 @@ func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstr
 		j.impossible = append(j.impossible, fmt.Sprintf("custom resource definition %s: %s", live.GetName(), why))
 		return nil
 	}
-	grave := graveChanges(before, after)
+	changes := crd.Compare(before, after)
+	grave := graveChanges(changes)
 	if len(grave) == 0 {
+		if len(changes) > 0 {
+			j.Safe = append(j.Safe, live.GetName())
+		}
 		return nil
 	}
 	judge, err := newLossJudge(before, after)
@@ -170,12 +177,15 @@ func (g *Guard) judgeOne(ctx context.Context, j *Judgement, live, desired *unstr
 		// Losses in versions without stored objects do not count.
 		before.CustomResourceDefinition = before.DeepCopy()
 		before.Status.StoredVersions = []string{m.version}
-		grave = graveChanges(before, after)
+		grave = graveChanges(crd.Compare(before, after))
 		j.Notices = append(j.Notices, fmt.Sprintf("custom resource definition %s: %s stored again in version %s before version %s goes away",
 			live.GetName(), counted(judge.objects, "object is", "objects are"), m.version, strings.Join(judge.removed, ", ")))
 	}
 	for _, change := range grave {
 		j.Notices = append(j.Notices, fmt.Sprintf("custom resource definition %s: %s", live.GetName(), change))
+	}
+	if judge.objects > 0 {
+		j.Data = append(j.Data, judge.data())
 	}
 	switch invalid := judge.invalid(); {
 	case len(invalid) == 0:
@@ -227,8 +237,8 @@ func (g *Guard) showObjects(ctx context.Context, live *unstructured.Unstructured
 	return nil
 }
 
-func graveChanges(before, after *crd.Definition) []crd.Change {
-	return slices.DeleteFunc(crd.Compare(before, after), func(c crd.Change) bool { return c.Severity == crd.Safe })
+func graveChanges(changes []crd.Change) []crd.Change {
+	return slices.DeleteFunc(slices.Clone(changes), func(c crd.Change) bool { return c.Severity == crd.Safe })
 }
 
 // lister is [cluster.Cluster.List] or [cluster.Cluster.ListMetadata].

@@ -108,6 +108,25 @@ func CountText(list []Instance) string {
 	return strings.Join(texts, ", ")
 }
 
+// Data counts custom resources by their definition, all of which have the same outcome.
+func Data(definitions []*unstructured.Unstructured, list []Instance, outcome schema.DataOutcome) []schema.DataChange {
+	var data []schema.DataChange
+	for _, definition := range definitions {
+		group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+		d := schema.DataChange{Definition: definition.GetName(), Kind: kind, Outcome: outcome}
+		for _, one := range list {
+			if one.Kind.Group == group && one.Kind.Kind == kind {
+				d.Objects++
+			}
+		}
+		if d.Objects > 0 {
+			data = append(data, d)
+		}
+	}
+	return data
+}
+
 // DeleteInstances writes custom resources to the export, asks for their deletion and waits until they are gone, while
 // operators still serve their finalizers.
 func (g *Guard) DeleteInstances(ctx context.Context, list []Instance, export Export, timeout time.Duration) error {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/kube/crd"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -250,6 +251,18 @@ func (j *lossJudge) losses() []string {
 			j.before.Name, j.before.StorageVersion(), counted(j.objects, "object is", "objects are"), j.moves, j.untried))
 	}
 	return losses
+}
+
+// data counts the objects.
+func (j *lossJudge) data() schema.DataChange {
+	d := schema.DataChange{
+		Definition: j.before.Name, Kind: j.before.Spec.Names.Kind, Outcome: schema.DataChecked,
+		Objects: j.objects, Losing: len(j.lost) + j.others, Invalid: j.refused,
+	}
+	if j.untried != "" {
+		d.Losing = j.objects
+	}
+	return d
 }
 
 // invalid are objects that the new schema refuses.

@@ -65,6 +65,30 @@ type decision struct {
 	ended       bool                       // a Job that ended before, and is not run again
 }
 
+// Object is an object of a plan with its change.
+type Object struct {
+	schema.Change
+	Existing *unstructured.Unstructured // nil if it does not exist, or was not read because it stays as it is
+	Desired  *unstructured.Unstructured // nil if the release does not have it any more
+}
+
+// Objects returns the objects of the plan and those of its tasks. They must not be changed.
+func (p *Plan) Objects() []Object {
+	list := make([]Object, 0, len(p.steps)+len(p.tasks))
+	for _, s := range slices.Concat(p.steps, stepsOf(p.tasks)) {
+		list = append(list, Object{Change: s.Change, Existing: s.live, Desired: s.desired})
+	}
+	return list
+}
+
+// Deployed returns the version of the release that was completed last; "" for none.
+func (p *Plan) Deployed() string {
+	if p.state == nil || p.state.Current == nil {
+		return ""
+	}
+	return p.state.Current.Version
+}
+
 // Empty reports whether Apply would change no object and run no task.
 func (p *Plan) Empty() bool {
 	return !slices.ContainsFunc(p.steps, (*step).changes) && !slices.ContainsFunc(p.tasks, (*taskStep).changes)

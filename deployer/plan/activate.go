@@ -168,6 +168,7 @@ func (a *activation) judgeDefinitions(ctx context.Context) error {
 	}
 	a.Notice(slices.Concat(kept, judged.Notices)...)
 	a.lost, a.migrations = judged.Exported, judged.Migrations
+	a.data, a.safe = judged.Data, judged.Safe
 	return nil
 }
 

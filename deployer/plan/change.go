@@ -59,12 +59,12 @@ func (r *Run) judgeChanges(ctx context.Context, list []*Placement, replaced []In
 
 // judgeInstances judges what a version means for the stored objects in namespaces.
 func (r *Run) judgeInstances(ctx context.Context, p *render.Payload, namespaces []metalk8s.Namespace) error {
-	notices, exported, err := r.Definitions.JudgeInstances(ctx, p, namespaces, r.Losses)
+	judged, err := r.Definitions.JudgeInstances(ctx, p, namespaces, r.Losses)
 	if err != nil {
 		return err
 	}
-	r.Notice(notices...)
-	r.lost = append(r.lost, exported...)
+	r.Notice(judged.Notices...)
+	r.lost, r.data = append(r.lost, judged.Exported...), append(r.data, judged.Data...)
 	return nil
 }
 
@@ -203,7 +203,7 @@ func (r *Run) noticeRights(ctx context.Context, replaced []Installation) error {
 			return err
 		}
 		for _, text := range wider {
-			r.noticeOnce("new right: " + text)
+			r.noticeOnce(schema.RightNotice(text))
 		}
 	}
 	return nil

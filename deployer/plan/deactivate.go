@@ -177,6 +177,7 @@ func (d *deactivation) check(ctx context.Context) error {
 			WithHint("%s keeps the definitions and the data, %s exports and deletes it", report.Accept("keep-crds"), report.Accept("delete-data").About(counts...))
 	}
 	if len(list) > 0 {
+		d.data = definitions.Data(d.crds, list, schema.DataDeleted)
 		d.Notice("custom resources are deleted: " + strings.Join(counts, "; "))
 	}
 	deployed, err := d.users(ctx)

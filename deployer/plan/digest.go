@@ -29,7 +29,7 @@ func (r *Run) Settle() (*schema.Operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Digest = digest
+	r.Digest, r.Consequences = digest, r.consequences()
 	if r.Expect == "" || r.Expect == digest {
 		return r.Report(), nil
 	}

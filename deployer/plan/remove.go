@@ -156,9 +156,11 @@ func (r *Run) checkData(ctx context.Context, d *departure) ([]definitions.Instan
 	case len(all) == 0:
 		return nil, nil
 	case d.data == KeepData:
+		r.data = append(r.data, definitions.Data(crds, all, schema.DataOrphaned)...)
 		r.Notice("kept without their operator: " + strings.Join(counts, "; "))
 		return nil, nil
 	case d.data == DeleteData:
+		r.data = append(r.data, definitions.Data(crds, all, schema.DataDeleted)...)
 		r.Notice("custom resources are deleted: " + strings.Join(counts, "; "))
 		return all, nil
 	}

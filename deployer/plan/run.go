@@ -40,6 +40,8 @@ type Run struct {
 
 	leaving   []departure                   // Solutions that are removed in the same run
 	lost      []definitions.Scope           // objects that may lose data, which was accepted
+	data      []schema.DataChange           // custom resources that were judged, for the consequences
+	safe      []string                      // definitions that change without an effect on stored objects
 	generated map[record.Key]string         // digest inputs of charts whose values are generated again
 	lookups   map[record.Key][]schema.Power // powers that templates used while they were rendered
 }

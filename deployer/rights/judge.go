@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/kube/rbac"
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 // IneffectiveRules returns a notice for each rule of the roles among the objects of a version that grants nothing. What roles grant is
@@ -107,6 +108,12 @@ func Widened(before, after []*unstructured.Unstructured) ([]string, error) {
 		}
 	}
 	return lines, nil
+}
+
+// IsRole reports whether an object is a Role or a ClusterRole.
+func IsRole(object schema.ObjectRef) bool {
+	group, _, _ := strings.Cut(object.APIVersion, "/")
+	return group == rbacv1.GroupName && (object.Kind == "Role" || object.Kind == "ClusterRole")
 }
 
 // rulesOf collects the rules of all roles of a kind.

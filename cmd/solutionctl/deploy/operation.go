@@ -2,21 +2,24 @@ package deploy
 
 import (
 	"fmt"
-	"math"
-	"strings"
 	"time"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// printOperation prints the completed changes in a few lines, and planned ones object by object.
+// printOperation prints the completed changes in a few lines, and planned ones object by object, after their consequences. What a person
+// cannot read or need not is folded, unless --verbose is given.
 func (f *clusterFlags) printOperation(w *console.Stream, o *schema.Operation) error {
 	fmt.Fprintln(w, w.Paint(console.Bold, console.Line(o.Title())))
+	if o.Planned && !o.Empty() {
+		printConsequences(w, o)
+	}
 	for _, part := range o.Parts {
 		fmt.Fprintf(w, "%s: %s\n", console.Line(part.Place()), o.Summary(&part))
 		if o.Planned || f.Verbose {
-			printChanges(w, part.Changes)
+			printChanges(w, part.Changes, !f.Verbose && o.Operation != "diff")
 		}
 	}
 	if o.Empty() {
@@ -25,13 +28,23 @@ func (f *clusterFlags) printOperation(w *console.Stream, o *schema.Operation) er
 	if o.Planned || f.Verbose {
 		printPowers(w, o, byOption)
 	}
-	if err := console.PrintEach(w, console.Yellow, "note:", o.Notices); err != nil {
+	if err := console.PrintEach(w, console.Yellow, "note:", o.Remarks()); err != nil {
 		return err
 	}
 	if o.Planned && o.Digest != "" && !o.Empty() {
 		fmt.Fprintf(w, "to do exactly this: --expect %s\n", o.Digest)
 	}
 	return nil
+}
+
+// printConsequences prints what a plan means for its users.
+func printConsequences(w *console.Stream, o *schema.Operation) {
+	if text := o.ConsequencesText(); text != "" {
+		fmt.Fprintln(w, console.Line(text))
+	}
+	if o.Consequences != nil {
+		printLines(w, console.Yellow, "new permissions:", o.Consequences.Permissions)
+	}
 }
 
 // actionMarks are the signs and colours of actions. Those without one are not shown.
@@ -48,8 +61,14 @@ var actionMarks = map[schema.Action]struct {
 	schema.ActionSkip:    {"/", console.Faint},
 }
 
-func printChanges(w *console.Stream, changes []schema.Change) {
+// printChanges prints changes object by object. With fold, objects that get other labels only are counted.
+func printChanges(w *console.Stream, changes []schema.Change, fold bool) {
+	labels := 0
 	for _, change := range changes {
+		if fold && change.OnlyLabels() {
+			labels++
+			continue
+		}
 		mark, shown := actionMarks[change.Action]
 		if change.Action == schema.ActionNone && change.Note != "" && change.Object.Kind == "Job" { // why it is not run
 			mark, shown = actionMarks[schema.ActionKeep], true
@@ -62,7 +81,7 @@ func printChanges(w *console.Stream, changes []schema.Change) {
 			text += " (" + change.Note + ")"
 		}
 		fmt.Fprintf(w, "  %s %s\n", w.Paint(mark.style, mark.mark), console.Line(text))
-		lines := changeLines(&change)
+		lines := changeLines(&change, fold)
 		for _, line := range lines[:min(len(lines), maxLines)] {
 			fmt.Fprintf(w, "      %s\n", console.Line(line))
 		}
@@ -70,32 +89,35 @@ func printChanges(w *console.Stream, changes []schema.Change) {
 			fmt.Fprintf(w, "      and %d more\n", more)
 		}
 	}
+	if labels > 0 {
+		mark := actionMarks[schema.ActionUpdate]
+		fmt.Fprintf(w, "  %s %s: labels only\n", w.Paint(mark.style, mark.mark), report.Count(labels, "object"))
+	}
 }
 
 // maxLines are shown of what changes in one object.
 const maxLines = 40
 
 // changeLines describe the changes of an object: for a CRD, the effect on its custom resources instead of the schemas.
-func changeLines(change *schema.Change) []string {
+func changeLines(change *schema.Change, fold bool) []string {
 	var lines []string
 	for _, c := range change.Definition {
 		lines = append(lines, c.String())
 	}
-	for _, field := range change.Fields {
-		if len(change.Definition) > 0 && strings.HasPrefix(field.Path, "spec.versions") {
-			continue
-		}
-		leaves, _ := field.Leaves(math.MaxInt)
-		for _, leaf := range leaves {
-			lines = append(lines, fieldText(leaf))
-		}
+	leaves, values := change.Leaves(), schema.FieldChange.Excerpt
+	if fold {
+		leaves, values = change.Brief(), schema.FieldChange.Brief
+	}
+	for _, leaf := range leaves {
+		from, to := values(leaf)
+		lines = append(lines, fieldText(leaf, from, to))
 	}
 	return lines
 }
 
-func fieldText(f schema.FieldChange) string {
+func fieldText(f schema.FieldChange, from, to string) string {
 	text := f.Path + ": "
-	switch from, to := f.Excerpt(); {
+	switch {
 	case from == "":
 		text += to
 	case to == "":

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestPrintChanges(t *testing.T) {
 			{Path: "data", From: `{"a":"1","l":"` + strings.Repeat("y", 80) + `"}`, To: `{"a":"2","l":"` + strings.Repeat("y", 80) + `"}`},
 		}},
 		{Action: schema.ActionUpdate, Object: object("Widget"), Fields: []schema.FieldChange{{Path: "spec", To: raw.To}, {Path: "z", To: "1"}}},
-	})
+	}, false)
 	want := `  ~ CustomResourceDefinition a
       v1: spec.size: is gone (lossy)
       objects are stored as v2 instead of v1
@@ -44,5 +45,57 @@ func TestPrintChanges(t *testing.T) {
 	}
 	if diff := cmp.Diff(want+"      and 21 more\n", out.String()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestFoldedChanges: without --verbose a plan counts objects that get other labels only, and describes certificates and records.
+func TestFoldedChanges(t *testing.T) {
+	label := schema.FieldChange{Path: "metadata.labels[app.kubernetes.io/version]", From: `"1.9.0"`, To: `"1.10.0"`}
+	record := base64.StdEncoding.EncodeToString(append([]byte{0x1f, 0x8b}, make([]byte, 1000)...))
+	webhook := fmt.Sprintf(`{"strategy":"Webhook","webhook":{"clientConfig":{"caBundle":%q,"service":{"name":"shop","namespace":"shop-system"}}}}`, strings.Repeat("LS0tLS1C", 80))
+	changes := []schema.Change{
+		{Action: schema.ActionUpdate, Object: schema.ObjectRef{Kind: "Role", Name: "a"}, Fields: []schema.FieldChange{label}},
+		{Action: schema.ActionUpdate, Object: schema.ObjectRef{Kind: "Deployment", Name: "shop"}, Fields: []schema.FieldChange{
+			label, {Path: "spec.template.spec.containers[name=a].image", From: `"a:1"`, To: `"a:2"`},
+		}},
+		{Action: schema.ActionUpdate, Object: schema.ObjectRef{Kind: "Service", Name: "b"}, Fields: []schema.FieldChange{{Path: "metadata.labels", To: `{"a":"b"}`}}},
+		{Action: schema.ActionUpdate, Object: schema.ObjectRef{Kind: "ConfigMap", Name: "shop"}, Fields: []schema.FieldChange{{Path: "data.forms", To: fmt.Sprintf("%q", record)}}},
+		{Action: schema.ActionUpdate, Object: schema.ObjectRef{Kind: "CustomResourceDefinition", Name: "shops"}, Fields: []schema.FieldChange{{Path: "spec.conversion", To: webhook}}},
+	}
+	for name, test := range map[string]struct {
+		fold bool
+		want string
+	}{
+		"folded": {true, `  ~ Deployment shop
+      spec.template.spec.containers[name=a].image: "a:1" → "a:2"
+  ~ ConfigMap shop
+      data.forms: compressed record, 1002 B
+  ~ CustomResourceDefinition shops
+      spec.conversion.strategy: "Webhook"
+      spec.conversion.webhook.clientConfig.caBundle: own certificate
+      spec.conversion.webhook.clientConfig.service: {"name":"shop","namespace":"shop-system"}
+  ~ 2 objects: labels only
+`},
+		"verbose": {false, `  ~ Role a
+      metadata.labels[app.kubernetes.io/version]: "1.9.0" → "1.10.0"
+  ~ Deployment shop
+      metadata.labels[app.kubernetes.io/version]: "1.9.0" → "1.10.0"
+      spec.template.spec.containers[name=a].image: "a:1" → "a:2"
+  ~ Service b
+      metadata.labels: {"a":"b"}
+  ~ ConfigMap shop
+      data.forms: "H4sAAAAA`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			printChanges(console.NewStream(&out, func(string) string { return "" }), changes, test.fold)
+			got := out.String()
+			if !test.fold {
+				got = got[:min(len(got), len(test.want))]
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

@@ -58,7 +58,7 @@ func (f *verbFlags) confirmPurge(ctx context.Context, o environments.PurgeOption
 	}
 	fmt.Fprintln(f.Err, "This will be removed:")
 	for _, part := range plan.Parts {
-		printChanges(f.Err, part.Changes)
+		printChanges(f.Err, part.Changes, false)
 	}
 	return f.Confirm(ctx, o.Confirmation())
 }

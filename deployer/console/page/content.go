@@ -203,8 +203,6 @@ type Plan struct {
 	ReleaseNotes string
 	// Dangers are sentences about irreversible effects.
 	Dangers []Notice
-	// Rights are additional permissions for the Solution's programs, one line each.
-	Rights []string
 	// Apply has the options to accept and the button; nil where nothing can be applied.
 	Apply *Form
 	// Downloads are data to be kept before it is lost.

@@ -12,8 +12,10 @@ import (
 type part struct {
 	ID string
 	schema.OperationPart
-	Tally       []schema.Tally
-	Shown, Same []schema.Change
+	Tally  []schema.Tally
+	Shown  []schema.Change
+	Labels []schema.Change // objects that get other labels only
+	Same   []schema.Change
 }
 
 // IsGrave reports whether objects are deleted by it.
@@ -37,7 +39,7 @@ func digestOf(o *schema.Operation) *digested {
 	d, all := &digested{}, &schema.OperationPart{}
 	for _, p := range partsOf(o) {
 		all.Changes = append(all.Changes, p.Changes...)
-		if len(p.Shown) > 0 || p.Resumes {
+		if len(p.Shown)+len(p.Labels) > 0 || p.Resumes {
 			d.Changed = append(d.Changed, p)
 		} else {
 			d.Same = append(d.Same, p)
@@ -59,12 +61,13 @@ func partsOf(o *schema.Operation) []part {
 		shown := part{ID: "part-" + strconv.Itoa(i+1), OperationPart: p, Tally: o.Tally(&p)}
 		for _, action := range graveness {
 			for _, c := range p.Changes {
-				if c.Action != action {
-					continue
-				}
-				if action == schema.ActionNone || action == schema.ActionKeep || action == schema.ActionSkip {
+				switch {
+				case c.Action != action:
+				case action == schema.ActionNone, action == schema.ActionKeep, action == schema.ActionSkip:
 					shown.Same = append(shown.Same, c)
-				} else {
+				case o.Operation != "diff" && c.OnlyLabels():
+					shown.Labels = append(shown.Labels, c)
+				default:
 					shown.Shown = append(shown.Shown, c)
 				}
 			}
@@ -100,9 +103,46 @@ func leaf(path string) string      { s := segments(path); return s[len(s)-1] }
 // values are the old and the new value of a changed field, shortened for display.
 type values struct{ From, To string }
 
-func excerpt(f schema.FieldChange) values {
-	from, to := f.Excerpt()
-	return values{plain(from), plain(to)}
+// fieldRow is a changed field with its values.
+type fieldRow struct {
+	schema.FieldChange
+	Values values
+}
+
+// brief has the changed fields of an object for a reader: without routine, and with descriptions of certificates and records. Raw has them
+// as they are, nil where that is the same.
+type brief struct {
+	Rows, Raw []fieldRow
+	More      int // that are not among the rows
+}
+
+// maxRows is how many fields of an object are shown without Raw.
+const maxRows = 60
+
+// briefOf returns nil for a change without fields.
+func briefOf(c schema.Change) *brief {
+	if len(c.Fields) == 0 {
+		return nil
+	}
+	b := &brief{}
+	for _, f := range c.Fields {
+		b.Raw = append(b.Raw, rowOf(f, schema.FieldChange.Excerpt))
+	}
+	for _, f := range c.Brief() {
+		b.Rows = append(b.Rows, rowOf(f, schema.FieldChange.Brief))
+	}
+	if slices.EqualFunc(b.Raw, b.Rows, func(x, y fieldRow) bool { return x.Path == y.Path && x.Values == y.Values }) {
+		b.Raw = nil
+	} else if b.More = len(b.Rows) - maxRows; b.More > 0 {
+		b.Rows = b.Rows[:maxRows]
+	}
+	b.More = max(b.More, 0)
+	return b
+}
+
+func rowOf(f schema.FieldChange, shorten func(schema.FieldChange) (from, to string)) fieldRow {
+	from, to := shorten(f)
+	return fieldRow{f, values{plain(from), plain(to)}}
 }
 
 // plain is a JSON string without its quotes where they carry no meaning: 5 and "5" are different values, shop and

@@ -53,7 +53,7 @@ func largeComponents(say func(string) string) *page.Components {
 // largePlan upgrades a Solution with so many components, and many of its monitors will not be seen.
 func largePlan(say func(string) string, parts int) *page.Plan {
 	p := samplePlan(say)
-	p.Changed, p.Downloads, p.Rights, p.Dangers = false, nil, nil, nil
+	p.Changed, p.Downloads, p.Dangers = false, nil, nil
 	o := &schema.Operation{Operation: "upgrade", Solution: say("cloud"), Version: say("2.0.0"), Environment: say("production"), Planned: true}
 	group := page.Group{Legend: "Components"}
 	for i := range parts {

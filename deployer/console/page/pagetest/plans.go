@@ -1,6 +1,7 @@
 package pagetest
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strconv"
 	"time"
@@ -30,11 +31,18 @@ func samplePlan(say func(string) string) *page.Plan {
 	return &page.Plan{
 		Operation: &schema.Operation{
 			Operation: "activate", Solution: say("shop"), Version: say("1.10.0"), Planned: true, Notices: []string{say("Two environments stay at 1.9.0; both versions work with these definitions.")},
+			Consequences: sampleConsequences(say),
 			Parts: []schema.OperationPart{{Changes: []schema.Change{
 				definition,
 				{Action: schema.ActionUpdate, Object: schema.ObjectRef{Kind: "Deployment", Namespace: say("shop-system"), Name: say("shop-webhook")}, Fields: []schema.FieldChange{
 					{Path: "spec.template.spec.containers[name=webhook].image", From: `"registry.solutionctl.invalid/shop-1.9.0/webhook:1.9.0"`, To: `"registry.solutionctl.invalid/shop-1.10.0/webhook:1.10.0"`},
 					{Path: "spec.replicas", From: "1", To: "2", Manager: say("kubectl-edit"), Since: new(ago(20 * time.Hour))},
+				}},
+				{Action: schema.ActionUpdate, Object: schema.ObjectRef{Kind: "Role", Namespace: say("shop-system"), Name: say("shop-webhook")}, Fields: []schema.FieldChange{
+					{Path: "metadata.labels[app.kubernetes.io/version]", From: `"1.9.0"`, To: `"1.10.0"`},
+				}},
+				{Action: schema.ActionUpdate, Object: schema.ObjectRef{Kind: "ConfigMap", Namespace: say("shop-system"), Name: say("shop-forms")}, Fields: []schema.FieldChange{
+					{Path: say("data.forms"), From: strconv.Quote(compressed(1200)), To: strconv.Quote(compressed(1500))},
 				}},
 				{Action: schema.ActionCreate, Object: schema.ObjectRef{Kind: "ConfigMap", Namespace: say("shop-system"), Name: say("shop-dashboards")}},
 				{Action: schema.ActionReplace, Object: schema.ObjectRef{Kind: "Job", Namespace: say("shop-system"), Name: say("shop-migrate")}, Note: say("its template cannot be changed")},
@@ -58,7 +66,6 @@ func samplePlan(say func(string) string) *page.Plan {
 			}}},
 		},
 		Dangers: []page.Notice{{Tone: page.ToneBad, Text: say("shops.example.com loses spec.storage.tier: the value of 14 objects is gone for good.")}},
-		Rights:  []string{say("get, list, watch secrets in the namespaces where shop is deployed")},
 		Apply: &page.Form{
 			Action: page.Action{Label: "Activate shop 1.10.0", URL: "/solutions/shop/activate", Post: true, Weight: page.WeightPrimary, Fields: []page.Hidden{{Name: "expect", Value: "sha256:0123"}}},
 			Checkboxes: []page.Checkbox{
@@ -68,6 +75,23 @@ func samplePlan(say func(string) string) *page.Plan {
 			Cancel: page.Link{URL: "/solutions/shop"},
 		},
 		Downloads: []page.Action{{Label: "Export 14 objects", URL: "/solutions/shop/export"}},
+	}
+}
+
+// compressed is a record of so many bytes as it is stored.
+func compressed(size int) string {
+	return base64.StdEncoding.EncodeToString(append([]byte{0x1f, 0x8b}, make([]byte, size-2)...))
+}
+
+func sampleConsequences(say func(string) string) *schema.Consequences {
+	return &schema.Consequences{
+		Versions: []schema.VersionChange{{Solution: say("shop"), From: say("1.9.0"), To: say("1.10.0")}},
+		Programs: []schema.ProgramChange{
+			{Object: schema.ObjectRef{Kind: "Deployment", Namespace: say("shop-system"), Name: say("shop-webhook")}, Effect: schema.ProgramRestarts, Image: true},
+			{Object: schema.ObjectRef{Kind: "Job", Namespace: say("shop-system"), Name: say("shop-migrate")}, Effect: schema.ProgramRuns},
+		},
+		Permissions: []string{say("get, list, watch secrets in the namespaces where shop is deployed")},
+		Data:        []schema.DataChange{{Definition: say("shops.example.com"), Kind: say("Shop"), Outcome: schema.DataChecked, Objects: 14, Losing: 2}},
 	}
 }
 
