@@ -41,6 +41,8 @@ type Options struct {
 	VolumeID  string      // before the project's own
 	Jobs      int         // images resolved at once; 0: 8
 	Sink      report.Sink // nil: report.Discard
+	// SBOM is the version of the program that bills of materials name. Without it none are made: each layer is read once more for them.
+	SBOM string
 }
 
 // Plan is an archive before it is written: every file, its digest and its place.
@@ -82,7 +84,7 @@ func NewPlan(ctx context.Context, project *Project, resolver *oci.Resolver, o Op
 	if p.VolumeID, err = volumeID(project.Build, p.Solution, o.VolumeID); err != nil {
 		return nil, err
 	}
-	if err = p.addFiles(ctx, project); err != nil {
+	if err = p.addFiles(ctx, project, o); err != nil {
 		return nil, err
 	}
 	smallFirst(p.files)
@@ -191,7 +193,7 @@ func volumeID(build *schema.SolutionBuild, solution *schema.Solution, given stri
 }
 
 // addFiles collects everything the archive holds: manifest and configuration, the project's files, the images.
-func (p *Plan) addFiles(ctx context.Context, project *Project) error {
+func (p *Plan) addFiles(ctx context.Context, project *Project, o Options) error {
 	manifest, err := p.Solution.Marshal()
 	if err != nil {
 		return err
@@ -204,6 +206,11 @@ func (p *Plan) addFiles(ctx context.Context, project *Project) error {
 	p.LeftOut = leftOut
 	for _, source := range sources {
 		if err = p.addProjectFile(project, source); err != nil {
+			return err
+		}
+	}
+	if o.SBOM != "" {
+		if err = p.addPackages(ctx, o); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -79,6 +80,27 @@ func ArtifactImage(a Artifact, about ...Artifact) (*Image, error) {
 		}
 	}
 	return image, nil
+}
+
+// Attach returns the image with an artifact in addition that refers to it.
+func Attach(image *Image, a Artifact) (*Image, error) {
+	subject := Descriptor{MediaType: image.Root.MediaType, Digest: image.Root.Digest, Size: image.Root.Size}
+	m, blobs, err := a.manifest(&subject)
+	if err != nil {
+		return nil, err
+	}
+	with := *image
+	with.Manifests = slices.Clone(image.Manifests)
+	with.Blobs = slices.Clone(image.Blobs)
+	if !slices.ContainsFunc(with.Manifests, func(have Manifest) bool { return have.Digest == m.Digest }) {
+		with.Manifests = append(with.Manifests, m)
+	}
+	for _, b := range blobs {
+		if !slices.ContainsFunc(with.Blobs, func(have Blob) bool { return have.Digest == b.Digest }) {
+			with.Blobs = append(with.Blobs, b)
+		}
+	}
+	return &with, nil
 }
 
 // BytesBlob is a blob that is held in memory.

@@ -1,0 +1,74 @@
+package build_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io/fs"
+	"path/filepath"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/build"
+	"github.com/solutionctl/solutionctl/build/archive"
+)
+
+// TestPackages builds an archive with bills of materials: each is a file, and the same bytes are an artifact that refers to its image. The images
+// stay the same.
+func TestPackages(t *testing.T) {
+	dir := newProject(t, 4096)
+	plain := planOf(t, dir, build.Options{})
+	path := filepath.Join(t.TempDir(), "demo.iso")
+	_, err := planOf(t, dir, build.Options{SBOM: "1.2.3"}).Write(t.Context(), path, build.WriteOptions{})
+	check(t, err)
+	data := readFile(t, path)
+	a, err := archive.Open(bytes.NewReader(data), int64(len(data)))
+	check(t, err)
+	for i, image := range a.Images.Images() {
+		if image.Root.Digest != plain.Images[i].Root.Digest {
+			t.Errorf("image %s has another digest with a bill of materials", image.Ref)
+		}
+		file, err := fs.ReadFile(a, "sbom/"+image.Ref.Name+"/"+image.Ref.Tag+".spdx.json.gz")
+		check(t, err)
+		unpacked, err := gzip.NewReader(bytes.NewReader(file))
+		check(t, err)
+		var document struct{ SPDXVersion, Name string }
+		check(t, json.NewDecoder(unpacked).Decode(&document))
+		if document.SPDXVersion != "SPDX-2.3" || document.Name != "demo-1.0.0" {
+			t.Errorf("%s: %+v", image.Ref, document)
+		}
+		referrer := image.Manifests[len(image.Manifests)-1]
+		var manifest struct {
+			ArtifactType    string
+			Subject, Config struct{ Digest string }
+			Layers          []struct{ Digest string }
+		}
+		check(t, json.Unmarshal(referrer.Data, &manifest))
+		if manifest.ArtifactType != "application/spdx+json" || manifest.Subject.Digest != image.Root.Digest.String() || len(manifest.Layers) != 1 {
+			t.Fatalf("%s: the artifact is %s", image.Ref, referrer.Data)
+		}
+		blob, err := fs.ReadFile(a, "blobs/sha256/"+manifest.Layers[0].Digest[len("sha256:"):])
+		check(t, err)
+		if !bytes.Equal(blob, file) {
+			t.Errorf("%s: the artifact and the file differ", image.Ref)
+		}
+	}
+}
+
+// TestOwnPackages keeps a bill of materials that the project has.
+func TestOwnPackages(t *testing.T) {
+	dir := newProject(t, 4096)
+	writeFiles(t, dir, map[string]string{"sbom/demo-ui/1.0.0.spdx.json.gz": "made by others"})
+	path := filepath.Join(t.TempDir(), "demo.iso")
+	_, err := planOf(t, dir, build.Options{SBOM: "1.2.3"}).Write(t.Context(), path, build.WriteOptions{})
+	check(t, err)
+	data := readFile(t, path)
+	a, err := archive.Open(bytes.NewReader(data), int64(len(data)))
+	check(t, err)
+	for name, own := range map[string]bool{"demo-ui": true, "demo-operator": false} {
+		file, err := fs.ReadFile(a, "sbom/"+name+"/1.0.0.spdx.json.gz")
+		check(t, err)
+		if (string(file) == "made by others") != own {
+			t.Errorf("%s: %.20q", name, file)
+		}
+	}
+}
