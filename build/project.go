@@ -3,6 +3,8 @@ package build
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -30,6 +33,8 @@ type Project struct {
 	Dir   string // the directory that relative sources of images start from
 
 	root    *os.Root
+	file    string         // the name of solution.yaml, which can be another one
+	digest  oci.Digest     // of solution.yaml, as it lies there
 	sources map[int]string // that flags name, by position in the document's images
 }
 
@@ -65,7 +70,11 @@ func Load(name string, overrides Overrides) (*Project, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load project: %w", err)
 	}
-	return &Project{Build: build, Dir: dir, root: root, sources: sources}, nil
+	sum := sha256.Sum256(data)
+	return &Project{
+		Build: build, Dir: dir, root: root, sources: sources,
+		file: filepath.Base(file), digest: oci.Digest{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])},
+	}, nil
 }
 
 // source returns the reference that an image of the document is read from.

@@ -3,6 +3,7 @@ package sign
 import (
 	"time"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 )
@@ -12,17 +13,19 @@ const verdictSchemaID = "https://solutionctl.io/schema/v1alpha1/output/verdict.s
 // Verdict is the outcome of [Verify] with everything that led to it, good or bad. Only "verified": true with exit status 0
 // means that the archive may be used. `solutionctl verify` prints it.
 type Verdict struct {
-	Schema      string           `json:"schema" schema:"const=https://solutionctl.io/schema/v1alpha1/output/verdict.schema.json"`
-	Verified    bool             `json:"verified"`
-	Code        report.Code      `json:"code,omitempty"` // why not
-	Exit        int              `json:"exit" schema:"minimum=0 maximum=130"`
-	Archive     ArchiveInfo      `json:"archive"`
-	Solution    *bundle.Solution `json:"solution,omitempty"`
-	Signatures  []Signature      `json:"signatures"`
-	Policy      PolicyInfo       `json:"policy"`
-	Checks      []Check          `json:"checks"`
-	Tampered    []Tampered       `json:"tampered,omitempty"`
-	ToolVersion string           `json:"toolVersion,omitempty"`
+	Schema     string           `json:"schema" schema:"const=https://solutionctl.io/schema/v1alpha1/output/verdict.schema.json"`
+	Verified   bool             `json:"verified"`
+	Code       report.Code      `json:"code,omitempty"` // why not
+	Exit       int              `json:"exit" schema:"minimum=0 maximum=130"`
+	Archive    ArchiveInfo      `json:"archive"`
+	Solution   *bundle.Solution `json:"solution,omitempty"`
+	Signatures []Signature      `json:"signatures"`
+	Policy     PolicyInfo       `json:"policy"`
+	Checks     []Check          `json:"checks"`
+	Tampered   []Tampered       `json:"tampered,omitempty"`
+	// Provenance is how the archive was made, if this was asked for: the statement of a signer that the policy allows.
+	Provenance  *schema.ProvenanceStatement `json:"provenance,omitempty"`
+	ToolVersion string                      `json:"toolVersion,omitempty"`
 }
 
 // ArchiveInfo names the archive that was verified.
@@ -30,6 +33,9 @@ type ArchiveInfo struct {
 	Path   string `json:"path"`
 	Size   int64  `json:"size" schema:"minimum=0"`
 	SHA256 string `json:"sha256,omitempty" schema:"sha256"` // the signed digest; empty without one in a trusted signature
+
+	Artifact string `json:"artifact,omitempty"`                   // the digest in the registry that the archive was read from
+	Fetched  int64  `json:"fetched,omitempty" schema:"minimum=0"` // bytes that were read from there
 }
 
 // Signature is the judgement on one bundle.
@@ -39,7 +45,7 @@ type Signature struct {
 	Code        report.Code `json:"code,omitempty"`
 	Reason      string      `json:"reason,omitempty"`
 	Hint        string      `json:"hint,omitempty"`
-	Type        string      `json:"type,omitempty" schema:"enum=statement|plain"`
+	Type        string      `json:"type,omitempty" schema:"enum=statement|plain|provenance"`
 	KeyName     string      `json:"keyName,omitempty"`
 	KeyID       string      `json:"keyID,omitempty"`
 	Fingerprint string      `json:"fingerprint,omitempty"`
@@ -53,6 +59,7 @@ type Status string
 // The states of a signature. Only accepted ones count for the threshold.
 const (
 	Accepted  Status = "accepted"
+	Attested  Status = "attested" // a provenance that an allowed signer has signed; it releases nothing
 	Rejected  Status = "rejected"
 	Malformed Status = "malformed"
 	Unchecked Status = "unchecked" // the verification ended before
@@ -67,7 +74,7 @@ type PolicyInfo struct {
 
 // Check is one check of a [Verdict].
 type Check struct {
-	Name   string `json:"name" schema:"enum=signature|revocation|version|content|identity|structure"`
+	Name   string `json:"name" schema:"enum=signature|revocation|version|provenance|content|identity|structure"`
 	Result Result `json:"result"`
 	Detail string `json:"detail,omitempty"`
 }

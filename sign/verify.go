@@ -43,6 +43,7 @@ type Options struct {
 	// Full computes the digest of the whole file too, which takes longer. It is computed anyway where it decides anything.
 	Full           bool
 	AllowDowngrade bool
+	Provenance     bool // require a provenance of an allowed signer, and put it into the verdict
 	Workers        int
 	Sink           report.Sink
 	ToolVersion    string
@@ -94,6 +95,7 @@ type verification struct {
 	size    int64
 	verdict *Verdict
 
+	attested []attested  // bundles with a provenance
 	sums     *chunk.Sums // of the whole file, when something has asked for them
 	identity *Identity   // read through the sums
 }
@@ -127,7 +129,10 @@ func (v *verification) signed(ctx context.Context, bundles []NamedBundle) (accep
 	}
 	list, digest = v.content(accepted)
 	v.verdict.Archive.Size, v.verdict.Archive.SHA256 = list.Size, hex.EncodeToString(digest[:])
-	return accepted, list, digest, v.checkHistory(accepted[0].solution, digest[:]) // all agree
+	if err = v.checkHistory(accepted[0].solution, digest[:]); err != nil { // all agree
+		return nil, nil, digest, err
+	}
+	return accepted, list, digest, v.checkProvenance(accepted[0].rule, digest[:])
 }
 
 func (v *verification) run(ctx context.Context, bundles []NamedBundle) (*chunk.Reader, error) {
@@ -175,7 +180,9 @@ func (v *verification) parse(bundles []NamedBundle) []*candidate {
 		if err == nil {
 			b, err = bundle.Parse(named.Data)
 		}
-		if err != nil {
+		if report.CodeOf(err) == report.NotAllowed && v.isProvenance(i, named.Data) {
+			entry.Status, entry.Type = Unchecked, typeProvenance
+		} else if err != nil {
 			entry.Status = Malformed
 			entry.explain(err)
 			if report.CodeOf(err) == report.NotAllowed {
@@ -427,7 +434,7 @@ func judgement(err error) bool { return slices.Contains(precedence, report.CodeO
 
 // explain returns nil when there are enough signers, and otherwise the most informative reason.
 func (v *verification) explain(candidates []*candidate, required, signers int) error {
-	if len(v.verdict.Signatures) == 0 {
+	if len(v.verdict.Signatures) == len(v.attested) {
 		return report.Errorf(report.Unsigned, "there is no signature beside the archive").
 			WithHint("put the .sigstore.json file of the release beside it, or name it with --bundle")
 	}

@@ -27,6 +27,7 @@ type buildFlags struct {
 	signing                keyFlags
 	expires                string
 	planOnly, noLint       bool
+	provenance, sbom       bool
 	deltaFrom              []string
 }
 
@@ -52,6 +53,9 @@ Relative paths in solution.yaml start from its directory, those of --image and -
 
 Before that, the project is checked as 'solutionctl lint' does, without the content of images: an error ends the build, and --no-lint
 builds all the same. With --sign-key and a key that does not exist, a key pair is made when you confirm it.
+
+With --provenance, a statement in the form of SLSA 1.0 is written beside the archive: the digests of images and files, the options, and the version
+of the program. It names origins of images that are names in registries, and no other place.
 
 The archive is written to NAME-VERSION.iso.partial and renamed when it is complete. A build that was interrupted is
 completed by running it again. The same input gives the same bytes; --check proves it.`,
@@ -82,6 +86,8 @@ completed by running it again. The same input gives the same bytes; --check prov
 	flags.StringVar(&f.signing.key, "sign-key", "", "sign the archive in the same pass: a key `FILE`, or NAME://REF")
 	f.signing.addPassword(cmd)
 	flags.StringVar(&f.expires, "expires", "", "refuse the signature after this `TIME` (2028-01-31 or RFC 3339)")
+	flags.BoolVar(&f.sbom, "sbom", false, "put a bill of materials of each image into the archive, in SPDX: sbom/NAME/TAG.spdx.json.gz and as a referrer; reads each layer twice")
+	flags.BoolVar(&f.provenance, "provenance", false, "write of what, how and by which version the archive is made: signed with --sign-key, else for 'sign'")
 	flags.StringArrayVar(&f.deltaFrom, "delta-from", nil, "write a delta as well, for sites that have this older `ARCHIVE`; may be repeated")
 	flags.BoolVar(&f.md5, "implant-md5", false, "implant the checksum that checkisomd5 reads")
 	flags.BoolVar(&f.check, "check", false, "build a second time and compare every byte")
@@ -96,6 +102,7 @@ type buildSummary struct {
 	ID           string `json:"id"`
 	SHA256       string `json:"sha256,omitempty"`
 	Signature    string `json:"signature,omitempty"`    // file
+	Provenance   string `json:"provenance,omitempty"`   // file
 	Reproducible bool   `json:"reproducible,omitempty"` // proven, by --check
 	// Delta makes the archive from those of --delta-from.
 	Delta *deltaReport `json:"delta,omitempty"`
@@ -135,7 +142,13 @@ func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 	if f.planOnly {
 		return a.EmitResult(summarizePlan(plan), func(w *console.Stream) error { return printPlan(w, plan) })
 	}
-	summary, err := a.write(ctx, plan, f)
+	p := product{plan: plan}
+	if f.provenance {
+		if p.made, err = plan.Provenance(source, f.Overrides, a.Version); err != nil {
+			return err
+		}
+	}
+	summary, err := a.write(ctx, p, f)
 	if err != nil {
 		return err
 	}
@@ -178,22 +191,25 @@ func (a *app) plan(ctx context.Context, project *build.Project, resolver *oci.Re
 	if err != nil {
 		return nil, err
 	}
-	return build.NewPlan(ctx, project, resolver, build.Options{BuildTime: buildTime, VolumeID: f.volumeID, Jobs: f.jobs, Sink: sink})
+	o := build.Options{BuildTime: buildTime, VolumeID: f.volumeID, Jobs: f.jobs, Sink: sink}
+	if f.sbom {
+		o.SBOM = a.Version
+	}
+	return build.NewPlan(ctx, project, resolver, o)
 }
 
-func (a *app) write(ctx context.Context, plan *build.Plan, f buildFlags) (*buildSummary, error) {
-	path, err := archivePath(f.to, plan.Solution)
-	if err == nil {
-		err = refuseInputs(path, f.deltaFrom)
+func (a *app) write(ctx context.Context, p product, f buildFlags) (_ *buildSummary, err error) {
+	if p.path, err = archivePath(f.to, p.plan.Solution); err == nil {
+		err = refuseInputs(p.path, f.deltaFrom)
 	}
 	if err != nil {
 		return nil, err
 	}
-	done, err := a.writeAndSum(ctx, plan, path, f)
+	done, err := a.writeAndSum(ctx, p, f)
 	if err != nil {
 		return nil, err
 	}
-	summary := &buildSummary{Result: done.result, ID: plan.Solution.ID()}
+	summary := &buildSummary{Result: done.result, ID: p.plan.Solution.ID()}
 	if done.sums != nil {
 		summary.SHA256 = hexSHA256(done.sums)
 	}
@@ -203,8 +219,12 @@ func (a *app) write(ctx context.Context, plan *build.Plan, f buildFlags) (*build
 		}
 	}
 	if done.signed {
-		summary.Signature = sign.BundleName(path, "")
-		err = durable.Rename(pendingBundle(path), summary.Signature)
+		summary.Signature = sign.BundleName(p.path, "")
+		err = durable.Rename(pendingBundle(p.path), summary.Signature)
+	}
+	if done.provenance != "" && err == nil {
+		summary.Provenance = p.provenanceFile(done.signed)
+		err = durable.Rename(done.provenance, summary.Provenance)
 	}
 	return summary, err
 }

@@ -165,6 +165,9 @@ func printBuildSummary(w *console.Stream, s *buildSummary) error {
 	if s.Signature != "" {
 		fmt.Fprintf(w, "  signature %s\n", s.Signature)
 	}
+	if s.Provenance != "" {
+		fmt.Fprintf(w, "  made of   %s\n", s.Provenance)
+	}
 	if d := s.Delta; d != nil {
 		fmt.Fprintf(w, "  delta     %s  %s, for sites with %s\n", d.File, console.Bytes(d.Size), d.needs())
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/durable"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/chunk"
@@ -35,19 +36,36 @@ func (f follower) Wait() error {
 // archive that is there has a signature beside it, and one of another archive beside that does no harm.
 func pendingBundle(path string) string { return sign.BundleName(path, "partial") }
 
+// product is an archive that is built.
+type product struct {
+	plan *build.Plan
+	path string
+	made *schema.ProvenanceStatement // without a subject; nil: not asked for
+}
+
+// provenanceFile returns the path of the provenance: that of a signature, or of a statement that sign is to sign.
+func (p product) provenanceFile(signed bool) string {
+	if signed {
+		return sign.BundleName(p.path, sign.ProvenanceSigner)
+	}
+	return sign.ProvenanceName(p.path)
+}
+
 // written is an archive that has its name, and what is beside it and is to have its own now.
 type written struct {
 	result *build.Result
 	sums   *chunk.Sums   // nil unless requested
 	list   *durable.File // SHA256SUM, or nil
 	signed bool          // its signature is a pendingBundle
+
+	provenance string // a file that is to have the name of p.provenanceFile; "" for none
 }
 
 // writeAndSum writes the archive and, where its digest or a signature is asked for, hashes it in the same pass.
-func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f buildFlags) (done written, err error) {
+func (a *app) writeAndSum(ctx context.Context, p product, f buildFlags) (done written, err error) {
 	options := build.WriteOptions{Jobs: f.jobs, ImplantMD5: f.md5, Sink: a.Sink}
-	if !f.sha256sum && f.signing.key == "" {
-		done.result, err = plan.Write(ctx, path, options)
+	if !f.sha256sum && f.signing.key == "" && p.made == nil {
+		done.result, err = p.plan.Write(ctx, p.path, options)
 		return done, err
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -60,16 +78,19 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 		return follower{hashes, func(sums *chunk.Sums) error {
 			opened, failure := signer()
 			if failure == nil && opened != nil {
-				failure = a.signBuilt(ctx, plan, path, sums, opened, f)
+				failure = a.signBuilt(ctx, p, sums, opened, f)
 				done.signed = failure == nil
 			}
+			if failure == nil && p.made != nil {
+				done.provenance, failure = p.writeProvenance(ctx, sums, opened)
+			}
 			if failure == nil && f.sha256sum {
-				done.list, failure = openSums(path, hexSHA256(sums))
+				done.list, failure = openSums(p.path, hexSHA256(sums))
 			}
 			return failure
 		}}, unread
 	}
-	done.result, err = plan.Write(ctx, path, options)
+	done.result, err = p.plan.Write(ctx, p.path, options)
 	if err == nil {
 		done.sums, err = hashes.Sums()
 	}
@@ -87,7 +108,10 @@ func (a *app) writeAndSum(ctx context.Context, plan *build.Plan, path string, f 
 		err = errors.Join(err, done.list.Discard())
 	}
 	if done.signed {
-		err = errors.Join(err, durable.Remove(pendingBundle(path)))
+		err = errors.Join(err, durable.Remove(pendingBundle(p.path)))
+	}
+	if done.provenance != "" {
+		err = errors.Join(err, durable.Remove(done.provenance))
 	}
 	return done, err
 }
@@ -123,16 +147,16 @@ func (a *app) loadAside(ctx context.Context, f keyFlags, stop context.CancelFunc
 }
 
 // signBuilt signs what was just written and hashed, and is not published yet.
-func (a *app) signBuilt(ctx context.Context, plan *build.Plan, path string, sums *chunk.Sums, signer *key.Signer, f buildFlags) error {
+func (a *app) signBuilt(ctx context.Context, p product, sums *chunk.Sums, signer *key.Signer, f buildFlags) error {
 	expires, err := parseExpiry(f.expires)
 	if err != nil {
 		return err
 	}
-	a.warnOfEmptyImages(path, plan.Solution, plan.Images)
+	a.warnOfEmptyImages(p.path, p.plan.Solution, p.plan.Images)
 	statement, err := sign.NewStatement(sums, sign.Claims{
-		Name: filepath.Base(path), CreatedAt: a.Now().Truncate(time.Second), Expires: expires,
-		Solution:       bundle.Solution{Name: plan.Solution.Metadata.Name, Version: plan.Solution.Spec.Version},
-		ManifestDigest: manifestDigest(plan),
+		Name: filepath.Base(p.path), CreatedAt: a.Now().Truncate(time.Second), Expires: expires,
+		Solution:       bundle.Solution{Name: p.plan.Solution.Metadata.Name, Version: p.plan.Solution.Spec.Version},
+		ManifestDigest: manifestDigest(p.plan),
 	})
 	if err != nil {
 		return err
@@ -141,7 +165,25 @@ func (a *app) signBuilt(ctx context.Context, plan *build.Plan, path string, sums
 	if err != nil {
 		return err
 	}
-	return sign.WriteBundle(pendingBundle(path), data)
+	return sign.WriteBundle(pendingBundle(p.path), data)
+}
+
+// writeProvenance writes the provenance of what was just written and hashed, with a signature if there is a signer. It returns the name that the file has
+// until the archive is published.
+func (p product) writeProvenance(ctx context.Context, sums *chunk.Sums, signer *key.Signer) (string, error) {
+	p.made.Subject = []schema.ResourceDescriptor{{Name: filepath.Base(p.path), Digest: map[string]string{"sha256": hexSHA256(sums)}}}
+	data, err := bundle.MarshalProvenance(p.made)
+	if err != nil {
+		return "", err
+	}
+	pending := p.path + ".partial.provenance.json"
+	if signer != nil {
+		if data, err = bundle.Attest(ctx, signer, data); err != nil {
+			return "", err
+		}
+		pending = sign.BundleName(p.path, "partial."+sign.ProvenanceSigner)
+	}
+	return pending, sign.WriteBundle(pending, data)
 }
 
 func hexSHA256(sums *chunk.Sums) string { return hex.EncodeToString(sums.SHA256[:]) }

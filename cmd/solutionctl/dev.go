@@ -183,7 +183,7 @@ func (w *workshop) Build(ctx context.Context, version, dir string, signed bool) 
 		if err := w.beforeBuild(ctx, source, w.project, &f); err != nil {
 			return err
 		}
-		summary, err := w.write(ctx, plan, f)
+		summary, err := w.write(ctx, product{plan: plan}, f)
 		if err == nil {
 			path = summary.Path
 		}

@@ -28,6 +28,7 @@ type inspectFlags struct {
 	extract, image, to, diff string
 	platforms                []string
 	powers, sbom, values     bool
+	registry                 registryFlags
 }
 
 func newInspectCommand(a *app) *cobra.Command {
@@ -42,7 +43,8 @@ With PATH, print that file, or list that directory. With --extract, write the fi
 instead; without PATH, everything, each layer once for every name that it has.
 
 An archive in parts is read where they lie: name the first one, and the other parts or the directories that have them where they are
-not beside it. Of a delta, show which archive it makes, and which it needs.
+not beside it. Of a delta, show which archive it makes, and which it needs. Of an archive in a registry, oci://REGISTRY/PATH:TAG, only what
+is shown is read.
 
 With --powers, show what the archive can do to a cluster beyond what a Solution may do unasked: rights, pods that are part of
 a node, webhooks, defaults of the cluster, others' traffic. Everything is judged as it would be deployed, charts with the values
@@ -60,6 +62,7 @@ With --image, write an image to where other tools read it, byte for byte and wit
 layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
 		Example: `  solutionctl inspect example-solution-1.0.0.iso
   solutionctl inspect example-solution-1.0.0.iso manifest.yaml
+  solutionctl inspect oci://registry.example.com/solutions/example-solution:1.0.0
   solutionctl inspect example-solution-1.0.0.iso --powers
   solutionctl inspect example-cloud-1.0.0.iso --values
   solutionctl inspect example-solution-1.0.0.iso --sbom
@@ -82,6 +85,7 @@ layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
 	flags.BoolVar(&f.values, "values", false, "show what a site can set of the charts in the archive")
 	flags.BoolVar(&f.sbom, "sbom", false, "list the packages in the images")
 	flags.StringVar(&f.diff, "diff", "", "with --sbom, show what changed since this older archive, a `FILE`")
+	f.registry.addSource(cmd)
 	cli.AddChoice(cmd, flags, &a.Output, "output", "o", "format of the result", "text", "json", "yaml", formatSPDX, formatCycloneDX)
 	return cmd
 }
@@ -134,10 +138,12 @@ func (a *app) inspect(ctx context.Context, args []string, f inspectFlags) error 
 	if err := cmp.Or(f.check(args), f.checkOutput(a.Output)); err != nil {
 		return err
 	}
-	if d, err := describeDelta(args); d != nil || err != nil {
-		return cli.Emit(a.App, d, err, printDelta)
+	if !isInRegistry(args[0]) {
+		if d, err := describeDelta(args); d != nil || err != nil {
+			return cli.Emit(a.App, d, err, printDelta)
+		}
 	}
-	archive, file, err := openArchive(args[0], more...)
+	archive, file, err := f.open(ctx, a, args[0], more)
 	if err != nil {
 		return err
 	}
@@ -165,6 +171,22 @@ func (a *app) inspect(ctx context.Context, args []string, f inspectFlags) error 
 	default:
 		return a.printFile(archive, name)
 	}
+}
+
+// open opens an archive in a file, in parts, or in a registry.
+func (f *inspectFlags) open(ctx context.Context, a *app, name string, more []string) (*archive.Archive, io.Closer, error) {
+	if !isInRegistry(name) {
+		return openArchive(name, more...)
+	}
+	remote, err := f.registry.open(ctx, a, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	opened, err := archive.Open(remote, remote.Size())
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), remote.Close())
+	}
+	return opened, remote, nil
 }
 
 // findImage returns the image that --image and --platform name.

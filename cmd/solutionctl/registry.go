@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,14 +20,63 @@ import (
 
 // registryFlags say how a registry is reached.
 type registryFlags struct {
-	plainHTTP []string
-	jobs      int
+	plainHTTP, mirrors []string
+	jobs               int
 }
 
-func (f *registryFlags) add(cmd *cobra.Command, jobs string) {
+func (f *registryFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.plainHTTP, "plain-http", nil, "ask this registry without TLS: `HOST[:PORT]`; may be repeated")
-	cmd.Flags().IntVar(&f.jobs, "jobs", 4, jobs)
 }
+
+// addSource adds the flags of commands that read an archive in a registry.
+func (f *registryFlags) addSource(cmd *cobra.Command) {
+	f.add(cmd)
+	cmd.Flags().StringArrayVar(&f.mirrors, "mirror", nil, "try another registry first: `REGISTRY=ENDPOINT`; may be repeated")
+}
+
+// find finds an archive in a registry. Close the resolver after the last use.
+func (f *registryFlags) find(ctx context.Context, a *app, name string) (*artifact.Remote, *oci.Resolver, error) {
+	reference, err := artifact.ParseReference(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	mirrors, err := parseMirrors(f.mirrors)
+	if err != nil {
+		return nil, nil, err
+	}
+	resolver := oci.NewResolver(oci.Options{
+		Keychain: oci.DefaultKeychain(), CertsDirs: oci.DefaultCertsDirs(), PlainHTTP: f.plainHTTP, Mirrors: mirrors, Jobs: f.jobs, Sink: a.Sink,
+	})
+	remote, err := artifact.Open(ctx, resolver, reference)
+	if err != nil {
+		return nil, nil, errors.Join(err, resolver.Close())
+	}
+	return remote, resolver, nil
+}
+
+// remoteArchive is an archive that is read where it lies in a registry.
+type remoteArchive struct {
+	*artifact.Remote
+	*artifact.Reader
+	resolver *oci.Resolver
+}
+
+func (f *registryFlags) open(ctx context.Context, a *app, name string) (*remoteArchive, error) {
+	remote, resolver, err := f.find(ctx, a, name)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := remote.Reader(ctx)
+	if err != nil {
+		return nil, errors.Join(err, resolver.Close())
+	}
+	return &remoteArchive{remote, reader, resolver}, nil
+}
+
+func (r *remoteArchive) Close() error { return errors.Join(r.Reader.Close(), r.resolver.Close()) }
+
+// isInRegistry reports whether the name of an archive is one in a registry.
+func isInRegistry(name string) bool { return strings.HasPrefix(name, artifact.Scheme) }
 
 func newPushCommand(a *app) *cobra.Command {
 	var p archivePush
@@ -43,7 +94,8 @@ docker or podman.`,
 		ValidArgsFunction: completeArchive(false),
 		RunE:              func(cmd *cobra.Command, args []string) error { return p.run(cmd.Context(), a, args[0], args[1]) },
 	}
-	p.add(cmd, "uploads at once; fewer when the registry cannot keep up")
+	p.add(cmd)
+	cmd.Flags().IntVar(&p.jobs, "jobs", 4, "uploads at once; fewer when the registry cannot keep up")
 	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "upload nothing, only say how much would be uploaded")
 	return cmd
 }
@@ -152,38 +204,27 @@ credentials of docker or podman.`,
 		Args: cli.ExactArgs("oci://REGISTRY/PATH:TAG"),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd.Context(), a, args[0]) },
 	}
-	p.add(cmd, "blobs at once")
+	p.addSource(cmd)
 	flags := cmd.Flags()
+	flags.IntVar(&p.jobs, "jobs", 4, "blobs at once")
 	flags.StringArrayVar(&p.have, "have", nil, "take what it has from this older `ARCHIVE`; may be repeated")
 	flags.StringVar(&p.to, "to", "", "write the archive to this `FILE`, NAME-VERSION.iso by default")
-	flags.StringArrayVar(&p.mirrors, "mirror", nil, "try another registry first: `REGISTRY=ENDPOINT`; may be repeated")
 	return cmd
 }
 
 // archivePull is a run of 'pull'.
 type archivePull struct {
 	registryFlags
-	have, mirrors []string
-	to            string
+	have []string
+	to   string
 }
 
 func (p *archivePull) run(ctx context.Context, a *app, source string) error {
-	reference, err := artifact.ParseReference(source)
+	remote, resolver, err := p.find(ctx, a, source)
 	if err != nil {
 		return err
 	}
-	mirrors, err := parseMirrors(p.mirrors)
-	if err != nil {
-		return err
-	}
-	resolver := oci.NewResolver(oci.Options{
-		Keychain: oci.DefaultKeychain(), CertsDirs: oci.DefaultCertsDirs(), PlainHTTP: p.plainHTTP, Mirrors: mirrors, Jobs: p.jobs, Sink: a.Sink,
-	})
 	defer resolver.Close() //nolint:errcheck // it opened no file
-	remote, err := artifact.Open(ctx, resolver, reference)
-	if err != nil {
-		return err
-	}
 	bundles, err := remote.Bundles(ctx)
 	if err != nil {
 		return err
@@ -198,7 +239,7 @@ func (p *archivePull) run(ctx context.Context, a *app, source string) error {
 	}
 	l := &remote.Layout
 	result := pulledArchive{
-		archiveInRegistry: archiveInRegistry{reference.String(), remote.Digest, l.Name, l.Version, l.SHA256, l.Size, len(bundles)},
+		archiveInRegistry: archiveInRegistry{source, remote.Digest, l.Name, l.Version, l.SHA256, l.Size, len(bundles)},
 		File:              to, Fetched: pulled.Fetched, Had: pulled.Had, Kept: pulled.Kept,
 	}
 	return a.EmitResult(result, result.print)

@@ -7,8 +7,10 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
+	"github.com/solutionctl/solutionctl/sign/key"
 )
 
 // signOptions are the flags of sign.
@@ -26,7 +28,8 @@ func newSignCommand(a *app) *cobra.Command {
 		Short: "Sign an archive",
 		Long: `Sign an archive. The signature is written beside it as FILE.sigstore.json, a sigstore bundle that cosign reads too.
 
-The archive is checked first: one of which two programs would read different content is not signed. With --format message
+The archive is checked first: one of which two programs would read different content is not signed. Its provenance is signed too, if 'build
+--provenance' has written FILE.provenance.json: as FILE.provenance.sigstore.json, unless --as names a further signer. With --format message
 any file can be signed, as 'cosign sign-blob' does. See docs/guides/signing.md.`,
 		Example: "  solutionctl sign --key acme-release.key example-solution-1.0.0.iso",
 		Args:    cli.ExactArgs("FILE"),
@@ -45,6 +48,9 @@ any file can be signed, as 'cosign sign-blob' does. See docs/guides/signing.md.`
 }
 
 func (a *app) sign(ctx context.Context, file string, o signOptions) error {
+	if o.as == sign.ProvenanceSigner {
+		return report.Errorf(report.Usage, "--as %s is the name of the provenance of an archive", o.as).WithHint("name the signer")
+	}
 	if o.bundle == "" {
 		o.bundle = sign.BundleName(file, o.as)
 	}
@@ -77,9 +83,36 @@ func (a *app) sign(ctx context.Context, file string, o signOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.as == "" {
+		if err = signProvenance(ctx, file, st, sealer{signer, certificate}); err != nil {
+			return err
+		}
+	}
 	data, err := bundle.SignStatement(ctx, signer, st)
 	if err != nil {
 		return err
 	}
 	return a.writeSignature(data, certificate, describeKey(o.key, signer.Public()), o)
+}
+
+// sealer is a key with its certificate, which is nil where none is named.
+type sealer struct {
+	*key.Signer
+	certificate []byte
+}
+
+// signProvenance signs how the archive was made, if build has written it.
+func signProvenance(ctx context.Context, file string, st *bundle.Statement, by sealer) error {
+	payload, err := provenanceOf(file, st)
+	if payload == nil || err != nil {
+		return err
+	}
+	data, err := bundle.Attest(ctx, by.Signer, payload)
+	if err == nil && by.certificate != nil {
+		data, err = bundle.SetCertificate(data, by.certificate)
+	}
+	if err != nil {
+		return err
+	}
+	return sign.WriteBundle(sign.BundleName(file, sign.ProvenanceSigner), data)
 }

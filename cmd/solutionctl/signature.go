@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -125,6 +127,27 @@ func (a *app) signMessage(ctx context.Context, f *media.Image, o signOptions) er
 		return err
 	}
 	return a.writeSignature(data, certificate, describeKey(o.key, signer.Public()), o)
+}
+
+// provenanceOf returns the statement of how the archive was made that is to be signed, where build has written one.
+func provenanceOf(file string, st *bundle.Statement) ([]byte, error) {
+	written, err := sign.ReadBundle(sign.ProvenanceName(file))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	made, err := bundle.ParseProvenanceStatement(written.Data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", written.File, err)
+	}
+	digest := st.SHA256()
+	if !bundle.IsAbout(made, hex.EncodeToString(digest[:])) {
+		return nil, report.Errorf(report.Mismatch, "%s is about another archive than %s", written.File, file).
+			WithHint("remove it, or build the archive again with --provenance")
+	}
+	return bundle.MarshalProvenance(made)
 }
 
 // signer returns the key and its certificate, nil where none is named. Both are looked at before the work.

@@ -22,27 +22,36 @@ import (
 func newVerifyCommand(a *app) *cobra.Command {
 	var v verification
 	cmd := &cobra.Command{
-		Use:   "verify FILE [PART|DIRECTORY|OLD...]",
+		Use:   "verify ARCHIVE [PART|DIRECTORY|OLD...]",
 		Short: "Verify the signature and the content of an archive",
-		Long: `Check an archive against the signatures beside it, FILE.sigstore.json and FILE.*.sigstore.json, and against the trust
-store. No network is used. The exit status shows the problem: 4 not trusted, 5 altered, 6 refused; see
+		Long: `Check an archive against the signatures beside it, ARCHIVE.sigstore.json and ARCHIVE.*.sigstore.json, and against the trust
+store. No network is used for a file. The exit status shows the problem: 4 not trusted, 5 altered, 6 refused; see
 'solutionctl help errors' and docs/guides/verifying.md.
 
 An archive in parts is verified where they lie: name the first one, and the other parts or the directories that have them where they
 are not beside it. With another part alone, or with --part, only that part is verified. With a delta and the archives that it needs,
-the archive is verified that it makes.`,
+the archive is verified that it makes.
+
+With --provenance, show how the archive was made: of which images and files, with which options, and by which version of the program. It has to be
+signed by a signer of the policy, and be about this archive.
+
+An archive in a registry, oci://REGISTRY/PATH:TAG, is read from there and compared with its signatures there. Nothing of it is stored: 'solutionctl
+pull' gets it. The digest that is printed names what was verified, whatever the tag is moved to later.`,
 		Example: `  solutionctl verify --key acme-release.pub example-solution-1.0.0.iso
   solutionctl verify example-solution-1.0.0.iso.001 /media/second
   solutionctl verify example-solution-1.0.0.iso.002
-  solutionctl verify example-solution-1.1.0.delta example-solution-1.0.0.iso`,
-		Args: cli.AtLeastArgs("FILE"),
+  solutionctl verify example-solution-1.1.0.delta example-solution-1.0.0.iso
+  solutionctl verify oci://registry.example.com/solutions/example-solution:1.0.0`,
+		Args: cli.AtLeastArgs("ARCHIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.app = a
 			return v.run(cmd.Context(), args)
 		},
 	}
 	v.trust.Add(cmd)
+	v.registry.addSource(cmd)
 	cmd.Flags().BoolVar(&v.full, "full", false, "compute the digest of the whole file too")
+	cmd.Flags().BoolVar(&v.provenance, "provenance", false, "require the provenance of the archive, signed as the policy wants, and show it")
 	cmd.Flags().BoolVar(&v.part, "part", false, "verify this part of an archive, without the others")
 	return cmd
 }
@@ -51,17 +60,23 @@ the archive is verified that it makes.`,
 type verification struct {
 	*app
 	trust      cli.TrustFlags
+	registry   registryFlags
 	full, part bool
+	provenance bool
 
 	name    string
-	image   *media.Image
-	content io.ReaderAt // the image, or what a delta makes
+	image   *media.Image   // nil: the archive is in a registry
+	remote  *remoteArchive // nil: it is not
+	content io.ReaderAt    // the image, or what a delta makes
 	size    int64
 	bundles []sign.NamedBundle
 }
 
 func (v *verification) run(ctx context.Context, args []string) (err error) {
 	v.name = args[0]
+	if isInRegistry(v.name) {
+		return v.verifyRemote(ctx, args)
+	}
 	_, number, isPart := media.PartOf(v.name)
 	archives, more := media.Arguments(args)
 	switch {
@@ -120,11 +135,44 @@ func (v *verification) apply(ctx context.Context, bases []string) (*sources, err
 		if err != nil {
 			return nil, errors.Join(err, s.close())
 		}
-		for _, b := range bundles {
-			v.bundles = append(v.bundles, sign.NamedBundle{File: layout.BundleFile(v.name, b.Signer), Data: b.Data})
-		}
+		v.bundles = named(v.name, bundles)
 	}
 	return s, nil
+}
+
+// verifyRemote verifies an archive where it lies in a registry.
+func (v *verification) verifyRemote(ctx context.Context, args []string) (err error) {
+	if len(args) > 1 || v.part {
+		return report.Errorf(report.Usage, "%s is a whole archive: it takes neither parts nor --part", v.name)
+	}
+	if v.remote, err = v.registry.open(ctx, v.app, v.name); err != nil {
+		return err
+	}
+	defer v.remote.Close() //nolint:errcheck // opened for reading
+	v.content, v.size = v.remote, v.remote.Size()
+	if v.trust.Bundles != nil {
+		v.bundles, err = sign.ReadBundles(v.name, v.trust.Bundles)
+	} else {
+		v.bundles, err = v.remoteBundles(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return v.verify(ctx)
+}
+
+func (v *verification) remoteBundles(ctx context.Context) ([]sign.NamedBundle, error) {
+	bundles, err := v.remote.Bundles(ctx)
+	return named(v.remote.Layout.ID()+".iso", bundles), err
+}
+
+// named returns bundles under the names that they have beside an archive.
+func named(archive string, bundles []layout.Bundle) []sign.NamedBundle {
+	var list []sign.NamedBundle
+	for _, b := range bundles {
+		list = append(list, sign.NamedBundle{File: layout.BundleFile(archive, b.Signer), Data: b.Data})
+	}
+	return list
 }
 
 func (v *verification) options() (sign.Options, error) {
@@ -139,11 +187,20 @@ func (v *verification) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Device, o.Unchanged, o.Full, o.Identify, o.Locate = v.image.Device, v.image.Unchanged, v.full, sign.Identify, sign.Locate(v.content, v.size)
+	o.Provenance = v.provenance
+	o.Full, o.Identify, o.Locate = v.full, sign.Identify, sign.Locate(v.content, v.size)
+	if v.image != nil {
+		o.Device, o.Unchanged = v.image.Device, v.image.Unchanged
+	} else {
+		o.Workers = 1 // from the beginning to the end: each blob is one stream
+	}
 	o.Examine = func(r io.ReaderAt, size int64) error { return sign.CheckStructure(r, v.content, size) }
 	verdict, _, err := sign.Verify(ctx, v.content, v.size, v.bundles, o)
+	if v.remote != nil {
+		verdict.Archive.Artifact, verdict.Archive.Fetched = v.remote.Digest, v.remote.Fetched()
+	}
 	printed := v.EmitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
-	if err != nil && len(v.image.Parts) > 1 {
+	if err != nil && v.image != nil && len(v.image.Parts) > 1 {
 		err = cmp.Or(v.findMisplaced(ctx, o), err)
 	}
 	if err = errors.Join(err, printed); err != nil {
@@ -215,6 +272,14 @@ func printVerdict(w *console.Stream, v *sign.Verdict) error {
 	}
 	if err := printSignatures(w, v.Signatures); err != nil {
 		return err
+	}
+	if v.Archive.Artifact != "" {
+		fmt.Fprintf(w, "read %s from the registry, stored nothing; digest %s\n", console.Bytes(v.Archive.Fetched), v.Archive.Artifact)
+	}
+	if v.Verified && v.Provenance != nil {
+		if err := printProvenance(w, v.Provenance); err != nil {
+			return err
+		}
 	}
 	for _, t := range v.Tampered {
 		if _, err := fmt.Fprintf(w, "altered bytes %d to %d: %s\n", t.From, t.To-1, console.Clean(cmp.Or(t.File, "unknown"))); err != nil {

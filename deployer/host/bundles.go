@@ -40,9 +40,12 @@ func bundlesToKeep(bundles []sign.NamedBundle, digest string, verdict *sign.Verd
 	return kept
 }
 
-// claims reports whether a well-formed bundle is of the archive with this digest. One over a digest of another algorithm
+// claims reports whether a well-formed bundle is a signature or the provenance of the archive with this digest. One over a digest of another algorithm
 // may be.
 func claims(data []byte, digest string) bool {
+	if made, err := bundle.ParseProvenance(data); err == nil {
+		return bundle.IsAbout(made.Provenance(), digest)
+	}
 	parsed, err := bundle.Parse(data)
 	if err != nil {
 		return false

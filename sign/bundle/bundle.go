@@ -7,8 +7,10 @@ import (
 
 	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
 	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	protodsse "github.com/sigstore/protobuf-specs/gen/pb-go/dsse"
 	sigstore "github.com/sigstore/sigstore-go/pkg/bundle"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/strictjson"
 )
@@ -26,13 +28,30 @@ const (
 
 // Bundle is a well-formed bundle. Nothing in it is to be believed before its signature was verified.
 type Bundle struct {
-	entity    *sigstore.Bundle
-	statement *Statement
+	entity     *sigstore.Bundle
+	statement  *Statement
+	provenance *schema.ProvenanceStatement // of [ParseProvenance]
 }
 
 // Parse reads a bundle. All its errors have the code report.BadBundle, except that a statement of a foreign type has
 // report.NotAllowed.
 func Parse(data []byte) (*Bundle, error) {
+	b, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	if envelope := b.entity.GetDsseEnvelope(); envelope != nil {
+		if err = checkEnvelope(envelope); err != nil {
+			return nil, err
+		}
+		b.statement, err = ParseStatement(envelope.GetPayload())
+		return b, err
+	}
+	return b, b.checkMessage()
+}
+
+// parse reads a bundle, and nothing of its content.
+func parse(data []byte) (*Bundle, error) {
 	if len(data) > MaxSize {
 		return nil, report.Errorf(report.BadBundle, "the bundle is larger than %d bytes", MaxSize)
 	}
@@ -50,14 +69,10 @@ func Parse(data []byte) (*Bundle, error) {
 	if _, err := b.entity.VerificationContent(); err != nil {
 		return nil, report.Errorf(report.BadBundle, "bundle: %w", err)
 	}
-	if envelope := b.entity.GetDsseEnvelope(); envelope != nil {
-		return b, b.readEnvelope()
-	}
-	return b, b.checkMessage()
+	return b, nil
 }
 
-func (b *Bundle) readEnvelope() error {
-	envelope := b.entity.GetDsseEnvelope()
+func checkEnvelope(envelope *protodsse.Envelope) error {
 	if n := len(envelope.GetSignatures()); n != 1 {
 		return report.Errorf(report.BadBundle, "bundle: %d signatures in the envelope, want exactly one", n)
 	}
@@ -68,9 +83,7 @@ func (b *Bundle) readEnvelope() error {
 	if envelope.GetPayloadType() != PayloadType {
 		return report.Errorf(report.BadBundle, "bundle: payload type %q, want %q", envelope.GetPayloadType(), PayloadType)
 	}
-	var err error
-	b.statement, err = ParseStatement(envelope.GetPayload())
-	return err
+	return nil
 }
 
 func (b *Bundle) checkMessage() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 
 	"github.com/digitorus/timestamp"
@@ -48,7 +49,7 @@ func Attest(ctx context.Context, signer *key.Signer, payload []byte) ([]byte, er
 func enveloped(payload, signature []byte) *protobundle.Bundle {
 	return &protobundle.Bundle{Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{
 		Payload: payload, PayloadType: PayloadType,
-		// No keyid: see readEnvelope.
+		// No keyid: see checkEnvelope.
 		Signatures: []*protodsse.Signature{{Sig: signature}},
 	}}}
 }
@@ -106,6 +107,9 @@ func unverified(err error) error {
 // then be verified with the certificate's authority, without the key.
 func SetCertificate(data, certificate []byte) ([]byte, error) {
 	b, err := Parse(data)
+	if report.CodeOf(err) == report.NotAllowed {
+		b, err = ParseProvenance(data)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -183,6 +187,10 @@ func (b *Bundle) claimed() []byte {
 	if b.statement != nil {
 		digest := b.statement.SHA256()
 		return digest[:]
+	}
+	if b.provenance != nil {
+		digest, _ := hex.DecodeString(b.provenance.Subject[0].Digest["sha256"]) // checkProvenance has decoded it before
+		return digest
 	}
 	_, digest := b.Digest()
 	return digest

@@ -79,7 +79,7 @@ func (b *Bundle) verify(v *verify.Verifier, digest []byte, h string, option veri
 }
 
 func (b *Bundle) hash(k *key.Public) (string, error) {
-	if b.statement != nil {
+	if b.statement != nil || b.provenance != nil {
 		return "sha256", nil
 	}
 	claimed, _ := b.Digest()

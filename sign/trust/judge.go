@@ -168,7 +168,7 @@ func (s *Store) Judge(rule *Rule, who *Identified, b *bundle.Bundle, now time.Ti
 		return report.Errorf(report.NotAllowed, "%s is not allowed to sign this Solution", who.Names[0]).
 			WithHint("the policy lists the signers of each Solution")
 	}
-	if b.Statement() == nil && !rule.AcceptPlain {
+	if b.Statement() == nil && b.Provenance() == nil && !rule.AcceptPlain {
 		return report.Errorf(report.NotAllowed, "the signature of %s has no statement, and the policy does not accept that", who.Names[0]).
 			WithHint("sign with solutionctl sign, or set acceptPlain in the rule")
 	}
