@@ -97,10 +97,13 @@ type AppField struct {
 func (f *AppField) Describe(text string) {
 	text = strings.Join(strings.Fields(text), " ")
 	f.Description, f.Details = text, ""
-	if sentence, _, more := strings.Cut(text, ". "); more {
-		f.Description, f.Details = sentence+".", text
+	if end := sentenceEnd.FindStringIndex(text); end != nil {
+		f.Description, f.Details = text[:end[1]-2], text
 	}
 }
+
+// sentenceEnd matches the end of a word, a point, and the begin of the next sentence: "e.g. " is not an end.
+var sentenceEnd = lazyregexp.New(`[[:word:])"']{2}\. [[:upper:]("']`)
 
 // IsSecretPath reports whether the path of a field ends with the name of a password, and not with that of a Secret.
 func IsSecretPath(path string) bool { return secretName.MatchString(path) }
