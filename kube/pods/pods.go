@@ -14,16 +14,21 @@ var templates = map[string][]string{
 	"ReplicaSet": {"spec", "template"}, "ReplicationController": {"spec", "template"}, "Job": {"spec", "template"},
 }
 
+// IsWorkload reports whether objects of a kind create pods, or are pods.
+func IsWorkload(apiVersion, kind string) bool {
+	group, _, grouped := strings.Cut(apiVersion, "/")
+	_, known := templates[kind]
+	return known && (!grouped || schema.IsAPIServerGroup(group))
+}
+
 // Template returns the template of the pods of an object, and its path; nil if the object has none.
 func Template(object map[string]any) (template map[string]any, path []string) {
 	kind, _ := object["kind"].(string)
 	version, _ := object["apiVersion"].(string)
-	group, _, grouped := strings.Cut(version, "/")
-	path, known := templates[kind]
-	if !known || grouped && !schema.IsAPIServerGroup(group) {
+	if !IsWorkload(version, kind) {
 		return nil, nil
 	}
-	template = object
+	template, path = object, templates[kind]
 	for _, field := range path {
 		template, _ = template[field].(map[string]any)
 	}
