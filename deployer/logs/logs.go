@@ -37,6 +37,7 @@ type Options struct {
 	Pod, Container string // "" is each
 	Follow         bool   // also later lines, and pods that start later
 	Previous       bool   // of containers that ran before those that run
+	Failing        bool   // only of containers that do not work: not ready, or ended with an error
 	Since          time.Duration
 	Tail           int // the last lines of each log; less than 0 is everything
 }
@@ -130,6 +131,9 @@ func (r *run) containers(pod *corev1.Pod) []state {
 			continue
 		}
 		s := statuses[name]
+		if r.o.Failing && works(s) {
+			continue
+		}
 		one := state{source: source{pod.Namespace, pod.Name, string(pod.UID), name, s.RestartCount}}
 		one.running = s.State.Running != nil
 		one.started = one.running || s.State.Terminated != nil
@@ -142,6 +146,11 @@ func (r *run) containers(pod *corev1.Pod) []state {
 		found = append(found, one)
 	}
 	return found
+}
+
+// works reports whether a container is ready, or has ended without an error.
+func works(s corev1.ContainerStatus) bool {
+	return s.Ready || s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
 }
 
 // selects reads a pod if it is one of those that are selected.

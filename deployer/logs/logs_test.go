@@ -174,6 +174,24 @@ func TestPrevious(t *testing.T) {
 	}
 }
 
+// TestFailing reads the logs of containers that do not work, and no others.
+func TestFailing(t *testing.T) {
+	b := newBed(t)
+	owner := fmt.Sprintf("apiVersion: apps/v1, kind: ReplicaSet, name: shop-operator-1, uid: %q", b.Server.Object("ReplicaSet", "site", "shop-operator-1").GetUID())
+	for name, status := range map[string]string{
+		"clock-b": "ready: true, state: {running: {}}", "operator-a": "ready: false, state: {running: {}}",
+		"operator-c": "state: {terminated: {exitCode: 0}}", "operator-d": "state: {terminated: {exitCode: 1}}",
+		"operator-e": "state: {waiting: {reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 1}}",
+	} {
+		b.pod(name, owner, "{name: main, restartCount: 1, "+status+"}")
+		b.writes(name+"/main", at(1, "here"))
+	}
+	got, err := b.run(logs.Options{Failing: true, Tail: -1}, nil)
+	if diff := cmp.Diff([]string{"operator-a/main here", "operator-d/main here", "operator-e/main here"}, got); diff != "" || err != nil {
+		t.Errorf("%v, (-want +got):\n%s", err, diff)
+	}
+}
+
 // TestFollow: a pod that has not started is waited for, a connection that breaks off is opened again after the last line, and a
 // container that is started again is followed on.
 func TestFollow(t *testing.T) {
