@@ -61,9 +61,7 @@ func (i *Installer) Plan(ctx context.Context, o Options) (*Plan, error) {
 	if err := plan.CheckAllow(o.Deploy.Allow); err != nil {
 		return nil, err
 	}
-	p := &Plan{installer: i, o: o}
-	p.Environment = o.Environment
-	p.Archives, p.Steps, p.Powers, p.Notices = []schema.InstalledArchive{}, []schema.InstallStep{}, []schema.Power{}, []string{}
+	p := i.begin(o)
 	for _, plan := range []func(context.Context) error{p.planTrust, p.planImport, p.planImages, p.planDeployment} {
 		if err := plan(ctx); err != nil {
 			return nil, err
@@ -72,6 +70,29 @@ func (i *Installer) Plan(ctx context.Context, o Options) (*Plan, error) {
 	p.Digest = digestOf(p.Installation)
 	p.o.Deploy.Expect = "" // it is about the whole
 	return p, checkExpected(o.Deploy.Expect, p.Digest)
+}
+
+// PlanImages returns the steps of an installation by which nodes get images: serve, register and configure.
+func (i *Installer) PlanImages(ctx context.Context, o Options) (*Plan, error) {
+	p := i.begin(o)
+	return p, p.planImages(ctx)
+}
+
+// PlanNode returns the step by which this node gets images from the recorded endpoints; none where this host is not a node.
+func (i *Installer) PlanNode(ctx context.Context, o Options, registry *schema.ClusterRegistry) (*Plan, error) {
+	p := i.begin(o)
+	if p.o.Endpoint == "" && len(registry.Endpoints) > 0 {
+		p.o.Endpoint = registry.Endpoints[0]
+	}
+	return p, p.planNode(ctx, registry)
+}
+
+// begin returns a plan without steps.
+func (i *Installer) begin(o Options) *Plan {
+	p := &Plan{installer: i, o: o}
+	p.Environment = o.Environment
+	p.Archives, p.Steps, p.Powers, p.Notices = []schema.InstalledArchive{}, []schema.InstallStep{}, []schema.Power{}, []string{}
+	return p
 }
 
 // Empty reports whether no step is left to do.

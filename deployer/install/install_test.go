@@ -259,3 +259,37 @@ func TestWithoutSystemd(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestPlanImages plans the steps about images alone: of an installed host nothing, and of a node without files that one.
+func TestPlanImages(t *testing.T) {
+	s := newSite(t)
+	if err := s.plan(t, s.vendor.Archive(t, "1.0.0", 0)).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(s.path("root/etc/containerd/certs.d")); err != nil {
+		t.Fatal(err)
+	}
+	registry, err := s.bed.Records.Registry(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint := s.options.Endpoint
+	s.options.Endpoint = ""
+	p, err := s.PlanNode(t.Context(), s.options, registry)
+	if err != nil || !slices.Equal(states(p), []string{"configure planned"}) {
+		t.Errorf("%v of the node, %v", states(p), err)
+	}
+	s.options.Endpoint = endpoint
+	if p, err = s.PlanImages(t.Context(), s.options); err != nil {
+		t.Fatal(err)
+	}
+	if err = p.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"serve unchanged", "register unchanged", "configure done"}, states(p)); diff != "" {
+		t.Error(diff)
+	}
+	if p, err = s.PlanNode(t.Context(), s.options, registry); err != nil || !p.Empty() {
+		t.Errorf("%v of a configured node, %v", states(p), err)
+	}
+}
