@@ -43,6 +43,12 @@ func (r *Run) CheckAbsent(ctx context.Context, i schema.Import) error {
 	return nil
 }
 
+// ImagesError is the refusal of versions whose images no node could pull.
+type ImagesError struct{ error }
+
+// Unwrap returns the refusal with its code and hints.
+func (e ImagesError) Unwrap() error { return e.error }
+
 // checkImages refuses versions whose images nodes cannot find. An endpoint that cannot be reached from here is only reported.
 func (r *Run) checkImages(ctx context.Context, imports ...schema.Import) error {
 	imports = slices.DeleteFunc(imports, func(i schema.Import) bool { return len(i.Images) == 0 })
@@ -51,8 +57,8 @@ func (r *Run) checkImages(ctx context.Context, imports ...schema.Import) error {
 		return err
 	}
 	if registry == nil || len(registry.Endpoints) == 0 {
-		return report.Errorf(report.Refused, "the cluster has no record of where nodes find images: pods of %s could not start", imports[0].ID()).
-			WithHint("on the host where '%s' runs, with its address: %s; then, on each node: %s", report.Run("deploy serve"), records.RegistryRemedy(), report.Run("deploy node config"))
+		return ImagesError{report.Errorf(report.Refused, "the cluster has no record of where nodes find images: pods of %s could not start", imports[0].ID()).
+			WithHint("on the host where '%s' runs, with its address: %s; then, on each node: %s", report.Run("deploy serve"), records.RegistryRemedy(), report.Run("deploy node config"))}
 	}
 	answers := records.AskRegistry(ctx, registry, imports, records.Briefly)
 	var wrong, silent []string
@@ -68,8 +74,8 @@ func (r *Run) checkImages(ctx context.Context, imports ...schema.Import) error {
 	}
 	switch {
 	case len(wrong) == len(answers):
-		return report.Errorf(report.Refused, "no node could pull the images: %s", strings.Join(wrong, "; ")).
-			WithHint("what is wrong with which endpoint, and what helps: %s", report.Run("deploy doctor"))
+		return ImagesError{report.Errorf(report.Refused, "no node could pull the images: %s", strings.Join(wrong, "; ")).
+			WithHint("what is wrong with which endpoint, and what helps: %s", report.Run("deploy doctor"))}
 	case len(silent) == len(answers):
 		r.Notice("the registry does not answer from here, and pods wait until nodes reach it: " + strings.Join(silent, "; "))
 	}
