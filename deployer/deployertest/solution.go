@@ -1,7 +1,10 @@
 package deployertest
 
 import (
+	"archive/tar"
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -50,14 +53,15 @@ func Payload(tb testing.TB, solution, version string, c Content) *render.Payload
 
 // Payload is a version of a Solution as it is read from its archive.
 func (c Content) Payload(solution, version string) (*render.Payload, error) {
-	a, err := archive.FromFS(c.files(solution, version))
+	a, err := archive.FromFS(c.FS(solution, version))
 	if err != nil {
 		return nil, err
 	}
 	return render.FromArchive(a)
 }
 
-func (c Content) files(solution, version string) fstest.MapFS {
+// FS is an archive of a version as a file system.
+func (c Content) FS(solution, version string) fstest.MapFS {
 	role := cmp.Or(c.Role, "- {apiGroups: [''], resources: [pods], verbs: [get, list]}")
 	files := fstest.MapFS{
 		"manifest.yaml": text("apiVersion: %s\nkind: Solution\nmetadata: {name: %s}\nspec:\n  version: %s\n  %s\n", schema.APIVersion, solution, version, c.Manifest),
@@ -106,16 +110,23 @@ func (c Content) CRD(solution string) string {
 		Definition(solution), Group(solution), cmp.Or(c.Scope, "Namespaced"), conversion, versions.String())
 }
 
-// addImage puts an image into an archive as MetalK8s' tooling writes it.
+// addImage puts an image into an archive as MetalK8s' tooling writes it. Its only layer has a file with the tag.
 func addImage(files fstest.MapFS, name, tag string) {
-	config, layer := `{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":[]}}`, "layer of "+tag
+	var unpacked, layer bytes.Buffer
+	archive, compressed := tar.NewWriter(&unpacked), gzip.NewWriter(&layer)
+	_ = archive.WriteHeader(&tar.Header{Name: "version", Mode: 0o644, Size: int64(len(tag))}) // a buffer takes everything
+	_, _ = archive.Write([]byte(tag))
+	_ = archive.Close()
+	_, _ = compressed.Write(unpacked.Bytes())
+	_ = compressed.Close()
+	config := fmt.Sprintf(`{"os":"linux","architecture":"amd64","config":{"Entrypoint":["/%s"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}`, name, digest(unpacked.String()))
 	dir := "images/" + name + "/" + tag + "/"
 	files[dir+"version"] = text("Directory Transport Version: 1.1\n")
-	files[dir+digest(config)], files[dir+digest(layer)] = text("%s", config), text("%s", layer)
+	files[dir+digest(config)], files[dir+digest(layer.String())] = text("%s", config), &fstest.MapFile{Data: layer.Bytes()}
 	files[dir+"manifest.json"] = text(`{"schemaVersion":2,"mediaType":"application/vnd.docker.distribution.manifest.v2+json",
 "config":{"mediaType":"application/vnd.docker.container.image.v1+json","digest":"sha256:%s","size":%d},
 "layers":[{"mediaType":"application/vnd.docker.image.rootfs.diff.tar.gzip","digest":"sha256:%s","size":%d}]}`,
-		digest(config), len(config), digest(layer), len(layer))
+		digest(config), len(config), digest(layer.String()), layer.Len())
 }
 
 func text(format string, args ...any) *fstest.MapFile {

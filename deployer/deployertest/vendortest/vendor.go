@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/solutionctl/solutionctl/build/iso"
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
@@ -88,13 +90,39 @@ func (v *Vendor) Archive(tb testing.TB, version string, more int) string {
 	tb.Helper()
 	filling := make([]byte, more)
 	_, _ = rand.Read(filling)
+	return v.write(tb, bundle.Solution{Name: "demo", Version: version}, v.files(version, filling))
+}
+
+// ArchiveOf writes a version of a Solution, with its images, and its signature beside it. It returns the file.
+func (v *Vendor) ArchiveOf(tb testing.TB, solution, version string, c deployertest.Content) string {
+	tb.Helper()
+	var list []archived
+	files := c.FS(solution, version)
+	images, err := oci.Open(files)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	config, err := oci.RegistryConfig(images.Images(), oci.Legacy)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	files["registry-config.inc.j2"] = &fstest.MapFile{Data: config}
+	for name, file := range files {
+		list = append(list, archived{name, file.Data})
+	}
+	return v.write(tb, bundle.Solution{Name: solution, Version: version}, list)
+}
+
+// write writes an archive and its signature.
+func (v *Vendor) write(tb testing.TB, of bundle.Solution, files []archived) string {
+	tb.Helper()
 	var list []iso.File
-	for _, f := range v.files(version, filling) {
+	for _, f := range files {
 		list = append(list, iso.File{Path: f.name, Size: int64(len(f.content)), Open: func() (io.ReadCloser, error) {
 			return io.NopCloser(bytes.NewReader(f.content)), nil
 		}})
 	}
-	image, err := iso.Layout(list, iso.Options{VolumeID: "demo", ModTime: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)})
+	image, err := iso.Layout(list, iso.Options{VolumeID: of.Name, ModTime: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -102,16 +130,21 @@ func (v *Vendor) Archive(tb testing.TB, version string, more int) string {
 	if _, err = image.WriteTo(&data); err != nil {
 		tb.Fatal(err)
 	}
-	path := filepath.Join(tb.TempDir(), "demo-"+version+".iso")
+	path := filepath.Join(tb.TempDir(), of.Name+"-"+of.Version+".iso")
 	if err = os.WriteFile(path, data.Bytes(), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	v.Sign(tb, path, version)
+	v.sign(tb, path, of)
 	return path
 }
 
-// Sign signs what is in a file as a version.
+// Sign signs what is in a file as a version of "demo".
 func (v *Vendor) Sign(tb testing.TB, path, version string) {
+	tb.Helper()
+	v.sign(tb, path, bundle.Solution{Name: "demo", Version: version})
+}
+
+func (v *Vendor) sign(tb testing.TB, path string, of bundle.Solution) {
 	tb.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -122,7 +155,7 @@ func (v *Vendor) Sign(tb testing.TB, path, version string) {
 		tb.Fatal(err)
 	}
 	st, err := sign.NewStatement(sums, sign.Claims{
-		Name: filepath.Base(path), Solution: bundle.Solution{Name: "demo", Version: version}, CreatedAt: time.Now().Add(-time.Hour),
+		Name: filepath.Base(path), Solution: of, CreatedAt: time.Now().Add(-time.Hour),
 	})
 	if err != nil {
 		tb.Fatal(err)
