@@ -115,7 +115,7 @@ func TestAlertsUnknown(t *testing.T) {
 		}
 	})
 	t.Run("no Prometheus", func(t *testing.T) {
-		c := start(t, nil).in(t)
+		c := startOn(t, deployertest.New(t).Server, nil).in(t)
 		if a := c.get("/alerts"); a.StatusCode != http.StatusOK || !strings.Contains(a.body, "solutionctl deploy monitoring config --prometheus") {
 			t.Errorf("%d\n%s", a.StatusCode, content(a.body))
 		}

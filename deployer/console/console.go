@@ -184,6 +184,7 @@ func (c *Console) routes() http.Handler {
 		"/operations/resume":               c.resume,
 		"/operations/{id}/stop":            c.stopOperation,
 		"/settings/endpoints":              c.changeSettings(c.addEndpoint),
+		setUpPath:                          c.setUpImages,
 		"/settings/keys":                   c.changeSettings(c.addKey),
 		"/settings/remove":                 c.changeSettings(c.removeSetting),
 	} {

@@ -37,6 +37,7 @@ type site struct {
 	vendor  *vendortest.Vendor
 	desk    *hostd.Desk
 	store   *store.Store
+	places  host.Places
 	uploads string
 }
 
@@ -47,6 +48,7 @@ func startSite(t *testing.T) *site {
 	kubeconfig := api.Kubeconfig(t)
 	places := host.Places{Store: filepath.Join(dir, "store"), Configuration: filepath.Join(dir, "solutions.yaml"), Nginx: filepath.Join(dir, "nginx")}
 	var err error
+	s.places = places
 	if s.store, err = store.Open(places.Store); err != nil {
 		t.Fatal(err)
 	}

@@ -269,6 +269,7 @@ func (c *Console) planPage(v *web.Visit, p *prospect, refusal error) *web.Answer
 		a.Document = content.Operation
 	}
 	if refusal != nil {
+		content.Images = c.missingImages(v, p, refusal)
 		a.Status, a.Document = web.StatusOf(refusal), web.FailureOf(refusal)
 	}
 	if p.planned == nil || p.planned.Empty() {

@@ -21,6 +21,7 @@ import (
 type HostSettings struct {
 	Open     func() (*host.Host, error) // whose registry serves images
 	TrustDir string                     // has the keys of signers
+	Images   *HostImages                // nil for a user who is not allowed to write the files of this host
 }
 
 // settings shows the settings of the console, and the sessions of the user.
@@ -147,12 +148,21 @@ func (c *Console) changeSettings(change func(ctx context.Context, v *web.Visit) 
 	}
 }
 
-func (c *Console) addEndpoint(ctx context.Context, v *web.Visit) error {
+// openHost opens this host with the cluster of a visit.
+func (c *Console) openHost(v *web.Visit) (*host.Host, error) {
 	h, err := c.Settings.Open()
+	if err != nil {
+		return nil, err
+	}
+	h.LockWait, h.Sink, h.Now, h.Version, h.Cluster = c.LockWait, report.Discard, c.Now, c.Version, host.ClusterOf(v.Deployer(nil))
+	return h, nil
+}
+
+func (c *Console) addEndpoint(ctx context.Context, v *web.Visit) error {
+	h, err := c.openHost(v)
 	if err != nil {
 		return err
 	}
-	h.LockWait, h.Sink, h.Now, h.Version, h.Cluster = c.LockWait, report.Discard, c.Now, c.Version, host.ClusterOf(v.Deployer(nil))
 	o := host.EndpointOptions{URLs: []string{strings.TrimSpace(v.PostFormValue("url"))}, CA: strings.TrimSpace(v.PostFormValue("ca"))}
 	o.Replace = v.PostFormValue("replace") == "true"
 	_, err = h.AddEndpoints(ctx, o)

@@ -59,7 +59,13 @@ func (c *Console) overview(v *web.Visit) (*web.Answer, error) {
 	if len(content.Pending) > 0 {
 		content.Actions = append(content.Actions, v.Offer(resumeAction()))
 	}
-	if len(s.Status.Solutions) > 0 {
+	if s.Loader == nil && s.Stale == nil && !web.WantsJSON(v.Request) { // the loader deploys by itself
+		if content.Start, err = c.firstStart(v, s.Status); report.CodeOf(err) == report.Unauthenticated {
+			return nil, err
+		}
+		v.Frame.Problem = page.ProblemOf(err)
+	}
+	if len(s.Status.Solutions) > 0 && content.Start == nil {
 		content.Actions = append(content.Actions, offerNamespace(v, createAction()))
 	}
 	return &web.Answer{Document: s.Status, Content: content}, nil

@@ -57,6 +57,9 @@ none of it: name the powers with --allow.`,
 	return cmd
 }
 
+// defaultRegistry is where the registry of a host listens unless the user names another address.
+const defaultRegistry = ":5000"
+
 // newInstallation adds the flags of a command that takes archives to running applications.
 func newInstallation(a *cli.App, cmd *cobra.Command) *installation {
 	c := &installation{verbFlags: verbFlags{clusterFlags: addClusterFlags(a, cmd)}}
@@ -66,7 +69,7 @@ func newInstallation(a *cli.App, cmd *cobra.Command) *installation {
 	c.imports.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&c.environment, "env", "e", "", "the `ENVIRONMENT` to deploy in; it is created if it does not exist")
-	flags.StringVar(&c.listen, "listen", ":5000", "`ADDRESS` that the registry of this host listens on, HOST:PORT or :PORT")
+	flags.StringVar(&c.listen, "listen", defaultRegistry, "`ADDRESS` that the registry of this host listens on, HOST:PORT or :PORT")
 	flags.StringVar(&c.node, "node", "", "`NAME` of this node (default the host's name)")
 	flags.StringVar(&c.root, "root", "/", "write the unit and the files of the node below `DIRECTORY`, the file system of an image")
 	c.addAllow(cmd, nil)

@@ -65,7 +65,7 @@ printed; another one may want labels, which --monitoring-label adds.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.Store, "store", store.DefaultDir, "the imported archives, a `DIRECTORY`; empty for none")
 	flags.StringArrayVar(&o.Archives, "archive", nil, "serve this `FILE` as well, without verifying it (may be repeated)")
-	flags.StringVar(&o.Listen, "listen", ":5000", "`ADDRESS` to listen on, HOST:PORT or :PORT")
+	flags.StringVar(&o.Listen, "listen", defaultRegistry, "`ADDRESS` to listen on, HOST:PORT or :PORT")
 	flags.StringVar(&o.MetricsListen, "metrics-listen", "", "`ADDRESS` for /metrics alone, unencrypted, instead of that of --listen")
 	flags.StringVar(&o.AccessLog, "access-log", "", "append a line of JSON for each request to `FILE`; - is standard output")
 	flags.BoolVar(&o.MirrorOrigins, "mirror-origins", false, "serve images by their original names, too, for nodes that use this registry as a mirror")

@@ -25,6 +25,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/deployer/hostd"
+	"github.com/solutionctl/solutionctl/deployer/install"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -276,7 +277,9 @@ func (c *consoleRun) imports() {
 		imports := importFlags{verify: c.verify, mount: "auto", registryMode: "auto"}
 		options := imports.options(c.App)
 		c.o.Archives, c.o.ArchivePaths, c.o.Trusted = newDesk(c.hostFlags, options), true, options.Trusted
-		c.o.Settings = &web.HostSettings{Open: func() (*host.Host, error) { return host.Open(c.places) }, TrustDir: c.TrustDirs(c.verify.TrustDir)[0]}
+		c.o.Settings = &web.HostSettings{
+			Open: func() (*host.Host, error) { return host.Open(c.places) }, TrustDir: c.TrustDirs(c.verify.TrustDir)[0], Images: c.images(),
+		}
 	} else {
 		if c.impersonate { // the host asks with the token of the person
 			return
@@ -293,6 +296,18 @@ func (c *consoleRun) imports() {
 		c.o.Uploads = filepath.Join(state, "uploads")
 	} else if cache, err := os.UserCacheDir(); err == nil {
 		c.o.Uploads = filepath.Join(cache, "solutionctl", "uploads")
+	}
+}
+
+// images is how this host can be set up to serve images, and to get them; nil for users who are not allowed to write its files.
+func (c *consoleRun) images() *web.HostImages {
+	program, err := os.Executable()
+	if err != nil || os.Geteuid() != 0 {
+		return nil
+	}
+	return &web.HostImages{
+		Services: install.Systemd{Root: "/"}, Root: "/", Program: program,
+		Serve: host.ServeOptions{Store: c.places.Store, Listen: defaultRegistry, MaxTransfers: host.DefaultTransfers},
 	}
 }
 

@@ -79,7 +79,7 @@ func (c *uninstallation) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&c.o.Untrust, "untrust", "", "stop trusting the key with this `NAME`, too")
 	flags.StringVar(&c.trustDir, "trust-dir", "", "the trust store of --untrust, a `DIRECTORY`")
 	flags.StringVar(&c.o.Endpoint, "endpoint", "", "`URL` of the registry on this host, if the installation named one")
-	flags.StringVar(&c.o.Serve.Listen, "listen", ":5000", "`ADDRESS` that the registry of this host listens on, HOST:PORT or :PORT")
+	flags.StringVar(&c.o.Serve.Listen, "listen", defaultRegistry, "`ADDRESS` that the registry of this host listens on, HOST:PORT or :PORT")
 	flags.StringVar(&c.node, "node", "", "`NAME` of this node (default the host's name)")
 	flags.StringVar(&c.o.Node.CertsDir, "certs-dir", "", "`DIRECTORY` that containerd's config_path names, if 'deploy node config' named one")
 	flags.StringVar(&c.root, "root", "/", "remove the unit and the files of the node below `DIRECTORY`, the file system of an image")

@@ -33,6 +33,8 @@ type Overview struct {
 	Actions []Action
 	// Loader is nil where it never ran, or cannot be seen.
 	Loader *Loader
+	// Start is the way to the first running Solution; nil once one runs.
+	Start *Checklist
 }
 
 // Loader has the progress of the loader and the loaded Solutions: /loader.
@@ -209,6 +211,8 @@ type Plan struct {
 	Downloads []Action
 	// Refusal is why it cannot be applied.
 	Refusal *Problem
+	// Images has the steps that are left before nodes can fetch the images, instead of Refusal; nil where it is about something else.
+	Images *Stage
 }
 
 // Difference is how a plan differs from one that was seen before: lines that are new in it, those that are gone, and those that are there and

@@ -63,7 +63,8 @@ func Samples(say func(string) string) map[string]page.View {
 	add("loader", page.SectionOverview, sampleLoader(say, schema.LoadRunning), trail("Overview", "/"))
 	add("loader-failed", page.SectionOverview, sampleLoader(say, schema.LoadFailed), trail("Overview", "/"))
 	add("loader-never", page.SectionOverview, &page.Loader{}, trail("Overview", "/"))
-	add("overview-empty", page.SectionOverview, &page.Overview{Status: &schema.Status{Ready: true}})
+	add("overview-empty", page.SectionOverview, &page.Overview{Status: &schema.Status{Ready: true}, Start: sampleStart(say, 0)})
+	add("overview-start", page.SectionOverview, &page.Overview{Status: &schema.Status{Solutions: Status(say, 0).Solutions[:1]}, Start: sampleStart(say, 1)})
 	heard := sampleHeard(say)
 	add("overview-alerts", page.SectionOverview, &page.Overview{Status: Status(say, 1), Heard: heard})
 	add("alerts", page.SectionOverview, &page.Alerts{Heard: heard})
@@ -117,6 +118,7 @@ func Samples(say func(string) string) map[string]page.View {
 			Code: report.Refused, Message: say("the cluster has no record of where nodes find images: pods of shop-1.10.0 could not start"),
 			Hints: []string{say("on the host where 'solutionctl deploy serve' runs, with its address: solutionctl deploy registry add https://HOST:5000")},
 		},
+		Images: new(sampleImages(say)),
 	}, trail("Environments", "/environments", "production", "/environments/production"))
 	add("plan-parts", page.SectionEnvironments, largePlan(say, 12), trail("Environments", "/environments", "production", "/environments/production"))
 	add("plan-delete", page.SectionEnvironments, sampleDeletion(say), trail("Environments", "/environments", "staging", "/environments/staging"))
@@ -172,6 +174,38 @@ func Samples(say func(string) string) map[string]page.View {
 		},
 	})
 	return all
+}
+
+// sampleImages is the step of a checklist about images, on a host that is not this one.
+func sampleImages(say func(string) string) page.Stage {
+	return page.Stage{
+		Name: "images", State: page.StageNext, Text: say("Pods could not start: nodes have no registry that serves the images."),
+		Facts: []string{say("https://10.0.0.1:5000 does not answer: connection refused")},
+		Tasks: []page.Task{
+			{Text: page.Text("start.elsewhere.serve"), Command: "solutionctl deploy serve", Done: true},
+			{Text: page.Text("start.elsewhere.register"), Command: "solutionctl deploy registry add https://HOST:5000"},
+			{Text: page.Text("start.elsewhere.configure"), Command: "solutionctl deploy node config"},
+		},
+		Actions: []page.Action{{Label: page.Text("failure.again"), URL: "/"}, {Label: page.Text("settings.title"), URL: "/settings"}},
+	}
+}
+
+// sampleStart is a checklist of which so many steps are done.
+func sampleStart(say func(string) string, done int) *page.Checklist {
+	list := &page.Checklist{Steps: []page.Stage{
+		{Name: "import", Text: say("shop 1.10.0"), Actions: []page.Action{{Label: page.Text("action.import"), URL: "/import", Weight: page.WeightPrimary}}},
+		sampleImages(say),
+		{Name: "activate", Text: page.Text("start.activate.left")},
+		{Name: "environment", Text: page.Text("start.environment.left")},
+		{Name: "add", Text: page.Text("start.add.left")},
+	}}
+	for i := range list.Steps {
+		if list.Steps[i].State = page.StageLater; i < done {
+			list.Steps[i].State, list.Steps[i].Actions = page.StageDone, nil
+		}
+	}
+	list.Proceed()
+	return list
 }
 
 var solutionNames = []string{"shop", "object-storage", "monitoring", "message-queue", "identity"}
