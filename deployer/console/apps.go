@@ -63,11 +63,16 @@ func (c *Console) apps(v *web.Visit) (*web.Answer, error) {
 	}
 	content := &page.Apps{Environment: o.Environment, Query: v.FormValue("q"), List: list}
 	for _, k := range kinds {
-		content.Create = append(content.Create, offerOn(v, page.Action{
-			Label: page.Text("action.createApp", k.Kind), URL: page.Query(page.URL("environments", o.Environment, "apps", "new"), "kind", k.Kind), Weight: page.WeightPrimary,
-		}, k.Description().APIVersion, k.Kind, k.Namespaces()[0], "create"))
+		content.Create = append(content.Create, createApp(v, o.Environment, k))
 	}
 	return &web.Answer{Document: list, Content: content}, nil
+}
+
+// createApp offers to create an application of a kind.
+func createApp(v *web.Visit, environment string, k *apps.Kind) page.Action {
+	return offerOn(v, page.Action{
+		Label: page.Text("action.createApp", k.Kind), URL: page.Query(page.URL("environments", environment, "apps", "new"), "kind", k.Kind), Weight: page.WeightPrimary,
+	}, k.Description().APIVersion, k.Kind, k.Namespaces()[0], "create")
 }
 
 // app shows an instance with everything that belongs to it.

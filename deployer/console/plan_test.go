@@ -222,7 +222,7 @@ func TestFailureLeadsToPlan(t *testing.T) {
 	at := c.post(plan, "plan", c.planDigest(plan), "allow", changesRights).Header.Get("Location")
 	c.get(at + "/events") // until it ends
 	page := c.get(at)
-	link := regexp.MustCompile(`href="([^"]+)"[^>]*>(?:<svg.*?</svg>)?\s*Show the plan again`).FindStringSubmatch(page.body)
+	link := regexp.MustCompile(`href="([^"]+)"[^>]*>(?:<svg.*?</svg>)?\s*Try again`).FindStringSubmatch(page.body)
 	if link == nil {
 		t.Fatalf("there is no way back:\n%s", content(page.body))
 	}

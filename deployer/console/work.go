@@ -56,6 +56,9 @@ func (c *Console) showOperation(v *web.Visit) (*web.Answer, error) {
 	v.Frame.Section = page.SectionOperations
 	v.Frame.Trail = []page.Link{{Label: page.Text("operations.title"), URL: "/operations"}}
 	content := &page.Progress{Running: m.Running(), Steps: m.Steps, Problem: page.ProblemOf(m.Err)}
+	if m.Finished != nil && !web.WantsJSON(v.Request) {
+		content.Outcome = c.outcome(v, m)
+	}
 	switch {
 	case m.Finished != nil && m.Stopped != nil && m.Err != nil: // the error only means that the user has stopped it
 		content.Stopped, content.Problem = m.Stopped, nil
@@ -69,10 +72,8 @@ func (c *Console) showOperation(v *web.Visit) (*web.Answer, error) {
 	case report.CodeOf(m.Err) == report.Interrupted:
 		content.Interrupted = true
 		content.Actions = append([]page.Action{v.Offer(resumeAction())}, wayBack(v, m.Planned)...)
-	case m.Err == nil:
-		content.Actions = results(m.Planned)
 	case m.Err != nil && op.Plan != "": // the plan has the boxes
-		content.Actions = []page.Action{{Label: page.Text("operation.plan"), URL: op.Plan}}
+		content.Actions = append([]page.Action{v.Offer(page.Action{Label: page.Text("operation.again"), URL: op.Plan, Weight: page.WeightPrimary})}, wayBack(v, m.Planned)...)
 	}
 	if m.Export != "" {
 		content.Actions = append(content.Actions, page.Action{Label: page.Text("operation.export"), URL: page.URL("operations", op.ID, "export")})
@@ -99,7 +100,7 @@ func results(o *schema.Operation) []page.Action {
 	if name == "" || o.Operation == "delete" || o.Operation == rights.VerbUnimport {
 		return nil
 	}
-	return []page.Action{{Label: page.Text("operation.open", name), URL: page.URL(of, name), Weight: page.WeightPrimary}}
+	return []page.Action{{Label: page.Text("operation.open", name), URL: page.URL(of, name)}}
 }
 
 // stopOperation interrupts an operation. Its changes stay, and it can be resumed.

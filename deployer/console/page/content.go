@@ -317,6 +317,7 @@ type Progress struct {
 	Interrupted bool
 	Stopped     *time.Time
 	Actions     []Action // resume, stop waiting
+	Outcome     *Outcome // nil before the end, and where nothing is known
 }
 
 // History has the recorded operations: /history.

@@ -17,6 +17,7 @@ func (p *Pages) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":         p.asset,
 		"href":          p.href,
+		"external":      external,
 		"url":           func(segments ...string) (string, error) { return p.href(URL(segments...)) },
 		"path":          URL,
 		"query":         p.query,

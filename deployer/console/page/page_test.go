@@ -199,6 +199,10 @@ func judgeElement(t *testing.T, e element, ids, labelled map[string]bool) {
 			if !ids[strings.TrimPrefix(value, "#")] {
 				t.Errorf("there is no icon %s", value)
 			}
+		case key == "href" && e.attributes["rel"] == "noopener noreferrer":
+			if !strings.HasPrefix(value, "https://shop.example.com/") {
+				t.Errorf("<%s href=%q>: the samples have no such user interface", e.name, value)
+			}
 		case (key == "href" || key == "src" || key == "action") && !strings.HasPrefix(value, "#") && !strings.HasPrefix(value, "/console/"):
 			t.Errorf("<%s %s=%q> leads out of the console", e.name, key, value)
 		}
@@ -265,7 +269,7 @@ func differs(got, want []element) int {
 			return i
 		}
 		for _, key := range []string{"href", "src", "action"} {
-			if to := got[i].attributes[key]; to != "" && (to[0] != '/' && to[0] != '#' || strings.HasPrefix(to, "//")) {
+			if to := got[i].attributes[key]; to != "" && to != "https://shop.example.com/" && (to[0] != '/' && to[0] != '#' || strings.HasPrefix(to, "//")) {
 				return i
 			}
 		}
@@ -280,6 +284,25 @@ func TestRenderRefusesLinksThatLeadElsewhere(t *testing.T) {
 		var b bytes.Buffer
 		if err := p.Render(&b, v); err == nil || b.Len() > 0 {
 			t.Errorf("%q was rendered", to)
+		}
+	}
+}
+
+// TestExternalLink: only a web address of a cluster becomes a link out of the console, and nothing else is rendered as one.
+func TestExternalLink(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://shop.example.com/": "shop.example.com", "http://10.0.0.1:8080/shop/": "10.0.0.1:8080/shop",
+		"javascript:alert(1)": "", "data:text/html,x": "", "//evil.example": "", "/settings": "", "https://": "", "https://user:pass@shop.example.com/": "", "https://a\x00b/": "",
+	} {
+		link, ok := page.ExternalLink(text)
+		if link.Label != want || ok != (want != "") {
+			t.Errorf("%q: %+v, %v", text, link, ok)
+		}
+		var b bytes.Buffer
+		done := pagetest.Done(pagetest.Honest)
+		done.Outcome.Interface = []page.External{{Label: "open", URL: text}}
+		if err := newPages(t, "").Render(&b, page.View{Content: done}); (err == nil) != ok {
+			t.Errorf("%q is rendered: %v", text, err)
 		}
 	}
 }

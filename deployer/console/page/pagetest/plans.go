@@ -140,3 +140,47 @@ func Progress(say func(string) string) *page.Progress {
 		},
 	}
 }
+
+// Done is the page of an operation that has ended well.
+func Done(say func(string) string) *page.Progress {
+	p := Progress(say)
+	p.Finished = new(Noon)
+	deployment := schema.ObjectRef{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "production", Name: say("shop-operator")}
+	p.Operation.Parts[0].Changes = append(p.Operation.Parts[0].Changes, schema.Change{Action: schema.ActionUpdate, Object: deployment})
+	for i := range p.Steps {
+		p.Steps[i].State, p.Steps[i].Note = report.Done, ""
+	}
+	p.Operation.Notices = []string{say("Prometheus selects no rule of shop")}
+	p.Outcome = &page.Outcome{
+		Heading:    say("shop 1.10.0 runs in production"),
+		Deployment: &schema.DeploymentStatus{Solution: say("shop"), Version: say("1.10.0"), Health: schema.HealthReady, Objects: 12, Ready: 12},
+		Interface:  []page.External{{Label: say("shop.example.com"), URL: "https://shop.example.com/"}},
+		Actions: []page.Action{
+			{Label: page.Text("action.createApp", "Shop"), URL: "/environments/production/apps/new?kind=Shop"},
+			{Label: page.Text("operation.open", say("production")), URL: "/environments/production"},
+			{Label: page.Text("operation.back"), URL: "/environments/production/plan/rollback?solution=shop"},
+		},
+	}
+	return p
+}
+
+// Failed is the page of an operation that was not ready in time.
+func Failed(say func(string) string) *page.Progress {
+	p := Done(say)
+	p.Failed, p.Operation.Notices = true, nil
+	p.Steps[2].State, p.Steps[2].Note = report.Failed, say("0 of 1 replicas is ready: container manager: CrashLoopBackOff")
+	p.Problem = &page.Problem{Code: report.Timeout, Message: say("Deployment production/shop-operator: container manager: CrashLoopBackOff"), Hints: []string{say("its log shows why")}}
+	p.Outcome = &page.Outcome{
+		Heading: say("In production now: shop 1.9.0"),
+		Deployment: &schema.DeploymentStatus{
+			Solution: say("shop"), Version: say("1.9.0"), Health: schema.HealthFailed, Objects: 12, Ready: 11,
+			Reasons: []string{"Deployment production/" + say("shop-operator") + ", container manager: CrashLoopBackOff, exit code 1, 14 restarts"},
+		},
+		Logs: []page.LogTail{{Name: say("shop-operator-7c9f manager"), Lines: []string{say("starting"), say("cannot open /etc/shop/configuration.yaml: permission denied")}}},
+	}
+	p.Actions = []page.Action{
+		{Label: page.Text("operation.again"), URL: "/environments/production/plan/upgrade?solution=shop", Weight: page.WeightPrimary},
+		{Label: page.Text("operation.back"), URL: "/environments/production/plan/rollback?solution=shop"},
+	}
+	return p
+}

@@ -143,6 +143,8 @@ func Samples(say func(string) string) map[string]page.View {
 		{Label: page.Text("action.resume"), URL: "/operations/resume", Post: true, Weight: page.WeightPrimary},
 		{Label: page.Text("operation.back"), URL: "/environments/production/plan/rollback?solution=shop"},
 	}
+	add("progress-done", page.SectionOperations, Done(say), trail("Operations", "/operations"))
+	add("progress-failed", page.SectionOperations, Failed(say), trail("Operations", "/operations"))
 	add("progress-stopped", page.SectionOperations, stopped, trail("Operations", "/operations"))
 	add("history", page.SectionHistory, sampleHistory(say))
 	add("doctor", page.SectionDoctor, sampleDoctor(say))
