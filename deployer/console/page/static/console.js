@@ -55,14 +55,26 @@ function copyable(block) {
   frame.append(block, button);
 }
 
-function local(time) {
-  if (!time.title) time.title = `${words.local} ${new Date(time.dateTime).toLocaleString()}`;
+// Times are relative to now; the exact one, in the user's time zone, is shown on hover.
+
+const ago = new Intl.RelativeTimeFormat(document.documentElement.lang, {style: 'short', numeric: 'auto'});
+const units = [['year', 31557600], ['month', 2629800], ['day', 86400], ['hour', 3600], ['minute', 60]];
+
+function relative(time) {
+  const at = new Date(time.dateTime), seconds = (at - Date.now()) / 1000;
+  const [unit, length] = units.find(([, length]) => Math.abs(seconds) >= length * .95) ?? ['second', Infinity];
+  const text = ago.format(Math.round(seconds / length) || 0, unit);
+  if (time.textContent !== text) time.textContent = text;
+  time.title = `${words.local} ${at.toLocaleString()}`;
 }
+
+function relate() { document.querySelectorAll('time').forEach(relative); }
 
 function enliven(root) {
   root.querySelectorAll('form').forEach(guard);
   root.querySelectorAll('input[data-filter]').forEach(input => { if (input.value) filter(input); });
   root.querySelectorAll('pre[data-copy]').forEach(copyable);
+  relate();
 }
 
 document.addEventListener('input', event => {
@@ -75,7 +87,7 @@ document.addEventListener('formdata', event => { // what is agreed to stays agre
   for (const box of boxes) event.formData.delete(box.name);
   for (const box of boxes) if (box.checked) event.formData.append(box.name, box.value);
 });
-document.addEventListener('pointerover', event => { const time = event.target.closest?.('time'); if (time) local(time); });
+setInterval(relate, 15000);
 document.addEventListener('submit', event => {
   if (event.target.dataset.upload) { event.preventDefault(); upload(event.target); return; }
   keep(event.target);
