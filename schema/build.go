@@ -50,6 +50,7 @@ type BuildSpec struct {
 	CustomAPIGroups   []string     `json:"customApiGroups,omitempty"`
 	KubernetesVersion string       `json:"kubernetesVersion,omitempty"`
 	MinUpgradeFrom    string       `json:"minUpgradeFrom,omitempty"`
+	SupportedUntil    string       `json:"supportedUntil,omitempty"`
 	DependsOn         []Dependency `json:"dependsOn,omitempty"`
 	Components        []Component  `json:"components,omitempty"`
 }
@@ -139,6 +140,7 @@ func (b *SolutionBuild) Solution(images []ImageRef, buildTime time.Time) *Soluti
 			CustomAPIGroups:   b.Spec.CustomAPIGroups,
 			KubernetesVersion: b.Spec.KubernetesVersion,
 			MinUpgradeFrom:    b.Spec.MinUpgradeFrom,
+			SupportedUntil:    b.Spec.SupportedUntil,
 			DependsOn:         b.Spec.DependsOn,
 			Components:        b.Spec.Components,
 			ImageOrigins:      b.origins(images),

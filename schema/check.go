@@ -157,6 +157,11 @@ func (c *checker) checkVersions() {
 		c.fail([]string{"metadata", "name"}, "choose a shorter name, or a shorter version",
 			"archive id %q has %d characters, more than the %d with which MetalK8s can serve its images", id, len(id), maxID)
 	}
+	c.eachString("spec.supportedUntil", func(path []string, s string) {
+		if _, err := time.Parse(time.DateOnly, s); err != nil {
+			c.fail(path, "", "%q is not a day of the calendar", s)
+		}
+	})
 	c.eachString("spec.minUpgradeFrom", func(path []string, s string) {
 		minimum, err := ParseVersion(s)
 		switch {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -219,4 +220,20 @@ func compactJSON(value any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// SupportedUntil returns the day that the manifest names; empty if it names none, or is not there.
+func (i *ImportedSolution) SupportedUntil() string {
+	var manifest struct {
+		Spec struct {
+			SupportedUntil string `json:"supportedUntil"`
+		} `json:"spec"`
+	}
+	if json.Unmarshal(i.Manifest, &manifest) != nil {
+		return "" // its other readers report this
+	}
+	if _, err := time.Parse(time.DateOnly, manifest.Spec.SupportedUntil); err != nil {
+		return ""
+	}
+	return manifest.Spec.SupportedUntil
 }

@@ -41,7 +41,9 @@ type SolutionSpec struct {
 	// KubernetesVersion is the range of cluster versions that the Solution supports, such as ">=1.30 <1.37".
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 	// MinUpgradeFrom is the lowest version from which an upgrade to this one is supported.
-	MinUpgradeFrom string       `json:"minUpgradeFrom,omitempty"`
+	MinUpgradeFrom string `json:"minUpgradeFrom,omitempty"`
+	// SupportedUntil is the last day on which the vendor supports this version, such as 2028-12-31.
+	SupportedUntil string       `json:"supportedUntil,omitempty"`
 	DependsOn      []Dependency `json:"dependsOn,omitempty"`
 	Components     []Component  `json:"components,omitempty"`
 	// ImageOrigins maps an image to its name outside of the archive, such as "ghcr.io/acme/ui:1.0.0".

@@ -36,6 +36,17 @@ type ImportedVersion struct {
 	Archive    string     `json:"archive,omitempty"`
 	ImportedAt *time.Time `json:"importedAt,omitempty"`
 	ImportedBy string     `json:"importedBy,omitempty"`
+	// SupportedUntil is the last day on which the vendor supports the version, such as 2028-12-31; empty if the vendor names none.
+	SupportedUntil string `json:"supportedUntil,omitempty"`
+}
+
+// SupportEnd returns the end of the last day on which the vendor supports the version; the zero time if the vendor names none.
+func (v *ImportedVersion) SupportEnd() time.Time {
+	day, err := time.Parse(time.DateOnly, v.SupportedUntil)
+	if err != nil {
+		return time.Time{}
+	}
+	return day.AddDate(0, 0, 1)
 }
 
 // EnvironmentStatus is an environment and what is deployed in it. `solutionctl deploy env show` prints one.

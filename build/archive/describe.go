@@ -20,7 +20,8 @@ type Description struct {
 	VolumeID    string `json:"volumeID,omitempty"`
 	Size        int64  `json:"size,omitempty"` // of the image, in bytes
 
-	DependsOn []schema.Dependency `json:"dependsOn,omitempty"` // on other Solutions
+	DependsOn      []schema.Dependency `json:"dependsOn,omitempty"`      // on other Solutions
+	SupportedUntil string              `json:"supportedUntil,omitempty"` // a day
 
 	ReleaseNotes string `json:"releaseNotes,omitempty"`
 
@@ -60,7 +61,7 @@ func (a *Archive) Describe() (*Description, error) {
 	s := a.Solution
 	d := &Description{
 		ID: s.ID(), Name: s.Metadata.Name, Version: s.Spec.Version, DisplayName: s.DisplayName(),
-		VolumeID: a.volumeID, Size: a.size, DependsOn: s.Spec.DependsOn, Images: []ImageDescription{}, Charts: []ChartDescription{},
+		VolumeID: a.volumeID, Size: a.size, DependsOn: s.Spec.DependsOn, SupportedUntil: s.Spec.SupportedUntil, Images: []ImageDescription{}, Charts: []ChartDescription{},
 	}
 	for _, image := range a.Images.Images() {
 		d.Images = append(d.Images, a.DescribeImage(image))

@@ -280,6 +280,9 @@ func printDescription(w *console.Stream, d *inspection) error {
 	if d.Size > 0 {
 		fmt.Fprintf(w, "volume %q, %s\n", d.VolumeID, console.Bytes(d.Size))
 	}
+	if d.SupportedUntil != "" {
+		fmt.Fprintf(w, "supported until %s\n", d.SupportedUntil)
+	}
 	for _, d := range d.DependsOn {
 		fmt.Fprintf(w, "needs %s %s in the %s\n", d.Solution, cmp.Or(d.Version, "in any version"), cmp.Or(d.Scope, schema.ScopeEnvironment))
 	}

@@ -62,7 +62,7 @@ func (s *picture) versions(solution string) []schema.ImportedVersion {
 	byVersion := map[string]schema.ImportedVersion{}
 	for _, entry := range s.solutions.Versions[solution] {
 		byVersion[entry.Version] = schema.ImportedVersion{
-			Version: entry.Version, ID: cmp.Or(entry.ID, solution+"-"+entry.Version), Active: entry.Active, Archive: entry.Archive,
+			Version: entry.Version, ID: cmp.Or(entry.ID, solution+"-"+entry.Version), Active: entry.Active, Archive: entry.Archive, SupportedUntil: entry.SupportedUntil(),
 		}
 	}
 	for _, i := range s.catalog.Of(solution) {

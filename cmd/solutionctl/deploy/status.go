@@ -244,7 +244,11 @@ func printSolutions(w *console.Stream, solutions []schema.SolutionStatus) error 
 	for _, s := range solutions {
 		var versions []string
 		for _, v := range s.Versions {
-			versions = append(versions, v.Version)
+			text := v.Version
+			if v.SupportedUntil != "" {
+				text += " (supported until " + v.SupportedUntil + ")"
+			}
+			versions = append(versions, text)
 		}
 		health := "-"
 		if s.Deployment != nil {

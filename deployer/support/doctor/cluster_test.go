@@ -146,6 +146,18 @@ func TestCluster(t *testing.T) {
 			"ok records locks: no lock is held", "ok records documents", "ok records pending", "ok records records", "ok records deployments: 2 of 2 deployments well",
 			"skipped node registry: this host is not a node",
 		}},
+		"support that ends soon, has ended, and ends later": {func(p *patient) {
+			until := func(days int) deployertest.Content {
+				return deployertest.Content{Manifest: "supportedUntil: " + p.now().AddDate(0, 0, days).Format(time.DateOnly)}
+			}
+			p.Imported("shop", "0.9.0", until(-100))
+			p.Added("shop", "1.0.0", until(29))
+			p.Activated("bank", "1.0.0", until(-1))
+			p.Activated("farm", "1.0.0", until(31))
+		}, []string{
+			"no shop 0.9.0 is in use", "warning records support: shop 1.0.0 is in use, and its support ends on … deploy compatibility shop",
+			"warning records support: bank 1.0.0 is in use, and its support has ended on … deploy compatibility bank", "ok records support: farm 1.0.0 is supported until",
+		}},
 		"no Prometheus to ask": {func(*patient) {}, []string{"skipped records monitoring: the cluster has no Prometheus object"}},
 		"a rule that no Prometheus selects": {func(p *patient) {
 			p.Server.Put(p, prometheusKinds)

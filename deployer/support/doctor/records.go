@@ -25,6 +25,7 @@ func (x *examination) records() {
 		x.ok("records", "documents", "what was imported and which environments there are can be read, and goes together")
 	}
 	x.deployments(status)
+	x.support(status)
 	x.monitoring()
 	x.broken()
 }
@@ -106,6 +107,36 @@ func (x *examination) deployments(s *schema.Status) {
 		return
 	}
 	x.ok("records", "deployments", "%d of %s well", all, well)
+}
+
+// support warns of versions in use whose vendor ends their support soon, or has ended it.
+func (x *examination) support(s *schema.Status) {
+	used := map[string]bool{}
+	for _, e := range s.Environments {
+		for _, n := range e.Namespaces {
+			for _, d := range n.Deployments {
+				used[d.Solution+" "+d.Version] = true
+			}
+		}
+	}
+	now := x.Now().Add(x.server)
+	for _, solution := range s.Solutions {
+		for _, v := range solution.Versions {
+			end, name := v.SupportEnd(), solution.Name+" "+v.Version
+			if end.IsZero() || !v.Active && !used[name] {
+				continue
+			}
+			hint := report.Run("deploy compatibility", solution.Name).String()
+			switch left := end.Sub(now); {
+			case left <= 0:
+				x.add(schema.CheckWarning, "records", "support", name+" is in use, and its support has ended on "+v.SupportedUntil, hint)
+			case left < soon:
+				x.add(schema.CheckWarning, "records", "support", name+" is in use, and its support ends on "+v.SupportedUntil, hint)
+			default:
+				x.ok("records", "support", "%s is supported until %s", name, v.SupportedUntil)
+			}
+		}
+	}
 }
 
 // monitoring looks for monitors and rules that no Prometheus selects.
