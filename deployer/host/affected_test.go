@@ -1,10 +1,13 @@
 package host
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/solutionctl/solutionctl/build/sbom"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -33,5 +36,46 @@ func TestUses(t *testing.T) {
 	}
 	if diff := cmp.Diff([]schema.UnsearchedVersion{{ID: "shop-0.9.0", Reason: "its archive is not on this host"}}, notStored(status, []store.Entry{entry})); diff != "" {
 		t.Errorf("not searched (-want +got):\n%s", diff)
+	}
+}
+
+// BenchmarkAffected asks ten versions with five images each, and 150 packages in each of them, which 200 environments have a package.
+func BenchmarkAffected(b *testing.B) {
+	w := newWorld(b)
+	status := &schema.Status{}
+	for i := range 10 {
+		version := fmt.Sprintf("1.%d.0", i)
+		if _, err := w.do(w.archive(version)); err != nil {
+			b.Fatal(err)
+		}
+		list := &schema.PackageList{Solution: "demo", Version: version}
+		for j := range 5 {
+			image := schema.ImagePackages{Image: fmt.Sprintf("image%d:1", j), Distribution: "debian-12"}
+			for k := range 150 {
+				name := fmt.Sprintf("lib%d", k)
+				image.Packages = append(image.Packages, schema.Package{
+					Name: name, Version: fmt.Sprintf("3.%d.%d-1", i, j), Type: "deb", PURL: "pkg:deb/debian/" + name, Paths: []string{"var/lib/dpkg/status"},
+				})
+			}
+			list.Images = append(list.Images, image)
+		}
+		if err := w.keepPackages(must(w.Store.Find("demo", version))(b), list); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range 200 {
+		status.Environments = append(status.Environments, schema.EnvironmentStatus{Name: fmt.Sprint("env", i), Namespaces: []schema.NamespaceStatus{
+			{Name: fmt.Sprint("env", i), Deployments: []schema.DeploymentStatus{{Solution: "demo", Wanted: "1.5.0", Version: "1.5.0"}}},
+		}})
+	}
+	query, err := sbom.ParseQuery("pkg:deb/debian/lib77@<3.6")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		found, err := w.Affected(b.Context(), AffectedOptions{Query: query, Status: func(context.Context) (*schema.Status, error) { return status, nil }})
+		if err != nil || len(found.Versions) != 10 || len(found.NotSearched) > 0 || len(found.Versions[5].Uses) != 200 {
+			b.Fatalf("%+v, %v", found, err)
+		}
 	}
 }

@@ -108,7 +108,7 @@ func (m *fakeMounts) Unmount(_ context.Context, e store.Entry) (bool, error) {
 // world is a host with a real store, an empty cluster, and a vendor who signs archives.
 type world struct {
 	*Host
-	t             *testing.T
+	t             testing.TB
 	dir           string
 	cluster       *fakeCluster
 	mounts        *fakeMounts
@@ -125,7 +125,7 @@ func (w *world) Emit(e report.Event) {
 	}
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), acme: keytest.New(t), mallory: keytest.New(t)}
 	w.cluster = &fakeCluster{imports: map[string]schema.Import{}}
