@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/kube/pods"
@@ -73,11 +74,8 @@ func (p *Progress) Readiness() string {
 				continue
 			}
 			all++
-			for _, reason := range d.Reasons {
-				if strings.HasPrefix(reason, c.Object.String()) {
-					bad++
-					break
-				}
+			if slices.ContainsFunc(d.Reasons, func(reason string) bool { return isAbout(reason, c.Object.String()) }) {
+				bad++
 			}
 		}
 	}
@@ -85,4 +83,10 @@ func (p *Progress) Readiness() string {
 		return Text("health.objects", d.Ready, d.Objects)
 	}
 	return Count("ended.workloads", all, all-bad)
+}
+
+// isAbout reports whether a reason begins with the name of an object, and not with a longer one.
+func isAbout(reason, object string) bool {
+	rest, ok := strings.CutPrefix(reason, object)
+	return ok && (rest == "" || strings.ContainsAny(rest[:1], ":, "))
 }
