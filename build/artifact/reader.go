@@ -94,7 +94,7 @@ func (b remoteBlob) ReadAt(p []byte, offset int64) (int, error) {
 		return 0, io.EOF
 	}
 	if b.Size <= b.whole {
-		data, err := b.recall(b.Digest, func() ([]byte, error) {
+		data, err := b.cached(b.Digest, func() ([]byte, error) {
 			b.fetched.Add(b.Size)
 			return oci.ReadBlob(b.ctx, b.Blob, b.whole)
 		})
@@ -111,7 +111,7 @@ func (b remoteBlob) ReadAt(p []byte, offset int64) (int, error) {
 
 // readHead reads from the kept bytes, and what follows them from the stream.
 func (b remoteBlob) readHead(p []byte, offset int64) (int, error) {
-	data, err := b.recall(b.Digest, func() ([]byte, error) {
+	data, err := b.cached(b.Digest, func() ([]byte, error) {
 		data := make([]byte, b.head)
 		_, err := b.stream(data, 0)
 		return data, err
@@ -129,7 +129,7 @@ func (b remoteBlob) readHead(p []byte, offset int64) (int, error) {
 
 // stream reads from the stream that has come to this offset, or from a new one.
 func (b remoteBlob) stream(p []byte, offset int64) (int, error) {
-	s, err := b.take(b.Blob, offset)
+	s, err := b.streamAt(b.Blob, offset)
 	if err != nil {
 		return 0, err
 	}
@@ -139,7 +139,7 @@ func (b remoteBlob) stream(p []byte, offset int64) (int, error) {
 	if err != nil || s.at == b.Size {
 		err = errors.Join(err, s.content.Close())
 	} else {
-		err = b.give(s)
+		err = b.release(s)
 	}
 	if err == nil && n < len(p) {
 		err = io.EOF
@@ -147,9 +147,9 @@ func (b remoteBlob) stream(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// recall returns the kept bytes of a blob, or fetches them. Those that were fetched first are forgotten first; of two goroutines that want
-// the same ones, both may fetch them.
-func (f *fetcher) recall(digest oci.Digest, fetch func() ([]byte, error)) ([]byte, error) {
+// cached returns the kept bytes of a blob, or fetches them. Those that were fetched first are dropped first. Two goroutines that want the same
+// bytes may both fetch them.
+func (f *fetcher) cached(digest oci.Digest, fetch func() ([]byte, error)) ([]byte, error) {
 	f.mu.Lock()
 	data, ok := f.kept[digest]
 	f.mu.Unlock()
@@ -175,8 +175,8 @@ func (f *fetcher) recall(digest oci.Digest, fetch func() ([]byte, error)) ([]byt
 	return data, nil
 }
 
-// take returns the stream that waits at an offset, or a new one.
-func (f *fetcher) take(b oci.Blob, offset int64) (*place, error) {
+// streamAt returns the stream that waits at an offset, or a new one.
+func (f *fetcher) streamAt(b oci.Blob, offset int64) (*place, error) {
 	f.mu.Lock()
 	i := slices.IndexFunc(f.idle, func(s *place) bool { return s.digest == b.Digest && s.at == offset })
 	if i >= 0 {
@@ -190,8 +190,8 @@ func (f *fetcher) take(b oci.Blob, offset int64) (*place, error) {
 	return &place{b.Digest, offset, content}, err
 }
 
-// give lets a stream wait for the next read. The one that has waited longest is closed where there are too many.
-func (f *fetcher) give(s *place) error {
+// release lets a stream wait for the next read. The one that has waited longest is closed where there are too many.
+func (f *fetcher) release(s *place) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
