@@ -167,7 +167,7 @@ func lives(c *browser) {
 	}
 	offers("add")
 	c.applies(ownPage + "/plan/add?solution=shop&version=1.0.0")
-	offers("upgrade", "repair", "remove")
+	offers("upgrade", "remove")
 	c.applies(ownPage + "/plan/upgrade?solution=shop&version=1.1.0")
 	offers("downgrade", "rollback")
 	c.applies(ownPage + "/plan/downgrade?solution=shop&version=1.0.0")

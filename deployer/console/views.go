@@ -195,34 +195,31 @@ func (c *Console) environment(v *web.Visit) (*web.Answer, error) {
 	if at < 0 {
 		return nil, report.Errorf(report.NotFound, "there is no environment %s", name)
 	}
-	content := &page.Environment{Heard: s.Alerts, Status: s.Status.Environments[at], Deployments: map[page.Deployment][]page.Action{}, Namespaces: map[string][]page.Action{}}
+	content := &page.Environment{Heard: s.Alerts, Status: s.Status.Environments[at], Namespaces: map[string][]page.Action{}}
 	if err := compare(v, &content.Status); err != nil {
 		return nil, err
 	}
 	if err := members(v, &content.Status); err != nil && (s.Stale == nil || report.CodeOf(err) == report.Unauthenticated) {
 		return nil, err // else the last state is shown without members
 	}
-	deployments := 0
-	for _, n := range content.Status.Namespaces {
-		if len(content.Status.Namespaces) > 1 {
+	if len(content.Status.Namespaces) > 1 {
+		for _, n := range content.Status.Namespaces {
 			content.Namespaces[n.Name] = []page.Action{v.Offer(page.Action{
 				Label: page.Text("action.deleteNamespace"), URL: planURL("environments", name, "delete", url.Values{"namespace": {n.Name}}),
 			})}
 		}
-		for _, d := range n.Deployments {
-			deployments++
-			content.Deployments[page.Deployment{Namespace: n.Name, Solution: d.Solution}] = changes(v, s, &deployer.Request{Environment: name, Namespace: n.Name, Solution: d.Solution}, d)
-		}
 	}
-	content.Actions = []page.Action{v.Offer(page.Action{Label: page.Text("action.add"), URL: planURL("environments", name, "add", nil), Weight: page.WeightPrimary})}
+	add := page.Action{Label: page.Text("action.add"), URL: planURL("environments", name, "add", nil)}
+	if !offerVerbs(v, s, content) {
+		add.Weight = page.WeightPrimary
+	}
+	content.Actions = []page.Action{v.Offer(add)}
 	if slices.ContainsFunc(s.Pending(), func(p schema.ResumedOperation) bool { return p.Environment == name }) {
 		content.Actions = append(content.Actions, v.Offer(resumeAction()))
 	}
-	if deployments > 0 {
-		content.Actions = append(content.Actions, page.Action{Label: page.Text("action.apps"), URL: page.URL("environments", name, "apps")})
-	}
-	if deployments > 0 {
-		content.Actions = append(content.Actions, page.Action{Label: page.Text("action.compare"), URL: page.Query(page.URL("environments", name), "compare", "fields")})
+	if len(content.Deployments) > 0 {
+		content.Actions = append(content.Actions, page.Action{Label: page.Text("action.apps"), URL: page.URL("environments", name, "apps")},
+			page.Action{Label: page.Text("action.compare"), URL: page.Query(page.URL("environments", name), "compare", "fields")})
 	}
 	content.Actions = append(content.Actions,
 		page.Action{Label: page.Text("action.history"), URL: "/history?environment=" + url.QueryEscape(name)},
@@ -266,31 +263,59 @@ func compare(v *web.Visit, status *schema.EnvironmentStatus) error {
 	return nil
 }
 
-// changes returns the actions on a deployment.
-func changes(v *web.Visit, s *live.Snapshot, r *deployer.Request, d schema.DeploymentStatus) []page.Action {
-	var verbs []string
-	if d.Version != "" {
-		if len(higher(s, r)) > 0 {
-			verbs = append(verbs, "upgrade")
+// offerVerbs adds the actions on the deployments of an environment, and the releases that are ready to be installed in their place. It reports
+// whether one of the actions is due.
+func offerVerbs(v *web.Visit, s *live.Snapshot, content *page.Environment) (due bool) {
+	content.Deployments, content.Newer = map[page.Deployment][]page.Action{}, map[page.Deployment]string{}
+	for _, n := range content.Status.Namespaces {
+		for _, d := range n.Deployments {
+			r := &deployer.Request{Environment: content.Status.Name, Namespace: n.Name, Solution: d.Solution}
+			at, actions := page.Deployment{Namespace: n.Name, Solution: d.Solution}, changes(v, s, r, d)
+			content.Deployments[at] = actions
+			due = due || slices.ContainsFunc(actions, func(a page.Action) bool { return a.Weight == page.WeightPrimary })
+			if newer := newest(s, r); newer != "" && d.Version != "" {
+				content.Newer[at] = newer
+			}
 		}
-		if len(lower(s, r)) > 0 {
-			verbs = append(verbs, "downgrade")
-		}
-		verbs = append(verbs, "repair", "rollback")
 	}
-	verbs = append(verbs, "remove")
+	return due
+}
+
+// newest returns the highest imported release above the deployed versions; "" for none.
+func newest(s *live.Snapshot, r *deployer.Request) string {
+	for _, text := range higher(s, r) {
+		if v, err := schema.ParseVersion(text); err == nil && !v.IsPrerelease() {
+			return text
+		}
+	}
+	return ""
+}
+
+// changes returns the actions on a deployment that do something. The one that is due is the primary one.
+func changes(v *web.Visit, s *live.Snapshot, r *deployer.Request, d schema.DeploymentStatus) []page.Action {
+	drifted := d.Health == schema.HealthDrifted || len(d.Drift) > 0
 	parameters := url.Values{"solution": {r.Solution}, "namespace": {r.Namespace}}
 	var actions []page.Action
-	for _, verb := range verbs {
-		a := page.Action{Label: page.Text("action." + verb), URL: planURL("environments", r.Environment, verb, parameters)}
-		switch {
-		case verb == "remove":
-			a.Weight = page.WeightDanger
-		case verb == "repair" && (d.Health == schema.HealthDrifted || len(d.Drift) > 0):
+	offer := func(verb, label string, due bool) {
+		a := page.Action{Label: page.Text(label), URL: planURL("environments", r.Environment, verb, parameters)}
+		if due {
 			a.Weight = page.WeightPrimary
 		}
 		actions = append(actions, v.Offer(a))
 	}
+	if d.Version != "" && len(higher(s, r)) > 0 {
+		offer("upgrade", "action.upgrade", !drifted && newest(s, r) != "")
+	}
+	if d.Version != "" && len(lower(s, r)) > 0 {
+		offer("downgrade", "action.downgrade", false)
+	}
+	if d.Version != "" && d.Health != schema.HealthReady || drifted {
+		offer("repair", "action.repair", drifted)
+	}
+	if d.Version != "" {
+		offer("rollback", "operation.back", false)
+	}
+	offer("remove", "action.remove", false)
 	return actions
 }
 

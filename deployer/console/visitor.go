@@ -120,7 +120,7 @@ func (c *Console) visibleEnvironment(v *web.Visit, refused error) (*web.Answer, 
 	}
 	content := &page.Environment{
 		Status: *status, Visitor: true, Heard: c.server.EnvironmentFeed(v.Identity, o.Environment, o.Namespace).LastAlerts().Alerts,
-		Deployments: map[page.Deployment][]page.Action{}, Actions: []page.Action{list},
+		Actions: []page.Action{list},
 	}
 	return &web.Answer{Document: status, Content: content}, offerChanges(v, content)
 }
@@ -149,10 +149,8 @@ func offerChanges(v *web.Visit, content *page.Environment) error {
 		content.Actions = append(content.Actions, page.Action{
 			Label: page.Text("action.add"), URL: planURL("environments", status.Name, "add", url.Values{"namespace": {n.Name}}), Weight: page.WeightPrimary,
 		})
-		for _, one := range n.Deployments {
-			content.Deployments[page.Deployment{Namespace: n.Name, Solution: one.Solution}] = changes(v, s, &deployer.Request{Environment: status.Name, Namespace: n.Name, Solution: one.Solution}, one)
-		}
 	}
+	offerVerbs(v, s, content)
 	content.Actions = append(content.Actions, page.Action{Label: page.Text("action.history"), URL: page.Query("/history", "environment", status.Name)})
 	return nil
 }

@@ -156,8 +156,10 @@ type NewEnvironment struct {
 // Environment is one environment: /environments/NAME.
 type Environment struct {
 	Status schema.EnvironmentStatus
-	// Deployments are the actions on a Solution in a namespace: upgrade, downgrade, repair, remove.
+	// Deployments are the actions on a Solution in a namespace that do something: upgrade, downgrade, repair, roll back, remove.
 	Deployments map[Deployment][]Action
+	// Newer are the highest imported releases above the deployed versions.
+	Newer map[Deployment]string
 	// Namespaces are the actions on a namespace, where there are several: delete.
 	Namespaces map[string][]Action
 	// Held are the objects that finalizers hold, one line each. Objects that are not ready or drifted are part of

@@ -221,6 +221,11 @@ func (e *Environment) Reasons(d schema.DeploymentStatus) []string {
 	})
 }
 
+// NewerOf returns the release that is ready to be installed in place of the deployed version; "" for none.
+func (e *Environment) NewerOf(namespace, solution string) string {
+	return e.Newer[Deployment{namespace, solution}]
+}
+
 // On returns the actions on a Solution in a namespace.
 func (e *Environment) On(namespace, solution string) []Action {
 	return e.Deployments[Deployment{namespace, solution}]

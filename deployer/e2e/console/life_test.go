@@ -79,6 +79,7 @@ func testLife(t *testing.T, keyboard bool) {
 		b.find("heading", "Progress")
 		b.find("text", "Done")
 	}
+	b.find("heading", "First steps")
 	b.press("link", "Solutions")
 	b.press("link", "shop")
 	b.press("link", "Activate 1.9.0")
@@ -93,18 +94,18 @@ func testLife(t *testing.T, keyboard bool) {
 	b.press("link", "Add a Solution")
 	b.press("button", "Show the plan")
 	apply("Add shop 1.9.0 to environment production", "Add")
+	b.find("heading", "shop 1.9.0 runs in production")
 
 	b.do(chromedp.Navigate(c.Origin + "/solutions/shop"))
 	b.press("link", "Activate 1.10.0")
 	apply("Activate shop 1.10.0", "Activate")
-	b.do(chromedp.Navigate(c.Origin + "/environments/production"))
-	b.press("link", "Upgrade")
+	b.press("link", "Upgrade in production")
 	apply("Upgrade to shop 1.10.0 in environment production", "Upgrade")
 	if names := bed.Server.Names("Deployment"); !slices.Equal(names, []string{"production/shop-operator"}) {
 		t.Errorf("deployed is %q", names)
 	}
 
-	b.do(chromedp.Navigate(c.Origin + "/environments/production"))
+	b.press("link", "Open production")
 	b.press("link", "Remove")
 	apply("Remove shop from environment production", "Remove")
 

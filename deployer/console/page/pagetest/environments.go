@@ -28,9 +28,10 @@ func sampleEnvironment(say func(string) string) *page.Environment {
 	status.Namespaces = append(status.Namespaces, schema.NamespaceStatus{Name: say("staging-eu")})
 	e := &page.Environment{
 		Status: status, Deployments: map[page.Deployment][]page.Action{}, Namespaces: map[string][]page.Action{},
-		Held: []string{say("Shop staging/old: shops.example.com/cleanup")},
+		Newer: map[page.Deployment]string{{Namespace: say("staging"), Solution: status.Namespaces[0].Deployments[1].Solution}: say("1.11.0")},
+		Held:  []string{say("Shop staging/old: shops.example.com/cleanup")},
 		Actions: []page.Action{
-			{Label: "Add a Solution", URL: "/environments/staging/plan/add", Weight: page.WeightPrimary},
+			{Label: "Add a Solution", URL: "/environments/staging/plan/add"},
 			{Label: "Applications", URL: "/environments/staging/apps"},
 			{Label: page.Text("action.addNamespace"), URL: "/environments/new?of=staging"},
 			{Label: "Delete", URL: "/environments/staging/plan/delete", Weight: page.WeightDanger},
@@ -39,12 +40,15 @@ func sampleEnvironment(say func(string) string) *page.Environment {
 	for _, n := range status.Namespaces {
 		e.Namespaces[n.Name] = []page.Action{{Label: page.Text("action.deleteNamespace"), URL: "/environments/staging/plan/delete?namespace=eu"}}
 	}
-	for _, d := range status.Namespaces[0].Deployments {
-		e.Deployments[page.Deployment{Namespace: say("staging"), Solution: d.Solution}] = []page.Action{
-			{Label: "Upgrade", URL: "/environments/staging/plan/upgrade?solution=shop"},
-			{Label: "Repair", URL: "/environments/staging/plan/repair?solution=shop"},
-			{Label: "Remove", URL: "/environments/staging/plan/remove?solution=shop", Weight: page.WeightDanger},
+	for i, d := range status.Namespaces[0].Deployments {
+		actions := []page.Action{
+			{Label: page.Text("operation.back"), URL: "/environments/staging/plan/rollback?solution=shop"},
+			{Label: page.Text("action.remove"), URL: "/environments/staging/plan/remove?solution=shop"},
 		}
+		if due := map[int]string{0: "repair", 1: "upgrade"}[i]; due != "" {
+			actions = append([]page.Action{{Label: page.Text("action." + due), URL: "/environments/staging/plan/" + due + "?solution=shop", Weight: page.WeightPrimary}}, actions...)
+		}
+		e.Deployments[page.Deployment{Namespace: say("staging"), Solution: d.Solution}] = actions
 	}
 	return e
 }
