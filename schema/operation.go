@@ -14,9 +14,11 @@ type Operation struct {
 	// Digest identifies the whole plan, including values that are not shown here: the same plan always has the same digest. A
 	// verb with --expect carries out exactly this plan or nothing.
 	Digest string `json:"digest,omitempty"`
-	// Consequences are the effects of the changes. They are absent where nothing was computed, and no part of the digest.
+	// Consequences are the effects of the changes. They are absent where nothing was computed, and do not count for the digest.
 	Consequences *Consequences   `json:"consequences,omitempty"`
 	Parts        []OperationPart `json:"parts"`
+	// Preflight lists checks of whether the deployed programs can run in the cluster. They do not count for the digest.
+	Preflight []PreflightCheck `json:"preflight,omitempty"`
 	// Powers lists what the objects can do to the cluster beyond what a Solution may do without approval.
 	Powers []PlannedPower `json:"powers,omitempty"`
 	// Notices are remarks for the user, one sentence each.

@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"build/artifact", "deployer/engine/diff", "deployer/engine/record"},
 	{"lint", "deployer/engine", "deployer/metalk8s", "deployer/host/serve", "deployer/console/page", "deployer/console/upload"},
 	{"deployer/console/page/pagetest", "deployer/console/session", "deployer/records"},
-	{"deployer/definitions", "deployer/dependencies"},
+	{"deployer/definitions", "deployer/dependencies", "deployer/preflight"},
 	{"deployer/apps", "deployer/rights", "deployer/survey"},
 	{"deployer/site"},
 	{"deployer/plan"},

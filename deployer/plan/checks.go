@@ -53,8 +53,12 @@ func (e ImagesError) Unwrap() error { return e.error }
 func (r *Run) checkImages(ctx context.Context, imports ...schema.Import) error {
 	imports = slices.DeleteFunc(imports, func(i schema.Import) bool { return len(i.Images) == 0 })
 	registry, err := r.Records.Registry(ctx)
-	if err != nil || len(imports) == 0 || registry != nil && registry.Mode == schema.RegistryMetalK8s {
+	if err != nil || len(imports) == 0 {
 		return err
+	}
+	if registry != nil && registry.Mode == schema.RegistryMetalK8s {
+		r.images = []schema.PreflightCheck{{Name: schema.PreflightImages, Result: schema.PreflightPass, Message: "the registry of MetalK8s serves the images"}}
+		return nil
 	}
 	if registry == nil || len(registry.Endpoints) == 0 {
 		return ImagesError{report.Errorf(report.Refused, "the cluster has no record of where nodes find images: pods of %s could not start", imports[0].ID()).
@@ -72,8 +76,10 @@ func (r *Run) checkImages(ctx context.Context, imports ...schema.Import) error {
 			wrong = append(wrong, fmt.Sprintf("%s does not serve %s", a.Endpoint, strings.Join(a.Missing, ", ")))
 		}
 	}
+	r.images = []schema.PreflightCheck{imagesVerdict(answers, wrong, silent)}
 	switch {
 	case len(wrong) == len(answers):
+		r.images[0].Result = schema.PreflightFail
 		return ImagesError{report.Errorf(report.Refused, "no node could pull the images: %s", strings.Join(wrong, "; ")).
 			WithHint("what is wrong with which endpoint, and what helps: %s", report.Run("deploy doctor"))}
 	case len(silent) == len(answers):

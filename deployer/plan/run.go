@@ -42,6 +42,7 @@ type Run struct {
 	lost      []definitions.Scope           // objects that may lose data, which was accepted
 	data      []schema.DataChange           // custom resources that were judged, for the consequences
 	safe      []string                      // definitions that change without an effect on stored objects
+	images    []schema.PreflightCheck       // of whether nodes can fetch images
 	generated map[record.Key]string         // digest inputs of charts whose values are generated again
 	lookups   map[record.Key][]schema.Power // powers that templates used while they were rendered
 }
@@ -89,7 +90,13 @@ func (r *Run) plan(ctx context.Context, prepare func(context.Context) error) (*s
 	if err = r.Cluster.Require(ctx, required); err != nil {
 		return nil, err
 	}
-	return r.Settle()
+	done, refusal := r.Settle()
+	if r.Planned { // it is only shown
+		if err = r.checkCluster(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return done, refusal
 }
 
 // Work returns what a planned run changes, for its permissions.

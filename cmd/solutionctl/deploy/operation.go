@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
@@ -44,6 +45,40 @@ func printConsequences(w *console.Stream, o *schema.Operation) {
 	}
 	if o.Consequences != nil {
 		printLines(w, console.Yellow, "new permissions:", o.Consequences.Permissions)
+	}
+	printPreflight(w, o.Preflight)
+}
+
+// preflightMarks are the words and colours of the verdicts of checks.
+var preflightMarks = map[schema.PreflightResult]struct {
+	word  string
+	style console.Style
+}{
+	schema.PreflightWarning: {"check, warning:", console.Yellow},
+	schema.PreflightFail:    {"check FAILED:", console.Red},
+	schema.PreflightUnknown: {"check:", console.Faint},
+}
+
+// printPreflight prints the checks of a plan: those that passed in one line.
+func printPreflight(w *console.Stream, checks []schema.PreflightCheck) {
+	var passed []string
+	for _, c := range checks {
+		if c.Result == schema.PreflightPass {
+			passed = append(passed, c.String())
+		}
+	}
+	if len(passed) > 0 {
+		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Green, "checks passed:"), console.Line(strings.Join(passed, "; ")))
+	}
+	for _, c := range checks {
+		mark, notable := preflightMarks[c.Result]
+		if !notable {
+			continue
+		}
+		fmt.Fprintf(w, "%s %s\n", w.Paint(mark.style, mark.word), console.Line(c.String()))
+		if c.Hint != "" {
+			fmt.Fprintf(w, "  %s\n", console.Line(c.Hint))
+		}
 	}
 }
 

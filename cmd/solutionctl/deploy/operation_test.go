@@ -99,3 +99,24 @@ func TestFoldedChanges(t *testing.T) {
 		})
 	}
 }
+
+// TestPrintPreflight: checks that passed take one line, others have one of their own with what helps.
+func TestPrintPreflight(t *testing.T) {
+	var out bytes.Buffer
+	printPreflight(console.NewStream(&out, func(string) string { return "" }), []schema.PreflightCheck{
+		{Name: schema.PreflightKubernetes, Result: schema.PreflightPass, Message: "Kubernetes v1.36.3"},
+		{Name: schema.PreflightStorage, Result: schema.PreflightFail, Message: "there is no StorageClass fast", Hint: "create it"},
+		{Name: schema.PreflightRoom, Result: schema.PreflightUnknown, Message: "not known: you do not have permission to look"},
+		{Name: schema.PreflightQuota, Result: schema.PreflightWarning, Message: "little is left"},
+		{Name: schema.PreflightImages, Result: schema.PreflightPass, Message: "1 of 1 endpoints serve the images"},
+	})
+	want := `checks passed: Kubernetes v1.36.3; 1 of 1 endpoints serve the images
+check FAILED: there is no StorageClass fast
+  create it
+check: room not known: you do not have permission to look
+check, warning: little is left
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -70,14 +70,14 @@ func (p *Pages) query(path string, pairs ...string) (string, error) {
 
 // tones of the words of documents. Other words have no tone.
 var tones = map[string]Tone{
-	"ready": ToneGood, "done": ToneGood, "ok": ToneGood, "yes": ToneGood, "accepted": ToneGood, "passed": ToneGood, "good": ToneGood,
+	"ready": ToneGood, "done": ToneGood, "ok": ToneGood, "yes": ToneGood, "accepted": ToneGood, "passed": ToneGood, "pass": ToneGood, "good": ToneGood,
 	"progressing": ToneInfo, "running": ToneInfo, "started": ToneInfo, "deleting": ToneInfo, "deferred": ToneInfo, "info": ToneInfo,
 	"note": ToneInfo, "keeps": ToneInfo, "Normal": ToneInfo,
 	"Ready": ToneGood, "Running": ToneInfo, "Applying": ToneInfo, "Waiting": ToneInfo, "Blocked": ToneWarn, "Degraded": ToneWarn,
 	"Interrupted": ToneWarn, "NotReady": ToneWarn, "Failed": ToneBad,
 	"pending": ToneWarn, "drifted": ToneWarn, "foreign": ToneWarn, "warning": ToneWarn, "warn": ToneWarn, "replaced": ToneWarn,
 	"unchecked": ToneWarn, "Warning": ToneWarn,
-	"failed": ToneBad, "firing": ToneBad, "missing": ToneBad, "problem": ToneBad, "error": ToneBad, "no": ToneBad, "data-loss": ToneBad, "rejected": ToneBad,
+	"failed": ToneBad, "fail": ToneBad, "firing": ToneBad, "missing": ToneBad, "problem": ToneBad, "error": ToneBad, "no": ToneBad, "data-loss": ToneBad, "rejected": ToneBad,
 	"malformed": ToneBad, "bad": ToneBad,
 }
 

@@ -11,12 +11,10 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
+	"github.com/solutionctl/solutionctl/deployer/preflight"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-// The versions of Kubernetes that the tests run.
-const oldest, newest = ">=1.30", "<1.37"
 
 // reach asks the API server who it is. It reports false when there is nothing to ask.
 func (x *examination) reach() bool {
@@ -41,25 +39,14 @@ func (x *examination) reach() bool {
 	return true
 }
 
-func (x *examination) version(version string) {
-	tooOld, tooNew := !within(version, oldest), !within(version, newest)
-	switch {
-	case tooOld:
-		x.add(schema.CheckProblem, "cluster", "version", "Kubernetes "+version+" is older than 1.30", "upgrade the cluster")
-	case tooNew:
-		x.add(schema.CheckWarning, "cluster", "version", "Kubernetes "+version+" is newer than what this program was tested with, 1.36", "look for a newer solutionctl")
-	default:
-		x.ok("cluster", "version", "Kubernetes %s", version)
-	}
+// versionResults are the results for those of the preflight of a plan.
+var versionResults = map[schema.PreflightResult]schema.CheckResult{
+	schema.PreflightPass: schema.CheckOK, schema.PreflightWarning: schema.CheckWarning, schema.PreflightFail: schema.CheckProblem,
 }
 
-func within(version, versions string) bool {
-	r, err := schema.ParseRange(versions)
-	if err != nil {
-		panic(err) // it is one of the above
-	}
-	inside, err := r.ContainsKubernetes(version)
-	return err == nil && inside
+func (x *examination) version(version string) {
+	c := preflight.Kubernetes(version)
+	x.add(versionResults[c.Result], "cluster", "version", c.Message, c.Hint)
 }
 
 func (x *examination) latency(latency time.Duration) {

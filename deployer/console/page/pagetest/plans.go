@@ -31,7 +31,7 @@ func samplePlan(say func(string) string) *page.Plan {
 	return &page.Plan{
 		Operation: &schema.Operation{
 			Operation: "activate", Solution: say("shop"), Version: say("1.10.0"), Planned: true, Notices: []string{say("Two environments stay at 1.9.0; both versions work with these definitions.")},
-			Consequences: sampleConsequences(say),
+			Consequences: sampleConsequences(say), Preflight: samplePreflight(say),
 			Parts: []schema.OperationPart{{Changes: []schema.Change{
 				definition,
 				{Action: schema.ActionUpdate, Object: schema.ObjectRef{Kind: "Deployment", Namespace: say("shop-system"), Name: say("shop-webhook")}, Fields: []schema.FieldChange{
@@ -92,6 +92,15 @@ func sampleConsequences(say func(string) string) *schema.Consequences {
 		},
 		Permissions: []string{say("get, list, watch secrets in the namespaces where shop is deployed")},
 		Data:        []schema.DataChange{{Definition: say("shops.example.com"), Kind: say("Shop"), Outcome: schema.DataChecked, Objects: 14, Losing: 2}},
+	}
+}
+
+func samplePreflight(say func(string) string) []schema.PreflightCheck {
+	return []schema.PreflightCheck{
+		{Name: schema.PreflightKubernetes, Result: schema.PreflightPass, Message: say("Kubernetes v1.36.3")},
+		{Name: schema.PreflightImages, Result: schema.PreflightWarning, Message: say("1 of 2 endpoints serve the images: https://10.0.0.2:5000: no route to host"), Hint: "solutionctl deploy doctor"},
+		{Name: schema.PreflightStorage, Result: schema.PreflightFail, Message: say("StatefulSet shop-system/shop-db waits for a volume: there is no StorageClass fast, and no free volume fits"), Hint: say("create the class, or give the Solution the name of another one")},
+		{Name: schema.PreflightRoom, Result: schema.PreflightUnknown, Message: "not known: you do not have permission to look"},
 	}
 }
 

@@ -1,0 +1,211 @@
+package preflight
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	requests "k8s.io/component-helpers/resource"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// compared are the resources whose requests are compared with nodes.
+var compared = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+
+// room checks that nodes have room for the pods.
+func room(ctx context.Context, c *cluster.Cluster, load *Load) (*schema.PreflightCheck, error) {
+	if len(load.Pods) == 0 {
+		return nil, nil
+	}
+	nodes, err := list[corev1.Node](ctx, c, nodeKind, "", metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	r := newRooms(nodes)
+	running := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
+	for object, err := range c.List(ctx, cluster.PodKind, "", running) {
+		if err != nil {
+			return nil, err
+		}
+		var pod corev1.Pod
+		if spec, ok := object.Object["spec"].(map[string]any); ok && convert(spec, &pod.Spec) { // status has nothing to add, and takes time
+			r.occupy(&pod)
+		}
+	}
+	return r.judge(load), nil
+}
+
+// rooms are the nodes with their free resources.
+type rooms []*nodeRoom
+
+type nodeRoom struct {
+	*corev1.Node
+	free corev1.ResourceList
+}
+
+func newRooms(nodes []*corev1.Node) rooms {
+	r := make(rooms, len(nodes))
+	for i, node := range nodes {
+		r[i] = &nodeRoom{node, node.Status.Allocatable.DeepCopy()}
+	}
+	return r
+}
+
+// occupy takes what a running pod requests from its node.
+func (r rooms) occupy(pod *corev1.Pod) {
+	i := slices.IndexFunc(r, func(n *nodeRoom) bool { return n.Name == pod.Spec.NodeName })
+	if i >= 0 {
+		r[i].take(requests.PodRequests(pod, requests.PodResourcesOptions{}))
+	}
+}
+
+func (n *nodeRoom) take(list corev1.ResourceList) {
+	for _, name := range compared {
+		left, need := n.free[name], needOf(list, name)
+		left.Sub(need)
+		n.free[name] = left
+	}
+}
+
+// needOf returns how much of a resource a pod takes.
+func needOf(list corev1.ResourceList, name corev1.ResourceName) resource.Quantity {
+	if name == corev1.ResourcePods {
+		return *resource.NewQuantity(1, resource.DecimalSI)
+	}
+	return list[name]
+}
+
+// lacks returns the first resource of which there is less than a pod needs; "" if it fits.
+func lacks(has, need corev1.ResourceList) corev1.ResourceName {
+	for _, name := range compared {
+		if left, wanted := has[name], needOf(need, name); wanted.Sign() > 0 && wanted.Cmp(left) > 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// takes reports whether the scheduler may put pods on a node at all: its state, its taints and the selector of the pods. Affinities are not
+// looked at.
+func (n *nodeRoom) takes(p *Pods) bool {
+	if n.Spec.Unschedulable && !p.OnEach || p.Spec.NodeName != "" && p.Spec.NodeName != n.Name {
+		return false
+	}
+	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	if !ready && !p.OnEach || !labels.SelectorFromSet(p.Spec.NodeSelector).Matches(labels.Set(n.Labels)) {
+		return false
+	}
+	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && !(p.OnEach && strings.HasPrefix(t.Key, "node.kubernetes.io/")) && !tolerates(p, &t)
+	})
+}
+
+func tolerates(p *Pods, taint *corev1.Taint) bool {
+	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
+		switch {
+		case t.Effect != "" && t.Effect != taint.Effect, t.Key != "" && t.Key != taint.Key, t.Key == "" && t.Operator != corev1.TolerationOpExists:
+			return false
+		default:
+			return t.Operator == corev1.TolerationOpExists || t.Value == taint.Value
+		}
+	})
+}
+
+// judge places the pods, the largest first, each on the first node with room for it.
+func (r rooms) judge(load *Load) *schema.PreflightCheck {
+	check := &schema.PreflightCheck{Name: schema.PreflightRoom, Result: schema.PreflightPass}
+	list := slices.Clone(load.Pods)
+	slices.SortStableFunc(list, func(a, b Pods) int {
+		return cmp.Or(-a.requests.Memory().Cmp(*b.requests.Memory()), -a.requests.Cpu().Cmp(*b.requests.Cpu()))
+	})
+	placed, left := 0, 0
+	var problem string
+	certain := false
+	for i := range list {
+		p := &list[i]
+		done, why, never := r.place(p)
+		placed += done
+		if why == "" {
+			continue
+		}
+		if !p.OnEach {
+			left += p.Count - done
+		}
+		if problem == "" || never && !certain {
+			problem, certain = why, never
+		}
+	}
+	if problem == "" {
+		check.Message = "room for " + report.Count(placed, "more pod")
+		return check
+	}
+	check.Result, check.Message = schema.PreflightWarning, problem
+	switch {
+	case certain:
+		check.Result = schema.PreflightFail
+	case left > 0:
+		check.Message += fmt.Sprintf(": there is room for %d of %s", placed, report.Count(placed+left, "more pod"))
+	}
+	check.Hint = "free or add a node, or lower the requests with the values of the Solution"
+	return check
+}
+
+// place puts pods on nodes and returns how many there is room for, and why not for more. Never is true when no node could take one, even if
+// nothing else ran there.
+func (r rooms) place(p *Pods) (placed int, why string, never bool) {
+	var nodes rooms
+	for _, n := range r {
+		if n.takes(p) {
+			nodes = append(nodes, n)
+		}
+	}
+	switch {
+	case len(nodes) == 0 && p.OnEach:
+		return 0, "", false
+	case len(nodes) == 0:
+		return 0, p.Owner + ": no node takes its pods: none is ready, schedulable, and without taints that they do not tolerate", true
+	case p.OnEach:
+		return nodes.placeOnEach(p)
+	}
+	if !slices.ContainsFunc(nodes, func(n *nodeRoom) bool { return lacks(n.Status.Allocatable, p.requests) == "" }) {
+		name := lacks(nodes[0].Status.Allocatable, p.requests)
+		need := needOf(p.requests, name)
+		return 0, fmt.Sprintf("%s: no node is large enough: a pod requests %s %s", p.Owner, need.String(), name), true
+	}
+	for placed < p.Count {
+		i := slices.IndexFunc(nodes, func(n *nodeRoom) bool { return lacks(n.free, p.requests) == "" })
+		if i < 0 {
+			name := lacks(nodes[0].free, p.requests)
+			need := needOf(p.requests, name)
+			return placed, fmt.Sprintf("%s: no node has %s %s left", p.Owner, need.String(), name), false
+		}
+		nodes[i].take(p.requests)
+		placed++
+	}
+	return placed, "", false
+}
+
+// placeOnEach puts one pod on each of the nodes.
+func (r rooms) placeOnEach(p *Pods) (placed int, why string, never bool) {
+	for _, n := range r {
+		if name := lacks(n.free, p.requests); name != "" {
+			need := needOf(p.requests, name)
+			why = fmt.Sprintf("%s: node %s has no %s %s left", p.Owner, n.Name, need.String(), name)
+			continue
+		}
+		n.take(p.requests)
+		placed++
+	}
+	return placed, why, false
+}
