@@ -17,6 +17,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/build/sbom"
 	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -204,6 +205,9 @@ func (p *Plan) addFiles(ctx context.Context, project *Project, o Options) error 
 		return err
 	}
 	p.LeftOut = leftOut
+	if _, err = sbom.ReadStatements(project.root.FS()); err != nil { // sites cannot search an archive with damaged statements
+		return err
+	}
 	for _, source := range sources {
 		if err = p.addProjectFile(project, source); err != nil {
 			return err

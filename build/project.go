@@ -156,6 +156,7 @@ func (p *Project) parts() []part {
 		{name: "components", source: paths.Components},
 		{name: "monitoring", source: paths.Monitoring},
 		{name: "sbom", source: paths.SBOM},
+		{name: "vex"},
 		{name: "release-notes.md"},
 	}
 	for i := range parts {

@@ -110,7 +110,7 @@ var places = lazyregexp.New(`^(?:` + strings.Join([]string{
 	`manifest\.yaml`, `registry-config\.inc\.j2`, `oci-layout`, `index\.json`,
 	`operator/deploy/[^/]+\.ya?ml`, `operator/deploy/crds/.+`, `operator/cluster/[^/]+`,
 	`operators/[^/]+/role\.yaml`, `operators/[^/]+/cluster/[^/]+`,
-	`ui/[^/]+`, `charts/[^/]+\.(?:tgz|prov)`, `components/.+`, `sbom/.+`, `docs/.+`,
+	`ui/[^/]+`, `charts/[^/]+\.(?:tgz|prov)`, `components/.+`, `sbom/.+`, `vex/[^/]+\.json`, `docs/.+`,
 	`monitoring/[^/]+`, `monitoring/dashboards/[^/]+\.json`, `release-notes\.md`,
 	`(?:[^/]+/)*(?i:README|LICEN[CS]E|CHANGELOG|NOTICE|AUTHORS|SHA256SUM)[^/]*`,
 }, "|") + `)$`)
@@ -138,7 +138,7 @@ func checkLayout(_ context.Context, t *subject, r *reporter) {
 			continue
 		}
 		top, _, nested := strings.Cut(file.Path, "/")
-		known := slices.Contains([]string{"operator", "operators", "ui", "charts", "components", "monitoring", "sbom"}, top)
+		known := slices.Contains([]string{"operator", "operators", "ui", "charts", "components", "monitoring", "sbom", "vex"}, top)
 		switch {
 		case places.MatchString(file.Path):
 		case nested && known:

@@ -1,5 +1,7 @@
 package schema
 
+import "strings"
+
 // PackageList lists the packages in the images of an archive. `solutionctl inspect --sbom` prints it.
 type PackageList struct {
 	Solution string          `json:"solution"`
@@ -72,8 +74,10 @@ type PackageChange struct {
 
 // AffectedReport lists the packages that a question matches. `solutionctl affected` prints it.
 type AffectedReport struct {
-	Package  string            `json:"package"` // of the question, as a package URL without a version
-	Range    string            `json:"range"`   // of versions, in the syntax of vers
+	Package  string            `json:"package"`            // of the question, as a package URL without a version; "" for an advisory
+	Range    string            `json:"range"`              // of versions, in the syntax of vers
+	Advisory string            `json:"advisory,omitempty"` // the file that was asked with
+	LeftOut  []string          `json:"leftOut,omitempty"`  // packages of the advisory that cannot be searched for
 	Archives []AffectedArchive `json:"archives"`
 }
 
@@ -90,16 +94,25 @@ type AffectedArchive struct {
 
 // Remark explains to people why a package is in the list; "" if its own version is in the range.
 func (p *AffectedPackage) Remark() string {
-	if p.Unclear == "" && p.Source != "" {
-		return "source package " + p.Source
+	remark := p.Unclear
+	if remark == "" && p.Source != "" {
+		remark = "source package " + p.Source
 	}
-	return p.Unclear
+	if len(p.Vulnerabilities) > 0 {
+		remark = strings.TrimPrefix(remark+"; "+p.Vulnerabilities[0], "; ")
+	}
+	for i := range p.Statements {
+		remark += "; vendor: " + p.Statements[i].String()
+	}
+	return strings.TrimPrefix(remark, "; ")
 }
 
 // SiteAffectedReport lists the packages of a site that a question matches. `solutionctl deploy affected` prints it.
 type SiteAffectedReport struct {
-	Package  string            `json:"package"` // of the question, as a package URL without a version
-	Range    string            `json:"range"`   // of versions, in the syntax of vers
+	Package  string            `json:"package"`            // of the question, as a package URL without a version; "" for an advisory
+	Range    string            `json:"range"`              // of versions, in the syntax of vers
+	Advisory string            `json:"advisory,omitempty"` // the file that was asked with
+	LeftOut  []string          `json:"leftOut,omitempty"`  // packages of the advisory that cannot be searched for
 	Versions []AffectedVersion `json:"versions"`
 	// NotSearched lists versions whose archive is not on this host or could not be read: they can be affected as well.
 	NotSearched []UnsearchedVersion `json:"notSearched"`
@@ -140,4 +153,25 @@ type AffectedPackage struct {
 	Paths  []string `json:"paths"`
 	// Unclear explains why the version cannot be compared. Such a package can be affected.
 	Unclear string `json:"unclear,omitempty"`
+	// Vulnerabilities of the advisory that the package has, by all their names.
+	Vulnerabilities []string `json:"vulnerabilities,omitempty"`
+	// Statements of the vendor about the package, in the archive.
+	Statements []VendorStatement `json:"statements,omitempty"`
+}
+
+// VendorStatement is a statement of OpenVEX in an archive, whose signature covers it.
+type VendorStatement struct {
+	Vulnerability string `json:"vulnerability"`
+	Status        string `json:"status"`
+	Justification string `json:"justification,omitempty"`
+	Author        string `json:"author,omitempty"`
+	File          string `json:"file"` // in the archive
+}
+
+func (s *VendorStatement) String() string {
+	text := s.Vulnerability + " " + s.Status
+	if s.Justification != "" {
+		text += ": " + s.Justification
+	}
+	return text
 }

@@ -1,6 +1,8 @@
 package sbom
 
 import (
+	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -32,15 +34,11 @@ func ParseQuery(text string) (*Query, error) {
 	if !ok || !hasName {
 		return nil, refuse("not a package URL")
 	}
-	if !slices.ContainsFunc(kinds, func(k kind) bool { return k.typ == typ }) {
-		return nil, refuse("packages of type " + typ + " are not looked for; those of these types are: " + strings.Join(versions.Types(), ", "))
-	}
 	rest, qualifiers, _ := strings.Cut(rest, "?")
 	path, set := rest, ""
 	if i := strings.LastIndex(rest, "@"); i > strings.LastIndex(rest[:max(i, 0)], "/")+1 { // not that of a scope
 		path, set = rest[:i], strings.TrimPrefix(rest[i+1:], "vers:"+typ+"/")
 	}
-	q := &Query{typ: typ}
 	for i, part := range []*string{&path, &set, &qualifiers} {
 		decoded, err := url.PathUnescape(*part)
 		if err != nil {
@@ -48,26 +46,36 @@ func ParseQuery(text string) (*Query, error) {
 		}
 		*part = decoded
 	}
-	path = strings.Trim(path, "/")
-	q.Package = "pkg:" + typ + "/" + path
-	if i := strings.LastIndex(path, "/"); i >= 0 {
-		q.namespace, path = path[:i], path[i+1:]
-	}
-	if q.name = path; path == "" || strings.ContainsAny(path, "<>=|!* ") {
-		return nil, refuse("it has no name, or one with characters of a range")
-	}
+	p := packageURL{typ: typ, path: strings.Trim(path, "/")}
 	for qualifier := range strings.SplitSeq(qualifiers, "&") {
 		if distro, ok := strings.CutPrefix(qualifier, "distro="); ok {
-			q.distro = distro
+			p.distro = distro
 		} else if qualifier != "" {
 			return nil, refuse("of the qualifiers, distro is the only one that selects packages")
 		}
 	}
-	var err error
-	if q.Range, err = versions.ParseRange(typ, set); err != nil {
+	q, err := newQuery(p, set)
+	if err != nil {
 		return nil, refuse(err.Error())
 	}
 	return q, nil
+}
+
+// newQuery returns the query for packages of this name, in a range of versions in the syntax of vers.
+func newQuery(p packageURL, set string) (*Query, error) {
+	if !slices.ContainsFunc(kinds, func(k kind) bool { return k.typ == p.typ }) {
+		return nil, fmt.Errorf("packages of type %s are not looked for; those of these types are: %s", p.typ, strings.Join(versions.Types(), ", "))
+	}
+	q := &Query{Package: p.String(), typ: p.typ, name: p.path, distro: p.distro}
+	if i := strings.LastIndex(p.path, "/"); i >= 0 {
+		q.namespace, q.name = p.path[:i], p.path[i+1:]
+	}
+	if q.name == "" || strings.ContainsAny(q.name, "<>=|!* ") {
+		return nil, errors.New("it has no name, or one with characters of a range")
+	}
+	var err error
+	q.Range, err = versions.ParseRange(p.typ, set)
+	return q, err
 }
 
 // Match is a package that a query selects.
@@ -78,7 +86,7 @@ type Match struct {
 
 // Match reports whether the query selects a package: itself, or its source package, because distributions publish advisories about these.
 func (q *Query) Match(p schema.Package, distribution string) (Match, bool) {
-	if p.Type != q.typ || q.distro != "" && q.distro != distribution {
+	if p.Type != q.typ || !q.matchesDistribution(distribution) {
 		return Match{}, false
 	}
 	namespace, name := splitPURL(p.PURL)
@@ -100,6 +108,11 @@ func (q *Query) Match(p schema.Package, distribution string) (Match, bool) {
 		match.Unclear = err.Error()
 	}
 	return match, inside || err != nil
+}
+
+// matchesDistribution reports whether a distribution is the one of the query, or a release of it: alpine-3.20 has alpine-3.20.3.
+func (q *Query) matchesDistribution(distribution string) bool {
+	return q.distro == "" || q.distro == distribution || strings.HasPrefix(distribution, q.distro+".")
 }
 
 func (q *Query) matchesNamespace(namespace string) bool {
@@ -134,24 +147,37 @@ func splitPURL(purl string) (namespace, name string) {
 
 // Search returns the packages of an archive that the query selects. The caller names the archive.
 func (q *Query) Search(list *schema.PackageList) *schema.AffectedArchive {
+	return search(list, func(p schema.Package, image *schema.ImagePackages) *schema.AffectedPackage {
+		if match, ok := q.Match(p, image.Distribution); ok {
+			return affectedPackage(p, image, match)
+		}
+		return nil
+	})
+}
+
+// search returns the packages of an archive for which selected returns a description.
+func search(list *schema.PackageList, selected func(schema.Package, *schema.ImagePackages) *schema.AffectedPackage) *schema.AffectedArchive {
 	found := &schema.AffectedArchive{Solution: list.Solution, Version: list.Version, Images: len(list.Images), Packages: []schema.AffectedPackage{}}
-	for _, image := range list.Images {
+	for i := range list.Images {
+		image := &list.Images[i]
 		for _, p := range image.Packages {
-			match, ok := q.Match(p, image.Distribution)
-			if !ok {
-				continue
+			if affected := selected(p, image); affected != nil {
+				found.Packages = append(found.Packages, *affected)
 			}
-			affected := schema.AffectedPackage{
-				Image: image.Image, Platform: image.Platform, Name: p.Name, Version: p.Version, PURL: p.PURL, Paths: p.Paths, Unclear: match.Unclear,
-			}
-			if match.Source {
-				affected.Source = p.Source
-			}
-			found.Packages = append(found.Packages, affected)
 		}
 		for _, f := range image.Unread {
 			found.Unread = append(found.Unread, schema.UnreadFile{Path: image.Image + ": " + f.Path, Reason: f.Reason})
 		}
 	}
 	return found
+}
+
+func affectedPackage(p schema.Package, image *schema.ImagePackages, match Match) *schema.AffectedPackage {
+	affected := &schema.AffectedPackage{
+		Image: image.Image, Platform: image.Platform, Name: p.Name, Version: p.Version, PURL: p.PURL, Paths: p.Paths, Unclear: match.Unclear,
+	}
+	if match.Source {
+		affected.Source = p.Source
+	}
+	return affected
 }

@@ -16,8 +16,9 @@ import (
 )
 
 func newAffectedCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "affected PACKAGE@RANGE ARCHIVE...",
+	var advisory string
+	cmd := &cobra.Command{
+		Use:   "affected PACKAGE@RANGE|--advisory FILE ARCHIVE...",
 		Short: "Search archives for a package in a range of versions",
 		Long: `Search the images of archives for a package, and exit with status 3 if one of them has it. This answers which products have a vulnerable
 package; no network is needed.
@@ -27,14 +28,36 @@ distribution are also found by their source package, which advisories name: open
 between "|", such as '<3.0.15' or '>=4.0.0|<4.17.21'. Without RANGE, all versions are selected. Versions are compared by the
 rules of dpkg, apk, rpm, Python (PEP 440), Maven, and Semantic Versioning for npm and Go. If RANGE has no epoch, epochs are ignored.
 
+With --advisory, the packages of an advisory are searched for: a file in the format of OpenVEX, CSAF 2.0 or OSV. Of the first two, packages that are
+affected or under investigation are. Packages of kinds that are not looked for are listed.
+
+What the vendor states in vex/*.json of an archive, in OpenVEX, is shown beside: the signature of the archive covers it.
+
 A package whose version cannot be compared is listed with the reason. So are files that can have packages and could not be read.
 'solutionctl inspect ARCHIVE --sbom' shows everything that is searched.`,
 		Example: `  solutionctl affected 'pkg:deb/debian/openssl@<3.0.15' example-solution-1.0.0.iso
-  solutionctl affected 'pkg:golang/stdlib@<1.22.7' *.iso`,
-		Args:              cli.AtLeastArgs("PACKAGE@RANGE", "ARCHIVE"),
+  solutionctl affected 'pkg:golang/stdlib@<1.22.7' *.iso
+  solutionctl affected --advisory GO-2024-3105.json *.iso`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if advisory != "" {
+				return cli.AtLeastArgs("ARCHIVE")(cmd, args)
+			}
+			return cli.AtLeastArgs("PACKAGE@RANGE", "ARCHIVE")(cmd, args)
+		},
 		ValidArgsFunction: completeAffected,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.affected(cmd.Context(), args[0], args[1:]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q, err := cli.ReadQuestion(advisory, args[0])
+			if err != nil {
+				return err
+			}
+			if advisory == "" {
+				args = args[1:]
+			}
+			return a.affected(cmd.Context(), q, args)
+		},
 	}
+	cmd.Flags().StringVar(&advisory, "advisory", "", "search for the packages of an OpenVEX, CSAF or OSV `FILE`")
+	return cmd
 }
 
 // completeAffected completes archives behind the package.
@@ -45,16 +68,12 @@ func completeAffected(_ *cobra.Command, args []string, _ string) ([]string, cobr
 	return []string{"iso"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-func (a *app) affected(ctx context.Context, text string, names []string) error {
-	query, err := sbom.ParseQuery(text)
-	if err != nil {
-		return err
-	}
-	result := &schema.AffectedReport{Package: query.Package, Range: query.Range.String(), Archives: []schema.AffectedArchive{}}
+func (a *app) affected(ctx context.Context, q *cli.Question, names []string) error {
+	result := &schema.AffectedReport{Package: q.Package, Range: q.Range, Advisory: q.Advisory, LeftOut: q.LeftOut, Archives: []schema.AffectedArchive{}}
 	archives, more := media.Arguments(names)
 	packages, affected := 0, 0
 	for _, name := range archives {
-		found, err := a.affectedIn(ctx, query, name, more)
+		found, err := a.affectedIn(ctx, q, name, more)
 		if err != nil {
 			return err
 		}
@@ -63,14 +82,14 @@ func (a *app) affected(ctx context.Context, text string, names []string) error {
 			affected++
 		}
 	}
-	if err := a.EmitResult(result, func(w *console.Stream) error { return printAffected(w, result, text) }); err != nil || packages == 0 {
+	if err := a.EmitResult(result, func(w *console.Stream) error { return printAffected(w, result, q.Text) }); err != nil || packages == 0 {
 		return err
 	}
-	return report.Errorf(report.Affected, "%s in %s: %s", text, report.Count(affected, "archive"), report.Count(packages, "package"))
+	return report.Errorf(report.Affected, "%s in %s: %s", q.Text, report.Count(affected, "archive"), report.Count(packages, "package"))
 }
 
 // affectedIn searches one archive.
-func (a *app) affectedIn(ctx context.Context, query *sbom.Query, name string, more []string) (*schema.AffectedArchive, error) {
+func (a *app) affectedIn(ctx context.Context, q *cli.Question, name string, more []string) (*schema.AffectedArchive, error) {
 	opened, file, err := openArchive(name, more...)
 	if err != nil {
 		return nil, err
@@ -80,8 +99,13 @@ func (a *app) affectedIn(ctx context.Context, query *sbom.Query, name string, mo
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	found := query.Search(list)
+	found := q.Search(list)
 	found.Archive = name
+	statements, err := sbom.ReadStatements(opened)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	statements.Explain(found)
 	return found, nil
 }
 
@@ -97,6 +121,7 @@ func printAffected(w *console.Stream, r *schema.AffectedReport, question string)
 	for _, archive := range r.Archives {
 		printUnread(w, filepath.Base(archive.Archive), archive.Unread, 0)
 	}
+	cli.PrintLeftOut(w, r.LeftOut)
 	if len(table.Rows) > 0 {
 		return table.Print(w)
 	}

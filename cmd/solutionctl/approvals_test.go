@@ -16,7 +16,7 @@ import (
 
 // harmless are the flags that accept neither a loss nor a risk: variables and the configuration file may set them.
 const harmless = `
-access-log add-image against all applications archive as as-group attach-timestamp bundle ca cache-dir certificate certs-dir
+access-log add-image advisory against all applications archive as as-group attach-timestamp bundle ca cache-dir certificate certs-dir
 changed check component config container context dashboard-label dashboard-namespace deep delta-from description detect diff disable drift
 dry-run enable endorsed-by endpoint env environment events exit-status expect expires explain export extract fail-on file filename
 fix folder-annotation follow format from full have host host-socket if-configured image images impersonate impersonate-group

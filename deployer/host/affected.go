@@ -19,7 +19,9 @@ import (
 
 // AffectedOptions ask which imported versions have a package.
 type AffectedOptions struct {
-	Query *sbom.Query
+	Package, Range, Advisory string // of the question, for the result
+	LeftOut                  []string
+	Search                   func(*schema.PackageList) *schema.AffectedArchive
 	// Status reads which versions are active and deployed where; nil to ask no cluster.
 	Status func(ctx context.Context) (*schema.Status, error)
 }
@@ -28,7 +30,7 @@ type AffectedOptions struct {
 // at the first question, and kept in the store if this user may write there.
 func (h *Host) Affected(ctx context.Context, o AffectedOptions) (*schema.SiteAffectedReport, error) {
 	result := &schema.SiteAffectedReport{
-		Package: o.Query.Package, Range: o.Query.Range.String(), Versions: []schema.AffectedVersion{}, NotSearched: []schema.UnsearchedVersion{}, Problems: []string{},
+		Package: o.Package, Range: o.Range, Advisory: o.Advisory, LeftOut: o.LeftOut, Versions: []schema.AffectedVersion{}, NotSearched: []schema.UnsearchedVersion{}, Problems: []string{},
 	}
 	entries, err := h.Store.Entries()
 	if err != nil {
@@ -50,14 +52,39 @@ func (h *Host) Affected(ctx context.Context, o AffectedOptions) (*schema.SiteAff
 			result.NotSearched = append(result.NotSearched, schema.UnsearchedVersion{ID: e.ID(), Reason: err.Error()})
 			continue
 		}
-		found := o.Query.Search(list)
+		found := o.Search(list)
 		found.Archive = e.Path
+		if err = h.explain(e, found); err != nil {
+			result.Problems = append(result.Problems, e.ID()+": "+err.Error())
+		}
 		result.Versions = append(result.Versions, schema.AffectedVersion{
 			AffectedArchive: *found, Active: isActive(status, e), Uses: usesOf(status, e),
 		})
 	}
 	result.NotSearched = append(result.NotSearched, notStored(status, entries)...)
 	return result, nil
+}
+
+// explain adds the vendor's statements about the packages that were found.
+func (h *Host) explain(e store.Entry, found *schema.AffectedArchive) (err error) {
+	if len(found.Packages) == 0 {
+		return nil
+	}
+	file, err := h.Store.Open(e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	opened, err := archive.Open(file.Verified, e.Size)
+	if err != nil {
+		return err
+	}
+	statements, err := sbom.ReadStatements(opened)
+	if err != nil {
+		return err
+	}
+	statements.Explain(found)
+	return nil
 }
 
 // packagesOf returns the packages of an archive: the kept list, or a new one.

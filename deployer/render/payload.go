@@ -53,14 +53,14 @@ type Payload struct {
 // Image is an image of the archive.
 type Image = schema.PayloadImage
 
-// FromArchive reads the payload of an archive, without SBOMs, documentation and files for serving images.
+// FromArchive reads the payload of an archive, without SBOMs, statements about vulnerabilities, documentation and files for serving images.
 func FromArchive(a *archive.Archive) (*Payload, error) {
 	files := newMemoryFiller()
 	err := fs.WalkDir(a.FS, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && slices.Contains([]string{"images", "blobs", "sbom", "docs"}, name):
+		case entry.IsDir() && slices.Contains([]string{"images", "blobs", "sbom", "vex", "docs"}, name):
 			return fs.SkipDir
 		case entry.IsDir() || slices.Contains([]string{"index.json", "oci-layout", "registry-config.inc.j2"}, name):
 			return nil

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/solutionctl/solutionctl/build/sbom"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer/host"
@@ -18,7 +17,7 @@ import (
 
 func newAffectedCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "affected PACKAGE@RANGE",
+		Use:   "affected PACKAGE@RANGE|--advisory FILE",
 		Short: "Search imported versions for a package, and show where they are deployed",
 		Long: `Search the images of all imported versions for a package, and exit with status 3 if one of them has it. For each such version, show the
 environments and namespaces where it is deployed. PACKAGE and RANGE have the form of 'solutionctl affected'. If a version cannot be searched
@@ -27,17 +26,26 @@ and no other one has the package, the exit status is 1.
 The command reads the archives of this host. The first question lists the packages of each archive, which reads all of its layers; the list
 is kept in the store, so that later questions take a moment. With --no-cluster, deployments are not shown.`,
 		Example: "  solutionctl deploy affected 'pkg:deb/debian/openssl@<3.0.15'",
-		Args:    cli.ExactArgs("PACKAGE@RANGE"),
 	}
+	var advisory string
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if advisory != "" {
+			return cli.ExactArgs()(cmd, args)
+		}
+		return cli.ExactArgs("PACKAGE@RANGE")(cmd, args)
+	}
+	cmd.Flags().StringVar(&advisory, "advisory", "", "search for the packages of an OpenVEX, CSAF or OSV `FILE`")
 	f := &hostFlags{clusterFlags: addClusterFlags(a, cmd)}
 	addStoreFlag(cmd, &f.places.Store)
 	cmd.Flags().BoolVar(&f.noCluster, "no-cluster", false, "search this host only, and do not show deployments")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.affected(cmd.Context(), args[0]) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return f.affected(cmd.Context(), advisory, strings.Join(args, ""))
+	}
 	return cmd
 }
 
-func (f *hostFlags) affected(ctx context.Context, question string) error {
-	query, err := sbom.ParseQuery(question)
+func (f *hostFlags) affected(ctx context.Context, advisory, text string) error {
+	q, err := cli.ReadQuestion(advisory, text)
 	if err != nil {
 		return err
 	}
@@ -45,20 +53,20 @@ func (f *hostFlags) affected(ctx context.Context, question string) error {
 	if err != nil {
 		return err
 	}
-	o := host.AffectedOptions{Query: query}
+	o := host.AffectedOptions{Package: q.Package, Range: q.Range, Advisory: q.Advisory, LeftOut: q.LeftOut, Search: q.Search}
 	if d != nil {
 		o.Status = func(ctx context.Context) (*schema.Status, error) { return d.Survey.Status(ctx, survey.StatusOptions{}) }
 	}
 	result, err := h.Affected(ctx, o)
-	print := func(w *console.Stream, r *schema.SiteAffectedReport) error { return printSiteAffected(w, r, question) }
+	print := func(w *console.Stream, r *schema.SiteAffectedReport) error { return printSiteAffected(w, r, q.Text) }
 	if err = cli.Emit(f.App, result, err, print); err != nil {
 		return err
 	}
 	if versions := countAffected(result); versions > 0 {
-		return report.Errorf(report.Affected, "%s in %s", question, report.Count(versions, "imported version"))
+		return report.Errorf(report.Affected, "%s in %s", q.Text, report.Count(versions, "imported version"))
 	}
 	if n := len(result.NotSearched); n > 0 {
-		return report.Errorf(report.Failure, "%s not searched; no other one matches %s", report.Count(n, "imported version"), question).
+		return report.Errorf(report.Failure, "%s not searched; no other one matches %s", report.Count(n, "imported version"), q.Text).
 			WithHint("ask on the host that has the archive, or import it again")
 	}
 	return nil
@@ -89,6 +97,7 @@ func printSiteAffected(w *console.Stream, r *schema.SiteAffectedReport, question
 	if err := console.PrintEach(w, console.Yellow, "problem:", r.Problems); err != nil {
 		return err
 	}
+	cli.PrintLeftOut(w, r.LeftOut)
 	if len(table.Rows) > 0 {
 		return table.Print(w)
 	}
