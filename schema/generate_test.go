@@ -61,6 +61,7 @@ var documents = map[string]document{
 	"output/sync":           {reflect.TypeFor[schema.SyncReport](), "SyncReport: archives that were copied from another host"},
 	"output/push":           {reflect.TypeFor[schema.PushReport](), "PushReport: images that were pushed to a registry"},
 	"output/node":           {reflect.TypeFor[schema.NodeConfig](), "NodeConfig: the files by which a node pulls from the registry"},
+	"output/notification":   {reflect.TypeFor[schema.Notification](), "Notification: problems that began or ended"},
 	"output/operation":      {reflect.TypeFor[schema.Operation](), "Operation: what a command that deploys did, or would do"},
 	"output/registryaccess": {reflect.TypeFor[schema.RegistryAccess](), "RegistryAccess: one request"},
 	"output/resumption":     {reflect.TypeFor[schema.Resumption](), "Resumption: operations that had not ended"},
@@ -87,6 +88,7 @@ var documents = map[string]document{
 	"stored/load":           {reflect.TypeFor[schema.LoadParameters](), "Load: what a run of the loader is to do"},
 	"stored/loadprogress":   {reflect.TypeFor[schema.LoadProgress](), "LoadProgress: how far the loader is"},
 	"stored/monitoring":     {reflect.TypeFor[schema.ClusterMonitoring](), "Monitoring: what the Prometheus and the Grafana of a cluster look for"},
+	"stored/notifications":  {reflect.TypeFor[schema.Notifications](), "Notifications: the problems that a webhook was sent"},
 	"stored/payload":        {reflect.TypeFor[schema.PayloadHead](), "PayloadHead: the images of an archive whose other files are kept"},
 	"stored/registry":       {reflect.TypeFor[schema.ClusterRegistry](), "Registry: where the nodes of a cluster find the images of Solutions"},
 }

@@ -125,6 +125,9 @@ func TestGoldenFiles(t *testing.T) {
 		},
 		Error: &schema.LoadError{Code: report.Timeout, Message: "not ready after 30m"}, Notices: []string{}, Loaded: []schema.LoadedContent{{Environment: "shop", Solution: "db"}},
 	})
+	golden(t, "notifications", &schema.Notifications{Stamp: stamp, Problems: map[string]schema.NotifiedProblem{"CheckFailed///host store": {
+		Problem: schema.Problem{Name: "CheckFailed", Subject: "host store", Summary: "the store is full", Hint: "remove versions", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, Sent: true,
+	}}})
 	golden(t, "host", &schema.HostSettings{Stamp: stamp, RegistryMode: schema.RegistryMetalK8s})
 }
 

@@ -48,18 +48,19 @@ func MarshalStored(document any) ([]byte, error) {
 
 // storedDocuments are the documents that are stored in a cluster or on a host, with their schemas, compiled when first needed.
 var storedDocuments = map[string]func() *jsonschema.Schema{
-	"applications": compileStored("applications"),
-	"archive":      compileStored("archive"),
-	"artifact":     compileStored("artifact"),
-	"delta":        compileStored("delta"),
-	"deployment":   compileStored("deployment"),
-	"host":         compileStored("host"),
-	"imports":      compileStored("imports"),
-	"monitoring":   compileStored("monitoring"),
-	"load":         compileStored("load"),
-	"loadprogress": compileStored("loadprogress"),
-	"registry":     compileStored("registry"),
-	"payload":      compileStored("payload"),
+	"applications":  compileStored("applications"),
+	"archive":       compileStored("archive"),
+	"artifact":      compileStored("artifact"),
+	"delta":         compileStored("delta"),
+	"deployment":    compileStored("deployment"),
+	"host":          compileStored("host"),
+	"imports":       compileStored("imports"),
+	"monitoring":    compileStored("monitoring"),
+	"load":          compileStored("load"),
+	"notifications": compileStored("notifications"),
+	"loadprogress":  compileStored("loadprogress"),
+	"registry":      compileStored("registry"),
+	"payload":       compileStored("payload"),
 }
 
 func compileStored(name string) func() *jsonschema.Schema {

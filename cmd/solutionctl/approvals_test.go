@@ -16,13 +16,13 @@ import (
 
 // harmless are the flags that accept neither a loss nor a risk: variables and the configuration file may set them.
 const harmless = `
-access-log add-image advisory against all applications archive as as-group attach-timestamp bundle ca cache-dir certificate certs-dir
+access-log add-image advisory after against all applications archive as as-group attach-timestamp bundle ca cache-dir certificate certs-dir
 changed check component config container context dashboard-label dashboard-namespace deep delta-from description detect diff disable drift
 dry-run enable endorsed-by endpoint env environment events exit-status expect expires explain export extract fail-on file filename
-fix folder-annotation follow format from full have host host-socket if-configured image images impersonate impersonate-group
+fix folder-annotation follow format from full have header-file host host-socket if-configured image images impersonate impersonate-group
 implant-md5 importers in-place ingress-class installers jobs key-id kind kubeconfig kubernetes-version label listen local
 lock-wait login logs max-transfers members metrics-listen minimum-version mirror mirror-origins monitoring-label mount name
-namespace nginx-dir no-cluster no-lint no-wait node oidc-ca oidc-client-id oidc-client-secret oidc-issuer on-failure operator
+namespace nginx-dir no-cluster no-lint no-wait node notified notify-url oidc-ca oidc-client-id oidc-client-secret oidc-issuer on-failure operator
 origin output parameters part password-file peer plain-http plan platform pod port powers previous print print-monitoring print-timer
 print-unit profile progress prometheus provenance protect-crds push-ca push-to qps quiet records registry-mode replica-timeout require-replicas revision root root-key rule-label rules
 runtime sbom service session-key-file set sha256sum sign-key since size solution solutions-file state statement-only store tail textfile

@@ -41,7 +41,7 @@ var layers = [][]string{
 	{"deployer/environments"},
 	{"deployer", "deployer/console/live", "deployer/logs"},
 	{"deployer/deployertest", "deployer/host", "deployer/loader"},
-	{"deployer/console/web", "deployer/deployertest/vendortest", "deployer/install", "deployer/support/bundle", "deployer/support/doctor"},
+	{"deployer/console/web", "deployer/deployertest/vendortest", "deployer/install", "deployer/support/bundle", "deployer/support/doctor", "deployer/support/notify"},
 	{"deployer/hostd"},
 	{"deployer/console/archives"},
 	{"deployer/console"},

@@ -265,7 +265,7 @@ func CheckSite(c *schema.Component, values map[string]any) error {
 	for _, path := range c.Site.Locked {
 		if _, set := chart.ValueAt(values, path); set {
 			return report.Errorf(report.Refused, "component %s: the vendor has locked the value %s", c.Name, path).
-				WithHint("leave it out; what a site can set is listed by 'solutionctl inspect ARCHIVE --values'")
+				WithHint("leave it out; '%s' lists what a site can set", report.Run("inspect", "ARCHIVE").With("values"))
 		}
 	}
 	var missing []string

@@ -21,7 +21,7 @@ func NewCommand(a *cli.App) *cobra.Command {
 	cli.AddSection(group, "Change versions",
 		newCompatibilityCommand(a), newUpgradeCommand(a).change(), newDowngradeCommand(a).change(), newRollbackCommand(a).change())
 	cli.AddSection(group, "Find and fix problems",
-		newDoctorCommand(a), newAffectedCommand(a), newDeployDiffCommand(a), newRepairCommand(a).change(), newResumeCommand(a), newSupportBundleCommand(a))
+		newDoctorCommand(a), newNotifyCommand(a), newAffectedCommand(a), newDeployDiffCommand(a), newRepairCommand(a).change(), newResumeCommand(a), newSupportBundleCommand(a))
 	cli.AddSection(group, "Remove", newUninstallCommand(a), newRemoveCommand(a).change(), newDeactivateCommand(a).change(), newUnimportCommand(a), newPurgeCommand(a))
 	group.Long = `Import Solutions into a cluster without internet, activate them and deploy them in environments. 'deploy install' does all of it
 on a site with one host, and 'deploy uninstall' undoes it.

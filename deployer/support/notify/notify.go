@@ -1,0 +1,147 @@
+// Package notify sends problems of a host and a cluster to a webhook of the site: once when they begin, and once when they have ended.
+//
+// [Find] lists the present problems in what survey and doctor have found. A [Journal] has those of earlier runs: [Journal.Compare] returns
+// the changes, and [Webhook.Send] posts them. A problem that was not accepted by the webhook is sent again by the next run. Nothing is sent
+// anywhere else, and redirects are not followed.
+package notify
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
+
+// Observed has the findings of a run. Parts that could not be read are nil: their problems stay as they were.
+type Observed struct {
+	Status    *schema.Status
+	Diagnosis *schema.Diagnosis
+}
+
+// Find lists the problems, in the order of their keys.
+func (o Observed) Find(now time.Time) []schema.Problem {
+	var list []schema.Problem
+	if o.Status != nil {
+		for _, s := range o.Status.Solutions {
+			if s.Deployment != nil {
+				list = appendDeployment(list, schema.Problem{}, s.Deployment)
+			}
+		}
+		for _, e := range o.Status.Environments {
+			for _, n := range e.Namespaces {
+				for i := range n.Deployments {
+					list = appendDeployment(list, schema.Problem{Environment: e.Name, Namespace: n.Name}, &n.Deployments[i])
+				}
+			}
+		}
+	}
+	if o.Diagnosis != nil {
+		for _, c := range o.Diagnosis.Checks {
+			if c.Result == schema.CheckProblem {
+				list = append(list, schema.Problem{Name: checkFailed, Subject: c.Area + " " + c.Name, Summary: c.Message, Hint: c.Hint})
+			}
+		}
+	}
+	for i := range list {
+		list[i].Since = now
+	}
+	slices.SortStableFunc(list, func(a, b schema.Problem) int { return cmp.Compare(a.Key(), b.Key()) })
+	return list
+}
+
+// The names of problems.
+const (
+	deploymentFailed    = "DeploymentFailed"
+	deploymentNotReady  = "DeploymentNotReady"
+	operationUnfinished = "OperationUnfinished"
+	checkFailed         = "CheckFailed"
+)
+
+// appendDeployment adds the problem of a deployment, if it has one. Changes by others are not one.
+func appendDeployment(list []schema.Problem, p schema.Problem, d *schema.DeploymentStatus) []schema.Problem {
+	p.Subject = d.Solution
+	what := "is not ready"
+	switch d.Health {
+	case schema.HealthFailed:
+		p.Name, what = deploymentFailed, "has failed"
+	case schema.HealthProgressing, schema.HealthMissing:
+		p.Name = deploymentNotReady
+	case schema.HealthPending:
+		p.Name, what = operationUnfinished, "has an operation that has not ended"
+	default:
+		return list
+	}
+	p.Summary = d.Solution + " " + d.Version + " in " + placeOf(p) + " " + what
+	if len(d.Reasons) > 0 {
+		p.Summary += ": " + d.Reasons[0]
+	}
+	return append(list, p)
+}
+
+func placeOf(p schema.Problem) string {
+	switch {
+	case p.Environment == "":
+		return "the cluster"
+	case p.Namespace != "" && p.Namespace != p.Environment:
+		return "namespace " + p.Namespace + " of environment " + p.Environment
+	default:
+		return "environment " + p.Environment
+	}
+}
+
+// Journal has the problems of earlier runs.
+type Journal struct{ schema.Notifications }
+
+// Compare adds the problems of this run and returns what the webhook has to learn, in the order of the keys. A deployment that is not ready yet,
+// or an operation that has not ended, is sent when that lasts so long. [Journal.Confirm] marks them as sent.
+func (j *Journal) Compare(o Observed, now time.Time, lasting time.Duration) []schema.ReportedProblem {
+	if j.Problems == nil {
+		j.Problems = map[string]schema.NotifiedProblem{}
+	}
+	present := map[string]bool{}
+	for _, p := range o.Find(now) {
+		known, there := j.Problems[p.Key()]
+		if there {
+			p.Since = known.Since
+		}
+		j.Problems[p.Key()] = schema.NotifiedProblem{Problem: p, Sent: known.Sent}
+		present[p.Key()] = true
+	}
+	var changes []schema.ReportedProblem
+	for _, key := range slices.Sorted(maps.Keys(j.Problems)) {
+		switch p := j.Problems[key]; {
+		case present[key] && !p.Sent && (!passes(p.Name) || now.Sub(p.Since) >= lasting):
+			changes = append(changes, schema.ReportedProblem{Problem: p.Problem, State: schema.ProblemFiring})
+		case present[key] || !o.covers(p.Name):
+		case p.Sent:
+			changes = append(changes, schema.ReportedProblem{Problem: p.Problem, State: schema.ProblemResolved})
+		default:
+			delete(j.Problems, key)
+		}
+	}
+	return changes
+}
+
+// Confirm records that the webhook has accepted changes.
+func (j *Journal) Confirm(changes []schema.ReportedProblem) {
+	for _, c := range changes {
+		if c.State == schema.ProblemResolved {
+			delete(j.Problems, c.Key())
+			continue
+		}
+		j.Problems[c.Key()] = schema.NotifiedProblem{Problem: c.Problem, Sent: true}
+	}
+}
+
+// passes reports whether a problem is normal for a while.
+func passes(name string) bool { return name == deploymentNotReady || name == operationUnfinished }
+
+// covers reports whether a run has looked for a kind of problem.
+func (o Observed) covers(name string) bool {
+	if name == checkFailed {
+		return o.Diagnosis != nil
+	}
+	return o.Status != nil
+}
