@@ -36,7 +36,7 @@ type imageCheck struct {
 	imports  []schema.Import         // with images
 	answers  []records.Answer
 	setUp    *install.Plan // the remaining steps of this host; nil where another host has to do them
-	byHand   bool          // it has no service manager that could serve
+	byHand   string        // the command that serves, for a host without a service manager; "" for others
 }
 
 // checkImages asks the recorded endpoints as a node does, and looks at this host where the user can set it up.
@@ -89,7 +89,9 @@ func (c *Console) planSetUp(v *web.Visit, check *imageCheck) (*install.Plan, err
 		return nil, err
 	}
 	s := c.Settings.Images
-	check.byHand = !s.Services.Available()
+	if !s.Services.Available() {
+		check.byHand = report.Run("deploy serve").With("store", s.Serve.Store).With("listen", s.Serve.Listen).String()
+	}
 	installer := &install.Installer{Host: h, Deployer: v.Deployer(nil), Services: s.Services, Root: s.Root, Program: s.Program, TrustDir: c.Settings.TrustDir}
 	o := install.Options{Serve: s.Serve, Endpoint: s.Endpoint, Node: node.Config{Node: c.Host}}
 	if check.serving() != "" {
@@ -175,7 +177,7 @@ func (c *imageCheck) tasks() (tasks []page.Task) {
 	for _, s := range c.setUp.Steps {
 		task := page.Task{Text: page.Text("start.here."+s.Step, s.Name), Done: s.State == schema.StepUnchanged}
 		if !task.Done && c.startsByHand(s) {
-			task.Text, task.Command = page.Text("start.here.byhand"), report.Run("deploy serve").String()
+			task.Text, task.Command = page.Text("start.here.byhand"), c.byHand
 		}
 		tasks = append(tasks, task)
 	}
@@ -184,7 +186,7 @@ func (c *imageCheck) tasks() (tasks []page.Task) {
 
 // startsByHand reports whether a step is for the user: serving images on a host without a service manager.
 func (c *imageCheck) startsByHand(s schema.InstallStep) bool {
-	return c.byHand && s.Step == "serve" && s.State == schema.StepPlanned
+	return c.byHand != "" && s.Step == "serve" && s.State == schema.StepPlanned
 }
 
 // actions continue: this host does the tasks, unless one is left for the user.

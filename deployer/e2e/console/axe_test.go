@@ -179,11 +179,15 @@ func TestJudge(t *testing.T) {
 // TestPictures takes the pictures of the guide with -update, and checks that they are there.
 func TestPictures(t *testing.T) {
 	const guide = "../../../docs/guides/console"
-	names := []string{"overview", "environment", "plan", "progress"}
+	names := []string{"overview-start", "overview", "environment", "plan", "progress", "progress-done"}
 	var b *browser
 	if *update {
 		b = open(t)
 		b.do(chromedp.EmulateViewport(1280, 800))
+		noon := fmt.Sprintf("Date.now = () => %d", pagetest.Noon.UnixMilli())
+		if _, err := chromedp.Call(b.ctx, cdpage.AddScriptToEvaluateOnNewDocument, cdpage.AddScriptToEvaluateOnNewDocumentParams{Source: noon}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	origin := serveSamples(t)
 	for _, name := range names {
