@@ -22,6 +22,9 @@ func (c *Console) firstStart(v *web.Visit, status *schema.Status) (*page.Checkli
 	list := &page.Checklist{Steps: []page.Stage{importStage(status)}}
 	if list.Steps[0].State == page.StageDone {
 		images, err := c.imagesStage(v, "/")
+		if report.CodeOf(err) == report.Forbidden {
+			images.State, images.Text, err = page.StageDoubt, page.Text("start.images.unseen"), nil
+		}
 		if err != nil {
 			return nil, err
 		}

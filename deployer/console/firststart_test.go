@@ -13,10 +13,13 @@ import (
 	"testing"
 	"time"
 
+	authorization "k8s.io/api/authorization/v1"
+
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/console"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -195,6 +198,19 @@ func TestSilentRegistry(t *testing.T) {
 	bed.Imported("shop", "1.0.0", deployertest.Content{})
 	a := startOn(t, bed.Server, nil).in(t).get("/")
 	a.has(t, "The registry does not answer this console", "http://127.0.0.1:9 does not answer")
+	if to := a.link(t, "Activate"); to != "/solutions/shop/plan/activate" {
+		t.Errorf("the next step leads to %s", to)
+	}
+}
+
+// TestRegistryUnseen: a user who is not allowed to read the record of the registry continues without that step.
+func TestRegistryUnseen(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Imported("shop", "1.0.0", deployertest.Content{})
+	b := startOn(t, bed.Server, nil)
+	bed.Only("nowhere", func(a authorization.ResourceAttributes) bool { return a.Name != records.RegistryName })
+	a := b.with(t, "joe").get("/")
+	a.has(t, "You do not have permission to read where nodes find images", "not You do not have permission for this")
 	if to := a.link(t, "Activate"); to != "/solutions/shop/plan/activate" {
 		t.Errorf("the next step leads to %s", to)
 	}

@@ -74,6 +74,10 @@ func (c *Console) showOperation(v *web.Visit) (*web.Answer, error) {
 		content.Actions = append([]page.Action{v.Offer(resumeAction())}, wayBack(v, m.Planned)...)
 	case m.Err != nil && op.Plan != "": // the plan has the boxes
 		content.Actions = append([]page.Action{v.Offer(page.Action{Label: page.Text("operation.again"), URL: op.Plan, Weight: page.WeightPrimary})}, wayBack(v, m.Planned)...)
+	case m.Err != nil && m.Planned.Operation == rights.VerbImport:
+		content.Actions = []page.Action{v.Offer(page.Action{Label: page.Text("operation.again"), URL: "/import", Weight: page.WeightPrimary})}
+	case m.Err != nil:
+		content.Actions = results(m.Planned)
 	}
 	if m.Export != "" {
 		content.Actions = append(content.Actions, page.Action{Label: page.Text("operation.export"), URL: page.URL("operations", op.ID, "export")})
