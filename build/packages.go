@@ -13,12 +13,11 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Types of a bill of materials in a registry. Its only layer is compressed, so that the archive has its bytes once: as a file and as a blob.
-const (
-	spdxType           = "application/spdx+json"
-	spdxCompressedType = "application/spdx+json+gzip"
-	titleAnnotation    = "org.opencontainers.image.title"
-)
+// spdxType is the type of a bill of materials in a registry, and of its only layer. The layer is not compressed, unlike the file in the archive:
+// scanners that find it by its image read it as it is.
+const spdxType = "application/spdx+json"
+
+const titleAnnotation = "org.opencontainers.image.title"
 
 // sbomFile is the place of the bill of materials of an image in the archive.
 func sbomFile(ref schema.ImageRef) string {
@@ -44,15 +43,18 @@ func (p *Plan) addPackages(ctx context.Context, o Options) error {
 		if len(one.Images) == 0 || p.has(name) { // an artifact has no packages
 			continue
 		}
-		document, err := compressSPDX(&sbom.Document{PackageList: &one, Tool: o.SBOM})
+		var document bytes.Buffer
+		if err = (&sbom.Document{PackageList: &one, Tool: o.SBOM}).SPDX(&document); err != nil {
+			return err
+		}
+		compressed, err := compress(document.Bytes())
 		if err != nil {
 			return err
 		}
-		p.addData(name, document)
-		p.Images[i], err = oci.Attach(image, oci.Artifact{
-			Type: spdxType, Layers: []oci.Blob{oci.BytesBlob(spdxCompressedType, document)},
-			Annotations: map[string]string{titleAnnotation: image.Ref.Name + "-" + image.Ref.Tag + ".spdx.json.gz"},
-		})
+		p.addData(name, compressed)
+		layer := oci.BytesBlob(spdxType, document.Bytes())
+		layer.Annotations = map[string]string{titleAnnotation: image.Ref.Name + "-" + image.Ref.Tag + ".spdx.json"}
+		p.Images[i], err = oci.Attach(image, oci.Artifact{Type: spdxType, Layers: []oci.Blob{layer}})
 		if err != nil {
 			return err
 		}
@@ -65,14 +67,14 @@ func (p *Plan) has(name string) bool {
 	return slices.ContainsFunc(p.files, func(f iso.File) bool { return f.Path == name })
 }
 
-// compressSPDX returns a document as SPDX, with an empty gzip header: the same bytes for the same packages.
-func compressSPDX(document *sbom.Document) ([]byte, error) {
+// compress returns the data with an empty gzip header: the same bytes for the same data.
+func compress(data []byte) ([]byte, error) {
 	var compressed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		_, err = w.Write(data)
 	}
-	if err = document.SPDX(w); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	err = w.Close()

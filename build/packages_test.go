@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"testing"
@@ -12,7 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/archive"
 )
 
-// TestPackages builds an archive with bills of materials: each is a file, and the same bytes are an artifact that refers to its image. The images
+// TestPackages builds an archive with bills of materials: each is a compressed file, and an artifact that refers to its image. The images
 // stay the same.
 func TestPackages(t *testing.T) {
 	dir := newProject(t, 4096)
@@ -29,10 +30,12 @@ func TestPackages(t *testing.T) {
 		}
 		file, err := fs.ReadFile(a, "sbom/"+image.Ref.Name+"/"+image.Ref.Tag+".spdx.json.gz")
 		check(t, err)
-		unpacked, err := gzip.NewReader(bytes.NewReader(file))
+		packed, err := gzip.NewReader(bytes.NewReader(file))
+		check(t, err)
+		unpacked, err := io.ReadAll(packed)
 		check(t, err)
 		var document struct{ SPDXVersion, Name string }
-		check(t, json.NewDecoder(unpacked).Decode(&document))
+		check(t, json.Unmarshal(unpacked, &document))
 		if document.SPDXVersion != "SPDX-2.3" || document.Name != "demo-1.0.0" {
 			t.Errorf("%s: %+v", image.Ref, document)
 		}
@@ -48,7 +51,7 @@ func TestPackages(t *testing.T) {
 		}
 		blob, err := fs.ReadFile(a, "blobs/sha256/"+manifest.Layers[0].Digest[len("sha256:"):])
 		check(t, err)
-		if !bytes.Equal(blob, file) {
+		if !bytes.Equal(blob, unpacked) {
 			t.Errorf("%s: the artifact and the file differ", image.Ref)
 		}
 	}

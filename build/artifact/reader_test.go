@@ -139,3 +139,37 @@ func TestReaderEnds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestReaderFaults reads from a registry that fails at every third request.
+func TestReaderFaults(t *testing.T) {
+	data := large(t)
+	for name, fault := range map[string]func(w http.ResponseWriter){
+		"500": func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
+		"429": func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+		},
+		"connections that end": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t, true)
+			s.push(t, data, s.reference.Tag)
+			s.calls.Store(0)
+			s.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+				if s.calls.Load()%3 != 0 || r.URL.Path == "/v2/" {
+					return false
+				}
+				fault(w)
+				return true
+			}
+			reader := s.read(t, t.Context())
+			for _, at := range []int64{6 << 20, 0} { // from the end to the beginning: with requests for ranges
+				part := make([]byte, min(reader.Size()-at, 6<<20))
+				if n, err := reader.ReadAt(part, at); n < len(part) || !bytes.Equal(part, data[at:at+int64(n)]) {
+					t.Errorf("%d of %d bytes at %d are right: %v", n, len(part), at, err)
+				}
+			}
+		})
+	}
+}
