@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/plan"
+	"github.com/solutionctl/solutionctl/deployer/records"
 )
 
 // TestPreflight: a plan that adds pods comes with checks, what a user must not list is not known, and a plan without changes asks nothing.
@@ -75,6 +76,10 @@ func TestPreflight(t *testing.T) {
 	}
 	if got := checks(add("1.0.0"), dry); got != "" {
 		t.Errorf("without changes: %s", got)
+	}
+	b.Activated(shop, "1.1.0", plain)
+	if got, want := checks(change(records.Up, "1.1.0"), dry), "kubernetes pass\nimages warning\nroom pass\nquota fail\n/api/v1/nodes /resourcequotas"; got != want {
+		t.Errorf("for an upgrade:\ngot  %s\nwant %s", got, want)
 	}
 	if got := checks(remove(shop), dry); got != "" {
 		t.Errorf("for a removal: %s", got)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
@@ -83,20 +85,30 @@ func (r *Run) plan(ctx context.Context, prepare func(context.Context) error) (*s
 	if err := r.checkReplace(); err != nil {
 		return nil, err
 	}
-	required, err := r.Work().Required(ctx, r.Cluster, !r.NoWait)
-	if err != nil {
-		return nil, err
+	group, within := errgroup.WithContext(ctx)
+	group.Go(func() error { return r.checkPermissions(within) })
+	if r.DryRun {
+		group.Go(func() error { return r.checkCluster(within) })
 	}
-	if err = r.Cluster.Require(ctx, required); err != nil {
+	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	done, refusal := r.Settle()
-	if r.Planned { // it is only shown
-		if err = r.checkCluster(ctx); err != nil {
+	if r.Planned && !r.DryRun { // another plan was expected, and this one is shown
+		if err := r.checkCluster(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return done, refusal
+}
+
+// checkPermissions checks that the user has all permissions of the run.
+func (r *Run) checkPermissions(ctx context.Context) error {
+	required, err := r.Work().Required(ctx, r.Cluster, !r.NoWait)
+	if err != nil {
+		return err
+	}
+	return r.Cluster.Require(ctx, required)
 }
 
 // Work returns what a planned run changes, for its permissions.

@@ -29,6 +29,7 @@ type Pods struct {
 	Namespace string
 	Count     int
 	OnEach    bool // one on each node that they tolerate
+	Surge     bool // beside those that they replace, for a moment
 	Spec      corev1.PodSpec
 	requests  corev1.ResourceList
 	limits    corev1.ResourceList
@@ -87,7 +88,7 @@ func (l *Load) add(o *engine.Object) {
 	}
 	setRequests(&pod.Spec)
 	p := Pods{Owner: o.Object.String(), Namespace: o.Object.Namespace, Count: countOf(o, creates), Spec: pod.Spec}
-	p.OnEach = creates && o.Object.Kind == "DaemonSet"
+	p.OnEach, p.Surge = creates && o.Object.Kind == "DaemonSet", !creates
 	if p.Count == 0 {
 		return
 	}
@@ -170,6 +171,11 @@ func (l *Load) claim(o *engine.Object, spec *corev1.PersistentVolumeClaimSpec, c
 	l.Claims = append(l.Claims, Claim{
 		Owner: o.Object.String(), Namespace: o.Object.Namespace, Count: count, Class: spec.StorageClassName, Size: *spec.Resources.Requests.Storage(),
 	})
+}
+
+// isSurge reports whether no pods are added for good.
+func (l *Load) isSurge() bool {
+	return !slices.ContainsFunc(l.Pods, func(p Pods) bool { return !p.Surge })
 }
 
 // claims returns how many claims there are.

@@ -5,6 +5,8 @@
 // when nothing is added, else one for each list that it needs. It changes nothing and refuses nothing: what it cannot read is a check with the
 // result "unknown".
 //
+// Pods are listed only for a plan that adds some: where others replace those that run, the nodes alone are compared.
+//
 // The comparison is rough, as the scheduler decides by more than this. It fails only what cannot run as the cluster is now.
 package preflight
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	requests "k8s.io/component-helpers/resource"
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
@@ -140,9 +141,9 @@ func TestRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRooms(test.nodes)
 			for range test.run {
-				r.occupy(&corev1.Pod{Spec: *read[corev1.PodSpec](t, "{nodeName: a, "+small+"}")})
+				r.occupy(requesting(*read[map[string]any](t, "{nodeName: a, "+small+"}")))
 			}
-			var objects []engine.Object
+			objects := []engine.Object{}
 			for _, text := range test.add {
 				objects = append(objects, object(t, schema.ActionCreate, text))
 			}
@@ -152,6 +153,44 @@ func TestRoom(t *testing.T) {
 			}
 			if (check.Result == schema.PreflightPass) != (check.Hint == "") {
 				t.Errorf("the hint is %q", check.Hint)
+			}
+		})
+	}
+}
+
+// TestSurge: a Deployment that is changed needs a node that takes its pods, whatever runs there now.
+func TestSurge(t *testing.T) {
+	for name, test := range map[string]struct{ node, pod, want string }{
+		"a node":          {"", small, "pass nodes are large enough for the new pods"},
+		"a cordoned node": {"unschedulable: true", small, "fail Deployment prod/web: no node takes its pods: none is ready, schedulable, and without taints that they do not tolerate"},
+		"a large pod":     {"", large, "fail Deployment prod/web: no node is large enough: a pod requests 64 cpu"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			load := LoadOf([]engine.Object{object(t, schema.ActionUpdate, workload("Deployment", "", test.pod))})
+			check := newRooms([]*corev1.Node{nodeOf(t, "a", "2", test.node)}).judge(load)
+			if got := string(check.Result) + " " + check.Message; got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestRequesting: what is read of running pods is enough for their requests.
+func TestRequesting(t *testing.T) {
+	for name, test := range map[string]struct{ spec, want string }{
+		"containers":         {"containers: [{resources: {requests: {cpu: 100m, memory: 1Gi}}}, {resources: {requests: {cpu: '1'}}}]", "1100m 1Gi"},
+		"an init container":  {"containers: [{resources: {requests: {cpu: 100m}}}], initContainers: [{resources: {requests: {cpu: '2', memory: 1Gi}}}]", "2 1Gi"},
+		"a sidecar":          {"containers: [{resources: {requests: {cpu: 100m}}}], initContainers: [{restartPolicy: Always, resources: {requests: {cpu: 100m}}}]", "200m 0"},
+		"an overhead":        {"containers: [{resources: {requests: {cpu: 100m}}}], overhead: {cpu: 50m, memory: 1Mi}", "150m 1Mi"},
+		"of the pod":         {"containers: [{resources: {requests: {cpu: 100m}}}], resources: {requests: {cpu: '3', memory: 2Gi}}", "3 2Gi"},
+		"nothing":            {"containers: [{name: a}]", "0 0"},
+		"something else":     {"containers: 5, initContainers: [5], overhead: 1", "0 0"},
+		"unknown quantities": {"containers: [{resources: {requests: {cpu: much}}}]", "0 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			list := requests.PodRequests(requesting(*read[map[string]any](t, "{"+test.spec+"}")), requests.PodResourcesOptions{})
+			if got := list.Cpu().String() + " " + list.Memory().String(); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
 	}
