@@ -16,8 +16,9 @@ import (
 const MaxAdvisory = 32 << 20
 
 const (
-	maxAsked    = 10_000 // packages of one advisory
-	maxBranches = 64     // levels of a product tree
+	maxAsked    = 10_000  // packages of one advisory
+	maxValues   = 500_000 // commas of one file, which bound the memory that its lists take
+	maxBranches = 64      // levels of a product tree
 )
 
 // Advisory is a file about vulnerabilities as a question: which packages have them.
@@ -39,6 +40,9 @@ func ParseAdvisory(data []byte) (*Advisory, error) {
 	if len(data) > MaxAdvisory {
 		return nil, report.Errorf(report.Invalid, "the advisory has more than %d bytes", MaxAdvisory)
 	}
+	if err := checkValues(data); err != nil {
+		return nil, err
+	}
 	a := &advisoryReader{advisory: &Advisory{}, seen: map[string]bool{}}
 	if err := a.read(data); err != nil {
 		return nil, err
@@ -51,6 +55,14 @@ func ParseAdvisory(data []byte) (*Advisory, error) {
 		return nil, err.WithHint("search for a package by its URL instead: %s", queryHint)
 	}
 	return a.advisory, nil
+}
+
+// checkValues refuses a document with more values than advisories have: in memory, an empty object takes some fifty times its two bytes.
+func checkValues(data []byte) error {
+	if n := bytes.Count(data, []byte(",")); n > maxValues {
+		return report.Errorf(report.Invalid, "it has more than %d values", maxValues)
+	}
+	return nil
 }
 
 // advisoryReader collects the questions of a file.

@@ -93,6 +93,7 @@ func TestAdvisoryRefused(t *testing.T) {
 		"a tree without an end":                 `{"document":{},"product_tree":{"branches":[` + deep + `]}}`,
 		"a deeper one":                          strings.Repeat("[", 1_000_000),
 		"packages without an end":               `{"id":"X","affected":[` + manyPackages(20_000) + `]}`,
+		"values without an end":                 `{"id":"X","affected":[{}` + strings.Repeat(",{}", 10_000_000) + `]}`,
 		"more bytes than are read":              `{"id":"` + strings.Repeat("x", sbom.MaxAdvisory) + `"}`,
 	} {
 		if _, err := sbom.ParseAdvisory([]byte(document)); report.CodeOf(err) != report.Invalid {

@@ -3,6 +3,7 @@ package sbom
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -83,6 +84,9 @@ type vendorStatement struct {
 func (s *Statements) Add(file string, data []byte) error {
 	if len(data) > MaxAdvisory {
 		return report.Errorf(report.Invalid, "%s has more than %d bytes", file, MaxAdvisory)
+	}
+	if err := checkValues(data); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	var document struct {
 		Context    json.RawMessage `json:"@context"`
