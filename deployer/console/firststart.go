@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
@@ -10,14 +11,17 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
+// isStarted reports whether a Solution runs in an environment, or was begun there.
+func isStarted(status *schema.Status) bool {
+	return slices.ContainsFunc(status.Environments, func(e schema.EnvironmentStatus) bool {
+		return slices.ContainsFunc(e.Deployments(), func(d schema.DeploymentStatus) bool { return d.Version != "" || d.Pending != nil })
+	})
+}
+
 // firstStart returns the way to the first running Solution; nil once one runs in an environment.
 func (c *Console) firstStart(v *web.Visit, status *schema.Status) (*page.Checklist, error) {
-	for _, e := range status.Environments {
-		for _, d := range e.Deployments() {
-			if d.Version != "" || d.Pending != nil {
-				return nil, nil
-			}
-		}
+	if isStarted(status) {
+		return nil, nil
 	}
 	list := &page.Checklist{Steps: []page.Stage{importStage(status)}}
 	if list.Steps[0].State == page.StageDone {

@@ -127,9 +127,12 @@ func TestFirstStart(t *testing.T) {
 	}
 	archive := s.vendor.ArchiveOf(t, "shop", "1.0.0", deployertest.Content{})
 	c.get("/import/path?path=" + archive) // which examines it
-	c.ends(c.post("/import/path", "path", archive))
+	imported := c.post("/import/path", "path", archive)
+	c.ends(imported)
+	a = c.get(imported.Header.Get("Location"))
+	a.has(t, "shop 1.0.0 is imported", "Activate 1.0.0")
 
-	a = c.get("/")
+	a = c.get(a.link(t, "Continue with the first steps"))
 	a.has(t, "1 of 5 done", "shop 1.0.0", "nodes have no registry", "Serve the images at "+endpoint, "Record "+endpoint+" in the cluster", "Configure containerd of this node", "Set up this host")
 	c.leads(c.post("/settings/images", "to", "/"), "/")
 	a = c.get("/")

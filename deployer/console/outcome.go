@@ -129,9 +129,8 @@ func (c *Console) next(ctx context.Context, v *web.Visit, o *schema.Operation) [
 		actions := append(c.createApps(ctx, v, o), results(o)...)
 		return append(actions, wayBack(v, o)...)
 	case o.Operation == rights.VerbImport:
-		return append([]page.Action{v.Offer(page.Action{
-			Label: page.Text("action.activate") + " " + o.Version, URL: planURL("solutions", o.Solution, "activate", url.Values{"version": {o.Version}}), Weight: page.WeightPrimary,
-		})}, results(o)...)
+		activate := page.Action{Label: page.Text("action.activate") + " " + o.Version, URL: planURL("solutions", o.Solution, "activate", url.Values{"version": {o.Version}})}
+		return slices.Concat(c.firstSteps(ctx, v), []page.Action{v.Offer(activate)}, results(o))
 	case o.Operation == schema.VerbActivate:
 		return append(c.deployments(ctx, v, o), results(o)...)
 	case slices.Contains([]string{"create-app", "configure", "scale"}, o.Operation):
@@ -140,6 +139,15 @@ func (c *Console) next(ctx context.Context, v *web.Visit, o *schema.Operation) [
 		}}, results(o)...)
 	}
 	return results(o)
+}
+
+// firstSteps leads back to the first steps until a Solution runs: they check whether nodes can fetch images before one is activated.
+func (c *Console) firstSteps(ctx context.Context, v *web.Visit) []page.Action {
+	s, err := c.server.Everything(v.Identity).Read(ctx, nil)
+	if err != nil || s.Status == nil || s.Loader != nil || isStarted(s.Status) {
+		return nil
+	}
+	return []page.Action{{Label: page.Text("start.continue"), URL: "/", Weight: page.WeightPrimary}}
 }
 
 // createApps offers to create an application of a Solution that was deployed.
