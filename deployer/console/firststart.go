@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/schema"
@@ -99,14 +100,20 @@ func addStage(v *web.Visit, status *schema.Status) page.Stage {
 	stage := page.Stage{Name: "add", Text: page.Text("start.add.left")}
 	to := "/environments"
 	if len(status.Environments) == 1 {
-		parameters := url.Values{}
-		if only := soleActive(status); only != "" {
-			parameters.Set("solution", only)
-		}
-		to = planURL("environments", status.Environments[0].Name, "add", parameters)
+		to = addURL(status, status.Environments[0].Name)
 	}
 	stage.Actions = []page.Action{primary(v, page.Text("action.add"), to)}
 	return stage
+}
+
+// addURL is the plan to add a Solution to an environment: the only one that is active, unless it is there already, or one that the user selects.
+func addURL(status *schema.Status, environment string) string {
+	parameters := url.Values{}
+	only := soleActive(status)
+	if _, _, there := deploymentIn(status.Environments, &deployer.Request{Environment: environment, Solution: only}); only != "" && !there {
+		parameters.Set("solution", only)
+	}
+	return planURL("environments", environment, "add", parameters)
 }
 
 // soleActive returns the Solution that is active where only one is; "" otherwise.

@@ -114,7 +114,7 @@ func TestLife(t *testing.T) {
 	if a := c.get(site); !strings.Contains(a.body, `class="button primary" href="`+site+`/plan/upgrade?`) || strings.Contains(a.body, "/plan/downgrade?") {
 		t.Error("1.10.0 is not an upgrade of 1.9.0")
 	} else {
-		a.has(t, "1.10.0 is ready to install", "not 2.0.0-rc.1 is ready", "not Repair", `not class="button primary" href="`+site+`/plan/add"`)
+		a.has(t, "1.10.0 is ready to install", "not 2.0.0-rc.1 is ready", "not Repair", `not class="button primary" href="`+site+`/plan/add`)
 	}
 	of := url.Values{"solution": {"shop"}}.Encode()
 	if a := c.get(site + "/plan/upgrade?" + of); !strings.Contains(a.body, "Faster than all before 1.10.0, &lt;really&gt;.</pre>") {

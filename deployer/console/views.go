@@ -209,7 +209,7 @@ func (c *Console) environment(v *web.Visit) (*web.Answer, error) {
 			})}
 		}
 	}
-	add := page.Action{Label: page.Text("action.add"), URL: planURL("environments", name, "add", nil)}
+	add := page.Action{Label: page.Text("action.add"), URL: addURL(s.Status, name)}
 	if !offerVerbs(v, s, content) {
 		add.Weight = page.WeightPrimary
 	}

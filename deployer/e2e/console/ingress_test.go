@@ -61,7 +61,7 @@ func TestBehindIngress(t *testing.T) {
 	b.press("link", "Environments")
 	b.press("link", deployertest.Environment)
 	b.press("link", "Add a Solution")
-	b.press("button", "Show the plan")
+	b.find("heading", "Add shop 1.0.0 to environment "+deployertest.Environment)
 	at.Store(1) // the first one is gone
 	b.applies("Add shop 1.0.0 to environment "+deployertest.Environment, "Add")
 	if names := bed.Server.Names("Deployment"); !slices.Equal(names, []string{deployertest.Environment + "/shop-operator"}) {

@@ -92,7 +92,6 @@ func testLife(t *testing.T, keyboard bool) {
 	b.find("heading", "production")
 
 	b.press("link", "Add a Solution")
-	b.press("button", "Show the plan")
 	apply("Add shop 1.9.0 to environment production", "Add")
 	b.find("heading", "shop 1.9.0 runs in production")
 
