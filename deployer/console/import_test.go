@@ -221,7 +221,7 @@ func TestUpload(t *testing.T) {
 		t.Fatalf("events end with %q", events.body)
 	}
 	shown := b.get(page)
-	for _, want := range []string{"Import demo 1.0.0?", "With a trusted signature", "vendor", "0 images", "What activating it would change", "active version of demo"} {
+	for _, want := range []string{"Import demo 1.0.0?", "Signed by vendor, which you trust", "0 images", "What activating it would change", "active version of demo"} {
 		if !strings.Contains(shown.body, want) {
 			t.Errorf("the examination does not say %q", want)
 		}

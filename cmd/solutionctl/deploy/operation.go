@@ -17,6 +17,12 @@ func (f *clusterFlags) printOperation(w *console.Stream, o *schema.Operation) er
 	if o.Planned && !o.Empty() {
 		printConsequences(w, o)
 	}
+	if o.Planned || f.Verbose {
+		printPowers(w, o, byOption)
+	}
+	if o.Planned && !o.Empty() {
+		printPreflight(w, o.Preflight)
+	}
 	for _, part := range o.Parts {
 		fmt.Fprintf(w, "%s: %s\n", console.Line(part.Place()), o.Summary(&part))
 		if o.Planned || f.Verbose {
@@ -25,9 +31,6 @@ func (f *clusterFlags) printOperation(w *console.Stream, o *schema.Operation) er
 	}
 	if o.Empty() {
 		fmt.Fprintln(w, o.Nothing())
-	}
-	if o.Planned || f.Verbose {
-		printPowers(w, o, byOption)
 	}
 	if err := console.PrintEach(w, console.Yellow, "note:", o.Remarks()); err != nil {
 		return err
@@ -46,7 +49,6 @@ func printConsequences(w *console.Stream, o *schema.Operation) {
 	if o.Consequences != nil {
 		printLines(w, console.Yellow, "new permissions:", o.Consequences.Permissions)
 	}
-	printPreflight(w, o.Preflight)
 }
 
 // preflightMarks are the words and colours of the verdicts of checks.

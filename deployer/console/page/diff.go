@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -75,6 +76,23 @@ func partsOf(o *schema.Operation) []part {
 		parts = append(parts, shown)
 	}
 	return parts
+}
+
+// listedPowers describes what the objects of an operation can do to the cluster, a line for each.
+type listedPowers struct{ Unapproved, Approved []string }
+
+// powersOf returns nil for an operation without powers.
+func powersOf(o *schema.Operation) *listedPowers {
+	if len(o.Powers) == 0 {
+		return nil
+	}
+	var approved []schema.Power
+	for _, p := range o.Powers {
+		if p.Approved {
+			approved = append(approved, p.Power)
+		}
+	}
+	return &listedPowers{powers.Summarize(o.Unapproved()), powers.Summarize(approved)}
 }
 
 // segments of the path of a field, each with the dot that follows it: spec., template., containers[name=web]., image

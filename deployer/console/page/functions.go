@@ -44,6 +44,8 @@ func (p *Pages) functions() template.FuncMap {
 		"opens":         func(c schema.Change) bool { return len(c.Fields) > 0 && len(c.Fields) <= 12 },
 		"partsOf":       partsOf,
 		"digestOf":      digestOf,
+		"powersOf":      powersOf,
+		"join":          func(words []string) string { return strings.Join(words, ", ") },
 		"first":         func(lines []string) []string { return lines[:min(len(lines), fewLines)] },
 		"others":        func(lines []string) []string { return lines[min(len(lines), fewLines):] },
 		"search":        func(label, query, table string) search { return search{label, query, table} },

@@ -31,7 +31,7 @@ func samplePlan(say func(string) string) *page.Plan {
 	return &page.Plan{
 		Operation: &schema.Operation{
 			Operation: "activate", Solution: say("shop"), Version: say("1.10.0"), Planned: true, Notices: []string{say("Two environments stay at 1.9.0; both versions work with these definitions.")},
-			Consequences: sampleConsequences(say), Preflight: samplePreflight(say),
+			Consequences: sampleConsequences(say), Preflight: samplePreflight(say), Powers: samplePowers(say),
 			Parts: []schema.OperationPart{{Changes: []schema.Change{
 				definition,
 				{Action: schema.ActionUpdate, Object: schema.ObjectRef{Kind: "Deployment", Namespace: say("shop-system"), Name: say("shop-webhook")}, Fields: []schema.FieldChange{
@@ -92,6 +92,19 @@ func sampleConsequences(say func(string) string) *schema.Consequences {
 		},
 		Permissions: []string{say("get, list, watch secrets in the namespaces where shop is deployed")},
 		Data:        []schema.DataChange{{Definition: say("shops.example.com"), Kind: say("Shop"), Outcome: schema.DataChecked, Objects: 14, Losing: 2}},
+	}
+}
+
+func samplePowers(say func(string) string) []schema.PlannedPower {
+	power := func(name schema.PowerName, why string, approved bool) schema.PlannedPower {
+		return schema.PlannedPower{Solution: say("shop"), Approved: approved, Power: schema.Power{
+			Name: name, Need: schema.NeedApproval, Why: say(why), Subject: say("ServiceAccount shop-system/shop-webhook"),
+			Object: schema.ObjectRef{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: say("shop-webhook")},
+		}}
+	}
+	return []schema.PlannedPower{
+		power(schema.PowerReadSecrets, "read every Secret of the cluster", false),
+		power(schema.PowerInterceptRequests, "change webhooks that the API server asks", true),
 	}
 }
 
