@@ -73,7 +73,7 @@ func BenchmarkAffected(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		found, err := w.Affected(b.Context(), AffectedOptions{Query: query, Status: func(context.Context) (*schema.Status, error) { return status, nil }})
+		found, err := w.Affected(b.Context(), AffectedOptions{Search: query.Search, Status: func(context.Context) (*schema.Status, error) { return status, nil }})
 		if err != nil || len(found.Versions) != 10 || len(found.NotSearched) > 0 || len(found.Versions[5].Uses) != 200 {
 			b.Fatalf("%+v, %v", found, err)
 		}
