@@ -33,7 +33,7 @@ const (
 // Artifact is an archive that can be pushed.
 type Artifact struct {
 	Layout schema.ArchiveLayout
-	Image  *oci.Image // with the signatures
+	Image  *oci.Image // with the signatures and bills of materials
 
 	parts *layout.Parts
 }
@@ -44,7 +44,7 @@ func New(ctx context.Context, s layout.Source, bundles []layout.Bundle, sink rep
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
-	return of(parts, s.Name, bundles)
+	return of(ctx, parts, s, bundles)
 }
 
 // Describe returns the artifact that [New] returns for an archive whose digest is known. It reads no blob whose digest is its name.
@@ -53,17 +53,17 @@ func Describe(ctx context.Context, s layout.Source, digest string, bundles []lay
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
-	return of(parts, s.Name, bundles)
+	return of(ctx, parts, s, bundles)
 }
 
-func of(parts *layout.Parts, name string, bundles []layout.Bundle) (*Artifact, error) {
+func of(ctx context.Context, parts *layout.Parts, s layout.Source, bundles []layout.Bundle) (*Artifact, error) {
 	a := &Artifact{Layout: parts.Layout, parts: parts}
 	document, err := json.Marshal(schema.NewArchiveArtifact(parts.Layout))
 	if err != nil {
 		return nil, err
 	}
 	if len(document) > maxLayout {
-		return nil, report.Errorf(report.Invalid, "the layout of %s has %d bytes, more than %d", name, len(document), maxLayout)
+		return nil, report.Errorf(report.Invalid, "the layout of %s has %d bytes, more than %d", s.Name, len(document), maxLayout)
 	}
 	frame := oci.Blob{
 		Descriptor: oci.Descriptor{
@@ -79,15 +79,18 @@ func of(parts *layout.Parts, name string, bundles []layout.Bundle) (*Artifact, e
 	for i, b := range layout.Blobs(&a.Layout) {
 		described.Layers = append(described.Layers, oci.Blob{Descriptor: oci.Descriptor{MediaType: blobType, Digest: digestOf(b.SHA256), Size: b.Size}, Open: a.openBlob(i)})
 	}
-	var signatures []oci.Artifact
+	about, err := documents(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
 	for _, b := range bundles {
 		signature := oci.Artifact{Type: bundleType, Layers: []oci.Blob{oci.BytesBlob(bundleType, b.Data)}}
 		if b.Signer != "" {
 			signature.Annotations = map[string]string{signerAnnotation: b.Signer}
 		}
-		signatures = append(signatures, signature)
+		about = append(about, signature)
 	}
-	a.Image, err = oci.ArtifactImage(described, signatures...)
+	a.Image, err = oci.ArtifactImage(described, about...)
 	return a, err
 }
 

@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,7 +27,10 @@ func Archive(tb testing.TB, version string, blobs ...[]byte) []byte {
 }
 
 // Make is [Archive] without a test.
-func Make(version string, blobs ...[]byte) ([]byte, error) {
+func Make(version string, blobs ...[]byte) ([]byte, error) { return MakeWith(nil, version, blobs...) }
+
+// MakeWith is [Make] with more files, by their names.
+func MakeWith(more map[string][]byte, version string, blobs ...[]byte) ([]byte, error) {
 	content := map[string][]byte{}
 	var files []iso.File
 	add := func(name, key string, data []byte) {
@@ -43,6 +48,9 @@ func Make(version string, blobs ...[]byte) ([]byte, error) {
 		if i%2 == 0 {
 			add(fmt.Sprintf("ui/%d.yaml", i), "", blob[:min(len(blob), 3000)])
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		add(name, "", more[name])
 	}
 	image, err := iso.Layout(files, iso.Options{VolumeID: "demo " + version, ModTime: time.Unix(1e9, 0)})
 	if err != nil {
