@@ -55,6 +55,9 @@ func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (
 	if !asks || !takes || !f.Interactive || !missing.Askable() {
 		return false, nil
 	}
+	if r, isRequest := options.(*deployer.Request); isRequest {
+		f.printConsequencesOf(ctx, *r)
+	}
 	fmt.Fprintln(f.Err, "Not approved yet. It asks for the powers to:")
 	for _, line := range missing.Lines() {
 		fmt.Fprintf(f.Err, "  %s\n", console.Clean(line))

@@ -36,7 +36,7 @@ type removal struct {
 
 func (c *removal) run(ctx context.Context, r deployer.Request) error {
 	r.Data, r.Losses.Export = c.data.policy(c.App, r.Solution+"-"+r.Environment)
-	if err := c.Confirm(ctx, r.Confirmation()); err != nil {
+	if err := c.confirm(ctx, r); err != nil {
 		return err
 	}
 	return c.perform(ctx, r)

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/plan"
@@ -125,6 +127,31 @@ func (v *verb) perform(ctx context.Context, r deployer.Request) error {
 
 func (v *verb) performOn(d *deployer.Deployer, ctx context.Context, r deployer.Request) (*schema.Operation, error) {
 	return host.Active{Verbs: d, Configuration: v.configuration}.Perform(ctx, r)
+}
+
+// confirm asks for the confirmation of a request, after its consequences.
+func (v *verb) confirm(ctx context.Context, r deployer.Request) error {
+	c := r.Confirmation()
+	if c.Question != "" && v.Interactive && !v.Yes {
+		v.printConsequencesOf(ctx, r)
+	}
+	return v.Confirm(ctx, c)
+}
+
+// printConsequencesOf prints the consequences of a request for a user who is going to be asked. A refusal is left to the run itself.
+func (f *verbFlags) printConsequencesOf(ctx context.Context, r deployer.Request) {
+	d, err := f.deployer()
+	if err != nil {
+		return
+	}
+	r.DryRun = true
+	planned, err := d.Perform(ctx, r)
+	if err != nil {
+		return
+	}
+	if text := planned.ConsequencesText(); text != "" {
+		fmt.Fprintf(f.Err, "%s.\n", console.Line(report.Capitalized(text)))
+	}
 }
 
 // addReplace adds the flag of commands that apply objects.
