@@ -8,7 +8,7 @@
 //
 // Everything that is shown may come from a hostile archive or cluster. It is escaped by html/template, made visible
 // where it contains control or formatting characters, and never becomes a link: URLs are paths of the console, made by
-// [URL].
+// [URL]. The one exception is the user interface of a Solution, as its Ingress names it: see [ExternalLink].
 package page
 
 import (
