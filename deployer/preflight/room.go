@@ -21,6 +21,9 @@ import (
 // compared are the resources whose requests are compared with nodes.
 var compared = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
+// maxNodes bounds the clusters whose pods are listed for a plan.
+const maxNodes = 1000
+
 // room checks that nodes have room for the pods.
 func room(ctx context.Context, c *cluster.Cluster, load *Load) (*schema.PreflightCheck, error) {
 	if len(load.Pods) == 0 {
@@ -33,6 +36,11 @@ func room(ctx context.Context, c *cluster.Cluster, load *Load) (*schema.Prefligh
 	r := newRooms(nodes)
 	if load.isSurge() { // in most clusters, reading all pods takes longer than everything else about the plan
 		return r.judge(load), nil
+	}
+	if len(nodes) > maxNodes {
+		return &schema.PreflightCheck{
+			Name: schema.PreflightRoom, Result: schema.PreflightUnknown, Message: fmt.Sprintf("not checked: the cluster has more than %d nodes", maxNodes),
+		}, nil
 	}
 	running := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
 	for object, err := range c.List(ctx, cluster.PodKind, "", running) {
@@ -85,7 +93,7 @@ func quantitiesOf(list any) corev1.ResourceList {
 	return quantities
 }
 
-// rooms are the nodes with their free resources.
+// rooms are the nodes with their free resources, by name.
 type rooms []*nodeRoom
 
 type nodeRoom struct {
@@ -98,13 +106,14 @@ func newRooms(nodes []*corev1.Node) rooms {
 	for i, node := range nodes {
 		r[i] = &nodeRoom{node, node.Status.Allocatable.DeepCopy()}
 	}
+	slices.SortFunc(r, func(a, b *nodeRoom) int { return strings.Compare(a.Name, b.Name) })
 	return r
 }
 
 // occupy takes what a running pod requests from its node.
 func (r rooms) occupy(pod *corev1.Pod) {
-	i := slices.IndexFunc(r, func(n *nodeRoom) bool { return n.Name == pod.Spec.NodeName })
-	if i >= 0 {
+	i, found := slices.BinarySearchFunc(r, pod.Spec.NodeName, func(n *nodeRoom, name string) int { return strings.Compare(n.Name, name) })
+	if found {
 		r[i].take(requests.PodRequests(pod, requests.PodResourcesOptions{}))
 	}
 }
