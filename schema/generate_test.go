@@ -59,6 +59,7 @@ var documents = map[string]document{
 	"output/loadprogress":   {reflect.TypeFor[schema.LoadProgress](), "LoadProgress: how far the loader is"},
 	"output/monitoring":     {reflect.TypeFor[schema.MonitoringReport](), "Monitoring: what the Prometheus and the Grafana of a cluster look for"},
 	"output/sync":           {reflect.TypeFor[schema.SyncReport](), "SyncReport: archives that were copied from another host"},
+	"output/preload":        {reflect.TypeFor[schema.Preload](), "Preload: images that nodes keep"},
 	"output/push":           {reflect.TypeFor[schema.PushReport](), "PushReport: images that were pushed to a registry"},
 	"output/node":           {reflect.TypeFor[schema.NodeConfig](), "NodeConfig: the files by which a node pulls from the registry"},
 	"output/notification":   {reflect.TypeFor[schema.Notification](), "Notification: problems that began or ended"},
@@ -90,6 +91,7 @@ var documents = map[string]document{
 	"stored/monitoring":     {reflect.TypeFor[schema.ClusterMonitoring](), "Monitoring: what the Prometheus and the Grafana of a cluster look for"},
 	"stored/notifications":  {reflect.TypeFor[schema.Notifications](), "Notifications: the problems that a webhook was sent"},
 	"stored/payload":        {reflect.TypeFor[schema.PayloadHead](), "PayloadHead: the images of an archive whose other files are kept"},
+	"stored/preload":        {reflect.TypeFor[schema.PreloadedImages](), "Preload: the images that the nodes of a cluster keep"},
 	"stored/registry":       {reflect.TypeFor[schema.ClusterRegistry](), "Registry: where the nodes of a cluster find the images of Solutions"},
 }
 

@@ -128,6 +128,10 @@ func TestGoldenFiles(t *testing.T) {
 	golden(t, "notifications", &schema.Notifications{Stamp: stamp, Problems: map[string]schema.NotifiedProblem{"CheckFailed///host store": {
 		Problem: schema.Problem{Name: "CheckFailed", Subject: "host store", Summary: "the store is full", Hint: "remove versions", Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, Sent: true,
 	}}})
+	golden(t, "preload", &schema.PreloadedImages{
+		Stamp: stamp, Sets: map[string][]string{"0123456789ab": {"registry.solutionctl.invalid/db-1.0.0/db-operator:1.0.0@sha256:" + hex}},
+		Nodes: map[string]schema.PreloadedNode{"worker-1": {Set: "0123456789ab", At: imported}},
+	})
 	golden(t, "host", &schema.HostSettings{Stamp: stamp, RegistryMode: schema.RegistryMetalK8s})
 }
 

@@ -61,6 +61,7 @@ var storedDocuments = map[string]func() *jsonschema.Schema{
 	"loadprogress":  compileStored("loadprogress"),
 	"registry":      compileStored("registry"),
 	"payload":       compileStored("payload"),
+	"preload":       compileStored("preload"),
 }
 
 func compileStored(name string) func() *jsonschema.Schema {

@@ -244,6 +244,7 @@ func (e *Environments) storedObjects(ctx context.Context) ([]*unstructured.Unstr
 		{cluster.ConfigMapKind, managedNamed(records.RegistryName)},
 		{cluster.ConfigMapKind, managedNamed(records.MonitoringName)},
 		{cluster.ConfigMapKind, managedNamed(records.LoaderName)},
+		{cluster.ConfigMapKind, managedNamed(records.PreloadName)},
 		{cluster.LeaseKind, isLock},
 	} {
 		first := len(stored)
