@@ -28,7 +28,7 @@ var layers = [][]string{
 	{"sign/trust"},
 	{
 		"build", "build/delta", "lint/target", "sign", "deployer/cluster", "deployer/apps/form", "deployer/health", "deployer/render",
-		"deployer/host/authority", "deployer/host/monitoring", "deployer/host/node", "deployer/host/registry", "deployer/host/service", "deployer/host/store",
+		"deployer/host/authority", "deployer/host/cri", "deployer/host/monitoring", "deployer/host/node", "deployer/host/registry", "deployer/host/service", "deployer/host/store",
 	},
 	{"build/artifact", "deployer/engine/diff", "deployer/engine/record"},
 	{"lint", "deployer/engine", "deployer/metalk8s", "deployer/host/serve", "deployer/console/page", "deployer/console/upload"},

@@ -43,7 +43,7 @@ func Detect(root string) (Runtime, error) {
 	for _, name := range kubeletFiles {
 		data, _ := s.read(name) // a file that cannot be read is ignored
 		for line := range strings.Lines(string(data)) {
-			if !strings.Contains(line, "ontainer-runtime-endpoint") && !strings.Contains(line, "ontainerRuntimeEndpoint") {
+			if !isEndpoint(line) {
 				continue
 			}
 			switch {
