@@ -20,7 +20,7 @@ var approvals = []string{
 	// What belongs to others, or runs already.
 	"adopt", "force-conflicts", "adopt-helm", "accept-restart", "rotate", "force-webhooks", "force-finalizers",
 	// What is lost, replaced or left behind.
-	"accept-data-loss", "accept-invalid", "clean-host", "delete-data", "delete-env", "delete-others", "keep-crds", "keep-data", "prune", "remove", "replace", "untrust",
+	"accept-data-loss", "accept-invalid", "clean-host", "delete-data", "delete-env", "delete-others", "keep-crds", "keep-data", "prune", "release", "remove", "replace", "untrust",
 }
 
 // unlikeApprovals are flags that have the name of an approval, and accept nothing: a key of one's own, and what only prints a verdict.

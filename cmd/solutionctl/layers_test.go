@@ -40,7 +40,7 @@ var layers = [][]string{
 	{"deployer/rebuild"},
 	{"deployer/environments"},
 	{"deployer", "deployer/console/live", "deployer/logs"},
-	{"deployer/deployertest", "deployer/host", "deployer/loader"},
+	{"deployer/deployertest", "deployer/host", "deployer/loader", "deployer/preload"},
 	{"deployer/console/web", "deployer/deployertest/vendortest", "deployer/install", "deployer/support/bundle", "deployer/support/doctor", "deployer/support/notify"},
 	{"deployer/hostd"},
 	{"deployer/console/archives"},

@@ -133,6 +133,17 @@ func TestLoader(t *testing.T) {
 	runScripts(t, "testdata/loader/edge.txtar", c, example, c.EnterNode)
 }
 
+// TestPreload runs testdata/preload on a real node. EXAMPLE is a copy of the example Solution, with the archive of solutionctl beside it.
+func TestPreload(t *testing.T) {
+	t.Parallel()
+	testcluster.RequireNode(t)
+	testcluster.Long(t, "the script air_gap in TestNodeScript")
+	example := copyExample(t)
+	makeProgramArchive(t, example)
+	c := testcluster.StartFor(t, testcluster.Options{Node: true})
+	runScripts(t, "testdata/preload/reboot.txtar", c, example, c.EnterNode)
+}
+
 // makeProgramArchive writes solutionctl-1.0.0.iso into a directory.
 func makeProgramArchive(t *testing.T, dir string) {
 	t.Helper()

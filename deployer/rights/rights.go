@@ -195,6 +195,32 @@ func Loader(progress string) []cluster.Permission {
 	)
 }
 
+// RecordPreload returns the permissions to read which images nodes need, and to record which they have.
+func RecordPreload() []cluster.Permission {
+	return slices.Concat(
+		readRecords(), readRegistry(), configMap(cluster.SystemNamespace, records.LoaderName, "get"),
+		configMap(cluster.SystemNamespace, records.PreloadName, document...),
+	)
+}
+
+// Preload returns the permissions to preload images by Jobs on nodes. A pod with the socket of the container runtime can do everything on its
+// node, so they make their holder an administrator.
+func Preload() []cluster.Permission { return append(nodesOfJobs(), preloadSystem()...) }
+
+func nodesOfJobs() []cluster.Permission {
+	return append(on("", "nodes", "", "get", "list"), on("", "namespaces", "", "get")...)
+}
+
+// preloadSystem returns the permissions of a preload in the namespace of its Jobs.
+func preloadSystem() []cluster.Permission {
+	return slices.Concat(
+		RecordPreload(), Lock(),
+		on("batch", "jobs", cluster.SystemNamespace, "get", "create", "patch", "delete"),
+		on("", "pods", cluster.SystemNamespace, "get", "list"),
+		on("", "events", cluster.SystemNamespace, "list"),
+	)
+}
+
 // Need is a group of commands with the permissions that they need. What a Solution consists of and what its roles grant is only known
 // when it is deployed: 'deploy plan' shows it.
 type Need struct {

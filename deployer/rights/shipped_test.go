@@ -61,6 +61,7 @@ func TestShippedRolesSuffice(t *testing.T) {
 		{"delete an environment", "installer.yaml", slices.Concat(rights.Namespaces(), rights.DeleteLocks())},
 		{"activate", "installer.yaml", slices.Concat(rights.Lock(), rights.WriteRecords(), rights.Definitions())},
 		{"deploy an operator", "installer.yaml", rights.Objects("site")},
+		{"preload", "preloader.yaml", rights.Preload()},
 	} {
 		t.Run(test.name+" by "+test.file, func(t *testing.T) {
 			files := rights.Files()

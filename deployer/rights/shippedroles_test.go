@@ -83,6 +83,13 @@ rendered objects: a reader of them reads what was deployed, Secrets included.`, 
 			{"Records of deployments.", "Role", "solutionctl-reader", system, slices.Concat(readRecords(), readSite())},
 			{"The versions of Solutions that MetalK8s lists.", "Role", "solutionctl-reader", solutions, readSolutions()},
 		}},
+		{"preloader.yaml", []Role{
+			{`Preloads images with 'deploy node preload --nodes'. Its Jobs have the socket of the container runtime, so its holders can do everything on
+every node: give it to administrators only.
+
+In the whole cluster: which nodes there are.`, "ClusterRole", "solutionctl-preloader", "", nodesOfJobs()},
+			{"Records of deployments and of preloaded images, locks, and the Jobs.", "Role", "solutionctl-preloader", system, preloadSystem()},
+		}},
 		{"applications.yaml", []Role{
 			{`Runs the applications of one Solution, here shop, in the namespaces of environments in which this is bound, with 'deploy app', and
 nothing else. Bind the role view of Kubernetes beside it to show the objects of an application, too, and why it is not ready.

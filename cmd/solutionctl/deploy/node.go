@@ -24,7 +24,7 @@ type nodeFlags struct {
 }
 
 func newNodeCommand(a *cli.App) *cobra.Command {
-	return cli.NewGroup("node", "Configure nodes", newNodeConfigCommand(a))
+	return cli.NewGroup("node", "Configure nodes", newNodeConfigCommand(a), newNodePreloadCommand(a), newNodePreloadHereCommand(a))
 }
 
 func newNodeConfigCommand(a *cli.App) *cobra.Command {

@@ -27,6 +27,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/host/monitoring"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/plan"
+	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/support/doctor"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -185,6 +186,35 @@ func TestCluster(t *testing.T) {
 			"warning records monitoring: no Prometheus selects PrometheusRule solutionctl-system/solutionctl-operations: Prometheus monitoring/kps wants its label release=kps; " +
 				"'solutionctl deploy serve --listen ADDRESS --print-monitoring --monitoring-label release=kps | kubectl apply -f -' on the host of the registry mends that",
 		}},
+		"images that no node keeps": {func(*patient) {}, []string{"skipped registry nodes: no node keeps the images of Solutions … deploy node preload --nodes all"}},
+		"images that some nodes keep": {func(p *patient) {
+			p.Added("shop", "1.0.0", deployertest.Content{})
+			needed, _, err := p.Records.Needed(p.Context(), records.NeedOptions{})
+			if err == nil {
+				err = p.Records.RecordPreloaded(p.Context(), map[string]*records.NodeImages{"good": {Images: needed}, "old": {Images: needed, Unpinned: true}, "less": {Images: needed[1:]}}, nil)
+			}
+			if err != nil {
+				p.Fatal(err)
+			}
+			for _, name := range []string{"good", "old", "less", "new"} {
+				p.Server.Put(p, "{apiVersion: v1, kind: Node, metadata: {name: "+name+"}}")
+			}
+		}, []string{
+			"warning registry nodes: node less lacks 1 of the … registry.solutionctl.invalid/shop-1.0.0/ … → solutionctl deploy node preload --nodes less",
+			"warning registry nodes: node new lacks … → solutionctl deploy node preload --nodes new",
+			"warning registry nodes: node old has the images … does not keep all of them", "no node good",
+		}},
+		"images that all nodes keep": {func(p *patient) {
+			p.Added("shop", "1.0.0", deployertest.Content{})
+			needed, _, err := p.Records.Needed(p.Context(), records.NeedOptions{})
+			if err == nil {
+				err = p.Records.RecordPreloaded(p.Context(), map[string]*records.NodeImages{"good": {Images: needed}}, nil)
+			}
+			if err != nil {
+				p.Fatal(err)
+			}
+			p.Server.Put(p, "{apiVersion: v1, kind: Node, metadata: {name: good}}")
+		}, []string{"ok registry nodes: the … of deployed Solutions stay on 1 node"}},
 		"nothing was imported": {func(*patient) {}, []string{"skipped registry endpoints: the cluster knows no registry yet", "ok records records"}},
 
 		"the server does not answer": {

@@ -48,6 +48,7 @@ func Examine(ctx context.Context, o Options) *schema.Diagnosis {
 		x.records()
 		x.loader()
 		x.registry()
+		x.preloaded()
 	}
 	return &x.diagnosis
 }

@@ -1,0 +1,7 @@
+package preload
+
+// Names for tests.
+var (
+	ParseMessage = parseMessage
+	JobName      = jobName
+)

@@ -1,0 +1,113 @@
+package preload
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/deployer/host/node"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Forms in which [Print] writes the work on a node.
+const (
+	Shell   = "shell"
+	Salt    = "salt"
+	Ansible = "ansible"
+)
+
+// clients are containerd's own client, as each distribution brings it, and the directory of its hosts.toml files.
+var clients = map[node.Runtime]struct{ command, hosts string }{
+	node.Containerd: {"ctr", node.DefaultCertsDir},
+	node.K3s:        {"k3s ctr", "/var/lib/rancher/k3s/agent/etc/containerd/certs.d"},
+	node.RKE2:       {"/var/lib/rancher/rke2/bin/ctr --address " + node.Socket(node.RKE2), "/var/lib/rancher/rke2/agent/etc/containerd/certs.d"},
+	node.K0s:        {"k0s ctr", "/etc/k0s/certs.d"},
+	node.MicroK8s:   {"microk8s ctr", "/var/snap/microk8s/current/args/certs.d"},
+}
+
+// Print writes the work on a node without this program: as a script, as a state of Salt or as a task of Ansible. Running it again changes
+// nothing, and running the one of another time releases what that one does not have.
+func Print(form string, runtime node.Runtime, images []string) []byte {
+	script := containerdScript(runtime, images)
+	if runtime == node.CRIO {
+		script = crioScript(images)
+	}
+	switch form {
+	case Salt:
+		return []byte("solutionctl_preload:\n  cmd.run:\n    - name: |\n" + indent(script, 8))
+	case Ansible:
+		return []byte("- name: Keep the images of Solutions on this node\n  ansible.builtin.shell: |\n" + indent(script, 4))
+	}
+	return []byte("#!/bin/sh\n" + script)
+}
+
+func containerdScript(runtime node.Runtime, images []string) string {
+	var names strings.Builder
+	for _, image := range images {
+		names.WriteString(nameOf(image) + "\n")
+	}
+	client := clients[runtime]
+	return fmt.Sprintf(`set -eu
+images='%[1]s'
+for image in $(%[2]s --namespace k8s.io images list --quiet 'labels."solutionctl.io/preloaded"==true'); do
+  printf '%%s' "$images" | grep -qxF "$image" ||
+    %[2]s --namespace k8s.io images label "$image" io.cri-containerd.pinned= solutionctl.io/preloaded= >/dev/null
+done
+for image in $images; do
+  test -n "$(%[2]s --namespace k8s.io images list --quiet "name==\"$image\"")" ||
+    %[2]s --namespace k8s.io images pull --hosts-dir %[3]s "$image" >/dev/null
+  test -n "$(%[2]s --namespace k8s.io images list --quiet "name==\"$image\",labels.\"io.cri-containerd.pinned\"==pinned")" ||
+    %[2]s --namespace k8s.io images label "$image" io.cri-containerd.pinned=pinned solutionctl.io/preloaded=true >/dev/null
+done
+`, names.String(), client.command, client.hosts)
+}
+
+// crioScript pulls with crictl. CRI-O keeps images by its configuration: all of a repository, because it compares names with or without digest.
+func crioScript(images []string) string {
+	var names, patterns strings.Builder
+	last := ""
+	for _, image := range images {
+		names.WriteString(image + "\n")
+		if repository := image[:strings.LastIndex(image, "/")]; repository != last {
+			last = repository
+			fmt.Fprintf(&patterns, "  %q,\n", repository+"/*")
+		}
+	}
+	return fmt.Sprintf(`set -eu
+images='%s'
+for image in $images; do
+  crictl inspecti --quiet "$image" >/dev/null 2>&1 || crictl pull --quiet "$image" >/dev/null
+done
+file=/etc/crio/crio.conf.d/50-solutionctl-preload.conf
+cat >"$file.partial" <<'END'
+[crio.image]
+pinned_images = [
+%s]
+END
+if cmp -s "$file.partial" "$file"; then
+  rm "$file.partial"
+else
+  mv "$file.partial" "$file"
+  systemctl reload crio
+fi
+`, names.String(), patterns.String())
+}
+
+// CheckForm refuses what [Print] cannot write.
+func CheckForm(runtime node.Runtime) error {
+	if _, known := clients[runtime]; !known && runtime != node.CRIO {
+		return report.Errorf(report.Usage, "--print needs --runtime: the lines are for another host").WithHint("choose one of %q", node.Runtimes())
+	}
+	return nil
+}
+
+// indent moves every line to the right.
+func indent(text string, n int) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) != "" {
+			b.WriteString(strings.Repeat(" ", n))
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
