@@ -21,6 +21,7 @@ type Runtime interface {
 	Kept(ctx context.Context) (map[string]bool, error)
 	Keep(ctx context.Context, name string) error
 	Release(ctx context.Context, name string) error
+	Tag(ctx context.Context, name, further string) error
 }
 
 // OnNode makes a node have images, and keep these and no others of an earlier run. A failure is part of the result: the next images are tried,
@@ -83,7 +84,7 @@ func (w *nodeWork) fail(err error) {
 func (w *nodeWork) release(ctx context.Context, images []string) error {
 	needed := map[string]bool{}
 	for _, image := range images {
-		needed[nameOf(image)] = true
+		needed[nameOf(image)], needed[taggedOf(image)] = true, true
 	}
 	for name, ours := range w.kept {
 		if !ours || needed[name] {
@@ -96,7 +97,9 @@ func (w *nodeWork) release(ctx context.Context, images []string) error {
 		case err != nil:
 			return fmt.Errorf("release %s: %w", name, err)
 		}
-		w.result.Released++
+		if strings.Contains(name, "@") { // its tag is not another image
+			w.result.Released++
+		}
 	}
 	return nil
 }
@@ -119,10 +122,20 @@ func (w *nodeWork) image(ctx context.Context, image string) error {
 		event.State = report.Done
 		w.sink.Emit(event)
 	}
-	if _, kept := w.kept[nameOf(image)]; w.kept != nil && !kept {
-		if err := w.runtime.Keep(ctx, nameOf(image)); err != nil {
-			return fmt.Errorf("keep image %s: %w", image, err)
+	if err = w.tag(ctx, image); err != nil {
+		return err
+	}
+	pinned := false
+	for _, name := range []string{nameOf(image), taggedOf(image)} {
+		if _, kept := w.kept[name]; w.kept == nil || kept {
+			continue
 		}
+		if err := w.runtime.Keep(ctx, name); err != nil {
+			return fmt.Errorf("keep image %s: %w", name, err)
+		}
+		pinned = true
+	}
+	if pinned {
 		w.result.Pinned++
 	}
 	if pulled {
@@ -131,6 +144,35 @@ func (w *nodeWork) image(ctx context.Context, image string) error {
 		w.result.Present++
 	}
 	return nil
+}
+
+// tag makes the name with the tag stand for the image: operators start images by it. containerd needs no registry for that. Others pull the
+// tag, which must have the same digest.
+func (w *nodeWork) tag(ctx context.Context, image string) error {
+	tagged := taggedOf(image)
+	isSame := func() (bool, error) {
+		have, err := w.runtime.Status(ctx, tagged)
+		return have != nil && slices.Contains(have.Digests, nameOf(image)), err
+	}
+	same, err := isSame()
+	if err != nil || same {
+		return err
+	}
+	if w.kept != nil {
+		if err = w.runtime.Tag(ctx, nameOf(image), tagged); err != nil {
+			return fmt.Errorf("tag image %s: %w", tagged, err)
+		}
+		delete(w.kept, tagged) // the labels belong to the name, which may be new
+		return nil
+	}
+	if err = w.runtime.Pull(ctx, tagged); err != nil {
+		return pullFailed(tagged, err)
+	}
+	if same, err = isSame(); err == nil && !same {
+		err = report.Errorf(report.Mismatch, "image %s of the registry has another digest than the imported archive", tagged).
+			WithHint("see what serves it: %s", report.Run("deploy doctor"))
+	}
+	return err
 }
 
 func pullFailed(image string, err error) error {
@@ -176,13 +218,19 @@ func (w *nodeWork) check(ctx context.Context, images []string) error {
 	return nil
 }
 
-// nameOf is the name of an image by its digest, as containerd has it: a reference without its tag.
+// nameOf is the name of an image by its digest, as runtimes have it: a reference without its tag.
 func nameOf(reference string) string {
 	name, digest, _ := strings.Cut(reference, "@")
 	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
 		name = name[:colon]
 	}
 	return name + "@" + digest
+}
+
+// taggedOf is a reference without its digest.
+func taggedOf(reference string) string {
+	name, _, _ := strings.Cut(reference, "@")
+	return name
 }
 
 // UnpinnedText is a notice about the images of a node that the kubelet may remove.

@@ -18,10 +18,11 @@ import (
 
 // machine is a container runtime in memory, for failures that a real one cannot be made to have. The scripts of deployer/e2e have a real one.
 type machine struct {
-	images map[string]bool // by name with digest: is it pinned?
+	images map[string]bool // by name with digest, or with tag: is it pinned?
 	ours   map[string]bool
 	fixed  bool             // keeps images by its configuration only
 	old    bool             // does not report labels
+	wrong  bool             // the tags of the registry stand for other images
 	errs   map[string]error // by image
 	pulls  []string
 	calls  int
@@ -30,8 +31,16 @@ type machine struct {
 func (m *machine) Version(context.Context) (string, error) { return "containerd v2", m.errs["version"] }
 
 func plain(reference string) string {
-	name, digest, _ := strings.Cut(reference, "@")
+	name, digest, found := strings.Cut(reference, "@")
+	if !found {
+		return name
+	}
 	return name[:strings.LastIndex(name, ":")] + "@" + digest
+}
+
+func tagged(reference string) string {
+	name, _, _ := strings.Cut(reference, "@")
+	return name
 }
 
 func (m *machine) Status(_ context.Context, reference string) (*cri.Image, error) {
@@ -39,7 +48,20 @@ func (m *machine) Status(_ context.Context, reference string) (*cri.Image, error
 	if !there {
 		return nil, nil //nolint:nilnil // as the real one
 	}
-	return &cri.Image{Pinned: pinned && !m.old}, nil
+	image := &cri.Image{Pinned: pinned && !m.old}
+	if !m.wrong {
+		image.Digests = []string{plain(tagged(reference) + "@sha256:" + strings.Repeat("a", 64))}
+	}
+	return image, nil
+}
+
+func (m *machine) Tag(_ context.Context, name, further string) error {
+	m.calls++
+	if _, there := m.images[name]; !there {
+		return fmt.Errorf("image %s: not found", name)
+	}
+	m.images[further] = false
+	return nil
 }
 
 func (m *machine) Pull(_ context.Context, reference string) error {
@@ -89,9 +111,11 @@ func newMachine(have ...string) *machine {
 	for _, name := range have {
 		name, pinned := strings.CutSuffix(name, " pinned")
 		name, ours := strings.CutSuffix(name, " kept")
-		m.images[plain(image(name))] = pinned || ours
-		if ours {
-			m.ours[plain(image(name))] = true
+		for _, each := range []string{plain(image(name)), tagged(image(name))} {
+			m.images[each] = pinned || ours
+			if ours {
+				m.ours[each] = true
+			}
 		}
 	}
 	return m
@@ -124,6 +148,11 @@ func TestOnNode(t *testing.T) {
 			"no answer", newMachine(), func(m *machine) { m.errs["version"] = report.Errorf(report.Unavailable, "no answer") },
 			schema.NodePreload{Missing: wanted, Code: report.Unavailable, Problem: "no answer"}, nil,
 		},
+		{
+			"tags of a hostile registry", newMachine(), func(m *machine) { m.fixed, m.wrong = true, true }, schema.NodePreload{
+				Missing: wanted, Code: report.Mismatch, Problem: "image registry.solutionctl.invalid/shop-1.0.0/a:1.0 of the registry has another digest than the imported archive",
+			}, nil,
+		},
 		{"kept by configuration", newMachine("a pinned"), func(m *machine) { m.fixed = true }, schema.NodePreload{Present: 1, Pulled: 2, Unpinned: []string{image("b"), image("c")}}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -149,9 +178,10 @@ func TestOnNode(t *testing.T) {
 			}
 			var kept []string
 			for name := range test.machine.ours {
-				kept = append(kept, strings.TrimPrefix(strings.Split(name, "@")[0], "registry.solutionctl.invalid/shop-1.0.0/"))
+				kept = append(kept, strings.TrimSuffix(strings.TrimPrefix(strings.Split(name, "@")[0], "registry.solutionctl.invalid/shop-1.0.0/"), ":1.0"))
 			}
-			if slices.Sort(kept); !slices.Equal(kept, test.kept) {
+			slices.Sort(kept)
+			if kept = slices.Compact(kept); !slices.Equal(kept, test.kept) {
 				t.Errorf("kept %q, want %q", kept, test.kept)
 			}
 			pulls, calls := len(test.machine.pulls), test.machine.calls

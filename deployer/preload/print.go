@@ -41,24 +41,31 @@ func Print(form string, runtime node.Runtime, images []string) []byte {
 }
 
 func containerdScript(runtime node.Runtime, images []string) string {
-	var names strings.Builder
-	for _, image := range images {
-		names.WriteString(nameOf(image) + "\n")
-	}
 	client := clients[runtime]
 	return fmt.Sprintf(`set -eu
 images='%[1]s'
-for image in $(%[2]s --namespace k8s.io images list --quiet 'labels."solutionctl.io/preloaded"==true'); do
-  printf '%%s' "$images" | grep -qxF "$image" ||
-    %[2]s --namespace k8s.io images label "$image" io.cri-containerd.pinned= solutionctl.io/preloaded= >/dev/null
+ctr() { command %[2]s --namespace k8s.io images "$@"; }
+keep() {
+  test -n "$(ctr list --quiet "name==\"$1\",labels.\"io.cri-containerd.pinned\"==pinned")" ||
+    ctr label "$1" io.cri-containerd.pinned=pinned solutionctl.io/preloaded=true >/dev/null
+}
+needed=$(for image in $images; do
+  tagged=${image%%@*}
+  echo "$tagged"
+  echo "${tagged%%:*}@${image#*@}"
+done)
+for name in $(ctr list --quiet 'labels."solutionctl.io/preloaded"==true'); do
+  echo "$needed" | grep -qxF "$name" || ctr label "$name" io.cri-containerd.pinned= solutionctl.io/preloaded= >/dev/null
 done
 for image in $images; do
-  test -n "$(%[2]s --namespace k8s.io images list --quiet "name==\"$image\"")" ||
-    %[2]s --namespace k8s.io images pull --hosts-dir %[3]s "$image" >/dev/null
-  test -n "$(%[2]s --namespace k8s.io images list --quiet "name==\"$image\",labels.\"io.cri-containerd.pinned\"==pinned")" ||
-    %[2]s --namespace k8s.io images label "$image" io.cri-containerd.pinned=pinned solutionctl.io/preloaded=true >/dev/null
+  tagged=${image%%@*} digest=${image#*@}
+  name=${tagged%%:*}@$digest
+  test -n "$(ctr list --quiet "name==\"$name\"")" || ctr pull --hosts-dir %[3]s "$name" >/dev/null
+  test -n "$(ctr list --quiet "name==\"$tagged\",target.digest==\"$digest\"")" || ctr tag --force "$name" "$tagged" >/dev/null
+  keep "$name"
+  keep "$tagged"
 done
-`, names.String(), client.command, client.hosts)
+`, strings.Join(images, "\n"), client.command, client.hosts)
 }
 
 // crioScript pulls with crictl. CRI-O keeps images by its configuration: all of a repository, because it compares names with or without digest.
@@ -76,6 +83,9 @@ func crioScript(images []string) string {
 images='%s'
 for image in $images; do
   crictl inspecti --quiet "$image" >/dev/null 2>&1 || crictl pull --quiet "$image" >/dev/null
+  tagged=${image%%@*}
+  crictl inspecti "$tagged" 2>/dev/null | grep -qF "${image#*@}" || crictl pull --quiet "$tagged" >/dev/null
+  crictl inspecti "$tagged" | grep -qF "${image#*@}" # the tag has the digest of the imported archive
 done
 file=/etc/crio/crio.conf.d/50-solutionctl-preload.conf
 cat >"$file.partial" <<'END'

@@ -145,8 +145,11 @@ func (r *run) prepare(ctx context.Context) error {
 			WithHint("import its archive: %s; or print the lines for each node: %s",
 				report.Run("deploy import", "solutionctl-VERSION.iso"), report.Run("deploy node preload").With("print", "shell"))
 	}
+	if err != nil {
+		return err
+	}
 	r.options.program = image
-	return err
+	return nil
 }
 
 // checkNamespace refuses a namespace whose pod security does not allow the socket of a container runtime.

@@ -99,8 +99,9 @@ func TestRun(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for _, image := range got.Images {
-		if !strings.HasPrefix(image, "registry.solutionctl.invalid/shop-1.0.0/") || !strings.Contains(image, "@sha256:") {
-			t.Errorf("image %s is not of what is deployed", image)
+		of := strings.Split(image, "/")[1]
+		if of != "shop-1.0.0" && of != "solutionctl-1.0.0" || !strings.Contains(image, "@sha256:") {
+			t.Errorf("image %s is neither deployed nor that of the Jobs", image)
 		}
 	}
 	if names := b.Server.Names("Job"); len(names) > 0 {
@@ -139,9 +140,9 @@ func TestRunOptions(t *testing.T) {
 		versions []string
 		nodes    int
 	}{
-		{"next", preload.Options{NeedOptions: records.NeedOptions{Next: true}}, []string{"shop-1.0.0", "shop-1.1.0"}, 2},
-		{"a version", preload.Options{NeedOptions: records.NeedOptions{Solution: schema.ProgramImage, Version: "1.0.0"}}, []string{"shop-1.0.0", "solutionctl-1.0.0"}, 2},
-		{"one node", preload.Options{Nodes: []string{"two"}}, []string{"shop-1.0.0"}, 1},
+		{"next", preload.Options{NeedOptions: records.NeedOptions{Next: true}}, []string{"shop-1.0.0", "shop-1.1.0", "solutionctl-1.0.0"}, 2},
+		{"a version", preload.Options{NeedOptions: records.NeedOptions{Solution: shop, Version: "1.1.0"}}, []string{"shop-1.0.0", "shop-1.1.0", "solutionctl-1.0.0"}, 2},
+		{"one node", preload.Options{Nodes: []string{"two"}}, []string{"shop-1.0.0", "solutionctl-1.0.0"}, 1},
 		{"release", preload.Options{Release: true}, nil, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -337,7 +338,7 @@ func TestHere(t *testing.T) {
 	b := site(t)
 	m := newMachine()
 	got, err := preload.Here(t.Context(), b.Deployer, m, "one", options)
-	if err != nil || len(m.pulls) != len(got.Images) || len(got.Notices) > 0 {
+	if err != nil || len(m.pulls) != len(got.Images) || len(m.images) != 2*len(got.Images) || len(got.Notices) > 0 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	known, err := b.Records.Preloaded(t.Context())
@@ -364,7 +365,7 @@ func TestPrint(t *testing.T) {
 		if out, err := check.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s\n%s", runtime, err, out, script)
 		}
-		want := plain(image("a"))
+		want := image("a")
 		if runtime == node.CRIO {
 			want = `"registry.solutionctl.invalid/shop-1.0.0/*",`
 		}

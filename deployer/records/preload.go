@@ -28,8 +28,8 @@ type NeedOptions struct {
 	Solution, Version string // those of one imported version; "" adds none
 }
 
-// Needed returns the references, with digest, of the images that nodes need, sorted. All of them are in imported archives. With a loader, its
-// image is among them. Notices name deployed versions whose images are unknown.
+// Needed returns the references, with digest, of the images that nodes need, sorted. All of them are in imported archives. That of
+// solutionctl is among them, so that Jobs of the loader and of preloads start. Notices name deployed versions whose images are unknown.
 func (r *Records) Needed(ctx context.Context, o NeedOptions) (references, notices []string, err error) {
 	catalog, err := r.Catalog(ctx)
 	if err != nil {
@@ -48,18 +48,12 @@ func (r *Records) Needed(ctx context.Context, o NeedOptions) (references, notice
 			references = append(references, host+"/"+version.ID()+"/"+image+"@"+digest)
 		}
 	}
-	loader, err := r.Cluster.Get(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, LoaderName)
-	if err != nil {
+	image, _, err := r.ProgramImage(ctx, schema.ProgramImage, "")
+	switch code := report.CodeOf(err); {
+	case err == nil:
+		references = append(references, image)
+	case code != report.NotImported && code != report.NotFound:
 		return nil, nil, err
-	}
-	if loader != nil {
-		image, _, err := r.ProgramImage(ctx, schema.ProgramImage, "")
-		switch code := report.CodeOf(err); {
-		case err == nil:
-			references = append(references, image)
-		case code != report.NotImported && code != report.NotFound:
-			return nil, nil, err
-		}
 	}
 	slices.Sort(references)
 	return slices.Compact(references), notices, nil

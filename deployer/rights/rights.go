@@ -198,8 +198,7 @@ func Loader(progress string) []cluster.Permission {
 // RecordPreload returns the permissions to read which images nodes need, and to record which they have.
 func RecordPreload() []cluster.Permission {
 	return slices.Concat(
-		readRecords(), readRegistry(), configMap(cluster.SystemNamespace, records.LoaderName, "get"),
-		configMap(cluster.SystemNamespace, records.PreloadName, document...),
+		readRecords(), readRegistry(), configMap(cluster.SystemNamespace, records.PreloadName, document...),
 	)
 }
 

@@ -36,9 +36,10 @@ func newNodePreloadCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preload [SOLUTION [VERSION]]",
 		Short: "Pull the images of deployed Solutions to nodes and keep them there",
-		Long: `Pull the images of all versions that are active or deployed, and pin them: the kubelet does not remove them. Pods then start while
-every registry is away, also after a reboot. Images that an earlier run pinned and that are not needed any more are released, and the
-kubelet removes them when it needs the space. Run it again after a change; a run without changes transfers nothing.
+		Long: `Pull the images of all versions that are active or deployed, and that of solutionctl, and pin them: the kubelet does not remove them.
+Pods then start while every registry is away, also after a reboot. Images that an earlier run pinned and that are not needed any more
+are released, and the kubelet removes them when it needs the space. Run it again after a change; a run without changes transfers
+nothing.
 
 With --next the images of the highest imported version of each deployed Solution are needed, too, as before an upgrade; with SOLUTION
 those of this version, or of the highest one. With --release no image is.
@@ -98,6 +99,11 @@ func (f *preloadFlags) run(ctx context.Context, args []string) error {
 	if f.o.Timeout < time.Second {
 		return report.Errorf(report.Usage, "--timeout must be a second or more")
 	}
+	if f.print != "no" {
+		if err := preload.CheckForm(node.Runtime(f.runtime)); err != nil {
+			return err
+		}
+	}
 	d, err := f.deployer()
 	if err != nil {
 		return err
@@ -151,10 +157,6 @@ func (f *preloadFlags) here(ctx context.Context, d *deployer.Deployer) (*schema.
 }
 
 func (f *preloadFlags) printLines(ctx context.Context, d *deployer.Deployer) error {
-	runtime := node.Runtime(f.runtime)
-	if err := preload.CheckForm(runtime); err != nil {
-		return err
-	}
 	result, err := f.o.Need(ctx, d)
 	if err != nil {
 		return err
@@ -162,7 +164,7 @@ func (f *preloadFlags) printLines(ctx context.Context, d *deployer.Deployer) err
 	for _, notice := range result.Notices {
 		f.Sink.Emit(report.Event{Step: "preload", State: report.Warning, Note: notice})
 	}
-	_, err = f.Out.Write(preload.Print(f.print, runtime, result.Images))
+	_, err = f.Out.Write(preload.Print(f.print, node.Runtime(f.runtime), result.Images))
 	return err
 }
 

@@ -1,8 +1,8 @@
 // Package cri pulls images through the container runtime of a node, and keeps them from the garbage collection of the kubelet.
 //
 // [Dial] returns a [Runtime] for a socket. [Runtime.Status], [Runtime.Pull] and [Runtime.Version] are calls of the Container Runtime
-// Interface, which every runtime has. CRI has no call that keeps an image: [Runtime.Kept], [Runtime.Keep] and [Runtime.Release] are calls
-// of containerd, which answers them on the same socket, and [ErrNoKeeping] on others, such as CRI-O.
+// Interface, which every runtime has. CRI has no call that keeps an image: [Runtime.Kept], [Runtime.Keep], [Runtime.Release]
+// and [Runtime.Tag] are calls of containerd, which answers them on the same socket, and [ErrNoKeeping] on others, such as CRI-O.
 //
 // The messages are few and small, so they are written field by field, without generated code: see docs/adr/0039-preload-through-cri.md.
 package cri
@@ -56,6 +56,8 @@ const (
 	methodStatus  = "/runtime.v1.ImageService/ImageStatus"
 	methodPull    = "/runtime.v1.ImageService/PullImage"
 	methodList    = "/containerd.services.images.v1.Images/List"
+	methodGet     = "/containerd.services.images.v1.Images/Get"
+	methodCreate  = "/containerd.services.images.v1.Images/Create"
 	methodUpdate  = "/containerd.services.images.v1.Images/Update"
 )
 
@@ -122,13 +124,30 @@ func (r *Runtime) Kept(ctx context.Context) (map[string]bool, error) {
 	return kept, nil
 }
 
-// Keep marks an image, by its name with digest, so that the kubelet does not remove it.
+// Keep marks an image, by its name, so that the kubelet does not remove it.
 func (r *Runtime) Keep(ctx context.Context, name string) error {
 	return r.label(ctx, name, pinValue, ownValue)
 }
 
 // Release takes the marks of [Runtime.Keep] away: the kubelet removes the image when it needs the space.
 func (r *Runtime) Release(ctx context.Context, name string) error { return r.label(ctx, name, "", "") }
+
+// Tag gives an image that the runtime has a further name, and takes that from the image that had it. Nothing is pulled.
+func (r *Runtime) Tag(ctx context.Context, name, further string) error {
+	answer, err := r.call(ctx, methodGet, message{}.withText(1, name))
+	if err != nil {
+		return err
+	}
+	image := message{}.withText(1, further).withMessage(3, answer.message(1).message(3))
+	_, err = r.call(ctx, methodCreate, message{}.withMessage(1, image))
+	if errors.Is(err, errExists) {
+		_, err = r.call(ctx, methodUpdate, message{}.withMessage(1, image).withMessage(2, message{}.withText(1, "target")))
+	}
+	return err
+}
+
+// errExists is the error of a name that is taken.
+var errExists = errors.New("the image exists already")
 
 // label sets both labels of an image, or takes them away if they are empty, and changes nothing else of it. The mask leaves the target alone, but
 // containerd, up to 2.4 at least, crashes without one.
@@ -158,6 +177,8 @@ func (r *Runtime) invoke(ctx context.Context, method string, request message) (a
 	switch {
 	case of.Code() == codes.Unimplemented:
 		return nil, ErrNoKeeping
+	case of.Code() == codes.AlreadyExists:
+		return nil, errExists
 	case of.Code() == codes.NotFound:
 		return nil, report.Errorf(report.NotFound, "%s", text)
 	case strings.Contains(text, "no space left on device"):

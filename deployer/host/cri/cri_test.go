@@ -206,3 +206,33 @@ func FuzzMessage(f *testing.F) {
 		cri.ReadAll(data) // does not panic
 	})
 }
+
+// TestTag: a further name has the target of the image, whether the name was free or not.
+func TestTag(t *testing.T) {
+	target := fields(field(1, "application/vnd.oci.image.index.v1+json"), field(2, "sha256:12"), field(3, 7))
+	image := fields(field(1, "web:1"), field(3, target))
+	for _, taken := range []bool{false, true} {
+		var got []string
+		r := serve(t, func(_ context.Context, method string, request []byte) ([]byte, error) {
+			got = append(got, fmt.Sprintf("%s %q", method, request))
+			switch {
+			case strings.HasSuffix(method, "/Get"):
+				return field(1, fields(field(1, "web@sha256:12"), field(3, target))), nil
+			case strings.HasSuffix(method, "/Create") && taken:
+				return nil, status.Error(codes.AlreadyExists, "image web:1: already exists")
+			}
+			return nil, nil
+		})
+		if err := r.Tag(t.Context(), "web@sha256:12", "web:1"); err != nil {
+			t.Fatal(err)
+		}
+		const service = "/containerd.services.images.v1.Images/"
+		want := []string{fmt.Sprintf(service+"Get %q", field(1, "web@sha256:12")), fmt.Sprintf(service+"Create %q", field(1, image))}
+		if taken {
+			want = append(want, fmt.Sprintf(service+"Update %q", fields(field(1, image), field(2, field(1, "target")))))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("calls\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
