@@ -82,7 +82,9 @@ func (d *Deployer) Values(ctx context.Context, o ValuesOptions) (*schema.Solutio
 				WithHint("list them: %s", report.Run("deploy components", o.Environment, o.Solution))
 		}
 	}
-	list = slices.DeleteFunc(list, func(c schema.ComponentValues) bool { return o.Components != nil && !slices.Contains(o.Components, c.Component) })
+	list = slices.DeleteFunc(list, func(c schema.ComponentValues) bool {
+		return o.Components != nil && !slices.Contains(o.Components, c.Component)
+	})
 	for i := range list {
 		list[i].Values = slices.DeleteFunc(list[i].Values, func(v schema.ChartValue) bool { return o.Changed && !v.Set })
 	}

@@ -41,7 +41,7 @@ func TestValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	where := deployer.ComponentsOptions{Environment: site, Solution: shop}
-	found, err := bed.Deployer.Values(t.Context(), deployer.ValuesOptions{ComponentsOptions: where})
+	found, err := bed.Values(t.Context(), deployer.ValuesOptions{ComponentsOptions: where})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,18 +54,18 @@ func TestValues(t *testing.T) {
 	if !password.Required || !password.Secret || password.Description != "Of the administrator." {
 		t.Errorf("%+v", password)
 	}
-	found, err = bed.Deployer.Values(t.Context(), deployer.ValuesOptions{ComponentsOptions: where, Components: []string{"db"}, Changed: true})
+	found, err = bed.Values(t.Context(), deployer.ValuesOptions{ComponentsOptions: where, Components: []string{"db"}, Changed: true})
 	if err != nil || valueLines(found) != "db db-1.0.0\n" {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if _, err = bed.Deployer.Values(t.Context(), deployer.ValuesOptions{ComponentsOptions: where, Components: []string{"api"}}); report.CodeOf(err) != report.NotFound {
+	if _, err = bed.Values(t.Context(), deployer.ValuesOptions{ComponentsOptions: where, Components: []string{"api"}}); report.CodeOf(err) != report.NotFound {
 		t.Errorf("a component without values: %v", err)
 	}
-	whole, err := bed.Deployer.SiteValues(t.Context(), where)
+	whole, err := bed.SiteValues(t.Context(), where)
 	if diff := cmp.Diff(map[string]map[string]any{"vault": given}, whole); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if _, err = bed.Deployer.Values(t.Context(), deployer.ValuesOptions{ComponentsOptions: deployer.ComponentsOptions{Environment: site, Solution: "bakery"}}); err == nil {
+	if _, err = bed.Values(t.Context(), deployer.ValuesOptions{ComponentsOptions: deployer.ComponentsOptions{Environment: site, Solution: "bakery"}}); err == nil {
 		t.Error("values of a Solution that is not deployed")
 	}
 }

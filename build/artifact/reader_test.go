@@ -20,7 +20,7 @@ import (
 func (s *server) read(t *testing.T, ctx context.Context) *artifact.Reader {
 	t.Helper()
 	resolver := oci.NewResolver(oci.Options{})
-	t.Cleanup(func() { resolver.Close() })
+	t.Cleanup(func() { _ = resolver.Close() })
 	remote, err := artifact.Open(ctx, resolver, s.reference)
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func (s *server) read(t *testing.T, ctx context.Context) *artifact.Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { reader.Close() })
+	t.Cleanup(func() { _ = reader.Close() })
 	return reader
 }
 
@@ -104,7 +104,7 @@ func TestReaderFailures(t *testing.T) {
 				return false
 			}
 			w.Header().Set("Content-Length", "100000")
-			w.Write(make([]byte, 100_000))
+			_, _ = w.Write(make([]byte, 100_000))
 			return true
 		}, report.Corrupt},
 	} {

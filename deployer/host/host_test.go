@@ -125,15 +125,15 @@ func (w *world) Emit(e report.Event) {
 	}
 }
 
-func newWorld(t testing.TB) *world {
-	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), acme: keytest.New(t), mallory: keytest.New(t)}
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	w := &world{t: tb, dir: tb.TempDir(), acme: keytest.New(tb), mallory: keytest.New(tb)}
 	w.cluster = &fakeCluster{imports: map[string]schema.Import{}}
 	w.mounts = &fakeMounts{mounted: map[string]bool{}}
 	var err error
 	w.Host, err = Open(Places{Store: w.path("store"), Configuration: w.path("solutions.yaml"), Nginx: w.path("nginx")})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	w.Cluster, w.Mounts, w.Sink, w.Version = w.cluster, w.mounts, w, "1.0.0"
 	w.Now = func() time.Time { return today }

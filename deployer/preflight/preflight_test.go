@@ -134,8 +134,10 @@ func TestRoom(t *testing.T) {
 		"on each node":         {[]*corev1.Node{nodeOf(t, "a", "2", ""), nodeOf(t, "b", "2", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")}, 0, []string{workload("DaemonSet", "", small)}, "pass room for 2 more pods"},
 		"not on each node":     {[]*corev1.Node{nodeOf(t, "a", "1", ""), nodeOf(t, "b", "1", "")}, 2, []string{workload("DaemonSet", "", small)}, "warning DaemonSet prod/web: node a has no 500m cpu left"},
 		"the largest first": {
-			[]*corev1.Node{nodeOf(t, "a", "2", ""), nodeOf(t, "b", "1", "")}, 0,
-			[]string{workload("Deployment", "replicas: 2,", small), workload("StatefulSet", "", "containers: [{name: a, resources: {requests: {cpu: '2', memory: 2Gi}}}]")}, "pass room for 3 more pods",
+			[]*corev1.Node{nodeOf(t, "a", "2", ""), nodeOf(t, "b", "1", "")},
+			0,
+			[]string{workload("Deployment", "replicas: 2,", small), workload("StatefulSet", "", "containers: [{name: a, resources: {requests: {cpu: '2', memory: 2Gi}}}]")},
+			"pass room for 3 more pods",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -157,7 +157,8 @@ func (n *nodeRoom) takes(p *Pods) bool {
 		return false
 	}
 	return !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Effect != corev1.TaintEffectPreferNoSchedule && !(p.OnEach && strings.HasPrefix(t.Key, "node.kubernetes.io/")) && !tolerates(p, &t)
+		ofNode := strings.HasPrefix(t.Key, "node.kubernetes.io/") // a DaemonSet tolerates these
+		return t.Effect != corev1.TaintEffectPreferNoSchedule && (!p.OnEach || !ofNode) && !tolerates(p, &t)
 	})
 }
 

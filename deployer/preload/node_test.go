@@ -108,8 +108,8 @@ func image(name string) string {
 
 func newMachine(have ...string) *machine {
 	m := &machine{images: map[string]bool{}, ours: map[string]bool{}, errs: map[string]error{}}
-	for _, name := range have {
-		name, pinned := strings.CutSuffix(name, " pinned")
+	for _, one := range have {
+		name, pinned := strings.CutSuffix(one, " pinned")
 		name, ours := strings.CutSuffix(name, " kept")
 		for _, each := range []string{plain(image(name)), tagged(image(name))} {
 			m.images[each] = pinned || ours
@@ -138,15 +138,18 @@ func TestOnNode(t *testing.T) {
 		{"pins of the site stay", newMachine("a pinned", "b kept", "c kept", "site pinned"), nil, schema.NodePreload{Present: 3}, []string{"b", "c"}},
 		{
 			"one image cannot be pulled", newMachine(), func(m *machine) { m.errs[image("b")] = errors.New("manifest unknown") },
-			schema.NodePreload{Pulled: 2, Pinned: 2, Missing: []string{image("b")}, Code: report.Failure, Problem: "pull image " + image("b") + ": manifest unknown"}, []string{"a", "c"},
+			schema.NodePreload{Pulled: 2, Pinned: 2, Missing: []string{image("b")}, Code: report.Failure, Problem: "pull image " + image("b") + ": manifest unknown"},
+			[]string{"a", "c"},
 		},
 		{
 			"the disk is full", newMachine("a kept", "old kept"), func(m *machine) { m.errs[image("b")] = full },
-			schema.NodePreload{Present: 1, Released: 1, Missing: []string{image("b"), image("c")}, Code: report.NoSpace, Problem: "pull image " + image("b") + ": no space left on device"}, []string{"a"},
+			schema.NodePreload{Present: 1, Released: 1, Missing: []string{image("b"), image("c")}, Code: report.NoSpace, Problem: "pull image " + image("b") + ": no space left on device"},
+			[]string{"a"},
 		},
 		{
 			"no answer", newMachine(), func(m *machine) { m.errs["version"] = report.Errorf(report.Unavailable, "no answer") },
-			schema.NodePreload{Missing: wanted, Code: report.Unavailable, Problem: "no answer"}, nil,
+			schema.NodePreload{Missing: wanted, Code: report.Unavailable, Problem: "no answer"},
+			nil,
 		},
 		{
 			"tags of a hostile registry", newMachine(), func(m *machine) { m.fixed, m.wrong = true, true }, schema.NodePreload{

@@ -70,7 +70,7 @@ func Run(ctx context.Context, d *deployer.Deployer, o Options) (*schema.Preload,
 		return nil, err
 	}
 	r := &run{deployer: d, options: &o, result: result}
-	if err := r.prepare(ctx); err != nil {
+	if err = r.prepare(ctx); err != nil {
 		return nil, err
 	}
 	if o.DryRun {

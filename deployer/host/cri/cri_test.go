@@ -202,7 +202,7 @@ func TestNoRuntime(t *testing.T) {
 func FuzzMessage(f *testing.F) {
 	f.Add(field(1, fields(field(1, "sha256:99"), field(3, "web@sha256:12"), field(8, 1))))
 	f.Add([]byte{0xff, 0xff, 0xff})
-	f.Fuzz(func(t *testing.T, data []byte) {
+	f.Fuzz(func(_ *testing.T, data []byte) {
 		cri.ReadAll(data) // does not panic
 	})
 }

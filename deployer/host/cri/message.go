@@ -28,19 +28,19 @@ func (m message) fields(yield func(number protowire.Number, content []byte, valu
 		rest = rest[n:]
 		switch kind {
 		case protowire.BytesType:
-			content, n := protowire.ConsumeBytes(rest)
-			if n < 0 {
+			content, length := protowire.ConsumeBytes(rest)
+			if length < 0 {
 				return
 			}
 			yield(number, content, 0)
-			rest = rest[n:]
+			rest = rest[length:]
 		case protowire.VarintType:
-			value, n := protowire.ConsumeVarint(rest)
-			if n < 0 {
+			value, length := protowire.ConsumeVarint(rest)
+			if length < 0 {
 				return
 			}
 			yield(number, nil, value)
-			rest = rest[n:]
+			rest = rest[length:]
 		default:
 			if n = protowire.ConsumeFieldValue(number, kind, rest); n < 0 {
 				return

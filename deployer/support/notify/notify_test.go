@@ -53,27 +53,39 @@ func TestCompare(t *testing.T) {
 		want     string
 	}{
 		{0, observed(map[string]string{"prod": "ready", "test": "drifted"}, map[string]string{"store": "ok", "clock": "warning"}), true, ""},
-		{5, observed(map[string]string{"prod": "progressing", "test": "failed"}, map[string]string{"store": "problem"}), false,
-			"firing CheckFailed 03:05: store is damaged\nfiring DeploymentFailed 03:05: shop 1.0.0 in environment test has failed: Deployment web: crashes\n"},
+		{
+			5, observed(map[string]string{"prod": "progressing", "test": "failed"}, map[string]string{"store": "problem"}), false,
+			"firing CheckFailed 03:05: store is damaged\nfiring DeploymentFailed 03:05: shop 1.0.0 in environment test has failed: Deployment web: crashes\n",
+		},
 		// The webhook did not answer: the same again, with the time at which it began.
-		{10, observed(map[string]string{"prod": "progressing", "test": "failed"}, map[string]string{"store": "problem"}), true,
-			"firing CheckFailed 03:05: store is damaged\nfiring DeploymentFailed 03:05: shop 1.0.0 in environment test has failed: Deployment web: crashes\n"},
+		{
+			10, observed(map[string]string{"prod": "progressing", "test": "failed"}, map[string]string{"store": "problem"}), true,
+			"firing CheckFailed 03:05: store is damaged\nfiring DeploymentFailed 03:05: shop 1.0.0 in environment test has failed: Deployment web: crashes\n",
+		},
 		{14, observed(map[string]string{"prod": "progressing", "test": "failed"}, map[string]string{"store": "problem"}), true, ""},
-		{15, observed(map[string]string{"prod": "progressing", "test": "failed"}, map[string]string{"store": "problem"}), true,
-			"firing DeploymentNotReady 03:05: shop 1.0.0 in environment prod is not ready: Deployment web: crashes\n"},
+		{
+			15, observed(map[string]string{"prod": "progressing", "test": "failed"}, map[string]string{"store": "problem"}), true,
+			"firing DeploymentNotReady 03:05: shop 1.0.0 in environment prod is not ready: Deployment web: crashes\n",
+		},
 		// The cluster could not be read, then the host.
 		{20, notify.Observed{Diagnosis: observed(nil, map[string]string{"store": "problem"}).Diagnosis}, true, ""},
 		{25, notify.Observed{Status: observed(map[string]string{"prod": "progressing", "test": "failed"}, nil).Status}, true, ""},
-		{30, observed(map[string]string{"prod": "ready", "test": "pending"}, map[string]string{"store": "ok"}), true,
+		{
+			30, observed(map[string]string{"prod": "ready", "test": "pending"}, map[string]string{"store": "ok"}), true,
 			"resolved CheckFailed 03:05: store is damaged\nresolved DeploymentFailed 03:05: shop 1.0.0 in environment test has failed: Deployment web: crashes\n" +
-				"resolved DeploymentNotReady 03:05: shop 1.0.0 in environment prod is not ready: Deployment web: crashes\n"},
+				"resolved DeploymentNotReady 03:05: shop 1.0.0 in environment prod is not ready: Deployment web: crashes\n",
+		},
 		// An operation that ends in time is never mentioned.
 		{35, observed(map[string]string{"prod": "ready", "test": "ready"}, nil), true, ""},
 		{50, observed(map[string]string{"test": "pending"}, nil), true, ""},
-		{60, observed(map[string]string{"test": "pending"}, nil), true,
-			"firing OperationUnfinished 03:50: shop 1.0.0 in environment test has an operation that has not ended: Deployment web: crashes\n"},
-		{65, observed(nil, nil), true,
-			"resolved OperationUnfinished 03:50: shop 1.0.0 in environment test has an operation that has not ended: Deployment web: crashes\n"},
+		{
+			60, observed(map[string]string{"test": "pending"}, nil), true,
+			"firing OperationUnfinished 03:50: shop 1.0.0 in environment test has an operation that has not ended: Deployment web: crashes\n",
+		},
+		{
+			65, observed(nil, nil), true,
+			"resolved OperationUnfinished 03:50: shop 1.0.0 in environment test has an operation that has not ended: Deployment web: crashes\n",
+		},
 		{70, observed(nil, nil), true, ""},
 	} {
 		changes := journal.Compare(step.observed, start.Add(time.Duration(step.at)*time.Minute), 10*time.Minute)

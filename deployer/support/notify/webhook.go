@@ -73,10 +73,10 @@ func (w *Webhook) Send(ctx context.Context, n *schema.Notification) error {
 	}
 	defer answer.Body.Close() //nolint:errcheck // read as far as needed
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	switch {
-	case answer.StatusCode/100 == 2:
+	switch answer.StatusCode / 100 {
+	case 2:
 		return nil
-	case answer.StatusCode/100 == 3:
+	case 3:
 		return report.Errorf(report.Unavailable, "webhook at %s: it answers with a redirect (%s), which is not followed", target.Host, answer.Status).
 			WithHint("name the address that it leads to")
 	}
