@@ -110,7 +110,8 @@ func (c Content) CRD(solution string) string {
 		Definition(solution), Group(solution), cmp.Or(c.Scope, "Namespaced"), conversion, versions.String())
 }
 
-// addImage puts an image into an archive as MetalK8s' tooling writes it. Its only layer has a file with the tag.
+// addImage puts an image into an archive as MetalK8s' tooling writes it. Its only layer has a file with the tag. Images of
+// the same tag are the same, whatever their name: tests compare Solutions that only have other names.
 func addImage(files fstest.MapFS, name, tag string) {
 	var unpacked, layer bytes.Buffer
 	archive, compressed := tar.NewWriter(&unpacked), gzip.NewWriter(&layer)
@@ -119,7 +120,7 @@ func addImage(files fstest.MapFS, name, tag string) {
 	_ = archive.Close()
 	_, _ = compressed.Write(unpacked.Bytes())
 	_ = compressed.Close()
-	config := fmt.Sprintf(`{"os":"linux","architecture":"amd64","config":{"Entrypoint":["/%s"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}`, name, digest(unpacked.String()))
+	config := fmt.Sprintf(`{"os":"linux","architecture":"amd64","config":{"Entrypoint":["/program"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}`, digest(unpacked.String()))
 	dir := "images/" + name + "/" + tag + "/"
 	files[dir+"version"] = text("Directory Transport Version: 1.1\n")
 	files[dir+digest(config)], files[dir+digest(layer.String())] = text("%s", config), &fstest.MapFile{Data: layer.Bytes()}
