@@ -20,7 +20,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
-	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/support/notify"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -194,27 +193,22 @@ func (c *notifying) writeJournal(journal *notify.Journal) error {
 	return durable.WriteFile(c.state, data, 0o600)
 }
 
-// printTimer prints a timer for systemd, or the service that it starts, with the settings that are in effect now.
+// printTimer prints a timer for systemd, or the service that it starts, which checks and sends.
 func (c *notifying) printTimer(flags *pflag.FlagSet) error {
-	if c.kubeconfig == "" {
-		return report.Errorf(report.Usage, "a service has no kubeconfig of its own").
-			WithHint("name one that may read, such as --kubeconfig /etc/kubernetes/admin.conf")
+	file, inFile := strings.CutPrefix(c.webhook, "@")
+	if inFile {
+		if err := cli.MakeAbsolute(&file); err != nil {
+			return err
+		}
+		c.webhook = "@" + file
 	}
-	program, err := os.Executable()
+	if err := cli.MakeAbsolute(&c.state, &c.header, &c.ca); err != nil {
+		return err
+	}
+	unit, err := c.unitOf("notify", c.state, flags)
 	if err != nil {
 		return err
 	}
-	file, inFile := strings.CutPrefix(c.webhook, "@")
-	if err = cli.MakeAbsolute(&c.kubeconfig, &c.state, &c.header, &c.ca, &file); err != nil {
-		return err
-	}
-	if inFile {
-		c.webhook = "@" + file
-	}
-	words := append([]string{program, "deploy", "notify", "--progress", "plain"}, cli.ChangedFlags(flags, "print-timer", "progress")...)
-	unit := service.Unit{
-		Description: "Problems of deployed Solutions for a webhook", User: "root", Capabilities: "CAP_DAC_OVERRIDE", Every: "5min",
-		Command: service.Command(words...), ReadWrite: "-" + service.Word(filepath.Dir(c.state)),
-	}
+	unit.Description = "Problems of deployed Solutions for a webhook"
 	return printUnit(c.App, unit, c.timer)
 }

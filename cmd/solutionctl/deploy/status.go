@@ -154,26 +154,34 @@ func (c *statusFlags) writeMetrics(s *schema.Status, looked time.Time, failure e
 	return err
 }
 
-// printTimer prints a timer for systemd, or the service that it starts, which looks at the cluster with the settings that are in
-// effect now. It runs as root, which owns kubeconfigs, and may write where the file is and nowhere else.
+// printTimer prints a timer for systemd, or the service that it starts, which looks at the cluster.
 func (c *statusFlags) printTimer(flags *pflag.FlagSet) error {
-	if c.kubeconfig == "" {
-		return report.Errorf(report.Usage, "a service has no kubeconfig of its own").
-			WithHint("name one that may read, such as --kubeconfig /etc/kubernetes/admin.conf")
+	if err := cli.MakeAbsolute(&c.textfile); err != nil {
+		return err
 	}
-	program, err := os.Executable()
+	unit, err := c.unitOf("status", c.textfile, flags)
 	if err != nil {
 		return err
 	}
-	if err = cli.MakeAbsolute(&c.kubeconfig, &c.textfile); err != nil {
-		return err
-	}
-	words := append([]string{program, "deploy", "status", "--progress", "plain"}, cli.ChangedFlags(flags, "print-timer", "progress")...)
-	unit := service.Unit{
-		Description: "Numbers about deployed Solutions for node_exporter", User: "root", Capabilities: "CAP_DAC_OVERRIDE", Every: "5min",
-		Command: service.Command(words...), ReadWrite: "-" + service.Word(filepath.Dir(c.textfile)),
-	}
+	unit.Description = "Numbers about deployed Solutions for node_exporter"
 	return printUnit(c.App, unit, c.timer)
+}
+
+// unitOf returns a unit that runs a command of 'deploy' every five minutes, with the settings that are in effect now. It runs as root, which
+// owns kubeconfigs, and may write where a file is and nowhere else.
+func (f *clusterFlags) unitOf(command, file string, flags *pflag.FlagSet) (service.Unit, error) {
+	if f.kubeconfig == "" {
+		return service.Unit{}, report.Errorf(report.Usage, "a service has no kubeconfig of its own").
+			WithHint("name one that may read, such as --kubeconfig /etc/kubernetes/admin.conf")
+	}
+	program, err := os.Executable()
+	if err == nil {
+		err = cli.MakeAbsolute(&f.kubeconfig)
+	}
+	words := append([]string{program, "deploy", command, "--progress", "plain"}, cli.ChangedFlags(flags, "print-timer", "progress")...)
+	return service.Unit{
+		User: "root", Capabilities: "CAP_DAC_OVERRIDE", Every: "5min", Command: service.Command(words...), ReadWrite: "-" + service.Word(filepath.Dir(file)),
+	}, err
 }
 
 // printUnit prints the timer of a unit for systemd, or the service.
