@@ -304,6 +304,9 @@ func TestWithoutFormer(t *testing.T) {
 			setting("z", "data", "shop.conf")(live)
 		}},
 		"a port of ours": {helm: service, ours: setting([]any{map[string]any{"name": "http", "port": int64(80), "targetPort": "http"}}, "spec", "ports")},
+		"a port of ours with the default protocol": {
+			helm: service, ours: setting([]any{map[string]any{"name": "dns-tcp", "port": int64(53), "targetPort": int64(1053)}}, "spec", "ports"),
+		},
 		"a port of Helm that others have changed": {helm: service, them: inElement("dns-udp", func(p map[string]any) { p["targetPort"] = int64(5353) }, "spec", "ports")},
 		"a container of Helm that others have changed": {helm: deployment, them: inElement("web", func(c map[string]any) {
 			c["env"] = append(c["env"].([]any), map[string]any{"name": "TZ", "value": "UTC"})
@@ -346,7 +349,7 @@ func TestWithoutFormer(t *testing.T) {
 			}
 			rest, _ := Without(former, others, s.live.Object).(map[string]any)
 			s.apply("helm", text(t, bare))
-			got, want := WithoutBookkeeping(&unstructured.Unstructured{Object: rest}), WithoutBookkeeping(s.live)
+			got, want := WithoutBookkeeping(withProtocols(&unstructured.Unstructured{Object: rest})), WithoutBookkeeping(s.live)
 			if diff := cmp.Diff(withoutEmpty(got), withoutEmpty(want)); diff != "" {
 				t.Errorf("(-without, +server)\n%s", diff)
 			}

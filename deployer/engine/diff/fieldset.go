@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -138,7 +137,9 @@ func setOf(fields map[string]any, element any) (set, key map[string]any) {
 			key = nil
 			if json.Unmarshal([]byte(text), &key) == nil && matches(m, key) {
 				for field := range key {
-					key[field] = m[field] // JSON has another type of number
+					if value, there := m[field]; there {
+						key[field] = value // JSON has another type of number
+					}
 				}
 				return set, key
 			}
@@ -151,6 +152,19 @@ func setOf(fields map[string]any, element any) (set, key map[string]any) {
 	return nil, nil
 }
 
+// keyDefaults are the fields of keys that the API server fills in: the element of a port without a protocol has the key with TCP.
+var keyDefaults = map[string]any{"protocol": "TCP"}
+
+// matches reports whether an element of a list has a key.
 func matches(element, key map[string]any) bool {
-	return !slices.ContainsFunc(slices.Collect(maps.Keys(key)), func(field string) bool { return fmt.Sprint(element[field]) != fmt.Sprint(key[field]) })
+	for field, want := range key {
+		have, there := element[field]
+		if !there {
+			have = keyDefaults[field]
+		}
+		if fmt.Sprint(have) != fmt.Sprint(want) {
+			return false
+		}
+	}
+	return true
 }
