@@ -26,17 +26,24 @@ const (
 	maxNext     = 3               // proposals of one kind
 )
 
-// outcome describes the state after an operation. Parts that cannot be read are left out: the result of the operation does not depend on them.
-func (c *Console) outcome(v *web.Visit, m live.OperationState) *page.Outcome {
-	ctx, cancel := context.WithTimeout(v.Context(), outcomeWait)
+// ended is an operation that has ended, on the page of a visit.
+type ended struct {
+	*Console
+	visit *web.Visit
+	state live.OperationState
+}
+
+// outcome describes the state after the operation. Parts that cannot be read are left out: the result of the operation does not depend on them.
+func (e *ended) outcome() *page.Outcome {
+	ctx, cancel := context.WithTimeout(e.visit.Context(), outcomeWait)
 	defer cancel()
-	o := m.Operation()
+	o, m := e.state.Operation(), e.state
 	outcome := &page.Outcome{Heading: page.Text("ended."+o.Operation, o.Solution, o.Version, o.Environment)}
 	if isDeployed(o) {
-		c.addDeployment(ctx, v, outcome, m)
+		e.addDeployment(ctx, outcome)
 	}
 	if m.Err == nil {
-		outcome.Actions = append(outcome.Actions, c.next(ctx, v, m.Planned)...)
+		outcome.Actions = append(outcome.Actions, e.next(ctx)...)
 	}
 	if len(outcome.Actions) > 0 && !slices.ContainsFunc(outcome.Actions, func(a page.Action) bool { return a.Weight == page.WeightPrimary }) && len(outcome.Interface) == 0 {
 		outcome.Actions[0].Weight = page.WeightPrimary
@@ -54,7 +61,8 @@ func isDeployed(o *schema.Operation) bool {
 }
 
 // addDeployment adds how the Solution is now, where its user interface is, and the logs of its failing containers.
-func (c *Console) addDeployment(ctx context.Context, v *web.Visit, outcome *page.Outcome, m live.OperationState) {
+func (e *ended) addDeployment(ctx context.Context, outcome *page.Outcome) {
+	m, v := e.state, e.visit
 	o, d := m.Operation(), v.Deployer(nil)
 	scope := survey.Scope{Environment: o.Environment, Namespace: v.Opened.Namespace(o.Environment), Solution: o.Solution}
 	status, err := d.Survey.EnvironmentStatus(ctx, survey.EnvironmentOptions{Environment: scope.Environment, Namespace: scope.Namespace})
@@ -75,7 +83,7 @@ func (c *Console) addDeployment(ctx context.Context, v *web.Visit, outcome *page
 	}
 	outcome.Heading = page.Text("ended."+word, o.Solution, deployment.Version, o.Environment)
 	if deployment.Health != schema.HealthReady {
-		outcome.Logs = c.failingLogs(ctx, v, scope)
+		outcome.Logs = e.failingLogs(ctx, scope)
 	}
 	if word != "runs" {
 		return
@@ -98,9 +106,9 @@ func (c *Console) addDeployment(ctx context.Context, v *web.Visit, outcome *page
 var errEnough = errors.New("that is enough")
 
 // failingLogs returns the last lines of the containers of a Solution that do not work, or why they have written none.
-func (c *Console) failingLogs(ctx context.Context, v *web.Visit, scope survey.Scope) (tails []page.LogTail) {
+func (e *ended) failingLogs(ctx context.Context, scope survey.Scope) (tails []page.LogTail) {
 	reader := logs.Reader{
-		Survey: v.Deployer(nil).Survey, Now: c.Now,
+		Survey: e.visit.Deployer(nil).Survey, Now: e.Now,
 		Line: func(l schema.LogLine) error {
 			name := l.Pod + " " + l.Container
 			if len(tails) == 0 || tails[len(tails)-1].Name != name {
@@ -123,16 +131,17 @@ func (c *Console) failingLogs(ctx context.Context, v *web.Visit, scope survey.Sc
 const maxLogLine = 500
 
 // next proposes the actions after an operation.
-func (c *Console) next(ctx context.Context, v *web.Visit, o *schema.Operation) []page.Action {
+func (e *ended) next(ctx context.Context) []page.Action {
+	o, v := e.state.Planned, e.visit
 	switch {
 	case isDeployed(o):
-		actions := append(c.createApps(ctx, v, o), results(o)...)
+		actions := append(e.createApps(ctx), results(o)...)
 		return append(actions, wayBack(v, o)...)
 	case o.Operation == rights.VerbImport:
 		activate := page.Action{Label: page.Text("action.activate") + " " + o.Version, URL: planURL("solutions", o.Solution, "activate", url.Values{"version": {o.Version}})}
-		return slices.Concat(c.firstSteps(ctx, v), []page.Action{v.Offer(activate)}, results(o))
+		return slices.Concat(e.firstSteps(ctx), []page.Action{v.Offer(activate)}, results(o))
 	case o.Operation == schema.VerbActivate:
-		return append(c.deployments(ctx, v, o), results(o)...)
+		return append(e.deployments(ctx), results(o)...)
 	case slices.Contains([]string{"create-app", "configure", "scale"}, o.Operation):
 		return append([]page.Action{{
 			Label: page.Text("operation.open", o.Solution), URL: page.Query(page.URL("environments", o.Environment, "apps"), "q", o.Solution), Weight: page.WeightPrimary,
@@ -142,8 +151,8 @@ func (c *Console) next(ctx context.Context, v *web.Visit, o *schema.Operation) [
 }
 
 // firstSteps leads back to the first steps until a Solution runs: they check whether nodes can fetch images before one is activated.
-func (c *Console) firstSteps(ctx context.Context, v *web.Visit) []page.Action {
-	s, err := c.server.Everything(v.Identity).Read(ctx, nil)
+func (e *ended) firstSteps(ctx context.Context) []page.Action {
+	s, err := e.server.Everything(e.visit.Identity).Read(ctx, nil)
 	if err != nil || s.Status == nil || s.Loader != nil || isStarted(s.Status) {
 		return nil
 	}
@@ -151,7 +160,8 @@ func (c *Console) firstSteps(ctx context.Context, v *web.Visit) []page.Action {
 }
 
 // createApps offers to create an application of a Solution that was deployed.
-func (c *Console) createApps(ctx context.Context, v *web.Visit, o *schema.Operation) (actions []page.Action) {
+func (e *ended) createApps(ctx context.Context) (actions []page.Action) {
+	o, v := e.state.Planned, e.visit
 	kinds, err := v.Deployer(nil).Apps.Kinds(ctx, apps.Options{Environment: o.Environment, Namespace: v.Opened.Namespace(o.Environment)})
 	if err != nil {
 		return nil
@@ -165,16 +175,17 @@ func (c *Console) createApps(ctx context.Context, v *web.Visit, o *schema.Operat
 }
 
 // deployments offers to bring an active version into the environments.
-func (c *Console) deployments(ctx context.Context, v *web.Visit, o *schema.Operation) (actions []page.Action) {
-	s, err := c.server.Everything(v.Identity).Read(ctx, nil)
+func (e *ended) deployments(ctx context.Context) (actions []page.Action) {
+	o, v := e.state.Planned, e.visit
+	s, err := e.server.Everything(v.Identity).Read(ctx, nil)
 	if err != nil || s.Status == nil {
 		return nil
 	}
 	if len(s.Status.Environments) == 0 {
 		return []page.Action{offerNamespace(v, createAction())}
 	}
-	for _, e := range s.Status.Environments {
-		r := &deployer.Request{Environment: e.Name, Solution: o.Solution}
+	for _, environment := range s.Status.Environments {
+		r := &deployer.Request{Environment: environment.Name, Solution: o.Solution}
 		verb := schema.VerbAdd
 		if len(deployedVersions(s, r)) > 0 {
 			verb = schema.VerbUpgrade
@@ -186,7 +197,7 @@ func (c *Console) deployments(ctx context.Context, v *web.Visit, o *schema.Opera
 			break
 		}
 		actions = append(actions, v.Offer(page.Action{
-			Label: page.Text("ended.next."+verb, e.Name), URL: planURL("environments", e.Name, verb, url.Values{"solution": {o.Solution}, "version": {o.Version}}),
+			Label: page.Text("ended.next."+verb, environment.Name), URL: planURL("environments", environment.Name, verb, url.Values{"solution": {o.Solution}, "version": {o.Version}}),
 		}))
 	}
 	return actions

@@ -57,7 +57,7 @@ func (c *Console) showOperation(v *web.Visit) (*web.Answer, error) {
 	v.Frame.Trail = []page.Link{{Label: page.Text("operations.title"), URL: "/operations"}}
 	content := &page.Progress{Running: m.Running(), Steps: m.Steps, Problem: page.ProblemOf(m.Err)}
 	if m.Finished != nil && !web.WantsJSON(v.Request) {
-		content.Outcome = c.outcome(v, m)
+		content.Outcome = (&ended{c, v, m}).outcome()
 	}
 	switch {
 	case m.Finished != nil && m.Stopped != nil && m.Err != nil: // the error only means that the user has stopped it
