@@ -177,11 +177,11 @@ func TestReplacedStatefulSetKeepsPodsAndClaims(t *testing.T) {
 			if err := b.Apply(t.Context(), b.plan(b.release("1", set)), engine.ApplyOptions{NoWait: true}); err != nil {
 				t.Fatal(err)
 			}
-			b.until("the claim is bound", func() bool {
-				claim := b.get("PersistentVolumeClaim", "data-w-0")
-				return claim != nil && status(claim, "phase") == "Bound"
+			var pod, claim *unstructured.Unstructured // the pod is created after the claim
+			b.until("the claim is bound, and the pod exists", func() bool {
+				pod, claim = b.get("Pod", "w-0"), b.get("PersistentVolumeClaim", "data-w-0")
+				return pod != nil && claim != nil && status(claim, "phase") == "Bound"
 			})
-			pod, claim := b.get("Pod", "w-0"), b.get("PersistentVolumeClaim", "data-w-0")
 
 			larger := b.release("2", strings.ReplaceAll(set, "storage: 1Gi", "storage: 2Gi"))
 			b.refused(larger, engine.PlanOptions{}, report.Refused, "StatefulSet $ns/w", "spec.volumeClaimTemplates", "--replace StatefulSet/w")
