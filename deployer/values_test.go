@@ -73,7 +73,7 @@ func TestValues(t *testing.T) {
 // TestSiteRules: what the vendor requires has to be set, and what it has locked must not be, by no command that renders the chart.
 func TestSiteRules(t *testing.T) {
 	content := parts(t, nil)
-	content.Manifest = strings.Replace(content.Manifest, "chart: charts/db.tgz", "chart: charts/db.tgz, site: {required: [hosts.primary], locked: [size]}", 1)
+	content.Manifest = strings.Replace(content.Manifest, "chart: charts/db.tgz", "chart: charts/db.tgz, site: {required: [hosts.primary], locked: [size, hosts.standby]}", 1)
 	bed := deployertest.New(t)
 	bed.Activated(shop, "1.0.0", content)
 	for name, test := range map[string]struct {
@@ -82,8 +82,10 @@ func TestSiteRules(t *testing.T) {
 	}{
 		"nothing":      {nil, "component db needs 1 value that only this site knows: hosts.primary"},
 		"empty":        {map[string]any{"hosts": map[string]any{"primary": ""}}, "needs 1 value"},
-		"another":      {map[string]any{"hosts": map[string]any{"standby": "c"}}, "needs 1 value"},
-		"no table":     {map[string]any{"hosts": "c"}, "needs 1 value"},
+		"another":      {map[string]any{"hosts": map[string]any{"other": "c"}}, "needs 1 value"},
+		"table gone":   {map[string]any{"hosts": nil}, "locked the value hosts.standby"},
+		"no table":     {map[string]any{"hosts": "c"}, "locked the value hosts.standby"},
+		"in a table":   {map[string]any{"hosts": map[string]any{"primary": "c", "standby": nil}}, "locked the value hosts.standby"},
 		"locked":       {map[string]any{"hosts": map[string]any{"primary": "c"}, "size": 2}, "component db: the vendor has locked the value size"},
 		"locked below": {map[string]any{"hosts": map[string]any{"primary": "c"}, "size": map[string]any{"of": 2}}, "locked the value size"},
 		"removed":      {map[string]any{"hosts": map[string]any{"primary": "c"}, "size": nil}, "locked the value size"},

@@ -263,7 +263,7 @@ func CheckSite(c *schema.Component, values map[string]any) error {
 		return nil
 	}
 	for _, path := range c.Site.Locked {
-		if _, set := chart.ValueAt(values, path); set {
+		if chart.Overrides(values, path) {
 			return report.Errorf(report.Refused, "component %s: the vendor has locked the value %s", c.Name, path).
 				WithHint("leave it out; '%s' lists what a site can set", report.Run("inspect", "ARCHIVE").With("values"))
 		}

@@ -195,6 +195,21 @@ func ValueAt(values map[string]any, path string) (value any, set bool) {
 	return value, true
 }
 
+// Overrides reports whether values change the one at a path: they set it, one below it, or something else in place of a table around it.
+func Overrides(values map[string]any, path string) bool {
+	var value any = values
+	for _, key := range splitPath(path) {
+		table, ok := value.(map[string]any)
+		if !ok {
+			return true
+		}
+		if value, ok = table[key]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
 // Paths returns the paths of values, sorted. A table that is not empty has only those of the values in it.
 func Paths(values map[string]any) (paths []string) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
