@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -28,6 +29,15 @@ type NamedBundle struct {
 	// Problem is the reason why there are no data, for example because this name is a directory. Such a bundle is
 	// malformed and stops no other one.
 	Problem error `json:"-"`
+}
+
+// NameBundles returns bundles that came with an archive from elsewhere, under the names that they have beside it.
+func NameBundles(archive string, bundles []layout.Bundle) []NamedBundle {
+	var named []NamedBundle
+	for _, b := range bundles {
+		named = append(named, NamedBundle{File: layout.BundleFile(archive, b.Signer), Data: b.Data})
+	}
+	return named
 }
 
 // FindBundles reads the bundles beside an archive: first the one of the first signer, then the others in the order of

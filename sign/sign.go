@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
@@ -56,12 +57,7 @@ func FileBundle(ctx context.Context, r io.ReaderAt, size int64, signer *key.Sign
 
 // BundleName returns the path of the bundle of an archive. Further signers put their name into it; an empty signer is
 // the first one.
-func BundleName(archive, signer string) string {
-	if signer != "" {
-		signer = "." + signer
-	}
-	return archive + signer + bundle.Suffix
-}
+func BundleName(archive, signer string) string { return layout.BundleFile(archive, signer) }
 
 // WriteBundle stores a bundle; a reader finds the old one or the new one, never a part.
 func WriteBundle(path string, data []byte) error {

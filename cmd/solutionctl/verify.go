@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/build/delta"
-	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
@@ -135,7 +134,7 @@ func (v *verification) apply(ctx context.Context, bases []string) (*sources, err
 		if err != nil {
 			return nil, errors.Join(err, s.close())
 		}
-		v.bundles = named(v.name, bundles)
+		v.bundles = sign.NameBundles(v.name, bundles)
 	}
 	return s, nil
 }
@@ -163,16 +162,7 @@ func (v *verification) verifyRemote(ctx context.Context, args []string) (err err
 
 func (v *verification) remoteBundles(ctx context.Context) ([]sign.NamedBundle, error) {
 	bundles, err := v.remote.Bundles(ctx)
-	return named(v.remote.Layout.ID()+".iso", bundles), err
-}
-
-// named returns bundles under the names that they have beside an archive.
-func named(archive string, bundles []layout.Bundle) []sign.NamedBundle {
-	var list []sign.NamedBundle
-	for _, b := range bundles {
-		list = append(list, sign.NamedBundle{File: layout.BundleFile(archive, b.Signer), Data: b.Data})
-	}
-	return list
+	return sign.NameBundles(v.remote.Layout.ID()+".iso", bundles), err
 }
 
 func (v *verification) options() (sign.Options, error) {

@@ -4,21 +4,11 @@ import (
 	"crypto"
 	"encoding/hex"
 
-	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 )
-
-// namedBundles returns bundles under the names that they have beside an archive.
-func namedBundles(archive string, bundles []layout.Bundle) []sign.NamedBundle {
-	var named []sign.NamedBundle
-	for _, b := range bundles {
-		named = append(named, sign.NamedBundle{File: layout.BundleFile(archive, b.Signer), Data: b.Data})
-	}
-	return named
-}
 
 // bundlesToKeep returns the bundles of the archive with this digest, those of signers that this host does not trust too:
 // another host may trust them. The verdict is nil where no signature was verified.

@@ -53,7 +53,7 @@ func (c *admitted) addBundles(opened *delta.Delta, named []string) error {
 		return nil
 	}
 	bundles, err := opened.Bundles()
-	c.bundles = namedBundles(filepath.Base(c.name), bundles)
+	c.bundles = sign.NameBundles(filepath.Base(c.name), bundles)
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 )
 
@@ -78,7 +79,7 @@ func (h *Host) expected(ctx context.Context, remote *artifact.Remote, o PullOpti
 			return bundles, nil // it can be compared with the archive only
 		}
 	}
-	e, err := h.Expect(ctx, o.Import, namedBundles(filepath.Base(h.pulledFile(&remote.Layout)), bundles))
+	e, err := h.Expect(ctx, o.Import, sign.NameBundles(filepath.Base(h.pulledFile(&remote.Layout)), bundles))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Reference, err)
 	}

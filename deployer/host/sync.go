@@ -252,7 +252,7 @@ func (s *syncing) addSignatures(ctx context.Context, remote *artifact.Remote, en
 	if len(added) == 0 {
 		return nil
 	}
-	bundles := namedBundles(entry.Path, added)
+	bundles := sign.NameBundles(entry.Path, added)
 	for _, data := range kept { // they alone may be trusted here
 		bundles = append(bundles, sign.NamedBundle{File: entry.Path, Data: data})
 	}
