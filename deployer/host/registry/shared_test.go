@@ -131,7 +131,7 @@ func TestLeaver(t *testing.T) {
 		<-begun
 		leave()
 	}()
-	request := must(http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/v2/archives/demo/blobs/%s", w.URL, small.Digest), http.NoBody))(t)
+	request := must(http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/v2/archives/demo/blobs/%s", w.URL, small.Digest), nil))(t)
 	if response, err := w.Client().Do(request); err == nil {
 		t.Errorf("it answered %s", response.Status)
 		_ = response.Body.Close()
