@@ -128,6 +128,16 @@ func Plan(write bool) []cluster.Permission {
 	return list
 }
 
+// Logs returns the permissions to read and follow the logs of a Solution in a namespace of an environment, and to find its pods by their
+// owners; "" is in all of them.
+func Logs(namespace string) []cluster.Permission {
+	return slices.Concat(
+		on("", "pods", namespace, "get", "list", "watch"),
+		cluster.Permission{Resource: "pods", Subresource: "log", Namespace: namespace}.Each("get"),
+		on("apps", "replicasets", namespace, "get"), on("batch", "jobs", namespace, "get"),
+	)
+}
+
 // Wait returns the permissions in a namespace of an environment that do not depend on what is deployed there: to write its versions, and
 // to find out why a pod does not start.
 func Wait(namespace string) []cluster.Permission {

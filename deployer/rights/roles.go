@@ -88,11 +88,13 @@ func (g *Grants) installers(ctx context.Context, c *cluster.Cluster, t Target) e
 	g.Notices = s.notices
 	installer := "solutionctl-installer-" + t.Solution
 	applications := "solutionctl-applications-" + t.Solution
+	logs := "solutionctl-logs-" + t.Solution
 	roles := []rbacv1.ClusterRole{
 		newRole("ClusterRole", installer, "", s.wide),
 		newRole("ClusterRole", installer+"-environment", "", s.here),
 		newRole("Role", installer, cluster.SystemNamespace, slices.Concat(WriteRecords(), readSite(), Lock(), DeleteLocks())),
 		newRole("Role", installer, metalk8s.SolutionsNamespace, withSolutions("get", "update")),
+		newRole("ClusterRole", logs, "", Logs("")),
 		newRole("ClusterRole", applications, "", append(useApplications(render.ApplicationsName(t.Solution)), s.kinds...)),
 	}
 	for _, role := range roles {
@@ -103,7 +105,8 @@ func (g *Grants) installers(ctx context.Context, c *cluster.Cluster, t Target) e
 	g.bind(roles[3], t.Installers, metalk8s.SolutionsNamespace)
 	if t.Environment != "" {
 		g.bind(roles[1], t.Installers, t.Namespaces...)
-		g.bind(roles[4], t.Applications, t.Namespaces...)
+		g.bind(roles[4], t.Installers, t.Namespaces...)
+		g.bind(roles[5], t.Applications, t.Namespaces...)
 	}
 	return nil
 }

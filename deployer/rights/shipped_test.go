@@ -55,6 +55,7 @@ func TestShippedRolesSuffice(t *testing.T) {
 		{"read", "reader.yaml", rights.Read()},
 		{"plan", "reader.yaml", rights.Plan(false)},
 		{"read", "installer.yaml", rights.Read()},
+		{"read logs", "logs.yaml", rights.Logs("site")},
 		{"carry out a plan", "installer.yaml", rights.Plan(true)},
 		{"change an environment", "installer.yaml", rights.Change("site")},
 		{"create an environment", "installer.yaml", rights.CreateNamespace("site", false)},

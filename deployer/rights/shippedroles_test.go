@@ -90,6 +90,9 @@ every node: give it to administrators only.
 In the whole cluster: which nodes there are.`, "ClusterRole", "solutionctl-preloader", "", nodesOfJobs()},
 			{"Records of deployments and of preloaded images, locks, and the Jobs.", "Role", "solutionctl-preloader", system, preloadSystem()},
 		}},
+		{"logs.yaml", []Role{
+			{"Reads and follows the logs of Solutions, in the namespaces of environments in which this is bound.", "ClusterRole", "solutionctl-logs", "", Logs("")},
+		}},
 		{"applications.yaml", []Role{
 			{`Runs the applications of one Solution, here shop, in the namespaces of environments in which this is bound, with 'deploy app', and
 nothing else. Bind the role view of Kubernetes beside it to show the objects of an application, too, and why it is not ready.

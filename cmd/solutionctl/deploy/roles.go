@@ -23,6 +23,7 @@ imported version of a Solution, and those to run its applications and nothing el
   solutionctl-installer-SOLUTION               in the whole cluster: environments, definitions, custom resources
   solutionctl-installer-SOLUTION-environment   in the namespaces of environments: what the Solution consists of
   solutionctl-installer-SOLUTION               in solutionctl-system and metalk8s-solutions: records and locks
+  solutionctl-logs-SOLUTION                    in the namespaces of environments: 'deploy logs', for those who deploy
   solutionctl-applications-SOLUTION            in the namespaces of environments: 'deploy app', for its users
   solutionctl-importer                         in the whole cluster, and in both namespaces: to import and unimport, also through the console
 

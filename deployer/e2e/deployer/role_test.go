@@ -76,8 +76,11 @@ func (r role) group() string { return r.Name + "." + r.Namespace }
 
 // inEnvironment reports that a role is to be bound in the namespaces of environments.
 func (r role) inEnvironment() bool {
-	return strings.HasSuffix(r.Name, "-environment") || strings.HasSuffix(r.Name, "-extras") || strings.Contains(r.Name, "-applications-")
+	return strings.HasSuffix(r.Name, "-environment") || strings.HasSuffix(r.Name, "-extras") || strings.Contains(r.Name, "-applications-") || r.isAboutLogs()
 }
+
+// isAboutLogs reports that no command that changes something needs the role.
+func (r role) isAboutLogs() bool { return strings.HasPrefix(r.Name, "solutionctl-logs-") }
 
 // grant makes a role, and binds it to its group, where it is to be bound in one namespace or everywhere.
 func (b *bed) grant(r role) {
@@ -571,7 +574,7 @@ func testGeneratedRoles(t *testing.T, c *testcluster.Cluster) {
 	if want := "solutionctl-applications-" + b.Solution; apps.Name != want {
 		t.Fatalf("the last role is %s, not %s", apps.Name, want)
 	}
-	installer, trials := b.installer(roles, func(role) bool { return true })
+	installer, trials := b.installer(roles, func(r role) bool { return !r.isAboutLogs() })
 	life := slices.DeleteFunc(b.life(), func(c command) bool { return strings.HasPrefix(c.name, "app ") })
 	remove := slices.IndexFunc(life, func(c command) bool { return c.name == "remove" })
 	// A removal with data deletes its custom resources. That is not a dry run: the user who exports can read.
