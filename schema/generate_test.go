@@ -63,6 +63,7 @@ var documents = map[string]document{
 	"output/push":           {reflect.TypeFor[schema.PushReport](), "PushReport: images that were pushed to a registry"},
 	"output/node":           {reflect.TypeFor[schema.NodeConfig](), "NodeConfig: the files by which a node pulls from the registry"},
 	"output/notification":   {reflect.TypeFor[schema.Notification](), "Notification: problems that began or ended"},
+	"output/objecttree":     {reflect.TypeFor[schema.ObjectTree](), "ObjectTree: the objects of a Solution in an environment, down to containers"},
 	"output/operation":      {reflect.TypeFor[schema.Operation](), "Operation: what a command that deploys did, or would do"},
 	"output/registryaccess": {reflect.TypeFor[schema.RegistryAccess](), "RegistryAccess: one request"},
 	"output/resumption":     {reflect.TypeFor[schema.Resumption](), "Resumption: operations that had not ended"},

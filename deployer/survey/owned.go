@@ -40,6 +40,7 @@ type Owned struct {
 	uids    map[types.UID]bool
 	names   map[objectName]bool
 	groups  map[string]bool // of the custom resources of the Solutions
+	objects map[record.Key][]schema.DeployedObject
 
 	mu     sync.Mutex
 	owners map[types.UID]bool // what is known of objects that own others
@@ -66,7 +67,7 @@ func (v *Survey) Owned(ctx context.Context, o Scope) (*Owned, error) {
 		}
 		namespaces = []string{n.Name}
 	}
-	d := &Owned{cluster: v.Cluster, uids: map[types.UID]bool{}, names: map[objectName]bool{}, groups: map[string]bool{}, owners: map[types.UID]bool{}}
+	d := &Owned{cluster: v.Cluster, uids: map[types.UID]bool{}, names: map[objectName]bool{}, groups: map[string]bool{}, objects: map[record.Key][]schema.DeployedObject{}, owners: map[types.UID]bool{}}
 	found, err := v.deployedStates(ctx, namespaces)
 	if err != nil {
 		return nil, err
@@ -86,6 +87,7 @@ func (v *Survey) Owned(ctx context.Context, o Scope) (*Owned, error) {
 		if o.Component != "" && key.Component != o.Component {
 			continue
 		}
+		d.objects[key] = objects
 		for _, object := range objects {
 			d.add(object)
 			in[object.Namespace] = true
