@@ -130,6 +130,12 @@ const onInstance = "/environments/{environment}/apps/{namespace}/{kind}/{name}"
 // onComponents is the pattern of the page of the components of a Solution in an environment.
 const onComponents = "/environments/{environment}/components/{solution}"
 
+// onObjects and onLogs are the patterns of the pages of a deployed Solution down to its containers, and of their logs.
+const (
+	onObjects = "/environments/{environment}/objects/{solution}"
+	onLogs    = "/environments/{environment}/logs/{solution}"
+)
+
 func (c *Console) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /static/", c.server.Pages.Static())
@@ -155,6 +161,8 @@ func (c *Console) routes() http.Handler {
 		"/environments/{environment}/apps":     c.apps,
 		"/environments/{environment}/apps/new": c.newApp,
 		onComponents:                           c.components,
+		onObjects:                              c.objects,
+		onLogs:                                 c.logs,
 		onInstance:                             c.app,
 		onInstance + "/edit":                   c.editApp,
 		onInstance + "/delete":                 c.askDeleteApp,
@@ -194,6 +202,8 @@ func (c *Console) routes() http.Handler {
 	mux.Handle("POST /support", c.server.SignedIn(c.sendSupport))
 	mux.Handle("GET /operations/{id}/export", c.server.SignedIn(c.sendExport))
 	mux.Handle("GET /operations/{id}/events", c.server.Stream(c.followOperation))
+	mux.Handle("GET "+onLogs+"/download", c.server.SignedIn(c.sendLogs))
+	mux.Handle("GET "+onLogs+"/events", c.server.Stream(c.followLogs))
 	mux.Handle("GET /events", c.server.Stream(c.followStatus))
 	return mux
 }

@@ -84,6 +84,7 @@ func (e *ended) addDeployment(ctx context.Context, outcome *page.Outcome) {
 	outcome.Heading = page.Text("ended."+word, o.Solution, deployment.Version, o.Environment)
 	if deployment.Health != schema.HealthReady {
 		outcome.Logs = e.failingLogs(ctx, scope)
+		outcome.LogsURL = page.LogsURL(scope.Environment, scope.Solution, "namespace", scope.Namespace)
 	}
 	if word != "runs" {
 		return

@@ -48,7 +48,7 @@ func TestSizes(t *testing.T) {
 	if style > 8*kib {
 		t.Errorf("the styles have %d bytes", style)
 	}
-	if script > 5*kib {
+	if script > 6*kib {
 		t.Errorf("the script has %d bytes", script)
 	}
 	p := newPages(t, "")

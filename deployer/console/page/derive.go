@@ -97,25 +97,6 @@ func (r Running) State() string {
 // Title names the operation.
 func (r Running) Title() string { return r.Operation.Heading() }
 
-// branch is an object of an instance with the objects that it owns.
-type branch struct {
-	schema.AppObject
-	Children []*branch
-}
-
-// Tree returns the objects of the instance, each below its owner.
-func (a *App) Tree() []*branch {
-	root := &branch{}
-	path := []*branch{root} // the last branch of each depth
-	for _, o := range a.App.Objects {
-		depth := min(max(o.Depth, 1), len(path))
-		b := &branch{AppObject: o}
-		path[depth-1].Children = append(path[depth-1].Children, b)
-		path = append(path[:depth], b)
-	}
-	return root.Children
-}
-
 // Values returns the spec fields of the instance, with dotted paths as names.
 func (a *App) Values() []Fact { return flatten("", a.App.Values, nil) }
 

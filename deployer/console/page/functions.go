@@ -74,7 +74,7 @@ func (p *Pages) query(path string, pairs ...string) (string, error) {
 var tones = map[string]Tone{
 	"ready": ToneGood, "done": ToneGood, "ok": ToneGood, "yes": ToneGood, "accepted": ToneGood, "passed": ToneGood, "pass": ToneGood, "good": ToneGood,
 	"progressing": ToneInfo, "running": ToneInfo, "started": ToneInfo, "deleting": ToneInfo, "deferred": ToneInfo, "info": ToneInfo,
-	"note": ToneInfo, "keeps": ToneInfo, "Normal": ToneInfo,
+	"completed": ToneGood, "note": ToneInfo, "keeps": ToneInfo, "Normal": ToneInfo,
 	"Ready": ToneGood, "Running": ToneInfo, "Applying": ToneInfo, "Waiting": ToneInfo, "Blocked": ToneWarn, "Degraded": ToneWarn,
 	"Interrupted": ToneWarn, "NotReady": ToneWarn, "Failed": ToneBad,
 	"pending": ToneWarn, "drifted": ToneWarn, "foreign": ToneWarn, "warning": ToneWarn, "warn": ToneWarn, "replaced": ToneWarn,

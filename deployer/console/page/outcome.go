@@ -20,6 +20,7 @@ type Outcome struct {
 	Interface []External
 	Command   string
 	Logs      []LogTail // of containers that do not work
+	LogsURL   string    // the page of all logs, with Logs
 	Actions   []Action
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -15,6 +16,7 @@ type step struct {
 	Tone        Tone
 	What, Note  string
 	Component   string // of which it is a step, "" for the Solution's own ones
+	Logs        string // where those of its component are, for a step that has failed; "" for none
 	Done, Total int64  // Total is 0 while unknown
 }
 
@@ -57,6 +59,9 @@ func (p *Progress) Lines() []step {
 			lines[i].State, lines[i].Symbol, lines[i].Tone, lines[i].Total = Text("state.unfinished"), "pending", ToneWarn, 0
 		}
 		lines[i].Component = owners[e.Name]
+		if o := p.Operation; e.State == report.Failed && o != nil && o.Environment != "" && o.Solution != "" && o.Operation != schema.VerbRemove {
+			lines[i].Logs = LogsURL(o.Environment, o.Solution, "component", owners[e.Name])
+		}
 	}
 	return lines
 }

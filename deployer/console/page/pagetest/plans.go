@@ -198,7 +198,8 @@ func Failed(say func(string) string) *page.Progress {
 			Solution: say("shop"), Version: say("1.9.0"), Health: schema.HealthFailed, Objects: 12, Ready: 11,
 			Reasons: []string{"Deployment production/" + say("shop-operator") + ", container manager: CrashLoopBackOff, exit code 1, 14 restarts"},
 		},
-		Logs: []page.LogTail{{Name: say("shop-operator-7c9f manager"), Lines: []string{say("starting"), say("cannot open /etc/shop/configuration.yaml: permission denied")}}},
+		LogsURL: page.LogsURL("production", "shop"),
+		Logs:    []page.LogTail{{Name: say("shop-operator-7c9f manager"), Lines: []string{say("starting"), say("cannot open /etc/shop/configuration.yaml: permission denied")}}},
 	}
 	p.Actions = []page.Action{
 		{Label: page.Text("operation.again"), URL: "/environments/production/plan/upgrade?solution=shop", Weight: page.WeightPrimary},

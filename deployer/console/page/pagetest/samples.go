@@ -110,6 +110,9 @@ func Samples(say func(string) string) map[string]page.View {
 	}}, trail("Environments", "/environments"))
 	add("environment", page.SectionEnvironments, sampleEnvironment(say), trail("Environments", "/environments"))
 	add("yourcomponents", page.SectionEnvironments, sampleYourComponents(say), trail("Environments", "/environments", "staging", "/environments/staging"))
+	add("logs", page.SectionEnvironments, sampleLogs(say), trail("Environments", "/environments", "production", "/environments/production"))
+	add("logs-refused", page.SectionEnvironments, sampleRefusedLogs(say), trail("Environments", "/environments", "production", "/environments/production"))
+	add("objects", page.SectionEnvironments, sampleObjects(say), trail("Environments", "/environments", "production", "/environments/production"))
 	add("components", page.SectionEnvironments, sampleComponents(say), trail("Environments", "/environments", "production", "/environments/production"))
 	add("plan", page.SectionSolutions, samplePlan(say), trail("Solutions", "/solutions", "Shop", "/solutions/shop"))
 	add("plan-refused", page.SectionEnvironments, &page.Plan{

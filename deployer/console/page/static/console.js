@@ -208,7 +208,7 @@ function morph(from, to) {
       for (const {name} of [...have.attributes]) if (!want.hasAttribute(name) && name !== 'open' && name !== 'title') have.removeAttribute(name);
       for (const {name, value} of want.attributes) if (have.getAttribute(name) !== value && !(mine && name === 'open')) have.setAttribute(name, value);
     }
-    if (!have.matches('select, textarea')) morph(have, want);
+    if (!have.matches('select, textarea') && !(source && have.id === 'log')) morph(have, want);
   }
   while (at) { const next = at.nextSibling; at.remove(); at = next; }
 }
@@ -254,6 +254,23 @@ async function refresh() {
   if (again) { again = false; refresh(); }
 }
 
+// Logs: the first lines of a connection replace those of the page. A reader at the end stays there; another one is not disturbed, and the
+// oldest text goes later.
+
+function write(text, begins) {
+  const log = document.getElementById('log');
+  if (!log) return;
+  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+  if (begins) log.textContent = '';
+  if (text) log.append(`${text}\n`);
+  let size = log.textContent.length;
+  while (size > (atEnd ? 3e5 : 1e6) && log.childNodes.length > 1) {
+    size -= log.firstChild.length;
+    log.firstChild.remove();
+  }
+  if (atEnd || begins) log.scrollTop = log.scrollHeight;
+}
+
 let source, over, left;
 
 // leave tells that nobody is logged in any more. What is on the page stays until somebody is who comes back to it.
@@ -270,6 +287,8 @@ function listen() {
   if (over || left || source || document.hidden || !stale.dataset.feed) return;
   source = new EventSource(stale.dataset.feed);
   source.addEventListener('changed', refresh);
+  source.addEventListener('begin', event => { stale.textContent = ''; write(event.data, true); });
+  source.addEventListener('lines', event => write(event.data));
   source.addEventListener('stale', event => { stale.textContent = event.data; });
   source.addEventListener('end', async () => {
     over = true;
@@ -291,6 +310,7 @@ function hush() { source?.close(); source = undefined; }
 restore();
 enliven(document);
 document.querySelector('main [role=alert][tabindex]')?.focus();
+document.getElementById('log')?.scrollTo(0, 1e9);
 if (stale.dataset.feed) {
   listen();
   document.addEventListener('visibilitychange', () => { if (document.hidden) hush(); else { refresh(); listen(); } });
