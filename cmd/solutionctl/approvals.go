@@ -35,11 +35,11 @@ func isApproval(cmd *cobra.Command, flag string) bool {
 // keepApprovals keeps the flags of a tree of commands that accept a loss or a risk out of variables and configuration files.
 func keepApprovals(cmd *cobra.Command) {
 	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
-		flags.VisitAll(func(flag *pflag.Flag) {
-			if isApproval(cmd, flag.Name) {
-				settings.CommandLineOnly(flags, flag.Name)
+		for _, name := range approvals { // VisitAll would sort the flags of all commands at each start
+			if flags.Lookup(name) != nil && isApproval(cmd, name) {
+				settings.CommandLineOnly(flags, name)
 			}
-		})
+		}
 	}
 	for _, child := range cmd.Commands() {
 		keepApprovals(child)

@@ -45,7 +45,7 @@ var layers = [][]string{
 	{"deployer/hostd"},
 	{"deployer/console/archives"},
 	{"deployer/console"},
-	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings"},
+	{"cmd/solutionctl/internal/console", "cmd/solutionctl/internal/settings", "cmd/solutionctl/internal/start"},
 	{"cmd/solutionctl/internal/cli", "cmd/solutionctl/internal/manual"},
 	{"cmd/solutionctl/deploy"},
 	{"cmd/solutionctl", "cmd/image", "cmd/release"},

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
+	_ "github.com/solutionctl/solutionctl/cmd/solutionctl/internal/start" // no garbage collection before main
 )
 
 func main() {

@@ -65,19 +65,37 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// allocations returns the bytes that each package allocates before main in one start.
-func allocations(t *testing.T) map[string]int {
+// TestStartCollectsNothing pins that package start is initialised before those that allocate so much that the garbage collector would run.
+func TestStartCollectsNothing(t *testing.T) {
+	collection := []byte("gc 1 @")
+	if trace := traceStart(t, "GODEBUG=gctrace=1", "GOGC="); bytes.Contains(trace, collection) {
+		t.Errorf("the garbage collector runs during the start:\n%s", trace)
+	}
+	if trace := traceStart(t, "GODEBUG=gctrace=1", "GOGC=50"); !bytes.Contains(trace, collection) {
+		t.Errorf("no collection although GOGC=50 wants it early:\n%s", trace)
+	}
+}
+
+// traceStart starts this program with these variables, and returns what the runtime writes.
+func traceStart(t *testing.T, env ...string) []byte {
 	t.Helper()
 	start := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
-	start.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	start.Env = append(os.Environ(), env...)
 	var trace bytes.Buffer
 	start.Stderr = &trace
 	if err := start.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, &trace)
 	}
+	return trace.Bytes()
+}
+
+// allocations returns the bytes that each package allocates before main in one start.
+func allocations(t *testing.T) map[string]int {
+	t.Helper()
+	trace := traceStart(t, "GODEBUG=inittrace=1")
 	sizes := map[string]int{}
 	line := regexp.MustCompile(`^init (\S+) @.* clock, (\d+) bytes, `)
-	for lines := bufio.NewScanner(&trace); lines.Scan(); {
+	for lines := bufio.NewScanner(bytes.NewReader(trace)); lines.Scan(); {
 		fields := line.FindStringSubmatch(lines.Text())
 		if fields == nil {
 			continue
@@ -89,7 +107,7 @@ func allocations(t *testing.T) map[string]int {
 		sizes[fields[1]] = size
 	}
 	if len(sizes) < 100 {
-		t.Fatalf("the trace has %d packages:\n%s", len(sizes), &trace)
+		t.Fatalf("the trace has %d packages:\n%s", len(sizes), trace)
 	}
 	return sizes
 }
