@@ -58,50 +58,6 @@ func lastOf(ctx context.Context, p *plan.Planner, o ComponentsOptions) (*plan.In
 	return &installed[0], last, nil
 }
 
-// ValuesOptions select values of a deployed Solution.
-type ValuesOptions struct {
-	ComponentsOptions
-	Components []string // only these; nil: all
-	Changed    bool     // only those that the site has set
-}
-
-// Values describes what the site can set of the charts of a deployed Solution, and what it has set. Secrets are left out.
-func (d *Deployer) Values(ctx context.Context, o ValuesOptions) (*schema.SolutionValues, error) {
-	p := d.planner()
-	installed, last, err := lastOf(ctx, p, o.ComponentsOptions)
-	if err != nil {
-		return nil, err
-	}
-	list, err := p.Values(ctx, installed.State.Key, last)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range o.Components {
-		if !slices.ContainsFunc(list, func(c schema.ComponentValues) bool { return c.Component == name }) {
-			return nil, report.Errorf(report.NotFound, "no chart %q is among the components of Solution %s in environment %s", name, o.Solution, o.Environment).
-				WithHint("list them: %s", report.Run("deploy components", o.Environment, o.Solution))
-		}
-	}
-	list = slices.DeleteFunc(list, func(c schema.ComponentValues) bool {
-		return o.Components != nil && !slices.Contains(o.Components, c.Component)
-	})
-	for i := range list {
-		list[i].Values = slices.DeleteFunc(list[i].Values, func(v schema.ChartValue) bool { return o.Changed && !v.Set })
-	}
-	return &schema.SolutionValues{Solution: o.Solution, Version: last.Version, Environment: o.Environment, Namespace: installed.Name, Components: list}, nil
-}
-
-// SiteValues returns what the site has set of the charts of a deployed Solution, by component, as --values takes it. Secrets are among the
-// values.
-func (d *Deployer) SiteValues(ctx context.Context, o ComponentsOptions) (map[string]map[string]any, error) {
-	p := d.planner()
-	installed, last, err := lastOf(ctx, p, o)
-	if err != nil {
-		return nil, err
-	}
-	return p.SiteValues(ctx, installed.State.Key, last)
-}
-
 // SelectionOptions name a version of a Solution that is to be deployed in an environment, or to be activated: then the environment is "".
 type SelectionOptions struct {
 	ComponentsOptions
@@ -111,16 +67,25 @@ type SelectionOptions struct {
 
 // Selection returns the components of a version, and which of them a choice selects. It refuses a choice that the verbs refuse.
 func (d *Deployer) Selection(ctx context.Context, o SelectionOptions) (*schema.ComponentGraph, error) {
-	p, state := d.planner(), &record.State{}
-	var installed []plan.Installation
-	var err error
-	if o.Environment == "" {
-		state, err = d.Records.Engine.State(ctx, record.Key{Name: o.Solution})
-	} else if _, installed, err = p.InstalledIn(ctx, o.Solution, o.Environment, o.Namespace); len(installed) > 0 {
-		state = installed[0].State
-	}
+	p := d.planner()
+	state, err := stateOf(ctx, p, o.ComponentsOptions)
 	if err != nil {
 		return nil, err
 	}
 	return p.Graph(ctx, o.Solution, o.Version, plan.SettingsOf(plan.LastRevision(state)), o.Choice)
+}
+
+// stateOf returns the record of a Solution in a namespace of an environment, or in the cluster; an empty one where it is not deployed.
+func stateOf(ctx context.Context, p *plan.Planner, o ComponentsOptions) (*record.State, error) {
+	if o.Environment == "" {
+		return p.Records.Engine.State(ctx, record.Key{Name: o.Solution})
+	}
+	namespaces, installed, err := p.InstalledIn(ctx, o.Solution, o.Environment, o.Namespace)
+	if err != nil || len(namespaces) == 0 {
+		return &record.State{}, err
+	}
+	if len(installed) > 0 {
+		return installed[0].State, nil
+	}
+	return &record.State{Key: record.Key{Namespace: namespaces[0].Name, Name: o.Solution}}, nil
 }

@@ -102,3 +102,63 @@ func TestSiteRules(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEditValues: edits by a person change these values and no others, and what is wrong has the path of its value.
+func TestEditValues(t *testing.T) {
+	content := parts(t, map[string]string{"charts/vault.tgz": deployertest.Chart(t, "vault", map[string]string{
+		"values.yaml":          "password: ''\nreplicas: 1\nhosts: []\ntls: {mode: strict}\n",
+		"values.schema.json":   `{"properties": {"replicas": {"type": "integer", "maximum": 9}, "hosts": {"type": "array", "items": {"type": "string"}}}}`,
+		"templates/vault.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: vault}\nstringData: {password: {{ .Values.password | quote }}}\n",
+	})})
+	content.Manifest += "  - {name: vault, chart: charts/vault.tgz, site: {required: [password], locked: [tls]}}\n"
+	bed := deployertest.New(t)
+	bed.Activated(shop, "1.0.0", content)
+	where := deployer.SelectionOptions{ComponentsOptions: deployer.ComponentsOptions{Environment: site, Solution: shop}, Version: "1.0.0"}
+	described, number, err := bed.Settable(t.Context(), where)
+	if err != nil || number != 0 || len(described.Components) != 2 || described.Namespace != site {
+		t.Fatalf("%d, %v, %+v", number, err, described)
+	}
+	set := func(path, text string) plan.ValueEdit {
+		return plan.ValueEdit{Component: "vault", Path: path, Text: text}
+	}
+	for name, test := range map[string]struct {
+		edits []plan.ValueEdit
+		want  map[string]any
+		wrong []plan.ValueProblem
+	}{
+		"nothing":    {nil, nil, []plan.ValueProblem{{Component: "vault", Path: "password", Message: "is required"}}},
+		"valid":      {[]plan.ValueEdit{set("password", "topsecret"), set("replicas", "3"), set("hosts", "a\nb")}, map[string]any{"password": "topsecret", "replicas": 3.0, "hosts": []any{"a", "b"}}, nil},
+		"no number":  {[]plan.ValueEdit{set("password", "x"), set("replicas", "many")}, map[string]any{"password": "x"}, []plan.ValueProblem{{Component: "vault", Path: "replicas", Message: `"many" is not a whole number`}}},
+		"the schema": {[]plan.ValueEdit{set("password", "x"), set("replicas", "10")}, map[string]any{"password": "x", "replicas": 10.0}, []plan.ValueProblem{{Component: "vault", Path: "replicas", Message: "is more than 9"}}},
+		"locked": {[]plan.ValueEdit{set("password", "x"), set("tls.mode", "off")}, map[string]any{"password": "x", "tls": map[string]any{"mode": "off"}},
+			[]plan.ValueProblem{{Component: "vault", Path: "tls", Message: "is locked by the vendor"}}},
+	} {
+		edited, wrong, err := bed.EditValues(t.Context(), where, test.edits)
+		if diff := cmp.Diff(wrong, test.wrong); diff != "" || err != nil {
+			t.Errorf("%s: %v (-got +want)\n%s", name, err, diff)
+		}
+		if diff := cmp.Diff(edited["vault"].Values, test.want); diff != "" {
+			t.Errorf("%s (-got +want)\n%s", name, diff)
+		}
+		if _, other := edited["db"]; other {
+			t.Errorf("%s: a chart changes that was not edited", name)
+		}
+	}
+	for name, edit := range map[string]plan.ValueEdit{"no such value": set("replica", "3"), "no such chart": {Component: "vaults", Path: "replicas", Text: "3"}} {
+		if _, _, err := bed.EditValues(t.Context(), where, []plan.ValueEdit{edit}); report.CodeOf(err) != report.Usage {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	given := map[string]any{"password": "topsecret", "replicas": 3.0, "hosts": []any{map[string]any{"name": "a", "token": "hidden"}}}
+	if _, err = choose(t, values("vault", given, false))(t.Context(), bed.Deployer, plan.Options{}); err == nil {
+		t.Error("hosts that are no texts")
+	}
+	delete(given, "hosts")
+	if _, err = choose(t, values("vault", given, false))(t.Context(), bed.Deployer, plan.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	edited, wrong, err := bed.EditValues(t.Context(), where, []plan.ValueEdit{{Component: "vault", Path: "replicas", Unset: true}})
+	if diff := cmp.Diff(edited["vault"], plan.SiteValues{Values: map[string]any{"password": "topsecret"}, Reset: true}); diff != "" || err != nil || len(wrong) > 0 {
+		t.Errorf("%v, %v (-got +want)\n%s", err, wrong, diff)
+	}
+}

@@ -1,11 +1,6 @@
 package schema
 
-import (
-	"strings"
-	"time"
-
-	"github.com/solutionctl/solutionctl/schema/lazyregexp"
-)
+import "time"
 
 // App is one instance of an application: a custom resource of a Solution in an environment. `solutionctl deploy app get`,
 // `create`, `set` and `scale` print one.
@@ -62,50 +57,3 @@ type AppForm struct {
 	Kind       string     `json:"kind"`
 	Fields     []AppField `json:"fields"`
 }
-
-// AppField is one field of an [AppForm], or a value of a chart.
-type AppField struct {
-	Path        string   `json:"path"` // below spec: "storage.size"
-	Type        string   `json:"type"`
-	Required    bool     `json:"required,omitempty"`
-	Default     string   `json:"default,omitempty"` // JSON
-	Choices     []string `json:"choices,omitempty"`
-	Limits      string   `json:"limits,omitempty"` // in words
-	Description string   `json:"description,omitempty"`
-
-	// Details are the whole description, where that is only its first sentence.
-	Details string `json:"details,omitempty"`
-	// Min and Max bound a number, both included.
-	Min *float64 `json:"min,omitempty"`
-	Max *float64 `json:"max,omitempty"`
-	// MinLength and MaxLength bound the characters of a text, or the items of a list.
-	MinLength *int64 `json:"minLength,omitempty"`
-	MaxLength *int64 `json:"maxLength,omitempty"`
-	// Pattern is a regular expression that a text matches somewhere.
-	Pattern string `json:"pattern,omitempty"`
-	// Format is that of a text, such as date-time, as JSON Schema calls it.
-	Format string `json:"format,omitempty"`
-	// Secret is true when the value must not be shown on a screen.
-	Secret bool `json:"secret,omitempty"`
-	// Items is any item of a list, or any value of a map; it has no path.
-	Items *AppField `json:"items,omitempty"`
-	// Fields lists the fields of an item that is an object; their paths are relative to the item.
-	Fields []AppField `json:"fields,omitempty"`
-}
-
-// Describe sets the description to the first sentence of a text, and the details to all of it, where that is more. Line breaks mean nothing.
-func (f *AppField) Describe(text string) {
-	text = strings.Join(strings.Fields(text), " ")
-	f.Description, f.Details = text, ""
-	if end := sentenceEnd.FindStringIndex(text); end != nil {
-		f.Description, f.Details = text[:end[1]-2], text
-	}
-}
-
-// sentenceEnd matches the end of a word, a point, and the begin of the next sentence: "e.g. " is not an end.
-var sentenceEnd = lazyregexp.New(`[[:word:])"']{2}\. [[:upper:]("']`)
-
-// IsSecretPath reports whether the path of a field ends with the name of a password, and not with that of a Secret.
-func IsSecretPath(path string) bool { return secretName.MatchString(path) }
-
-var secretName = lazyregexp.New(`(?i)(^|\.)([a-z]*password|passphrase|token|api_?key|private_?key|secret_?key)$`)

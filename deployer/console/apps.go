@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -114,7 +113,7 @@ func (c *Console) app(v *web.Visit) (*web.Answer, error) {
 	if kind.Scales() {
 		content.Scale = &page.Form{
 			Action: page.Action{Label: page.Text("action.scale"), URL: appURL(o, "scale"), Post: true},
-			Inputs: []page.Input{{Name: "replicas", Label: page.Text("field.replicas"), Value: text(lookup(one.Values, "replicas")), Required: true}},
+			Inputs: []page.Input{{Name: "replicas", Label: page.Text("field.replicas"), Value: (&schema.AppField{Type: "integer"}).Text(lookup(one.Values, "replicas")), Required: true}},
 		}
 	}
 	content.Actions = []page.Action{
@@ -198,12 +197,20 @@ func (f *appForm) show(problems map[string]error, failure error) (*web.Answer, e
 		content.Namespace = &choice
 	}
 	for _, field := range content.Form.Fields {
-		value := page.FieldValue{Value: v.PostFormValue("spec." + field.Path)}
-		if exists != nil && v.Method == http.MethodGet {
-			value.Value = text(lookup(exists.Values, field.Path))
+		var value page.FieldValue
+		value.Value, _ = page.Typed(&field, v.PostForm, page.SpecName(field.Path))
+		stored := ""
+		if exists != nil {
+			stored = field.Text(lookup(exists.Values, field.Path))
+		}
+		if v.Method == http.MethodGet {
+			value.Value = stored
+		}
+		if field.Secret {
+			value.Value, value.Kept = "", stored != ""
 		}
 		if err := problems[field.Path]; err != nil {
-			value.Problem = err.Error()
+			value.Problem = page.Sentence(strings.TrimPrefix(err.Error(), field.Path+": "))
 		}
 		content.Values = append(content.Values, value)
 	}
@@ -230,10 +237,10 @@ func (f *appForm) show(problems map[string]error, failure error) (*web.Answer, e
 // assignments returns the changes of a form by path: all filled fields, or for an existing instance those that differ.
 func assignments(fields []schema.AppField, before map[string]any, form url.Values) (set, paths []string) {
 	for _, field := range fields {
-		value := strings.TrimSpace(form.Get("spec." + field.Path))
-		old := text(lookup(before, field.Path))
+		value, _ := page.Typed(&field, form, page.SpecName(field.Path))
+		old := field.Text(lookup(before, field.Path))
 		switch {
-		case value == strings.TrimSpace(old):
+		case value == strings.TrimSpace(old) || value == "" && field.Secret: // an empty field keeps a secret
 			continue
 		case value == "":
 			set = append(set, field.Path+"-")
@@ -363,17 +370,4 @@ func (c *Console) deleteApp(v *web.Visit) (*web.Answer, error) {
 func lookup(values map[string]any, path string) any {
 	value, _, _ := unstructured.NestedFieldNoCopy(values, strings.Split(path, ".")...)
 	return value
-}
-
-// text is a value as it is typed into a form.
-func text(value any) string {
-	switch v := value.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	default:
-		data, _ := json.Marshal(v) // it came as JSON
-		return string(data)
-	}
 }

@@ -139,11 +139,7 @@ func chooseProfiles(graph *schema.ComponentGraph, form *page.Form) {
 
 func (o *order) chooseComponents(graph *schema.ComponentGraph, form *page.Form) {
 	group, back := page.Group{Legend: page.Text("choice.components")}, page.Group{Legend: page.Text("choice.default"), Help: page.Text("choice.default.help")}
-	arguments := slices.DeleteFunc([]string{o.Environment, o.Solution, o.Version}, func(argument string) bool { return argument == "" })
 	for _, n := range graph.Components {
-		if n.Kind == schema.ComponentChart {
-			group.Help = page.Text("choice.values", report.Run(o.of.command(), arguments...).With("values", "FILE"))
-		}
 		fixed := n.Reason == schema.SelectedAlways
 		if n.Selected && !fixed {
 			form.Action.Fields = append(form.Action.Fields, page.Hidden{Name: choiceShown, Value: n.Name})

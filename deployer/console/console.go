@@ -182,6 +182,10 @@ func (c *Console) routes() http.Handler {
 	for pattern, v := range verbs {
 		mux.Handle("GET "+pattern, c.server.HandleRead(c.plan(v)))
 		mux.Handle("POST "+pattern, c.server.HandleRead(c.perform(v))) // the operation does the rest
+		if v.parts {
+			mux.Handle("GET "+valuesPath(pattern), c.server.HandleRead(c.values(v)))
+			mux.Handle("POST "+valuesPath(pattern), c.server.HandleRead(c.saveValues(v))) // in memory
+		}
 	}
 	for pattern, change := range map[string]web.Handler{
 		"/environments":                    c.createEnvironment,

@@ -70,7 +70,11 @@ func (c *Console) perform(of verb) web.Handler {
 		op, err := c.server.Operations.Begin(v.Identity, p.planned, v.URL.EscapedPath()+"?"+p.asked.kept(v).Encode(), func(op *live.Operation) live.Work {
 			return func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 				p.order.Losses.Export = c.exportTo(op, p.asked.subject())
-				return p.order.perform(ctx, v.Deployer(sink))
+				done, err := p.order.perform(ctx, v.Deployer(sink))
+				if err == nil {
+					v.Drafts.Forget(p.order.draft)
+				}
+				return done, err
 			}
 		})
 		if err != nil {
@@ -102,6 +106,10 @@ func (c *Console) prospectOf(v *web.Visit, of verb) (*prospect, error) {
 	o, s, err := c.readOrder(of, v)
 	if err != nil {
 		return nil, err
+	}
+	if o.lost {
+		return nil, report.Errorf(report.NotFound, "the values that you typed are not kept any more: an hour has passed, or the console was started again").
+			WithHint("open the form with the values again")
 	}
 	return &prospect{asked: o, order: o.accepting(), snapshot: s, deployer: v.Deployer(nil)}, nil
 }
@@ -260,6 +268,7 @@ func (c *Console) planPage(v *web.Visit, p *prospect, refusal error) *web.Answer
 		v.Frame.Trail = []page.Link{{Label: page.Text("solutions.title"), URL: "/solutions"}, {Label: o.Solution, URL: up}}
 	}
 	content := &page.Plan{Operation: p.planned, ReleaseNotes: p.releaseNotes(v.Context()), Choose: p.choices(v), Refusal: page.ProblemOf(refusal)}
+	o.offerValues(v, content)
 	a := &web.Answer{Document: p.planned, Content: content}
 	if p.planned == nil {
 		content.Unplanned = true
@@ -334,7 +343,7 @@ func (p *prospect) choices(v *web.Visit) *page.Form {
 		return form
 	}
 	kept := p.asked.kept(v)
-	for _, name := range append([]string{"solution", "namespace"}, of.accepts...) {
+	for _, name := range append([]string{"solution", "namespace", valuesDraft}, of.accepts...) {
 		for _, value := range kept[name] {
 			if name != forceFinalizers { // it has a box here
 				form.Action.Fields = append(form.Action.Fields, page.Hidden{Name: name, Value: value})
@@ -342,7 +351,11 @@ func (p *prospect) choices(v *web.Visit) *page.Form {
 		}
 	}
 	if of.versions != nil {
-		if choices := of.versions(s, &o.Request); len(choices) > 0 {
+		choices := of.versions(s, &o.Request)
+		if o.Version != "" && !slices.Contains(choices, o.Version) { // other values of the deployed version
+			choices = append(choices, o.Version)
+		}
+		if len(choices) > 0 {
 			form.Selects = append(form.Selects, choose("version", page.Text("field.version"), o.Version, choices))
 		}
 	}

@@ -93,6 +93,10 @@ type order struct {
 	accepted      url.Values        // by option, its value; "true" for an option without one
 	held          []environments.Held
 	configuration string
+
+	draft string // the name of values that were typed
+	edits []plan.ValueEdit
+	lost  bool // the draft is not kept any more
 }
 
 // policies are the words for the policies on data.
@@ -117,6 +121,7 @@ func (v verb) orderOf(r *web.Visit) (*order, error) {
 		if o.Rendering.Choice, o.before, err = readChoice(r.Form); err != nil {
 			return nil, err
 		}
+		o.readDraft(r)
 	}
 	if text := r.FormValue("revision"); text != "" {
 		if o.Revision, err = strconv.ParseInt(text, 10, 64); err != nil {
@@ -137,7 +142,7 @@ func (v verb) orderOf(r *web.Visit) (*order, error) {
 // parameters returns the parameters of the page, without those in its path and accepted options.
 func (o *order) parameters(r *web.Visit) url.Values {
 	p := url.Values{}
-	for name, value := range map[string]string{"namespace": o.Namespace, "version": o.Version, "data": policies[o.Data]} {
+	for name, value := range map[string]string{"namespace": o.Namespace, "version": o.Version, "data": policies[o.Data], valuesDraft: o.draft} {
 		if value != "" {
 			p.Set(name, value)
 		}
@@ -208,6 +213,12 @@ func (o *order) perform(ctx context.Context, d *deployer.Deployer) (*schema.Oper
 			return nil, err
 		}
 		r.Rendering.Helm[component] = release
+	}
+	if len(o.edits) > 0 {
+		var err error
+		if r.Rendering.Values, err = o.siteValues(ctx, d); err != nil {
+			return nil, err
+		}
 	}
 	return host.Active{Verbs: d, Configuration: o.configuration}.Perform(ctx, r)
 }

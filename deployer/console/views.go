@@ -309,6 +309,9 @@ func changes(v *web.Visit, s *live.Snapshot, r *deployer.Request, d schema.Deplo
 	if d.Version != "" && len(lower(s, r)) > 0 {
 		offer("downgrade", "action.downgrade", false)
 	}
+	if d.Version != "" && len(d.Components) > 0 {
+		actions = append(actions, v.Offer(page.Action{Label: page.Text("values.open"), URL: valuesURL(r.Environment, parameters, d.Version)}))
+	}
 	if d.Version != "" && d.Health != schema.HealthReady || drifted {
 		offer("repair", "action.repair", drifted)
 	}

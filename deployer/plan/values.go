@@ -2,18 +2,29 @@ package plan
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/kube/chart"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Values describes what a site can set of the charts of a revision, and what it has set of them.
-func (p *Planner) Values(ctx context.Context, key record.Key, r *schema.DeploymentRevision) ([]schema.ComponentValues, error) {
-	payload, charts, err := p.chartsOf(ctx, key, r)
+// ValuesOf names the charts whose values are read or changed: those of a version of a Solution that a choice selects.
+type ValuesOf struct {
+	record.Key        // of the Solution
+	Version    string // to be deployed
+	Settings   map[string]string
+	Choice     components.Choice // over the one in the settings
+}
+
+// Values describes what a site can set of charts, and what it has set of them.
+func (p *Planner) Values(ctx context.Context, of ValuesOf) ([]schema.ComponentValues, error) {
+	payload, charts, err := p.chartsOf(ctx, of)
 	if err != nil {
 		return nil, err
 	}
@@ -23,8 +34,7 @@ func (p *Planner) Values(ctx context.Context, key record.Key, r *schema.Deployme
 		if err != nil {
 			return nil, err
 		}
-		key.Component = c.Name
-		stored, err := p.storedChart(ctx, key)
+		stored, err := p.storedChart(ctx, of.component(c.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -33,16 +43,15 @@ func (p *Planner) Values(ctx context.Context, key record.Key, r *schema.Deployme
 	return list, nil
 }
 
-// SiteValues returns what a site has set of the charts of a revision, by component. Secrets are among the values.
-func (p *Planner) SiteValues(ctx context.Context, key record.Key, r *schema.DeploymentRevision) (map[string]map[string]any, error) {
-	_, charts, err := p.chartsOf(ctx, key, r)
+// SiteValues returns what a site has set of charts, by component. Secrets are among the values.
+func (p *Planner) SiteValues(ctx context.Context, of ValuesOf) (map[string]map[string]any, error) {
+	_, charts, err := p.chartsOf(ctx, of)
 	if err != nil {
 		return nil, err
 	}
 	values := map[string]map[string]any{}
 	for _, c := range charts {
-		key.Component = c.Name
-		stored, err := p.storedChart(ctx, key)
+		stored, err := p.storedChart(ctx, of.component(c.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -53,19 +62,126 @@ func (p *Planner) SiteValues(ctx context.Context, key record.Key, r *schema.Depl
 	return values, nil
 }
 
-// chartsOf returns the selected components of a revision that are charts and live in the namespace of its record.
-func (p *Planner) chartsOf(ctx context.Context, key record.Key, r *schema.DeploymentRevision) (*render.Payload, []*schema.Component, error) {
-	payload, err := p.payload(ctx, key.Name, r.Version)
+// component returns the key of a component.
+func (of ValuesOf) component(name string) record.Key {
+	key := of.Key
+	key.Component = name
+	return key
+}
+
+// ValueEdit is a change of one value of a site by a person.
+type ValueEdit struct {
+	Component, Path string
+	Text            string // as [schema.ParseValue] reads it
+	Unset           bool   // the default of the chart counts again
+}
+
+// ValueProblem is the reason why a value of a site is refused, as the end of a sentence about it: "is required".
+type ValueProblem struct{ Component, Path, Message string }
+
+// EditValues returns what a site has set of charts after edits, for those charts that are edited, and what is wrong with it.
+func (p *Planner) EditValues(ctx context.Context, of ValuesOf, edits []ValueEdit) (map[string]SiteValues, []ValueProblem, error) {
+	payload, charts, err := p.chartsOf(ctx, of)
 	if err != nil {
 		return nil, nil, err
 	}
-	selection, _, err := (&Parts{}).Select(payload, r.Settings, map[string]string{})
+	edited := map[string]SiteValues{}
+	var problems []ValueProblem
+	for _, c := range charts {
+		stored, err := p.storedChart(ctx, of.component(c.Name))
+		if err != nil {
+			return nil, nil, err
+		}
+		own := slices.DeleteFunc(slices.Clone(edits), func(e ValueEdit) bool { return e.Component != c.Name })
+		values, wrong, err := editChart(payload, c, stored.Values, own)
+		if err != nil {
+			return nil, nil, err
+		}
+		if problems = append(problems, wrong...); len(own) > 0 {
+			edited[c.Name] = SiteValues{Values: values, Reset: true}
+		}
+	}
+	for _, e := range edits {
+		if !slices.ContainsFunc(charts, func(c *schema.Component) bool { return c.Name == e.Component }) {
+			return nil, nil, report.Errorf(report.Usage, "no chart %q is among the selected components", e.Component)
+		}
+	}
+	return edited, problems, nil
+}
+
+// editChart edits the values of a site for one chart.
+func editChart(payload *render.Payload, c *schema.Component, site map[string]any, edits []ValueEdit) (map[string]any, []ValueProblem, error) {
+	described, err := payload.Values(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	described = withSite(described, site)
+	var problems []ValueProblem
+	add := func(path, message string) {
+		if !slices.ContainsFunc(problems, func(p ValueProblem) bool { return p.Path == path }) { // the first is the cause of others
+			problems = append(problems, ValueProblem{c.Name, path, message})
+		}
+	}
+	for _, e := range edits {
+		at := slices.IndexFunc(described.Values, func(v schema.ChartValue) bool { return v.Path == e.Path })
+		if at < 0 {
+			return nil, nil, report.Errorf(report.Usage, "component %s has no value %q", c.Name, e.Path)
+		}
+		value, err := parseEdit(described.Values[at].Type, e)
+		switch {
+		case err != nil:
+			add(e.Path, err.Error())
+		case e.Unset:
+			site = chart.RemoveValue(site, e.Path)
+		default:
+			site = chart.SetValue(site, e.Path, value)
+		}
+	}
+	locked, missing := render.SiteFaults(c, site)
+	for _, path := range locked {
+		add(path, "is locked by the vendor")
+	}
+	for _, path := range missing {
+		add(path, "is required")
+	}
+	invalid, err := payload.CheckValues(c, site)
+	for _, p := range invalid {
+		add(p.Path, p.Message)
+	}
+	return site, problems, err
+}
+
+// parseEdit returns the value of an edit as values of charts are stored: numbers are as in JSON.
+func parseEdit(kind string, e ValueEdit) (value any, err error) {
+	if e.Unset {
+		return nil, nil
+	}
+	if kind == "string" && e.Text == `""` {
+		return "", nil
+	}
+	if value, err = schema.ParseValue(kind, e.Text); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(data, &value)
+	}
+	return value, err
+}
+
+// chartsOf returns the selected components that are charts and live in the namespace of the record.
+func (p *Planner) chartsOf(ctx context.Context, of ValuesOf) (*render.Payload, []*schema.Component, error) {
+	payload, err := p.payload(ctx, of.Name, of.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	selection, _, err := (&Parts{Choice: of.Choice}).Select(payload, of.Settings, map[string]string{})
 	if err != nil {
 		return nil, nil, err
 	}
 	var charts []*schema.Component
 	for _, node := range selection.Nodes() {
-		if node.Kind == schema.ComponentChart && InCluster(node) == (key.Namespace == "") {
+		if node.Kind == schema.ComponentChart && InCluster(node) == (of.Namespace == "") {
 			charts = append(charts, node.Component)
 		}
 	}
@@ -85,7 +201,7 @@ func (p *Planner) payload(ctx context.Context, solution, version string) (*rende
 	return p.Records.Payload(ctx, found)
 }
 
-// withSite adds what the site has set to the values of a chart: those that the chart does not have, too.
+// withSite adds what the site has set to the values of a chart: also values that the chart does not have.
 func withSite(c schema.ComponentValues, site map[string]any) schema.ComponentValues {
 	for i := range c.Values {
 		setFrom(site, &c.Values[i])
@@ -105,7 +221,23 @@ func withSite(c schema.ComponentValues, site map[string]any) schema.ComponentVal
 // setFrom adds what the site has set.
 func setFrom(site map[string]any, v *schema.ChartValue) {
 	value, set := chart.ValueAt(site, v.Path)
-	if v.Set = set; set && !v.Secret {
+	v.Set, v.Secret = set, v.Secret || hasSecret(value)
+	if set && !v.Secret {
 		v.Value = chart.EncodeValue(value)
 	}
+}
+
+// hasSecret reports whether a table or a list has a field with the name of a password.
+func hasSecret(value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			if schema.IsSecretPath(name) || hasSecret(inner) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(value, hasSecret)
+	}
+	return false
 }

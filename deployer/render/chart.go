@@ -259,26 +259,45 @@ func (p *Payload) Values(c *schema.Component) (schema.ComponentValues, error) {
 
 // CheckSite refuses values of a site that its vendor has locked, and those without the required ones.
 func CheckSite(c *schema.Component, values map[string]any) error {
-	if c.Site == nil {
-		return nil
-	}
-	for _, path := range c.Site.Locked {
-		if chart.Overrides(values, path) {
-			return report.Errorf(report.Refused, "component %s: the vendor has locked the value %s", c.Name, path).
-				WithHint("leave it out; '%s' lists what a site can set", report.Run("inspect", "ARCHIVE").With("values"))
-		}
-	}
-	var missing []string
-	for _, path := range c.Site.Required {
-		if value, _ := chart.ValueAt(values, path); value == nil || value == "" {
-			missing = append(missing, path)
-		}
+	locked, missing := SiteFaults(c, values)
+	if len(locked) > 0 {
+		return report.Errorf(report.Refused, "component %s: the vendor has locked the value %s", c.Name, locked[0]).
+			WithHint("leave it out; '%s' lists what a site can set", report.Run("inspect", "ARCHIVE").With("values"))
 	}
 	if len(missing) > 0 {
 		return report.Errorf(report.Refused, "component %s needs %s that only this site knows: %s", c.Name, report.Count(len(missing), "value"), strings.Join(missing, ", ")).
 			WithHint("set each with --set %s.%s=VALUE, or all in a file with --values; secrets belong into a file", c.Name, missing[0])
 	}
 	return nil
+}
+
+// SiteFaults returns the paths of values that the vendor has locked and a site has set, and of required ones that it has not.
+func SiteFaults(c *schema.Component, values map[string]any) (locked, missing []string) {
+	rules := cmp.Or(c.Site, &schema.SiteRules{})
+	for _, path := range rules.Locked {
+		if chart.Overrides(values, path) {
+			locked = append(locked, path)
+		}
+	}
+	for _, path := range rules.Required {
+		if value, _ := chart.ValueAt(values, path); value == nil || value == "" {
+			missing = append(missing, path)
+		}
+	}
+	return locked, missing
+}
+
+// CheckValues returns what the schemas of a component's chart do not allow of the values of a site.
+func (p *Payload) CheckValues(c *schema.Component, values map[string]any) ([]chart.ValueProblem, error) {
+	loaded, preset, err := p.chart(c)
+	if err != nil {
+		return nil, err
+	}
+	problems, err := loaded.CheckValues(chart.MergeValues(preset, values))
+	if err != nil {
+		return nil, fmt.Errorf("component %s of %s: %w", c.Name, p.Solution.ID(), err)
+	}
+	return problems, nil
 }
 
 // chartObjects returns the objects of a rendered chart, after checking that the component may have them, and its hooks.

@@ -256,7 +256,7 @@ func TestRenderErrors(t *testing.T) {
 		{"YAML", "web/templates/a.yaml", "---\na: [\n", "web/templates/a.yaml, document at line 2: ", chart.Options{}},
 		{"not an object", "web/templates/a.yaml", "- a\n", "expected an object", chart.Options{}},
 		{"values schema", "web/values.schema.json", `{"properties": {"replicas": {"maximum": 0}}}`, "web: replicas: is more than 0", chart.Options{}},
-		{"a value that may be secret", "web/values.schema.json", `{"properties": {"image": {"properties": {"tag": {"pattern": "^v", "type": "string"}}, "required": ["digest"]}}}`, "web: image.tag: does not match pattern ^v; image: missing property 'digest'", chart.Options{}},
+		{"a value that may be secret", "web/values.schema.json", `{"properties": {"image": {"properties": {"tag": {"pattern": "^v", "type": "string"}}, "required": ["digest"]}}}`, "web: image.digest: is required; image.tag: does not match pattern ^v", chart.Options{}},
 		{"a schema elsewhere", "web/values.schema.json", `{"$ref": "https://example.com/a.json"}`, "is not in the chart", chart.Options{}},
 		{"a schema on this host", "web/values.schema.json", `{"$ref": "file:///etc/passwd"}`, "is not in the chart", chart.Options{}},
 		{"Kubernetes", "web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.2.0\nkubeVersion: '>=1.36'\n", "wants Kubernetes >=1.36, not v1.30", chart.Options{KubeVersion: "v1.30"}},

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -114,7 +115,9 @@ func (d *description) table(values map[string]any, rules valueRules, prefix stri
 
 // field describes one value.
 func (d *description) field(path string, value any, rules valueRules) schema.AppField {
-	f := schema.AppField{Path: path, Type: rules.typeOf(), Pattern: rules.text("pattern"), Format: rules.text("format"), Required: rules.required}
+	f := schema.AppField{
+		Path: path, Title: rules.text("title"), Type: rules.typeOf(), Pattern: rules.text("pattern"), Format: rules.text("format"), Required: rules.required,
+	}
 	f.Secret = f.Format == "password" || rules.node["writeOnly"] == true || schema.IsSecretPath(path)
 	if f.Type == "" {
 		f.Type = typeOfValue(value)
@@ -124,10 +127,10 @@ func (d *description) field(path string, value any, rules valueRules) schema.App
 		text = described
 	}
 	f.Describe(report.Cut(text, maxDescription))
-	f.Min, f.Max = rules.number("minimum"), rules.number("maximum")
+	rules.limit(&f)
 	choices, _ := rules.node["enum"].([]any)
 	for _, choice := range choices {
-		f.Choices = append(f.Choices, EncodeValue(choice))
+		f.Choices = append(f.Choices, f.Text(choice))
 	}
 	if value == nil {
 		value = rules.node["default"]
@@ -168,83 +171,6 @@ func typeOfValue(value any) string {
 	default:
 		return "any"
 	}
-}
-
-// joinKeys returns the path of a value of keys. A dot in a key has a backslash before it.
-func joinKeys(keys ...string) string {
-	escaped := make([]string, len(keys))
-	for i, key := range keys {
-		escaped[i] = strings.NewReplacer(`\`, `\\`, ".", `\.`).Replace(key)
-	}
-	return strings.Join(escaped, ".")
-}
-
-// ValueAt returns the value at a path of keys joined by dots, with a backslash before a dot in a key, and whether it was set: with nothing
-// but tables above it.
-func ValueAt(values map[string]any, path string) (value any, set bool) {
-	value = values
-	for _, key := range splitPath(path) {
-		table, ok := value.(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		if value, ok = table[key]; !ok {
-			return nil, false
-		}
-	}
-	return value, true
-}
-
-// Overrides reports whether values change the one at a path: they set it, one below it, or something else in place of a table around it.
-func Overrides(values map[string]any, path string) bool {
-	var value any = values
-	for _, key := range splitPath(path) {
-		table, ok := value.(map[string]any)
-		if !ok {
-			return true
-		}
-		if value, ok = table[key]; !ok {
-			return false
-		}
-	}
-	return true
-}
-
-// Paths returns the paths of values, sorted. A table that is not empty has only those of the values in it.
-func Paths(values map[string]any) (paths []string) {
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		table, _ := values[key].(map[string]any)
-		if len(table) == 0 {
-			paths = append(paths, joinKeys(key))
-		}
-		for _, inner := range Paths(table) {
-			paths = append(paths, joinKeys(key)+"."+inner)
-		}
-	}
-	return paths
-}
-
-// IsWithin reports whether a path is that of a value, or of one in its table.
-func IsWithin(path, table string) bool { return path == table || strings.HasPrefix(path, table+".") }
-
-// splitPath returns the keys of a path.
-func splitPath(path string) (keys []string) {
-	var key strings.Builder
-	escaped := false
-	for _, r := range path {
-		switch {
-		case !escaped && r == '\\':
-			escaped = true
-			continue
-		case !escaped && r == '.':
-			keys = append(keys, key.String())
-			key.Reset()
-		default:
-			key.WriteRune(r)
-		}
-		escaped = false
-	}
-	return append(keys, key.String())
 }
 
 // addComments reads the comments of a values.yaml.
@@ -375,6 +301,21 @@ func (r valueRules) number(key string) *float64 {
 		return &n
 	}
 	return nil
+}
+
+// size returns a number of characters or items.
+func (r valueRules) size(key string) *int64 {
+	if n := r.number(key); n != nil && *n >= 0 && *n <= math.MaxInt32 {
+		return new(int64(*n))
+	}
+	return nil
+}
+
+// limit adds the limits of a value to its field.
+func (r valueRules) limit(f *schema.AppField) {
+	f.Min, f.Max = r.number("minimum"), r.number("maximum")
+	f.MinLength, f.MaxLength = cmp.Or(r.size("minLength"), r.size("minItems")), cmp.Or(r.size("maxLength"), r.size("maxItems"))
+	f.SetLimits()
 }
 
 // typeOf returns the type in words, "" where the schema has none.

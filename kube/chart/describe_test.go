@@ -71,7 +71,7 @@ func TestDescribe(t *testing.T) {
 				"replicas": {"type": ["integer", "null"]}, "host": {"type": "string", "description": "Where users reach it"},
 				"mode": {"enum": ["fast", "safe"]}, "names": {"type": "array", "items": {"type": "string"}},
 				"service": {"properties": {"port": {"$ref": "#/definitions/port"}, "key": {"type": "string", "writeOnly": true}}}}}`,
-			want: "host string = \"\" required: Where users reach it\nmode string = \"fast\" [\"fast\" \"safe\"]\nnames list of string = []\nreplicas integer = 2\n" +
+			want: "host string = \"\" required: Where users reach it\nmode string = \"fast\" [fast safe]\nnames list of string = []\nreplicas integer = 2\n" +
 				"service.key string secret\nservice.port integer: A port.\n",
 		},
 		"a recursive schema": {

@@ -122,17 +122,23 @@ func (c *Chart) Render(ctx context.Context, o Options) (*Rendering, error) {
 	return r, nil
 }
 
-// values completes the given values with the defaults of the chart and of its enabled subcharts.
+// values completes the given values with the defaults of the chart and of its enabled subcharts, and validates them.
 func (c *Chart) values(given map[string]any) (*engine.Chart, engine.Values, error) {
+	enabled, values, err := c.complete(given)
+	if err != nil {
+		return nil, nil, err
+	}
+	return enabled, values, newSchemaBudget().checkValues(enabled, values, "")
+}
+
+// complete is values without validation.
+func (c *Chart) complete(given map[string]any) (*engine.Chart, engine.Values, error) {
 	enabled, err := c.engine.Enable(given)
 	if err != nil {
 		return nil, nil, err
 	}
 	values, err := enabled.Complete(given)
-	if err != nil {
-		return nil, nil, err
-	}
-	return enabled, values, newSchemaBudget().checkValues(enabled, values)
+	return enabled, values, err
 }
 
 // alwaysServed are the API versions that each API server has and Helm's defaults lack, because its client libraries do not know them.

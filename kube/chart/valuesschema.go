@@ -35,6 +35,7 @@ type schemaBudget struct {
 	patterns, work      int64
 	compared            map[*jsonschema.Schema]int64 // the size of the values that a schema compares with
 	programs            map[string]int64             // the sizes of patterns
+	problems            []ValueProblem               // that were found
 }
 
 func newSchemaBudget() *schemaBudget {
@@ -55,7 +56,7 @@ func (b *schemaBudget) checkSchema(schema []byte, values map[string]any) error {
 	}
 	err = compiled.Validate(values)
 	if failure, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-		return errors.New(strings.Join(complaints(failure), "; "))
+		return violations(failure)
 	}
 	return err
 }

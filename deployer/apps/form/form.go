@@ -10,14 +10,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/kube/crd"
 	"github.com/solutionctl/solutionctl/schema"
@@ -89,12 +87,13 @@ func list(s *apiextensionsv1.JSONSchemaProps, prefix string, depth int) []schema
 
 func field(path string, s *apiextensionsv1.JSONSchemaProps, required bool) schema.AppField {
 	f := schema.AppField{
-		Path: path, Type: typeOf(s), Limits: limits(s),
+		Path: path, Title: s.Title, Type: typeOf(s),
 		MinLength: cmp.Or(s.MinLength, s.MinItems), MaxLength: cmp.Or(s.MaxLength, s.MaxItems), Pattern: s.Pattern, Format: s.Format,
 		Secret: s.Format == "password" || schema.IsSecretPath(path),
 	}
 	f.Describe(s.Description)
 	f.Min, f.Max = bound(s, s.Minimum, s.ExclusiveMinimum, 1), bound(s, s.Maximum, s.ExclusiveMaximum, -1)
+	f.SetLimits()
 	if inner := itemOf(s); inner != nil {
 		item := field("", inner, false)
 		if len(inner.Properties) > 0 {
@@ -155,32 +154,6 @@ func typeOf(s *apiextensionsv1.JSONSchemaProps) string {
 	default:
 		return s.Type
 	}
-}
-
-func limits(s *apiextensionsv1.JSONSchemaProps) string {
-	var words []string
-	number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
-	switch {
-	case s.Minimum != nil && s.Maximum != nil:
-		words = append(words, number(*s.Minimum)+" to "+number(*s.Maximum))
-	case s.Minimum != nil:
-		words = append(words, "at least "+number(*s.Minimum))
-	case s.Maximum != nil:
-		words = append(words, "at most "+number(*s.Maximum))
-	}
-	if s.MinLength != nil && *s.MinLength > 1 {
-		words = append(words, fmt.Sprintf("at least %d characters", *s.MinLength))
-	}
-	if s.MaxLength != nil {
-		words = append(words, fmt.Sprintf("at most %d characters", *s.MaxLength))
-	}
-	if s.MaxItems != nil {
-		words = append(words, fmt.Sprintf("at most %d items", *s.MaxItems))
-	}
-	if s.Pattern != "" {
-		words = append(words, "like "+s.Pattern)
-	}
-	return strings.Join(words, ", ")
 }
 
 // Set puts a value into a spec: "storage.size=10Gi", also "spec.storage.size=10Gi". A path with a trailing minus sign
@@ -288,33 +261,8 @@ func (f *Form) unknown(path []string) error {
 
 // read reads a value by the type that is wanted.
 func read(s *apiextensionsv1.JSONSchemaProps, text string) (any, error) {
-	switch {
-	case s.Type == "string" && !s.XIntOrString:
-		return text, nil
-	case s.Type == "integer":
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%q is not a whole number", text)
-		}
-		return n, nil
-	case s.Type == "number":
-		n, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%q is not a number", text)
-		}
-		return n, nil
-	case s.Type == "boolean":
-		b, err := strconv.ParseBool(text)
-		if err != nil {
-			return nil, fmt.Errorf("%q is neither true nor false", text)
-		}
-		return b, nil
-	}
-	var value any
-	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-		return nil, fmt.Errorf("%q is neither YAML nor JSON", text)
-	}
-	return integers(value), nil
+	value, err := schema.ParseValue(typeOf(s), text)
+	return integers(value), err
 }
 
 // integers turns whole numbers into integers, as objects of a cluster have them.

@@ -203,6 +203,9 @@ type Plan struct {
 	// Choose has the parameters of the plan, such as the version: sending it shows another plan. Nil where there is no
 	// choice.
 	Choose *Form
+	// Values leads to the form with the values of charts; nil where there are none. Edited are the paths of those that were typed.
+	Values *Action
+	Edited []string
 	// ReleaseNotes of the version that the plan deploys; "" for none.
 	ReleaseNotes string
 	// Dangers are sentences about irreversible effects.
@@ -268,14 +271,6 @@ type AppEdit struct {
 	YAML   string
 	Action Action
 	Cancel Link
-}
-
-// FieldValue is the input in a field of a form. The name of the control is the path of the field with "spec." before
-// it.
-type FieldValue struct {
-	Value string
-	// Problem is the API server's error about it.
-	Problem string
 }
 
 // Operations are the operations in progress, and the interrupted ones: /operations.

@@ -1,19 +1,66 @@
 package page
 
 import (
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 
+	"github.com/solutionctl/solutionctl/kube/chart"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// control is a field of an instance's form as it is shown.
+// FieldValue is the input in a field of a form.
+type FieldValue struct {
+	Value string // "" for a secret
+	// Kept is true for a secret that is set, or was typed: an empty field keeps it.
+	Kept bool
+	// Problem is the error about the value, one sentence.
+	Problem string
+}
+
+// SpecName is the name of the control of a field of an instance.
+func SpecName(path string) string { return "spec." + path }
+
+// ValueName is the name of the control of a value of a chart.
+func ValueName(component, path string) string { return "value:" + component + ":" + path }
+
+// ValuesReset is the name of the boxes that drop a secret which the site has set. Their values are names of controls.
+const ValuesReset = "reset"
+
+// unitOf is the name of the control with the unit of a quantity.
+func unitOf(name string) string { return "unit:" + name }
+
+// Typed returns what a form has for a field, and whether the form has the field. Spaces around it are removed, except from secrets.
+func Typed(f *schema.AppField, form url.Values, name string) (text string, sent bool) {
+	text = strings.ReplaceAll(form.Get(name), "\r\n", "\n")
+	if !f.Secret {
+		text = strings.TrimSpace(text)
+	}
+	if plainNumber.MatchString(text) {
+		text += form.Get(unitOf(name))
+	}
+	return text, form.Has(name)
+}
+
+// control is a field as it is shown.
 type control struct {
 	schema.AppField
 	FieldValue
 	ID, Name string
-	// Kind is select, number, text or area.
+	Label    string
+	Place    string // the path; "" where it is the label
+	Preset   string // the default as a user types it; "" for none, and for a secret
+	// Kind is select, number, text, area or quantity.
 	Kind    string
 	Choices []Choice
+	Units   []Choice // of a quantity
+	Locked  bool     // it is shown, and cannot be changed
+	Reset   bool     // a secret can be dropped
+	Lines   bool     // one item per line
 }
 
 // Controls are the controls of all fields, required ones first.
@@ -24,7 +71,7 @@ func (c *AppEdit) Controls() []control {
 		if i < len(c.Values) {
 			v = c.Values[i]
 		}
-		all = append(all, controlOf(f, v))
+		all = append(all, controlOf(f, v, SpecName(f.Path)))
 	}
 	return all
 }
@@ -38,35 +85,140 @@ func (c *AppEdit) Advanced() []control { return c.pick(false) }
 func (c *AppEdit) pick(basic bool) []control {
 	var some []control
 	for _, f := range c.Controls() {
-		if (f.Required || f.Value != "" || f.Problem != "" || len(c.Form.Fields) <= 8) == basic {
+		if (f.Required || f.Value != "" || f.Kept || f.Problem != "" || len(c.Form.Fields) <= 8) == basic {
 			some = append(some, f)
 		}
 	}
 	return some
 }
 
-func controlOf(f schema.AppField, v FieldValue) control {
-	c := control{AppField: f, FieldValue: v, Name: "spec." + f.Path, ID: ident("spec", f.Path), Kind: "text"}
+func controlOf(f schema.AppField, v FieldValue, name string) control {
+	c := control{AppField: f, FieldValue: v, Name: name, ID: ident(name), Label: labelOf(&f), Kind: "text", Lines: f.HasLines()}
+	if !strings.EqualFold(c.Label, f.Path) {
+		c.Place = f.Path
+	}
+	var preset any
+	if !f.Secret && json.Unmarshal([]byte(f.Default), &preset) == nil {
+		c.Preset = report.Cut(f.Text(preset), maxPreset)
+	}
 	choices := f.Choices
 	if f.Type == "boolean" {
 		choices = []string{"true", "false"}
 	}
+	scalar := f.Type == "string" || f.Type == "integer or string" || f.Type == "any" && !strings.ContainsAny(v.Value, "\n[{")
 	switch {
 	case len(choices) > 0:
-		c.Kind = "select"
-		c.Choices = append(c.Choices, Choice{Label: Text("appedit.default", strings.Trim(f.Default, `"`)), Selected: v.Value == ""})
-		if f.Default == "" {
-			c.Choices[0].Label = Text("appedit.choose")
-		}
-		for _, choice := range choices {
-			c.Choices = append(c.Choices, Choice{Value: choice, Label: choice, Selected: choice == v.Value})
-		}
+		c.Kind, c.Choices = "select", c.choose(choices)
 	case f.Type == "integer" || f.Type == "number":
 		c.Kind = "number"
-	case f.Type != "string" && f.Type != "integer or string":
+	case !f.Secret && (!scalar || strings.Contains(v.Value, "\n") || strings.Contains(c.Preset, "\n")):
 		c.Kind = "area"
+	case !f.Secret && scalar:
+		c.measure()
 	}
 	return c
+}
+
+// maxPreset bounds a default that is shown, in bytes.
+const maxPreset = 300
+
+// choose returns choices of which the first keeps the default.
+func (c *control) choose(choices []string) []Choice {
+	first := Choice{Label: Text("appedit.choose"), Selected: c.Value == ""}
+	if c.Preset != "" {
+		first.Label = Text("appedit.default", c.Preset)
+	}
+	list := []Choice{first}
+	if c.Value != "" && !slices.Contains(choices, c.Value) { // it is refused, but must not become another one
+		choices = append([]string{c.Value}, choices...)
+	}
+	for _, choice := range choices {
+		list = append(list, Choice{Value: choice, Label: choice, Selected: choice == c.Value})
+	}
+	return list
+}
+
+var (
+	plainNumber = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
+	sizePattern = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(Ki|Mi|Gi|Ti|Pi)$`)
+	sizeUnits   = []string{"Mi", "Gi", "Ti"}
+)
+
+// measure makes a text that is a size in bytes a number with a unit: by the default, or by a pattern that takes sizes and no other texts.
+func (c *control) measure() {
+	units := sizeUnits
+	if !sizePattern.MatchString(c.Preset) {
+		pattern, err := regexp.Compile(c.Pattern)
+		if c.Pattern == "" || err != nil || pattern.MatchString("zz") || pattern.MatchString("1") {
+			return
+		}
+		units = slices.DeleteFunc(slices.Clone(units), func(unit string) bool { return !pattern.MatchString("1" + unit) })
+	}
+	shown := c.Value
+	if shown == "" {
+		shown = c.Preset
+	}
+	_, unit := splitSize(shown)
+	number, own := splitSize(c.Value)
+	if len(units) == 0 || c.Value != "" && own == "" {
+		return
+	}
+	if unit != "" && !slices.Contains(units, unit) {
+		units = append([]string{unit}, units...)
+	}
+	c.Kind, c.Value = "quantity", number
+	for _, one := range units {
+		c.Units = append(c.Units, Choice{Value: one, Label: one, Selected: one == unit})
+	}
+}
+
+// splitSize returns the number and the unit of a size; "" for other texts.
+func splitSize(text string) (number, unit string) {
+	if parts := sizePattern.FindStringSubmatch(text); parts != nil {
+		return parts[1], parts[2]
+	}
+	return "", ""
+}
+
+// labelOf returns the title of a field, or the last name in its path in words: "adminPassword" is "Admin password".
+func labelOf(f *schema.AppField) string {
+	if f.Title != "" {
+		return f.Title
+	}
+	keys := chart.SplitPath(f.Path)
+	return inWords(keys[len(keys)-1])
+}
+
+// inWords returns a name of a program as words. Abbreviations and the names of other programs stay as they are.
+func inWords(name string) string {
+	var b strings.Builder
+	runes := []rune(name)
+	for i, r := range runes {
+		upper := unicode.IsUpper(r)
+		begins := i > 0 && upper && (unicode.IsLower(runes[i-1]) || unicode.IsDigit(runes[i-1]) || unicode.IsUpper(runes[i-1]) && i+1 < len(runes) && unicode.IsLower(runes[i+1]))
+		switch {
+		case r == '-' || r == '_':
+			b.WriteRune(' ')
+		case begins && (i+1 == len(runes) || !unicode.IsUpper(runes[i+1])):
+			b.WriteRune(' ')
+			b.WriteRune(unicode.ToLower(r))
+		case begins:
+			b.WriteRune(' ')
+			b.WriteRune(r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return report.Capitalized(b.String())
+}
+
+// Sentence returns an error about a value as a sentence beside its field.
+func Sentence(message string) string {
+	message = report.Capitalized(strings.TrimSpace(message))
+	if message == "" || strings.ContainsRune(".!?", rune(message[len(message)-1])) {
+		return message
+	}
+	return message + "."
 }
 
 // Rows are the instances that match the query.

@@ -22,6 +22,7 @@ type UserState struct {
 // BrowserState is the state of a session in one browser.
 type BrowserState struct {
 	Opened  opened
+	Drafts  drafts
 	streams atomic.Int32 // that are open
 }
 

@@ -258,7 +258,7 @@ var life = []step{
 	{"create an application", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.site() + "/apps/new?kind=Clock")
 		b.fill("Name", "wall")
-		b.fill("hands (optional)", "3")
+		b.fill("Hands", "3")
 		b.press("button", "Create")
 		b.done()
 	}, func(_ *world, n names) []string {
@@ -266,7 +266,7 @@ var life = []step{
 	}},
 	{"configure it", func(w *world, b *browser, n names) {
 		b.goes(w.origin + n.app() + "/edit")
-		b.fill("hands (optional)", "2")
+		b.fill("Hands", "2")
 		b.press("button", "Save")
 		b.done()
 	}, func(_ *world, n names) []string { return []string{"app", "set", n.environment, "wall", "hands=2"} }},

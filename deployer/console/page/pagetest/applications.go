@@ -1,6 +1,7 @@
 package pagetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
@@ -64,8 +65,53 @@ func sampleEdit(say func(string) string) *page.AppEdit {
 			{Path: say("c"), Type: "string"},
 			{Path: say("d"), Type: "string"},
 		}},
-		Values: []page.FieldValue{{Value: say("10 GB"), Problem: say(`quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`)}, {Value: say("3")}, {}, {Value: say("[shop.example.com]")}},
+		Values: []page.FieldValue{{Value: "10 GB", Problem: say(`quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`)}, {Value: say("3")}, {}, {Value: say("[shop.example.com]")}},
 		YAML:   say("apiVersion: example.com/v1\nkind: Shop\n"),
 		Action: page.Action{Label: "Create", URL: "/environments/production/apps/new", Post: true, Weight: page.WeightPrimary}, Cancel: page.Link{URL: "/environments/production/apps"},
+	}
+}
+
+// sampleValues are two charts, one of which has many values.
+func sampleValues(say func(string) string) *page.Values {
+	value := func(path, kind string, change ...func(*schema.ChartValue)) schema.ChartValue {
+		v := schema.ChartValue{AppField: schema.AppField{Path: path, Type: kind}}
+		for _, change := range change {
+			change(&v)
+		}
+		return v
+	}
+	described := func(text string) func(*schema.ChartValue) {
+		return func(v *schema.ChartValue) { v.Describe(say(text)) }
+	}
+	preset := func(json string) func(*schema.ChartValue) { return func(v *schema.ChartValue) { v.Default = json } }
+	required := func(v *schema.ChartValue) { v.Required = true }
+	secret := func(v *schema.ChartValue) { v.Secret, v.Set = true, true }
+	locked := func(v *schema.ChartValue) { v.Locked = true }
+	database := []schema.ChartValue{
+		value("auth.adminPassword", "string", described("Of the administrator. It is asked for at each start."), secret),
+		value("auth.username", "string", preset(`"shop"`)),
+		value("host", "string", described("Where users reach it."), required),
+		value("primary.persistence.size", "string", described("Space for its data."), preset(`"8Gi"`)),
+		value("primary.replicas", "integer", preset("1"), func(v *schema.ChartValue) { v.Set, v.Value, v.Limits = true, "3", "1 to 9" }),
+		value("tls.mode", "string", preset(`"strict"`), locked),
+	}
+	web := []schema.ChartValue{
+		value("hosts", "list of string", described("Names under which it can be reached."), preset("[]")),
+		value("mode", "string", preset(`"fast"`), func(v *schema.ChartValue) { v.Choices, v.Title = []string{"fast", "safe"}, say("How it writes") }),
+	}
+	for i := range 20 {
+		web = append(web, value(say(fmt.Sprintf("resources.option%02d", i)), "any"))
+	}
+	return &page.Values{
+		Environment: say("production"),
+		Values: &schema.SolutionValues{Solution: say("shop"), Version: say("1.10.0"), Environment: say("production"), Components: []schema.ComponentValues{
+			{Component: say("database"), Chart: say("database-15.2.1"), Values: database}, {Component: say("web"), Chart: say("web-1.10.0"), Values: web},
+		}},
+		Inputs: [][]page.FieldValue{{{Kept: true}, {}, {Value: "shop example", Problem: page.Sentence(say("does not match pattern ^[a-z.]+$"))}, {Value: "20Gi"}, {Value: say("3")}}, {{Value: say("shop.example.com\nwww.example.com")}}},
+		Action: page.Action{
+			Label: "Show this plan", URL: "/environments/production/plan/upgrade/values?solution=shop&version=1.10.0", Post: true, Weight: page.WeightPrimary,
+			Fields: []page.Hidden{{Name: "seen", Value: "4"}},
+		},
+		Cancel: page.Link{URL: "/environments/production/plan/upgrade?solution=shop&version=1.10.0"},
 	}
 }

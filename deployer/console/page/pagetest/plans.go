@@ -65,6 +65,8 @@ func samplePlan(say func(string) string) *page.Plan {
 				{Name: "ticked", Value: say("metrics"), Label: say("metrics"), Explanation: say("Manifests. Not without one of these profiles: large.")},
 			}}},
 		},
+		Values:  &page.Action{Label: page.Text("values.open"), URL: "/solutions/shop/plan/activate/values?version=1.10.0"},
+		Edited:  []string{say("database.primary.persistence.size"), say("web.hosts")},
 		Dangers: []page.Notice{{Tone: page.ToneBad, Text: say("shops.example.com loses spec.storage.tier: the value of 14 objects is gone for good.")}},
 		Apply: &page.Form{
 			Action: page.Action{Label: "Activate shop 1.10.0", URL: "/solutions/shop/activate", Post: true, Weight: page.WeightPrimary, Fields: []page.Hidden{{Name: "expect", Value: "sha256:0123"}}},
