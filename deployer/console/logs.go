@@ -119,7 +119,9 @@ func (c *Console) logs(v *web.Visit) (*web.Answer, error) {
 }
 
 // isEarly reports whether an error is about missing pods: there may be some later.
-func (l *logView) isEarly(err error) bool { return report.CodeOf(err) == report.NotFound && l.o.Component == "" }
+func (l *logView) isEarly(err error) bool {
+	return report.CodeOf(err) == report.NotFound && l.o.Component == ""
+}
 
 // read reads the last lines in the order of their times.
 func (l *logView) read(content *page.Logs) error {
