@@ -58,12 +58,14 @@ func kubelet(t *testing.T, b *deployertest.Bed, message func(job *unstructured.U
 				if job == nil || slices.ContainsFunc(seen, func(o *unstructured.Unstructured) bool { return o.GetUID() == job.GetUID() }) {
 					continue
 				}
-				seen = append(seen, job)
 				text, _ := json.Marshal(message(job))
 				b.Server.Put(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: %s, namespace: %s, labels: {batch.kubernetes.io/controller-uid: %s}},
 status: {containerStatuses: [{name: preload, state: {terminated: {message: %s}}}]}}`, job.GetName(), job.GetNamespace(), job.GetUID(), text))
 				_ = unstructured.SetNestedSlice(job.Object, []any{map[string]any{"type": "Complete", "status": "True"}}, "status", "conditions")
-				b.Put(job)
+				if !b.Server.Update(t, job) {
+					continue // it was replaced, or its status was written: the next look finds what is there now
+				}
+				seen = append(seen, job)
 			}
 			time.Sleep(5 * time.Millisecond)
 		}

@@ -101,6 +101,24 @@ func (s *Server) Put(tb testing.TB, documents string) {
 	}
 }
 
+// Update writes an object that was read before, as a controller does; false if it was changed or replaced meanwhile.
+func (s *Server) Update(tb testing.TB, object *unstructured.Unstructured) bool {
+	tb.Helper()
+	text, err := object.MarshalJSON()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, found := s.kindOf(object.GroupVersionKind())
+	if !found {
+		tb.Fatalf("there is no kind %s", object.GroupVersionKind())
+	}
+	w := write{Server: s, kind: k, namespace: object.GetNamespace(), name: object.GetName(), manager: controller}
+	_, err = w.update(text)
+	return err == nil
+}
+
 // Object returns a stored object; nil if it does not exist. Kind is "ConfigMap", or "Pizza.example.com" if two groups have the kind.
 func (s *Server) Object(kind, namespace, name string) *unstructured.Unstructured {
 	s.mu.Lock()
