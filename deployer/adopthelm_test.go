@@ -329,6 +329,24 @@ func TestAdoptingWithARestart(t *testing.T) {
 	}
 }
 
+// TestAdoptingWhatHelmDidNotWrite: an object of the release that another program has written, as after a restore, is not adopted with it.
+// The hint names the option that adopts it, not the one that was given.
+func TestAdoptingWhatHelmDidNotWrite(t *testing.T) {
+	b := deployertest.New(t)
+	b.Activated(shop, "1.0.0", charted(t, ""))
+	restored := `{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "db", "annotations": {"meta.helm.sh/release-name": "db", "meta.helm.sh/release-namespace": "` + site + `"}},` +
+		` "data": {"size": "3"}}`
+	b.Created("restore", restored)
+	release(b, 1, "deployed", map[string]any{"size": 3}, restored)
+	_, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{})
+	deployertest.Refused(t, err, report.Conflict, "exists", "--adopt-helm db=site/db")
+	_, err = adopting(func(p *plan.Parts) { p.Rotate = []string{"db"} })(t.Context(), b.Deployer, plan.Options{})
+	deployertest.Refused(t, err, report.Conflict, "exists", "adopt such objects with --adopt, or delete them first")
+	if strings.Contains(strings.Join(report.Hints(err), ""), "--adopt-helm") {
+		t.Errorf("the hint repeats the option that was given: %q", report.Hints(err))
+	}
+}
+
 // TestAdoptingInNamespaces: Helm's release is that of one namespace of the environment, and the other ones get a component of their own.
 func TestAdoptingInNamespaces(t *testing.T) {
 	b := installed(t, "")

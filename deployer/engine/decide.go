@@ -240,7 +240,7 @@ func (d *decider) adopt(s *step, identical bool) error {
 	refused := report.Errorf(report.Conflict, "%s exists and is not part of %s: %s", s.Object, d.release.Key, describe(s.live))
 	about := s.Object.String() + ": " + describe(s.live)
 	accept := report.Accept("adopt").About(about)
-	if name := s.live.GetAnnotations()["meta.helm.sh/release-name"]; name != "" && d.release.Component != "" {
+	if name := s.live.GetAnnotations()["meta.helm.sh/release-name"]; name != "" && d.release.Component != "" && !d.mayAdopt(s) {
 		whole := report.Accept("adopt-helm", d.release.Component+"="+s.live.GetAnnotations()["meta.helm.sh/release-namespace"]+"/"+name).About(about)
 		return refused.WithHint("adopt the Helm release with its values and passwords with %s, or only such objects with %s", whole, accept)
 	}
