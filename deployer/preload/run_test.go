@@ -63,7 +63,7 @@ func kubelet(t *testing.T, b *deployertest.Bed, message func(job *unstructured.U
 status: {containerStatuses: [{name: preload, state: {terminated: {message: %s}}}]}}`, job.GetName(), job.GetNamespace(), job.GetUID(), text))
 				_ = unstructured.SetNestedSlice(job.Object, []any{map[string]any{"type": "Complete", "status": "True"}}, "status", "conditions")
 				if !b.Server.Update(t, job) {
-					continue // it was replaced, or its status was written: the next look finds what is there now
+					continue // it was replaced: the next look finds the new one
 				}
 				seen = append(seen, job)
 			}

@@ -2,13 +2,15 @@
 //
 // In a guide, a block of code in the language sh is run. One whose first line names a file after the language, as in
 // "```yaml acme-db/ui/ui.yaml", is written to that file. A block in the language text right after one that is run shows
-// what it prints; a line with … stands for any number of lines. Everything else, such as a block in the language console,
-// is for the reader only. What is below a heading that ends with "on a node" takes one that runs containers.
+// what it prints; a line with … alone stands for any number of lines, and … in a line for any text. Everything else, such as
+// a block in the language console, is for the reader only; a test of the command line finds a script for each command of
+// solutionctl in it. What is below a heading that ends with "on a node" takes one that runs containers.
 package guides
 
 import (
 	"embed"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -115,7 +117,7 @@ func (s Step) Missing(printed string) (line string, missing bool) {
 		}
 		found := false
 		for len(rest) > 0 && !found {
-			found = strings.TrimRight(rest[0], " ") == strings.TrimRight(want, " ")
+			found = matches(strings.TrimRight(rest[0], " "), strings.TrimRight(want, " "))
 			rest = rest[1:]
 			if !found && !anywhere {
 				return want, true
@@ -127,4 +129,10 @@ func (s Step) Missing(printed string) (line string, missing bool) {
 		anywhere = false
 	}
 	return "", false
+}
+
+// matches reports that a printed line is the wanted one, in which … stands for any text.
+func matches(printed, want string) bool {
+	pattern := strings.ReplaceAll(regexp.QuoteMeta(want), "…", ".*")
+	return regexp.MustCompile("^" + pattern + "$").MatchString(printed)
 }

@@ -19,6 +19,8 @@ func TestMissing(t *testing.T) {
 		"not left out":     {"a\nx\nb\n", []string{"a", "b"}, "b"},
 		"other order":      {"b\na\n", []string{"a", "…", "b"}, "b"},
 		"part of the line": {"abc\n", []string{"ab"}, "ab"},
+		"any text":         {"a is b.\n", []string{"a … b."}, ""},
+		"other text":       {"a is b!\n", []string{"a … b."}, "a … b."},
 		"nothing":          {"", []string{"a"}, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {

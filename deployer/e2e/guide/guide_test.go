@@ -49,7 +49,7 @@ func archives(t *testing.T) string {
 
 // TestOperate follows the guides in the order in which an administrator reads them: each starts where the one before ended.
 func TestOperate(t *testing.T) {
-	follow(t, testcluster.Shared(t), "install.md", "operate.md", "upgrade.md", "site-monitoring.md")
+	follow(t, testcluster.Shared(t), "install.md", "rights.md", "operate.md", "upgrade.md", "site-monitoring.md")
 }
 
 // TestLoader has a cluster of its own: the guide deploys the same Solution.
@@ -73,6 +73,9 @@ func follow(t *testing.T, cluster *testcluster.Cluster, names ...string) {
 	home, output, bin := t.TempDir(), t.TempDir(), t.TempDir()
 	testcluster.Program(t, bin)
 	if err := os.CopyFS(home, os.DirFS(archives(t))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(filepath.Join(home, "docs", "installer-role"), os.DirFS("../../../docs/installer-role")); err != nil {
 		t.Fatal(err)
 	}
 	store := filepath.Join(home, "store")
