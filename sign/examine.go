@@ -37,9 +37,9 @@ func Identify(r io.ReaderAt, size int64) (Identity, error) {
 }
 
 // CheckStructure refuses an archive that its signer should have refused already; see [Options]. Only the bytes between
-// files are read from spaces; see [iso.CheckVerified].
-func CheckStructure(r, spaces io.ReaderAt, size int64) error {
-	if err := iso.Refusal(append(iso.CheckVerified(r, spaces, size), iso.CompareDiskFS(r, size)...)); err != nil {
+// files are read from spaces, by this number of workers; see [iso.CheckVerified].
+func CheckStructure(r, spaces io.ReaderAt, size int64, workers int) error {
+	if err := iso.Refusal(append(iso.CheckVerified(r, spaces, size, workers), iso.CompareDiskFS(r, size)...)); err != nil {
 		return report.As(report.CodeOf(err), err).
 			WithHint("do not use this archive: other programs may show other content than the checked one; inform the vendor")
 	}

@@ -13,16 +13,17 @@ import (
 //
 // A fault after which nothing else can be judged, such as a truncated file, ends the examination.
 func Check(r io.ReaderAt, size int64) []report.Finding {
-	return CheckVerified(r, r, size)
+	return CheckVerified(r, r, size, 1)
 }
 
 // CheckVerified is like [Check] for a reader r that reads megabytes around each byte to verify it. Only the bytes
-// between the files, which are all over an image and which no program reads, are read from spaces.
-func CheckVerified(r, spaces io.ReaderAt, size int64) []report.Finding {
+// between the files, which are all over an image and which no program reads, are read from spaces, by this number of workers: a reader
+// that verifies hashes megabytes for each of them.
+func CheckVerified(r, spaces io.ReaderAt, size int64, workers int) []report.Finding {
 	s := newScan(r, size, true)
 	if s.check() == nil && s.checkFormats() == nil { // errors are among the findings
-		s.src = source{r: spaces, size: size} // with a budget of its own
-		_ = s.checkHidden()
+		s.src = &source{r: spaces, size: size} // with a budget of its own
+		_ = s.checkHidden(workers)
 	}
 	return s.result()
 }

@@ -3,6 +3,9 @@ package iso
 import (
 	"cmp"
 	"slices"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // The kinds of regions besides directories and tables.
@@ -48,42 +51,79 @@ func nameOrRoot(path string) string {
 	return path
 }
 
-// checkHidden looks for bytes that no region accounts for and that are not zero. The regions are sorted.
-func (s *scan) checkHidden() error {
+// space is a run of bytes that no region accounts for.
+type space struct {
+	start, end int64
+	after      string // what it follows
+}
+
+// spaces returns the bytes that no region accounts for. The regions are sorted.
+func (s *scan) spaces() []space {
+	var list []space
 	at, before := int64(0), "the start of the image"
-	gap := func(end int64) error {
-		if end <= at {
-			return nil
+	add := func(end int64) {
+		if end > at {
+			list = append(list, space{at, end, before})
 		}
-		zero, err := s.isZero(at, end)
-		if err == nil && !zero {
-			s.add(ruleHiddenData, "", "there is data after %s that belongs to no file", before)
-		}
-		return err
 	}
 	for _, r := range s.regions {
-		if err := gap(r.start); err != nil {
-			return err
-		}
+		add(r.start)
 		if r.end > at {
 			at, before = r.end, "the "+r.kind+" of "+nameOrRoot(r.path)
 		}
 	}
-	return gap(s.volumeSize())
+	add(s.volumeSize())
+	return list
 }
 
-func (s *scan) isZero(start, end int64) (bool, error) {
-	for start < end {
-		b := s.buf[:min(int64(len(s.buf)), end-start)]
-		if err := s.read(b, start, "", "space between files"); err != nil {
+// checkHidden looks for bytes in the spaces that are not zero. Findings are in the order of the spaces.
+func (s *scan) checkHidden(workers int) error {
+	list := s.spaces()
+	used, errs := make([]bool, len(list)), make([]error, len(list))
+	var failed atomic.Int64 // the first space that could not be read
+	failed.Store(int64(len(list)))
+	var group errgroup.Group
+	group.SetLimit(workers)
+	for i, space := range list {
+		group.Go(func() error {
+			if failed.Load() < int64(i) {
+				return nil // what follows an error is not reported
+			}
+			if used[i], errs[i] = s.src.isUsed(space); errs[i] != nil {
+				lower(&failed, int64(i))
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in errs
+	for i, space := range list {
+		if errs[i] != nil {
+			return s.explain(errs[i], space.start, "", "space between files")
+		}
+		if used[i] {
+			s.add(ruleHiddenData, "", "there is data after %s that belongs to no file", space.after)
+		}
+	}
+	return nil
+}
+
+// lower makes a number at most n.
+func lower(number *atomic.Int64, n int64) {
+	for old := number.Load(); n < old && !number.CompareAndSwap(old, n); old = number.Load() {
+	}
+}
+
+// isUsed reports whether a space has a byte that is not zero.
+func (s *source) isUsed(place space) (bool, error) {
+	buffer := make([]byte, min(pieceSize, place.end-place.start))
+	for at := place.start; at < place.end; at += int64(len(buffer)) {
+		buffer = buffer[:min(int64(len(buffer)), place.end-at)]
+		if err := s.read(buffer, at); err != nil {
 			return false, err
 		}
-		for _, c := range b {
-			if c != 0 {
-				return false, nil
-			}
+		if slices.ContainsFunc(buffer, func(b byte) bool { return b != 0 }) {
+			return true, nil
 		}
-		start += int64(len(b))
 	}
-	return true, nil
+	return false, nil
 }

@@ -3,6 +3,7 @@ package iso
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -172,13 +173,55 @@ func TestCheckVerified(t *testing.T) {
 	hidden[100], marked[systemArea*sectorSize+9] = 1, 'C'
 	copy(marked[systemArea*sectorSize+9:], "CDROM")
 	size := int64(len(good))
-	if err := Refusal(CheckVerified(bytes.NewReader(good), bytes.NewReader(hidden), size)); err == nil {
+	if err := Refusal(CheckVerified(bytes.NewReader(good), bytes.NewReader(hidden), size, 2)); err == nil {
 		t.Error("data between files is not seen")
 	}
-	if err := Refusal(CheckVerified(bytes.NewReader(good), bytes.NewReader(marked), size)); err != nil {
+	if err := Refusal(CheckVerified(bytes.NewReader(good), bytes.NewReader(marked), size, 2)); err != nil {
 		t.Errorf("a mark is taken from what was not verified: %v", err)
 	}
-	if err := Refusal(CheckVerified(bytes.NewReader(marked), bytes.NewReader(good), size)); err == nil {
+	if err := Refusal(CheckVerified(bytes.NewReader(marked), bytes.NewReader(good), size, 2)); err == nil {
 		t.Error("a mark in what was verified is not seen")
 	}
+}
+
+// TestWorkers finds the same, in the same order, with any number of workers: data in all spaces, and a space that cannot be read.
+func TestWorkers(t *testing.T) {
+	data := imageBytes(t, stressTree(500))
+	size := int64(len(data))
+	s := newScan(bytes.NewReader(data), size, true)
+	if err := s.check(); err != nil {
+		t.Fatal(err)
+	}
+	spaces := s.spaces()
+	if len(spaces) < 20 {
+		t.Fatalf("%d spaces", len(spaces))
+	}
+	for _, space := range spaces {
+		data[space.end-1] = 1
+	}
+	unread := spaces[len(spaces)/2]
+	for rule, r := range map[string]io.ReaderAt{ruleHiddenData: bytes.NewReader(data), ruleUnreadable: badSpace{bytes.NewReader(data), unread.start}} {
+		want := CheckVerified(bytes.NewReader(data), r, size, 1)
+		if !slices.ContainsFunc(want, func(f report.Finding) bool { return f.Rule == rule }) {
+			t.Errorf("one worker finds no %s: %v", rule, want)
+		}
+		for _, workers := range []int{2, 8} {
+			if got := CheckVerified(bytes.NewReader(data), r, size, workers); !slices.Equal(got, want) {
+				t.Errorf("%s, %d workers: got %v, want %v", rule, workers, got, want)
+			}
+		}
+	}
+}
+
+// badSpace fails from an offset on.
+type badSpace struct {
+	io.ReaderAt
+	from int64
+}
+
+func (b badSpace) ReadAt(p []byte, offset int64) (int, error) {
+	if offset >= b.from {
+		return 0, fmt.Errorf("no medium at byte %d", offset)
+	}
+	return b.ReaderAt.ReadAt(p, offset)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -24,11 +25,14 @@ const (
 // descriptorBoot is the type of a boot record; the writer makes none.
 const descriptorBoot = 0
 
-// source reads an image within its bounds and within a budget.
+// pieceSize is the size in bytes of the pieces in which directories and spaces are read.
+const pieceSize = 32 * sectorSize
+
+// source reads an image within its bounds and within a budget. Several goroutines may read at once.
 type source struct {
 	r            io.ReaderAt
 	size         int64
-	calls, bytes int64
+	calls, bytes atomic.Int64
 }
 
 var (
@@ -40,9 +44,7 @@ func (s *source) read(p []byte, offset int64) error {
 	if offset < 0 || offset > s.size || int64(len(p)) > s.size-offset {
 		return errOutside
 	}
-	s.calls++
-	s.bytes += int64(len(p))
-	if s.calls > maxMetadataReads || s.bytes > maxMetadataBytes {
+	if s.calls.Add(1) > maxMetadataReads || s.bytes.Add(int64(len(p))) > maxMetadataBytes {
 		return errBudget
 	}
 	n, err := s.r.ReadAt(p, offset)
@@ -68,7 +70,7 @@ type volume struct {
 // scan is one pass over the metadata of an image; Open and Check share it.
 type scan struct {
 	verdict
-	src     source
+	src     *source
 	primary volume
 	joliet  *volume // nil when the image has none
 	ended   int64   // first byte after the descriptors
@@ -80,15 +82,20 @@ type scan struct {
 }
 
 func newScan(r io.ReaderAt, size int64, strict bool) *scan {
-	return &scan{verdict: verdict{strict: strict}, src: source{r: r, size: size}, buf: make([]byte, 32*sectorSize)}
+	return &scan{verdict: verdict{strict: strict}, src: &source{r: r, size: size}, buf: make([]byte, pieceSize)}
 }
 
 // read fills p and words the failure.
 func (s *scan) read(p []byte, offset int64, path, what string) error {
-	err := s.src.read(p, offset)
+	if err := s.src.read(p, offset); err != nil {
+		return s.explain(err, offset, path, what)
+	}
+	return nil
+}
+
+// explain words the failure of a read.
+func (s *scan) explain(err error, offset int64, path, what string) error {
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, errBudget):
 		return s.fail(ruleLimits, path, "read %s: %w", what, err)
 	case errors.Is(err, errOutside), errors.Is(err, io.ErrUnexpectedEOF):

@@ -241,7 +241,9 @@ func signersOf(v *sign.Verdict) []string {
 }
 
 // checkVerified reads every byte through the verified reader, so that the stored bytes are the examined ones.
-func checkVerified(r io.ReaderAt, size int64) error { return sign.CheckStructure(r, r, size) }
+func checkVerified(r io.ReaderAt, size int64) error {
+	return sign.CheckStructure(r, r, size, runtime.GOMAXPROCS(0))
+}
 
 // bundles are found beside the name that was given or beside the file that it leads to.
 func (d *admission) bundles(c *admitted) ([]sign.NamedBundle, error) {
