@@ -122,6 +122,15 @@ func (d *Deployer) ConfigureMonitoring(ctx context.Context, o site.Options) (res
 	return result, err
 }
 
+// NameCluster records the name of the cluster, and its colour.
+func (d *Deployer) NameCluster(ctx context.Context, name, colour string) (*schema.ClusterName, error) {
+	named, err := schema.NewClusterName(name, colour)
+	if err != nil {
+		return nil, err
+	}
+	return named, d.Locked(ctx, func(ctx context.Context) error { return d.Records.SetClusterName(ctx, named) }, cluster.ClusterLock)
+}
+
 // CreateEnvironment is [environments.Environments.Create].
 func (d *Deployer) CreateEnvironment(ctx context.Context, o metalk8s.CreateOptions) (*schema.Operation, error) {
 	return d.environments().Create(ctx, o)

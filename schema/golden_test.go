@@ -98,6 +98,7 @@ func TestGoldenFiles(t *testing.T) {
 			Labels: map[string]string{"grafana_dashboard": "yes"}, FolderAnnotation: "grafana_folder", Namespace: "monitoring",
 		},
 	}})
+	golden(t, "clustername", &schema.StoredClusterName{Stamp: stamp, ClusterName: schema.ClusterName{Name: "Production Berlin", Colour: "red"}})
 	golden(t, "payload", &schema.PayloadHead{Stamp: stamp, Images: []schema.PayloadImage{{
 		Ref: schema.ImageRef{Name: "db-operator", Tag: "1.0.0"}, Digest: "sha256:" + hex, Origin: "registry.example/acme/db-operator:1.0.0",
 	}}})

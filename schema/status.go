@@ -8,6 +8,8 @@ import (
 // Status is the state of a cluster: the Solutions that were imported, and the environments with what is deployed in them.
 // `solutionctl deploy status` prints it.
 type Status struct {
+	// Cluster is the recorded name of the cluster; absent without one, or for a user who is not allowed to read it.
+	Cluster *ClusterName `json:"cluster,omitempty"`
 	// Ready is true when every recorded object exists and works, and there are no problems.
 	Ready        bool                `json:"ready"`
 	Solutions    []SolutionStatus    `json:"solutions"`

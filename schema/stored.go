@@ -51,6 +51,7 @@ var storedDocuments = map[string]func() *jsonschema.Schema{
 	"applications":  compileStored("applications"),
 	"archive":       compileStored("archive"),
 	"artifact":      compileStored("artifact"),
+	"clustername":   compileStored("clustername"),
 	"delta":         compileStored("delta"),
 	"deployment":    compileStored("deployment"),
 	"host":          compileStored("host"),

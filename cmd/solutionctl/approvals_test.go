@@ -17,7 +17,7 @@ import (
 // harmless are the flags that accept neither a loss nor a risk: variables and the configuration file may set them.
 const harmless = `
 access-log add-image advisory after against all applications archive as as-group attach-timestamp bundle ca cache-dir certificate certs-dir
-changed check component config container context dashboard-label dashboard-namespace deep delta-from description detect diff disable drift
+changed check colour component config container context dashboard-label dashboard-namespace deep delta-from description detect diff disable drift
 dry-run enable endorsed-by endpoint env environment events exit-status expect expires explain export extract fail-on file filename
 fix folder-annotation follow format from full have header-file host host-socket if-configured image images impersonate impersonate-group
 implant-md5 importers in-place ingress-class installers jobs key-id kind kubeconfig kubernetes-version label listen local

@@ -243,6 +243,7 @@ func (e *Environments) storedObjects(ctx context.Context) ([]*unstructured.Unstr
 		{cluster.SecretKind, managedNamed(records.ImportsName)},
 		{cluster.ConfigMapKind, managedNamed(records.RegistryName)},
 		{cluster.ConfigMapKind, managedNamed(records.MonitoringName)},
+		{cluster.ConfigMapKind, managedNamed(records.ClusterName)},
 		{cluster.ConfigMapKind, managedNamed(records.LoaderName)},
 		{cluster.ConfigMapKind, managedNamed(records.PreloadName)},
 		{cluster.LeaseKind, isLock},

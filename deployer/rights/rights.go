@@ -50,7 +50,7 @@ func WriteRecords() []cluster.Permission {
 
 // readSite returns the permissions to read where nodes find images, and how the site is monitored.
 func readSite() []cluster.Permission {
-	return append(readRegistry(), configMap(cluster.SystemNamespace, records.MonitoringName, "get")...)
+	return slices.Concat(readRegistry(), configMap(cluster.SystemNamespace, records.MonitoringName, "get"), configMap(cluster.SystemNamespace, records.ClusterName, "get"))
 }
 
 func readRegistry() []cluster.Permission {

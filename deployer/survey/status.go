@@ -39,6 +39,9 @@ func (v *Survey) Status(ctx context.Context, o StatusOptions) (*schema.Status, e
 	for _, e := range environments {
 		status.Environments = append(status.Environments, s.environmentStatus(e))
 	}
+	if status.Cluster, err = v.Records.NameOfCluster(ctx); report.CodeOf(err) == report.Corrupt {
+		status.Problems = append(status.Problems, err.Error())
+	}
 	status.Ready = isReady(status)
 	return status, nil
 }

@@ -14,7 +14,7 @@ func NewCommand(a *cli.App) *cobra.Command {
 		asInSolutionsSh(newEnvCreateCommand(a, "create-env")),
 		asInSolutionsSh(newEnvDeleteCommand(a, "delete-env")),
 	)
-	cli.AddSection(group, "Prepare a site", newInstallCommand(a), newImportCommand(a), newSearchCommand(a), newServeCommand(a), newPushCommand(a), newRegistryCommand(a), newStoreCommand(a), newNodeCommand(a), newMonitoringCommand(a), newRolesCommand(a), newHostCommand(a))
+	cli.AddSection(group, "Prepare a site", newInstallCommand(a), newImportCommand(a), newSearchCommand(a), newServeCommand(a), newPushCommand(a), newRegistryCommand(a), newStoreCommand(a), newNodeCommand(a), newClusterCommand(a), newMonitoringCommand(a), newRolesCommand(a), newHostCommand(a))
 	cli.AddSection(group, "Deploy",
 		newPlanCommand(a), newActivateCommand(a).change(), newEnvCommand(a), newAddCommand(a).change(), newApplyCommand(a).change(), newLoaderCommand(a))
 	cli.AddSection(group, "Run", newAppCommand(a), newStatusCommand(a), newOpenCommand(a), newLogsCommand(a), newEventsCommand(a), newAlertsCommand(a), newComponentsCommand(a), newValuesCommand(a), newHistoryCommand(a), newUICommand(a), newHostdCommand(a))

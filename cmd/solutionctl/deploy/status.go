@@ -224,6 +224,9 @@ func (c *statusFlags) printPillar(ctx context.Context) error {
 }
 
 func printStatus(w *console.Stream, s *schema.Status) error {
+	if s.Cluster != nil {
+		fmt.Fprintf(w, "cluster %s\n\n", w.Paint(console.Bold, console.Line(s.Cluster.String())))
+	}
 	if len(s.Solutions) == 0 && len(s.Environments) == 0 {
 		fmt.Fprintln(w, "nothing was imported, and there are no environments")
 	}

@@ -200,7 +200,7 @@ func TestContrast(t *testing.T) {
 		{"bad", "bad-soft", text},
 	}
 	for _, ground := range grounds {
-		for _, over := range []string{"text", "dim", "accent", "good", "warn", "bad"} {
+		for _, over := range []string{"text", "dim", "accent", "good", "warn", "bad", "violet"} {
 			pairs = append(pairs, struct {
 				over, under string
 				least       float64

@@ -1,6 +1,10 @@
 package page
 
-import "time"
+import (
+	"time"
+
+	"github.com/solutionctl/solutionctl/schema"
+)
 
 // View is one page.
 type View struct {
@@ -20,6 +24,8 @@ type Frame struct {
 	User string
 	// Cluster names the cluster: a name or the address of the API server.
 	Cluster string
+	// Named is the recorded name of the cluster; nil without one.
+	Named *schema.ClusterName
 	// Version is that of the program.
 	Version string
 	// Now is when the page was made.

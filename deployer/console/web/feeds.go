@@ -19,6 +19,7 @@ func (c *Server) Everything(i *session.Identity) *live.Feed {
 		if err != nil {
 			return nil, err
 		}
+		stateOf(i).cluster.Store(status.Cluster)
 		s := &live.Snapshot{Status: status}
 		s.Locks, _ = d.Cluster.Locks(ctx) // without permission, the rest is shown
 		if s.Loader, s.Unloaded = loader.Read(ctx, d.Cluster); s.Loader != nil {
@@ -34,7 +35,11 @@ func (c *Server) Everything(i *session.Identity) *live.Feed {
 func (c *Server) EnvironmentFeed(i *session.Identity, environment, namespace string) *live.Feed {
 	o := survey.EnvironmentOptions{Environment: environment, Namespace: namespace, Members: true}
 	return c.feed(i, o, c.accepted(i, func(ctx context.Context) (*live.Snapshot, error) {
-		status, err := c.deployer(i, nil).Survey.EnvironmentStatus(ctx, o)
+		d := c.deployer(i, nil)
+		status, err := d.Survey.EnvironmentStatus(ctx, o)
+		if name, failure := d.Records.NameOfCluster(ctx); failure == nil {
+			stateOf(i).cluster.Store(name)
+		}
 		return &live.Snapshot{Environment: status}, err
 	}), func(ctx context.Context) (*schema.AlertList, error) {
 		return c.deployer(i, nil).Survey.Alerts(ctx, survey.AlertOptions{Environment: environment, Namespace: namespace})

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
@@ -182,12 +183,29 @@ func (v *Visit) Failed(err error) *Answer {
 // sendFrame sends the frame of a page whose content is still to come.
 func (c *Server) sendFrame(w http.ResponseWriter, v *Visit, early page.Content) {
 	w.Header().Add("Vary", "Accept")
+	c.nameCluster(v)
 	finish, err := c.Pages.Begin(w, v.Request, page.View{Frame: v.Frame, Content: early})
 	if err != nil {
 		c.noPage(err) // the whole page comes later, or reports it
 		return
 	}
 	v.finish = finish
+}
+
+// nameWait is how long the frame of a page waits for the name of the cluster.
+const nameWait = time.Second
+
+// nameCluster adds the name of the cluster to a frame that is sent before the cluster was read for the first time.
+func (c *Server) nameCluster(v *Visit) {
+	if v.Frame.Named = v.cluster.Load(); v.Frame.Named != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(v.Context(), nameWait)
+	defer cancel()
+	if name, err := v.Deployer(nil).Records.NameOfCluster(ctx); err == nil { // otherwise the next page has it
+		v.cluster.Store(name)
+		v.Frame.Named = name
+	}
 }
 
 // Answer sends the document, the page, or the rest of a page whose frame was sent.
@@ -199,6 +217,7 @@ func (c *Server) Answer(w http.ResponseWriter, v *Visit, a *Answer) {
 		}
 		return
 	}
+	v.Frame.Named = v.cluster.Load()
 	status := a.Status
 	if status == 0 {
 		status = http.StatusOK

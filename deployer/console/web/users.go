@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -17,6 +18,7 @@ type UserState struct {
 	changes changeRights
 	visitor atomic.Bool // the user is not allowed to see which environments there are
 	Plans   seenPlans
+	cluster atomic.Pointer[schema.ClusterName] // as it was read last
 }
 
 // BrowserState is the state of a session in one browser.

@@ -26,7 +26,7 @@ func Samples(say func(string) string) map[string]page.View {
 	all := map[string]page.View{}
 	add := func(name string, section page.Section, c page.Content, change ...func(*page.Frame)) {
 		f := page.Frame{
-			User: say("oidc:jane@example.com"), Cluster: say("https://10.0.0.1:6443"), Version: "1.0.0", Now: Noon, Section: section,
+			User: say("oidc:jane@example.com"), Cluster: say("https://10.0.0.1:6443"), Named: &schema.ClusterName{Name: say("Production Berlin"), Colour: "violet"}, Version: "1.0.0", Now: Noon, Section: section,
 			LogOut: &page.Action{Label: page.Text("frame.logout"), URL: "/logout", Post: true}, Feed: "/events",
 		}
 		for _, change := range change {

@@ -1,0 +1,25 @@
+package console_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+)
+
+// TestNamedCluster: every page has the recorded name of the cluster on its colour, and in the title of the tab, as text.
+func TestNamedCluster(t *testing.T) {
+	bed := deployertest.New(t)
+	if _, err := bed.NameCluster(t.Context(), "Berlin <b>", "red"); err != nil {
+		t.Fatal(err)
+	}
+	c := startOn(t, bed.Server, nil).in(t)
+	for _, path := range []string{"/", "/environments/" + deployertest.Environment, "/settings", "/nothing"} {
+		a := c.get(path)
+		for _, text := range []string{`class="named n-red"`, "<bdi>Berlin &lt;b&gt;</bdi>", "· Berlin &lt;b&gt; · solutionctl</title>"} {
+			if !strings.Contains(a.body, text) {
+				t.Errorf("%s: %d, nothing of %q\n%s", path, a.StatusCode, text, a.body)
+			}
+		}
+	}
+}
