@@ -106,7 +106,7 @@ func TestSiteRules(t *testing.T) {
 // TestEditValues: edits by a person change these values and no others, and what is wrong has the path of its value.
 func TestEditValues(t *testing.T) {
 	content := parts(t, map[string]string{"charts/vault.tgz": deployertest.Chart(t, "vault", map[string]string{
-		"values.yaml":          "password: ''\nreplicas: 1\nhosts: []\ntls: {mode: strict}\n",
+		"values.yaml":          "password: ''\nreplicas: 1\nhosts: []\ntls: {mode: strict}\ntoken: 1234\n",
 		"values.schema.json":   `{"properties": {"replicas": {"type": "integer", "maximum": 9}, "hosts": {"type": "array", "items": {"type": "string"}}}}`,
 		"templates/vault.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: vault}\nstringData: {password: {{ .Values.password | quote }}}\n",
 	})})
@@ -129,6 +129,7 @@ func TestEditValues(t *testing.T) {
 		"nothing":    {nil, nil, []plan.ValueProblem{{Component: "vault", Path: "password", Message: "is required"}}},
 		"valid":      {[]plan.ValueEdit{set("password", "topsecret"), set("replicas", "3"), set("hosts", "a\nb")}, map[string]any{"password": "topsecret", "replicas": 3.0, "hosts": []any{"a", "b"}}, nil},
 		"no number":  {[]plan.ValueEdit{set("password", "x"), set("replicas", "many")}, map[string]any{"password": "x"}, []plan.ValueProblem{{Component: "vault", Path: "replicas", Message: `"many" is not a whole number`}}},
+		"a secret":   {[]plan.ValueEdit{set("password", "x"), set("token", "hunter2")}, map[string]any{"password": "x"}, []plan.ValueProblem{{Component: "vault", Path: "token", Message: "cannot be read as a value of type integer"}}},
 		"the schema": {[]plan.ValueEdit{set("password", "x"), set("replicas", "10")}, map[string]any{"password": "x", "replicas": 10.0}, []plan.ValueProblem{{Component: "vault", Path: "replicas", Message: "is more than 9"}}},
 		"locked": {[]plan.ValueEdit{set("password", "x"), set("tls.mode", "off")}, map[string]any{"password": "x", "tls": map[string]any{"mode": "off"}},
 			[]plan.ValueProblem{{Component: "vault", Path: "tls", Message: "is locked by the vendor"}}},

@@ -127,7 +127,7 @@ func editChart(payload *render.Payload, c *schema.Component, site map[string]any
 		if at < 0 {
 			return nil, nil, report.Errorf(report.Usage, "component %s has no value %q", c.Name, e.Path)
 		}
-		value, err := parseEdit(described.Values[at].Type, e)
+		value, err := parseEdit(&described.Values[at], e)
 		switch {
 		case err != nil:
 			add(e.Path, err.Error())
@@ -152,14 +152,17 @@ func editChart(payload *render.Payload, c *schema.Component, site map[string]any
 }
 
 // parseEdit returns the value of an edit as values of charts are stored: numbers are as in JSON.
-func parseEdit(kind string, e ValueEdit) (value any, err error) {
+func parseEdit(v *schema.ChartValue, e ValueEdit) (value any, err error) {
 	if e.Unset {
 		return nil, nil
 	}
-	if kind == "string" && e.Text == `""` {
+	if v.Type == "string" && e.Text == `""` {
 		return "", nil
 	}
-	if value, err = schema.ParseValue(kind, e.Text); err != nil {
+	if value, err = schema.ParseValue(v.Type, e.Text); err != nil {
+		if v.Secret {
+			err = report.Errorf(report.Invalid, "cannot be read as a value of type %s", v.Type) // the other error has what was typed
+		}
 		return nil, err
 	}
 	data, err := json.Marshal(value)
