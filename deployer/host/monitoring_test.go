@@ -111,10 +111,13 @@ func families(page string) map[string]bool {
 // scrape serves, encrypted, until /metrics was read once after another request.
 func scrape(t *testing.T, o ServeOptions) string {
 	t.Helper()
-	events := &report.Recorder{}
-	o.Sink, o.Output, o.Errors = events, io.Discard, io.Discard
-	hangups := make(chan os.Signal)
-	o.Hangup = hangups
+	listening := make(chan string, 1)
+	o.Sink = sinkFunc(func(e report.Event) {
+		if e.Step == "listen" {
+			listening <- e.Name
+		}
+	})
+	o.Output, o.Errors = io.Discard, io.Discard
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Serve(ctx, o) }()
@@ -124,8 +127,13 @@ func scrape(t *testing.T, o ServeOptions) string {
 			t.Error(err)
 		}
 	}()
-	hangups <- os.Interrupt
-	hangups <- os.Interrupt // the first one is over when it is taken: it listens
+	var address string
+	select {
+	case address = <-listening:
+	case err := <-ended:
+		ended <- nil
+		t.Fatalf("it does not serve: %v", err)
+	}
 	ca, err := os.ReadFile(AuthorityFile(o.Store))
 	if err != nil {
 		t.Fatal(err)
@@ -134,15 +142,13 @@ func scrape(t *testing.T, o ServeOptions) string {
 	roots.AppendCertsFromPEM(ca)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}}
 	defer client.CloseIdleConnections()
-	var port string
-	for _, e := range events.Events() {
-		if address, err := url.Parse(e.Name); err == nil && e.Step == "listen" {
-			port = address.Port()
-		}
+	served, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
 	}
 	var body []byte
 	for _, path := range []string{"/v2/", "/metrics"} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://localhost:"+port+path, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://localhost:"+served.Port()+path, http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
