@@ -10,6 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/kube/chart"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -139,8 +140,8 @@ func (c *control) choose(choices []string) []Choice {
 }
 
 var (
-	plainNumber = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
-	sizePattern = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(Ki|Mi|Gi|Ti|Pi)$`)
+	plainNumber = lazyregexp.New(`^[0-9]+(\.[0-9]+)?$`)
+	sizePattern = lazyregexp.New(`^([0-9]+(?:\.[0-9]+)?)(Ki|Mi|Gi|Ti|Pi)$`)
 	sizeUnits   = []string{"Mi", "Gi", "Ti"}
 )
 
