@@ -131,6 +131,8 @@ type AffectedVersion struct {
 	AffectedArchive
 	// Active is true for the active version of its Solution.
 	Active bool `json:"active"`
+	// Nodes lists the nodes that run an affected image of its parts for the whole cluster.
+	Nodes []string `json:"nodes,omitempty"`
 	// Uses lists the namespaces where the version is deployed; empty for one that is only imported, or if no cluster was asked.
 	Uses []VersionUse `json:"uses"`
 }
@@ -139,6 +141,8 @@ type AffectedVersion struct {
 type VersionUse struct {
 	Environment string `json:"environment"`
 	Namespace   string `json:"namespace"`
+	// Nodes lists the nodes that run an affected image there.
+	Nodes []string `json:"nodes,omitempty"`
 }
 
 // AffectedPackage is a package in an image that a question matches.

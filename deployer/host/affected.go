@@ -8,11 +8,16 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/sbom"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -24,6 +29,8 @@ type AffectedOptions struct {
 	Search                   func(*schema.PackageList) *schema.AffectedArchive
 	// Status reads which versions are active and deployed where; nil to ask no cluster.
 	Status func(ctx context.Context) (*schema.Status, error)
+	// Running reads the images that run in a namespace, by node; nil to ask no cluster.
+	Running func(ctx context.Context, namespace string) (map[string][]string, error)
 }
 
 // Affected returns the imported versions with a package that a query selects, and where they are deployed. The packages of an archive are listed
@@ -62,7 +69,10 @@ func (h *Host) Affected(ctx context.Context, o AffectedOptions) (*schema.SiteAff
 		})
 	}
 	result.NotSearched = append(result.NotSearched, notStored(status, entries)...)
-	return result, nil
+	if o.Running != nil {
+		result.Problems = append(result.Problems, addNodes(ctx, result.Versions, o.Running)...)
+	}
+	return result, ctx.Err()
 }
 
 // explain adds the vendor's statements about the packages that were found.
@@ -156,6 +166,62 @@ func unpackPackages(data []byte) (*schema.PackageList, error) {
 	}
 	list := &schema.PackageList{}
 	return list, json.NewDecoder(io.LimitReader(packed, maxPackageList)).Decode(list)
+}
+
+// atOnce is the number of namespaces that are read at the same time.
+const atOnce = 8
+
+// addNodes adds the nodes that run affected images, and returns why some are unknown.
+func addNodes(ctx context.Context, versions []schema.AffectedVersion, running func(context.Context, string) (map[string][]string, error)) []string {
+	readers := map[string][]func(images map[string][]string){} // by namespace
+	for i := range versions {
+		v := &versions[i]
+		if len(v.Packages) == 0 {
+			continue
+		}
+		if v.Active {
+			system := render.SystemNamespace(v.Solution)
+			readers[system] = append(readers[system], func(images map[string][]string) { v.Nodes = nodesOf(v, images) })
+		}
+		for j := range v.Uses {
+			use := &v.Uses[j]
+			readers[use.Namespace] = append(readers[use.Namespace], func(images map[string][]string) { use.Nodes = nodesOf(v, images) })
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	namespaces := slices.Sorted(maps.Keys(readers))
+	problems := make([]string, len(namespaces))
+	for i, namespace := range namespaces {
+		group.Go(func() error {
+			images, err := running(ctx, namespace)
+			if err != nil {
+				problems[i] = "nodes of namespace " + namespace + ": " + err.Error()
+			}
+			for _, read := range readers[namespace] {
+				read(images)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are problems
+	return slices.DeleteFunc(problems, func(problem string) bool { return problem == "" })
+}
+
+// nodesOf returns the nodes that run an affected image of a version.
+func nodesOf(v *schema.AffectedVersion, running map[string][]string) (nodes []string) {
+	isAffected := func(image string) bool {
+		image, _, _ = strings.Cut(image, "@")
+		return slices.ContainsFunc(v.Packages, func(p schema.AffectedPackage) bool {
+			return strings.HasSuffix(image, "/"+v.Solution+"-"+v.Version+"/"+p.Image)
+		})
+	}
+	for _, node := range slices.Sorted(maps.Keys(running)) {
+		if slices.ContainsFunc(running[node], isAffected) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
 }
 
 func isActive(status *schema.Status, e store.Entry) bool {

@@ -2,7 +2,9 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,6 +38,44 @@ func TestUses(t *testing.T) {
 	}
 	if diff := cmp.Diff([]schema.UnsearchedVersion{{ID: "shop-0.9.0", Reason: "its archive is not on this host"}}, notStored(status, []store.Entry{entry})); diff != "" {
 		t.Errorf("not searched (-want +got):\n%s", diff)
+	}
+}
+
+// TestNodes: a node has an affected image if a pod in a namespace of the version runs it, by digest or not. What cannot be read is a problem.
+func TestNodes(t *testing.T) {
+	affected := schema.AffectedArchive{Solution: "shop", Version: "1.0.0", Packages: []schema.AffectedPackage{{Image: "ui:1.0.0"}}}
+	uses := func(namespaces ...string) (uses []schema.VersionUse) {
+		for _, n := range namespaces {
+			uses = append(uses, schema.VersionUse{Environment: n, Namespace: n})
+		}
+		return uses
+	}
+	versions := []schema.AffectedVersion{
+		{AffectedArchive: affected, Active: true, Uses: uses("prod", "test", "hidden", "idle")},
+		{AffectedArchive: schema.AffectedArchive{Solution: "shop", Version: "1.1.0"}, Uses: uses("new")},
+	}
+	const host = "registry.solutionctl.invalid/"
+	running := map[string]map[string][]string{
+		"shop-system": {"e": {host + "shop-1.0.0/ui:1.0.0"}},
+		"prod":        {"b": {host + "shop-1.0.0/ui:1.0.0@sha256:0"}, "a": {host + "shop-1.0.0/db:1.0.0", "site.example/proxy/shop-1.0.0/ui:1.0.0"}, "c": {host + "shop-1.0.0/db:1.0.0"}},
+		"test":        {"d": {host + "shop-1.1.0/ui:1.0.0", host + "workshop-1.0.0/ui:1.0.0", host + "shop-1.0.0/ui:1.0.0.1"}},
+	}
+	problems := addNodes(t.Context(), versions, func(_ context.Context, namespace string) (map[string][]string, error) {
+		switch namespace {
+		case "hidden":
+			return nil, errors.New("may not list pods")
+		case "new":
+			t.Error("the namespace of a version without the package is read")
+		}
+		return running[namespace], nil
+	})
+	if diff := cmp.Diff([]string{"nodes of namespace hidden: may not list pods"}, problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	want := uses("prod", "test", "hidden", "idle")
+	want[0].Nodes = []string{"a", "b"}
+	if diff := cmp.Diff(want, versions[0].Uses); diff != "" || !slices.Equal(versions[0].Nodes, []string{"e"}) {
+		t.Errorf("uses (-want +got):\n%s", diff)
 	}
 }
 

@@ -20,7 +20,7 @@ func newAffectedCommand(a *cli.App) *cobra.Command {
 		Use:   "affected PACKAGE@RANGE|--advisory FILE",
 		Short: "Search imported versions for a package, and show where they are deployed",
 		Long: `Search the images of all imported versions for a package, and exit with status 3 if one of them has it. For each such version, show the
-environments and namespaces where it is deployed. PACKAGE and RANGE have the form of 'solutionctl affected'. If a version cannot be searched
+environments and namespaces where it is deployed, and the nodes that run such an image. PACKAGE and RANGE have the form of 'solutionctl affected'. If a version cannot be searched
 and no other one has the package, the exit status is 1.
 
 The command reads the archives of this host. The first question lists the packages of each archive, which reads all of its layers; the list
@@ -55,6 +55,7 @@ func (f *hostFlags) affected(ctx context.Context, advisory, text string) error {
 	}
 	o := host.AffectedOptions{Package: q.Package, Range: q.Range, Advisory: q.Advisory, LeftOut: q.LeftOut, Search: q.Search}
 	if d != nil {
+		o.Running = d.Survey.RunningImages
 		o.Status = func(ctx context.Context) (*schema.Status, error) { return d.Survey.Status(ctx, survey.StatusOptions{}) }
 	}
 	result, err := h.Affected(ctx, o)
@@ -105,18 +106,31 @@ func printSiteAffected(w *console.Stream, r *schema.SiteAffectedReport, question
 	return err
 }
 
-// deployedIn lists the namespaces where a version is deployed, with their environments if these have other names.
+// deployedIn lists the namespaces where a version is deployed, with their environments if these have other names, and the nodes that run an
+// affected image.
 func deployedIn(v schema.AffectedVersion) string {
 	var places []string
 	if v.Active {
-		places = append(places, "active")
+		places = append(places, "active"+onNodes(v.Nodes))
 	}
 	for _, use := range v.Uses {
-		if use.Environment == use.Namespace {
-			places = append(places, use.Namespace)
-		} else {
-			places = append(places, use.Environment+"/"+use.Namespace)
+		place := use.Namespace
+		if use.Environment != use.Namespace {
+			place = use.Environment + "/" + use.Namespace
 		}
+		places = append(places, place+onNodes(use.Nodes))
 	}
 	return orDash(strings.Join(places, ", "))
+}
+
+// onNodes names a few nodes, or their number.
+func onNodes(nodes []string) string {
+	const few = 3
+	switch {
+	case len(nodes) == 0:
+		return ""
+	case len(nodes) > few:
+		return fmt.Sprintf(" on %d nodes", len(nodes))
+	}
+	return " on " + strings.Join(nodes, " and ")
 }
