@@ -54,12 +54,23 @@ func newDocsCommand(a *app) *cobra.Command {
 
 // referencePages returns the pages of docs/reference that come from the program.
 func referencePages(root *cobra.Command) map[string][]byte {
-	pages := map[string][]byte{"README.md": indexPage(root), "exit-status.md": exitStatusPage(), "lint-rules.md": lintRulesPage()}
+	pages := map[string][]byte{"README.md": indexPage(root), "exit-status.md": exitStatusPage(), "states.md": statesPage(), "lint-rules.md": lintRulesPage()}
 	addPages(pages, root)
 	for _, kind := range schema.Kinds() {
 		pages[documentPageName(kind)] = documentPage(kind)
 	}
 	return pages
+}
+
+// statesPage has the states of deployments and applications.
+func statesPage() []byte {
+	var b bytes.Buffer
+	b.WriteString("# States\n\nThe health of deployments and applications, from good to bad. The worst state of its parts is that of a whole.\n\n" +
+		"| state | meaning | what to do |\n|---|---|---|\n")
+	for _, s := range schema.States() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.Word, s.Meaning, s.Next)
+	}
+	return b.Bytes()
 }
 
 func pageName(cmd *cobra.Command) string {
@@ -161,7 +172,8 @@ func writeCommands(b *bytes.Buffer, cmd *cobra.Command) {
 
 func indexPage(root *cobra.Command) []byte {
 	return fmt.Appendf(nil, "# Reference\n\nWritten by `make docs`; do not edit.\n\n- [%s](%s): every command\n"+
-		"- [exit status](exit-status.md): how commands fail\n", root.Name(), pageName(root))
+		"- [exit status](exit-status.md): how commands fail\n"+
+		"- [states](states.md): the health of deployments and applications\n", root.Name(), pageName(root))
 }
 
 func exitStatusPage() []byte {

@@ -26,6 +26,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/support/doctor"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
@@ -172,6 +173,7 @@ func (c *Console) routes() http.Handler {
 		"/settings":                            c.settings,
 		"/settings/remove":                     c.askRemoveSetting,
 		"/history":                             c.history,
+		"/states":                              c.states,
 		"/loader":                              c.loader,
 		"/operations":                          c.showOperations,
 		"/operations/{id}":                     c.showOperation,
@@ -210,6 +212,13 @@ func (c *Console) routes() http.Handler {
 	mux.Handle("GET "+onLogs+"/events", c.server.Stream(c.followLogs))
 	mux.Handle("GET /events", c.server.Stream(c.followStatus))
 	return mux
+}
+
+// states explains the states of deployments and applications.
+func (c *Console) states(v *web.Visit) (*web.Answer, error) {
+	v.Frame.Section = page.SectionOverview
+	v.Frame.Trail = []page.Link{{Label: page.Text("section.overview"), URL: page.URL()}}
+	return &web.Answer{Document: schema.States(), Content: &page.States{States: schema.States()}}, nil
 }
 
 // nothing is every page that is not there.

@@ -326,7 +326,7 @@ func documentWords() []string {
 		keys = append(keys, "code."+string(info.Code))
 	}
 	for _, h := range []schema.DeploymentHealth{
-		schema.HealthReady, schema.HealthProgressing, schema.HealthPending, schema.HealthDrifted, schema.HealthForeign, schema.HealthMissing, schema.HealthFailed,
+		schema.HealthReady, schema.HealthProgressing, schema.HealthUnknown, schema.HealthPending, schema.HealthDrifted, schema.HealthForeign, schema.HealthMissing, schema.HealthFailed,
 	} {
 		keys = append(keys, "health."+string(h))
 	}
@@ -351,4 +351,20 @@ func documentWords() []string {
 		keys = append(keys, "state."+string(s))
 	}
 	return keys
+}
+
+// TestStates: each state of a deployment or an application has a meaning, and the word of documents.
+func TestStates(t *testing.T) {
+	known := map[string]bool{}
+	for _, s := range schema.States() {
+		known[s.Word] = true
+		if got := page.Text("health." + s.Word); got != report.Capitalized(s.Word) || s.Meaning == "" {
+			t.Errorf("%s is %q: %q", s.Word, got, s.Meaning)
+		}
+	}
+	for _, word := range documentWords() {
+		if word, is := strings.CutPrefix(word, "health."); is && !known[word] {
+			t.Errorf("nothing explains %s", word)
+		}
+	}
 }

@@ -317,6 +317,9 @@ type Progress struct {
 	Outcome     *Outcome // nil before the end, and where nothing is known
 }
 
+// States are the states of deployments and applications, with their meaning: /states.
+type States struct{ States []schema.State }
+
 // History has the recorded operations: /history.
 type History struct {
 	Environment, Solution string // the shown part, "" for everything; parameters of the same names
@@ -412,6 +415,7 @@ func (*AppEdit) name() string        { return "appedit" }
 func (*Operations) name() string     { return "operations" }
 func (*Progress) name() string       { return "progress" }
 func (*History) name() string        { return "history" }
+func (*States) name() string         { return "states" }
 func (*Doctor) name() string         { return "doctor" }
 func (*Support) name() string        { return "support" }
 func (*Settings) name() string       { return "settings" }
@@ -438,6 +442,7 @@ func (c *App) title() string          { return c.App.Name }
 func (*Operations) title() string     { return Text("operations.title") }
 func (c *Progress) title() string     { return c.Operation.Heading() }
 func (*History) title() string        { return Text("history.title") }
+func (*States) title() string         { return Text("states.title") }
 func (*Doctor) title() string         { return Text("doctor.title") }
 func (*Support) title() string        { return Text("support.title") }
 func (*Settings) title() string       { return Text("settings.title") }

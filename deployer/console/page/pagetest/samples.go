@@ -130,6 +130,7 @@ func Samples(say func(string) string) map[string]page.View {
 		Create: []page.Action{{Label: "New Shop", URL: "/environments/production/apps/new?kind=Shop", Weight: page.WeightPrimary}},
 	}, trail("Environments", "/environments", "production", "/environments/production"))
 	add("app", page.SectionEnvironments, sampleApp(say), trail("Environments", "/environments", "production", "/environments/production", "Applications", "/environments/production/apps"))
+	add("states", page.SectionOverview, &page.States{States: schema.States()}, trail("Overview", "/"))
 	add("values", page.SectionEnvironments, sampleValues(say), trail("Environments", "/environments", "production", "/environments/production"))
 	add("appedit", page.SectionEnvironments, sampleEdit(say), trail("Environments", "/environments", "production", "/environments/production"))
 	add("operations", page.SectionOperations, &page.Operations{

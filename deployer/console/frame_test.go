@@ -1,10 +1,12 @@
 package console_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 // TestNamedCluster: every page has the recorded name of the cluster on its colour, and in the title of the tab, as text.
@@ -20,6 +22,20 @@ func TestNamedCluster(t *testing.T) {
 			if !strings.Contains(a.body, text) {
 				t.Errorf("%s: %d, nothing of %q\n%s", path, a.StatusCode, text, a.body)
 			}
+		}
+	}
+}
+
+// TestStatesPage: each page of a user leads to the meaning of the states.
+func TestStatesPage(t *testing.T) {
+	c := startOn(t, deployertest.New(t).Server, nil).in(t)
+	if a := c.get("/"); !strings.Contains(a.body, `href="/states"`) {
+		t.Errorf("no link\n%s", a.body)
+	}
+	a := c.get("/states")
+	for _, s := range schema.States() {
+		if a.StatusCode != http.StatusOK || !strings.Contains(a.body, "<span>"+s.Meaning+"</span>") {
+			t.Errorf("%d, nothing of %q\n%s", a.StatusCode, s.Meaning, a.body)
 		}
 	}
 }
