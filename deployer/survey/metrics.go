@@ -25,7 +25,7 @@ func WriteMetrics(page *metrics.Page, s *schema.Status, looked time.Time) {
 	}
 	environments := page.Family("solutionctl_environment_ready", metrics.Gauge, "Whether everything in an environment works.")
 	for _, e := range s.Environments {
-		environments.Add(truth(isEnvironmentReady(e)), "environment", e.Name)
+		environments.Add(truth(IsEnvironmentReady(e)), "environment", e.Name)
 	}
 	writeDeployments(page, placesOf(s))
 }

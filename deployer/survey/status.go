@@ -99,10 +99,11 @@ func isReady(s *schema.Status) bool {
 			return false
 		}
 	}
-	return len(s.Problems) == 0 && !slices.ContainsFunc(s.Environments, func(e schema.EnvironmentStatus) bool { return !isEnvironmentReady(e) })
+	return len(s.Problems) == 0 && !slices.ContainsFunc(s.Environments, func(e schema.EnvironmentStatus) bool { return !IsEnvironmentReady(e) })
 }
 
-func isEnvironmentReady(e schema.EnvironmentStatus) bool {
+// IsEnvironmentReady reports whether all deployments of an environment are ready.
+func IsEnvironmentReady(e schema.EnvironmentStatus) bool {
 	return !slices.ContainsFunc(e.Namespaces, func(n schema.NamespaceStatus) bool {
 		return n.Terminating || len(n.Problems) > 0 || slices.ContainsFunc(n.Deployments, func(d schema.DeploymentStatus) bool { return !isWell(d.Health) })
 	})

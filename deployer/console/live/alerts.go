@@ -12,6 +12,9 @@ import (
 // Prometheus may be slow, or not answer at all.
 const hearing = 15 * time.Second
 
+// silence is the age after which a Prometheus is looked for again where none is known.
+const silence = time.Minute
+
 // AlertAnswer is an answer of Prometheus, or why there is none.
 type AlertAnswer struct {
 	Alerts  *page.Heard // nil before the first answer
@@ -23,7 +26,11 @@ type AlertAnswer struct {
 // hear asks for alerts, unless that is being done or was just done. Only a request of a browser calls it: when a token is renewed in
 // the background, no browser learns of the new one. The caller holds the mutex of the feed.
 func (f *Feed) hear(ctx context.Context) {
-	if f.asking != nil || f.heard.Alerts != nil && f.Now().Sub(f.heard.when) < hearing || f.last != nil && f.last.refused != nil {
+	age := hearing
+	if report.CodeOf(f.heard.Failure) == report.NotFound {
+		age = silence
+	}
+	if f.asking != nil || f.heard.Alerts != nil && f.Now().Sub(f.heard.when) < age || f.last != nil && f.last.refused != nil {
 		return
 	}
 	f.asking = make(chan struct{})

@@ -24,11 +24,13 @@ import (
 const (
 	minInterval  = 2 * time.Second         // between two reads, and the interval of reads without a watch
 	maxInterval  = 15 * time.Second        // between two reads
+	quiet        = time.Minute             // between two reads in a cluster where everything is ready, after one that has found no change
 	settleTime   = 100 * time.Millisecond  // wait for further changes after the first one
 	maxAge       = time.Second             // of a snapshot without viewers
 	readTimeout  = PageTimeout * 5 / 6     // a read ends before the page that waits for it gives up
 	readRetry    = 2 * time.Second         // a read retries an API server that does not answer for so long; then pages report it
-	pingInterval = time.Second             // between checks whether the API server answers, while browsers follow
+	pingInterval = time.Second             // between checks whether the API server answers, while browsers follow; it doubles up to maxPing
+	maxPing      = 12 * time.Second        // between such checks of an API server that has answered for a while
 	pingTimeout  = 1500 * time.Millisecond // an API server that does not answer within it counts as down
 	pingAfter    = 500 * time.Millisecond  // a page that waits for a read for so long checks whether the API server answers
 	frameAfter   = 50 * time.Millisecond   // a browser that waits for so long gets the frame of its page first
@@ -245,35 +247,48 @@ func (f *Feed) lookNow(ctx context.Context, looking chan struct{}, reads *cluste
 }
 
 // keepAsking checks whether the API server answers: a watch does not notice that it hangs, and the next read may be far
-// away.
+// away. It finds out, too, whether the user's token is still accepted.
 func (f *Feed) keepAsking(ctx context.Context) {
-	for ctx.Err() == nil {
-		err := f.reach(ctx)
+	for pause := pingInterval; ctx.Err() == nil; pause = min(2*pause, maxPing) {
+		err := f.ping(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		f.mu.Lock()
 		away := f.away
-		f.away = err != nil
+		f.away = err != nil && report.CodeOf(err) != report.Unauthenticated
 		f.mu.Unlock()
-		if err != nil {
+		switch {
+		case report.CodeOf(err) == report.Unauthenticated:
+			f.lookSoon() // it ends the session
+		case err != nil:
 			_ = f.miss(err) // who asks for the first snapshot is answered by it
-		} else if away {
+			pause = pingInterval / 2
+		case away:
 			f.lookSoon()
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(pingInterval):
+		case <-time.After(pause):
 		}
 	}
 }
 
 // reach asks the API server whether it is there. An answer that the user is not allowed to ask is one.
 func (f *Feed) reach(ctx context.Context) error {
+	err := f.ping(ctx)
+	if report.CodeOf(err) == report.Unauthenticated {
+		return nil
+	}
+	return err
+}
+
+// ping asks the API server whether it is there, and accepts the user's token.
+func (f *Feed) ping(ctx context.Context) error {
 	asking, stop := context.WithTimeout(cluster.WithRetry(ctx, 0), pingTimeout)
 	defer stop()
 	err := ExplainTimeout(f.Cluster.Ping(asking))
-	if code := report.CodeOf(err); code == report.Forbidden || code == report.Unauthenticated {
+	if report.CodeOf(err) == report.Forbidden {
 		return nil
 	}
 	if err != nil && asking.Err() != nil && ctx.Err() == nil {
@@ -339,12 +354,15 @@ func (f *Feed) keepLooking(ctx context.Context) {
 	defer follower.Close()
 	for ctx.Err() == nil {
 		soonest := time.After(minInterval)
+		before := f.digest()
 		f.lookAgain(ctx)     // errors are part of the snapshot
 		debug.FreeOSMemory() // in a large cluster a read takes several times the memory of its result, and the next one may be far away
 		var changed <-chan struct{}
 		apart := minInterval
 		if reads := f.followable(); reads != nil && follower.Follow(reads) {
-			changed, apart = follower.Changed(), maxInterval
+			if changed, apart = follower.Changed(), maxInterval; f.isQuiet(before) {
+				apart = quiet
+			}
 		}
 		f.lookAfter(apart)
 		select {
@@ -360,6 +378,24 @@ func (f *Feed) keepLooking(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// digest identifies what was read last, "" before that.
+func (f *Feed) digest() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.last == nil {
+		return ""
+	}
+	return f.last.digest
+}
+
+// isQuiet reports whether everything is ready, as it was in the snapshot with this digest. Then only leases expire, which matter to those
+// who wait, and rights are withdrawn.
+func (f *Feed) isQuiet(before string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last != nil && f.last.digest == before && f.last.isReady()
 }
 
 // followable returns the reads of the last snapshot, nil when it failed: then only another read can find changes.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -41,6 +42,17 @@ func (s *Snapshot) Mark() string {
 		return s.digest + s.sounds + "-stale"
 	}
 	return s.digest + s.sounds
+}
+
+// isReady reports whether everything is ready, and no operation is at work.
+func (s *Snapshot) isReady() bool {
+	if s.Stale != nil || s.refused != nil || len(s.Locks) > 0 || s.Loader != nil && !s.Loader.Phase.Ended() {
+		return false
+	}
+	if s.Environment != nil {
+		return survey.IsEnvironmentReady(*s.Environment)
+	}
+	return s.Status != nil && s.Status.Ready && len(s.Pending()) == 0
 }
 
 // Digest returns a short digest of documents.
