@@ -3,7 +3,9 @@ package console_test
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/schema"
@@ -23,6 +25,29 @@ func TestNamedCluster(t *testing.T) {
 				t.Errorf("%s: %d, nothing of %q\n%s", path, a.StatusCode, text, a.body)
 			}
 		}
+	}
+}
+
+// TestFrameAsksOnce: a frame that is sent early asks for the name of the cluster, also when there is none, only before that was read.
+func TestFrameAsksOnce(t *testing.T) {
+	var asked atomic.Int64
+	b := startOn(t, deployertest.New(t).Server, nil)
+	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		switch r.URL.Path {
+		case "/api/v1/namespaces":
+			time.Sleep(200 * time.Millisecond) // so frames are early
+		case "/api/v1/namespaces/solutionctl-system/configmaps/clustername":
+			asked.Add(1)
+		}
+		return b.authenticate(w, r)
+	}
+	c := b.in(t)
+	for range 3 {
+		b.clock.advance(time.Hour) // each page reads the cluster
+		c.get("/")
+	}
+	if n := asked.Load(); n > 4 { // each read, and the first frame
+		t.Errorf("three pages asked %d times for the name of the cluster", n)
 	}
 }
 

@@ -19,7 +19,7 @@ func (c *Server) Everything(i *session.Identity) *live.Feed {
 		if err != nil {
 			return nil, err
 		}
-		stateOf(i).cluster.Store(status.Cluster)
+		stateOf(i).keepName(status.Cluster)
 		s := &live.Snapshot{Status: status}
 		s.Locks, _ = d.Cluster.Locks(ctx) // without permission, the rest is shown
 		if s.Loader, s.Unloaded = loader.Read(ctx, d.Cluster); s.Loader != nil {
@@ -38,7 +38,7 @@ func (c *Server) EnvironmentFeed(i *session.Identity, environment, namespace str
 		d := c.deployer(i, nil)
 		status, err := d.Survey.EnvironmentStatus(ctx, o)
 		if name, failure := d.Records.NameOfCluster(ctx); failure == nil {
-			stateOf(i).cluster.Store(name)
+			stateOf(i).keepName(name)
 		}
 		return &live.Snapshot{Environment: status}, err
 	}), func(ctx context.Context) (*schema.AlertList, error) {

@@ -197,13 +197,14 @@ const nameWait = time.Second
 
 // nameCluster adds the name of the cluster to a frame that is sent before the cluster was read for the first time.
 func (c *Server) nameCluster(v *Visit) {
-	if v.Frame.Named = v.cluster.Load(); v.Frame.Named != nil {
+	var known bool
+	if v.Frame.Named, known = v.nameOfCluster(); known {
 		return
 	}
 	ctx, cancel := context.WithTimeout(v.Context(), nameWait)
 	defer cancel()
 	if name, err := v.Deployer(nil).Records.NameOfCluster(ctx); err == nil { // otherwise the next page has it
-		v.cluster.Store(name)
+		v.keepName(name)
 		v.Frame.Named = name
 	}
 }
@@ -217,7 +218,7 @@ func (c *Server) Answer(w http.ResponseWriter, v *Visit, a *Answer) {
 		}
 		return
 	}
-	v.Frame.Named = v.cluster.Load()
+	v.Frame.Named, _ = v.nameOfCluster()
 	status := a.Status
 	if status == 0 {
 		status = http.StatusOK

@@ -18,7 +18,21 @@ type UserState struct {
 	changes changeRights
 	visitor atomic.Bool // the user is not allowed to see which environments there are
 	Plans   seenPlans
-	cluster atomic.Pointer[schema.ClusterName] // as it was read last
+	cluster atomic.Pointer[clusterName]
+}
+
+// clusterName is the name of the cluster as it was read last; nil in it where the cluster has none.
+type clusterName struct{ *schema.ClusterName }
+
+// keepName keeps the name of the cluster for the pages of the user.
+func (u *UserState) keepName(name *schema.ClusterName) { u.cluster.Store(&clusterName{name}) }
+
+// nameOfCluster returns the kept name, and whether it was read.
+func (u *UserState) nameOfCluster() (name *schema.ClusterName, known bool) {
+	if kept := u.cluster.Load(); kept != nil {
+		return kept.ClusterName, true
+	}
+	return nil, false
 }
 
 // BrowserState is the state of a session in one browser.
