@@ -38,7 +38,7 @@ func TestNameCluster(t *testing.T) {
 		t.Errorf("the same name again: %v", err)
 	}
 	for name, test := range map[string][2]string{
-		"no name": {" ", "red"}, "two lines": {"a\nb", "red"}, "too long": {strings.Repeat("ä", 41), "red"}, "no such colour": {"Berlin", "pink"}, "no colour": {"Berlin", ""},
+		"no name": {" ", "red"}, "two lines": {"a\nb", "red"}, "too long": {strings.Repeat("ä", 41), "red"}, "no such colour": {"Berlin", "pink"},
 	} {
 		if _, err := b.NameCluster(t.Context(), test[0], test[1]); report.CodeOf(err) != report.Usage {
 			t.Errorf("%s: %v", name, err)
@@ -47,8 +47,22 @@ func TestNameCluster(t *testing.T) {
 	if _, err := b.NameCluster(t.Context(), strings.Repeat("ä", 40), "grey"); err != nil {
 		t.Error(err)
 	}
+	if n, err := b.NameCluster(t.Context(), "Bonn", ""); err != nil || n.Colour != "grey" {
+		t.Errorf("the colour does not stay: %v, %v", n, err)
+	}
 	b.Server.Put(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: clustername, namespace: solutionctl-system}, data: {clustername.json: '{}'}}")
 	if s := status(); s.Cluster != nil || !strings.Contains(fmt.Sprint(s.Problems), "clustername") {
 		t.Errorf("a damaged record: %+v", s)
+	}
+	for range 2 {
+		if err := b.UnnameCluster(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if s := status(); s.Cluster != nil || len(s.Problems) > 0 {
+		t.Errorf("a removed name: %+v", s)
+	}
+	if n, err := b.NameCluster(t.Context(), "Bonn", ""); err != nil || n.Colour != schema.ClusterColours()[0] {
+		t.Errorf("%v, %v", n, err)
 	}
 }

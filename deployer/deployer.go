@@ -19,6 +19,7 @@
 package deployer
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -122,13 +123,28 @@ func (d *Deployer) ConfigureMonitoring(ctx context.Context, o site.Options) (res
 	return result, err
 }
 
-// NameCluster records the name of the cluster, and its colour.
+// NameCluster records the name and the colour of the cluster. Without a colour, it keeps the recorded one, or takes the first one.
 func (d *Deployer) NameCluster(ctx context.Context, name, colour string) (*schema.ClusterName, error) {
-	named, err := schema.NewClusterName(name, colour)
+	named, err := schema.NewClusterName(name, cmp.Or(colour, schema.ClusterColours()[0]))
 	if err != nil {
 		return nil, err
 	}
-	return named, d.Locked(ctx, func(ctx context.Context) error { return d.Records.SetClusterName(ctx, named) }, cluster.ClusterLock)
+	err = d.Locked(ctx, func(ctx context.Context) error {
+		known, err := d.Records.NameOfCluster(ctx)
+		if err != nil {
+			return err
+		}
+		if known != nil && colour == "" {
+			named.Colour = known.Colour
+		}
+		return d.Records.SetClusterName(ctx, named)
+	}, cluster.ClusterLock)
+	return named, err
+}
+
+// UnnameCluster removes the recorded name of the cluster, also one that cannot be read.
+func (d *Deployer) UnnameCluster(ctx context.Context) error {
+	return d.Locked(ctx, d.Records.RemoveClusterName, cluster.ClusterLock)
 }
 
 // CreateEnvironment is [environments.Environments.Create].

@@ -30,8 +30,8 @@ func (r *Records) readClusterName(ctx context.Context) (*schema.ClusterName, *un
 	text, _, _ := unstructured.NestedString(object.Object, "data", clusterNameKey)
 	stored, err := schema.ParseStored[schema.StoredClusterName]("clustername", "ConfigMap "+cluster.SystemNamespace+"/"+ClusterName, []byte(text))
 	if report.CodeOf(err) == report.Corrupt {
-		err = report.As(report.Corrupt, err).WithHint("delete it (kubectl delete configmap -n %s %s), then record it again: %s",
-			cluster.SystemNamespace, ClusterName, report.Run("deploy cluster name", "NAME"))
+		err = report.As(report.Corrupt, err).WithHint("remove it (%s), then record it again: %s",
+			report.Run("deploy cluster name", "--remove"), report.Run("deploy cluster name", "NAME"))
 	}
 	if err != nil {
 		return nil, object, err
@@ -57,4 +57,13 @@ func (r *Records) SetClusterName(ctx context.Context, name *schema.ClusterName) 
 		return err
 	}
 	return r.write(ctx, object, exists)
+}
+
+// RemoveClusterName removes the record, if there is one. The caller holds the lock of the cluster.
+func (r *Records) RemoveClusterName(ctx context.Context) error {
+	_, object, err := r.readClusterName(ctx)
+	if object == nil {
+		return err
+	}
+	return r.Cluster.Delete(ctx, object, cluster.DeleteOptions{})
 }

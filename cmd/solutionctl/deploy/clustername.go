@@ -22,21 +22,33 @@ func newClusterNameCommand(a *cli.App) *cobra.Command {
 		Use:   "name [NAME]",
 		Short: "Name the cluster, and mark the name with a colour",
 		Long: `Record a name and a colour of the cluster, so that users do not take one cluster for another. 'deploy status' shows
-the name, and the console shows it on every page, on the colour. Without NAME, show the recorded name.`,
+the name, and the console shows it on every page, on the colour. Without --colour, the recorded colour stays. Without NAME, show the
+recorded name.`,
 		Example: `  solutionctl deploy cluster name 'Production Berlin' --colour red
-  solutionctl deploy cluster name`,
+  solutionctl deploy cluster name
+  solutionctl deploy cluster name --remove`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := addClusterFlags(a, cmd)
 	f.addLockWait(cmd)
 	var colour string
+	var remove bool
+	cmd.Flags().BoolVar(&remove, "remove", false, "remove the recorded name")
 	cli.AddChoice(cmd, cmd.Flags(), &colour, "colour", "", "mark of the name in the console", schema.ClusterColours()...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 && cmd.Flags().Changed("colour") {
+		switch {
+		case remove && (len(args) > 0 || cmd.Flags().Changed("colour")):
+			return report.Errorf(report.Usage, "--remove goes with neither a NAME nor --colour")
+		case len(args) == 0 && cmd.Flags().Changed("colour"):
 			return report.Errorf(report.Usage, "--colour needs a NAME")
+		case !cmd.Flags().Changed("colour"):
+			colour = "" // the recorded one
 		}
 		return show(f, printClusterName, func(d *deployer.Deployer) (*schema.ClusterName, error) {
-			if len(args) > 0 {
+			switch {
+			case remove:
+				return nil, d.UnnameCluster(cmd.Context())
+			case len(args) > 0:
 				return d.NameCluster(cmd.Context(), strings.Join(args, " "), colour)
 			}
 			name, err := d.Records.NameOfCluster(cmd.Context())
@@ -50,6 +62,10 @@ the name, and the console shows it on every page, on the colour. Without NAME, s
 }
 
 func printClusterName(w *console.Stream, n *schema.ClusterName) error {
+	if n == nil {
+		_, err := fmt.Fprintln(w, "the cluster has no recorded name any more")
+		return err
+	}
 	_, err := fmt.Fprintln(w, console.Line(n.String()))
 	return err
 }
