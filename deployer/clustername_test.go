@@ -55,7 +55,7 @@ func TestNameCluster(t *testing.T) {
 		t.Errorf("a damaged record: %+v", s)
 	}
 	for range 2 {
-		if err := b.UnnameCluster(t.Context()); err != nil {
+		if _, err := b.NameCluster(t.Context(), "", ""); err != nil {
 			t.Error(err)
 		}
 	}

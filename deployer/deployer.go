@@ -123,13 +123,17 @@ func (d *Deployer) ConfigureMonitoring(ctx context.Context, o site.Options) (res
 	return result, err
 }
 
-// NameCluster records the name and the colour of the cluster. Without a colour, it keeps the recorded one, or takes the first one.
+// NameCluster records the name and the colour of the cluster. Without a colour, it keeps the recorded one, or takes the first one. An empty name
+// removes the record, also one that cannot be read; the result is nil then.
 func (d *Deployer) NameCluster(ctx context.Context, name, colour string) (*schema.ClusterName, error) {
+	if name == "" {
+		return nil, d.Locked(ctx, d.Records.RemoveClusterName, cluster.ClusterLock)
+	}
 	named, err := schema.NewClusterName(name, cmp.Or(colour, schema.ClusterColours()[0]))
 	if err != nil {
 		return nil, err
 	}
-	err = d.Locked(ctx, func(ctx context.Context) error {
+	return named, d.Locked(ctx, func(ctx context.Context) error {
 		known, err := d.Records.NameOfCluster(ctx)
 		if err != nil {
 			return err
@@ -139,12 +143,6 @@ func (d *Deployer) NameCluster(ctx context.Context, name, colour string) (*schem
 		}
 		return d.Records.SetClusterName(ctx, named)
 	}, cluster.ClusterLock)
-	return named, err
-}
-
-// UnnameCluster removes the recorded name of the cluster, also one that cannot be read.
-func (d *Deployer) UnnameCluster(ctx context.Context) error {
-	return d.Locked(ctx, d.Records.RemoveClusterName, cluster.ClusterLock)
 }
 
 // CreateEnvironment is [environments.Environments.Create].

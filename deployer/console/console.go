@@ -138,6 +138,7 @@ const (
 )
 
 func (c *Console) routes() http.Handler {
+	logs, settings := logPages{c}, settingsPages{c}
 	mux := http.NewServeMux()
 	mux.Handle("GET /static/", c.server.Pages.Static())
 	mux.HandleFunc("GET /login", c.server.Sessions.Login)
@@ -163,15 +164,15 @@ func (c *Console) routes() http.Handler {
 		"/environments/{environment}/apps/new": c.newApp,
 		onComponents:                           c.components,
 		onObjects:                              c.objects,
-		onLogs:                                 c.logs,
+		onLogs:                                 logs.show,
 		onInstance:                             c.app,
 		onInstance + "/edit":                   c.editApp,
 		onInstance + "/delete":                 c.askDeleteApp,
 		"/alerts":                              c.alerts,
 		"/doctor":                              c.doctor,
 		"/support":                             c.support,
-		"/settings":                            c.settings,
-		"/settings/remove":                     c.askRemoveSetting,
+		"/settings":                            settings.show,
+		"/settings/remove":                     settings.askRemove,
 		"/history":                             c.history,
 		"/states":                              c.states,
 		"/loader":                              c.loader,
@@ -197,10 +198,10 @@ func (c *Console) routes() http.Handler {
 		onInstance + "/delete":             c.deleteApp,
 		"/operations/resume":               c.resume,
 		"/operations/{id}/stop":            c.stopOperation,
-		"/settings/endpoints":              c.changeSettings(c.addEndpoint),
+		"/settings/endpoints":              settings.change(settings.addEndpoint),
 		setUpPath:                          c.setUpImages,
-		"/settings/keys":                   c.changeSettings(c.addKey),
-		"/settings/remove":                 c.changeSettings(c.removeSetting),
+		"/settings/keys":                   settings.change(settings.addKey),
+		"/settings/remove":                 settings.change(settings.remove),
 	} {
 		mux.Handle("POST "+pattern, c.server.Handle(change))
 	}
@@ -208,8 +209,8 @@ func (c *Console) routes() http.Handler {
 	mux.Handle("POST /support", c.server.SignedIn(c.sendSupport))
 	mux.Handle("GET /operations/{id}/export", c.server.SignedIn(c.sendExport))
 	mux.Handle("GET /operations/{id}/events", c.server.Stream(c.followOperation))
-	mux.Handle("GET "+onLogs+"/download", c.server.SignedIn(c.sendLogs))
-	mux.Handle("GET "+onLogs+"/events", c.server.Stream(c.followLogs))
+	mux.Handle("GET "+onLogs+"/download", c.server.SignedIn(logs.download))
+	mux.Handle("GET "+onLogs+"/events", c.server.Stream(logs.follow))
 	mux.Handle("GET /events", c.server.Stream(c.followStatus))
 	return mux
 }

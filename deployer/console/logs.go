@@ -25,6 +25,9 @@ const (
 	logWait  = 15 * time.Second // for all logs of a page
 )
 
+// logPages are the pages with the logs of Solutions.
+type logPages struct{ *Console }
+
 // logView is a request for the logs of a Solution.
 type logView struct {
 	*Console
@@ -33,8 +36,8 @@ type logView struct {
 	words []string // that each line has
 }
 
-func (c *Console) logView(v *web.Visit) (*logView, error) {
-	l := &logView{Console: c, visit: v, words: strings.Fields(strings.ToLower(v.FormValue("q")))}
+func (c logPages) logView(v *web.Visit) (*logView, error) {
+	l := &logView{Console: c.Console, visit: v, words: strings.Fields(strings.ToLower(v.FormValue("q")))}
 	environment := v.PathValue("environment")
 	l.o = logs.Options{
 		Scope: survey.Scope{
@@ -78,8 +81,8 @@ func (l *logView) reader(take func(schema.LogLine) error, note func(string)) *lo
 	}}
 }
 
-// logs shows the last lines of a Solution.
-func (c *Console) logs(v *web.Visit) (*web.Answer, error) {
+// show shows the last lines of a Solution.
+func (c logPages) show(v *web.Visit) (*web.Answer, error) {
 	l, err := c.logView(v)
 	if err != nil {
 		return nil, err

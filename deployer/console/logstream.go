@@ -39,8 +39,8 @@ type logStream struct {
 	bytes      int
 }
 
-// followLogs streams the lines of a Solution to a browser, beginning with the last ones.
-func (c *Console) followLogs(v *web.Visit) (live.Follower, func(), error) {
+// follow streams the lines of a Solution to a browser, beginning with the last ones.
+func (c logPages) follow(v *web.Visit) (live.Follower, func(), error) {
 	l, err := c.logView(v)
 	if err != nil {
 		return nil, nil, err
@@ -148,8 +148,8 @@ const (
 // errBound ends a download that is too large.
 var errBound = errors.New("too large")
 
-// sendLogs sends all lines as a text file.
-func (c *Console) sendLogs(w http.ResponseWriter, v *web.Visit) {
+// download sends all lines as a text file.
+func (c logPages) download(w http.ResponseWriter, v *web.Visit) {
 	l, err := c.logView(v)
 	if err != nil {
 		c.server.Answer(w, v, v.Failed(err))

@@ -24,11 +24,14 @@ type HostSettings struct {
 	Images   *HostImages                // nil for a user who is not allowed to write the files of this host
 }
 
-// settings shows the settings of the console, and the sessions of the user.
-func (c *Console) settings(v *web.Visit) (*web.Answer, error) { return c.showSettings(v, nil) }
+// settingsPages are the pages with the settings of the host.
+type settingsPages struct{ *Console }
+
+// show shows the settings of the console, and the sessions of the user.
+func (c settingsPages) show(v *web.Visit) (*web.Answer, error) { return c.showSettings(v, nil) }
 
 // showSettings shows the settings, and the problem with a change that was asked for.
-func (c *Console) showSettings(v *web.Visit, problem error) (*web.Answer, error) {
+func (c settingsPages) showSettings(v *web.Visit, problem error) (*web.Answer, error) {
 	v.Frame.Section = page.SectionSettings
 	content := &page.Settings{ReadOnly: page.Text("settings.elsewhere"), Actions: []page.Action{{
 		Label: page.Text("action.logoutAll"), URL: "/logout", Post: true, Fields: []page.Hidden{{Name: "all", Value: "true"}},
@@ -66,7 +69,7 @@ func (c *Console) showSettings(v *web.Visit, problem error) (*web.Answer, error)
 }
 
 // showTrust shows the keys that this host trusts to users with a link, who can read its files anyway.
-func (c *Console) showTrust(v *web.Visit, content *page.Settings) {
+func (c settingsPages) showTrust(v *web.Visit, content *page.Settings) {
 	if c.Trusted == nil || v.Way != session.ByLink {
 		content.TrustElsewhere = page.Text("settings.trustelsewhere")
 		return
@@ -131,8 +134,8 @@ func inputs(v *web.Visit, names ...string) (list []page.Input) {
 	return list
 }
 
-// changeSettings carries a change out, and shows the settings with the problem where that is refused.
-func (c *Console) changeSettings(change func(ctx context.Context, v *web.Visit) error) web.Handler {
+// change carries a change out, and shows the settings with the problem where that is refused.
+func (c settingsPages) change(change func(ctx context.Context, v *web.Visit) error) web.Handler {
 	return func(v *web.Visit) (*web.Answer, error) {
 		err := c.Settings.mayChange(v)
 		if err == nil {
@@ -158,7 +161,7 @@ func (c *Console) openHost(v *web.Visit) (*host.Host, error) {
 	return h, nil
 }
 
-func (c *Console) addEndpoint(ctx context.Context, v *web.Visit) error {
+func (c settingsPages) addEndpoint(ctx context.Context, v *web.Visit) error {
 	h, err := c.openHost(v)
 	if err != nil {
 		return err
@@ -169,7 +172,7 @@ func (c *Console) addEndpoint(ctx context.Context, v *web.Visit) error {
 	return err
 }
 
-func (c *Console) addKey(_ context.Context, v *web.Visit) error {
+func (c settingsPages) addKey(_ context.Context, v *web.Visit) error {
 	data, err := os.ReadFile(strings.TrimSpace(v.PostFormValue("file")))
 	if err != nil {
 		return report.As(report.NotFound, err)
@@ -178,8 +181,8 @@ func (c *Console) addKey(_ context.Context, v *web.Visit) error {
 	return err
 }
 
-// askRemoveSetting asks before a key or an endpoint goes.
-func (c *Console) askRemoveSetting(v *web.Visit) (*web.Answer, error) {
+// askRemove asks before a key or an endpoint goes.
+func (c settingsPages) askRemove(v *web.Visit) (*web.Answer, error) {
 	if err := c.Settings.mayChange(v); err != nil {
 		return nil, err
 	}
@@ -198,7 +201,7 @@ func (c *Console) askRemoveSetting(v *web.Visit) (*web.Answer, error) {
 	}}, nil
 }
 
-func (c *Console) removeSetting(ctx context.Context, v *web.Visit) error {
+func (c settingsPages) remove(ctx context.Context, v *web.Visit) error {
 	endpoint, key := v.PostFormValue("endpoint"), v.PostFormValue("key")
 	if name := cmp.Or(endpoint, key); name == "" || v.PostFormValue("confirm") != name {
 		return report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", name)

@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,6 +38,8 @@ recorded name.`,
 		switch {
 		case remove && (len(args) > 0 || cmd.Flags().Changed("colour")):
 			return report.Errorf(report.Usage, "--remove goes with neither a NAME nor --colour")
+		case len(args) > 0 && args[0] == "":
+			return report.Errorf(report.Usage, "the name is empty; --remove removes the recorded one")
 		case len(args) == 0 && cmd.Flags().Changed("colour"):
 			return report.Errorf(report.Usage, "--colour needs a NAME")
 		case !cmd.Flags().Changed("colour"):
@@ -47,9 +48,9 @@ recorded name.`,
 		return show(f, printClusterName, func(d *deployer.Deployer) (*schema.ClusterName, error) {
 			switch {
 			case remove:
-				return nil, d.UnnameCluster(cmd.Context())
+				return d.NameCluster(cmd.Context(), "", "")
 			case len(args) > 0:
-				return d.NameCluster(cmd.Context(), strings.Join(args, " "), colour)
+				return d.NameCluster(cmd.Context(), args[0], colour)
 			}
 			name, err := d.Records.NameOfCluster(cmd.Context())
 			if err == nil && name == nil {
