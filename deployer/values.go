@@ -72,7 +72,7 @@ func (d *Deployer) Settable(ctx context.Context, o SelectionOptions) (*schema.So
 	if err != nil {
 		return nil, 0, err
 	}
-	values := &schema.SolutionValues{Solution: o.Solution, Version: o.Version, Environment: o.Environment, Namespace: state.Key.Namespace, Components: list}
+	values := &schema.SolutionValues{Solution: o.Solution, Version: o.Version, Environment: o.Environment, Namespace: state.Namespace, Components: list}
 	if last := plan.LastRevision(state); last != nil {
 		return values, last.Number, nil
 	}

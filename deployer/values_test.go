@@ -131,12 +131,15 @@ func TestEditValues(t *testing.T) {
 		"no number":  {[]plan.ValueEdit{set("password", "x"), set("replicas", "many")}, map[string]any{"password": "x"}, []plan.ValueProblem{{Component: "vault", Path: "replicas", Message: `"many" is not a whole number`}}},
 		"a secret":   {[]plan.ValueEdit{set("password", "x"), set("token", "hunter2")}, map[string]any{"password": "x"}, []plan.ValueProblem{{Component: "vault", Path: "token", Message: "cannot be read as a value of type integer"}}},
 		"the schema": {[]plan.ValueEdit{set("password", "x"), set("replicas", "10")}, map[string]any{"password": "x", "replicas": 10.0}, []plan.ValueProblem{{Component: "vault", Path: "replicas", Message: "is more than 9"}}},
-		"locked": {[]plan.ValueEdit{set("password", "x"), set("tls.mode", "off")}, map[string]any{"password": "x", "tls": map[string]any{"mode": "off"}},
-			[]plan.ValueProblem{{Component: "vault", Path: "tls", Message: "is locked by the vendor"}}},
+		"locked": {
+			[]plan.ValueEdit{set("password", "x"), set("tls.mode", "off")},
+			map[string]any{"password": "x", "tls": map[string]any{"mode": "off"}},
+			[]plan.ValueProblem{{Component: "vault", Path: "tls", Message: "is locked by the vendor"}},
+		},
 	} {
-		edited, wrong, err := bed.EditValues(t.Context(), where, test.edits)
-		if diff := cmp.Diff(wrong, test.wrong); diff != "" || err != nil {
-			t.Errorf("%s: %v (-got +want)\n%s", name, err, diff)
+		edited, wrong, failure := bed.EditValues(t.Context(), where, test.edits)
+		if diff := cmp.Diff(wrong, test.wrong); diff != "" || failure != nil {
+			t.Errorf("%s: %v (-got +want)\n%s", name, failure, diff)
 		}
 		if diff := cmp.Diff(edited["vault"].Values, test.want); diff != "" {
 			t.Errorf("%s (-got +want)\n%s", name, diff)
@@ -146,8 +149,8 @@ func TestEditValues(t *testing.T) {
 		}
 	}
 	for name, edit := range map[string]plan.ValueEdit{"no such value": set("replica", "3"), "no such chart": {Component: "vaults", Path: "replicas", Text: "3"}} {
-		if _, _, err := bed.EditValues(t.Context(), where, []plan.ValueEdit{edit}); report.CodeOf(err) != report.Usage {
-			t.Errorf("%s: %v", name, err)
+		if _, _, failure := bed.EditValues(t.Context(), where, []plan.ValueEdit{edit}); report.CodeOf(failure) != report.Usage {
+			t.Errorf("%s: %v", name, failure)
 		}
 	}
 	given := map[string]any{"password": "topsecret", "replicas": 3.0, "hosts": []any{map[string]any{"name": "a", "token": "hidden"}}}

@@ -2,12 +2,11 @@ package schema
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-
-	yaml "sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
@@ -124,15 +123,27 @@ func ParseValue(kind, text string) (any, error) {
 	if f := (AppField{Type: kind}); f.HasLines() && !looksLikeList(text) {
 		return parseLines(strings.TrimPrefix(kind, "list of "), text)
 	}
-	var value any
-	err := CheckYAML("value", []byte(text))
-	if err == nil { // otherwise reading it would take too much
-		err = yaml.Unmarshal([]byte(text), &value)
-	}
+	value, err := readValue(text)
 	if err != nil {
 		return nil, fmt.Errorf("%q is neither YAML nor JSON", text)
 	}
 	return value, nil
+}
+
+// readValue reads a document with the scalars of Kubernetes. Numbers are as in JSON.
+func readValue(text string) (value any, err error) {
+	documents, err := ParseKubernetes("value", []byte(text))
+	if err != nil || len(documents) == 0 {
+		return nil, err
+	}
+	if len(documents) > 1 {
+		return nil, errors.New("there is more than one document")
+	}
+	data, err := documents[0].JSON()
+	if err == nil {
+		err = json.Unmarshal(data, &value)
+	}
+	return value, err
 }
 
 func looksLikeList(text string) bool {
@@ -184,8 +195,8 @@ func (f *AppField) Text(value any) string {
 
 // readsAs reports whether a text is the same text as YAML, and not a number or a table, say.
 func readsAs(text string) bool {
-	var value any
-	return yaml.Unmarshal([]byte(text), &value) == nil && value == any(text)
+	value, err := readValue(text)
+	return err == nil && value == any(text)
 }
 
 func encoded(value any) string {

@@ -106,8 +106,8 @@ func TestLogs(t *testing.T) {
 		})
 	}
 	for query, status := range map[string]int{"since=yesterday": http.StatusBadRequest, "component=missing": http.StatusNotFound, "pod=../x": http.StatusBadRequest} {
-		if a := c.get(shopLogs + "?" + query); a.StatusCode != status {
-			t.Errorf("%s: %d\n%s", query, a.StatusCode, content(a.body))
+		if got := c.get(shopLogs + "?" + query); got.StatusCode != status {
+			t.Errorf("%s: %d\n%s", query, got.StatusCode, content(got.body))
 		}
 	}
 	var document struct{ Lines []struct{ Pod, Text string } }

@@ -167,8 +167,8 @@ func (c logPages) download(w http.ResponseWriter, v *web.Visit) {
 			return errBound
 		}
 		text := line.Time.UTC().Format(time.RFC3339Nano) + " " + line.Pod + "/" + line.Container + " " + report.Clean(line.Text) + "\n"
-		_, err := io.WriteString(out, text)
-		return err
+		_, broken := io.WriteString(out, text)
+		return broken
 	}, func(note string) { _, _ = io.WriteString(out, "# "+report.Clean(note)+"\n") }).Run(ctx, l.o)
 	switch {
 	case errors.Is(err, errBound):

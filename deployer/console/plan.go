@@ -70,11 +70,11 @@ func (c *Console) perform(of verb) web.Handler {
 		op, err := c.server.Operations.Begin(v.Identity, p.planned, v.URL.EscapedPath()+"?"+p.asked.kept(v).Encode(), func(op *live.Operation) live.Work {
 			return func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 				p.order.Losses.Export = c.exportTo(op, p.asked.subject())
-				done, err := p.order.perform(ctx, v.Deployer(sink))
-				if err == nil {
+				done, failure := p.order.perform(ctx, v.Deployer(sink))
+				if failure == nil {
 					v.Drafts.Forget(p.order.draft)
 				}
-				return done, err
+				return done, failure
 			}
 		})
 		if err != nil {

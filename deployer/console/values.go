@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -265,8 +266,6 @@ func (o *order) offerValues(v *web.Visit, content *page.Plan) {
 // valuesURL is the form with the values of a deployed Solution, which the plan of an upgrade to the same version changes.
 func valuesURL(environment string, parameters url.Values, version string) string {
 	query := url.Values{"version": {version}}
-	for name, values := range parameters {
-		query[name] = values
-	}
+	maps.Copy(query, parameters)
 	return valuesPath(page.URL("environments", environment, "plan", schema.VerbUpgrade)) + "?" + query.Encode()
 }

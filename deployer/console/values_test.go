@@ -16,6 +16,7 @@ import (
 
 // vault is a Solution with a chart whose values only a site knows.
 func vault(t *testing.T) deployertest.Content {
+	t.Helper()
 	return deployertest.Content{
 		Files: map[string]string{"charts/vault.tgz": deployertest.Chart(t, "vault", map[string]string{
 			"values.yaml":        "# Of the administrator.\npassword: ''\nreplicas: 1\nhosts: []\ntls: {mode: strict}\nstorage: {size: 8Gi}\nlabels: {}\n",

@@ -127,10 +127,10 @@ func editChart(payload *render.Payload, c *schema.Component, site map[string]any
 		if at < 0 {
 			return nil, nil, report.Errorf(report.Usage, "component %s has no value %q", c.Name, e.Path)
 		}
-		value, err := parseEdit(&described.Values[at], e)
+		value, wrong := parseEdit(&described.Values[at], e)
 		switch {
-		case err != nil:
-			add(e.Path, err.Error())
+		case wrong != nil:
+			add(e.Path, wrong.Error())
 		case e.Unset:
 			site = chart.RemoveValue(site, e.Path)
 		default:

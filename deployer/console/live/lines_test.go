@@ -57,8 +57,7 @@ func TestLinesAreBounded(t *testing.T) {
 			l.Release()
 			l.End()
 			text := sent(t, l)
-			events := strings.Split(strings.TrimSpace(text), "\n\n")
-			for _, e := range events {
+			for e := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 				if len(e) > 80<<10 {
 					t.Errorf("an event has %d bytes", len(e))
 				}

@@ -363,8 +363,8 @@ func TestStates(t *testing.T) {
 		}
 	}
 	for _, word := range documentWords() {
-		if word, is := strings.CutPrefix(word, "health."); is && !known[word] {
-			t.Errorf("nothing explains %s", word)
+		if state, is := strings.CutPrefix(word, "health."); is && !known[state] {
+			t.Errorf("nothing explains %s", state)
 		}
 	}
 }
