@@ -23,12 +23,10 @@ const (
 	ImportsName  = "imports" // Secret
 	importsKey   = "imports.json"
 	RegistryName = "registry" // ConfigMap
-	registryKey  = "registry.json"
 	// MonitoringName is the ConfigMap with the labels that the site's Prometheus and Grafana select.
 	MonitoringName = "monitoring"
 	// LoaderName is the ConfigMap with the progress of the loader.
-	LoaderName    = "loader"
-	monitoringKey = "monitoring.json"
+	LoaderName = "loader"
 )
 
 // Catalog lists the versions that were imported into a cluster. Only these can be activated and added.

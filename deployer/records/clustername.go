@@ -10,11 +10,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Cluster's name, in namespace [cluster.SystemNamespace].
-const (
-	ClusterName    = "clustername" // ConfigMap
-	clusterNameKey = "clustername.json"
-)
+// ClusterName is the ConfigMap with the name of the cluster.
+const ClusterName = "clustername"
 
 // NameOfCluster returns the recorded name of the cluster; nil where none is recorded.
 func (r *Records) NameOfCluster(ctx context.Context) (*schema.ClusterName, error) {
@@ -23,17 +20,12 @@ func (r *Records) NameOfCluster(ctx context.Context) (*schema.ClusterName, error
 }
 
 func (r *Records) readClusterName(ctx context.Context) (*schema.ClusterName, *unstructured.Unstructured, error) {
-	object, err := r.Cluster.Get(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, ClusterName)
-	if err != nil || object == nil {
-		return nil, nil, err
-	}
-	text, _, _ := unstructured.NestedString(object.Object, "data", clusterNameKey)
-	stored, err := schema.ParseStored[schema.StoredClusterName]("clustername", "ConfigMap "+cluster.SystemNamespace+"/"+ClusterName, []byte(text))
+	stored, object, err := readDocument[schema.StoredClusterName](ctx, r, ClusterName)
 	if report.CodeOf(err) == report.Corrupt {
 		err = report.As(report.Corrupt, err).WithHint("remove it (%s), then record it again: %s",
 			report.Run("deploy cluster name", "--remove"), report.Run("deploy cluster name", "NAME"))
 	}
-	if err != nil {
+	if err != nil || stored == nil {
 		return nil, object, err
 	}
 	return &stored.ClusterName, object, nil
@@ -49,14 +41,7 @@ func (r *Records) SetClusterName(ctx context.Context, name *schema.ClusterName) 
 	if err != nil {
 		return err
 	}
-	exists := object != nil
-	if !exists {
-		object = systemObject(cluster.ConfigMapKind, ClusterName)
-	}
-	if err := unstructured.SetNestedField(object.Object, string(data), "data", clusterNameKey); err != nil {
-		return err
-	}
-	return r.write(ctx, object, exists)
+	return r.writeDocument(ctx, ClusterName, object, data)
 }
 
 // RemoveClusterName removes the record, if there is one. The caller holds the lock of the cluster.

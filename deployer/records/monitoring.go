@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -18,18 +17,9 @@ func (r *Records) Monitoring(ctx context.Context) (schema.Monitoring, error) {
 }
 
 func (r *Records) readMonitoring(ctx context.Context) (schema.Monitoring, *unstructured.Unstructured, error) {
-	object, err := r.Cluster.Get(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, MonitoringName)
-	if err != nil || object == nil {
-		return schema.Monitoring{}, nil, err
-	}
-	text, _, _ := unstructured.NestedString(object.Object, "data", monitoringKey)
-	stored, err := schema.ParseStored[schema.ClusterMonitoring]("monitoring", "ConfigMap "+cluster.SystemNamespace+"/"+MonitoringName, []byte(text))
-	if report.CodeOf(err) == report.Corrupt {
-		err = report.As(report.Corrupt, err).WithHint("delete it (kubectl delete configmap -n %s %s), then record it again: %s",
-			cluster.SystemNamespace, MonitoringName, report.Run("deploy monitoring config"))
-	}
-	if err != nil {
-		return schema.Monitoring{}, nil, err
+	stored, object, err := readDocument[schema.ClusterMonitoring](ctx, r, MonitoringName)
+	if err != nil || stored == nil {
+		return schema.Monitoring{}, nil, recordAgain(err, MonitoringName, "", report.Run("deploy monitoring config"))
 	}
 	return stored.Monitoring, object, nil
 }
@@ -45,12 +35,5 @@ func (r *Records) SetMonitoring(ctx context.Context, next schema.Monitoring) err
 	if err != nil {
 		return err
 	}
-	exists := object != nil
-	if !exists {
-		object = systemObject(cluster.ConfigMapKind, MonitoringName)
-	}
-	if err := unstructured.SetNestedField(object.Object, string(data), "data", monitoringKey); err != nil {
-		return err
-	}
-	return r.write(ctx, object, exists)
+	return r.writeDocument(ctx, MonitoringName, object, data)
 }

@@ -11,16 +11,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // PreloadName is the ConfigMap with the images that nodes keep.
-const (
-	PreloadName = "preload"
-	preloadKey  = "preload.json"
-)
+const PreloadName = "preload"
 
 // NeedOptions select images besides those of the versions that are active or deployed.
 type NeedOptions struct {
@@ -116,17 +112,8 @@ func (r *Records) Preloaded(ctx context.Context) (*schema.PreloadedImages, error
 }
 
 func (r *Records) readPreloaded(ctx context.Context) (*schema.PreloadedImages, *unstructured.Unstructured, error) {
-	object, err := r.Cluster.Get(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, PreloadName)
-	if err != nil || object == nil {
-		return nil, nil, err
-	}
-	text, _, _ := unstructured.NestedString(object.Object, "data", preloadKey)
-	preloaded, err := schema.ParseStored[schema.PreloadedImages]("preload", "ConfigMap "+cluster.SystemNamespace+"/"+PreloadName, []byte(text))
-	if report.CodeOf(err) == report.Corrupt {
-		err = report.As(report.Corrupt, err).WithHint("delete it (kubectl delete configmap -n %s %s), then record it again: %s",
-			cluster.SystemNamespace, PreloadName, report.Run("deploy node preload").With("nodes", "all"))
-	}
-	return preloaded, object, err
+	preloaded, object, err := readDocument[schema.PreloadedImages](ctx, r, PreloadName)
+	return preloaded, object, recordAgain(err, PreloadName, "", report.Run("deploy node preload").With("nodes", "all"))
 }
 
 // NodeImages are the images that a node has.
@@ -175,14 +162,7 @@ func (r *Records) recordPreloaded(ctx context.Context, nodes map[string]*NodeIma
 	if len(data) > maxPreloaded {
 		return report.Errorf(report.Refused, "the record of preloaded images would be larger than %d KiB", maxPreloaded>>10)
 	}
-	exists := object != nil
-	if !exists {
-		object = systemObject(cluster.ConfigMapKind, PreloadName)
-	}
-	if err := unstructured.SetNestedField(object.Object, string(data), "data", preloadKey); err != nil {
-		return err
-	}
-	return r.write(ctx, object, exists)
+	return r.writeDocument(ctx, PreloadName, object, data)
 }
 
 // putNode records the images of a node. A node that has the same ones as before keeps its entry.

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -20,17 +19,8 @@ func (r *Records) Registry(ctx context.Context) (*schema.ClusterRegistry, error)
 }
 
 func (r *Records) readRegistry(ctx context.Context) (*schema.ClusterRegistry, *unstructured.Unstructured, error) {
-	object, err := r.Cluster.Get(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, RegistryName)
-	if err != nil || object == nil {
-		return nil, nil, err
-	}
-	text, _, _ := unstructured.NestedString(object.Object, "data", registryKey)
-	registry, err := schema.ParseStored[schema.ClusterRegistry]("registry", "ConfigMap "+cluster.SystemNamespace+"/"+RegistryName, []byte(text))
-	if report.CodeOf(err) == report.Corrupt {
-		err = report.As(report.Corrupt, err).WithHint(
-			"delete it (kubectl delete configmap -n %s %s), then record it again on the host that serves the images: %s", cluster.SystemNamespace, RegistryName, RegistryRemedy())
-	}
-	return registry, object, err
+	registry, object, err := readDocument[schema.ClusterRegistry](ctx, r, RegistryName)
+	return registry, object, recordAgain(err, RegistryName, " on the host that serves the images", RegistryRemedy())
 }
 
 // EditRegistry changes the recorded endpoints for images, and returns the new record.
@@ -48,14 +38,7 @@ func (r *Records) EditRegistry(ctx context.Context, edit func(*schema.ClusterReg
 	if err != nil {
 		return nil, err
 	}
-	exists := object != nil
-	if !exists {
-		object = systemObject(cluster.ConfigMapKind, RegistryName)
-	}
-	if err := unstructured.SetNestedField(object.Object, string(data), "data", registryKey); err != nil {
-		return nil, err
-	}
-	return next, r.write(ctx, object, exists)
+	return next, r.writeDocument(ctx, RegistryName, object, data)
 }
 
 // WithEndpoints returns a registry with more endpoints.
