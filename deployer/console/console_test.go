@@ -753,8 +753,8 @@ func TestNoFrameForStrangers(t *testing.T) {
 	c.leads(c.get("/"), "/login?to=%2F&ended=refused")
 }
 
-// names returns the names of the events of a stream, as they arrive, until it ends.
-func (b *browser) names(path string) <-chan string {
+// stream opens a stream until the test ends.
+func (b *browser) stream(path string) *http.Response {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.bench.server.URL+path, nil)
 	if err != nil {
@@ -765,6 +765,13 @@ func (b *browser) names(path string) <-chan string {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = response.Body.Close() }) // it ends with the test
+	return response
+}
+
+// names returns the names of the events of a stream, as they arrive, until it ends.
+func (b *browser) names(path string) <-chan string {
+	b.Helper()
+	response := b.stream(path)
 	if kind := response.Header.Get("Content-Type"); kind != "text/event-stream" {
 		b.Fatalf("%d %s", response.StatusCode, kind)
 	}

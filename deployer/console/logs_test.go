@@ -126,15 +126,7 @@ func TestLogs(t *testing.T) {
 // events are the events of a stream, each on one line.
 func (b *browser) events(path string) func(want string) {
 	b.Helper()
-	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.bench.server.URL+path, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	response, err := b.Do(r)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = response.Body.Close() }) // it ends with the test
+	response := b.stream(path)
 	lines, event := bufio.NewScanner(response.Body), ""
 	return func(want string) {
 		b.Helper()

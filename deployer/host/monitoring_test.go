@@ -148,7 +148,7 @@ func scrape(t *testing.T, o ServeOptions) string {
 	}
 	var body []byte
 	for _, path := range []string{"/v2/", "/metrics"} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://localhost:"+served.Port()+path, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://localhost:"+served.Port()+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
