@@ -146,6 +146,15 @@ func readValue(text string) (value any, err error) {
 	return value, err
 }
 
+// Parse reads a value of the field from what a person types, as [ParseValue] does. The error about a secret leaves out what was typed.
+func (f *AppField) Parse(text string) (any, error) {
+	value, err := ParseValue(f.Type, text)
+	if err != nil && f.Secret {
+		err = fmt.Errorf("cannot be read as a value of type %s", f.Type)
+	}
+	return value, err
+}
+
 func looksLikeList(text string) bool {
 	text = strings.TrimSpace(text)
 	return strings.HasPrefix(text, "[") || strings.HasPrefix(text, "- ")

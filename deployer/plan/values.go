@@ -159,10 +159,7 @@ func parseEdit(v *schema.ChartValue, e ValueEdit) (value any, err error) {
 	if v.Type == "string" && e.Text == `""` {
 		return "", nil
 	}
-	if value, err = schema.ParseValue(v.Type, e.Text); err != nil {
-		if v.Secret {
-			err = report.Errorf(report.Invalid, "cannot be read as a value of type %s", v.Type) // the other error has what was typed
-		}
+	if value, err = v.Parse(e.Text); err != nil {
 		return nil, err
 	}
 	data, err := json.Marshal(value)

@@ -20,8 +20,8 @@ func newAffectedCommand(a *cli.App) *cobra.Command {
 		Use:   "affected PACKAGE@RANGE|--advisory FILE",
 		Short: "Search imported versions for a package, and show where they are deployed",
 		Long: `Search the images of all imported versions for a package, and exit with status 3 if one of them has it. For each such version, show the
-environments and namespaces where it is deployed, and the nodes that run such an image. PACKAGE and RANGE have the form of 'solutionctl affected'. If a version cannot be searched
-and no other one has the package, the exit status is 1.
+environments and namespaces where it is deployed, and the nodes that run such an image. PACKAGE and RANGE have the form of
+'solutionctl affected'. If a version cannot be searched and no other one has the package, the exit status is 1.
 
 The command reads the archives of this host. The first question lists the packages of each archive, which reads all of its layers; the list
 is kept in the store, so that later questions take a moment. With --no-cluster, deployments are not shown.`,

@@ -89,7 +89,7 @@ func field(path string, s *apiextensionsv1.JSONSchemaProps, required bool) schem
 	f := schema.AppField{
 		Path: path, Title: s.Title, Type: typeOf(s),
 		MinLength: cmp.Or(s.MinLength, s.MinItems), MaxLength: cmp.Or(s.MaxLength, s.MaxItems), Pattern: s.Pattern, Format: s.Format,
-		Secret: s.Format == "password" || schema.IsSecretPath(path),
+		Secret: isSecret(path, s),
 	}
 	f.Describe(s.Description)
 	f.Min, f.Max = bound(s, s.Minimum, s.ExclusiveMinimum, 1), bound(s, s.Maximum, s.ExclusiveMaximum, -1)
@@ -170,7 +170,7 @@ func (f *Form) Set(spec map[string]any, assignment string) error {
 	if err != nil {
 		return err
 	}
-	value, err := read(s, setting.Value)
+	value, err := read(setting.Path, s, setting.Value)
 	if err != nil {
 		return report.Errorf(report.Usage, "%s: %w", strings.Join(setting.Path, "."), err)
 	}
@@ -189,7 +189,7 @@ func (f *Form) Put(spec map[string]any, path string, value any) error {
 		return nil
 	}
 	if text, ok := value.(string); ok {
-		value, err = read(s, text)
+		value, err = read(setting.Path, s, text)
 	} else {
 		value, err = plainValue(value)
 	}
@@ -260,9 +260,14 @@ func (f *Form) unknown(path []string) error {
 }
 
 // read reads a value by the type that is wanted.
-func read(s *apiextensionsv1.JSONSchemaProps, text string) (any, error) {
-	value, err := schema.ParseValue(typeOf(s), text)
+func read(path []string, s *apiextensionsv1.JSONSchemaProps, text string) (any, error) {
+	f := schema.AppField{Type: typeOf(s), Secret: isSecret(strings.Join(path, "."), s)}
+	value, err := f.Parse(text)
 	return integers(value), err
+}
+
+func isSecret(path string, s *apiextensionsv1.JSONSchemaProps) bool {
+	return s.Format == "password" || schema.IsSecretPath(path)
 }
 
 // integers turns whole numbers into integers, as objects of a cluster have them.

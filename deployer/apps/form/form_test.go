@@ -202,7 +202,7 @@ func TestSecretAndLimits(t *testing.T) {
 	const text = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: as.demo.example}, spec: {
   group: demo.example, scope: Namespaced, names: {kind: A, plural: as, singular: a, listKind: AList}, versions: [{name: v1, served: true, storage: true,
   schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
-    adminPassword: {type: string}, pin: {type: string, format: password}, auth: {type: object, properties: {token: {type: string}}},
+    adminPassword: {type: string}, pin: {type: string, format: password}, apiKey: {type: integer}, auth: {type: object, properties: {token: {type: string}}},
     passwordSecret: {type: string}, secretName: {type: string},
     port: {type: integer, minimum: 0, exclusiveMinimum: true, maximum: 65536, exclusiveMaximum: true}}}}}}}]}}`
 	definition, problems := crd.Parse([]byte(text))
@@ -222,8 +222,16 @@ func TestSecretAndLimits(t *testing.T) {
 			t.Errorf("port from %v to %v", *field.Min, *field.Max)
 		}
 	}
-	if diff := cmp.Diff(secret, []string{"adminPassword", "auth.token", "pin"}); diff != "" {
+	if diff := cmp.Diff(secret, []string{"adminPassword", "apiKey", "auth.token", "pin"}); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)
+	}
+	for _, set := range []func() error{
+		func() error { return f.Set(map[string]any{}, "apiKey=hunter2") },
+		func() error { return f.Put(map[string]any{}, "apiKey", "hunter2") },
+	} {
+		if err := set(); err == nil || err.Error() != "apiKey: cannot be read as a value of type integer" {
+			t.Errorf("a secret that is not a number: %v", err)
+		}
 	}
 }
 
