@@ -753,8 +753,8 @@ func TestNoFrameForStrangers(t *testing.T) {
 	c.leads(c.get("/"), "/login?to=%2F&ended=refused")
 }
 
-// stream opens a stream until the test ends.
-func (b *browser) stream(path string) *http.Response {
+// stream returns the lines of a stream of events, which is open until the test ends.
+func (b *browser) stream(path string) *bufio.Scanner {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.bench.server.URL+path, nil)
 	if err != nil {
@@ -765,20 +765,19 @@ func (b *browser) stream(path string) *http.Response {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = response.Body.Close() }) // it ends with the test
-	return response
+	if kind := response.Header.Get("Content-Type"); kind != "text/event-stream" {
+		b.Fatalf("%d %s", response.StatusCode, kind)
+	}
+	return bufio.NewScanner(response.Body)
 }
 
 // names returns the names of the events of a stream, as they arrive, until it ends.
 func (b *browser) names(path string) <-chan string {
 	b.Helper()
-	response := b.stream(path)
-	if kind := response.Header.Get("Content-Type"); kind != "text/event-stream" {
-		b.Fatalf("%d %s", response.StatusCode, kind)
-	}
-	names := make(chan string)
+	lines, names := b.stream(path), make(chan string)
 	go func() {
 		defer close(names)
-		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		for lines.Scan() {
 			if name, found := strings.CutPrefix(lines.Text(), "event: "); found {
 				select {
 				case names <- name:

@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"bufio"
 	"fmt"
 	"net/http"
 	"strings"
@@ -126,8 +125,7 @@ func TestLogs(t *testing.T) {
 // events are the events of a stream, each on one line.
 func (b *browser) events(path string) func(want string) {
 	b.Helper()
-	response := b.stream(path)
-	lines, event := bufio.NewScanner(response.Body), ""
+	lines, event := b.stream(path), ""
 	return func(want string) {
 		b.Helper()
 		for lines.Scan() {
