@@ -62,6 +62,24 @@ func (p *Plan) addPackages(ctx context.Context, o Options) error {
 	return nil
 }
 
+// attachStatements attaches the OpenVEX documents of the archive to the images that they are about, so that registries serve them.
+func (p *Plan) attachStatements(statements *sbom.Statements) (err error) {
+	for i, image := range p.Images {
+		for _, name := range statements.Files(image.Ref.String()) {
+			at := slices.IndexFunc(p.files, func(f iso.File) bool { return f.Path == name })
+			if at < 0 || len(image.Platforms()) == 0 { // an artifact has no packages
+				continue
+			}
+			layer := p.content[p.files[at].Key].Blob
+			layer.MediaType, layer.Annotations = sbom.StatementType, map[string]string{titleAnnotation: path.Base(name)}
+			if p.Images[i], err = oci.Attach(p.Images[i], oci.Artifact{Type: sbom.StatementType, Layers: []oci.Blob{layer}}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // has reports whether the archive has a file of this name already.
 func (p *Plan) has(name string) bool {
 	return slices.ContainsFunc(p.files, func(f iso.File) bool { return f.Path == name })

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/solutionctl/solutionctl/build"
@@ -53,6 +54,60 @@ func TestPackages(t *testing.T) {
 		check(t, err)
 		if !bytes.Equal(blob, unpacked) {
 			t.Errorf("%s: the artifact and the file differ", image.Ref)
+		}
+	}
+}
+
+// TestStatements builds an archive with OpenVEX documents: each is an artifact that refers to the images which it is about. The images stay the
+// same.
+func TestStatements(t *testing.T) {
+	dir := newProject(t, 4096)
+	plain := planOf(t, dir, build.Options{})
+	document := func(product string) string {
+		return `{"@context": "https://openvex.dev/ns/v0.2.0", "statements": [{"vulnerability": {"name": "CVE-1"}, "status": "fixed", "products": [` + product + `]}]}`
+	}
+	documents := map[string]string{
+		"vex/any.json":   document(`{"@id": "pkg:npm/lodash"}`),
+		"vex/none.json":  document(``),
+		"vex/other.json": document(`{"@id": "pkg:oci/other"}`),
+		"vex/ui.json":    document(`{"@id": "pkg:oci/demo-ui", "subcomponents": [{"@id": "pkg:npm/lodash"}]}`),
+	}
+	writeFiles(t, dir, documents)
+	path := filepath.Join(t.TempDir(), "demo.iso")
+	_, err := planOf(t, dir, build.Options{}).Write(t.Context(), path, build.WriteOptions{})
+	check(t, err)
+	data := readFile(t, path)
+	a, err := archive.Open(bytes.NewReader(data), int64(len(data)))
+	check(t, err)
+	want := map[string][]string{"demo-operator": {"any.json"}, "demo-ui": {"any.json", "ui.json"}}
+	for i, image := range a.Images.Images() {
+		if image.Root.Digest != plain.Images[i].Root.Digest {
+			t.Errorf("image %s has another digest with statements", image.Ref)
+		}
+		var got []string
+		for _, m := range image.Manifests {
+			var manifest struct {
+				ArtifactType string
+				Subject      struct{ Digest string }
+				Layers       []struct {
+					Digest      string
+					Annotations map[string]string
+				}
+			}
+			check(t, json.Unmarshal(m.Data, &manifest))
+			if manifest.ArtifactType != "application/vnd.openvex+json" || manifest.Subject.Digest != image.Root.Digest.String() {
+				continue
+			}
+			name := manifest.Layers[0].Annotations["org.opencontainers.image.title"]
+			blob, err := fs.ReadFile(a, "blobs/sha256/"+manifest.Layers[0].Digest[len("sha256:"):])
+			check(t, err)
+			if string(blob) != documents["vex/"+name] {
+				t.Errorf("%s: %s is %q", image.Ref, name, blob)
+			}
+			got = append(got, name)
+		}
+		if slices.Sort(got); !slices.Equal(got, want[image.Ref.Name]) {
+			t.Errorf("%s has the statements %q, want %q", image.Ref, got, want[image.Ref.Name])
 		}
 	}
 }

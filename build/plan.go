@@ -205,7 +205,8 @@ func (p *Plan) addFiles(ctx context.Context, project *Project, o Options) error 
 		return err
 	}
 	p.LeftOut = leftOut
-	if _, err = sbom.ReadStatements(project.root.FS()); err != nil { // sites cannot search an archive with damaged statements
+	statements, err := sbom.ReadStatements(project.root.FS())
+	if err != nil { // sites cannot search an archive with damaged statements
 		return err
 	}
 	for _, source := range sources {
@@ -217,6 +218,9 @@ func (p *Plan) addFiles(ctx context.Context, project *Project, o Options) error 
 		if err = p.addPackages(ctx, o); err != nil {
 			return err
 		}
+	}
+	if err = p.attachStatements(statements); err != nil {
+		return err
 	}
 	payload, err := p.payload()
 	if err != nil {

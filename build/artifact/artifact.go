@@ -33,7 +33,7 @@ const (
 // Artifact is an archive that can be pushed.
 type Artifact struct {
 	Layout schema.ArchiveLayout
-	Image  *oci.Image // with the signatures and bills of materials
+	Image  *oci.Image // with the signatures, bills of materials and statements
 
 	parts *layout.Parts
 }

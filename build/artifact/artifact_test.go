@@ -184,6 +184,10 @@ func TestRealServer(t *testing.T) {
 	bundles := []layout.Bundle{{Data: []byte(`{"a":1}`)}, {Signer: "site", Data: []byte(`{"b":2}`)}}
 	s.push(t, first, "1.0.0", bundles...)
 	s.push(t, second, "1.1.0")
+	described, bills, statements := about(t)
+	digest := s.push(t, described, "1.2.0", bundles...)
+	checkReferrers(t, s.reference, digest, "application/spdx+json", bills)
+	checkReferrers(t, s.reference, digest, "application/vnd.openvex+json", statements)
 	file := filepath.Join(t.TempDir(), "demo.iso")
 	if _, err := s.pull(t.Context(), file); err != nil {
 		t.Fatal(err)

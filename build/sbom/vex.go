@@ -112,15 +112,18 @@ func (s *Statements) Add(file string, data []byte) error {
 	return nil
 }
 
-// statementFiles are the OpenVEX documents of an archive.
-const statementFiles = "vex/*.json"
+// StatementFiles is the pattern of the OpenVEX documents of an archive.
+const StatementFiles = "vex/*.json"
+
+// StatementType is the media type of an OpenVEX document in a registry, and the type of its artifact.
+const StatementType = "application/vnd.openvex+json"
 
 // maxStatementFiles bounds the documents that are read of one archive.
 const maxStatementFiles = 1000
 
 // ReadStatements reads the OpenVEX documents of an archive.
 func ReadStatements(archive fs.FS) (*Statements, error) {
-	files, err := fs.Glob(archive, statementFiles)
+	files, err := fs.Glob(archive, StatementFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -167,9 +170,8 @@ func (s *vendorStatement) concerns(p *schema.AffectedPackage) bool {
 		return false
 	}
 	return slices.ContainsFunc(s.Products, func(product vexProduct) bool {
-		image, isImage := parsePackageURL(cmp.Or(product.Identifiers.PURL, product.ID))
-		isImage = isImage && image.typ == "oci"
-		if name, _, _ := strings.Cut(p.Image, ":"); isImage && image.path != name && !strings.HasSuffix(image.path, "/"+name) {
+		isImage, possible := product.image(p.Image)
+		if !possible {
 			return false
 		}
 		if isImage && len(product.Subcomponents) == 0 {
@@ -177,6 +179,31 @@ func (s *vendorStatement) concerns(p *schema.AffectedPackage) bool {
 		}
 		return slices.ContainsFunc(product.packages(), func(text string) bool { return names(text, p) })
 	})
+}
+
+// image reports whether a product is an image, and whether it can be in this one, name:tag: it is this image, or none.
+func (p *vexProduct) image(wanted string) (isImage, possible bool) {
+	image, ok := parsePackageURL(cmp.Or(p.Identifiers.PURL, p.ID))
+	if !ok || image.typ != "oci" {
+		return false, true
+	}
+	name, _, _ := strings.Cut(wanted, ":")
+	return true, image.path == name || strings.HasSuffix(image.path, "/"+name)
+}
+
+// Files returns the documents with a statement about an image, name:tag, in the order in which they were read: one that names this image, or
+// packages of any.
+func (s *Statements) Files(image string) []string {
+	var files []string
+	for _, statement := range s.list {
+		if slices.Contains(files, statement.file) {
+			continue
+		}
+		if slices.ContainsFunc(statement.Products, func(p vexProduct) bool { _, possible := p.image(image); return possible }) {
+			files = append(files, statement.file)
+		}
+	}
+	return files
 }
 
 // names reports whether a package URL is that of a package, or of its source package. One without a version names all versions.

@@ -83,8 +83,9 @@ func newPushCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push ARCHIVE oci://REGISTRY/PATH[:TAG]",
 		Short: "Store an archive in a registry",
-		Long: `Store an archive in a registry as an OCI artifact, with the signatures beside it. The tag is the version unless one is named. What the
-registry has of other versions is not sent again. After an interruption the same command continues.
+		Long: `Store an archive in a registry as an OCI artifact. Signatures refer to it, and so do the bills of materials and OpenVEX documents of the
+archive. The tag is the version unless one is named. What the registry has of other versions is not sent again. After an interruption the
+same command continues.
 
 The registry serves the archive to people, not images to nodes: for these, see 'solutionctl deploy push'. It uses the credentials of
 docker or podman.`,
