@@ -33,13 +33,22 @@ type collector struct {
 	bytes     int64 // of manifests
 }
 
+// newCollector adds parts to an image.
+func newCollector(from content, image *Image, jobs int) *collector {
+	c := &collector{from: from, jobs: max(jobs, 1), image: image, seen: map[Digest]bool{}, seenBlobs: map[Digest]bool{}}
+	for _, m := range image.Manifests {
+		c.seen[m.Digest] = true
+	}
+	for _, b := range image.Blobs {
+		c.seenBlobs[b.Digest] = true
+	}
+	return c
+}
+
 // collect gathers the image with a root: the root, the manifests of an index, and all their blobs. Only the given
 // platforms of an index are taken; all when there are none.
 func collect(ctx context.Context, from content, root Manifest, platforms []schema.Platform, jobs int) (*Image, error) {
-	c := &collector{
-		from: from, jobs: max(jobs, 1), image: &Image{},
-		seen: map[Digest]bool{}, seenBlobs: map[Digest]bool{},
-	}
+	c := newCollector(from, &Image{from: from}, jobs)
 	root, err := c.choose(ctx, root, platforms)
 	if err != nil {
 		return nil, err

@@ -93,13 +93,7 @@ func (l *layout) addReferrers(ctx context.Context, image *Image) error {
 	if err != nil || len(referrers) == 0 {
 		return err
 	}
-	c := &collector{from: l, jobs: 1, image: image, seen: map[Digest]bool{}, seenBlobs: map[Digest]bool{}}
-	for _, m := range image.Manifests {
-		c.seen[m.Digest] = true
-	}
-	for _, b := range image.Blobs {
-		c.seenBlobs[b.Digest] = true
-	}
+	c := newCollector(l, image, 1)
 	for i := 0; i < len(image.Manifests); i++ {
 		manifests, err := c.fetch(ctx, referrers[image.Manifests[i].Digest])
 		if err != nil {

@@ -40,6 +40,11 @@ func (c *collector) choose(ctx context.Context, root Manifest, platforms []schem
 	c.image.Note = fmt.Sprintf("%d of %d manifests of the index were taken", len(kept), len(doc.Manifests))
 	if images := slices.DeleteFunc(slices.Clone(kept), func(i int) bool { return isAttestation(doc.Manifests[i]) }); len(images) == 1 {
 		d := doc.Manifests[images[0]]
+		for _, i := range kept {
+			if isAttestation(doc.Manifests[i]) {
+				c.image.left = append(c.image.left, doc.Manifests[i])
+			}
+		}
 		c.image.Note = fmt.Sprintf("only %s was taken, as a plain manifest instead of an index", platformOf(d))
 		data, err := readManifest(ctx, c.from, d)
 		return Manifest{Descriptor: d, Data: data}, err

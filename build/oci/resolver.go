@@ -24,6 +24,7 @@ type Options struct {
 	CacheDir  string            // keeps compressed layers from run to run; empty: temporary files until Close
 	WorkDir   string            // of temporary files; empty: the system's
 	Platforms []schema.Platform // take these platforms of an index; empty: all
+	Bills     bool              // take the bills of materials as well that a registry lists as referrers, or that attest one platform
 
 	Transport  http.RoundTripper   // nil: one like http.DefaultTransport
 	Keychain   Keychain            // nil: anonymous
@@ -109,6 +110,9 @@ func (r *Resolver) Resolve(ctx context.Context, ref schema.ImageRef, source stri
 		}
 		if failure == nil {
 			failure = found.CheckLayers(ctx)
+		}
+		if failure == nil && r.o.Bills {
+			failure = found.bringBills(ctx, r.o.Jobs)
 		}
 		return found, failure
 	})

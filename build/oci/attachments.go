@@ -1,0 +1,196 @@
+package oci
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// Attachment is an artifact of an image that is about one of its manifests: an attestation of BuildKit, or a referrer. Nothing proves what it has.
+type Attachment struct {
+	Artifact        // without its configuration
+	About    Digest // of the manifest
+}
+
+// Attachments returns the attestations and referrers that the image has, in the order of its manifests.
+func (i *Image) Attachments() ([]Attachment, error) {
+	attested := map[Digest][]Digest{} // the manifests that attestations are about
+	blobs := map[Digest]Blob{}
+	for _, b := range i.Blobs {
+		blobs[b.Digest] = b
+	}
+	var list []Attachment
+	for _, m := range i.Manifests {
+		doc, err := parseManifest(m.Data, m.MediaType)
+		if err != nil {
+			return nil, inManifest(m.Digest, err)
+		}
+		for _, child := range doc.Manifests {
+			if isAttestation(child) {
+				attested[child.Digest] = append(attested[child.Digest], attestedDigest(child))
+			}
+		}
+		subjects := attested[m.Digest]
+		if len(subjects) == 0 && doc.Subject != nil {
+			subjects = []Digest{doc.Subject.Digest}
+		}
+		if len(subjects) == 0 {
+			continue
+		}
+		a := Attachment{Artifact: Artifact{Type: doc.artifactType(), Annotations: doc.Annotations}}
+		for _, layer := range append(doc.Layers, doc.Blobs...) {
+			b, ok := blobs[layer.Digest]
+			if !ok {
+				return nil, inManifest(m.Digest, report.Errorf(report.Corrupt, "blob %s is missing", layer.Digest))
+			}
+			layer.Data = nil
+			a.Layers = append(a.Layers, Blob{Descriptor: layer, Open: b.Open})
+		}
+		for _, a.About = range subjects {
+			list = append(list, a)
+		}
+	}
+	return list, nil
+}
+
+// Types of artifacts about images, and of their layers.
+const (
+	SPDXType      = "application/spdx+json"
+	CycloneDXType = "application/vnd.cyclonedx+json"
+	InTotoType    = "application/vnd.in-toto+json"
+	EnvelopeType  = "application/vnd.dsse.envelope.v1+json"
+	BundleType    = "application/vnd.dev.sigstore.bundle.v0.3+json"
+)
+
+// billTypes are the types of artifacts that can have bills of materials.
+var billTypes = []string{SPDXType, CycloneDXType, InTotoType, EnvelopeType, BundleType}
+
+// CanBeBill reports whether a layer of an artifact can be a bill of materials, by what is known before it is read.
+func (a *Artifact) CanBeBill(layer Descriptor) bool {
+	isBundle := a.Type == BundleType || layer.MediaType == BundleType
+	predicate := cmp.Or(layer.Annotations["in-toto.io/predicate-type"], a.Annotations["dev.sigstore.bundle.predicateType"])
+	switch {
+	case !slices.Contains(billTypes, a.Type) && !slices.Contains(billTypes, string(layer.MediaType)):
+		return false
+	case predicate == "":
+		return !isBundle // most are signatures
+	}
+	return strings.HasPrefix(predicate, "https://spdx.dev/Document") || strings.HasPrefix(predicate, "https://cyclonedx.org/bom")
+}
+
+// bringBills adds the bills of materials that the source of the image has beside it: referrers in a registry, which those of a layout already
+// are, and attestations of a platform that was taken alone.
+func (i *Image) bringBills(ctx context.Context, jobs int) error {
+	for _, d := range i.left {
+		if err := i.bringAttestation(ctx, d); err != nil && !isIncomplete(err) {
+			return inManifest(d.Digest, err)
+		}
+	}
+	registry, ok := i.from.(*remoteContent)
+	if !ok {
+		return nil
+	}
+	for _, m := range slices.Clone(i.Manifests) {
+		doc, err := parseManifest(m.Data, m.MediaType)
+		if err != nil {
+			return inManifest(m.Digest, err)
+		}
+		if doc.MediaType.IsIndex() || isUnpacked(m, doc) {
+			if err = i.bringReferrers(ctx, registry, m.Digest, jobs); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// bringAttestation adds bills of an attestation as an artifact that refers to the image.
+func (i *Image) bringAttestation(ctx context.Context, d Descriptor) error {
+	data, err := readManifest(ctx, i.from, d)
+	if err != nil {
+		return err
+	}
+	doc, err := parseManifest(data, d.MediaType)
+	if err != nil {
+		return err
+	}
+	bills := Artifact{Type: InTotoType}
+	for _, layer := range doc.Layers {
+		layer.Data = nil
+		if !bills.CanBeBill(layer) {
+			continue
+		}
+		b, failure := i.from.blob(ctx, layer)
+		if failure != nil {
+			return failure
+		}
+		bills.Layers = append(bills.Layers, b)
+	}
+	if len(bills.Layers) == 0 {
+		return nil
+	}
+	with, err := Attach(i, bills)
+	if err == nil {
+		*i = *with
+	}
+	return err
+}
+
+// bringReferrers adds the bills that a registry lists as referrers of a manifest, in the order of their digests.
+func (i *Image) bringReferrers(ctx context.Context, registry *remoteContent, subject Digest, jobs int) error {
+	list, err := registry.allReferrers(ctx, subject)
+	if err != nil {
+		return inManifest(subject, err)
+	}
+	slices.SortFunc(list, func(a, b Descriptor) int { return cmp.Compare(a.Digest.Hex, b.Digest.Hex) })
+	c := newCollector(registry, i, jobs)
+	manifests, err := c.fetch(ctx, list)
+	if err != nil {
+		return inManifest(subject, err)
+	}
+	for _, m := range manifests {
+		doc, err := parseManifest(m.Data, m.MediaType)
+		if err != nil || doc.Subject == nil || doc.Subject.Digest != subject { // the list is of others than the image
+			continue
+		}
+		a := Artifact{Type: doc.artifactType(), Annotations: doc.Annotations}
+		if slices.ContainsFunc(doc.Layers, a.CanBeBill) {
+			m.Platform = nil
+			if err = c.add(ctx, m, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// allReferrers lists the manifests about a subject that can have bills of materials. A registry without such lists has none.
+func (c *remoteContent) allReferrers(ctx context.Context, subject Digest) ([]Descriptor, error) {
+	list, err := c.readReferrers(ctx, "referrers/"+subject.String())
+	if hasNoReferrers(err) {
+		list, err = c.readReferrers(ctx, "manifests/"+referrersTag(subject))
+	}
+	if err != nil {
+		if hasNoReferrers(err) {
+			err = nil
+		}
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Manifests, func(d Descriptor) bool {
+		isOpen := d.ArtifactType == "" || d.ArtifactType == string(types.OCIEmptyJSON) // its manifest may have more
+		return !isOpen && !slices.Contains(billTypes, d.ArtifactType)
+	}), nil
+}
+
+// hasNoReferrers reports that a registry has no list of referrers, or does not know such lists.
+func hasNoReferrers(err error) bool {
+	failure, ok := errors.AsType[*requestError](err)
+	return ok && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, failure.status)
+}
