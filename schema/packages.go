@@ -1,6 +1,11 @@
 package schema
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/report"
+)
 
 // PackageList lists the packages in the images of an archive. `solutionctl inspect --sbom` prints it.
 type PackageList struct {
@@ -24,7 +29,9 @@ type ImagePackages struct {
 	Platform     *Platform `json:"platform,omitempty"`
 	Created      string    `json:"created,omitempty"`      // in RFC 3339
 	Distribution string    `json:"distribution,omitempty"` // ID and VERSION_ID of os-release, such as debian-12
-	Packages     []Package `json:"packages"`
+	// Bills lists the bills of materials that the packages come from: first the one that is made of the layers, then those that the image brings.
+	Bills    []PackageBill `json:"bills"`
+	Packages []Package     `json:"packages"`
 	// Unread lists files that can have packages which are not in the list, and why they were not read.
 	Unread []UnreadFile `json:"unread,omitempty"`
 	// UnreadMore is the number of such files beyond those in the list.
@@ -51,7 +58,56 @@ type Package struct {
 	Digest string `json:"digest,omitempty"`
 	// Paths lists the files that name the package, at most ten.
 	Paths []string `json:"paths"`
-	Layer string   `json:"layer"` // digest of the layer that has the first of these files
+	Layer string   `json:"layer,omitempty"` // digest of the layer that has the first of these files
+	// Origin is where the package is listed. One that the image brings is only there, and in no file that is looked for.
+	Origin PackageOrigin `json:"origin"`
+	Bill   string        `json:"bill,omitempty"` // digest of the bill of materials that the image brings
+}
+
+// PackageOrigin is the origin of a bill of materials.
+type PackageOrigin string
+
+// The origins of bills of materials.
+const (
+	OriginMade    PackageOrigin = "made-by-solutionctl"
+	OriginBrought PackageOrigin = "brought-unverified"
+)
+
+// String describes the origin to people.
+func (o PackageOrigin) String() string {
+	if o == OriginBrought {
+		return "brought by the image, not verified"
+	}
+	return "made by solutionctl"
+}
+
+// PackageBill is a bill of materials of an image for one platform.
+type PackageBill struct {
+	Origin   PackageOrigin `json:"origin"`
+	Format   string        `json:"format,omitempty"` // of one that the image brings, such as SPDX-2.3
+	Tool     string        `json:"tool,omitempty"`   // that has made it, as it states
+	Digest   string        `json:"digest,omitempty"` // of the document
+	Packages int           `json:"packages"`         // packages that it lists
+	// Only is the number of its packages that no bill before it lists.
+	Only int `json:"only,omitempty"`
+	// Left is the number of its packages that are not listed, as they have no valid package URL.
+	Left int `json:"left,omitempty"`
+}
+
+// String describes to people a bill that the image brings.
+func (b *PackageBill) String() string {
+	text := b.Format
+	if b.Tool != "" {
+		text += " by " + b.Tool
+	}
+	text += ", " + report.Count(b.Packages, "package")
+	if b.Only > 0 {
+		text += fmt.Sprintf(", %d of them only there", b.Only)
+	}
+	if b.Left > 0 {
+		text += fmt.Sprintf(", %d more without a package URL", b.Left)
+	}
+	return text + ", " + b.Digest
 }
 
 // PackageDifference lists the packages that changed between the images of two archives. `solutionctl inspect --sbom --diff` prints it.
@@ -97,6 +153,9 @@ func (p *AffectedPackage) Remark() string {
 	remark := p.Unclear
 	if remark == "" && p.Source != "" {
 		remark = "source package " + p.Source
+	}
+	if p.Origin == OriginBrought {
+		remark = strings.TrimPrefix(remark+"; "+p.Origin.String(), "; ")
 	}
 	if len(p.Vulnerabilities) > 0 {
 		remark = strings.TrimPrefix(remark+"; "+p.Vulnerabilities[0], "; ")
@@ -155,6 +214,8 @@ type AffectedPackage struct {
 	// Source is the source package, if the question names that.
 	Source string   `json:"source,omitempty"`
 	Paths  []string `json:"paths"`
+	// Origin is the bill of materials that lists the package.
+	Origin PackageOrigin `json:"origin"`
 	// Unclear explains why the version cannot be compared. Such a package can be affected.
 	Unclear string `json:"unclear,omitempty"`
 	// Vulnerabilities of the advisory that the package has, by all their names.

@@ -95,8 +95,10 @@ func (d *Document) CycloneDX(w io.Writer) error {
 func cycloneImage(image *schema.ImagePackages) cycloneComponent {
 	name, tag, _ := strings.Cut(image.Image, ":")
 	c := cycloneComponent{Type: "container", Reference: elementID(image, ""), Name: name, Version: tag, PURL: imageURL(image)}
-	if text := unread(image); text != "" {
-		c.Properties = append(c.Properties, cycloneProperty{"solutionctl:unread", text})
+	for _, p := range []cycloneProperty{{"solutionctl:brought", brings(image)}, {"solutionctl:unread", unread(image)}} {
+		if p.Value != "" {
+			c.Properties = append(c.Properties, p)
+		}
 	}
 	if id, version, _ := strings.Cut(image.Distribution, "-"); id != "" {
 		c.Components = append(c.Components, cycloneComponent{Type: "operating-system", Reference: elementID(image, "distribution"), Name: id, Version: version})
@@ -109,6 +111,9 @@ func cycloneImage(image *schema.ImagePackages) cycloneComponent {
 		part.Licenses = cycloneLicenses(p.License)
 		for _, path := range p.Paths {
 			part.Properties = append(part.Properties, cycloneProperty{"solutionctl:path", path})
+		}
+		if p.Origin == schema.OriginBrought {
+			part.Properties = append(part.Properties, cycloneProperty{"solutionctl:origin", string(p.Origin)}, cycloneProperty{"solutionctl:bill", p.Bill})
 		}
 		c.Components = append(c.Components, part)
 	}

@@ -37,7 +37,7 @@ func (d *Document) sum() [sha256.Size]byte {
 	for _, image := range d.Images {
 		fmt.Fprintf(hash, "%s %s\n", image.Image, image.Manifest)
 		for _, p := range image.Packages {
-			fmt.Fprintf(hash, "%s %s %s %q\n", p.PURL, p.Digest, p.Layer, p.License)
+			fmt.Fprintf(hash, "%s %s %s %q\n", p.PURL, p.Digest, p.Layer+p.Bill, p.License)
 		}
 	}
 	return [sha256.Size]byte(hash.Sum(nil))
@@ -51,6 +51,17 @@ func (d *Document) context() string {
 	}
 	return "Generation context: analyzed. The packages were found in the layers of images after their build. These kinds of packages were looked for: " +
 		strings.Join(kinds, "; ") + "."
+}
+
+// brings lists the bills of materials that an image brings; empty without any.
+func brings(image *schema.ImagePackages) string {
+	var b strings.Builder
+	for _, bill := range image.Bills {
+		if bill.Origin == schema.OriginBrought {
+			fmt.Fprintf(&b, "Brought by the image, not verified: %s\n", &bill)
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // unread explains which files of an image were not read; empty if all were.

@@ -42,6 +42,30 @@ func FuzzReaders(f *testing.F) {
 	})
 }
 
+// FuzzBill reads any bill of materials: its packages are clean, and written as they are read.
+func FuzzBill(f *testing.F) {
+	for _, text := range []string{statedSPDX, statedCycloneDX, statement(statedSPDX, "aa"), envelope(statement(statedSPDX, "aa")), bundle(statement(statedSPDX, "aa"))} {
+		f.Add([]byte(text))
+	}
+	limit := standardLimits()
+	limit.objects, limit.packages = 1000, 100
+	f.Fuzz(func(t *testing.T, content []byte) {
+		b := &billReader{limit: &limit, subjects: []string{"aa"}, seen: map[string]bool{}}
+		if b.read(content, 0) != nil {
+			return
+		}
+		for _, p := range b.packages {
+			c := component{name: p.Name, version: p.Version, source: p.Source, sourceVersion: p.SourceVersion}
+			if c.valid(&limit) != nil || strings.ContainsFunc(p.PURL+p.License+b.tool+b.format, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+				t.Errorf("package %+v of %q", p, b.tool)
+			}
+			if again, ok := parsePackageURL(p.PURL); !ok || again.canonical(qualifiersOf(p.PURL)) != p.PURL {
+				t.Errorf("%q is read as %+v", p.PURL, again)
+			}
+		}
+	})
+}
+
 // FuzzQuery reads any text as a query.
 func FuzzQuery(f *testing.F) {
 	f.Add("pkg:deb/debian/openssl@<3.0.15")

@@ -15,6 +15,7 @@ type merger struct {
 	seed     maphash.Seed
 	lookups  int
 	packages int
+	stated   int // packages in bills of materials that images bring
 }
 
 // located is a file that names packages, in the merged file system of an image.

@@ -174,7 +174,7 @@ func search(list *schema.PackageList, selected func(schema.Package, *schema.Imag
 
 func affectedPackage(p schema.Package, image *schema.ImagePackages, match Match) *schema.AffectedPackage {
 	affected := &schema.AffectedPackage{
-		Image: image.Image, Platform: image.Platform, Name: p.Name, Version: p.Version, PURL: p.PURL, Paths: p.Paths, Unclear: match.Unclear,
+		Image: image.Image, Platform: image.Platform, Name: p.Name, Version: p.Version, PURL: p.PURL, Paths: p.Paths, Origin: p.Origin, Unclear: match.Unclear,
 	}
 	if match.Source {
 		affected.Source = p.Source

@@ -115,7 +115,7 @@ func TestFields(t *testing.T) {
 	got := image.Packages[2]
 	want := schema.Package{
 		Name: "libssl3", Version: "3.0.11-1~deb12u2", Type: "deb", PURL: got.PURL, Layer: got.Layer, License: "Apache-2.0 AND GPL-2.0-or-later", Source: "openssl",
-		Paths: []string{"var/lib/dpkg/status"},
+		Paths: []string{"var/lib/dpkg/status"}, Origin: schema.OriginMade,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("libssl3 (-want +got):\n%s", diff)

@@ -67,7 +67,11 @@ func scan(ctx context.Context, images []*oci.Image, o Options, limit limits) ([]
 		if err != nil {
 			return nil, fmt.Errorf("image %s: %w", target.image.Ref, err)
 		}
-		list = append(list, m.describe(target, merged))
+		described := m.describe(target, merged)
+		if err = m.addBills(ctx, target, &described); err != nil {
+			return nil, err
+		}
+		list = append(list, described)
 	}
 	return list, nil
 }
@@ -157,15 +161,19 @@ func (m *merger) describe(t target, merged []located) schema.ImagePackages {
 			}
 		}
 	}
-	slices.SortFunc(d.Packages, func(a, b schema.Package) int {
+	sortPackages(d.Packages)
+	return d
+}
+
+func sortPackages(list []schema.Package) {
+	slices.SortFunc(list, func(a, b schema.Package) int {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version), cmp.Compare(a.PURL, b.PURL))
 	})
-	return d
 }
 
 func (c component) describe(release *osRelease) schema.Package {
 	p := schema.Package{
-		Name: c.name, Version: c.version, Type: c.kind, PURL: c.purl(release), License: c.license, Digest: c.digest,
+		Name: c.name, Version: c.version, Type: c.kind, PURL: c.purl(release), License: c.license, Digest: c.digest, Origin: schema.OriginMade,
 	}
 	if c.namespace != "" {
 		p.Name = c.namespace + "/" + c.name

@@ -87,7 +87,7 @@ func (d *Document) SPDX(w io.Writer) error {
 			element := spdxElement("SPDXRef-Package-"+elementID(&d.Images[i], p.PURL), p.Name, p.Version, "")
 			element.LicenseDeclared = cmp.Or(license.text, noAssertion)
 			element.ExternalRefs = []spdxReference{{"PACKAGE-MANAGER", "purl", p.PURL}}
-			element.SourceInfo = "found in " + strings.Join(p.Paths, ", ") + " of layer " + p.Layer
+			element.SourceInfo = sourceInfo(&p)
 			if algorithm, value, ok := checksum(p.Digest); ok {
 				element.Checksums = []spdxChecksum{{algorithm, value}}
 			}
@@ -100,6 +100,14 @@ func (d *Document) SPDX(w io.Writer) error {
 	return writeJSON(w, s)
 }
 
+// sourceInfo explains where a package is named.
+func sourceInfo(p *schema.Package) string {
+	if p.Origin == schema.OriginBrought {
+		return "only in the bill of materials " + p.Bill + " that the image brings; it was not verified"
+	}
+	return "found in " + strings.Join(p.Paths, ", ") + " of layer " + p.Layer
+}
+
 // addImage adds an image and its distribution, and returns its identifier.
 func (s *spdxDocument) addImage(image *schema.ImagePackages, archive string) string {
 	name, tag, _ := strings.Cut(image.Image, ":")
@@ -108,7 +116,7 @@ func (s *spdxDocument) addImage(image *schema.ImagePackages, archive string) str
 	if algorithm, value, ok := checksum(image.Manifest); ok {
 		element.Checksums = []spdxChecksum{{algorithm, value}}
 	}
-	element.Comment = unread(image)
+	element.Comment = strings.Trim(brings(image)+"\n"+unread(image), "\n")
 	s.add(element, archive)
 	if id, version, _ := strings.Cut(image.Distribution, "-"); id != "" {
 		s.add(spdxElement("SPDXRef-Distribution-"+elementID(image, ""), id, version, "OPERATING-SYSTEM"), element.SPDXID)

@@ -86,7 +86,7 @@ completed by running it again. The same input gives the same bytes; --check prov
 	flags.StringVar(&f.signing.key, "sign-key", "", "sign the archive in the same pass: a key `FILE`, or NAME://REF")
 	f.signing.addPassword(cmd)
 	flags.StringVar(&f.expires, "expires", "", "refuse the signature after this `TIME` (2028-01-31 or RFC 3339)")
-	flags.BoolVar(&f.sbom, "sbom", false, "put a bill of materials of each image into the archive, in SPDX: sbom/NAME/TAG.spdx.json.gz and as a referrer; reads each layer twice")
+	flags.BoolVar(&f.sbom, "sbom", false, "put a bill of materials of each image into the archive, in SPDX: sbom/NAME/TAG.spdx.json.gz and as a referrer, with those that the image brings; reads each layer twice")
 	flags.BoolVar(&f.provenance, "provenance", false, "write of what, how and by which version the archive is made: signed with --sign-key, else for 'sign'")
 	flags.StringArrayVar(&f.deltaFrom, "delta-from", nil, "write a delta as well, for sites that have this older `ARCHIVE`; may be repeated")
 	flags.BoolVar(&f.md5, "implant-md5", false, "implant the checksum that checkisomd5 reads")
@@ -181,7 +181,7 @@ func (a *app) newResolver(project *build.Project, f buildFlags) (*oci.Resolver, 
 		return nil, err
 	}
 	return oci.NewResolver(oci.Options{
-		BaseDir: project.Dir, CacheDir: f.cacheDir, WorkDir: f.workDir(), Platforms: project.Build.Spec.Platforms, Keychain: oci.DefaultKeychain(), CertsDirs: oci.DefaultCertsDirs(),
+		BaseDir: project.Dir, CacheDir: f.cacheDir, WorkDir: f.workDir(), Platforms: project.Build.Spec.Platforms, Bills: f.sbom, Keychain: oci.DefaultKeychain(), CertsDirs: oci.DefaultCertsDirs(),
 		Mirrors: mirrors, PlainHTTP: f.plainHTTP, DockerHost: a.Getenv("DOCKER_HOST"), Stdin: a.In, OpenArchive: openSourceArchive, Jobs: f.jobs, Sink: a.Sink,
 	}), nil
 }

@@ -56,7 +56,7 @@ of values.yaml.
 With --sbom, list the packages in the images: those of dpkg, apk and rpm, modules of Go programs, and packages of Python, npm and Maven.
 Layers are read from beginning to end. --output spdx and --output cyclonedx print a bill of materials for other tools, in SPDX 2.3 or
 CycloneDX 1.6; the same archive gives the same bytes. With --diff, show which packages came, went or changed their version since an
-older archive. --image limits the list to one image.
+older archive. --image limits the list to one image. What only a bill of materials lists that an image brings is marked as not verified.
 
 With --image, write an image to where other tools read it, byte for byte and with its digests verified: an OCI image
 layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,

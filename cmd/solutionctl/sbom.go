@@ -79,10 +79,18 @@ func (a *app) printPackageChanges(ctx context.Context, list *schema.PackageList,
 
 func printPackageList(w *console.Stream, list *schema.PackageList) error {
 	table := &console.Table{Columns: []string{"IMAGE", "PACKAGE", "VERSION", "TYPE", "LICENSE"}}
+	brought := slices.ContainsFunc(list.Images, func(image schema.ImagePackages) bool { return len(image.Bills) > 1 })
+	if brought {
+		table.Columns = append(table.Columns, "ORIGIN")
+	}
 	count := 0
 	for _, image := range list.Images {
 		for _, p := range image.Packages {
-			table.Add(imageTitle(image, list.Images), p.Name, p.Version, p.Type, p.License)
+			row := []string{imageTitle(image, list.Images), p.Name, p.Version, p.Type, p.License}
+			if brought {
+				row = append(row, p.Origin.String())
+			}
+			table.Add(row...)
 		}
 		count += len(image.Packages)
 	}
@@ -93,13 +101,18 @@ func printPackageList(w *console.Stream, list *schema.PackageList) error {
 		fmt.Fprintln(w)
 	}
 	for _, image := range list.Images {
+		for _, bill := range image.Bills {
+			if bill.Origin == schema.OriginBrought {
+				fmt.Fprintf(w, "%s: %s: %s\n", bill.Origin, console.Clean(imageTitle(image, list.Images)), console.Clean(bill.String()))
+			}
+		}
 		printUnread(w, image.Image, image.Unread, image.UnreadMore)
 	}
 	var types []string
 	for _, k := range list.LookedFor {
 		types = append(types, k.Type)
 	}
-	_, err := fmt.Fprintf(w, "%s in %s; looked for: %s\n", report.Count(count, "package"), report.Count(len(list.Images), "image"), strings.Join(types, ", "))
+	_, err := fmt.Fprintf(w, "%s in %s; made by solutionctl, which looked for: %s\n", report.Count(count, "package"), report.Count(len(list.Images), "image"), strings.Join(types, ", "))
 	return err
 }
 
