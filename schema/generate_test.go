@@ -36,6 +36,7 @@ type document struct {
 
 var documents = map[string]document{
 	"output/alerts":         {reflect.TypeFor[schema.AlertList](), "Alerts: what Prometheus tells of Solutions"},
+	"output/archivefacts":   {reflect.TypeFor[schema.ArchiveFacts](), "ArchiveFacts: how an archive was made, what its vendor states, and its packages"},
 	"output/app":            {reflect.TypeFor[schema.App](), "App: one instance of an application"},
 	"output/appform":        {reflect.TypeFor[schema.AppForm](), "Form: what can be filled in for an application"},
 	"output/apps":           {reflect.TypeFor[schema.AppList](), "Apps: the instances of applications in an environment"},

@@ -1,5 +1,11 @@
 package schema
 
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
 // Types of the statement about how an archive was made: in-toto's statement with SLSA's predicate.
 const (
 	StatementType    = "https://in-toto.io/Statement/v1"
@@ -49,4 +55,13 @@ type ResourceDescriptor struct {
 	Name   string            `json:"name,omitempty"`
 	URI    string            `json:"uri,omitempty"`
 	Digest map[string]string `json:"digest,omitempty"`
+}
+
+// DigestText shows the digests as "sha256:…"; most inputs have one.
+func (d *ResourceDescriptor) DigestText() string {
+	var list []string
+	for _, algorithm := range slices.Sorted(maps.Keys(d.Digest)) {
+		list = append(list, algorithm+":"+d.Digest[algorithm])
+	}
+	return strings.Join(list, " ")
 }

@@ -49,7 +49,7 @@ func (v *verification) checkProvenance(rule *trust.Rule, digest []byte) error {
 			continue
 		}
 		entry.Status = Attested
-		if v.Provenance && v.verdict.Provenance == nil {
+		if (v.Provenance || v.WithProvenance) && v.verdict.Provenance == nil {
 			v.verdict.Provenance = a.bundle.Provenance()
 		}
 	}

@@ -44,6 +44,7 @@ type Options struct {
 	Full           bool
 	AllowDowngrade bool
 	Provenance     bool // require a provenance of an allowed signer, and put it into the verdict
+	WithProvenance bool // put it into the verdict if there is one
 	Workers        int
 	Sink           report.Sink
 	ToolVersion    string

@@ -151,15 +151,48 @@ func ReadStatements(archive fs.FS) (*Statements, error) {
 	return s, nil
 }
 
+// List returns the statements, one for each product, and how many more there are than a number.
+func (s *Statements) List(most int) (list []schema.ProductStatement, more int) {
+	list = []schema.ProductStatement{}
+	for i := range s.list {
+		statement := &s.list[i]
+		for j := range statement.Products {
+			for _, product := range statement.Products[j].titles() {
+				if len(list) == most {
+					more++
+					continue
+				}
+				list = append(list, schema.ProductStatement{VendorStatement: statement.describe(), Product: clean(product, 300)})
+			}
+		}
+	}
+	return list, more
+}
+
+// titles names the packages that a product of a statement is about, and the product that has them.
+func (p *vexProduct) titles() []string {
+	list := p.packages()
+	if len(p.Subcomponents) > 0 {
+		for i := range list {
+			list[i] += " in " + cmp.Or(p.Identifiers.PURL, p.ID)
+		}
+	}
+	return list
+}
+
+func (s *vendorStatement) describe() schema.VendorStatement {
+	return schema.VendorStatement{
+		Vulnerability: cleanIDs(s.ids())[0], Status: s.Status, Justification: s.Justification, Author: s.author, File: s.file,
+	}
+}
+
 // Explain adds to each package the statements about it: those about the vulnerabilities of the question, or all if it names none.
 func (s *Statements) Explain(found *schema.AffectedArchive) {
 	for i := range found.Packages {
 		p := &found.Packages[i]
 		for _, statement := range s.list {
 			if statement.concerns(p) {
-				p.Statements = append(p.Statements, schema.VendorStatement{
-					Vulnerability: cleanIDs(statement.ids())[0], Status: statement.Status, Justification: statement.Justification, Author: statement.author, File: statement.file,
-				})
+				p.Statements = append(p.Statements, statement.describe())
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/schema"
@@ -32,16 +31,7 @@ func printProvenance(w *console.Stream, s *schema.ProvenanceStatement) error {
 	fmt.Fprintln(w)
 	table := &console.Table{Columns: []string{"MADE OF", "ORIGIN", "DIGEST"}}
 	for _, d := range made.ResolvedDependencies {
-		table.Add(d.Name, d.URI, digestText(d.Digest))
+		table.Add(d.Name, d.URI, d.DigestText())
 	}
 	return table.Print(w)
-}
-
-// digestText shows digests as "sha256:…"; most inputs have one.
-func digestText(digests map[string]string) string {
-	var list []string
-	for _, algorithm := range slices.Sorted(maps.Keys(digests)) {
-		list = append(list, algorithm+":"+digests[algorithm])
-	}
-	return strings.Join(list, " ")
 }

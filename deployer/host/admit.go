@@ -61,7 +61,8 @@ type admitted struct {
 	files    *media.Image    // the files that were opened
 	closers  []io.Closer
 	source   store.Source
-	verdict  *sign.Verdict // nil where no signature was checked
+	verdict  *sign.Verdict        // nil where no signature was checked
+	facts    *schema.ArchiveFacts // without the provenance, which the verdict has
 	findings []report.Finding
 	payload  *render.Payload
 	powers   *schema.Powers // its powers in a cluster
@@ -224,7 +225,7 @@ func (d *admission) judge(ctx context.Context, c *admitted) (*chunk.Reader, erro
 
 func (d *admission) signOptions(path string) sign.Options {
 	return sign.Options{
-		Store: d.trusted, State: d.state, Now: d.Now(), Path: path, OnRead: true, AllowDowngrade: d.options.AllowDowngrade,
+		Store: d.trusted, State: d.state, Now: d.Now(), Path: path, OnRead: true, WithProvenance: true, AllowDowngrade: d.options.AllowDowngrade,
 		Workers: runtime.GOMAXPROCS(0), Sink: report.Discard, ToolVersion: d.Version,
 	}
 }
@@ -388,6 +389,8 @@ func (c *admitted) read(r *chunk.Reader) error {
 	if c.payload, err = render.FromArchive(a); err != nil {
 		return err
 	}
+	c.facts = newFacts(c.source.Name, c.source.Version)
+	addStatements(c.facts, a)
 	data, err := c.payload.Encode()
 	if err != nil {
 		return err

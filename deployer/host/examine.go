@@ -27,6 +27,8 @@ type Examination struct {
 	Brings *Contents `json:"brings,omitempty"`
 	// Powers are the powers of the archive in a cluster; nil where the archive was not read.
 	Powers *schema.Powers `json:"powers,omitempty"`
+	// Facts has the provenance and the vendor's statements; nil where the archive was not read.
+	Facts *schema.ArchiveFacts `json:"facts,omitempty"`
 	// Known reports that exactly this archive is in the store already.
 	Known bool `json:"known"`
 	// Activation is the plan of activating it after the import, without any accepted refusals; nil without a plan, for
@@ -61,6 +63,10 @@ func (h *Host) Examine(ctx context.Context, o ImportOptions) (*Examination, erro
 	err = i.admission.admit(ctx, c)
 	e.Size, e.SHA256, e.Solution, e.Version = c.size, c.source.SHA256, c.source.Name, c.source.Version
 	e.describe(c.verdict)
+	if provenance := provenanceFacts(c.verdict); c.facts != nil {
+		e.Facts = c.facts
+		e.Facts.Provenance = provenance
+	}
 	e.Findings, e.Powers = append(e.Findings, c.findings...), c.powers
 	if err != nil {
 		return e, err
@@ -92,6 +98,7 @@ func (h *Host) Expect(ctx context.Context, o ImportOptions, bundles []sign.Named
 		options.AllowDowngrade = true // archives of the store do not make anything older
 		verdict, list, err = sign.Judge(ctx, bundles, options)
 	}
+	verdict.Provenance = nil // it is shown with the archive
 	e.describe(verdict)
 	if err != nil {
 		return e, err

@@ -46,6 +46,12 @@ func (c *Client) Unimport(ctx context.Context, token string, v Version, sink rep
 	return got.Unimported, err
 }
 
+// Facts calls [Desk.Facts] through the socket.
+func (c *Client) Facts(ctx context.Context, token string, v Version, sink report.Sink) (*schema.ArchiveFacts, error) {
+	got, err := c.do(ctx, request{Verb: verbFacts, Token: token, Version: &v}, nil, sink)
+	return got.Facts, err
+}
+
 // errLost is in the error of an answer that has no end.
 var errLost = errors.New("the connection was lost")
 

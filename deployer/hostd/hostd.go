@@ -8,7 +8,7 @@
 //
 // The server does not trust its clients. A request cannot select the trust store, accept unsigned or older archives, or
 // name a file: an archive comes as an open descriptor, and its signatures as bytes. A compromised console can import
-// archives that the trust policy of the host accepts, for a user whose token it has, and nothing else.
+// archives that the trust policy of the host accepts, and read facts about their content, for a user whose token it has, and nothing else.
 package hostd
 
 import (
@@ -121,6 +121,18 @@ func (d *Desk) Unimport(ctx context.Context, token string, v Version, sink repor
 		return nil, err
 	}
 	return h.Unimport(ctx, host.UnimportOptions{Archive: v.Solution, Version: v.Version})
+}
+
+// Facts returns facts about the content of an imported version. The user needs the permission to import.
+func (d *Desk) Facts(ctx context.Context, token string, v Version, sink report.Sink) (*schema.ArchiveFacts, error) {
+	if v.Solution == "" || v.Version == "" { // an id or a path would be looked up
+		return nil, report.Errorf(report.Usage, "a Solution and a version are needed")
+	}
+	h, err := d.at(ctx, token, rights.VerbImport, sink)
+	if err != nil {
+		return nil, err
+	}
+	return h.Facts(ctx, d.Options, v.Solution, v.Version)
 }
 
 // checkFile refuses all but regular files: reading a device or a pipe could block.

@@ -171,6 +171,9 @@ func TestImport(t *testing.T) {
 	if !maps.Equal(b.sent, map[string]bool{token: true}) {
 		t.Errorf("the API server was asked as %v", b.sent)
 	}
+	if facts, failure := b.Facts(t.Context(), token, Version{"demo", "1.0.0"}, nil); failure != nil || facts.Version != "1.0.0" || len(facts.Problems) > 0 {
+		t.Errorf("facts: %+v, %v", facts, failure)
+	}
 	if done, err = b.Import(t.Context(), token, a, nil); err != nil || done.Archives[0].Method != "present" {
 		t.Errorf("again: %+v, %v", done, err)
 	}
@@ -276,6 +279,8 @@ func TestHostile(t *testing.T) {
 		{"another verb", `{"verb":"trust","token":"` + token + `","id":"0123456789abcdef"}`, nil, report.Usage},
 		{"a file where none belongs", `{"verb":"unimport","file":true,"version":{"solution":"demo","version":"1.0.0"},"token":"` + token + `","id":"0123456789abcdef"}`, []*os.File{unsigned.File}, report.Usage},
 		{"everything of a Solution", `{"verb":"unimport","version":{"solution":"demo","version":""},"token":"` + token + `","id":"0123456789abcdef"}`, nil, report.Usage},
+		{"facts of a path", `{"verb":"facts","version":{"solution":"/etc/shadow","version":""},"token":"` + token + `","id":"0123456789abcdef-facts"}`, nil, report.Usage},
+		{"facts of a file", `{"verb":"facts","file":true,"version":{"solution":"demo","version":"1.0.0"},"token":"` + token + `","id":"0123456789abcdef"}`, []*os.File{unsigned.File}, report.Usage},
 		{"without a token", `{"verb":"import","id":"0123456789abcdef","file":true}`, []*os.File{unsigned.File}, report.Unauthenticated},
 		{"with an unknown token", `{"verb":"import","token":"other","id":"0123456789abcdef","file":true}`, []*os.File{unsigned.File}, report.Unauthenticated},
 		{"with what is no header", `{"verb":"import","token":"a\r\nX: y","id":"0123456789abcdef","file":true}`, []*os.File{unsigned.File}, report.Unauthenticated},
@@ -315,6 +320,8 @@ func TestRights(t *testing.T) {
 	_, err = b.Examine(t.Context(), token, a, nil)
 	code(t, err, report.Forbidden)
 	_, err = b.Unimport(t.Context(), token, Version{"demo", "1.0.0"}, nil)
+	code(t, err, report.Forbidden)
+	_, err = b.Facts(t.Context(), token, Version{"demo", "1.0.0"}, nil)
 	code(t, err, report.Forbidden)
 	if got := b.stored(); len(got) > 0 {
 		t.Errorf("stored %q", got)

@@ -19,6 +19,7 @@ const (
 	verbExamine  = "examine"
 	verbImport   = rights.VerbImport
 	verbUnimport = rights.VerbUnimport
+	verbFacts    = "facts"
 	verbEvents   = "events"
 )
 
@@ -45,6 +46,7 @@ type answer struct {
 	Examination *host.Examination      `json:"examination,omitempty"`
 	Imported    *schema.ImportReport   `json:"imported,omitempty"`
 	Unimported  *schema.UnimportReport `json:"unimported,omitempty"`
+	Facts       *schema.ArchiveFacts   `json:"facts,omitempty"`
 	Error       *failure               `json:"error,omitempty"`
 }
 

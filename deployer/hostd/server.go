@@ -173,6 +173,11 @@ func (s *Server) verb(r *request, file *os.File) func(context.Context, report.Si
 			done, err := s.Desk.Unimport(ctx, r.Token, *r.Version, sink)
 			return &answer{Unimported: done}, err
 		}
+	case r.Verb == verbFacts && r.Version != nil && file == nil:
+		return func(ctx context.Context, sink report.Sink) (*answer, error) {
+			f, err := s.Desk.Facts(ctx, r.Token, *r.Version, sink)
+			return &answer{Facts: f}, err
+		}
 	}
 	return nil
 }
