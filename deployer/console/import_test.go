@@ -239,8 +239,19 @@ func TestUpload(t *testing.T) {
 		t.Error("the upload is still there")
 	}
 	gone := "/solutions/demo/unimport?version=1.0.0"
-	if a = b.get("/solutions/demo"); !strings.Contains(a.body, "/unimport?version=1.0.0") {
-		t.Error("the page of the Solution does not lead to unimport")
+	if a = b.get("/solutions/demo"); !strings.Contains(a.body, "/unimport?version=1.0.0") || !strings.Contains(a.body, "/solutions/demo/content/1.0.0") {
+		t.Error("the page of the Solution does not lead to unimport, or not to the content")
+	}
+	a = b.get("/solutions/demo/content/1.0.0")
+	for _, want := range []string{"Content of demo 1.0.0", "There is no provenance", "The vendor states nothing", "The packages were not listed yet"} {
+		if a.StatusCode != http.StatusOK || !strings.Contains(a.body, want) {
+			t.Errorf("%d: the content does not have %q", a.StatusCode, want)
+		}
+	}
+	for path, status := range map[string]int{"/solutions/demo/content/9.9.9": http.StatusNotFound, "/solutions/demo/content/x": http.StatusBadRequest} {
+		if a = b.get(path); a.StatusCode != status {
+			t.Errorf("%s: %d, want %d", path, a.StatusCode, status)
+		}
 	}
 	if a = b.get(gone); a.StatusCode != http.StatusOK || !strings.Contains(a.body, "demo-1.0.0") {
 		t.Errorf("%d\n%s", a.StatusCode, a.body)
@@ -368,6 +379,9 @@ func TestImportRights(t *testing.T) {
 	joe := s.with(t, "joe")
 	if a := joe.get("/import"); !strings.Contains(a.body, rights.ArchivesGroup) || strings.Contains(a.body, `type="file"`) {
 		t.Errorf("the page does not name the missing right:\n%s", a.body)
+	}
+	if a := joe.get("/solutions/demo/content/1.0.0"); a.StatusCode != http.StatusForbidden {
+		t.Errorf("the content: %d", a.StatusCode)
 	}
 	path := s.vendor.Archive(t, "1.0.0", 0)
 	if a := joe.beginUpload(path, len(read(t, path))); a.StatusCode != http.StatusForbidden {

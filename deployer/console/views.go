@@ -134,7 +134,8 @@ func (c *Console) solution(v *web.Visit) (*web.Answer, error) {
 				Label: page.Text("action.activate") + " " + one.Version, URL: planURL("solutions", name, "activate", url.Values{"version": {one.Version}}),
 			})}
 		}
-		content.VersionActions[one.Version] = append(content.VersionActions[one.Version], c.archives.UnimportAction(v, name, one.Version)...)
+		content.VersionActions[one.Version] = slices.Concat(
+			content.VersionActions[one.Version], c.archives.ContentAction(v, name, one.Version), c.archives.UnimportAction(v, name, one.Version))
 	}
 	if content.Status.Active != "" {
 		content.Actions = append(content.Actions, v.Offer(page.Action{

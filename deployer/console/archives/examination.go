@@ -151,6 +151,7 @@ func (p *Pages) examinationPage(v *web.Visit, e *examined, events string, action
 	}
 	if r := e.result; r != nil {
 		content.Solution, content.Version, content.Verdict, content.Signers = r.Solution, r.Version, r.Verdict, r.Signers
+		content.Facts = r.Facts
 		if r.Brings != nil {
 			content.Lint, content.Brings = &schema.LintTarget{Findings: r.Findings}, p.brings(v, r)
 			content.Plan, content.ReleaseNotes = r.Activation, r.Brings.ReleaseNotes

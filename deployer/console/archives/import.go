@@ -1,4 +1,4 @@
-// Package archives has the pages of the console about archives: uploads, their examination, imports and unimports.
+// Package archives has the pages of the console about archives: uploads, their examination, imports, unimports, and the content of versions.
 //
 // An archive is uploaded in pieces that match its signatures (package upload), examined by the [Host] that keeps
 // archives, shown with its content, and imported when the user confirms it.
@@ -32,6 +32,7 @@ type Host interface {
 	Examine(ctx context.Context, token string, a hostd.Archive, sink report.Sink) (*host.Examination, error)
 	Import(ctx context.Context, token string, a hostd.Archive, sink report.Sink) (*schema.ImportReport, error)
 	Unimport(ctx context.Context, token string, v hostd.Version, sink report.Sink) (*schema.UnimportReport, error)
+	Facts(ctx context.Context, token string, v hostd.Version, sink report.Sink) (*schema.ArchiveFacts, error)
 }
 
 const (
@@ -84,14 +85,15 @@ func New(server *web.Server, o Options) (*Pages, error) {
 // AddRoutes adds the pages to those of a console.
 func (p *Pages) AddRoutes(mux *http.ServeMux) {
 	for pattern, h := range map[string]web.Handler{
-		"GET /import":                         p.importing,
-		"GET /import/{id}":                    p.showExamination,
-		"GET /import/path":                    p.showPath,
-		"GET /solutions/{solution}/unimport":  p.askUnimport,
-		"POST /import/{id}":                   p.importUpload,
-		"POST /import/path":                   p.importPath,
-		"POST /uploads/{id}/discard":          p.discardUpload,
-		"POST /solutions/{solution}/unimport": p.unimport,
+		"GET /import":                                 p.importing,
+		"GET /import/{id}":                            p.showExamination,
+		"GET /import/path":                            p.showPath,
+		"GET /solutions/{solution}/unimport":          p.askUnimport,
+		"GET /solutions/{solution}/content/{version}": p.showContent,
+		"POST /import/{id}":                           p.importUpload,
+		"POST /import/path":                           p.importPath,
+		"POST /uploads/{id}/discard":                  p.discardUpload,
+		"POST /solutions/{solution}/unimport":         p.unimport,
 	} {
 		mux.Handle(pattern, p.server.Handle(h))
 	}

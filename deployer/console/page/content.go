@@ -132,10 +132,17 @@ type Examination struct {
 	ReleaseNotes string
 	// Brings are sentences about its content, compared with the active version: images, definitions, components.
 	Brings []string
+	// Facts has the provenance and the vendor's statements; nil where it was not read.
+	Facts *schema.ArchiveFacts
 	// Plan is the plan of activating it; nil where it could not be computed.
 	Plan    *schema.Operation
 	Problem *Problem // why it is refused
 	Form    Form
+}
+
+// ArchiveContent describes the content of an imported version: /solutions/NAME/content/VERSION.
+type ArchiveContent struct {
+	Facts *schema.ArchiveFacts
 }
 
 // Environments are all environments: /environments.
@@ -403,6 +410,7 @@ func (*Solutions) name() string      { return "solutions" }
 func (*Solution) name() string       { return "solution" }
 func (*Import) name() string         { return "import" }
 func (*Examination) name() string    { return "examination" }
+func (*ArchiveContent) name() string { return "content" }
 func (*Environments) name() string   { return "environments" }
 func (*NewEnvironment) name() string { return "newenvironment" }
 func (*Environment) name() string    { return "environment" }
@@ -447,6 +455,10 @@ func (*Doctor) title() string         { return Text("doctor.title") }
 func (*Support) title() string        { return Text("support.title") }
 func (*Settings) title() string       { return Text("settings.title") }
 func (c *Confirmation) title() string { return c.Heading }
+
+func (c *ArchiveContent) title() string {
+	return Text("content.title", c.Facts.Solution, c.Facts.Version)
+}
 
 func (c *Examination) title() string {
 	if c.Solution == "" {

@@ -72,7 +72,7 @@ func (p *Pages) query(path string, pairs ...string) (string, error) {
 
 // tones of the words of documents. Other words have no tone.
 var tones = map[string]Tone{
-	"ready": ToneGood, "done": ToneGood, "ok": ToneGood, "yes": ToneGood, "accepted": ToneGood, "passed": ToneGood, "pass": ToneGood, "good": ToneGood,
+	"ready": ToneGood, "done": ToneGood, "ok": ToneGood, "yes": ToneGood, "accepted": ToneGood, "attested": ToneGood, "passed": ToneGood, "pass": ToneGood, "good": ToneGood,
 	"progressing": ToneInfo, "running": ToneInfo, "started": ToneInfo, "deleting": ToneInfo, "deferred": ToneInfo, "info": ToneInfo,
 	"completed": ToneGood, "note": ToneInfo, "keeps": ToneInfo, "Normal": ToneInfo,
 	"Ready": ToneGood, "Running": ToneInfo, "Applying": ToneInfo, "Waiting": ToneInfo, "Blocked": ToneWarn, "Degraded": ToneWarn,
@@ -81,6 +81,7 @@ var tones = map[string]Tone{
 	"unchecked": ToneWarn, "Warning": ToneWarn,
 	"failed": ToneBad, "fail": ToneBad, "firing": ToneBad, "missing": ToneBad, "problem": ToneBad, "error": ToneBad, "no": ToneBad, "data-loss": ToneBad, "rejected": ToneBad,
 	"malformed": ToneBad, "bad": ToneBad,
+	"not_affected": ToneGood, "fixed": ToneGood, "affected": ToneBad, "under_investigation": ToneWarn,
 }
 
 func toneOf(word any) Tone {

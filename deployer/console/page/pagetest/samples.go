@@ -90,6 +90,10 @@ func Samples(say func(string) string) map[string]page.View {
 	add("environment-part", page.SectionEnvironments, samplePart(say), trail("Environments", "/environments"))
 	add("solutions", page.SectionSolutions, &page.Solutions{Result: sampleSearch(say), Import: &page.Action{Label: page.Text("action.import"), URL: "/import", Weight: page.WeightPrimary}})
 	add("solution", page.SectionSolutions, sampleSolution(say), trail("Solutions", "/solutions"))
+	add("content", page.SectionSolutions, sampleContent(say), trail("Solutions", "/solutions", "Shop", "/solutions/shop"))
+	add("content-unknown", page.SectionSolutions, &page.ArchiveContent{Facts: &schema.ArchiveFacts{
+		Solution: say("shop"), Version: say("1.9.0"), Statements: []schema.ProductStatement{},
+	}}, trail("Solutions", "/solutions", "Shop", "/solutions/shop"))
 	add("import", page.SectionImport, sampleImport(say))
 	add("import-elsewhere", page.SectionImport, &page.Import{Elsewhere: &page.Elsewhere{
 		Host: say("bootstrap-1"), Reason: say("This console runs in the cluster and has no store of archives."), Command: say("solutionctl deploy import FILE.iso"),

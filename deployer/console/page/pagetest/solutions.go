@@ -52,6 +52,49 @@ func sampleSolution(say func(string) string) *page.Solution {
 	}
 }
 
+func sampleFacts(say func(string) string) *schema.ArchiveFacts {
+	digest := "sha256:" + strings.Repeat("ab", 32)
+	states := func(vulnerability, product, status, justification string) schema.ProductStatement {
+		return schema.ProductStatement{Product: say(product), VendorStatement: schema.VendorStatement{
+			Vulnerability: say(vulnerability), Status: status, Justification: justification, Author: say("Acme"), File: say("vex/acme.json"),
+		}}
+	}
+	return &schema.ArchiveFacts{
+		Solution: say("shop"), Version: say("1.11.0"),
+		Provenance: &schema.ProvenanceFacts{
+			Builder: say("https://solutionctl.io/builder/solutionctl, solutionctl 1.2.3"), Signer: say("acme-release"), SignedAt: new(ago(50 * time.Hour)),
+			FileTime: say("2026-10-01T00:00:00Z"), Options: []string{say(`version: "1.11.0"`)}, Files: 42, MoreMaterials: 3,
+			Materials: []schema.ResourceFacts{
+				{Name: say("image shop-operator:1.11.0"), Origin: say("oci://registry.example.com/acme/shop-operator:1.11.0"), Digest: say(digest)},
+				{Name: say("image shop-ui:1.11.0"), Digest: say(digest)},
+			},
+		},
+		Statements: []schema.ProductStatement{
+			states("CVE-2021-23337", "pkg:npm/lodash@4.17.20", "not_affected", say("vulnerable_code_not_present")),
+			states("CVE-2026-0001", "pkg:deb/debian/openssl in pkg:oci/shop-operator", "under_investigation", ""),
+		},
+		MoreStatements: 1,
+	}
+}
+
+func sampleContent(say func(string) string) *page.ArchiveContent {
+	f := sampleFacts(say)
+	f.Problems = []string{say("shop-1.11.0.iso.site.sigstore.json: it is damaged")}
+	f.Packages = &schema.PackageFacts{
+		Images: []schema.ImageBills{
+			{Image: say("shop-operator:1.11.0"), Platform: &schema.Platform{OS: "linux", Architecture: "amd64"}, Unread: 1, Bills: []schema.PackageBill{
+				{Origin: schema.OriginMade, Packages: 1}, {Origin: schema.OriginBrought, Format: say("SPDX-2.3"), Tool: say("syft-1.2.0"), Packages: 2, Only: 1},
+			}},
+		},
+		Packages: []schema.ListedPackage{
+			{Image: say("shop-operator:1.11.0"), Name: say("libssl3"), Version: say("3.0.11-1~deb12u2"), Type: "deb", License: say("Apache-2.0"), Origin: schema.OriginMade},
+			{Image: say("shop-operator:1.11.0"), Name: say("serde"), Version: say("1.0.203"), Type: say("cargo"), Origin: schema.OriginBrought},
+		},
+		More: 12, MoreImages: 2,
+	}
+	return &page.ArchiveContent{Facts: f}
+}
+
 func sampleImport(say func(string) string) *page.Import {
 	return &page.Import{
 		Upload: &page.Form{Action: page.Action{Label: "Upload", URL: "/import", Post: true, Weight: page.WeightPrimary}},
@@ -87,6 +130,7 @@ func sampleExamination(say func(string) string) *page.Examination {
 		}}},
 		ReleaseNotes: say("# shop 1.11.0\n\n- orders are packed twice as fast\n- a Shop may have an opening time"),
 		Brings:       []string{say("3 images, 1 of them new since 1.10.0"), say("1 definition, 2 fields more")},
+		Facts:        sampleFacts(say),
 		Plan:         samplePlan(say).Operation,
 		Form:         page.Form{Action: page.Action{Label: "Import", URL: "/import/2", Post: true, Weight: page.WeightPrimary}, Cancel: page.Link{URL: "/import"}},
 	}
