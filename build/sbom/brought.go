@@ -103,6 +103,9 @@ func (t *target) bills() ([]oci.Blob, error) {
 
 // readBill reads a document; nil if it is not a bill of materials, or one about another image.
 func (m *merger) readBill(ctx context.Context, t target, blob oci.Blob) (*brought, error) {
+	if m.bills += blob.Size; m.bills > m.limit.bills {
+		return nil, report.Errorf(report.Invalid, "those that the images bring have more than %d bytes", m.limit.bills)
+	}
 	data, err := oci.ReadBlob(ctx, blob, m.limit.document)
 	if err != nil {
 		return nil, err

@@ -201,6 +201,22 @@ func TestManyBills(t *testing.T) {
 	}
 }
 
+// TestBillsOfManyImages reads no more bytes of bills than the limit of an archive, whichever images bring them.
+func TestBillsOfManyImages(t *testing.T) {
+	image := withBills(t, func(*oci.Image) []oci.Artifact { return []oci.Artifact{document(oci.SPDXType, statedSPDX)} })
+	limit := standardLimits()
+	limit.bills = 2*int64(len(statedSPDX)) + 1
+	list, err := scan(t.Context(), []*oci.Image{image, image, image, image}, Options{}, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, found := range list {
+		if want := 2 - i/2; len(found.Bills) != want || len(found.Unread) != 2-want {
+			t.Errorf("image %d: %d bills, not read: %+v", i, len(found.Bills), found.Unread)
+		}
+	}
+}
+
 // TestBroughtAffected finds a package that only the image lists, and marks it.
 func TestBroughtAffected(t *testing.T) {
 	text := strings.Replace(statedSPDX, "pkg:cargo/serde@1.0.1?checksum=sha256:11#src", "pkg:npm/%40acme/lodash@4.17.20", 1)

@@ -21,6 +21,7 @@ type limits struct {
 	text         int   // a name, a version, a license
 	unread       int   // files in the list of those that were not read
 	objects      int   // in a bill of materials that an image brings
+	bills        int64 // bytes of these in an archive; one that several images bring is counted for each
 }
 
 func standardLimits() limits {
@@ -28,7 +29,7 @@ func standardLimits() limits {
 		layerBytes: 64 << 30, layerEntries: 2 << 20, pathLength: 4096, pathDepth: 128,
 		files: 200_000, memory: 256 << 20, entries: 32 << 20, packages: 500_000, lookups: 100_000_000,
 		document: 32 << 20, spooled: 1 << 30, program: 4 << 30,
-		jarEntries: 100_000, jarInflated: 256 << 20, text: 512, unread: 100, objects: 500_000,
+		jarEntries: 100_000, jarInflated: 256 << 20, text: 512, unread: 100, objects: 500_000, bills: 512 << 20,
 	}
 }
 

@@ -15,7 +15,8 @@ type merger struct {
 	seed     maphash.Seed
 	lookups  int
 	packages int
-	stated   int // packages in bills of materials that images bring
+	stated   int   // packages in bills of materials that images bring
+	bills    int64 // bytes of these
 }
 
 // located is a file that names packages, in the merged file system of an image.
