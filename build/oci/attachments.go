@@ -15,49 +15,58 @@ import (
 
 // Attachment is an artifact of an image that is about one of its manifests: an attestation of BuildKit, or a referrer. Nothing proves what it has.
 type Attachment struct {
-	Artifact        // without its configuration
-	About    Digest // of the manifest
+	*Artifact        // without its configuration
+	About     Digest // of the manifest
 }
 
 // Attachments returns the attestations and referrers that the image has, in the order of its manifests.
 func (i *Image) Attachments() ([]Attachment, error) {
-	attested := map[Digest][]Digest{} // the manifests that attestations are about
-	blobs := map[Digest]Blob{}
-	for _, b := range i.Blobs {
-		blobs[b.Digest] = b
+	attested := map[Digest][]Digest{}           // the manifests that attestations are about
+	blobs := make(map[Digest]int, len(i.Blobs)) // by position: there can be very many
+	for n := range i.Blobs {
+		blobs[i.Blobs[n].Digest] = n
 	}
 	var list []Attachment
-	for _, m := range i.Manifests {
+	for n := range i.Manifests {
+		m := &i.Manifests[n]
 		doc, err := parseManifest(m.Data, m.MediaType)
 		if err != nil {
 			return nil, inManifest(m.Digest, err)
 		}
-		for _, child := range doc.Manifests {
-			if isAttestation(child) {
-				attested[child.Digest] = append(attested[child.Digest], attestedDigest(child))
+		for c := range doc.Manifests {
+			if child := &doc.Manifests[c]; isAttestation(*child) {
+				attested[child.Digest] = append(attested[child.Digest], attestedDigest(*child))
 			}
 		}
 		subjects := attested[m.Digest]
-		if len(subjects) == 0 && doc.Subject != nil {
+		if subjects == nil && doc.Subject != nil {
 			subjects = []Digest{doc.Subject.Digest}
 		}
-		if len(subjects) == 0 {
+		if subjects == nil {
 			continue
 		}
-		a := Attachment{Artifact: Artifact{Type: doc.artifactType(), Annotations: doc.Annotations}}
-		for _, layer := range append(doc.Layers, doc.Blobs...) {
-			b, ok := blobs[layer.Digest]
-			if !ok {
-				return nil, inManifest(m.Digest, report.Errorf(report.Corrupt, "blob %s is missing", layer.Digest))
-			}
-			layer.Data = nil
-			a.Layers = append(a.Layers, Blob{Descriptor: layer, Open: b.Open})
+		a, err := i.attachment(doc, blobs)
+		if err != nil {
+			return nil, inManifest(m.Digest, err)
 		}
-		for _, a.About = range subjects {
-			list = append(list, a)
+		for _, subject := range subjects {
+			list = append(list, Attachment{a, subject})
 		}
 	}
 	return list, nil
+}
+
+// attachment returns the artifact of a manifest of the image, whose blobs have these positions.
+func (i *Image) attachment(doc *document, blobs map[Digest]int) (*Artifact, error) {
+	a := &Artifact{Type: doc.artifactType(), Annotations: doc.Annotations, Layers: make([]Blob, len(doc.Layers))}
+	for n := range doc.Layers {
+		at, ok := blobs[doc.Layers[n].Digest]
+		if !ok {
+			return nil, report.Errorf(report.Corrupt, "blob %s is missing", doc.Layers[n].Digest)
+		}
+		a.Layers[n] = Blob{Descriptor: doc.Layers[n], Open: i.Blobs[at].Open}
+	}
+	return a, nil
 }
 
 // Types of artifacts about images, and of their layers.
@@ -97,7 +106,7 @@ func (i *Image) bringBills(ctx context.Context, jobs int) error {
 	if !ok {
 		return nil
 	}
-	for _, m := range slices.Clone(i.Manifests) {
+	for _, m := range i.Manifests { // without those that are added meanwhile
 		doc, err := parseManifest(m.Data, m.MediaType)
 		if err != nil {
 			return inManifest(m.Digest, err)

@@ -36,16 +36,12 @@ type brought struct {
 
 // addBills adds the bills of materials that an image brings, and the packages that are only there. One that cannot be read is listed.
 func (m *merger) addBills(ctx context.Context, t target, d *schema.ImagePackages) error {
-	blobs, err := t.bills()
-	if err != nil {
-		return fmt.Errorf("image %s: %w", t.image.Ref, err)
-	}
 	known := map[string]bool{}
 	for _, p := range d.Packages {
 		known[identity(p.PURL)] = true
 	}
 	d.Bills = []schema.PackageBill{{Origin: schema.OriginMade, Packages: len(d.Packages)}}
-	for i, blob := range blobs {
+	for i, blob := range t.bills() {
 		unread := schema.UnreadFile{Path: "bill of materials " + blob.Digest.String()}
 		if i == maxBills {
 			d.Unread = append(d.Unread, schema.UnreadFile{Path: unread.Path, Reason: fmt.Sprintf("the image brings more than %d", maxBills)})
@@ -80,25 +76,21 @@ func (m *merger) addBills(ctx context.Context, t target, d *schema.ImagePackages
 	return nil
 }
 
-// bills returns the documents about an image for one platform that can be bills of materials, each once.
-func (t *target) bills() ([]oci.Blob, error) {
-	attachments, err := t.image.Attachments()
-	if err != nil {
-		return nil, err
-	}
-	var blobs []oci.Blob
-	for _, a := range attachments {
+// bills returns the documents about an image for one platform that can be bills of materials, each once, and not many more than are read.
+func (t *target) bills() (blobs []oci.Blob) {
+	seen := map[oci.Digest]bool{}
+	for _, a := range t.attachments {
 		if a.About != t.Manifest && a.About != t.image.Root.Digest {
 			continue
 		}
 		for _, layer := range a.Layers {
-			same := func(b oci.Blob) bool { return b.Digest == layer.Digest }
-			if a.CanBeBill(layer.Descriptor) && !slices.ContainsFunc(blobs, same) {
+			if len(blobs) <= maxBills && !seen[layer.Digest] && a.CanBeBill(layer.Descriptor) {
+				seen[layer.Digest] = true
 				blobs = append(blobs, layer)
 			}
 		}
 	}
-	return blobs, nil
+	return blobs
 }
 
 // readBill reads a document; nil if it is not a bill of materials, or one about another image.

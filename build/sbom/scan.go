@@ -27,6 +27,7 @@ type Options struct {
 type target struct {
 	image *oci.Image
 	oci.FileSystem
+	attachments []oci.Attachment // of the image
 }
 
 // List lists the packages in images of a Solution, see [listImages].
@@ -51,8 +52,12 @@ func scan(ctx context.Context, images []*oci.Image, o Options, limit limits) ([]
 		if err != nil {
 			return nil, fmt.Errorf("image %s: %w", image.Ref, err)
 		}
+		attachments, err := image.Attachments()
+		if err != nil {
+			return nil, fmt.Errorf("image %s: %w", image.Ref, err)
+		}
 		for _, system := range systems {
-			targets = append(targets, target{image, system})
+			targets = append(targets, target{image, system, attachments})
 		}
 	}
 	s := &scanner{limit: limit, seed: maphash.MakeSeed()}
