@@ -133,7 +133,7 @@ type AffectedReport struct {
 	Package  string            `json:"package"`            // of the question, as a package URL without a version; "" for an advisory
 	Range    string            `json:"range"`              // of versions, in the syntax of vers
 	Advisory string            `json:"advisory,omitempty"` // the file that was asked with
-	LeftOut  []string          `json:"leftOut,omitempty"`  // packages of the advisory that cannot be searched for
+	LeftOut  []string          `json:"leftOut,omitempty"`  // packages of the question that cannot be searched for everywhere
 	Archives []AffectedArchive `json:"archives"`
 }
 
@@ -171,7 +171,7 @@ type SiteAffectedReport struct {
 	Package  string            `json:"package"`            // of the question, as a package URL without a version; "" for an advisory
 	Range    string            `json:"range"`              // of versions, in the syntax of vers
 	Advisory string            `json:"advisory,omitempty"` // the file that was asked with
-	LeftOut  []string          `json:"leftOut,omitempty"`  // packages of the advisory that cannot be searched for
+	LeftOut  []string          `json:"leftOut,omitempty"`  // packages of the question that cannot be searched for everywhere
 	Versions []AffectedVersion `json:"versions"`
 	// NotSearched lists versions whose archive is not on this host or could not be read: they can be affected as well.
 	NotSearched []UnsearchedVersion `json:"notSearched"`

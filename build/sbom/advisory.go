@@ -125,6 +125,9 @@ func (a *advisoryReader) ask(ids []string, p packageURL, set string) error {
 		a.leave(text)
 		return nil
 	}
+	if limit := q.Limit(); limit != "" {
+		a.leave(limit)
+	}
 	a.advisory.Asked = append(a.advisory.Asked, Asked{ids, q})
 	return nil
 }

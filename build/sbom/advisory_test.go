@@ -63,7 +63,7 @@ func TestAdvisory(t *testing.T) {
 	}{
 		{"OSV of Go", osvGo, []string{"app:1 stdlib 1.22.6 GO-2024-3105 CVE-2024-34155"}, nil},
 		{"OSV of Debian, for one release", osvDebian, []string{"app:1 libssl3 3.0.11-1~deb12u2 DSA-5764-1"}, nil},
-		{"OSV with versions, and packages that are not looked for", osvVersions, []string{"app:1 lodash 4.17.20 MAL-1"}, []string{"crates.io time", "npm other, by its commits"}},
+		{"OSV with versions, and packages that are not looked for", osvVersions, []string{"app:1 lodash 4.17.20 MAL-1"}, []string{"crates.io time, by its commits", "npm other, by its commits"}},
 		{"CSAF with relationships", csafRedHat, []string{"rpm:1 openssl 1:3.0.7-27.el9 CVE-2024-6119"}, []string{"product AppStream:unknown"}},
 		{"CSAF with a range", csafRange, []string{"app:1 lodash 4.17.20 CVE-2021-23337"}, nil},
 		{"OpenVEX", openVEX, []string{"app:1 libssl3 3.0.11-1~deb12u2 CVE-2024-6119"}, nil},
@@ -89,7 +89,7 @@ func TestAdvisoryRefused(t *testing.T) {
 	for name, document := range map[string]string{
 		"nothing": "", "a number": "7", "another document": `{"a":1}`, "an empty list": "[]", "statements that are none": `{"@context":"x","statements":[]}`,
 		"another type of a field": `{"affected":7}`, "a list of numbers": "[1]",
-		"only packages that are not looked for": `{"id":"X","affected":[{"package":{"ecosystem":"crates.io","name":"time"}}]}`,
+		"only packages that are not looked for": `{"id":"X","affected":[{"package":{"ecosystem":"RubyGems","name":"time"}}]}`,
 		"a tree without an end":                 `{"document":{},"product_tree":{"branches":[` + deep + `]}}`,
 		"a deeper one":                          strings.Repeat("[", 1_000_000),
 		"packages without an end":               `{"id":"X","affected":[` + manyPackages(20_000) + `]}`,

@@ -219,7 +219,8 @@ func TestBillsOfManyImages(t *testing.T) {
 
 // TestBroughtAffected finds a package that only the image lists, and marks it.
 func TestBroughtAffected(t *testing.T) {
-	text := strings.Replace(statedSPDX, "pkg:cargo/serde@1.0.1?checksum=sha256:11#src", "pkg:npm/%40acme/lodash@4.17.20", 1)
+	text := strings.Replace(statedSPDX, `{"name": "app", "SPDXID": "SPDXRef-root"}`,
+		`{"name": "x", "externalRefs": [{"referenceType": "purl", "referenceLocator": "pkg:npm/%40acme/lodash@4.17.20"}]}`, 1)
 	image := withBills(t, func(*oci.Image) []oci.Artifact { return []oci.Artifact{document(oci.SPDXType, text)} })
 	list, err := listImages(t.Context(), []*oci.Image{image}, Options{})
 	if err != nil {
@@ -227,11 +228,15 @@ func TestBroughtAffected(t *testing.T) {
 	}
 	for question, want := range map[string]string{
 		"pkg:npm/%40acme/lodash@<4.17.21": "@acme/lodash 4.17.20 brought-unverified: brought by the image, not verified",
+		"pkg:cargo/serde@<1.0.2":          "serde 1.0.1 brought-unverified: brought by the image, not verified",
 		"pkg:deb/debian/openssl":          "libssl3 3.0.11-1~deb12u2 made-by-solutionctl: source package openssl",
 	} {
 		q, err := ParseQuery(question)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if limit := q.Limit(); (limit != "") != strings.HasPrefix(question, "pkg:cargo") {
+			t.Errorf("%s: limit %q", question, limit)
 		}
 		found := q.Search(&schema.PackageList{Images: list}).Packages
 		if len(found) != 1 {

@@ -32,7 +32,7 @@ var osvEcosystems = map[string]packageURL{
 	"Debian": {typ: "deb", path: "debian/"}, "Ubuntu": {typ: "deb", path: "ubuntu/"}, "Alpine": {typ: "apk", path: "alpine/"},
 	"Chainguard": {typ: "apk", path: "chainguard/"}, "Wolfi": {typ: "apk", path: "wolfi/"},
 	"Red Hat": {typ: "rpm", path: "redhat/"}, "Rocky Linux": {typ: "rpm", path: "rocky/"}, "AlmaLinux": {typ: "rpm", path: "almalinux/"},
-	"Go": {typ: "golang"}, "npm": {typ: "npm"}, "PyPI": {typ: "pypi"}, "Maven": {typ: "maven"},
+	"Go": {typ: "golang"}, "npm": {typ: "npm"}, "crates.io": {typ: "cargo"}, "PyPI": {typ: "pypi"}, "Maven": {typ: "maven"},
 }
 
 func (a *advisoryReader) readOSV(entries ...osvEntry) error {

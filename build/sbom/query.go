@@ -63,7 +63,7 @@ func ParseQuery(text string) (*Query, error) {
 
 // newQuery returns the query for packages of this name, in a range of versions in the syntax of vers.
 func newQuery(p packageURL, set string) (*Query, error) {
-	if !slices.ContainsFunc(kinds, func(k kind) bool { return k.typ == p.typ }) {
+	if !slices.Contains(versions.Types(), p.typ) {
 		return nil, fmt.Errorf("packages of type %s are not looked for; those of these types are: %s", p.typ, strings.Join(versions.Types(), ", "))
 	}
 	q := &Query{Package: p.String(), typ: p.typ, name: p.path, distro: p.distro}
@@ -76,6 +76,14 @@ func newQuery(p packageURL, set string) (*Query, error) {
 	var err error
 	q.Range, err = versions.ParseRange(p.typ, set)
 	return q, err
+}
+
+// Limit explains that packages of this type are not looked for in layers, and only found in bills of materials that images bring; "" for other types.
+func (q *Query) Limit() string {
+	if slices.ContainsFunc(kinds, func(k kind) bool { return k.typ == q.typ }) {
+		return ""
+	}
+	return q.Package + " in layers; only in bills of materials that images bring"
 }
 
 // Match is a package that a query selects.

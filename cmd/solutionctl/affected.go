@@ -29,7 +29,8 @@ between "|", such as '<3.0.15' or '>=4.0.0|<4.17.21'. Without RANGE, all version
 rules of dpkg, apk, rpm, Python (PEP 440), Maven, and Semantic Versioning for npm and Go. If RANGE has no epoch, epochs are ignored.
 
 With --advisory, the packages of an advisory are searched for: a file in the format of OpenVEX, CSAF 2.0 or OSV. Of the first two, packages that are
-affected or under investigation are. Packages of kinds that are not looked for are listed.
+affected or under investigation are. Packages of kinds that are not looked for are listed. This includes Rust (pkg:cargo), which only bills of materials
+have that images bring.
 
 What the vendor states in vex/*.json of an archive, in OpenVEX, is shown beside: the signature of the archive covers it.
 

@@ -19,6 +19,7 @@ var rules = map[string]func(a, b string) (int, error){
 	"maven":  compareMaven,
 	"npm":    compareSemantic,
 	"golang": compareSemantic,
+	"cargo":  compareSemantic,
 }
 
 // Types lists the types of packages whose versions can be compared.

@@ -27,7 +27,11 @@ func ReadQuestion(advisory, text string) (*Question, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Question{Text: text, Package: query.Package, Range: query.Range.String(), Search: query.Search}, nil
+		q := &Question{Text: text, Package: query.Package, Range: query.Range.String(), Search: query.Search}
+		if limit := query.Limit(); limit != "" {
+			q.LeftOut = []string{limit}
+		}
+		return q, nil
 	}
 	data, err := readAtMost(advisory, sbom.MaxAdvisory)
 	if err != nil {
@@ -60,7 +64,7 @@ func readAtMost(name string, most int64) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// PrintLeftOut shows the packages of an advisory that cannot be searched for.
+// PrintLeftOut shows the packages of a question that cannot be searched for.
 func PrintLeftOut(w *console.Stream, left []string) {
 	const most = 10
 	for _, what := range left[:min(len(left), most)] {
