@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/build/sbom"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -117,5 +118,33 @@ func TestForeignFacts(t *testing.T) {
 	got, err = w.Facts(t.Context(), w.options, "demo", "1.0.0")
 	if err != nil || got.Provenance != nil || len(got.Problems) != 2 || !strings.Contains(got.Problems[0], "trusted") {
 		t.Errorf("of a key that is not trusted any more: %+v, %v", got, err)
+	}
+}
+
+// TestServedStatements serves an archive to another host: statements are referrers of the archive, and the copy has them as well.
+func TestServedStatements(t *testing.T) {
+	first := newWorld(t)
+	if _, err := first.do(first.archive("1.0.0", "vex/acme.json", acmeStates)); err != nil {
+		t.Fatal(err)
+	}
+	from := first.serveStore("127.0.0.1:0")
+	resolver, name := oci.NewResolver(oci.Options{}), from+"/archives/demo:1.0.0"
+	found, err := resolver.Artifact(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	referrers, err := resolver.Referrers(t.Context(), name, found.Digest, sbom.StatementType)
+	if err != nil || len(referrers) != 1 {
+		t.Fatalf("%d referrers: %v", len(referrers), err)
+	}
+	if data, failure := oci.ReadBlob(t.Context(), referrers[0].Layers[0], 1<<20); failure != nil || string(data) != acmeStates {
+		t.Errorf("%q, %v", data, failure)
+	}
+	second := first.second()
+	if _, err = second.sync(SyncOptions{Source: "http://" + from}); err != nil {
+		t.Fatal(err)
+	}
+	if got, failure := second.Facts(t.Context(), second.options, "demo", "1.0.0"); failure != nil || len(got.Statements) != 2 {
+		t.Errorf("of the copy: %+v, %v", got, failure)
 	}
 }
