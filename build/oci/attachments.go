@@ -97,8 +97,16 @@ func (a *Artifact) CanBeBill(layer Descriptor) bool {
 // bringBills adds the bills of materials that the source of the image has beside it: referrers in a registry, which those of a layout already
 // are, and attestations of a platform that was taken alone.
 func (i *Image) bringBills(ctx context.Context, jobs int) error {
-	for _, d := range i.left {
-		if err := i.bringAttestation(ctx, d); err != nil && !isIncomplete(err) {
+	left, err := i.leftOut(ctx)
+	if err != nil {
+		return err
+	}
+	total := int64(0)
+	for _, d := range left {
+		if total += d.Size; total > 8*maxDocument {
+			return report.Errorf(report.Invalid, "the artifacts about the image have more than %d MiB of manifests", 8*maxDocument>>20)
+		}
+		if err = i.bringAgain(ctx, d); err != nil && !isIncomplete(err) {
 			return inManifest(d.Digest, err)
 		}
 	}
@@ -120,8 +128,31 @@ func (i *Image) bringBills(ctx context.Context, jobs int) error {
 	return nil
 }
 
-// bringAttestation adds bills of an attestation as an artifact that refers to the image.
-func (i *Image) bringAttestation(ctx context.Context, d Descriptor) error {
+// leftOut lists what the choice of platforms has left out: attestations, and referrers of the index that a smaller image replaces.
+func (i *Image) leftOut(ctx context.Context) ([]Descriptor, error) {
+	if i.whole == (Digest{}) {
+		return i.left, nil
+	}
+	var list []Descriptor
+	var err error
+	switch from := i.from.(type) {
+	case *remoteContent:
+		list, err = from.allReferrers(ctx, i.whole)
+	case *layout:
+		var all map[Digest][]Descriptor
+		all, err = from.findReferrers(ctx)
+		list = slices.Clone(all[i.whole])
+	}
+	if err != nil {
+		return nil, inManifest(i.whole, err)
+	}
+	slices.SortFunc(list, func(a, b Descriptor) int { return cmp.Compare(a.Digest.Hex, b.Digest.Hex) })
+	return append(slices.Clone(i.left), list...), nil
+}
+
+// bringAgain adds the bills of an artifact about something that was left out, as an artifact that refers to the image. A statement names its
+// subject itself: one about the index states nothing about the image.
+func (i *Image) bringAgain(ctx context.Context, d Descriptor) error {
 	data, err := readManifest(ctx, i.from, d)
 	if err != nil {
 		return err
@@ -131,6 +162,12 @@ func (i *Image) bringAttestation(ctx context.Context, d Descriptor) error {
 		return err
 	}
 	bills := Artifact{Type: InTotoType}
+	if doc.Subject != nil && doc.Subject.Digest == i.whole {
+		bills.Type = doc.artifactType()
+		if bills.Type != SPDXType && bills.Type != CycloneDXType {
+			return nil
+		}
+	}
 	for _, layer := range doc.Layers {
 		layer.Data = nil
 		if !bills.CanBeBill(layer) {

@@ -60,22 +60,26 @@ func attached(t *testing.T, image *oci.Image) []string {
 	return found
 }
 
-// TestAttestations finds the bills of BuildKit, also of a platform that is taken alone, whose index stays away.
+// TestAttestations finds the bills of BuildKit and of referrers. Of a platform that is taken alone, it also finds those that were about the index, but no statement
+// about it.
 func TestAttestations(t *testing.T) {
 	l := newLayout()
 	amd, arm := l.image("linux/amd64", "a"), l.image("linux/arm64", "b")
-	l.tag("all", l.multi(amd, arm, l.attestation(arm), l.attestation(amd)))
-	source := "oci:" + l.dir(t) + ":all"
+	index := l.multi(amd, arm, l.attestation(arm), l.attestation(amd))
+	l.tag("all", index)
+	l.artifact(oci.SPDXType, index)
+	l.artifact(oci.EnvelopeType, index)
+	source, about := "oci:"+l.dir(t)+":all", " about "+index.Digest.String()
 	for _, test := range []struct {
 		name, platforms string
 		bills           bool
 		want            []string
 		manifests       int
 	}{
-		{"all", "", false, []string{arm.Digest.Hex + " " + bill, amd.Digest.Hex + " " + bill}, 4},
-		{"all with bills", "", true, []string{arm.Digest.Hex + " " + bill, amd.Digest.Hex + " " + bill}, 4},
+		{"all", "", false, []string{arm.Digest.Hex + " " + bill, amd.Digest.Hex + " " + bill, index.Digest.Hex + about, index.Digest.Hex + about}, 6},
+		{"all with bills", "", true, []string{arm.Digest.Hex + " " + bill, amd.Digest.Hex + " " + bill, index.Digest.Hex + about, index.Digest.Hex + about}, 6},
 		{"one", "linux/arm64", false, []string{}, 1},
-		{"one with bills", "linux/arm64", true, []string{arm.Digest.Hex + " " + bill}, 2},
+		{"one with bills", "linux/arm64", true, []string{arm.Digest.Hex + " " + bill, arm.Digest.Hex + about}, 3},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := oci.Options{Platforms: parsePlatforms(test.platforms), Bills: test.bills}
@@ -91,42 +95,51 @@ func TestAttestations(t *testing.T) {
 }
 
 // TestReferrersOfImages finds the bills that registries list about an image: by their API, by the tag, and in Debian's docker-registry. Artifacts of
-// other types, and such that only the list puts there, are left.
+// other types are left. A platform that is taken alone gets those about the index.
 func TestReferrersOfImages(t *testing.T) {
 	for name, start := range map[string]func(*testing.T) string{"API": startAPI, "tag": startTag, "docker-registry": ocitest.StartServer} {
 		t.Run(name, func(t *testing.T) {
 			l := newLayout()
-			l.tag("app", l.image("linux/amd64", "a"))
+			amd := l.image("linux/amd64", "a")
+			l.tag("app", l.multi(amd, l.image("linux/arm64", "b")))
 			image := resolve(t, oci.Options{}, "oci:"+l.dir(t)+":app")
-			document := func(mediaType types.MediaType, text string) oci.Artifact {
-				return oci.Artifact{Type: string(mediaType), Layers: []oci.Blob{oci.BytesBlob(mediaType, []byte(text))}}
-			}
-			with := image
-			var err error
-			for _, a := range []oci.Artifact{document(oci.SPDXType, "spdx"), document("text/plain", "a note"), document(oci.BundleType, "a signature")} {
-				if with, err = oci.Attach(with, a); err != nil {
-					t.Fatal(err)
-				}
-			}
 			repository := start(t) + "/site/app"
-			push, err := oci.NewPush(t.Context(), []oci.Upload{{Repository: repository, Image: with, Tags: []string{"1"}}}, nil, oci.PushOptions{})
-			if err == nil {
-				err = push.Run(t.Context())
+			pushWith(t, repository, image, oci.SPDXType, "text/plain", oci.BundleType)
+			source := "docker://" + repository + ":1"
+			if plain := resolve(t, oci.Options{}, source); len(plain.Manifests) != 3 {
+				t.Errorf("%d manifests, want 3", len(plain.Manifests))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if plain := resolve(t, oci.Options{}, "docker://"+repository+":1"); len(plain.Manifests) != 1 {
-				t.Errorf("%d manifests, want 1", len(plain.Manifests))
-			}
-			brought := resolve(t, oci.Options{Bills: true}, "docker://"+repository+":1")
-			if got, want := attached(t, brought), []string{image.Root.Digest.Hex + " spdx"}; !slices.Equal(got, want) || brought.Root.Digest != image.Root.Digest {
+			brought := resolve(t, oci.Options{Bills: true}, source)
+			if got, want := attached(t, brought), []string{image.Root.Digest.Hex + " a document"}; !slices.Equal(got, want) || brought.Root.Digest != image.Root.Digest {
 				t.Errorf("%q, want %q", got, want)
 			}
-			if len(brought.Manifests) != 2 {
-				t.Errorf("%d manifests, want 2", len(brought.Manifests))
+			if len(brought.Manifests) != 4 {
+				t.Errorf("%d manifests, want 4", len(brought.Manifests))
+			}
+			one := resolve(t, oci.Options{Bills: true, Platforms: parsePlatforms("linux/amd64")}, source)
+			if got, want := attached(t, one), []string{amd.Digest.Hex + " a document"}; !slices.Equal(got, want) || one.Root.Digest != amd.Digest {
+				t.Errorf("of one platform: %q, want %q", got, want)
 			}
 		})
+	}
+}
+
+// pushWith uploads an image, and documents of some types that refer to it.
+func pushWith(t *testing.T, repository string, image *oci.Image, documents ...types.MediaType) {
+	t.Helper()
+	var err error
+	for _, mediaType := range documents {
+		layer := oci.BytesBlob(mediaType, []byte("a document"))
+		if image, err = oci.Attach(image, oci.Artifact{Type: string(mediaType), Layers: []oci.Blob{layer}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	push, err := oci.NewPush(t.Context(), []oci.Upload{{Repository: repository, Image: image, Tags: []string{"1"}}}, nil, oci.PushOptions{})
+	if err == nil {
+		err = push.Run(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

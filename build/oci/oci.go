@@ -65,8 +65,9 @@ type Image struct {
 	// Note is a remark about a change from the source, such as a choice of platforms; may be empty.
 	Note string
 
-	from content      // the source
-	left []Descriptor // attestations that the choice of one platform has left out
+	from  content      // the source
+	left  []Descriptor // attestations that the choice of one platform has left out
+	whole Digest       // of the index that the choice of platforms has replaced
 }
 
 // Platforms returns the platforms that the image can run on, in the order of its index; none for an artifact.

@@ -38,6 +38,7 @@ func (c *collector) choose(ctx context.Context, root Manifest, platforms []schem
 		return root, err
 	}
 	c.image.Note = fmt.Sprintf("%d of %d manifests of the index were taken", len(kept), len(doc.Manifests))
+	c.image.whole = root.Digest
 	if images := slices.DeleteFunc(slices.Clone(kept), func(i int) bool { return isAttestation(doc.Manifests[i]) }); len(images) == 1 {
 		d := doc.Manifests[images[0]]
 		for _, i := range kept {
