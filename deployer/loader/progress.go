@@ -104,13 +104,15 @@ type publisher struct {
 	parts    map[string]int            // by the name that events give
 	waiting  map[int]map[string]string // objects that are not ready yet, and why
 	dirty    chan struct{}
-	frozen   bool
+
+	interrupted func() bool // by SIGTERM: parts fail from then on, and are left as they were
 }
 
-func newPublisher(c deployer.Config, progress *schema.LoadProgress, object *unstructured.Unstructured) *publisher {
+func newPublisher(ctx context.Context, c deployer.Config, progress *schema.LoadProgress, object *unstructured.Unstructured) *publisher {
 	p := &publisher{
 		cluster: c.Cluster, next: c.Sink, now: c.Now, progress: progress, object: object,
 		parts: map[string]int{}, waiting: map[int]map[string]string{}, dirty: make(chan struct{}, 1),
+		interrupted: func() bool { return ctx.Err() != nil },
 	}
 	for i := range progress.Parts {
 		p.parts[partName(&progress.Parts[i])] = i
@@ -132,7 +134,7 @@ func (p *publisher) Emit(e report.Event) {
 	p.next.Emit(e)
 	p.mu.Lock()
 	i, known := p.parts[e.Part]
-	if known = known && !p.frozen; known {
+	if known = known && !p.interrupted(); known {
 		p.note(&p.progress.Parts[i], i, e)
 	}
 	p.mu.Unlock()
@@ -169,13 +171,6 @@ func (p *publisher) note(part *schema.LoadPart, i int, e report.Event) {
 		part.State = schema.PartFailed
 	}
 	part.WaitingFor = waitingFor(p.waiting[i])
-}
-
-// freeze stops updates of the parts: the run got SIGTERM, and later failures are only a consequence of that.
-func (p *publisher) freeze() {
-	p.mu.Lock()
-	p.frozen = true
-	p.mu.Unlock()
 }
 
 // waitingFor are a few lines, the same for the same objects.

@@ -38,7 +38,7 @@ func published(t *testing.T, parts ...string) (*publisher, *clustertest.Server) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newPublisher(deployer.Config{Cluster: c, Sink: report.Discard, Now: time.Now}, progress, object), s
+	return newPublisher(t.Context(), deployer.Config{Cluster: c, Sink: report.Discard, Now: time.Now}, progress, object), s
 }
 
 // TestEvents: events update the published parts.
@@ -69,6 +69,23 @@ func TestEvents(t *testing.T) {
 	}
 	if api.State != schema.PartReady || api.ReadyAt.Before(api.StartedAt) || web.State != schema.PartBlocked || progress.Ready != 1 {
 		t.Errorf("%+v %+v, %d ready", api, web, progress.Ready)
+	}
+}
+
+// TestFailedByInterruption: what fails since the run was interrupted leaves no trace.
+func TestFailedByInterruption(t *testing.T) {
+	p, s := published(t, "db")
+	run, interrupt := context.WithCancel(t.Context())
+	p = newPublisher(run, deployer.Config{Cluster: p.cluster, Sink: report.Discard, Now: time.Now}, p.progress, p.object)
+	p.Emit(report.Event{Step: "apply", State: report.Started, Part: "site/edge.db"})
+	interrupt()
+	p.Emit(report.Event{Step: "deploy", State: report.Failed, Part: "site/edge.db"})
+	if err := p.publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := unstructured.NestedString(s.Object("ConfigMap", cluster.SystemNamespace, ProgressName).Object, "data", progressKey)
+	if !strings.Contains(text, `"state":"Applying"`) {
+		t.Error(text)
 	}
 }
 

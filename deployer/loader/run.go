@@ -35,7 +35,7 @@ func Run(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error
 			WithHint("start the loader again: %s", report.Run("deploy loader start"))
 	}
 	resetParts(progress)
-	pub := newPublisher(c, progress, object)
+	pub := newPublisher(ctx, c, progress, object)
 	c.Sink = pub
 	c.Ended = podEnded(c.Cluster)
 	r := &run{Deployer: deployer.New(c), parameters: p, publisher: pub}
@@ -89,7 +89,6 @@ func (r *run) all(ctx context.Context) error {
 			stop(err)
 		}
 	})
-	defer context.AfterFunc(ctx, r.publisher.freeze)()
 	r.publisher.change(func(p *schema.LoadProgress) { p.Phase, p.Error = schema.LoadRunning, nil })
 	r.record(ctx, "LoadStarted", "Normal", "run "+r.parameters.Run+" has started")
 	err := r.work(work)
