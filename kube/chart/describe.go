@@ -20,11 +20,15 @@ import (
 
 // Bounds of the description of values.
 const (
-	maxDescribed    = 20_000 // values
-	maxDescription  = 2000   // bytes of a text
-	maxValueDepth   = 64     // tables in each other
-	maxAbsentDepth  = 4      // tables in each other that only a schema has: it can be recursive
-	maxDescribedRef = 20     // references that lead to each other
+	maxDescribed    = 20_000  // values
+	maxDescribedAll = 8 << 20 // bytes of all paths and texts: a schema can refer to one text from each value
+	maxValuePath    = 1000    // bytes
+	maxDescription  = 2000    // bytes of a text
+	maxChoices      = 200     // of one value; more are not listed, and still checked
+	choiceSize      = 64      // bytes that a choice counts beside its text
+	maxValueDepth   = 64      // tables in each other
+	maxAbsentDepth  = 4       // tables in each other that only a schema has: it can be recursive
+	maxDescribedRef = 20      // references that lead to each other
 )
 
 // Describe lists the values that can be set, by path, those of enabled subcharts as well: with the defaults of the chart below preset, types
@@ -47,7 +51,9 @@ func (c *Chart) Describe(preset map[string]any) ([]schema.AppField, error) {
 		delete(d.unset, f.Path)
 	}
 	for path := range d.unset {
-		d.fields = append(d.fields, d.field(path, nil, valueRules{}))
+		if err = d.add(path, nil, valueRules{}); err != nil {
+			return nil, report.Errorf(report.Invalid, "values of chart %s: %w", c.Name, err)
+		}
 	}
 	slices.SortStableFunc(d.fields, func(a, b schema.AppField) int { return strings.Compare(a.Path, b.Path) })
 	return d.fields, nil
@@ -58,6 +64,7 @@ type description struct {
 	fields   []schema.AppField
 	comments map[string]string // by path; those of a chart go before those of its subcharts
 	unset    map[string]bool   // paths of values that are null in a values.yaml
+	size     int               // bytes of the fields
 }
 
 // chart adds the values of a chart whose values are below prefix.
@@ -105,18 +112,37 @@ func (d *description) table(values map[string]any, rules valueRules, prefix stri
 			}
 			continue
 		}
-		if len(d.fields) == maxDescribed {
-			return fmt.Errorf("there are more than %d", maxDescribed)
+		if err := d.add(at, values[name], inner); err != nil {
+			return err
 		}
-		d.fields = append(d.fields, d.field(at, values[name], inner))
 	}
+	return nil
+}
+
+// add describes one more value, within the bounds.
+func (d *description) add(path string, value any, rules valueRules) error {
+	switch {
+	case len(d.fields) == maxDescribed:
+		return fmt.Errorf("there are more than %d", maxDescribed)
+	case len(path) > maxValuePath:
+		return fmt.Errorf("the path %s has more than %d bytes", report.Cut(path, 50), maxValuePath)
+	}
+	f := d.field(path, value, rules)
+	d.size += len(f.Path) + len(f.Title) + len(f.Default) + len(f.Limits) + len(f.Description) + len(f.Details)
+	for _, choice := range f.Choices {
+		d.size += choiceSize + len(choice)
+	}
+	if d.size > maxDescribedAll {
+		return fmt.Errorf("their descriptions have more than %d MiB", maxDescribedAll>>20)
+	}
+	d.fields = append(d.fields, f)
 	return nil
 }
 
 // field describes one value.
 func (d *description) field(path string, value any, rules valueRules) schema.AppField {
 	f := schema.AppField{
-		Path: path, Title: rules.text("title"), Type: rules.typeOf(), Pattern: rules.text("pattern"), Format: rules.text("format"), Required: rules.required,
+		Path: path, Title: report.Cut(rules.text("title"), maxDescription), Type: rules.typeOf(), Pattern: rules.text("pattern"), Format: rules.text("format"), Required: rules.required,
 	}
 	f.Secret = f.Format == "password" || rules.node["writeOnly"] == true || schema.IsSecretPath(path)
 	if f.Type == "" {
@@ -128,9 +154,10 @@ func (d *description) field(path string, value any, rules valueRules) schema.App
 	}
 	f.Describe(report.Cut(text, maxDescription))
 	rules.limit(&f)
-	choices, _ := rules.node["enum"].([]any)
-	for _, choice := range choices {
-		f.Choices = append(f.Choices, f.Text(choice))
+	if choices, _ := rules.node["enum"].([]any); len(choices) <= maxChoices {
+		for _, choice := range choices {
+			f.Choices = append(f.Choices, f.Text(choice))
+		}
 	}
 	if value == nil {
 		value = rules.node["default"]
@@ -197,6 +224,9 @@ func (d *description) addComments(data []byte, prefix string) error {
 		for i := 0; i+1 < len(node.Content); i += 2 {
 			key, value := node.Content[i], node.Content[i+1]
 			at := prefix + joinKeys(key.Value)
+			if len(at) > maxValuePath {
+				continue // the value is refused
+			}
 			add(at, commentText(key.HeadComment))
 			add(at, commentText(key.LineComment))
 			add(at, commentText(value.LineComment))

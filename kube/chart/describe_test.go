@@ -121,15 +121,33 @@ func TestDescribeHostile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	refers := func(rules map[string]any) string {
+		properties := map[string]any{}
+		for i := range 19_000 {
+			properties[fmt.Sprint("field", i)] = map[string]any{"$ref": "#/definitions/a"}
+		}
+		data, err := json.Marshal(map[string]any{"properties": properties, "definitions": map[string]any{"a": rules}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	long, choices := strings.Repeat("x", 500_000), make([]string, 100)
 	for name, test := range map[string]struct{ values, schema, want string }{
-		"recursion":      {schema: string(data), want: "there are more than 20000"},
-		"a loop":         {schema: `{"$ref": "#/definitions/a", "definitions": {"a": {"$ref": "#/definitions/b"}, "b": {"$ref": "#/definitions/a"}}}`},
-		"nothing there":  {schema: `{"$ref": "#/definitions/a/b"}`},
-		"another kind":   {schema: `{"properties": [1], "required": "a", "type": 3, "enum": {}, "items": 1}`},
-		"deep":           {values: strings.Repeat("{a: ", 90) + "b" + strings.Repeat("}", 90)},
-		"no schema":      {schema: "{", want: "values.schema.json: "},
-		"a deep schema":  {schema: strings.Repeat(`{"properties": {"a": `, 500) + "{}" + strings.Repeat("}}", 500), want: "nested deeper than 128 levels"},
-		"a long comment": {values: "# " + strings.Repeat("long ", 100_000) + "\na: 1\n"},
+		"one long pattern for all": {schema: refers(map[string]any{"pattern": long[:50_000]}), want: "more than 8 MiB"},
+		"one long default for all": {schema: refers(map[string]any{"default": long}), want: "more than 8 MiB"},
+		"the same choices for all": {schema: refers(map[string]any{"type": "string", "enum": choices}), want: "more than 8 MiB"},
+		"one long title for all":   {schema: refers(map[string]any{"title": long}), want: "more than 8 MiB"},
+		"many choices":             {schema: refers(map[string]any{"type": "string", "enum": make([]string, 10_000)})},
+		"a long key":               {values: "? " + long + "\n: {a: 1, b: null}\n", want: "has more than 1000 bytes"},
+		"recursion":                {schema: string(data), want: "there are more than 20000"},
+		"a loop":                   {schema: `{"$ref": "#/definitions/a", "definitions": {"a": {"$ref": "#/definitions/b"}, "b": {"$ref": "#/definitions/a"}}}`},
+		"nothing there":            {schema: `{"$ref": "#/definitions/a/b"}`},
+		"another kind":             {schema: `{"properties": [1], "required": "a", "type": 3, "enum": {}, "items": 1}`},
+		"deep":                     {values: strings.Repeat("{a: ", 90) + "b" + strings.Repeat("}", 90)},
+		"no schema":                {schema: "{", want: "values.schema.json: "},
+		"a deep schema":            {schema: strings.Repeat(`{"properties": {"a": `, 500) + "{}" + strings.Repeat("}}", 500), want: "nested deeper than 128 levels"},
+		"a long comment":           {values: "# " + strings.Repeat("long ", 100_000) + "\na: 1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{"web/Chart.yaml": chartFile, "web/values.yaml": test.values}
