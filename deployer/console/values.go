@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,6 +24,16 @@ import (
 const (
 	valuesDraft = "values" // the name of what was typed
 	valuesSeen  = "seen"   // the last one when the form was shown
+	valuesGroup = "group"  // the name of a group that is shown whole
+)
+
+// Bounds of the form.
+const (
+	maxEdits  = 2000 // values that a user has changed
+	maxOpened = 20   // groups that are shown whole
+	maxFind   = 200  // bytes of the words to find
+	// maxProblems are shown at once.
+	maxProblems = 100
 )
 
 // valuesPath is the path of the form with the values for a plan.
@@ -82,7 +93,13 @@ func (c *Console) saveValues(of verb) web.Handler {
 		if err != nil {
 			return nil, err
 		}
-		f.order.edits = f.edits()
+		if f.order.edits = f.edits(); len(f.order.edits) > maxEdits {
+			return nil, report.Errorf(report.Usage, "%d values were changed, and a form can change %d at once", len(f.order.edits), maxEdits).
+				WithHint("write them to a file, and pass it with --values")
+		}
+		if query := f.turn(); query != nil {
+			return &web.Answer{To: v.URL.EscapedPath() + "?" + query.Encode() + f.fragment()}, nil
+		}
 		_, problems, err := v.Deployer(nil).EditValues(v.Context(), f.order.selection(), f.order.edits)
 		if err != nil {
 			return nil, err
@@ -96,6 +113,36 @@ func (c *Console) saveValues(of verb) web.Handler {
 		}
 		return &web.Answer{To: strings.TrimSuffix(v.URL.EscapedPath(), "/values") + "?" + f.order.kept(v).Encode()}, nil
 	}
+}
+
+// turn keeps what was typed, and returns the query of the form with the other values that were asked for; nil where none were. The words in
+// the field count when they have changed: a browser presses the first button of a form when a user presses Enter in any field.
+func (f *valuesForm) turn() url.Values {
+	form, shown := f.v.PostForm, f.v.URL.Query()
+	find, open := report.Cut(strings.TrimSpace(form.Get(page.ValuesFind)), maxFind), form.Get(page.ValuesOpen)
+	changed := form.Get(page.ValuesShow) == page.ValuesFind && find != shown.Get(page.ValuesFind)
+	if open == "" && !changed {
+		return nil
+	}
+	f.order.draft = f.v.Drafts.Keep(f.order.edits, f.v.Frame.Now)
+	query := f.order.kept(f.v)
+	query.Set(valuesSeen, form.Get(valuesSeen)) // another deployment since then is noticed at the end
+	if find != "" {
+		query.Set(page.ValuesFind, find)
+	}
+	if open != "" {
+		groups := append(slices.Clone(shown[valuesGroup]), open)
+		query[valuesGroup] = groups[max(0, len(groups)-maxOpened):]
+	}
+	return query
+}
+
+// fragment leads to the group that was opened.
+func (f *valuesForm) fragment() string {
+	if open := f.v.PostFormValue(page.ValuesOpen); open != "" {
+		return "#" + page.ValuesGroupID(open)
+	}
+	return ""
 }
 
 func (c *Console) valuesForm(v *web.Visit, of verb) (*valuesForm, error) {
@@ -112,13 +159,13 @@ func (c *Console) valuesForm(v *web.Visit, of verb) (*valuesForm, error) {
 
 // edits returns the changes that a form asks for. An empty field of a secret keeps the typed one, or the stored one.
 func (f *valuesForm) edits() []plan.ValueEdit {
-	form, before := f.v.PostForm, f.order.edits
+	form, before := f.v.PostForm, f.typed()
 	edits := []plan.ValueEdit{}
 	for _, c := range f.described.Components {
 		for _, value := range c.Values {
 			name := page.ValueName(c.Component, value.Path)
 			typed, sent := page.Typed(&value.AppField, form, name)
-			at := slices.IndexFunc(before, func(e plan.ValueEdit) bool { return e.Component == c.Component && e.Path == value.Path })
+			old, kept := before[name]
 			reset := slices.Contains(form[page.ValuesReset], name)
 			switch {
 			case reset:
@@ -126,8 +173,8 @@ func (f *valuesForm) edits() []plan.ValueEdit {
 					edits = append(edits, plan.ValueEdit{Component: c.Component, Path: value.Path, Unset: true})
 				}
 			case !sent || value.Secret && typed == "":
-				if at >= 0 {
-					edits = append(edits, before[at])
+				if kept {
+					edits = append(edits, old)
 				}
 			case typed != currentText(&value):
 				edits = append(edits, plan.ValueEdit{Component: c.Component, Path: value.Path, Text: typed, Unset: typed == ""})
@@ -135,6 +182,15 @@ func (f *valuesForm) edits() []plan.ValueEdit {
 		}
 	}
 	return edits
+}
+
+// typed returns what was typed before, by the name of the control.
+func (f *valuesForm) typed() map[string]plan.ValueEdit {
+	typed := map[string]plan.ValueEdit{}
+	for _, e := range f.order.edits {
+		typed[page.ValueName(e.Component, e.Path)] = e
+	}
+	return typed
 }
 
 // currentText returns the value of the site as a user types it; "" for none. An empty text has quotes.
@@ -157,15 +213,25 @@ func (f *valuesForm) show(problems []plan.ValueProblem, failure error) *web.Answ
 	kept := o.kept(v)
 	back := up + "?" + kept.Encode()
 	kept.Del(valuesDraft) // an address that a browser returns to after a login must not need it
+	plain, query, seen := up+"?"+kept.Encode(), v.URL.Query(), strconv.FormatInt(f.revision, 10)
+	if v.Method == http.MethodGet && query.Has(valuesSeen) {
+		seen = query.Get(valuesSeen)
+	}
+	for _, name := range []string{page.ValuesFind, valuesGroup} {
+		if query.Has(name) {
+			kept[name] = query[name]
+		}
+	}
 	content := &page.Values{
-		Environment: o.Environment, Values: f.described, Cancel: page.Link{URL: back},
+		Environment: o.Environment, Values: f.described, Cancel: page.Link{URL: back}, Find: query.Get(page.ValuesFind), Opened: query[valuesGroup],
 		Action: v.Offer(page.Action{
 			Label: page.Text("plan.show"), URL: v.URL.EscapedPath() + "?" + kept.Encode(), Post: true, Weight: page.WeightPrimary,
-			Fields: []page.Hidden{{Name: valuesDraft, Value: o.draft}, {Name: valuesSeen, Value: strconv.FormatInt(f.revision, 10)}},
+			Fields: []page.Hidden{{Name: valuesDraft, Value: o.draft}, {Name: valuesSeen, Value: seen}},
 		}),
 	}
+	few := problems[:min(len(problems), maxProblems)]
 	for _, c := range f.described.Components {
-		content.Inputs = append(content.Inputs, f.inputs(&c, problems))
+		content.Inputs = append(content.Inputs, f.inputs(&c, few))
 	}
 	if o.lost {
 		v.Frame.Notices = append(v.Frame.Notices, page.Notice{Tone: page.ToneWarn, Text: page.Text("values.lost")})
@@ -179,21 +245,19 @@ func (f *valuesForm) show(problems []plan.ValueProblem, failure error) *web.Answ
 	a := &web.Answer{Document: f.described, Content: content}
 	if failure != nil {
 		a.Status, a.Document = web.StatusOf(failure), web.FailureOf(withProblems(failure, problems))
-		content.Cancel.URL = up + "?" + kept.Encode()
-		v.Frame.Problem = page.ProblemOf(withProblems(failure, f.elsewhere(problems)))
+		content.Cancel.URL = plain
+		v.Frame.Problem = page.ProblemOf(withProblems(failure, f.elsewhere(few)))
 	}
 	return a
 }
 
 // inputs returns what the fields of a chart show: what was typed, else what the site has set. Secrets are left out.
 func (f *valuesForm) inputs(c *schema.ComponentValues, problems []plan.ValueProblem) []page.FieldValue {
-	inputs := make([]page.FieldValue, len(c.Values))
+	inputs, typed := make([]page.FieldValue, len(c.Values)), f.typed()
 	for i, value := range c.Values {
 		input := page.FieldValue{Value: currentText(&value), Kept: value.Set && value.Secret}
-		for _, e := range f.order.edits {
-			if e.Component == c.Component && e.Path == value.Path {
-				input.Value, input.Kept = e.Text, value.Secret && !e.Unset
-			}
+		if e, changed := typed[page.ValueName(c.Component, value.Path)]; changed {
+			input.Value, input.Kept, input.Changed = e.Text, value.Secret && !e.Unset, true
 		}
 		if value.Secret {
 			input.Value = ""

@@ -117,17 +117,23 @@ func editChart(payload *render.Payload, c *schema.Component, site map[string]any
 	}
 	described = withSite(described, site)
 	var problems []ValueProblem
+	known := map[string]bool{} // paths of problems
 	add := func(path, message string) {
-		if !slices.ContainsFunc(problems, func(p ValueProblem) bool { return p.Path == path }) { // the first is the cause of others
+		if !known[path] { // the first is the cause of others
+			known[path] = true
 			problems = append(problems, ValueProblem{c.Name, path, message})
 		}
 	}
+	byPath := map[string]*schema.ChartValue{}
+	for i := range described.Values {
+		byPath[described.Values[i].Path] = &described.Values[i]
+	}
 	for _, e := range edits {
-		at := slices.IndexFunc(described.Values, func(v schema.ChartValue) bool { return v.Path == e.Path })
-		if at < 0 {
+		edited := byPath[e.Path]
+		if edited == nil {
 			return nil, nil, report.Errorf(report.Usage, "component %s has no value %q", c.Name, e.Path)
 		}
-		value, wrong := parseEdit(&described.Values[at], e)
+		value, wrong := parseEdit(edited, e)
 		switch {
 		case wrong != nil:
 			add(e.Path, wrong.Error())

@@ -19,6 +19,8 @@ type FieldValue struct {
 	Value string // "" for a secret
 	// Kept is true for a secret that is set, or was typed: an empty field keeps it.
 	Kept bool
+	// Changed is true for a value that was typed, or dropped, and is not deployed yet.
+	Changed bool
 	// Problem is the error about the value, one sentence.
 	Problem string
 }
