@@ -124,7 +124,7 @@ func (f *valuesForm) turn() url.Values {
 	if open == "" && !changed {
 		return nil
 	}
-	f.order.draft = f.v.Drafts.Keep(f.order.edits, f.v.Frame.Now)
+	f.order.draft = f.v.Drafts.Replace(f.order.draft, f.order.edits, f.v.Frame.Now) // a search does not displace the drafts of other pages
 	query := f.order.kept(f.v)
 	query.Set(valuesSeen, form.Get(valuesSeen)) // another deployment since then is noticed at the end
 	if find != "" {

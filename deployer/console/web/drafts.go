@@ -39,6 +39,20 @@ func (d *drafts) Keep(edits []plan.ValueEdit, now time.Time) string {
 	return d.kept[len(d.kept)-1].id
 }
 
+// Replace puts edits in the place of older ones, and returns their name: a new one if the older are gone.
+func (d *drafts) Replace(id string, edits []plan.ValueEdit, now time.Time) string {
+	d.mu.Lock()
+	at := slices.IndexFunc(d.kept, func(one draft) bool { return one.id == id })
+	if at >= 0 {
+		d.kept = append(slices.Delete(d.kept, at, at+1), draft{id, edits, now})
+	}
+	d.mu.Unlock()
+	if at < 0 {
+		return d.Keep(edits, now)
+	}
+	return id
+}
+
 // Find returns edits by their name, and whether they are still there.
 func (d *drafts) Find(id string, now time.Time) (edits []plan.ValueEdit, found bool) {
 	d.mu.Lock()

@@ -112,6 +112,7 @@ func TestAccessibility(t *testing.T) {
 	all.withoutTree()
 	origin := serveSamples(t)
 	samples := pagetest.Samples(pagetest.Honest)
+	samples["large-values"] = pagetest.Large(pagetest.Honest)["large-values"] // has what no small form has
 	type look struct {
 		name     string
 		features []*emulation.MediaFeature

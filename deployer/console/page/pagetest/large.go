@@ -22,6 +22,7 @@ func Large(say func(string) string) map[string]page.View {
 		"large-components": large("components", largeComponents(say)),
 		"large-loader":     large("loader", largeLoader(say)),
 		"large-plan":       large("plan", largePlan(say, many)),
+		"large-values":     large("values", largeValues(say)),
 	}
 }
 
@@ -48,6 +49,18 @@ func largeComponents(say func(string) string) *page.Components {
 		c.Graph.Components = append(c.Graph.Components, n)
 	}
 	return c
+}
+
+// largeValues are more than one page shows: a search, and groups that are folded.
+func largeValues(say func(string) string) *page.Values {
+	v := sampleValues(say)
+	c := schema.ComponentValues{Component: say("monitoring"), Chart: say("monitoring-61.9.0")}
+	for i := range 3 * many {
+		path := fmt.Sprintf("table%02d.option%03d", i%7, i)
+		c.Values = append(c.Values, schema.ChartValue{AppField: schema.AppField{Path: say(path), Type: "any", Required: i%150 == 0}})
+	}
+	v.Values.Components = append(v.Values.Components, c)
+	return v
 }
 
 // largePlan upgrades a Solution with so many components, and many of its monitors will not be seen.
