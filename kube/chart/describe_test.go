@@ -117,20 +117,19 @@ func TestDescribeHostile(t *testing.T) {
 	for i := range 300 {
 		recursive[fmt.Sprint("field", i)] = map[string]any{"$ref": "#"}
 	}
-	data, err := json.Marshal(map[string]any{"properties": recursive})
-	if err != nil {
-		t.Fatal(err)
+	encode := func(schema map[string]any) string {
+		data, err := json.Marshal(schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
 	}
 	refers := func(rules map[string]any) string {
 		properties := map[string]any{}
 		for i := range 19_000 {
 			properties[fmt.Sprint("field", i)] = map[string]any{"$ref": "#/definitions/a"}
 		}
-		data, err := json.Marshal(map[string]any{"properties": properties, "definitions": map[string]any{"a": rules}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(data)
+		return encode(map[string]any{"properties": properties, "definitions": map[string]any{"a": rules}})
 	}
 	long, choices := strings.Repeat("x", 500_000), make([]string, 100)
 	for name, test := range map[string]struct{ values, schema, want string }{
@@ -140,7 +139,7 @@ func TestDescribeHostile(t *testing.T) {
 		"one long title for all":   {schema: refers(map[string]any{"title": long}), want: "more than 8 MiB"},
 		"many choices":             {schema: refers(map[string]any{"type": "string", "enum": make([]string, 10_000)})},
 		"a long key":               {values: "? " + long + "\n: {a: 1, b: null}\n", want: "has more than 1000 bytes"},
-		"recursion":                {schema: string(data), want: "there are more than 20000"},
+		"recursion":                {schema: encode(map[string]any{"properties": recursive}), want: "there are more than 20000"},
 		"a loop":                   {schema: `{"$ref": "#/definitions/a", "definitions": {"a": {"$ref": "#/definitions/b"}, "b": {"$ref": "#/definitions/a"}}}`},
 		"nothing there":            {schema: `{"$ref": "#/definitions/a/b"}`},
 		"another kind":             {schema: `{"properties": [1], "required": "a", "type": 3, "enum": {}, "items": 1}`},
