@@ -202,31 +202,32 @@ func (c *remoteContent) artifact(ctx context.Context, m Manifest) (*FoundArtifac
 	return found, nil
 }
 
-// referrers lists the manifests that are about a subject. The registry may list those of other types, too.
-func (c *remoteContent) referrers(ctx context.Context, subject Digest, artifactType string) ([]Descriptor, error) {
-	list, err := c.readReferrers(ctx, "referrers/"+subject.String()+"?artifactType="+url.QueryEscape(artifactType))
-	if isNotFound(err) {
+// referrers lists the manifests that are about a subject and can be artifacts of some types. A registry without such lists has none.
+func (c *remoteContent) referrers(ctx context.Context, subject Digest, artifactTypes ...string) ([]Descriptor, error) {
+	what := "referrers/" + subject.String()
+	if len(artifactTypes) == 1 { // the registry need not list the others
+		what += "?artifactType=" + url.QueryEscape(artifactTypes[0])
+	}
+	list, err := c.readReferrers(ctx, what)
+	if hasNoReferrers(err) {
 		list, err = c.readReferrers(ctx, "manifests/"+referrersTag(subject))
 	}
-	if isNotFound(err) {
+	switch {
+	case hasNoReferrers(err):
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
-	var found []Descriptor
-	for _, d := range list.Manifests {
-		if d.ArtifactType == artifactType || d.ArtifactType == "" || d.ArtifactType == string(types.OCIEmptyJSON) { // its manifest may say more
-			found = append(found, d)
-		}
-	}
-	return found, nil
+	return slices.DeleteFunc(list.Manifests, func(d Descriptor) bool {
+		isOpen := d.ArtifactType == "" || d.ArtifactType == string(types.OCIEmptyJSON) // its manifest may have more
+		return !isOpen && !slices.Contains(artifactTypes, d.ArtifactType)
+	}), nil
 }
 
-// isNotFound reports that a registry does not have what it was asked for, or does not know the question.
-func isNotFound(err error) bool {
+// hasNoReferrers reports that a registry has no list of referrers, or does not know such lists.
+func hasNoReferrers(err error) bool {
 	failure, ok := errors.AsType[*requestError](err)
-	return ok && failure.status == http.StatusNotFound
+	return ok && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, failure.status)
 }
 
 func (c *remoteContent) readReferrers(ctx context.Context, what string) (list *referrers, err error) {

@@ -3,12 +3,8 @@ package oci
 import (
 	"cmp"
 	"context"
-	"errors"
-	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -137,7 +133,7 @@ func (i *Image) leftOut(ctx context.Context) ([]Descriptor, error) {
 	var err error
 	switch from := i.from.(type) {
 	case *remoteContent:
-		list, err = from.allReferrers(ctx, i.whole)
+		list, err = from.referrers(ctx, i.whole, billTypes...)
 	case *layout:
 		var all map[Digest][]Descriptor
 		all, err = from.findReferrers(ctx)
@@ -191,7 +187,7 @@ func (i *Image) bringAgain(ctx context.Context, d Descriptor) error {
 
 // bringReferrers adds the bills that a registry lists as referrers of a manifest, in the order of their digests.
 func (i *Image) bringReferrers(ctx context.Context, registry *remoteContent, subject Digest, jobs int) error {
-	list, err := registry.allReferrers(ctx, subject)
+	list, err := registry.referrers(ctx, subject, billTypes...)
 	if err != nil {
 		return inManifest(subject, err)
 	}
@@ -215,28 +211,4 @@ func (i *Image) bringReferrers(ctx context.Context, registry *remoteContent, sub
 		}
 	}
 	return nil
-}
-
-// allReferrers lists the manifests about a subject that can have bills of materials. A registry without such lists has none.
-func (c *remoteContent) allReferrers(ctx context.Context, subject Digest) ([]Descriptor, error) {
-	list, err := c.readReferrers(ctx, "referrers/"+subject.String())
-	if hasNoReferrers(err) {
-		list, err = c.readReferrers(ctx, "manifests/"+referrersTag(subject))
-	}
-	if err != nil {
-		if hasNoReferrers(err) {
-			err = nil
-		}
-		return nil, err
-	}
-	return slices.DeleteFunc(list.Manifests, func(d Descriptor) bool {
-		isOpen := d.ArtifactType == "" || d.ArtifactType == string(types.OCIEmptyJSON) // its manifest may have more
-		return !isOpen && !slices.Contains(billTypes, d.ArtifactType)
-	}), nil
-}
-
-// hasNoReferrers reports that a registry has no list of referrers, or does not know such lists.
-func hasNoReferrers(err error) bool {
-	failure, ok := errors.AsType[*requestError](err)
-	return ok && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, failure.status)
 }

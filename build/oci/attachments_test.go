@@ -3,7 +3,7 @@ package oci_test
 import (
 	"io"
 	"log"
-	"net/http/httptest"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -97,7 +97,7 @@ func TestAttestations(t *testing.T) {
 // TestReferrersOfImages finds the bills that registries list about an image: by their API, by the tag, and in Debian's docker-registry. Artifacts of
 // other types are left. A platform that is taken alone gets those about the index.
 func TestReferrersOfImages(t *testing.T) {
-	for name, start := range map[string]func(*testing.T) string{"API": startAPI, "tag": startTag, "docker-registry": ocitest.StartServer} {
+	for name, start := range map[string]func(*testing.T) string{"API": startAPI, "tag": startTag, "an API that refuses": startRefusing, "docker-registry": ocitest.StartServer} {
 		t.Run(name, func(t *testing.T) {
 			l := newLayout()
 			amd := l.image("linux/amd64", "a")
@@ -147,9 +147,24 @@ func startAPI(t *testing.T) string { t.Helper(); return startReferrers(t, true) 
 
 func startTag(t *testing.T) string { t.Helper(); return startReferrers(t, false) }
 
+// startRefusing starts a registry, or a proxy before it, that does not know the API for referrers, and answers something else than 404.
+func startRefusing(t *testing.T) string {
+	t.Helper()
+	known := registryHandler(false)
+	return serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/referrers/") {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		known(w, r)
+	})
+}
+
 func startReferrers(t *testing.T, api bool) string {
 	t.Helper()
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(api)))
-	t.Cleanup(server.Close)
-	return strings.TrimPrefix(server.URL, "http://")
+	return serve(t, registryHandler(api))
+}
+
+func registryHandler(api bool) http.HandlerFunc {
+	return registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(api)).ServeHTTP
 }
