@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/sbom"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -80,15 +79,11 @@ func (h *Host) explain(e store.Entry, found *schema.AffectedArchive) (err error)
 	if len(found.Packages) == 0 {
 		return nil
 	}
-	file, err := h.Store.Open(e)
+	opened, file, err := h.openArchive(e)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	opened, err := archive.Open(file.Verified, e.Size)
-	if err != nil {
-		return err
-	}
 	statements, err := sbom.ReadStatements(opened)
 	if err != nil {
 		return err
@@ -120,15 +115,11 @@ func (h *Host) packagesOf(ctx context.Context, e store.Entry) (*schema.PackageLi
 
 // listPackages reads the layers of an archive, through the digests of its import.
 func (h *Host) listPackages(ctx context.Context, e store.Entry) (list *schema.PackageList, err error) {
-	file, err := h.Store.Open(e)
+	opened, file, err := h.openArchive(e)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	opened, err := archive.Open(file.Verified, e.Size)
-	if err != nil {
-		return nil, err
-	}
 	return sbom.List(ctx, opened.Solution, opened.Images.Images(), sbom.Options{Sink: named{h.Sink, e.ID()}})
 }
 

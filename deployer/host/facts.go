@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/sbom"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
@@ -32,15 +31,11 @@ func (h *Host) Facts(ctx context.Context, o ImportOptions, solution, version str
 	if f.Packages, err = h.keptPackages(e); err != nil {
 		f.Problems = append(f.Problems, err.Error())
 	}
-	file, err := h.Store.Open(e)
+	opened, file, err := h.openArchive(e)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	opened, err := archive.Open(file.Verified, e.Size)
-	if err != nil {
-		return nil, err
-	}
 	addStatements(f, opened)
 	return f, ctx.Err()
 }

@@ -23,6 +23,7 @@ package host
 import (
 	"context"
 	"errors"
+	"io"
 	"path/filepath"
 	"slices"
 	"time"
@@ -103,6 +104,19 @@ func (h *Host) lock(ctx context.Context) (*store.Locked, error) {
 }
 
 // find returns where an archive is by now.
+// openArchive opens an archive of the store, to be read through the digests of its import. The caller closes the file.
+func (h *Host) openArchive(e store.Entry) (_ *archive.Archive, file io.Closer, err error) {
+	stored, err := h.Store.Open(e)
+	if err != nil {
+		return nil, nil, err
+	}
+	opened, err := archive.Open(stored.Verified, e.Size)
+	if err != nil {
+		return nil, nil, errors.Join(err, stored.Close())
+	}
+	return opened, stored, nil
+}
+
 func (h *Host) find(path string) (string, error) {
 	entries, err := h.Store.Entries()
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
@@ -133,13 +132,9 @@ func (h *Host) pushEntry(ctx context.Context, entry store.Entry, t PushTarget, r
 
 // uploads are the images of an archive of the store and their repositories. Everything is read with the signed digests of the archive.
 func (h *Host) uploads(entry store.Entry, registry string) (list []oci.Upload, closeArchive func() error, err error) {
-	file, err := h.Store.Open(entry)
+	opened, file, err := h.openArchive(entry)
 	if err != nil {
 		return nil, nil, err
-	}
-	opened, err := archive.Open(file.Verified, entry.Size)
-	if err != nil {
-		return nil, nil, errors.Join(err, file.Close())
 	}
 	for _, image := range opened.Images.Images() {
 		list = append(list, oci.Upload{Repository: registry + "/" + entry.ID() + "/" + image.Ref.Name, Image: image, Tags: []string{image.Ref.Tag}})
