@@ -1,12 +1,14 @@
 package page
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"html/template"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -111,12 +113,16 @@ func symbolOf(word any) string {
 	return "skip"
 }
 
-// ident returns an id for an element that is unique on the page.
+// ident returns an id for an element: that of no other words. What an id cannot show of them is in a digest.
 func ident(words ...string) string {
-	fields := strings.FieldsFunc(strings.ToLower(strings.Join(words, " ")), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	})
-	return "f-" + strings.Join(fields, "-")
+	isOther := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }
+	text := strings.Join(words, "\x00")
+	parts := strings.FieldsFunc(strings.ToLower(text), isOther)
+	if !slices.Equal(parts, words) {
+		digest := sha256.Sum256([]byte(text))
+		parts = append(parts, hex.EncodeToString(digest[:8]))
+	}
+	return "f-" + strings.Join(parts, "-")
 }
 
 // The controls of a form with the ids by which labels find them.

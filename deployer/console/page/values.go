@@ -2,8 +2,6 @@ package page
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -69,11 +67,8 @@ func (g *valuesGroup) Rest() int { return g.Fields - len(g.Controls) }
 // ValuesGroup is the name of the group of a value.
 func ValuesGroup(component, path string) string { return component + ":" + tableOf(path) }
 
-// ValuesGroupID is the id of a group on the page: that of no other group, whatever characters the names of both have.
-func ValuesGroupID(name string) string {
-	digest := sha256.Sum256([]byte(name))
-	return "f-group-" + hex.EncodeToString(digest[:6])
-}
+// ValuesGroupID is the id of a group on the page.
+func ValuesGroupID(name string) string { return ident("group", name) }
 
 // tableOf returns the table at the top of a chart that a value is in; "" for none.
 func tableOf(path string) string {
