@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ import (
 type nodeFlags struct {
 	*clusterFlags
 	runtime, root, ca, print string
+	peers                    []string
 	config                   node.Config
 	dryRun, remove           bool
 }
@@ -43,13 +45,15 @@ registry's endpoints or its CA change. What the node has is found out by itself:
 
 Endpoints and CA come from the first import, as the cluster has recorded them, unless --endpoint sets others. Nodes begin
 with different endpoints. No pull leaves the site: what the registry does not have does not exist. With --mirror the
-images of other registries come from ours, too.
+images of other registries come from ours, too. With --peer the node asks a cache on the site, such as Spegel, before the registry, and
+by digest only, so that it need not be trusted; later calls keep it.
 
 Only files of this command are changed or removed. A registries.yaml of the site stays as it is: the command prints the lines to
 add. With --print the files go to standard output instead, as a state of Salt, tasks of Ansible, registries.yaml of K3s, or a
 patch of Talos' machine configuration. On MetalK8s, which configures its nodes itself, there is nothing to do.`,
 		Example: `  solutionctl deploy node config
   solutionctl deploy node config --endpoint https://10.0.0.1:5000 --endpoint https://10.0.0.2:5000 --ca ca.crt
+  solutionctl deploy node config --peer http://10.0.0.7:30020
   solutionctl deploy node config --runtime crio --print ansible --endpoint https://10.0.0.1:5000 > registry.yml
   solutionctl deploy node config --remove`,
 		Args: cli.ExactArgs(),
@@ -61,6 +65,7 @@ patch of Talos' machine configuration. On MetalK8s, which configures its nodes i
 	flags.StringVar(&f.ca, "ca", "", "`FILE` with the certificates by which the endpoints are trusted")
 	flags.StringVar(&f.config.Host, "host", schema.RegistryHostOwn, "`NAME` of the registry in image references")
 	flags.StringArrayVar(&f.config.Mirrors, "mirror", nil, "take the images of this other registry, a `HOST` as docker.io, from ours; may be given several times")
+	flags.StringArrayVar(&f.peers, "peer", nil, "ask this cache, a `URL` such as http://10.0.0.7:30020, for digests before the registry; may be given several times; none removes those of the node")
 	flags.StringVar(&f.config.Node, "node", "", "`NAME` of the node, which decides with which endpoint it begins (default the host's name)")
 	flags.StringVar(&f.config.CertsDir, "certs-dir", "", "`DIRECTORY` that containerd's config_path names (default "+node.DefaultCertsDir+", or that of the distribution)")
 	flags.StringVar(&f.root, "root", "/", "write below `DIRECTORY`, the file system of an image")
@@ -104,6 +109,10 @@ func (f *nodeFlags) configure(ctx context.Context) error {
 // fillIn finds out what the command line does not say.
 func (f *nodeFlags) fillIn(ctx context.Context, root string) error {
 	c := &f.config
+	c.Peers = f.peers
+	if slices.Equal(f.peers, []string{"none"}) {
+		c.Peers = []string{}
+	}
 	switch {
 	case f.runtime != "auto":
 		c.Runtime = node.Runtime(f.runtime)

@@ -183,6 +183,10 @@ func Talos(c Config) ([]byte, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
+	if len(c.Peers) > 0 {
+		return nil, report.Errorf(report.Usage, "the machine configuration of Talos cannot restrict a peer to digests: it could answer for a tag with any image").
+			WithHint("leave out --peer")
+	}
 	endpoints := rotate(c.Endpoints, c.Node)
 	var t talos
 	registries := &t.Machine.Registries

@@ -53,6 +53,9 @@ type Config struct {
 	CA []byte
 	// Mirrors are other registries, as docker.io, whose images come from ours as well, and from nowhere else.
 	Mirrors []string
+	// Peers are the URLs of caches on the site, as http://10.0.0.7:30020 for Spegel, that are asked before the registry. They are not
+	// trusted: they are asked by digest only. [NewPlan] keeps those that a node has where this is nil.
+	Peers []string
 	// Node is the name of the node, which decides with which endpoint it begins. Without it, the order is kept.
 	Node string
 	// CertsDir is containerd's config_path; that of the runtime when empty.
@@ -79,6 +82,7 @@ func Files(c Config) ([]File, error) {
 		return nil, err
 	}
 	endpoints := rotate(c.Endpoints, c.Node)
+	c.Peers = rotate(c.Peers, "") // in their order, as they are written
 	hosts := slices.Concat([]string{c.Host}, sorted(c.Mirrors))
 	switch c.Runtime {
 	case CRIO:
@@ -134,7 +138,7 @@ func (c Config) check() error {
 	if c.CertsDir != "" && !path.IsAbs(c.CertsDir) {
 		return report.Errorf(report.Usage, "%s is not an absolute path", c.CertsDir)
 	}
-	return nil
+	return c.checkPeers()
 }
 
 // rotate begins with another endpoint on each node: runtimes try them in order and balance nothing.
@@ -219,6 +223,9 @@ func (c Config) containerd(hosts, endpoints []string) []File {
 		last := len(own) - 1
 		fmt.Fprintf(&b, "server = %q\n", address(own[last]))
 		settings(own[last], "")
+		for _, peer := range c.Peers {
+			fmt.Fprintf(&b, "\n[host.%q]\n  capabilities = [\"pull\"]\n  dial_timeout = \"200ms\"\n", peer)
+		}
 		for _, endpoint := range own[:max(1, last)] { // containerd refuses a file without a host
 			fmt.Fprintf(&b, "\n[host.%q]\n", address(endpoint))
 			settings(endpoint, "  ")
@@ -253,6 +260,11 @@ func (c Config) crio(hosts, endpoints []string) []File {
 		last := len(own) - 1
 		fmt.Fprintf(&b, "\n[[registry]]\nprefix = %q\n", host)
 		location(&b, own[last], suffix)
+		for _, peer := range c.Peers {
+			b.WriteString("\n[[registry.mirror]]\n")
+			location(&b, peer, suffix)
+			fmt.Fprintf(&b, "pull-from-mirror = %q\n", digestOnly)
+		}
 		for _, endpoint := range own[:last] {
 			b.WriteString("\n[[registry.mirror]]\n")
 			location(&b, endpoint, suffix)

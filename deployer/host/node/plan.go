@@ -33,11 +33,17 @@ type Change struct {
 	Action schema.NodeAction
 }
 
-// NewPlan compares the file system below root with the configuration of a node. It refuses a runtime whose configuration would ignore
+// NewPlan compares the file system below root with the configuration of a node, whose peers stay unless others are given. It refuses a runtime whose configuration would ignore
 // the files, and files that solutionctl has not written.
 func NewPlan(root string, c Config) (*Plan, error) {
 	n := system{root}
 	c.containerd1 = c.Runtime == K0s && n.hasContainerd1()
+	if c.Peers == nil {
+		var err error
+		if c.Peers, err = n.peers(c); err != nil {
+			return nil, err
+		}
+	}
 	files, err := Files(c)
 	if err != nil {
 		return nil, err
