@@ -137,9 +137,9 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// TestSignatures checks that SHA256SUMS has every file, and that it and the provenance are signed by the key. That cosign accepts
-// signatures of this form is tested in package sign.
-func TestSignatures(t *testing.T) {
+// signedRelease makes a release that is signed with a new key.
+func signedRelease(t *testing.T) (dir string, pair *key.Pair) {
+	t.Helper()
 	program := nfpm(t)
 	pair, err := key.Generate([]byte("secret"))
 	if err != nil {
@@ -148,7 +148,42 @@ func TestSignatures(t *testing.T) {
 	keyFile := filepath.Join(t.TempDir(), "release.key")
 	writeFile(t, keyFile, string(pair.Private), 0o600)
 	t.Setenv("SOLUTIONCTL_PASSWORD", "secret")
-	dir := makeRelease(t, program, newInput(t), "0.1.0", "-key", keyFile)
+	return makeRelease(t, program, newInput(t), "0.1.0", "-key", keyFile), pair
+}
+
+// TestCheckDownload runs the commands by which users check what they have downloaded.
+func TestCheckDownload(t *testing.T) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cosign := tool(t, filepath.Join(cache, "solutionctl-test", "cosign-v3.1.3", "cosign"), ".ci/install-cosign")
+	dir, pair := signedRelease(t)
+	writeFile(t, filepath.Join(dir, "release.pub"), string(pair.Public.PEM()), 0o644)
+	page, err := os.ReadFile("../../docs/releases.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Check a download\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var commands []string
+	for line := range strings.Lines(section) {
+		if command, typed := strings.CutPrefix(line, "$ "); typed || strings.HasPrefix(line, "    --") {
+			commands = append(commands, command)
+		}
+	}
+	script := exec.CommandContext(t.Context(), "sh", "-c", "set -eu\n"+strings.Join(commands, ""))
+	script.Dir, script.Env = dir, append(os.Environ(), "PATH="+filepath.Dir(cosign)+":"+os.Getenv("PATH"))
+	out, err := script.CombinedOutput()
+	if err != nil || strings.Count(string(out), "Verified OK\n") != 3 || strings.Count(string(out), ": OK\n") != 8 {
+		t.Errorf("%v\n%s%s", err, strings.Join(commands, ""), out)
+	}
+}
+
+// TestSignatures checks that SHA256SUMS has every file, and that it and the provenance are signed by the key. That cosign accepts
+// signatures of this form is tested in package sign.
+func TestSignatures(t *testing.T) {
+	dir, pair := signedRelease(t)
 	check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "SHA256SUMS")
 	check.Dir = dir
 	out, err := check.Output()

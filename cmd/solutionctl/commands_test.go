@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -40,10 +41,106 @@ func TestCommandsOfDocuments(t *testing.T) {
 // elsewhere has the commands that no script can run beside others, with the test that does.
 var elsewhere = map[string]string{"solutionctl deploy purge": "TestPurge of deployer"}
 
+// otherPrograms has the programs of others that documents show, with the words by which a use of one is known.
+var otherPrograms = map[string]string{
+	"cosign": "verify-blob verify-blob-attestation", "chmod": "", "cp": "", "diff": "", "git": "checkout", "grype": "", "helm": "pull upgrade", "jq": "", "kube-apiserver": "",
+	"kubectl": "apply config configmap create get restart rollout secret set-cluster set-context token use-context",
+	"make":    "image release", "openssl": "dgst rand", "osv-scanner": "scan", "promtool": "check", "sha256sum": "", "ssh": "", "systemctl": "enable reload",
+}
+
+// otherwiseRun has the uses of other programs that are in no script, with what runs them, or why nothing does.
+var otherwiseRun = map[string]string{
+	"cosign verify-blob":             "TestCheckDownload of cmd/release",
+	"cosign verify-blob-attestation": "TestCheckDownload of cmd/release",
+	"chmod":                          "nothing: the test of the guide gives the mode as it writes the file",
+	"cp":                             "nothing: the tests of timers and of sticks write where the files belong",
+	"diff":                           "diff -r in .ci/check",
+	"git checkout":                   "nothing: the tests are in the repository",
+	"grype":                          "nothing: it needs a database of vulnerabilities, and the internet for it",
+	"helm pull":                      "TestHelmPull of deployer/e2e",
+	"helm upgrade":                   "nothing: the chart of kube-prometheus-stack is not in the repository",
+	"kube-apiserver":                 "the API server of deployer/e2e, wherever a script logs in",
+	"kubectl config set-cluster":     "TestConsoleInTheCluster of deployer/e2e/guide",
+	"kubectl config set-context":     "TestConsoleInTheCluster of deployer/e2e/guide",
+	"kubectl config use-context":     "TestConsoleInTheCluster of deployer/e2e/guide",
+	"kubectl create secret":          "TestConsoleInTheCluster of deployer/e2e/guide",
+	"kubectl create token":           "TestConsoleInTheCluster of deployer/e2e/guide",
+	"make image":                     ".ci/image in TestImage of deployer/e2e",
+	"make release":                   ".ci/release in .ci/check",
+	"openssl rand":                   "TestConsoleInTheCluster of deployer/e2e/guide",
+	"osv-scanner scan":               "nothing: it needs a database of vulnerabilities, and the internet for it",
+	"sha256sum":                      "TestCheckDownload of cmd/release",
+	"ssh":                            "nothing: the tests have one host",
+	"systemctl reload":               "nothing: Prometheus is no service in the tests",
+}
+
+// TestOtherProgramsOfDocuments finds, for each use of another program that a document shows, a script, a block of a guide that tests run, or
+// an entry in the table.
+func TestOtherProgramsOfDocuments(t *testing.T) {
+	var tested []invocation
+	for _, line := range testedLines(t) {
+		tested = append(tested, otherInvocations(line)...)
+	}
+	unused := maps.Clone(otherwiseRun)
+	for _, document := range files(t, "README.md", "docs/*.md", "docs/guides/*.md") {
+		for _, line := range shown(t, document, func(language string) bool { return language == "console" }) {
+			if program, _, _ := strings.Cut(line, " "); program != "solutionctl" && program != "export" && len(otherInvocations(line)) == 0 {
+				t.Errorf("%s: the programs of this test do not include %s: %s", document, program, line)
+			}
+		}
+		for _, line := range shown(t, document, func(language string) bool { return language == "console" || language == "" }) {
+			for _, one := range otherInvocations(line) {
+				delete(unused, one.command)
+				if _, is := otherwiseRun[one.command]; !is && !slices.ContainsFunc(tested, one.isIn) {
+					t.Errorf("%s: no test runs %s with %s: %s", document, one.command, one.uses, line)
+				}
+			}
+		}
+	}
+	if len(unused) > 0 {
+		t.Errorf("no document shows what the table has: %s", slices.Sorted(maps.Keys(unused)))
+	}
+}
+
+// otherInvocations returns what a line runs of other programs.
+func otherInvocations(line string) (found []invocation) {
+	for part := range strings.SplitSeq(operators.Replace(unquoted(line)), ";") {
+		words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(part), "exec "))
+		if len(words) == 0 {
+			continue
+		}
+		verbs, is := otherPrograms[words[0]]
+		if !is {
+			continue
+		}
+		one := invocation{command: words[0]}
+		for _, word := range words[1:] {
+			name, _, _ := strings.Cut(word, "=")
+			switch {
+			case slices.Contains(strings.Fields(verbs), word):
+				one.command += " " + word
+			case strings.HasPrefix(name, "--") && name != "--now": // which needs a running systemd
+				one.uses = append(one.uses, name)
+			}
+		}
+		found = append(found, one)
+	}
+	return found
+}
+
 // testedInvocations returns what scripts and guides run.
 func testedInvocations(t *testing.T, program *cobra.Command) (all []invocation) {
 	t.Helper()
-	var lines []string
+	for _, line := range testedLines(t) {
+		found, _ := invocations(program, line) // scripts mistype on purpose, too
+		all = append(all, found...)
+	}
+	return all
+}
+
+// testedLines returns the lines of scripts, and of the blocks of guides that tests run.
+func testedLines(t *testing.T) (lines []string) {
+	t.Helper()
 	for _, guide := range files(t, "docs/guides/*.md") {
 		lines = append(lines, shown(t, guide, func(language string) bool { return isRun(guide, language) })...)
 	}
@@ -51,11 +148,7 @@ func testedInvocations(t *testing.T, program *cobra.Command) (all []invocation) 
 		text, _, _ := strings.Cut(read(t, script), "\n-- ")
 		lines = append(lines, strings.Split(text, "\n")...)
 	}
-	for _, line := range lines {
-		found, _ := invocations(program, line) // scripts mistype on purpose, too
-		all = append(all, found...)
-	}
-	return all
+	return lines
 }
 
 // isRun reports that tests run the blocks in a language: those of guides for a shell.
@@ -128,16 +221,21 @@ var (
 	nested     = regexp.MustCompile(`\bsh -c '(.*)'`)
 	quoted     = regexp.MustCompile(`'[^']*'|"[^"]*"`) // in which a shell finds no operators
 	shellSigns = regexp.MustCompile(`[|&;<># (]`)
+	operators  = strings.NewReplacer("&&", ";", "|", ";", "(", ";")
 )
+
+// unquoted returns a line in which a shell and this test find the same operators.
+func unquoted(line string) string {
+	line = nested.ReplaceAllString(line, "$1")
+	return quoted.ReplaceAllStringFunc(line, func(text string) string { return shellSigns.ReplaceAllString(text, "_") })
+}
 
 // invocations returns what a line of a shell or of a script runs of this program; not what a script expects to fail.
 func invocations(root *cobra.Command, line string) (found []invocation, err error) {
 	if failing.MatchString(line) {
 		return nil, nil
 	}
-	line = nested.ReplaceAllString(line, "$1")
-	line = quoted.ReplaceAllStringFunc(line, func(text string) string { return shellSigns.ReplaceAllString(text, "_") })
-	for part := range strings.SplitSeq(strings.NewReplacer("&&", ";", "|", ";", "(", ";").Replace(line), ";") {
+	for part := range strings.SplitSeq(operators.Replace(unquoted(line)), ";") {
 		words := strings.Fields(shellSyntax.ReplaceAllString(part, ""))
 		at := slices.Index(words, "solutionctl")
 		if at < 0 {

@@ -4,6 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,18 +41,37 @@ func TestHelmPull(t *testing.T) {
 		run("helm", "package", "web", "--version", version, "--destination", charts)
 	}
 	run("solutionctl", "build", "demo", "--no-lint") // the image of the charts is not in the archive
+	writePair(t, dir)
 	registry := "oci://" + serveArchive(t, dir, "demo-0.1.0.iso") + "/demo-0.1.0/charts/web"
 	for _, version := range []string{"1.2.0", "1.3.0+build.7"} {
-		run("helm", "pull", "--plain-http", registry, "--version", version)
+		run("helm", "pull", registry, "--version", version, "--ca-file", "tls.crt")
 		file := "web-" + version + ".tgz"
 		if !bytes.Equal(readFile(t, dir, file), readFile(t, charts, file)) {
 			t.Errorf("%s is not what was packed", file)
 		}
 	}
-	if shown := run("helm", "show", "chart", "--plain-http", registry, "--version", "1.2.0"); !strings.Contains(shown, "name: web\n") {
+	if shown := run("helm", "show", "chart", registry, "--version", "1.2.0", "--ca-file", "tls.crt"); !strings.Contains(shown, "name: web\n") {
 		t.Errorf("helm shows %s", shown)
 	}
-	run("helm", "template", "--plain-http", registry) // the newest one
+	run("helm", "template", registry, "--ca-file", "tls.crt") // the newest one
+}
+
+// writePair writes a certificate for this host, and its key.
+func writePair(t *testing.T, dir string) {
+	t.Helper()
+	server := httptest.NewTLSServer(http.NotFoundHandler()) // which has one
+	defer server.Close()
+	private, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{
+		"tls.crt": {Type: "CERTIFICATE", Bytes: server.Certificate().Raw}, "tls.key": {Type: "PRIVATE KEY", Bytes: private},
+	} {
+		if err = os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // commandIn is a command in a directory that has its programs and all that they keep.
@@ -68,12 +91,12 @@ func readFile(t *testing.T, dir, name string) []byte {
 	return data
 }
 
-var listening = regexp.MustCompile(`^listen http://([0-9.:]+): done`)
+var listening = regexp.MustCompile(`^listen https://([0-9.:]+): done`)
 
 // serveArchive serves an archive until the test ends, and returns the address.
 func serveArchive(t *testing.T, dir, archive string) string {
 	t.Helper()
-	cmd := commandIn(context.WithoutCancel(t.Context()), dir, "solutionctl", "deploy", "serve", "--store", "", "--listen", "127.0.0.1:0", "--archive", archive)
+	cmd := commandIn(context.WithoutCancel(t.Context()), dir, "solutionctl", "deploy", "serve", "--store", "", "--listen", "127.0.0.1:0", "--tls-cert", "tls.crt", "--tls-key", "tls.key", "--archive", archive)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,15 @@ func TestConsoleInTheCluster(t *testing.T) {
 kubectl -n solutionctl-console create secret tls console-tls --cert "$CERTIFICATE" --key "$KEY"
 openssl rand -base64 32 | kubectl -n solutionctl-console create secret generic console-keys --from-file session-keys=/dev/stdin
 kubectl apply --validate=strict -f console.yaml -f ingress.yaml
-kubectl -n solutionctl-console rollout status deployment/console --timeout 2m`)
+kubectl -n solutionctl-console rollout status deployment/console --timeout 2m
+
+# A service has a kubeconfig without credentials, and a user a token.
+kubectl config view --raw --minify --output 'jsonpath={.clusters[0].cluster.certificate-authority-data}' | base64 --decode > ca.crt
+kubectl --kubeconfig console.kubeconfig config set-cluster site --server "$(kubectl config view --minify --output 'jsonpath={.clusters[0].cluster.server}')" --certificate-authority ca.crt --embed-certs
+kubectl --kubeconfig console.kubeconfig config set-context site --cluster site
+kubectl --kubeconfig console.kubeconfig config use-context site
+kubectl -n solutionctl-console create serviceaccount jane
+kubectl --kubeconfig console.kubeconfig --token "$(kubectl -n solutionctl-console create token jane --duration 8h)" auth whoami | grep system:serviceaccount:solutionctl-console:jane`)
 	deployment, err := shared.Client().AppsV1().Deployments(consoleNamespace).Get(t.Context(), "console", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
