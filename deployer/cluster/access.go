@@ -3,6 +3,8 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -203,13 +205,41 @@ func (c *Cluster) mayDoAll(ctx context.Context) (bool, error) {
 	defer c.user.mu.Unlock()
 	c.user.with(token)
 	if !c.user.asked {
-		answers, err := c.allowed(ctx, []Permission{{Verb: "*", Group: "*", Resource: "*"}})
+		answers, err := c.allowed(ctx, []Permission{doAll})
 		if err != nil {
 			return false, err
 		}
 		c.user.asked, c.user.all = true, answers[0]
 	}
 	return c.user.all, nil
+}
+
+// MayDoAll asks, each time, whether a rule lets the user do everything.
+func (c *Cluster) MayDoAll(ctx context.Context) (bool, error) {
+	answers, err := c.allowed(ctx, []Permission{doAll})
+	return answers[0], err
+}
+
+// doAll is the permission of administrators.
+var doAll = Permission{Verb: "*", Group: "*", Resource: "*"} //nolint:gochecknoglobals // a constant
+
+// PermissionsIn returns a digest of what the user is allowed to do in a namespace, with the permissions that hold in every namespace. It
+// is "" where the API server cannot list them, such as those that a webhook grants.
+func (c *Cluster) PermissionsIn(ctx context.Context, namespace string) (string, error) {
+	review := authorization.SelfSubjectRulesReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectRulesReview"},
+		Spec:     authorization.SelfSubjectRulesReviewSpec{Namespace: namespace},
+	}
+	if err := c.ask(ctx, "authorization.k8s.io", "selfsubjectrulesreviews", &review); err != nil || review.Status.Incomplete {
+		return "", err
+	}
+	rules := make([]string, len(review.Status.ResourceRules))
+	for i, rule := range review.Status.ResourceRules {
+		rules[i] = rule.String()
+	}
+	slices.Sort(rules) // the API server lists them in any order
+	digest := sha256.Sum256([]byte(strings.Join(rules, "\n")))
+	return hex.EncodeToString(digest[:]), nil
 }
 
 // manyPlaces is in how many namespaces the same permission is asked for one by one.

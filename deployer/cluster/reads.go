@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,6 +38,47 @@ type seen struct {
 
 type readsContext struct{}
 
+// Namespaces lists the namespaces of the reads.
+func (r *Reads) Namespaces() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []string
+	for one := range r.made {
+		if one.namespace != "" && !slices.Contains(list, one.namespace) {
+			list = append(list, one.namespace)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Include reports whether one of the reads was of this kind.
+func (r *Reads) Include(kind schema.GroupVersionKind) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for one := range r.made {
+		if one.kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// Except returns those of the reads that others do not have.
+func (r *Reads) Except(others *Reads) *Reads {
+	others.mu.Lock()
+	defer others.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rest := &Reads{made: map[read]seen{}}
+	for one, s := range r.made {
+		if _, other := others.made[one]; !other {
+			rest.made[one] = s
+		}
+	}
+	return rest
+}
+
 // WithReads returns a context that notes what is read with it.
 func WithReads(ctx context.Context) (context.Context, *Reads) {
 	reads := &Reads{made: map[read]seen{}, begun: make(chan struct{})}
@@ -66,8 +109,15 @@ func noteObject(ctx context.Context, r request, object *unstructured.Unstructure
 	note(ctx, read{kind: r.kind, namespace: r.namespace, name: r.name}, s)
 }
 
-// maxFollowed bounds the watches of a Follower.
-const maxFollowed = 128
+const (
+	// maxFollowed bounds the watches of a Follower.
+	maxFollowed = 128
+	// followSeconds is for how long a server is asked to keep a watch of a Follower open: as long as servers do that on their own. A
+	// connection that is lost is noticed earlier: both ends check it.
+	followSeconds = 3000
+	// pollEvery is the time between two reads of an object that a user is allowed to read, and not to watch.
+	pollEvery = 12 * time.Second
+)
 
 // Follower reports that something that was read has changed. It watches the metadata of what was read, and keeps nothing.
 type Follower struct {
@@ -76,6 +126,10 @@ type Follower struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	changed chan struct{} // holds one when something has changed
+	// After reports that a time has passed before an object that cannot be watched is read again, and Answered is called when the API server has
+	// answered that. Set them before Follow.
+	After    func(time.Duration) <-chan time.Time
+	Answered func()
 
 	mu      sync.Mutex
 	watches map[read]context.CancelFunc
@@ -84,7 +138,7 @@ type Follower struct {
 
 // Follower returns a follower of nothing yet. It must be closed.
 func (c *Cluster) Follower(ctx context.Context) *Follower {
-	f := &Follower{cluster: c, changed: make(chan struct{}, 1), watches: map[read]context.CancelFunc{}, ended: map[read]bool{}}
+	f := &Follower{cluster: c, changed: make(chan struct{}, 1), After: time.After, Answered: func() {}, watches: map[read]context.CancelFunc{}, ended: map[read]bool{}}
 	f.ctx, f.stop = context.WithCancel(ctx)
 	return f
 }
@@ -127,7 +181,7 @@ func (f *Follower) Follow(reads *Reads) bool {
 
 func (f *Follower) watch(ctx context.Context, r read, s seen) {
 	w := watcher{
-		cluster: f.cluster, kind: r.kind, namespace: r.namespace, metadata: true, version: s.version,
+		cluster: f.cluster, kind: r.kind, namespace: r.namespace, metadata: true, version: s.version, seconds: followSeconds,
 		options: metav1.ListOptions{LabelSelector: r.labels, FieldSelector: r.fields},
 		yield:   func(Change, error) bool { f.notify(); return true },
 		failed:  f.notify,
@@ -145,11 +199,39 @@ func (f *Follower) watch(ctx context.Context, r read, s seen) {
 	if err := w.run(ctx); err == nil || ctx.Err() != nil {
 		return
 	}
+	if r.name != "" && f.poll(ctx, r, s) {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() == nil {
 		f.ended[r] = true
 		f.notify()
+	}
+}
+
+// poll reads an object from time to time that the user is allowed to read and not to watch, such as the namespace of an environment. It
+// returns false when it cannot be read either.
+func (f *Follower) poll(ctx context.Context, r read, s seen) bool {
+	for {
+		object, err := f.cluster.GetMetadata(ctx, r.kind, r.namespace, r.name)
+		if err != nil {
+			return ctx.Err() != nil
+		}
+		f.Answered()
+		now := seen{}
+		if object != nil {
+			now = seen{object.GetUID(), object.GetResourceVersion()}
+		}
+		if now != s {
+			s = now
+			f.notify()
+		}
+		select {
+		case <-ctx.Done():
+			return true
+		case <-f.After(pollEvery):
+		}
 	}
 }
 

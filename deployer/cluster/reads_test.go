@@ -133,11 +133,34 @@ func TestFollowerWatchesWhatWasRead(t *testing.T) {
 	}
 }
 
-// TestFollowerWithoutWatches checks that a follower reports kinds that cannot be watched.
+// TestFollowerPolls checks that a follower reads an object again that the user is allowed to read, and not to watch.
+func TestFollowerPolls(t *testing.T) {
+	s, c := connected(t, config("a", "1"), config("m", "1"))
+	s.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if watches(r) && strings.HasSuffix(r.URL.Query().Get("fieldSelector"), "=a") {
+			clustertest.Fail(w, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("cannot watch")))
+			return true
+		}
+		return false
+	}
+	f := c.Follower(t.Context())
+	defer f.Close()
+	f.After = func(time.Duration) <-chan time.Time { return time.After(10 * time.Millisecond) }
+	reads := readSome(t, c)
+	for i := range 3 {
+		if !f.Follow(reads) {
+			t.Fatal("it cannot be followed")
+		}
+		s.Put(t, config("a", fmt.Sprint("later", i)))
+		f.awaitChange(t, "the object that cannot be watched")
+	}
+}
+
+// TestFollowerWithoutWatches checks that a follower reports lists that cannot be watched.
 func TestFollowerWithoutWatches(t *testing.T) {
 	s, c := connected(t, config("a", "1"), config("m", "1"))
 	s.Answer = func(w http.ResponseWriter, r *http.Request) bool {
-		if watches(r) && strings.HasSuffix(r.URL.Query().Get("fieldSelector"), "=m") {
+		if watches(r) && r.URL.Query().Get("labelSelector") != "" {
 			clustertest.Fail(w, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "m", errors.New(`User "jane" cannot watch resource "configmaps" in API group ""`)))
 			return true
 		}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,6 +59,7 @@ type watcher struct {
 	known     map[types.UID]*unstructured.Unstructured // nil keeps nothing: existing objects are yielded again after each gap
 	yield     func(Change, error) bool
 	failed    func() // called when the watch is interrupted; may be nil
+	seconds   int    // for how long a server is asked to keep one watch open; 0 is watchSeconds
 }
 
 // errStop ends a watch whose listener has had enough.
@@ -123,8 +125,9 @@ func (w *watcher) once(ctx context.Context) (request, error) {
 	r.query.Set("watch", "true")
 	r.query.Set("allowWatchBookmarks", "true")
 	r.query.Set("resourceVersion", w.version)
-	r.query.Set("timeoutSeconds", strconv.Itoa(watchSeconds))
-	ctx, cancel := context.WithTimeoutCause(ctx, (watchSeconds+30)*time.Second, errNoAnswer)
+	seconds := cmp.Or(w.seconds, watchSeconds)
+	r.query.Set("timeoutSeconds", strconv.Itoa(seconds))
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(seconds+30)*time.Second, errNoAnswer)
 	defer cancel()
 	stream, err := w.cluster.open(ctx, r)
 	if err != nil {

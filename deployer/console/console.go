@@ -74,6 +74,8 @@ type Options struct {
 	ArchivePaths bool
 	Sink         report.Sink // receives errors of the console itself; nil for silence
 	Now          func() time.Time
+	// After reports that a time has passed on the clock of Now; nil is time.After.
+	After func(time.Duration) <-chan time.Time
 }
 
 // Console serves the pages. Its methods may be called by several goroutines at once.
@@ -96,13 +98,16 @@ func New(ctx context.Context, o Options) (*Console, error) {
 	if o.Sink == nil {
 		o.Sink = report.Discard
 	}
+	if o.After == nil {
+		o.After = time.After
+	}
 	base := strings.TrimRight(origin.EscapedPath(), "/")
 	pages, err := page.New(base)
 	if err != nil {
 		return nil, err
 	}
 	c := &Console{Options: o, server: web.New(web.Options{
-		Context: ctx, Pages: pages, FormPage: formPage, Version: o.Version, Host: o.Host, LockWait: o.LockWait, Sink: o.Sink, Now: o.Now,
+		Context: ctx, Pages: pages, FormPage: formPage, Version: o.Version, Host: o.Host, LockWait: o.LockWait, Sink: o.Sink, Now: o.Now, After: o.After,
 		Login: session.Options{
 			Connect: o.Connect, ConnectAs: o.ConnectAs, Origin: o.Origin, Links: o.Links, Tokens: o.Tokens, Provider: o.Provider, Keys: o.Keys,
 			Base: base, Secure: origin.Scheme == "https", Sink: o.Sink, Now: o.Now,

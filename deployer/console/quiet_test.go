@@ -2,35 +2,157 @@ package console_test
 
 import (
 	"net/http"
-	"sync/atomic"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	authorization "k8s.io/api/authorization/v1"
+
+	"github.com/solutionctl/solutionctl/deployer/console"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 )
 
-// TestQuiet counts the requests of open pages in a cluster where everything is ready and nothing happens, in the second minute. In short mode
-// TestRevokedMeanwhile and TestHangingServer have the events that end such a minute.
-func TestQuiet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes two minutes")
+// haste is how much faster the clock of a console goes in tests about minutes in which nothing happens.
+const haste = 40
+
+// hasten makes the clock of a console a fast one.
+func hasten(o *console.Options) {
+	began := time.Now()
+	o.Now = func() time.Time { return began.Add(haste * time.Since(began)) }
+	o.After = func(d time.Duration) <-chan time.Time { return time.After(d / haste) }
+}
+
+// requests are the requests that an API server got, as "GET /api/v1/pods". A watch has the time for which it is asked to stay open.
+type requests struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (q *requests) add(r *http.Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.list = append(q.list, r.Method+" "+r.URL.String())
+}
+
+func (q *requests) take() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer func() { q.list = nil }()
+	return q.list
+}
+
+// isIdle reports whether a request belongs to a console that only checks whether anything has changed.
+func isIdle(request string) bool {
+	return strings.Contains(request, "GET /version") || strings.Contains(request, "rulesreviews") || strings.Contains(request, "accessreviews")
+}
+
+// settled waits until a console does not read the cluster for more than a minute, and returns the earlier requests.
+func (q *requests) settled(t *testing.T) (before []string) {
+	t.Helper()
+	for range 20 {
+		time.Sleep(90 * time.Second / haste)
+		last := q.take()
+		if before = append(before, last...); !slices.ContainsFunc(last, func(r string) bool { return strings.Contains(r, "/deployments") }) {
+			return before
+		}
 	}
+	t.Fatalf("the console reads the cluster all the time:\n%s", strings.Join(before, "\n"))
+	return nil
+}
+
+// TestQuiet counts the requests of open pages in a cluster where everything is ready and nothing happens: those of minutes between two reads,
+// and the shares of a read and of the watches that are opened again.
+func TestQuiet(t *testing.T) {
+	visited := "/events?environment=" + deployertest.Environment
+	for name, test := range map[string]struct {
+		may     func(b *deployertest.Bed)
+		streams []string
+		read    float64  // requests of one read, every 20 minutes
+		also    []string // what is read while nothing happens: to find a change that no watch reports to this user
+	}{
+		"administrator": {func(*deployertest.Bed) {}, []string{"/events", "/events", "/events", visited}, 44, nil},
+		"operator": {func(b *deployertest.Bed) {
+			b.Server.May = func(a authorization.ResourceAttributes) bool { return a.Verb != "*" }
+		}, []string{"/events", "/events"}, 22, nil},
+		"visitor": {func(b *deployertest.Bed) { b.Only(deployertest.Environment, nil) }, []string{visited, visited}, 55, []string{
+			"/api/v1/namespaces/" + deployertest.Environment, "/monitoring", "/api", "/apis", "/customresourcedefinitions",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits
+			bed := deployertest.New(t)
+			bed.Added("shop", "1.0.0", deployertest.Content{})
+			b := startOn(t, bed.Server, hasten)
+			test.may(bed)
+			var asked requests
+			permit := b.api.Answer
+			b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool { asked.add(r); return permit(w, r) }
+			for _, stream := range test.streams {
+				c := b.in(t)
+				c.get("/")
+				c.followNames(stream)("changed")
+			}
+			before := asked.settled(t)
+			const minutes = 4
+			idle, others := []string(nil), []string{""}
+			for tries := 0; len(others) > 0 && tries < 5; tries++ { // a busy machine makes the API server look absent, and then the cluster is read again
+				time.Sleep(minutes * time.Minute / haste)
+				idle = asked.take()
+				others = slices.DeleteFunc(slices.Clone(idle), func(r string) bool {
+					path, _, _ := strings.Cut(r, "?")
+					return isIdle(r) || slices.ContainsFunc(test.also, func(end string) bool { return strings.HasSuffix(path, end) })
+				})
+			}
+			if len(others) > 0 {
+				t.Errorf("while nothing happens:\n%s", strings.Join(others, "\n"))
+			}
+			watches := slices.DeleteFunc(slices.Clone(before), func(r string) bool { return !strings.Contains(r, "timeoutSeconds=3000") })
+			all := float64(len(idle))/minutes + float64(len(watches))/50 + test.read/20
+			t.Logf("%.1f requests a minute, of which %.1f are for checks; %d watches", all, float64(len(idle))/minutes, len(watches))
+			if all > 10 {
+				t.Errorf("more than 10 requests a minute:\n%s\n%s", strings.Join(idle, "\n"), strings.Join(watches, "\n"))
+			}
+		})
+	}
+}
+
+// TestQuietEnds: in a cluster that is read every 20 minutes, a change is shown at once, and a permission that is withdrawn within a minute.
+func TestQuietEnds(t *testing.T) {
+	t.Parallel() // it waits
 	bed := deployertest.New(t)
 	bed.Added("shop", "1.0.0", deployertest.Content{})
-	b := startOn(t, bed.Server, nil)
-	var asked atomic.Int64
-	b.api.Answer = func(http.ResponseWriter, *http.Request) bool { asked.Add(1); return false }
-	for range 3 {
-		c := b.in(t)
-		c.get("/")
-		c.followNames("/events")("changed")
+	b := startOn(t, bed.Server, hasten)
+	var mu sync.Mutex
+	withdrawn := false
+	bed.Server.May = func(a authorization.ResourceAttributes) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return a.Verb != "*" && (!withdrawn || a.Resource != "namespaces")
 	}
-	time.Sleep(time.Minute)
-	before := asked.Load()
-	time.Sleep(time.Minute)
-	if n := asked.Load() - before; n > 50 {
-		t.Errorf("%d requests in a minute without any change", n)
-	} else {
-		t.Logf("%d requests", n)
+	var asked requests
+	b.api.Answer = func(_ http.ResponseWriter, r *http.Request) bool { asked.add(r); return false }
+	c := b.in(t)
+	c.get("/")
+	next := c.followNames("/events")
+	next("changed")
+	asked.settled(t)
+	lists := func() int {
+		return len(slices.DeleteFunc(asked.take(), func(r string) bool {
+			return !strings.HasPrefix(r, "GET /api/v1/namespaces?") || strings.Contains(r, "watch")
+		}))
 	}
+	mu.Lock()
+	withdrawn = true
+	mu.Unlock()
+	for end := time.Now().Add(12 * time.Minute / haste); lists() == 0; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not read again after a permission was withdrawn")
+		}
+	}
+	since := time.Now()
+	bed.Namespace("more", "more")
+	next("changed")
+	t.Logf("a change is shown after %s", time.Since(since))
 }

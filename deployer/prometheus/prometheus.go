@@ -21,6 +21,9 @@ import (
 // group is the API group of the Prometheus operator.
 const group = "monitoring.coreos.com"
 
+// DefinitionName is the name of the CustomResourceDefinition of Prometheus objects.
+const DefinitionName = "prometheuses." + group
+
 // Servers returns the kinds whose objects select monitors or rules.
 func Servers() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
@@ -40,31 +41,77 @@ type AlertOptions struct {
 // environments and solutionctl. If only some of several servers answer, the list has the others among its problems; if
 // none answers, it fails.
 func (v *Survey) Alerts(ctx context.Context, o AlertOptions) (*schema.AlertList, error) {
+	sources, err := v.AlertSources(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return sources.Alerts(ctx, v.AskPrometheus)
+}
+
+// AlertSources are the servers to ask for alerts, and what these alerts are about. They stay the same until an object changes that was
+// read for them, or a permission of the user.
+type AlertSources struct {
+	servers  []alertServer
+	subjects alertSubjects
+}
+
+// AlertSources finds the servers to ask, and reads what alerts can be about.
+func (v *Survey) AlertSources(ctx context.Context, o AlertOptions) (*AlertSources, error) {
 	servers, err := v.alertServers(ctx)
 	if err != nil {
 		return nil, err
+	}
+	for i, server := range servers {
+		if servers[i].missing, err = v.Cluster.Missing(ctx, server.service().PermissionToGet()); err != nil {
+			return nil, err
+		}
 	}
 	subjects, err := v.alertSubjects(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	answers := make([][]byte, len(servers))
-	failures := make([]error, len(servers))
+	return &AlertSources{servers, subjects}, nil
+}
+
+// AskPrometheus sends a request to a Prometheus, and does not wait for long.
+func (v *Survey) AskPrometheus(ctx context.Context, service cluster.Service, path string) ([]byte, error) {
+	asking, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	answer, err := v.Cluster.GetFromService(asking, service, path, maxAnswer)
+	if errors.Is(asking.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, report.Errorf(report.Unavailable, "%s does not answer within %s", service, askFor)
+	}
+	return answer, err
+}
+
+// Alerts asks the servers, with the function that sends a request to one of them.
+func (a *AlertSources) Alerts(ctx context.Context, ask func(ctx context.Context, service cluster.Service, path string) ([]byte, error)) (*schema.AlertList, error) {
+	answers := make([][]byte, len(a.servers))
+	failures := make([]error, len(a.servers))
 	var group errgroup.Group
-	for i, server := range servers {
+	for i, server := range a.servers {
+		if len(server.missing) > 0 {
+			failures[i] = errUnseen{server.missing}
+			continue
+		}
 		group.Go(func() error {
-			answers[i], failures[i] = v.askForAlerts(ctx, server)
+			answers[i], failures[i] = ask(ctx, server.service(), server.Path+prometheus.AlertsPath)
 			return nil
 		})
 	}
 	_ = group.Wait() // each has its own
-	return gather(subjects, servers, answers, failures)
+	return gather(a.subjects, a.servers, answers, failures)
 }
 
 // alertServer is a Prometheus that can be asked.
 type alertServer struct {
 	name string
 	schema.PrometheusService
+	missing []cluster.Permission // to ask it
+}
+
+func (s alertServer) service() cluster.Service {
+	return cluster.Service{Namespace: s.Namespace, Name: s.Service, Port: s.Port, TLS: s.TLS}
 }
 
 // alertServers returns the servers that the site has recorded, or else those of the objects of the Prometheus operator.
@@ -75,7 +122,7 @@ func (v *Survey) alertServers(ctx context.Context) ([]alertServer, error) {
 	}
 	var servers []alertServer
 	for _, service := range site.Prometheus {
-		servers = append(servers, alertServer{service.String(), service})
+		servers = append(servers, alertServer{name: service.String(), PrometheusService: service})
 	}
 	if len(servers) == 0 {
 		if servers, err = v.detectAlertServers(ctx); err != nil {
@@ -98,6 +145,9 @@ func (v *Survey) detectAlertServers(ctx context.Context) ([]alertServer, error) 
 	if err != nil {
 		return nil, err
 	}
+	if len(objects) == 0 {
+		v.noteKind(ctx)
+	}
 	var servers []alertServer
 	services := map[string][]*unstructured.Unstructured{}
 	for _, o := range objects {
@@ -111,9 +161,20 @@ func (v *Survey) detectAlertServers(ctx context.Context) ([]alertServer, error) 
 				return nil, err
 			}
 		}
-		servers = append(servers, alertServer{cluster.NameOf(o), prometheus.ServiceOf(o, services[namespace])})
+		servers = append(servers, alertServer{name: cluster.NameOf(o), PrometheusService: prometheus.ServiceOf(o, services[namespace])})
 	}
 	return servers, nil
+}
+
+// noteKind reads whether a cluster without a Prometheus object has their kind, for a caller that watches what is read: it may come later.
+// Without permission, nothing reports that.
+func (v *Survey) noteKind(ctx context.Context) {
+	name := fields.OneTermEqualSelector("metadata.name", prometheus.DefinitionName).String()
+	for _, err := range v.Cluster.ListMetadata(ctx, cluster.DefinitionKind, "", metav1.ListOptions{FieldSelector: name}) {
+		if err != nil {
+			return
+		}
+	}
 }
 
 // servicesIn lists the Services of a namespace. Without permission to list them, the result is empty.
@@ -135,25 +196,6 @@ func (v *Survey) servicesIn(ctx context.Context, namespace string) ([]*unstructu
 type errUnseen struct{ missing []cluster.Permission }
 
 func (e errUnseen) Error() string { return "you do not have permission to read its alerts" }
-
-// askForAlerts asks one Prometheus, and does not wait for long.
-func (v *Survey) askForAlerts(ctx context.Context, server alertServer) ([]byte, error) {
-	service := cluster.Service{Namespace: server.Namespace, Name: server.Service, Port: server.Port, TLS: server.TLS}
-	missing, err := v.Cluster.Missing(ctx, service.PermissionToGet())
-	if err != nil {
-		return nil, err
-	}
-	if len(missing) > 0 {
-		return nil, errUnseen{missing}
-	}
-	asking, cancel := context.WithTimeout(ctx, askFor)
-	defer cancel()
-	answer, err := v.Cluster.GetFromService(asking, service, server.Path+prometheus.AlertsPath, maxAnswer)
-	if errors.Is(asking.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
-		return nil, report.Errorf(report.Unavailable, "%s does not answer within %s", service, askFor)
-	}
-	return answer, err
-}
 
 // gather makes a list of the answers, or an error when there are none.
 func gather(subjects alertSubjects, servers []alertServer, answers [][]byte, failures []error) (*schema.AlertList, error) {

@@ -240,6 +240,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (any, error) {
 		err := json.Unmarshal(body, &review)
 		review.Status.Allowed = err == nil && (s.May == nil || s.May(*review.Spec.ResourceAttributes))
 		return review, err
+	case "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews":
+		return s.rules(body)
 	case "/apis/authorization.k8s.io/v1/subjectaccessreviews":
 		var review authorization.SubjectAccessReview
 		err := json.Unmarshal(body, &review)
@@ -247,6 +249,22 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (any, error) {
 		return review, err
 	}
 	return s.serveObjects(w, r, body)
+}
+
+// rules lists for a namespace the verbs and kinds that May allows there.
+func (s *Server) rules(body []byte) (any, error) {
+	var review authorization.SelfSubjectRulesReview
+	if err := json.Unmarshal(body, &review); err != nil {
+		return nil, err
+	}
+	for _, k := range s.kinds() {
+		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {
+			if s.May == nil || s.May(authorization.ResourceAttributes{Verb: verb, Group: k.Group, Version: "*", Resource: k.resource, Namespace: review.Spec.Namespace}) {
+				review.Status.ResourceRules = append(review.Status.ResourceRules, authorization.ResourceRule{Verbs: []string{verb}, APIGroups: []string{k.Group}, Resources: []string{k.resource}})
+			}
+		}
+	}
+	return review, nil
 }
 
 func isDryRun(r *http.Request, body []byte) bool {

@@ -4,16 +4,31 @@ import (
 	"context"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// hearing is the age after which Prometheus is asked again while browsers watch. Reading the cluster does not wait for the answer:
-// Prometheus may be slow, or not answer at all.
-const hearing = 15 * time.Second
+const (
+	// hearing is the time between two requests to Prometheus while browsers watch. Reading the cluster does not wait for the answer:
+	// Prometheus may be slow, or not answer at all.
+	hearing = 12 * time.Second
+	// silence is the age after which a Prometheus is looked for again where none is known, and no watch would report one.
+	silence = 5 * time.Minute
+)
 
-// silence is the age after which a Prometheus is looked for again where none is known.
-const silence = time.Minute
+// AskAlerts asks for alerts.
+type AskAlerts func(ctx context.Context) (*schema.AlertList, error)
+
+// alertSources are the servers to ask, as they were found.
+type alertSources struct {
+	ask      AskAlerts
+	failure  error
+	reads    *cluster.Reads // that found them
+	at       time.Time
+	followed bool // whether a change of them is reported
+}
 
 // AlertAnswer is an answer of Prometheus, or why there is none.
 type AlertAnswer struct {
@@ -26,21 +41,54 @@ type AlertAnswer struct {
 // hear asks for alerts, unless that is being done or was just done. Only a request of a browser calls it: when a token is renewed in
 // the background, no browser learns of the new one. The caller holds the mutex of the feed.
 func (f *Feed) hear(ctx context.Context) {
-	age := hearing
-	if report.CodeOf(f.heard.Failure) == report.NotFound {
-		age = silence
-	}
-	if f.asking != nil || f.heard.Alerts != nil && f.Now().Sub(f.heard.when) < age || f.last != nil && f.last.refused != nil {
+	if f.asking != nil || f.heard.Alerts != nil && f.Now().Sub(f.heard.when) < hearing/2 || f.last != nil && f.last.refused != nil {
 		return
 	}
 	f.asking = make(chan struct{})
 	go f.hearNow(context.WithoutCancel(ctx))
 }
 
+// findSources returns the servers to ask: those that were found before, as long as nothing has changed.
+func (f *Feed) findSources(ctx context.Context) *alertSources {
+	f.mu.Lock()
+	known := f.sources
+	same := known != nil && known.isValid(f.Now()) && f.viewers > 0 && f.last != nil && !known.at.Before(f.last.at)
+	f.mu.Unlock()
+	if same {
+		return known
+	}
+	found := &alertSources{at: f.Now()}
+	ctx, found.reads = cluster.WithReads(ctx)
+	found.ask, found.failure = f.FindAlerts(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sources = found
+	return found
+}
+
+// isValid reports whether a change of the sources would have been reported.
+func (a *alertSources) isValid(now time.Time) bool {
+	switch {
+	case !a.followed:
+		return false
+	case report.CodeOf(a.failure) == report.NotFound:
+		return a.reads.Include(cluster.DefinitionKind) || now.Sub(a.at) < silence
+	default:
+		return a.failure == nil
+	}
+}
+
 func (f *Feed) hearNow(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, PageTimeout)
 	defer cancel()
-	list, err := f.Ask(ctx)
+	var list *schema.AlertList
+	sources := f.findSources(ctx)
+	err := sources.failure
+	if err == nil {
+		if list, err = sources.ask(ctx); err == nil {
+			f.user.pulse.beat()
+		}
+	}
 	answer := &page.Heard{List: list}
 	if err != nil && report.CodeOf(err) != report.NotFound {
 		answer.Problem = page.ProblemOf(err)
@@ -67,17 +115,45 @@ func (f *Feed) LastAlerts() AlertAnswer {
 	return f.heard
 }
 
-// keepHearing asks again and again until ctx ends.
+// keepHearing asks again and again until ctx ends. All feeds of a user ask at the same time, so that they share the answers.
 func (f *Feed) keepHearing(ctx context.Context) {
+	follower := f.follower(ctx)
+	defer follower.Close()
 	for {
 		f.mu.Lock()
 		f.hear(ctx)
+		asking := f.asking
 		f.mu.Unlock()
+		if asking != nil {
+			select {
+			case <-asking:
+			case <-ctx.Done():
+				return
+			}
+		}
+		f.followSources(follower)
+		now := f.Now()
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(hearing):
+		case <-f.After(now.Truncate(hearing).Add(hearing).Sub(now)):
 		}
+		select {
+		case <-follower.Changed():
+			f.mu.Lock()
+			f.sources = nil
+			f.mu.Unlock()
+		default:
+		}
+	}
+}
+
+// followSources watches what was read to find the sources of alerts, and not for a snapshot: after another snapshot they are found again.
+func (f *Feed) followSources(follower *cluster.Follower) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.sources != nil && f.last != nil && f.last.reads != nil {
+		f.sources.followed = follower.Follow(f.sources.reads.Except(f.last.reads))
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/survey"
-	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -24,13 +23,14 @@ import (
 const (
 	minInterval  = 2 * time.Second         // between two reads, and the interval of reads without a watch
 	maxInterval  = 15 * time.Second        // between two reads
-	quiet        = time.Minute             // between two reads in a cluster where everything is ready, after one that has found no change
+	quiet        = time.Minute             // between two checks of a user's permissions in a cluster where everything is ready and a read has found no change
+	still        = 20 * time.Minute        // between two reads of such a cluster
 	settleTime   = 100 * time.Millisecond  // wait for further changes after the first one
 	maxAge       = time.Second             // of a snapshot without viewers
 	readTimeout  = PageTimeout * 5 / 6     // a read ends before the page that waits for it gives up
 	readRetry    = 2 * time.Second         // a read retries an API server that does not answer for so long; then pages report it
 	pingInterval = time.Second             // between checks whether the API server answers, while browsers follow; it doubles up to maxPing
-	maxPing      = 12 * time.Second        // between such checks of an API server that has answered for a while
+	maxPing      = 13 * time.Second        // between answers of an API server that has answered for a while; more than hearing
 	pingTimeout  = 1500 * time.Millisecond // an API server that does not answer within it counts as down
 	pingAfter    = 500 * time.Millisecond  // a page that waits for a read for so long checks whether the API server answers
 	frameAfter   = 50 * time.Millisecond   // a browser that waits for so long gets the frame of its page first
@@ -46,15 +46,18 @@ const maxFeeds = 50
 type Source struct {
 	Context context.Context // bounds the work for following browsers
 	Now     func() time.Time
+	After   func(time.Duration) <-chan time.Time // reports that a time has passed, on the clock of Now
 	Cluster *cluster.Cluster
-	See     func(ctx context.Context) (*Snapshot, error)         // reads everything that is shown
-	Ask     func(ctx context.Context) (*schema.AlertList, error) // asks Prometheus
+	See     func(ctx context.Context) (*Snapshot, error) // reads everything that is shown
+	// FindAlerts finds the Prometheus servers, and returns the function that asks them.
+	FindAlerts func(ctx context.Context) (AskAlerts, error)
 }
 
 // Feed keeps the last snapshot of a user and, while browsers watch, reads new ones: one request of each kind, however many browsers
 // there are.
 type Feed struct {
 	Source
+	user *Feeds // all of the same user
 
 	mu      sync.Mutex
 	last    *Snapshot
@@ -68,13 +71,19 @@ type Feed struct {
 	away    bool          // the API server did not answer the last check of keepAsking
 	wake    chan struct{} // has something when the next look is due at once
 	apart   time.Duration // time between two reads without a change
+	rested  time.Time     // when the last snapshot was found to be valid without a read
 
-	heard  AlertAnswer
-	asking chan struct{} // closed when the answer is there; nil without a request
+	heard   AlertAnswer
+	asking  chan struct{} // closed when the answer is there; nil without a request
+	sources *alertSources // nil before they were found
 }
 
 // Feeds are the feeds of one user: of everything, and of the environments that a visitor looks at.
 type Feeds struct {
+	Answers     Answers
+	pulse       pulse
+	permissions permissions
+
 	mu  sync.Mutex
 	all map[survey.EnvironmentOptions]*Feed
 }
@@ -89,7 +98,7 @@ func (l *Feeds) Of(what survey.EnvironmentOptions, from Source) *Feed {
 	if len(l.all) >= maxFeeds {
 		maps.DeleteFunc(l.all, func(_ survey.EnvironmentOptions, f *Feed) bool { return f.isIdle() })
 	}
-	f := &Feed{Source: from, wake: make(chan struct{}, 1)}
+	f := &Feed{Source: from, user: l, wake: make(chan struct{}, 1)}
 	if l.all == nil {
 		l.all = map[survey.EnvironmentOptions]*Feed{}
 	}
@@ -103,8 +112,14 @@ func (f *Feed) isFresh(now time.Time) bool {
 	if f.last == nil || f.last.Stale != nil || f.last.refused != nil || f.expired {
 		return false
 	}
-	age := now.Sub(f.last.at)
-	return age < maxAge || f.viewers > 0 && age < f.apart+PageTimeout
+	if now.Sub(f.last.at) < maxAge {
+		return true
+	}
+	confirmed := f.last.at
+	if f.rested.After(confirmed) {
+		confirmed = f.rested
+	}
+	return f.viewers > 0 && now.Sub(confirmed) < f.apart+PageTimeout
 }
 
 // Expire makes all feeds read again, after a change.
@@ -246,31 +261,19 @@ func (f *Feed) lookNow(ctx context.Context, looking chan struct{}, reads *cluste
 	f.publish(next)
 }
 
-// keepAsking checks whether the API server answers: a watch does not notice that it hangs, and the next read may be far
-// away. It finds out, too, whether the user's token is still accepted.
-func (f *Feed) keepAsking(ctx context.Context) {
-	for pause := pingInterval; ctx.Err() == nil; pause = min(2*pause, maxPing) {
-		err := f.ping(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		f.mu.Lock()
-		away := f.away
-		f.away = err != nil && report.CodeOf(err) != report.Unauthenticated
-		f.mu.Unlock()
-		switch {
-		case report.CodeOf(err) == report.Unauthenticated:
-			f.lookSoon() // it ends the session
-		case err != nil:
-			_ = f.miss(err) // who asks for the first snapshot is answered by it
-			pause = pingInterval / 2
-		case away:
-			f.lookSoon()
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+// answer records the result of a check whether the API server answers: nil when it does.
+func (f *Feed) answer(err error) {
+	f.mu.Lock()
+	away := f.away
+	f.away = err != nil && report.CodeOf(err) != report.Unauthenticated
+	f.mu.Unlock()
+	switch {
+	case report.CodeOf(err) == report.Unauthenticated:
+		f.lookSoon() // it ends the session
+	case err != nil:
+		_ = f.miss(err) // who asks for the first snapshot is answered by it
+	case away:
+		f.lookSoon()
 	}
 }
 
@@ -344,40 +347,90 @@ func (f *Feed) watch() {
 	}
 	ctx, stop := context.WithCancel(f.Context)
 	f.stop, f.news, f.apart, f.away = stop, make(chan struct{}), minInterval, false
+	f.user.pulse.join(f)
 	go f.keepLooking(ctx)
 	go f.keepHearing(ctx)
-	go f.keepAsking(ctx)
 }
 
 func (f *Feed) keepLooking(ctx context.Context) {
-	follower := f.Cluster.Follower(ctx)
+	follower := f.follower(ctx)
 	defer follower.Close()
 	for ctx.Err() == nil {
-		soonest := time.After(minInterval)
+		soonest := f.After(minInterval)
 		before := f.digest()
 		f.lookAgain(ctx)     // errors are part of the snapshot
 		debug.FreeOSMemory() // in a large cluster a read takes several times the memory of its result, and the next one may be far away
-		var changed <-chan struct{}
-		apart := minInterval
-		if reads := f.followable(); reads != nil && follower.Follow(reads) {
-			if changed, apart = follower.Changed(), maxInterval; f.isQuiet(before) {
-				apart = quiet
-			}
-		}
+		changed, apart := f.follow(follower, before)
 		f.lookAfter(apart)
+		f.rest(ctx, changed, apart, soonest)
+	}
+}
+
+// follower returns a follower of nothing yet, on the clock of the feed.
+func (f *Feed) follower(ctx context.Context) *cluster.Follower {
+	follower := f.Cluster.Follower(ctx)
+	follower.After, follower.Answered = f.After, f.user.pulse.beat
+	return follower
+}
+
+// follow watches what was read, and returns how changes are reported and when to read again without one. Before is the digest of the
+// snapshot before.
+func (f *Feed) follow(follower *cluster.Follower, before string) (changed <-chan struct{}, apart time.Duration) {
+	reads := f.followable()
+	if reads == nil || !follower.Follow(reads) {
+		return nil, minInterval
+	}
+	if f.isQuiet(before) {
+		return follower.Changed(), quiet
+	}
+	return follower.Changed(), maxInterval
+}
+
+// rest waits until the cluster is to be read again.
+func (f *Feed) rest(ctx context.Context, changed <-chan struct{}, apart time.Duration, soonest <-chan time.Time) {
+	for {
 		select {
 		case <-ctx.Done():
+			return
 		case <-f.wake:
-		case <-time.After(apart):
+			return
+		case <-f.After(apart):
+			if apart == quiet && f.isValid(ctx) {
+				continue
+			}
+			return
 		case <-changed:
-			for _, moment := range []<-chan time.Time{time.After(settleTime), soonest} {
+			for _, moment := range []<-chan time.Time{f.After(settleTime), soonest} {
 				select {
 				case <-ctx.Done():
 				case <-moment:
 				}
 			}
+			return
 		}
 	}
+}
+
+// isValid reports whether the last snapshot, of a cluster where everything is ready, is still the state of the cluster: it is not old,
+// no watch has reported a change, and the user has the same permissions.
+func (f *Feed) isValid(ctx context.Context) bool {
+	f.mu.Lock()
+	last := f.last
+	f.mu.Unlock()
+	now := f.Now()
+	if last.Stale != nil || now.Sub(last.at) >= still {
+		return false
+	}
+	asking, stop := context.WithTimeout(cluster.WithRetry(ctx, readRetry), readTimeout)
+	defer stop()
+	if !f.user.permissions.unchanged(asking, f.Source, last.reads.Namespaces(), last.at) {
+		return false
+	}
+	f.user.pulse.beat()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rested = now
+	return true
 }
 
 // digest identifies what was read last, "" before that.
@@ -419,6 +472,7 @@ func (f *Feed) leave() {
 	defer f.mu.Unlock()
 	if f.viewers--; f.viewers == 0 {
 		f.stop()
+		f.user.pulse.leave(f)
 	}
 }
 

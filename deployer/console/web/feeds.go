@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/loader"
@@ -26,9 +27,7 @@ func (c *Server) Everything(i *session.Identity) *live.Feed {
 			loader.Compare(s.Loader, status.Environments)
 		}
 		return s, nil
-	}), func(ctx context.Context) (*schema.AlertList, error) {
-		return c.deployer(i, nil).Survey.Alerts(ctx, survey.AlertOptions{})
-	})
+	}), survey.AlertOptions{})
 }
 
 // EnvironmentFeed returns the feed of the part of an environment that a visitor can see.
@@ -41,16 +40,27 @@ func (c *Server) EnvironmentFeed(i *session.Identity, environment, namespace str
 			stateOf(i).keepName(name)
 		}
 		return &live.Snapshot{Environment: status}, err
-	}), func(ctx context.Context) (*schema.AlertList, error) {
-		return c.deployer(i, nil).Survey.Alerts(ctx, survey.AlertOptions{Environment: environment, Namespace: namespace})
-	})
+	}), survey.AlertOptions{Environment: environment, Namespace: namespace})
 }
 
 // feed returns the feed of an identity; see reads its snapshots.
-func (c *Server) feed(i *session.Identity, of survey.EnvironmentOptions, see func(context.Context) (*live.Snapshot, error),
-	alerts func(context.Context) (*schema.AlertList, error),
-) *live.Feed {
-	return stateOf(i).Feeds.Of(of, live.Source{Context: c.Context, Now: c.Now, Cluster: i.Cluster, See: see, Ask: alerts})
+func (c *Server) feed(i *session.Identity, of survey.EnvironmentOptions, see func(context.Context) (*live.Snapshot, error), alerts survey.AlertOptions) *live.Feed {
+	feeds := &stateOf(i).Feeds
+	return feeds.Of(of, live.Source{
+		Context: c.Context, Now: c.Now, After: c.After, Cluster: i.Cluster, See: see,
+		FindAlerts: func(ctx context.Context) (live.AskAlerts, error) {
+			v := c.deployer(i, nil).Survey
+			sources, err := v.AlertSources(ctx, alerts)
+			if err != nil {
+				return nil, err
+			}
+			ask := func(ctx context.Context, service cluster.Service, path string) ([]byte, error) {
+				proxied := service.PermissionToGet()
+				return feeds.Answers.Of(proxied.Namespace+"/"+proxied.Name+path, c.Now, func() ([]byte, error) { return v.AskPrometheus(ctx, service, path) })
+			}
+			return func(ctx context.Context) (*schema.AlertList, error) { return sources.Alerts(ctx, ask) }, nil
+		},
+	})
 }
 
 // accepted is a look after which the sessions of a user are over whose token the API server does not accept any more: pages that are open

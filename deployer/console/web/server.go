@@ -25,6 +25,7 @@ type Options struct {
 	LockWait time.Duration
 	Sink     report.Sink
 	Now      func() time.Time
+	After    func(time.Duration) <-chan time.Time // reports that a time has passed on the clock of Now
 }
 
 // Server has the common state of a console's pages: sessions, operations in progress, and how requests are answered.
