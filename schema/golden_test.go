@@ -85,10 +85,14 @@ func TestGoldenFiles(t *testing.T) {
 	second.FormatVersion = 2
 	golden(t, "deployment", second)
 	golden(t, "deployment", approvedDeployment())
-	golden(t, "imports", &schema.Imports{Stamp: stamp, Imports: map[string]schema.Import{"db-1.0.0": {
+	one := schema.Import{
 		Name: "db", Version: "1.0.0", Archive: schema.ImportedArchive{Path: "/var/lib/solutionctl/archives/db-1.0.0.iso", SHA256: hex, Size: 4 << 20},
 		Payload: "sha256:" + hex, Images: map[string]string{"db-operator:1.0.0": "sha256:" + hex}, ImportedAt: imported, ImportedBy: "root@bootstrap",
-	}}})
+	}
+	golden(t, "imports", &schema.Imports{Stamp: stamp, Imports: map[string]schema.Import{"db-1.0.0": one}})
+	signed, unsigned := one, one
+	signed.Signers, unsigned.Signers, unsigned.Version = []string{"acme-release"}, []string{}, "1.1.0"
+	golden(t, "imports", &schema.Imports{Stamp: schema.NewStamp("imports", "1.0.0"), Imports: map[string]schema.Import{"db-1.0.0": signed, "db-1.1.0": unsigned}})
 	golden(t, "registry", &schema.ClusterRegistry{
 		Stamp: stamp, Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn, Endpoints: []string{"https://10.0.0.1:5443"}, CA: "-----BEGIN CERTIFICATE-----\n",
 	})

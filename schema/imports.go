@@ -26,9 +26,12 @@ type Import struct {
 	// Images are the images of the archive, by name:tag, and their digests.
 	Images map[string]string `json:"images" schema:"digest"`
 	// DependsOn are the Solutions that it needs.
-	DependsOn  []Dependency `json:"dependsOn,omitempty"`
-	ImportedAt time.Time    `json:"importedAt"`
-	ImportedBy string       `json:"importedBy"`
+	DependsOn []Dependency `json:"dependsOn,omitempty"`
+	// Signers are the names of the keys whose signatures counted when it was imported: none of an import without a trusted signature. They are
+	// absent where the record does not have them.
+	Signers    []string  `json:"signers,omitzero"`
+	ImportedAt time.Time `json:"importedAt"`
+	ImportedBy string    `json:"importedBy"`
 }
 
 // ID is <name>-<version>.

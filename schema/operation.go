@@ -1,5 +1,7 @@
 package schema
 
+import "strings"
+
 // Operation is one run of a verb with its changes, whether carried out or only planned. `solutionctl deploy activate`,
 // `deactivate`, `add`, `remove`, `repair`, `plan` and `diff` print one.
 type Operation struct {
@@ -17,12 +19,32 @@ type Operation struct {
 	// Consequences are the effects of the changes. They are absent where nothing was computed, and do not count for the digest.
 	Consequences *Consequences   `json:"consequences,omitempty"`
 	Parts        []OperationPart `json:"parts"`
+	// Signers lists by whom the versions are signed that are deployed now. They do not count for the digest.
+	Signers []VersionSigners `json:"signers,omitempty"`
 	// Preflight lists checks of whether the deployed programs can run in the cluster. They do not count for the digest.
 	Preflight []PreflightCheck `json:"preflight,omitempty"`
 	// Powers lists what the objects can do to the cluster beyond what a Solution may do without approval.
 	Powers []PlannedPower `json:"powers,omitempty"`
 	// Notices are remarks for the user, one sentence each.
 	Notices []string `json:"notices"`
+}
+
+// VersionSigners has the signers of an imported version, as its import has recorded them.
+type VersionSigners struct {
+	Solution string `json:"solution"`
+	Version  string `json:"version"`
+	// Signers are the names of the keys whose signatures counted; none of an import without a trusted signature.
+	Signers []string `json:"signers"`
+}
+
+// IsTrusted reports whether a trusted signature counted.
+func (v VersionSigners) IsTrusted() bool { return len(v.Signers) > 0 }
+
+func (v VersionSigners) String() string {
+	if !v.IsTrusted() {
+		return v.Solution + " " + v.Version + " was imported without a trusted signature"
+	}
+	return v.Solution + " " + v.Version + " is signed by " + strings.Join(v.Signers, " and ") + ", trusted at its import"
 }
 
 // PlannedPower is one thing that the objects of an operation can do to the cluster.

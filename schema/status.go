@@ -38,6 +38,9 @@ type ImportedVersion struct {
 	Archive    string     `json:"archive,omitempty"`
 	ImportedAt *time.Time `json:"importedAt,omitempty"`
 	ImportedBy string     `json:"importedBy,omitempty"`
+	// Signers are the names of the keys whose signatures counted at the import: none of an import without a trusted signature. They are absent
+	// where the record of the import does not have them.
+	Signers []string `json:"signers,omitzero"`
 	// SupportedUntil is the last day on which the vendor supports the version, such as 2028-12-31; empty if the vendor names none.
 	SupportedUntil string `json:"supportedUntil,omitempty"`
 }

@@ -23,10 +23,14 @@ type Stamp struct {
 // formatVersion is the format in which this program writes a stored document. It reads the one before as well and refuses newer
 // ones.
 func formatVersion(document string) int {
-	if document == "deployment" {
+	switch document {
+	case "deployment":
 		return 3 // 1 knew no components, 2 no approvals
+	case "imports":
+		return 2 // 1 knew no signers
+	default:
+		return 1
 	}
-	return 1
 }
 
 // NewStamp returns the stamp of a document that this program writes; writtenBy is its version.

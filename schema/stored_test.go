@@ -47,8 +47,8 @@ func TestStoredDocumentsAreRefused(t *testing.T) {
 		code           report.Code
 		message, hint  string
 	}{
-		{"newer format", `"formatVersion": 1`, `"formatVersion": 2`, report.Refused, "reads up to 1", "solutionctl 1.0.0 or newer"},
-		{"no format", `"formatVersion": 1,`, ``, report.Corrupt, "formatVersion", "backup"},
+		{"newer format", `"formatVersion": 2`, `"formatVersion": 3`, report.Refused, "reads up to 2", "solutionctl 1.0.0 or newer"},
+		{"no format", `"formatVersion": 2,`, ``, report.Corrupt, "formatVersion", "backup"},
 		{"unknown field", `"name": "db"`, `"name": "db", "more": 1`, report.Corrupt, "more", "backup"},
 		{"bad digest", `"sha256:01`, `"md5:01`, report.Corrupt, "payload", "backup"},
 		{"cut off", `"imports": {`, ``, report.Corrupt, "Secret imports", ""},

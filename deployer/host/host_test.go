@@ -68,7 +68,7 @@ func (c *fakeCluster) RecordImport(_ context.Context, r records.ImportRecord) ([
 		c.registry = r.Registry
 	}
 	s := r.Payload.Solution
-	i := schema.Import{Name: s.Metadata.Name, Version: s.Spec.Version, Archive: schema.ImportedArchive{Path: r.Path, SHA256: r.SHA256, Size: r.Size}, ImportedBy: "here"}
+	i := schema.Import{Name: s.Metadata.Name, Version: s.Spec.Version, Archive: schema.ImportedArchive{Path: r.Path, SHA256: r.SHA256, Size: r.Size}, Signers: r.Signers, ImportedBy: "here"}
 	c.imports[i.ID()] = i
 	return []string{"recorded " + i.ID()}, nil
 }
@@ -470,6 +470,9 @@ func TestImport(t *testing.T) {
 		if done, err := w.do(path); err != nil || len(done.Archives[0].Signers) != 0 {
 			t.Errorf("%+v, %v", done, err)
 		}
+		if signers := w.cluster.imports["demo-1.0.0"].Signers; signers == nil || len(signers) > 0 {
+			t.Errorf("recorded signers: %#v", signers)
+		}
 	})
 	t.Run("a hostile second signer", func(t *testing.T) {
 		w := newWorld(t)
@@ -479,7 +482,7 @@ func TestImport(t *testing.T) {
 		if err != nil || !slices.Equal(done.Archives[0].Signers, []string{"acme"}) || !slices.Equal(w.stored(), []string{"demo-1.0.0"}) {
 			t.Errorf("%+v, %v", done, err)
 		}
-		if _, known := w.cluster.imports["demo-1.0.0"]; !known {
+		if signers := w.cluster.imports["demo-1.0.0"].Signers; !slices.Equal(signers, []string{"acme"}) {
 			t.Errorf("recorded: %v", w.cluster.imports)
 		}
 	})

@@ -394,6 +394,7 @@ func (i *importing) tellCluster(ctx context.Context, list []*admitted, entries [
 	err := i.absent
 	for n := 0; err == nil && n < len(list); n++ {
 		record := records.ImportRecord{Payload: list[n].payload, Path: entries[n].Path, SHA256: entries[n].SHA256, Size: entries[n].Size}
+		record.Signers = append([]string{}, list[n].names...)
 		record.Registry, i.registry = i.registry, nil
 		var notices []string
 		notices, err = i.Cluster.RecordImport(ctx, record)

@@ -48,6 +48,24 @@ func (r *Run) consequences() *schema.Consequences {
 	return c
 }
 
+// signers returns by whom the versions are signed that the run brings, as far as their imports have recorded it.
+func (r *Run) signers() (list []schema.VersionSigners) {
+	if r.Catalog == nil {
+		return nil
+	}
+	for _, p := range r.Plans {
+		if p.Release.Component != "" || p.Release.Version == "" || p.Release.Version == p.Deployed() {
+			continue
+		}
+		found, known := r.Catalog.Get(p.Release.Name + "-" + p.Release.Version)
+		if !known || found.Signers == nil || slices.ContainsFunc(list, func(s schema.VersionSigners) bool { return s.Solution == found.Name && s.Version == found.Version }) {
+			continue
+		}
+		list = append(list, schema.VersionSigners{Solution: found.Name, Version: found.Version, Signers: found.Signers})
+	}
+	return list
+}
+
 // addVersion adds the version of a Solution, together with other namespaces where it changes in the same way.
 func addVersion(list []schema.VersionChange, p *engine.Plan) []schema.VersionChange {
 	v := schema.VersionChange{Solution: p.Release.Name, From: p.Deployed(), To: p.Release.Version}

@@ -29,7 +29,7 @@ func (r *Run) Settle() (*schema.Operation, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Digest, r.Consequences = digest, r.consequences()
+	r.Digest, r.Consequences, r.Signers = digest, r.consequences(), r.signers()
 	if r.Expect == "" || r.Expect == digest {
 		return r.Report(), nil
 	}

@@ -231,7 +231,8 @@ func sameImport(a, b schema.Import) bool {
 	sameImages := maps.Equal(a.Images, b.Images)
 	a.Images, b.Images = nil, nil
 	return sameImages && slices.Equal(a.DependsOn, b.DependsOn) && a.Name == b.Name && a.Version == b.Version && a.Archive == b.Archive && a.Payload == b.Payload &&
-		a.ImportedAt.Equal(b.ImportedAt) && a.ImportedBy == b.ImportedBy
+		a.ImportedAt.Equal(b.ImportedAt) && a.ImportedBy == b.ImportedBy &&
+		(a.Signers == nil) == (b.Signers == nil) && slices.Equal(a.Signers, b.Signers)
 }
 
 // write stores an object that was read, or a new one.

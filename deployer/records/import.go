@@ -22,6 +22,8 @@ type ImportRecord struct {
 	Path   string
 	SHA256 string
 	Size   int64
+	// Signers are the names of the keys whose signatures counted, nil where they are not known.
+	Signers []string
 	// Registry has the endpoints to add to the record; nil leaves the record unchanged.
 	Registry *schema.ClusterRegistry
 }
@@ -48,6 +50,9 @@ func (r *Records) Import(ctx context.Context, catalog *Catalog, imported ImportR
 	entry := r.entry(ctx, imported, digest)
 	if previous, ok := catalog.imports[entry.ID()]; ok && previous.Archive == entry.Archive && previous.Payload == digest {
 		entry.ImportedAt, entry.ImportedBy = previous.ImportedAt, previous.ImportedBy
+		if entry.Signers == nil {
+			entry.Signers = previous.Signers
+		}
 	}
 	if catalog.Damage != nil {
 		if err := r.discardImports(ctx); err != nil {
@@ -68,8 +73,8 @@ func (r *Records) entry(ctx context.Context, imported ImportRecord, digest strin
 	entry := schema.Import{
 		Name: imported.Payload.Solution.Metadata.Name, Version: imported.Payload.Solution.Spec.Version, Payload: digest,
 		Archive:   schema.ImportedArchive{Path: imported.Path, SHA256: imported.SHA256, Size: imported.Size},
-		DependsOn: imported.Payload.Solution.Spec.DependsOn,
-		Images:    map[string]string{}, ImportedAt: r.Now().UTC().Truncate(time.Second), ImportedBy: r.Cluster.User(ctx),
+		DependsOn: imported.Payload.Solution.Spec.DependsOn, Signers: imported.Signers,
+		Images: map[string]string{}, ImportedAt: r.Now().UTC().Truncate(time.Second), ImportedBy: r.Cluster.User(ctx),
 	}
 	for _, image := range imported.Payload.Images {
 		entry.Images[image.Ref.String()] = image.Digest

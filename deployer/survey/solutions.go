@@ -68,6 +68,7 @@ func (s *picture) versions(solution string) []schema.ImportedVersion {
 	for _, i := range s.catalog.Of(solution) {
 		v := byVersion[i.Version]
 		v.Version, v.ID, v.ImportedAt, v.ImportedBy = i.Version, i.ID(), &i.ImportedAt, i.ImportedBy
+		v.Signers = i.Signers
 		v.Archive = cmp.Or(v.Archive, i.Archive.Path)
 		byVersion[i.Version] = v
 	}

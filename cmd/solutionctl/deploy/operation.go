@@ -46,6 +46,13 @@ func printConsequences(w *console.Stream, o *schema.Operation) {
 	if text := o.ConsequencesText(); text != "" {
 		fmt.Fprintln(w, console.Line(text))
 	}
+	for _, s := range o.Signers {
+		line := console.Line(s.String())
+		if !s.IsTrusted() {
+			line = w.Paint(console.Yellow, line)
+		}
+		fmt.Fprintln(w, line)
+	}
 	if o.Consequences != nil {
 		printLines(w, console.Yellow, "new permissions:", o.Consequences.Permissions)
 	}

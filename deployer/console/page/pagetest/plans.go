@@ -32,6 +32,7 @@ func samplePlan(say func(string) string) *page.Plan {
 		Operation: &schema.Operation{
 			Operation: "activate", Solution: say("shop"), Version: say("1.10.0"), Planned: true, Notices: []string{say("Two environments stay at 1.9.0; both versions work with these definitions.")},
 			Consequences: sampleConsequences(say), Preflight: samplePreflight(say), Powers: samplePowers(say),
+			Signers: []schema.VersionSigners{{Solution: say("shop"), Version: say("1.10.0"), Signers: []string{say("acme-release")}}, {Solution: say("db"), Version: say("2.0.0"), Signers: []string{}}},
 			Parts: []schema.OperationPart{{Changes: []schema.Change{
 				definition,
 				{Action: schema.ActionUpdate, Object: schema.ObjectRef{Kind: "Deployment", Namespace: say("shop-system"), Name: say("shop-webhook")}, Fields: []schema.FieldChange{

@@ -33,7 +33,7 @@ func sampleSolution(say func(string) string) *page.Solution {
 	status.Versions = []schema.ImportedVersion{
 		{Version: say("1.8.3"), ImportedAt: new(ago(900 * time.Hour)), ImportedBy: say("joe@bootstrap-1")},
 		{Version: say("1.9.0"), SupportedUntil: "2028-12-31", ImportedAt: new(ago(300 * time.Hour)), ImportedBy: say("joe@bootstrap-1")},
-		{Version: say("1.10.0"), Active: true, ImportedAt: new(ago(30 * time.Hour)), ImportedBy: say("jane@bootstrap-1")},
+		{Version: say("1.10.0"), Active: true, ImportedAt: new(ago(30 * time.Hour)), ImportedBy: say("jane@bootstrap-1"), Signers: []string{say("acme-release")}},
 	}
 	denied := &page.Denial{Reason: say("You do not have permission to import or unimport archives."), Rule: say("- apiGroups: [archives.solutionctl.io]\n  resources: [archives]\n  verbs: [unimport]")}
 	return &page.Solution{
