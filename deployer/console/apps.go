@@ -310,8 +310,7 @@ func (f *appForm) change(verb string, send func(context.Context, *apps.Apps, []s
 		}
 	}
 	return f.server.Begin(v, appOperation(verb, o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-		_, err := send(ctx, v.Deployer(sink).Apps, set)
-		return nil, err
+		return changedApp(verb)(send(ctx, v.Deployer(sink).Apps, set))
 	})
 }
 
@@ -319,6 +318,24 @@ func (f *appForm) change(verb string, send func(context.Context, *apps.Apps, []s
 func appOperation(verb string, o apps.Options) *schema.Operation {
 	return &schema.Operation{
 		Operation: verb, Solution: o.Name, Environment: o.Environment, Parts: []schema.OperationPart{}, Notices: []string{},
+	}
+}
+
+// changedApp returns what makes the result of an operation of the instance that it has changed.
+func changedApp(verb string) func(*schema.App, error) (*schema.Operation, error) {
+	return func(a *schema.App, err error) (*schema.Operation, error) {
+		if err != nil {
+			return nil, err
+		}
+		action := schema.ActionUpdate
+		if verb == "create-app" {
+			action = schema.ActionCreate
+		}
+		done := appOperation(verb, apps.Options{Environment: a.Environment, Name: a.Name})
+		done.Parts = []schema.OperationPart{{Namespace: a.Namespace, Solution: a.Solution, Changes: []schema.Change{{
+			Action: action, Object: schema.ObjectRef{APIVersion: a.APIVersion, Kind: a.Kind, Namespace: a.Namespace, Name: a.Name},
+		}}}}
+		return done, nil
 	}
 }
 
@@ -330,8 +347,7 @@ func (c *Console) scaleApp(v *web.Visit) (*web.Answer, error) {
 		return nil, report.Errorf(report.Usage, "%q is not a number of at least 0", v.PostFormValue("replicas"))
 	}
 	return c.server.Begin(v, appOperation("scale", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-		_, err := v.Deployer(sink).Apps.Scale(ctx, apps.ScaleOptions{Options: o, Replicas: replicas})
-		return nil, err
+		return changedApp("scale")(v.Deployer(sink).Apps.Scale(ctx, apps.ScaleOptions{Options: o, Replicas: replicas}))
 	})
 }
 

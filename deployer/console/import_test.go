@@ -259,7 +259,7 @@ func TestUpload(t *testing.T) {
 	if a = b.post(gone, "confirm", "demo"); a.StatusCode < 400 || len(s.stored(t)) != 1 {
 		t.Errorf("not confirmed: %d", a.StatusCode)
 	}
-	b.ends(b.post(gone, "confirm", "demo-1.0.0"))
+	b.ended(b.post(gone, "confirm", "demo-1.0.0")).has(t, "not Open demo")
 	if got := s.stored(t); len(got) > 0 {
 		t.Errorf("stored %q", got)
 	}

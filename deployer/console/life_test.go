@@ -94,8 +94,10 @@ func TestLife(t *testing.T) {
 	if a := c.post(apps, "kind", "Clock", "name", "wall", "spec.hands", "three", "spec.title", "too long"); a.StatusCode < 400 || len(bed.Server.Names("Clock."+deployertest.Group("shop"))) > 0 {
 		t.Errorf("values that the schema does not accept: %d", a.StatusCode)
 	}
-	c.ends(c.post(apps, "kind", "Clock", "name", "wall", "spec.hands", "3"))
 	clock := apps + "/" + deployertest.Environment + "/Clock/wall"
+	if to := c.ended(c.post(apps, "kind", "Clock", "name", "wall", "spec.hands", "3")).link(t, "Open wall"); to != clock {
+		t.Errorf("the new application is at %s", to)
+	}
 	ok(apps, clock, clock+"/edit", clock+"/delete")
 	c.ends(c.post(clock+"/edit", "spec.hands", "2", "spec.title", "<b>"))
 	var app schema.App

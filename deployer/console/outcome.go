@@ -141,12 +141,14 @@ func (e *ended) next(ctx context.Context) []page.Action {
 	case o.Operation == rights.VerbImport:
 		activate := page.Action{Label: page.Text("action.activate") + " " + o.Version, URL: planURL("solutions", o.Solution, "activate", url.Values{"version": {o.Version}})}
 		return slices.Concat(e.firstSteps(ctx), []page.Action{v.Offer(activate)}, results(o))
+	case o.Operation == rights.VerbUnimport:
+		return e.otherVersions(ctx)
 	case o.Operation == schema.VerbActivate:
 		return append(e.deployments(ctx), results(o)...)
 	case slices.Contains([]string{"create-app", "configure", "scale"}, o.Operation):
-		return append([]page.Action{{
-			Label: page.Text("operation.open", o.Solution), URL: page.Query(page.URL("environments", o.Environment, "apps"), "q", o.Solution), Weight: page.WeightPrimary,
-		}}, results(o)...)
+		changed := e.state.Operation().Parts[0].Changes[0].Object
+		at := appURL(apps.Options{Environment: o.Environment, Namespace: changed.Namespace, Kind: changed.Kind, Name: changed.Name})
+		return append([]page.Action{{Label: page.Text("operation.open", changed.Name), URL: at, Weight: page.WeightPrimary}}, results(o)...)
 	}
 	return results(o)
 }
@@ -158,6 +160,22 @@ func (e *ended) firstSteps(ctx context.Context) []page.Action {
 		return nil
 	}
 	return []page.Action{{Label: page.Text("start.continue"), URL: "/", Weight: page.WeightPrimary}}
+}
+
+// otherVersions leads back to a Solution of which one version was unimported, if it has others.
+func (e *ended) otherVersions(ctx context.Context) []page.Action {
+	o := e.state.Planned
+	s, err := e.server.Everything(e.visit.Identity).Read(ctx, nil)
+	if err != nil || s.Status == nil {
+		return nil
+	}
+	for _, solution := range s.Status.Solutions {
+		others := func(v schema.ImportedVersion) bool { return v.Version != o.Version }
+		if solution.Name == o.Solution && slices.ContainsFunc(solution.Versions, others) {
+			return []page.Action{{Label: page.Text("operation.open", o.Solution), URL: page.URL("solutions", o.Solution)}}
+		}
+	}
+	return nil
 }
 
 // createApps offers to create an application of a Solution that was deployed.

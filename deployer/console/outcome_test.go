@@ -11,7 +11,13 @@ import (
 // finished returns the page of an operation after its end.
 func (b *browser) finished(path string) answer {
 	b.Helper()
-	at := b.post(path, "plan", b.planDigest(path)).Header.Get("Location")
+	return b.ended(b.post(path, "plan", b.planDigest(path)))
+}
+
+// ended returns the page of the operation to which an answer leads, after its end.
+func (b *browser) ended(a answer) answer {
+	b.Helper()
+	at := a.Header.Get("Location")
 	b.get(at + "/events") // until its end
 	return b.get(at)
 }

@@ -33,6 +33,7 @@ type browser struct {
 	*testing.T
 	ctx      context.Context
 	keyboard bool        // there is no mouse
+	clicks   int         // on links, buttons and boxes
 	cut      atomic.Bool // the page lost something to a change of the network
 	leave    func()      // closes the tab
 }
@@ -385,6 +386,9 @@ func (b *browser) cannot(button string) {
 // press clicks with the mouse, or in a test without one goes there with the keyboard.
 func (b *browser) press(role, name string) {
 	b.Helper()
+	if role != "textbox" {
+		b.clicks++
+	}
 	if b.keyboard {
 		b.reach(role, name)
 		key := kb.Enter

@@ -49,6 +49,7 @@ func TestReal(t *testing.T) {
 	}{
 		{"stranger", (*world).testStranger},
 		{"callback", (*world).testCallback},
+		{"people", (*world).testPeople},
 		{"life", (*world).testLife},
 		{"example", (*world).testExample},
 		{"rights", (*world).testRights},
