@@ -51,8 +51,8 @@ func (w *world) testPeople(b *browser) {
 
 	group := "oidc:" + operators
 	w.apply(t, w.command(t, "roles", n.solution, "--environment", n.environment, "--installers", group, "--applications", group))
-	w.awaitRight(t, group, authorization.ResourceAttributes{Verb: "list", Resource: "namespaces"})
-	w.awaitRight(t, group, authorization.ResourceAttributes{Verb: "create", Group: "apps", Resource: "deployments", Namespace: n.environment})
+	w.awaitRight(t, authorization.ResourceAttributes{Verb: "list", Resource: "namespaces"})
+	w.awaitRight(t, authorization.ResourceAttributes{Verb: "create", Group: "apps", Resource: "deployments", Namespace: n.environment})
 	owner.logsIn(w, joe)
 	owner.clicks = 0
 	owner.press("link", "Environments")

@@ -432,8 +432,8 @@ func (w *world) testRights(b *browser) {
 	}
 	group := "oidc:" + operators
 	w.apply(t, w.command(t, "roles", "shared", "--environment", "joes", "--installers", group))
-	w.awaitRight(t, group, authorization.ResourceAttributes{Verb: "list", Resource: "namespaces"})
-	w.awaitRight(t, group, authorization.ResourceAttributes{Verb: "create", Group: "apps", Resource: "deployments", Namespace: "joes"})
+	w.awaitRight(t, authorization.ResourceAttributes{Verb: "list", Resource: "namespaces"})
+	w.awaitRight(t, authorization.ResourceAttributes{Verb: "create", Group: "apps", Resource: "deployments", Namespace: "joes"})
 	mine := open(t)
 	mine.logsIn(w, joe)
 	mine.goes(w.origin + "/environments/joes/plan/add?solution=shared")
@@ -747,10 +747,10 @@ func (w *world) testLogout(b *browser) {
 	b.find("heading", "Log in")
 }
 
-// awaitRight waits until the API server, which learns of roles by watching, knows that a group may do something.
-func (w *world) awaitRight(t *testing.T, group string, right authorization.ResourceAttributes) {
+// awaitRight waits until the API server, which learns of roles by watching, knows that the operators have a right.
+func (w *world) awaitRight(t *testing.T, right authorization.ResourceAttributes) {
 	t.Helper()
-	asked := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{Groups: []string{group}, ResourceAttributes: &right}}
+	asked := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{Groups: []string{"oidc:" + operators}, ResourceAttributes: &right}}
 	for end := time.Now().Add(testcluster.Deadline(20 * time.Second)); ; time.Sleep(20 * time.Millisecond) {
 		review, err := w.Client().AuthorizationV1().SubjectAccessReviews().Create(t.Context(), asked, metav1.CreateOptions{})
 		if err != nil {
@@ -760,7 +760,7 @@ func (w *world) awaitRight(t *testing.T, group string, right authorization.Resou
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%s may not %s %s", group, right.Verb, right.Resource)
+			t.Fatalf("%s may not %s %s", operators, right.Verb, right.Resource)
 		}
 	}
 }
