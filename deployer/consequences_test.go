@@ -2,14 +2,36 @@ package deployer_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/environments"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 )
+
+// TestConsequencesOfDeletion: the plan to delete an environment begins with the losses. TestPurge has those of a purge.
+func TestConsequencesOfDeletion(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", plain)
+	b.Clock(shop, site, "red", "hands: 2")
+	b.Clock(shop, site, "blue", "hands: 3")
+	claim := "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: %s, namespace: " + site + "}, spec: {resources: {requests: {storage: %s}}}, status: %s}"
+	for _, volume := range [][]any{{"first", "1Gi", "{capacity: {storage: 8Gi}}"}, {"second", "4Gi", "{}"}, {"third", "many", "{}"}} {
+		b.Server.Put(t, fmt.Sprintf(claim, volume...))
+	}
+	planned, err := b.DeleteEnvironment(t.Context(), environments.DeleteOptions{Options: plan.Options{DryRun: true}, Environment: site, Data: plan.DeleteData})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "shop 1.0.0 is removed: namespace " + site + " is deleted with 3 volumes (12.0 GiB) and 2 applications; 1 program stops"
+	if got := planned.ConsequencesText(); got != want {
+		t.Errorf("delete:\ngot  %s\nwant %s", got, want)
+	}
+}
 
 // TestConsequences: each plan of a life begins with what it means.
 func TestConsequences(t *testing.T) {

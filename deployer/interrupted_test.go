@@ -461,6 +461,9 @@ func TestPurge(t *testing.T) {
 	if err != nil || !strings.Contains(strings.Join(planned.Notices, "\n"), "mine") {
 		t.Errorf("%+v, %v", planned, err)
 	}
+	if text := planned.ConsequencesText(); !strings.HasPrefix(text, "namespace solutionctl-system is deleted; ") || !strings.Contains(text, " of solutionctl removed for good; nothing that runs changes") {
+		t.Errorf("the consequences are %q", text)
+	}
 	b.Deleted("ConfigMap", "shop-system", "mine")
 	b.Server.Put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: loader, namespace: solutionctl-system, labels: {app.kubernetes.io/managed-by: solutionctl}}}`)
 	for number := 1; ; number++ {

@@ -20,8 +20,50 @@ type Consequences struct {
 	Permissions []string `json:"permissions"`
 	// Data lists the custom resources that were checked, or that lose their operator, by definition.
 	Data []DataChange `json:"data"`
+	// Namespaces are deleted with everything in them.
+	Namespaces []DeletedNamespace `json:"namespaces,omitempty"`
+	// Records is how many records of solutionctl are removed for good, by a purge.
+	Records int `json:"records,omitempty"`
 	// SafeDefinitions are CustomResourceDefinitions that change in ways which cannot affect stored objects.
 	SafeDefinitions []string `json:"safeDefinitions"`
+}
+
+// DeletedNamespace is a namespace that is deleted, and the data in it.
+type DeletedNamespace struct {
+	Name string `json:"name"`
+	// Volumes is how many volume claims it has, and Bytes the size of their volumes.
+	Volumes int   `json:"volumes"`
+	Bytes   int64 `json:"bytes"`
+	// Applications is how many custom resources it has: they are exported first.
+	Applications int `json:"applications"`
+	// Others is how many objects outside of Solutions it has.
+	Others int `json:"others"`
+}
+
+// String describes the deletion in one clause.
+func (n DeletedNamespace) String() string {
+	var with []string
+	if n.Volumes > 0 {
+		text := report.Count(n.Volumes, "volume")
+		if n.Bytes > 0 {
+			text += " (" + report.Bytes(n.Bytes) + ")"
+		}
+		with = append(with, text)
+	}
+	if n.Applications > 0 {
+		with = append(with, report.Count(n.Applications, "application"))
+	}
+	if n.Others > 0 {
+		with = append(with, report.Count(n.Others, "object")+" outside of Solutions")
+	}
+	text := "namespace " + n.Name + " is deleted"
+	switch last := len(with) - 1; {
+	case last == 0:
+		text += " with " + with[0]
+	case last > 0:
+		text += " with " + strings.Join(with[:last], ", ") + " and " + with[last]
+	}
+	return text
 }
 
 // VersionChange is the version of a Solution before an operation and afterwards.
@@ -84,10 +126,11 @@ func (o *Operation) Effects() []string {
 	if c == nil {
 		return nil
 	}
-	effects := c.programEffects()
-	if len(effects) == 0 && c.Changed > 0 {
-		effects = append(effects, "no program restarts")
+	programs := c.programEffects()
+	if len(programs) == 0 && c.Changed > 0 {
+		programs = append(programs, "no program restarts")
 	}
+	effects := append(c.deletions(), programs...)
 	if n := len(c.Permissions); n > 0 {
 		effects = append(effects, report.Count(n, "new permission"))
 	}
@@ -95,6 +138,17 @@ func (o *Operation) Effects() []string {
 		effects = append(effects, report.Count(n, "power")+" to approve")
 	}
 	return append(effects, c.dataEffects()...)
+}
+
+// deletions describes the namespaces and records that are deleted.
+func (c *Consequences) deletions() (effects []string) {
+	for _, n := range c.Namespaces {
+		effects = append(effects, n.String())
+	}
+	if c.Records > 0 {
+		effects = append(effects, report.Count(c.Records, "record")+" of solutionctl removed for good; nothing that runs changes")
+	}
+	return effects
 }
 
 // ConsequencesText describes the consequences of the operation in one sentence without a full stop; "" where they were not computed.

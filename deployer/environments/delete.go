@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -164,6 +167,13 @@ func (e *Environments) planDeletion(ctx context.Context, run *plan.Run, o Delete
 		return err
 	}
 	lost := addDeleted(run, usage, others)
+	for _, n := range namespaces {
+		deleted, failure := e.deleted(ctx, n.Name, usage, others)
+		if failure != nil {
+			return failure
+		}
+		run.Deleted = append(run.Deleted, deleted)
+	}
 	if run.Needs, err = definitions.DeletePermissions(ctx, e.Cluster, lost); err != nil {
 		return err
 	}
@@ -202,6 +212,43 @@ func (e *Environments) planDeletion(ctx context.Context, run *plan.Run, o Delete
 		return o.hintForce(e.Records.Documents.DeleteNamespaces(ctx, namespaces, metalk8s.DeleteOptions{Timeout: o.Timeout, NoWait: o.NoWait}))
 	}
 	return nil
+}
+
+// deleted counts what goes with a namespace: also the volumes of Solutions, which do not make the namespace one in use.
+func (e *Environments) deleted(ctx context.Context, namespace string, usage []metalk8s.Use, others []schema.ObjectRef) (schema.DeletedNamespace, error) {
+	n := schema.DeletedNamespace{Name: namespace}
+	for claim, err := range e.Cluster.List(ctx, cluster.ClaimKind, namespace, metav1.ListOptions{}) {
+		if err != nil {
+			return n, err
+		}
+		n.Volumes++
+		n.Bytes += sizeOf(claim)
+	}
+	for _, use := range usage {
+		if use.Namespace == namespace && !use.IsClaim() {
+			n.Applications += len(use.Objects)
+		}
+	}
+	for _, ref := range others {
+		if ref.Namespace == namespace && ref.Name != "" && !survey.IsSetting(ref) {
+			n.Others++
+		}
+	}
+	return n, nil
+}
+
+// sizeOf returns the size of the volume of a claim in bytes: the requested one while it has none.
+func sizeOf(claim *unstructured.Unstructured) int64 {
+	for _, path := range [][]string{{"status", "capacity", "storage"}, {"spec", "resources", "requests", "storage"}} {
+		text, found, err := unstructured.NestedString(claim.Object, path...)
+		if !found || err != nil {
+			continue
+		}
+		if size, err := resource.ParseQuantity(text); err == nil {
+			return size.Value()
+		}
+	}
+	return 0
 }
 
 // addDeleted reports what is deleted with namespaces besides the Solutions, and returns the custom resources among it.

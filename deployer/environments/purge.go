@@ -104,6 +104,10 @@ func (e *Environments) planPurge(ctx context.Context, run *plan.Run, held []clus
 			return err
 		}
 	}
+	for _, namespace := range slices.Concat(ours, home) {
+		run.Deleted = append(run.Deleted, schema.DeletedNamespace{Name: namespace.GetName()})
+	}
+	run.Purged = len(stored)
 	for _, object := range slices.Concat(ours, stored, home) {
 		kind := object.GroupVersionKind()
 		run.Changes = append(run.Changes, schema.Change{Action: schema.ActionDelete, Object: records.RefOf(kind, object)})

@@ -14,14 +14,14 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// consequences returns the effects of the planned releases; nil for a run that plans none. It sends no request.
+// consequences returns the effects of the planned releases and deletions; nil for a run that plans none. It sends no request.
 func (r *Run) consequences() *schema.Consequences {
-	if len(r.Plans) == 0 {
+	if len(r.Plans)+len(r.Deleted)+r.Purged == 0 {
 		return nil
 	}
 	c := &schema.Consequences{
 		Versions: []schema.VersionChange{}, Programs: []schema.ProgramChange{}, Permissions: []string{},
-		Data: mergeData(r.data), SafeDefinitions: append([]string{}, r.safe...),
+		Namespaces: r.Deleted, Records: r.Purged, Data: mergeData(r.data), SafeDefinitions: append([]string{}, r.safe...),
 	}
 	var roles []engine.Object
 	for _, p := range r.Plans {

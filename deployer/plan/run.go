@@ -36,6 +36,9 @@ type Run struct {
 	Needs   []cluster.Permission   // of Before and After, besides those for Changes
 	Rebuilt []schema.OperationPart // records that were written again
 	Ends    bool                   // the locks protect nothing afterwards
+	// Deleted namespaces and Purged records are among the consequences.
+	Deleted []schema.DeletedNamespace
+	Purged  int
 	// Before is called when the plans are on record and before objects are changed, and After when all of them are; either may be
 	// nil. An interrupted run calls both again.
 	Before, After func(context.Context) error

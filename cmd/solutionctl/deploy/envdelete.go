@@ -79,6 +79,9 @@ func (e *environmentDeletion) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
+	if question.Question != "" && e.Interactive && !e.Yes {
+		e.printConsequencesOf(ctx, r)
+	}
 	if err = e.Confirm(ctx, question); err != nil {
 		return err
 	}
