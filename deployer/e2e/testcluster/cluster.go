@@ -72,9 +72,10 @@ type Cluster struct {
 	ca      *authority
 	tokens  map[string]string // of the users for whom KubeconfigFor writes no certificate
 
+	*Node             // nil without Options.Node
+	workers   []*Node // see AddNode
 	launcher  *launcher
-	machine   *machine // nil without Options.Node
-	processes map[string]*process
+	processes components // of the control plane
 	client    *kubernetes.Clientset
 }
 
@@ -87,7 +88,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	c := &Cluster{options: o, processes: map[string]*process{}, launcher: newLauncher()}
+	c := &Cluster{options: o, processes: components{}, launcher: newLauncher()}
 	var err error
 	if c.bin, err = build(ctx, o); err != nil {
 		return nil, errors.Join(err, c.Stop())
@@ -180,7 +181,7 @@ func (c *Cluster) prepare() (err error) {
 func (c *Cluster) chooseAddresses() error {
 	if c.options.Node {
 		var err error
-		if c.machine, err = newMachine(c.Dir); err != nil {
+		if c.Node, err = c.newNode("node", "10.88.0.0/17", nil); err != nil {
 			return err
 		}
 		c.address, c.private = c.machine.address, "127.0.0.1"
@@ -215,7 +216,7 @@ func freePorts(address string, ports ...*string) error {
 
 // start boots the machine, if there is one, and starts every component; also again, after the machine was stopped.
 func (c *Cluster) start(ctx context.Context) error {
-	if c.machine != nil {
+	if c.Node != nil {
 		if err := c.machine.boot(c.launcher, filepath.Join(c.bin.node, "pause"), c.Logs); err != nil {
 			return err
 		}
@@ -241,7 +242,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		}
 	}
 	if c.options.Node {
-		return c.startNode(ctx)
+		return c.Node.start(ctx)
 	}
 	return nil
 }
@@ -264,7 +265,7 @@ func (c *Cluster) startEtcd() error {
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	pki := func(name string) string { return filepath.Join(c.pki, name) }
 	more := []string{"--advertise-address=" + c.address}
-	if c.machine == nil { // a loopback address cannot be an endpoint, and there are no pods that would look for one
+	if c.Node == nil { // a loopback address cannot be an endpoint, and there are no pods that would look for one
 		more = []string{"--endpoint-reconciler-type=none"}
 	}
 	if c.options.Authentication != "" {
@@ -341,7 +342,7 @@ func (c *Cluster) startScheduler() error {
 		"--leader-elect=false", "--profiling=false")
 }
 
-// run starts a component of the multi-call binary, on the machine if there is one.
+// run starts a component of the control plane from the multi-call binary, on the first node if there is one.
 func (c *Cluster) run(name string, args ...string) error {
 	program := filepath.Join(c.bin.kubernetes, "kubernetes")
 	if c.options.Oldest && name != "etcd" {
@@ -350,41 +351,29 @@ func (c *Cluster) run(name string, args ...string) error {
 	return c.runProgram(name, program, append([]string{name}, args...)...)
 }
 
-// onNode are the components of a node.
-var onNode = map[string]bool{"containerd": true, "kubelet": true, "kube-proxy": true}
-
 func (c *Cluster) runProgram(name, program string, args ...string) error {
 	cmd := exec.Command(program, args...)
 	cmd.Dir = c.Dir
-	if c.options.OneProcessor && !onNode[name] {
+	if c.options.OneProcessor {
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	}
 	launcher := c.launcher
-	if c.machine != nil {
+	if c.Node != nil {
 		launcher = c.machine.launcher
 	}
-	p, err := launcher.start(name, c.Logs, cmd)
-	if err != nil {
-		return fmt.Errorf("start %s: %w", name, err)
-	}
-	c.processes[name] = p
-	return nil
+	return c.processes.start(launcher, name, c.Logs, cmd)
 }
 
 // end ends a component at once, as a crash does.
-func (c *Cluster) end(name string) {
-	if p := c.processes[name]; p != nil {
-		p.kill()
-		delete(c.processes, name)
-	}
-}
+func (c *Cluster) end(name string) { c.processes.end(name) }
 
 func (c *Cluster) endAll() {
-	for name := range c.processes {
-		c.end(name)
+	for _, worker := range c.workers {
+		worker.Fail()
 	}
-	if c.machine != nil {
-		c.machine.shutDown()
+	c.processes.endAll()
+	if c.Node != nil {
+		c.Fail()
 	}
 }
 
@@ -393,8 +382,11 @@ func (c *Cluster) Stop() error {
 	c.endAll()
 	c.launcher.close()
 	var err error
-	if c.machine != nil {
-		err = c.machine.remove()
+	for _, worker := range c.workers {
+		err = errors.Join(err, worker.machine.remove())
+	}
+	if c.Node != nil {
+		err = errors.Join(err, c.machine.remove())
 	}
 	return errors.Join(err, os.RemoveAll(c.Dir))
 }

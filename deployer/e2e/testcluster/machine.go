@@ -42,11 +42,13 @@ func CheckNode() error {
 // /var of their own. It is made of the kernel's namespaces, which end with the process that is the first in them, and with
 // them everything that runs on the machine.
 type machine struct {
-	address string // the machine's, which this host reaches through a pair of virtual network cards
-	gateway string // this host's end of it
-	disk    string // directory with what outlives a reboot
+	name    string
+	near    *machine // to which it is connected by a pair of virtual network cards; nil is this host
+	address string   // its own end
+	gateway string   // the near end
+	disk    string   // directory with what outlives a reboot
 	cgroup  string
-	card    string // this host's network card
+	card    string // the near network card
 
 	configured bool // there is something on the disk
 
@@ -61,9 +63,9 @@ var subnet = netip.MustParsePrefix("198.18.0.0/15")
 // machines counts those of this process, which start side by side.
 var machines atomic.Uint32
 
-func newMachine(dir string) (*machine, error) {
+func newMachine(dir, name string, near *machine) (*machine, error) {
 	number := machines.Add(1)
-	m := &machine{disk: filepath.Join(dir, "disk"), cgroup: fmt.Sprintf("solutionctl-test-%d-%d", os.Getpid(), number)}
+	m := &machine{name: name, near: near, disk: filepath.Join(dir, "disk-"+name), cgroup: fmt.Sprintf("solutionctl-test-%d-%d", os.Getpid(), number)}
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, err
@@ -105,15 +107,7 @@ func (m *machine) boot(host *launcher, program, logs string) error {
 	if err != nil {
 		return fmt.Errorf("enter namespaces: %w", err)
 	}
-	if m.card != "" { // of the boot before: it stays as long as any thread is where it leads
-		_ = runScript(host, `ip link delete "$1"`, m.card)
-	}
-	card := "sctl" + strconv.Itoa(m.init.cmd.Process.Pid)
-	m.card = card
-	if err := runScript(host, `
-ip link add "$1" type veth peer name eth0 netns "$2"
-ip address add "$3/30" dev "$1"
-ip link set "$1" up`, card, strconv.Itoa(m.init.cmd.Process.Pid), m.gateway); err != nil {
+	if err := m.connect(host); err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
 	if err := runScript(m.launcher, `
@@ -134,11 +128,42 @@ done
 ip link set lo up
 ip address add "$2/30" dev eth0
 ip link set eth0 up
-ip route add "$4" dev eth0 # or nothing would be sent to a Service that has not been translated yet
-hostname "$3"`, m.disk, m.address, nodeName, serviceRange); err != nil {
+hostname "$3"
+if [ "$4" ]; then
+	ip route add default via "$4"
+else
+	ip route add "$5" dev eth0 # or nothing would be sent to a Service that has not been translated yet
+fi`, m.disk, m.address, m.name, m.router(), serviceRange); err != nil {
 		return fmt.Errorf("set up the machine: %w", err)
 	}
 	return m.makeCgroup()
+}
+
+// connect makes the pair of network cards. Only this host knows the processes of all machines.
+func (m *machine) connect(host *launcher) error {
+	near, where := host, os.Getpid()
+	if m.near != nil {
+		near, where = m.near.launcher, m.near.init.cmd.Process.Pid
+	}
+	if m.card != "" { // of the boot before: it stays as long as any thread is where it leads
+		_ = runScript(near, `ip link delete "$1"`, m.card)
+	}
+	pid := strconv.Itoa(m.init.cmd.Process.Pid)
+	m.card = "sctl" + pid
+	if err := runScript(host, `ip link add "$1" netns "$2" type veth peer name eth0 netns "$3"`, m.card, strconv.Itoa(where), pid); err != nil {
+		return err
+	}
+	return runScript(near, `
+ip address add "$2/30" dev "$1"
+ip link set "$1" up`, m.card, m.gateway)
+}
+
+// router is the machine to which this one sends what is for others; "" where it sends nothing.
+func (m *machine) router() string {
+	if m.near == nil {
+		return ""
+	}
+	return m.gateway
 }
 
 // join moves the calling thread, and thereby what is started from it, to the namespaces of a process.
@@ -238,54 +263,54 @@ func removeCgroup(dir string) error {
 
 // StartOnNode starts a command on the node, where it sees the node's network, processes and files. It ends with the
 // cluster at the latest; the caller waits for it.
-func (c *Cluster) StartOnNode(cmd *exec.Cmd) error { return c.machine.launcher.launch(cmd) }
+func (n *Node) StartOnNode(cmd *exec.Cmd) error { return n.machine.launcher.launch(cmd) }
 
 // RunOnNode is like StartOnNode, and waits.
-func (c *Cluster) RunOnNode(cmd *exec.Cmd) error {
-	if err := c.StartOnNode(cmd); err != nil {
+func (n *Node) RunOnNode(cmd *exec.Cmd) error {
+	if err := n.StartOnNode(cmd); err != nil {
 		return err
 	}
 	return cmd.Wait()
 }
 
 // EnterNode moves the calling goroutine onto the node, on a thread that ends with it: what it starts, and the files that it
-// opens by name, are the node's. After RestartNode it has to enter again.
-func (c *Cluster) EnterNode() error {
+// opens by name, are the node's. After it was restarted it has to enter again.
+func (n *Node) EnterNode() error {
 	dir, err := os.Getwd()
 	if err != nil {
 		return err
 	}
 	runtime.LockOSThread()
-	if err := join(c.machine.init.cmd.Process.Pid); err != nil {
+	if err := join(n.machine.init.cmd.Process.Pid); err != nil {
 		return err
 	}
 	return unix.Chdir(dir) // which only this thread does
 }
 
 // DialNode connects to an IP address and port as a program on the node does: also to those of pods and Services.
-func (c *Cluster) DialNode(ctx context.Context, network, address string) (conn net.Conn, err error) {
+func (n *Node) DialNode(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	dialer := net.Dialer{Timeout: 5 * time.Second} // nothing is far away
-	c.machine.launcher.do(func() { conn, err = dialer.DialContext(ctx, network, address) })
+	n.machine.launcher.do(func() { conn, err = dialer.DialContext(ctx, network, address) })
 	return conn, err
 }
 
 // ListenNode listens at an address as a program on the node does: also at one of its loopback.
-func (c *Cluster) ListenNode(ctx context.Context, network, address string) (listener net.Listener, err error) {
+func (n *Node) ListenNode(ctx context.Context, network, address string) (listener net.Listener, err error) {
 	var config net.ListenConfig
-	c.machine.launcher.do(func() { listener, err = config.Listen(ctx, network, address) })
+	n.machine.launcher.do(func() { listener, err = config.Listen(ctx, network, address) })
 	return listener, err
 }
 
 // NodeRoot is the node's root directory, seen from outside.
-func (c *Cluster) NodeRoot() string {
-	return filepath.Join("/proc", strconv.Itoa(c.machine.init.cmd.Process.Pid), "root")
+func (n *Node) NodeRoot() string {
+	return filepath.Join("/proc", strconv.Itoa(n.machine.init.cmd.Process.Pid), "root")
 }
 
 // NodePID is the process that a person enters the node through: nsenter --all --target PID.
-func (c *Cluster) NodePID() int { return c.machine.init.cmd.Process.Pid }
+func (n *Node) NodePID() int { return n.machine.init.cmd.Process.Pid }
 
-// NodeAddress is the node's address, reachable from here.
-func (c *Cluster) NodeAddress() string { return c.machine.address }
+// NodeAddress is the node's address, reachable from here if it is the first one.
+func (n *Node) NodeAddress() string { return n.machine.address }
 
-// HostAddress is this host's address, reachable from the node.
-func (c *Cluster) HostAddress() string { return c.machine.gateway }
+// HostAddress is the address of the other end of the node's network card: of this host, or of the first node.
+func (n *Node) HostAddress() string { return n.machine.gateway }

@@ -22,7 +22,6 @@ import (
 )
 
 const (
-	nodeName   = "node"
 	podRange   = "10.88.0.0/16"
 	pauseImage = "solutionctl.invalid/pause:test"
 
@@ -30,38 +29,98 @@ const (
 	ContainerdSocket = "/run/containerd/containerd.sock"
 )
 
-// startNode configures and starts what a node runs, and returns when it is ready for pods.
-func (c *Cluster) startNode(ctx context.Context) error {
-	if err := c.configureNode(); err != nil {
-		return fmt.Errorf("configure the node: %w", err)
-	}
-	if err := c.StartContainerd(ctx); err != nil {
-		return err
-	}
-	if err := c.importPause(); err != nil {
-		return fmt.Errorf("import the image %s: %w", pauseImage, err)
-	}
-	if err := c.StartKubelet(ctx); err != nil {
-		return err
-	}
-	return c.startProxy(ctx)
+// A Node is a machine that runs containers. The first one, which is part of its [Cluster], runs the control plane as well.
+type Node struct {
+	cluster   *Cluster
+	machine   *machine
+	name      string
+	pods      string // the range of its pods' addresses
+	logs      string // directory
+	processes components
 }
 
-// configureNode writes what an installer writes to a new machine, once.
-func (c *Cluster) configureNode() error {
-	if c.machine.configured {
+// newNode makes a node that is connected to this host, or to another node.
+func (c *Cluster) newNode(name, pods string, near *machine) (*Node, error) {
+	m, err := newMachine(c.Dir, name, near)
+	return &Node{cluster: c, machine: m, name: name, pods: pods, logs: c.Logs, processes: components{}}, err
+}
+
+// AddNode adds the second node, behind the first one, and returns when it is ready for pods.
+func (c *Cluster) AddNode(ctx context.Context) (*Node, error) {
+	n, err := c.newNode("worker", "10.88.128.0/17", c.machine)
+	if err != nil {
+		return nil, err
+	}
+	n.logs = filepath.Join(c.Logs, n.name)
+	c.workers = append(c.workers, n)
+	if err = os.Mkdir(n.logs, 0o755); err != nil {
+		return nil, err
+	}
+	return n, n.Boot(ctx)
+}
+
+// Boot starts the second node, also again after it has failed, and returns when it is ready for pods.
+func (n *Node) Boot(ctx context.Context) error {
+	if err := n.machine.boot(n.cluster.launcher, filepath.Join(n.cluster.bin.node, "pause"), n.logs); err != nil {
+		return err
+	}
+	if err := runScript(n.cluster.machine.launcher, `
+echo 1 > /proc/sys/net/ipv4/ip_forward
+ip route replace "$1" via "$2"`, n.pods, n.machine.address); err != nil {
+		return fmt.Errorf("route to %s: %w", n.name, err)
+	}
+	return n.start(ctx)
+}
+
+// Fail pulls the plug of the machine: the kubelet, containerd and every container end. Its disk remains.
+func (n *Node) Fail() {
+	n.processes.endAll()
+	n.machine.shutDown()
+}
+
+// run starts a component of Kubernetes, runProgram any program.
+func (n *Node) run(name string, args ...string) error {
+	return n.runProgram(name, filepath.Join(n.cluster.bin.kubernetes, "kubernetes"), append([]string{name}, args...)...)
+}
+
+func (n *Node) runProgram(name, program string, args ...string) error {
+	cmd := exec.Command(program, args...)
+	cmd.Dir = n.cluster.Dir
+	return n.processes.start(n.machine.launcher, name, n.logs, cmd)
+}
+
+// start configures and starts what a node runs, and returns when it is ready for pods.
+func (n *Node) start(ctx context.Context) error {
+	if err := n.configure(); err != nil {
+		return fmt.Errorf("configure the node: %w", err)
+	}
+	if err := n.StartContainerd(ctx); err != nil {
+		return err
+	}
+	if err := n.importPause(); err != nil {
+		return fmt.Errorf("import the image %s: %w", pauseImage, err)
+	}
+	if err := n.StartKubelet(ctx); err != nil {
+		return err
+	}
+	return n.startProxy(ctx)
+}
+
+// configure writes what an installer writes to a new machine, once.
+func (n *Node) configure() error {
+	if n.machine.configured {
 		return nil
 	}
 	for _, dir := range []string{"cni", "containerd", "kubernetes"} { // of this host, if it is a node itself
-		if err := os.RemoveAll(filepath.Join(c.NodeRoot(), "etc", dir)); err != nil {
+		if err := os.RemoveAll(filepath.Join(n.NodeRoot(), "etc", dir)); err != nil {
 			return err
 		}
 	}
-	admin, err := os.ReadFile(c.Kubeconfig)
+	admin, err := os.ReadFile(n.cluster.Kubeconfig)
 	if err != nil {
 		return err
 	}
-	pki, err := os.ReadFile(filepath.Join(c.pki, "ca.crt"))
+	pki, err := os.ReadFile(filepath.Join(n.cluster.pki, "ca.crt"))
 	if err != nil {
 		return err
 	}
@@ -96,7 +155,7 @@ runtime_path = %q
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
 BinaryName = %q
 SystemdCgroup = false
-`, pauseImage, c.bin.node, filepath.Join(c.bin.node, "containerd-shim-runc-v2"), runc),
+`, pauseImage, n.cluster.bin.node, filepath.Join(n.cluster.bin.node, "containerd-shim-runc-v2"), runc),
 		// ptp routes between pods, where a bridge would carry answers past the address translation of Services.
 		"/etc/cni/net.d/10-pods.conflist": fmt.Sprintf(`{
   "cniVersion": "1.0.0",
@@ -108,7 +167,7 @@ SystemdCgroup = false
     }
   ]
 }
-`, podRange),
+`, n.pods),
 		"/etc/kubernetes/kubelet.yaml": fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication:
@@ -135,65 +194,65 @@ oomScoreAdj: 0
 registerNode: true
 shutdownGracePeriod: 0s
 syncFrequency: 5s
-`, c.machine.cgroup, ContainerdSocket),
+`, n.machine.cgroup, ContainerdSocket),
 	} {
-		name = filepath.Join(c.NodeRoot(), name)
+		name = filepath.Join(n.NodeRoot(), name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(content), 0o600)); err != nil {
 			return err
 		}
 	}
-	c.machine.configured = true
+	n.machine.configured = true
 	return nil
 }
 
 // StartContainerd starts containerd, and returns when it answers.
-func (c *Cluster) StartContainerd(ctx context.Context) error {
-	if err := c.runProgram("containerd", filepath.Join(c.bin.node, "containerd")); err != nil {
+func (n *Node) StartContainerd(ctx context.Context) error {
+	if err := n.runProgram("containerd", filepath.Join(n.cluster.bin.node, "containerd")); err != nil {
 		return err
 	}
 	return await(ctx, "wait for containerd", func(context.Context) error {
-		_, err := c.ctr("version")
+		_, err := n.ctr("version")
 		return err
-	}, c.processes["containerd"])
+	}, n.processes["containerd"])
 }
 
 // StopContainerd ends containerd; containers continue.
-func (c *Cluster) StopContainerd() { c.end("containerd") }
+func (n *Node) StopContainerd() { n.processes.end("containerd") }
 
 // RestartContainerd is StopContainerd and StartContainerd.
-func (c *Cluster) RestartContainerd(ctx context.Context) error {
-	c.StopContainerd()
-	return c.StartContainerd(ctx)
+func (n *Node) RestartContainerd(ctx context.Context) error {
+	n.StopContainerd()
+	return n.StartContainerd(ctx)
 }
 
 // StartKubelet starts the kubelet, and returns when the API server has the node as ready.
-func (c *Cluster) StartKubelet(ctx context.Context) error {
-	kubeconfig, err := c.KubeconfigFor("system:node:"+nodeName, "system:nodes")
+func (n *Node) StartKubelet(ctx context.Context) error {
+	kubeconfig, err := n.cluster.KubeconfigFor("system:node:"+n.name, "system:nodes")
 	if err != nil {
 		return err
 	}
-	before, err := c.heartbeat(ctx)
+	before, err := n.heartbeat(ctx)
 	if err != nil {
 		return err
 	}
 	for {
-		err = c.run("kubelet",
+		err = n.run("kubelet",
 			"--config=/etc/kubernetes/kubelet.yaml", "--kubeconfig="+kubeconfig,
-			"--hostname-override="+nodeName, "--node-ip="+c.address)
+			"--hostname-override="+n.name, "--node-ip="+n.machine.address)
 		if err != nil {
 			return err
 		}
 		err = await(ctx, "wait for the node", func(ctx context.Context) error {
-			now, failure := c.heartbeat(ctx)
+			now, failure := n.heartbeat(ctx)
 			if failure == nil && (now == "" || now == before) {
 				failure = errors.New("it is not ready")
 			}
 			return failure
-		}, c.processes["kubelet"], c.processes["containerd"])
+		}, n.processes["kubelet"], n.processes["containerd"])
 		if !isTooEarly(err) {
 			return err
 		}
-		c.end("kubelet")
+		n.processes.end("kubelet")
 	}
 }
 
@@ -204,8 +263,8 @@ func isTooEarly(err error) bool {
 }
 
 // heartbeat is different each time after the node has reported that it is ready, and empty when it is not.
-func (c *Cluster) heartbeat(ctx context.Context) (string, error) {
-	nodes, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + nodeName})
+func (n *Node) heartbeat(ctx context.Context) (string, error) {
+	nodes, err := n.cluster.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + n.name})
 	if err != nil {
 		return "", err
 	}
@@ -220,46 +279,39 @@ func (c *Cluster) heartbeat(ctx context.Context) (string, error) {
 }
 
 // StopKubelet ends the kubelet; containers continue.
-func (c *Cluster) StopKubelet() { c.end("kubelet") }
+func (n *Node) StopKubelet() { n.processes.end("kubelet") }
 
 // RestartKubelet is StopKubelet and StartKubelet.
-func (c *Cluster) RestartKubelet(ctx context.Context) error {
-	c.StopKubelet()
-	return c.StartKubelet(ctx)
+func (n *Node) RestartKubelet(ctx context.Context) error {
+	n.StopKubelet()
+	return n.StartKubelet(ctx)
 }
 
-// RestartNode pulls the plug of the machine and starts it again: the control plane, the kubelet, containerd and every
-// container. What is on its disk stays.
-func (c *Cluster) RestartNode(ctx context.Context) error {
-	c.endAll()
-	return c.start(ctx)
-}
-
-func (c *Cluster) startProxy(ctx context.Context) error {
-	kubeconfig, err := c.KubeconfigFor("system:kube-proxy", "system:node-proxier")
+func (n *Node) startProxy(ctx context.Context) error {
+	kubeconfig, err := n.cluster.KubeconfigFor("system:kube-proxy", "system:node-proxier")
 	if err != nil {
 		return err
 	}
-	err = c.run("kube-proxy",
-		"--kubeconfig="+kubeconfig, "--hostname-override="+nodeName, "--proxy-mode=nftables", "--cluster-cidr="+podRange,
+	err = n.run("kube-proxy",
+		"--kubeconfig="+kubeconfig, "--hostname-override="+n.name, "--proxy-mode=nftables", "--cluster-cidr="+podRange,
 		"--conntrack-max-per-core=0", "--conntrack-min=0", "--oom-score-adj=0",
 		"--healthz-bind-address=127.0.0.1:10256", "--metrics-bind-address=127.0.0.1:10249")
 	if err != nil {
 		return err
 	}
 	return await(ctx, "wait for Services to be reachable", func(ctx context.Context) error {
-		conn, err := c.DialNode(ctx, "tcp", serviceAddress+":443")
+		conn, err := n.DialNode(ctx, "tcp", serviceAddress+":443")
 		if err != nil {
 			return err
 		}
 		return conn.Close()
-	}, c.processes["kube-proxy"])
+	}, n.processes["kube-proxy"])
 }
 
 // Images are the references of the images that the node has, by the digest each of them has: names with a tag, with a
 // digest, and what Kubernetes calls an image's ID.
-func (c *Cluster) Images() (map[string]string, error) {
-	out, err := c.ctr("images", "list")
+func (n *Node) Images() (map[string]string, error) {
+	out, err := n.ctr("images", "list")
 	if err != nil {
 		return nil, err
 	}
@@ -273,8 +325,8 @@ func (c *Cluster) Images() (map[string]string, error) {
 }
 
 // ForgetImages removes all images from the node but the one that every pod has, as if none had ever been pulled.
-func (c *Cluster) ForgetImages() error {
-	images, err := c.Images()
+func (n *Node) ForgetImages() error {
+	images, err := n.Images()
 	if err != nil {
 		return err
 	}
@@ -285,23 +337,23 @@ func (c *Cluster) ForgetImages() error {
 		}
 	}
 	if len(remove) > 3 {
-		_, err = c.ctr(remove...)
+		_, err = n.ctr(remove...)
 	}
 	return err
 }
 
 // Content are the digests of all that the node has stored of images.
-func (c *Cluster) Content() ([]string, error) {
-	out, err := c.ctr("content", "list", "--quiet")
+func (n *Node) Content() ([]string, error) {
+	out, err := n.ctr("content", "list", "--quiet")
 	return strings.Fields(out), err
 }
 
 // ctr runs containerd's own client.
-func (c *Cluster) ctr(args ...string) (string, error) {
+func (n *Node) ctr(args ...string) (string, error) {
 	var stdout, stderr bytes.Buffer
-	cmd := exec.Command(filepath.Join(c.bin.node, "ctr"), append([]string{"--address", ContainerdSocket, "--namespace", "k8s.io"}, args...)...)
+	cmd := exec.Command(filepath.Join(n.cluster.bin.node, "ctr"), append([]string{"--address", ContainerdSocket, "--namespace", "k8s.io"}, args...)...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := c.RunOnNode(cmd); err != nil {
+	if err := n.RunOnNode(cmd); err != nil {
 		return "", fmt.Errorf("ctr %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return stdout.String(), nil
@@ -309,17 +361,17 @@ func (c *Cluster) ctr(args ...string) (string, error) {
 
 // importPause gives containerd the only image that does not come out of a registry: of the container that holds a pod's
 // namespaces.
-func (c *Cluster) importPause() error {
-	images, err := c.Images()
+func (n *Node) importPause() error {
+	images, err := n.Images()
 	if err != nil || images[pauseImage] != "" {
 		return err
 	}
-	return c.importProgram(pauseImage, "/pause", "65535:65535", map[string]string{"/pause": filepath.Join(c.bin.node, "pause")})
+	return n.importProgram(pauseImage, "/pause", "65535:65535", map[string]string{"/pause": filepath.Join(n.cluster.bin.node, "pause")})
 }
 
 // ImportProgram gives the node an image that starts a program of this host as root. It has the program in /bin, and the libraries that
 // the program needs and further files of this host where they are here.
-func (c *Cluster) ImportProgram(ctx context.Context, image, program string, files ...string) error {
+func (n *Node) ImportProgram(ctx context.Context, image, program string, files ...string) error {
 	shared, err := libraries(ctx, program)
 	if err != nil {
 		return err
@@ -329,7 +381,7 @@ func (c *Cluster) ImportProgram(ctx context.Context, image, program string, file
 	for _, file := range slices.Concat(shared, files) {
 		content[file] = file
 	}
-	return c.importProgram(image, entrypoint, "0:0", content)
+	return n.importProgram(image, entrypoint, "0:0", content)
 }
 
 // libraries are the files that the dynamic linker wants for a program.
@@ -350,7 +402,7 @@ func libraries(ctx context.Context, program string) ([]string, error) {
 }
 
 // importProgram gives the node an image of files of this host, by their names in it.
-func (c *Cluster) importProgram(image, entrypoint, user string, files map[string]string) error {
+func (n *Node) importProgram(image, entrypoint, user string, files map[string]string) error {
 	content := map[string][]byte{}
 	for name, file := range files {
 		data, err := os.ReadFile(file)
@@ -363,7 +415,7 @@ func (c *Cluster) importProgram(image, entrypoint, user string, files map[string
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(c.Dir, "image-*.tar")
+	file, err := os.CreateTemp(n.cluster.Dir, "image-*.tar")
 	if err != nil {
 		return err
 	}
@@ -372,8 +424,15 @@ func (c *Cluster) importProgram(image, entrypoint, user string, files map[string
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	_, err = c.ctr("images", "import", file.Name())
+	_, err = n.ctr("images", "import", file.Name())
 	return err
+}
+
+// RestartNode pulls the plug of the machine and starts it again: the control plane, the kubelet, containerd and every
+// container. What is on its disk stays.
+func (c *Cluster) RestartNode(ctx context.Context) error {
+	c.endAll()
+	return c.start(ctx)
 }
 
 // imageArchive is an image with nothing but the files, as 'docker save' writes it.

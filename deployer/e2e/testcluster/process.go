@@ -61,6 +61,32 @@ func (l *launcher) close() {
 	<-l.done
 }
 
+// components are the running ones, by their names.
+type components map[string]*process
+
+func (all components) start(l *launcher, name, logs string, cmd *exec.Cmd) error {
+	p, err := l.start(name, logs, cmd)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	all[name] = p
+	return nil
+}
+
+// end ends a component at once, as a crash does.
+func (all components) end(name string) {
+	if p := all[name]; p != nil {
+		p.kill()
+		delete(all, name)
+	}
+}
+
+func (all components) endAll() {
+	for name := range all {
+		all.end(name)
+	}
+}
+
 // A process is a component that runs in a process group of its own and writes to a log file.
 type process struct {
 	name string
