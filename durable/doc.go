@@ -7,5 +7,7 @@
 // that simulates the loss detects a missing one: see TestPowerCut in cmd/solutionctl, which covers every command that writes
 // files.
 //
+// [NewScratch] is the opposite: a temporary file of which nothing stays.
+//
 // The package does not interpret the content. It never follows a symbolic link at the end of a path that it writes.
 package durable

@@ -259,3 +259,29 @@ func content(t *testing.T, dir string) map[string]string {
 	}
 	return found
 }
+
+// TestScratch leaves nothing in its directory, not even while it is used.
+func TestScratch(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	f, err := durable.NewScratch(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = f.WriteAt([]byte("content"), 3); err != nil {
+		t.Fatal(err)
+	}
+	p := make([]byte, 7)
+	if _, err = f.ReadAt(p, 3); err != nil || string(p) != "content" {
+		t.Errorf("read %q, %v", p, err)
+	}
+	entries, err := os.ReadDir(dir)
+	if runtime.GOOS != "windows" && len(entries) > 0 || err != nil {
+		t.Errorf("in use: %v, %v", entries, err)
+	}
+	if err = errors.Join(f.Close(), f.Close()); err != nil {
+		t.Error(err)
+	}
+	if entries, err = os.ReadDir(dir); len(entries) > 0 || err != nil {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/klauspost/pgzip"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -40,7 +41,7 @@ type layerCache struct {
 	records onces[Digest, layerRecord]
 
 	mu    sync.Mutex
-	files map[Digest]*scratch // by the digest of the compressed layer
+	files map[Digest]*durable.Scratch // by the digest of the compressed layer
 }
 
 // Close frees the space of layers that are not kept.
@@ -141,7 +142,7 @@ func (c *layerCache) fill(ctx context.Context, diffID Digest, open func() (io.Re
 
 // fillScratch compresses a layer into a file without a name.
 func (c *layerCache) fillScratch(ctx context.Context, diffID Digest, r io.Reader) (layerRecord, error) {
-	tmp, err := newScratch(c.work)
+	tmp, err := durable.NewScratch(c.work)
 	if err != nil {
 		return layerRecord{}, err
 	}
@@ -155,7 +156,7 @@ func (c *layerCache) fillScratch(ctx context.Context, diffID Digest, r io.Reader
 		return record, tmp.Close()
 	}
 	if c.files == nil {
-		c.files = map[Digest]*scratch{}
+		c.files = map[Digest]*durable.Scratch{}
 	}
 	c.files[record.Digest] = tmp
 	return record, nil
@@ -212,7 +213,7 @@ func (c *layerCache) blob(record layerRecord) Blob {
 
 // scratchBlob is a layer in a file without a name. Its space is given back when it is released.
 func (c *layerCache) scratchBlob(d Descriptor) Blob {
-	file := func() *scratch {
+	file := func() *durable.Scratch {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return c.files[d.Digest]

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -97,7 +98,7 @@ func spoolTarball(ctx context.Context, open func() (io.ReadCloser, error), dir s
 		return nil, err
 	}
 	defer func() { _ = plain.Close() }()
-	tmp, err := newScratch(dir)
+	tmp, err := durable.NewScratch(dir)
 	if err != nil {
 		return nil, err
 	}
