@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"durable/powercut"},
 	{"schema", "schema/report/scripttest"},
 	{"kube/chart/engine"},
-	{"build/iso", "build/oci", "deployer/components", "deployer/helm", "deployer/metrics", "deployer/prometheus", "kube/chart", "kube/crd", "kube/images", "kube/manifest", "kube/pods", "kube/promql", "kube/rbac", "kube/schemas"},
+	{"build/iso", "build/oci", "build/recompress", "build/tardiff", "deployer/components", "deployer/helm", "deployer/metrics", "deployer/prometheus", "kube/chart", "kube/crd", "kube/images", "kube/manifest", "kube/pods", "kube/promql", "kube/rbac", "kube/schemas"},
 	{"build/media", "build/sbom", "build/scaffold", "kube/powers"},
 	{"build/archive"},
 	{"build/layout"},
