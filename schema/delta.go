@@ -2,6 +2,7 @@ package schema
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -42,12 +43,40 @@ type ArchiveSegment struct {
 }
 
 // ArchiveDelta is the first file of a delta: the layout of the archive that it makes, and the archives that it needs. The other
-// files are the signatures, the frame and the blobs that these archives do not have.
+// files are the signatures, the frame, and the blobs that these archives do not have, or patches that make them.
 type ArchiveDelta struct {
 	Stamp
 	Bases   []DeltaBase   `json:"bases" schema:"maxItems=16"`
 	Bundles []DeltaBundle `json:"bundles,omitempty" schema:"maxItems=64"`
 	Layout  ArchiveLayout `json:"layout"`
+	// Patches have the order of the blobs that they make. Format 1 has none.
+	Patches []DeltaPatch `json:"patches,omitempty" schema:"maxItems=8192"`
+}
+
+// DeltaPatch makes a blob, which is a compressed tar file, from one in an archive that the delta needs.
+type DeltaPatch struct {
+	// SHA256 is the digest of the blob that it makes.
+	SHA256 string `json:"sha256" schema:"sha256"`
+	// Size is that of the patch.
+	Size   int64       `json:"size" schema:"minimum=1"`
+	Source DeltaSource `json:"source"`
+	// Content is the tar file that the patch makes of the content of the source.
+	Content DeltaContent `json:"content"`
+	// Codec names the compressor, with its level, that makes the blob of the content.
+	Codec string `json:"codec" schema:"pattern=^[0-9a-z-]{1,64}$"`
+}
+
+// DeltaSource is a blob that a patch changes, and the size of its content.
+type DeltaSource struct {
+	SHA256   string `json:"sha256" schema:"sha256"`
+	Size     int64  `json:"size" schema:"minimum=1"`
+	Unpacked int64  `json:"unpacked" schema:"minimum=1"`
+}
+
+// DeltaContent is the content of a compressed blob.
+type DeltaContent struct {
+	SHA256 string `json:"sha256" schema:"sha256"`
+	Size   int64  `json:"size" schema:"minimum=1"`
 }
 
 // DeltaBase is an archive that a delta needs.
@@ -95,6 +124,22 @@ func (l *ArchiveLayout) Validate() error {
 	return l.Frame.validate()
 }
 
+// validatePatches refuses patches for other blobs than those of the layout, or in another order.
+func (d *ArchiveDelta) validatePatches() error {
+	if len(d.Patches) > 0 && d.FormatVersion < 2 {
+		return report.Errorf(report.Invalid, "format %d has no patches", d.FormatVersion)
+	}
+	left := d.Layout.Segments
+	for i, p := range d.Patches {
+		at := slices.IndexFunc(left, func(s ArchiveSegment) bool { return s.SHA256 == p.SHA256 })
+		if at < 0 {
+			return report.Errorf(report.Invalid, "patches[%d] makes a blob that the layout does not have, or not after the one before", i)
+		}
+		left = left[at+1:]
+	}
+	return nil
+}
+
 func (f *ArchiveFrame) validate() error {
 	if f.BlockSize < minFrameBlock || f.BlockSize > maxFrameBlock || bits.OnesCount64(uint64(f.BlockSize)) != 1 || f.Size < 0 || f.Size > maxFrame {
 		return report.Errorf(report.Invalid, "a frame of %d bytes in blocks of %d is not supported", f.Size, f.BlockSize)
@@ -139,6 +184,9 @@ func ParseArchiveDelta(data []byte) (*ArchiveDelta, error) {
 	d, err := ParseStored[ArchiveDelta]("delta", "delta.json", data)
 	if err == nil {
 		err = d.Layout.Validate()
+	}
+	if err == nil {
+		err = d.validatePatches()
 	}
 	if err != nil && report.CodeOf(err) != report.Refused {
 		return nil, report.Errorf(report.CodeOf(err), "%s", err.Error()).WithHint("get the delta again from its source")

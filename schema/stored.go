@@ -28,6 +28,8 @@ func formatVersion(document string) int {
 		return 3 // 1 knew no components, 2 no approvals
 	case "imports":
 		return 2 // 1 knew no signers
+	case "delta":
+		return 2 // 1 knew no patches
 	default:
 		return 1
 	}

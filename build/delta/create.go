@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
@@ -22,6 +23,7 @@ type CreateOptions struct {
 	New       layout.Source
 	Old       []layout.Source
 	Bundles   []layout.Bundle // the signatures of the new archive, which travel with the delta
+	Whole     bool            // no patches: each new blob as a whole, in format 1
 	WrittenBy string          // the version of the program
 	Sink      report.Sink
 }
@@ -31,7 +33,10 @@ type creation struct {
 	CreateOptions
 	document schema.ArchiveDelta
 	parts    *layout.Parts
-	absent   map[string]bool // blobs that the old archives lack
+	indexes  []*layout.Index // of the old archives
+	used     []bool          // old archives that have something that is needed
+	absent   map[string]bool // blobs that the old archives lack, and that no patch makes
+	patches  *patches
 }
 
 // Create writes a delta to a file: the same bytes for the same archives. The delta is applied and the result compared with the
@@ -46,6 +51,16 @@ func Create(ctx context.Context, name string, o CreateOptions) (*Delta, error) {
 	if err = c.compare(ctx); err != nil {
 		return nil, err
 	}
+	c.patches = &patches{creation: c, dir: filepath.Dir(name)}
+	defer c.patches.close() //nolint:errcheck // a temporary file
+	if !o.Whole {
+		if err = c.patches.find(ctx); err != nil {
+			return nil, media.WriteError(name, err)
+		}
+	}
+	if err = c.nameBases(ctx); err != nil {
+		return nil, err
+	}
 	f, err := durable.Create(name)
 	if err != nil {
 		return nil, err
@@ -57,10 +72,9 @@ func Create(ctx context.Context, name string, o CreateOptions) (*Delta, error) {
 	return d, media.WriteError(name, f.Publish(0o644))
 }
 
-// compare finds the blobs that the old archives do not have, and leaves out old archives that have none that is needed.
+// compare finds the blobs that the old archives do not have.
 func (c *creation) compare(ctx context.Context) error {
 	rest := layout.Blobs(&c.document.Layout)
-	var used []layout.Source
 	for _, old := range c.Old {
 		x, err := layout.NewIndex(old)
 		if err != nil {
@@ -76,23 +90,33 @@ func (c *creation) compare(ctx context.Context) error {
 				without = append(without, b)
 			}
 		}
-		if len(without) == len(rest) {
-			continue
-		}
+		c.indexes = append(c.indexes, x)
+		c.used = append(c.used, len(without) < len(rest))
 		rest = without
-		sums, err := chunk.Sum(ctx, old, old.Size, c.Sink)
-		if err != nil {
-			return fmt.Errorf("%s: %w", old.Name, err)
-		}
-		digest := hex.EncodeToString(sums.SHA256[:])
-		if digest == c.document.Layout.SHA256 {
-			return report.Errorf(report.Usage, "%s and %s are the same archive", old.Name, c.New.Name).WithHint("name the older archive first: solutionctl delta create OLD.iso NEW.iso")
-		}
-		used = append(used, old)
-		c.document.Bases = append(c.document.Bases, schema.DeltaBase{Name: x.Solution, Version: x.Version, SHA256: digest, Size: old.Size})
 	}
 	for _, b := range rest {
 		c.absent[b.SHA256] = true
+	}
+	return nil
+}
+
+// nameBases names the old archives that are needed, and leaves out all others.
+func (c *creation) nameBases(ctx context.Context) error {
+	var used []layout.Source
+	for i, x := range c.indexes {
+		if !c.used[i] {
+			continue
+		}
+		sums, err := chunk.Sum(ctx, x.Source, x.Size, c.Sink)
+		if err != nil {
+			return fmt.Errorf("%s: %w", x.Name, err)
+		}
+		digest := hex.EncodeToString(sums.SHA256[:])
+		if digest == c.document.Layout.SHA256 {
+			return report.Errorf(report.Usage, "%s and %s are the same archive", x.Name, c.New.Name).WithHint("name the older archive first: solutionctl delta create OLD.iso NEW.iso")
+		}
+		used = append(used, x.Source)
+		c.document.Bases = append(c.document.Bases, schema.DeltaBase{Name: x.Solution, Version: x.Version, SHA256: digest, Size: x.Size})
 	}
 	c.Old = used
 	return nil
@@ -108,17 +132,20 @@ func (c *creation) write(ctx context.Context, f *durable.File) (*Delta, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the new delta: %w", err)
 	}
-	made, err := d.Archive(ctx, c.Old...)
+	made, err := d.Archive(ctx, c.patches.dir, c.Old...)
 	if err != nil {
 		return nil, fmt.Errorf("apply the new delta: %w", err)
 	}
-	return d, made.Copy(ctx, io.Discard, c.Sink)
+	return d, errors.Join(made.Copy(ctx, io.Discard, c.Sink), made.Close())
 }
 
 func (c *creation) writeFiles(ctx context.Context, f *durable.File) (int64, error) {
 	t := tarWriter{ctx, f}
 	for _, b := range c.Bundles {
 		c.document.Bundles = append(c.document.Bundles, schema.DeltaBundle{Signer: b.Signer, Size: int64(len(b.Data))})
+	}
+	if len(c.document.Patches) == 0 {
+		c.document.FormatVersion = 1 // readers that know no patches read it
 	}
 	data, err := json.Marshal(c.document)
 	if err != nil {
@@ -138,18 +165,33 @@ func (c *creation) writeFiles(ctx context.Context, f *durable.File) (int64, erro
 	if err = c.writeFrame(ctx, t); err != nil {
 		return 0, err
 	}
-	for i, b := range layout.Blobs(&c.document.Layout) {
-		if !c.absent[b.SHA256] {
-			continue
-		}
-		if err = t.file(blobsDir+b.SHA256, b.Size, c.parts.Blob(i)); err != nil {
-			return 0, err
-		}
+	if err = c.writeBlobs(t); err != nil {
+		return 0, err
 	}
 	if err = t.end(); err != nil {
 		return 0, err
 	}
 	return f.Seek(0, io.SeekCurrent)
+}
+
+// writeBlobs writes the new blobs, and the patches, in the order of the layout.
+func (c *creation) writeBlobs(t tarWriter) error {
+	left, at := c.document.Patches, int64(0)
+	for i, b := range layout.Blobs(&c.document.Layout) {
+		var err error
+		switch {
+		case len(left) > 0 && left[0].SHA256 == b.SHA256:
+			err = t.file(patchesDir+b.SHA256, left[0].Size, io.NewSectionReader(c.patches.file, at, left[0].Size))
+			at += left[0].Size
+			left = left[1:]
+		case c.absent[b.SHA256]:
+			err = t.file(blobsDir+b.SHA256, b.Size, c.parts.Blob(i))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *creation) writeFrame(ctx context.Context, t tarWriter) error {

@@ -53,10 +53,11 @@ func apply(ctx context.Context, made []byte, bases ...layout.Source) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	a, err := d.Archive(ctx, bases...)
+	a, err := d.Archive(ctx, "", bases...)
 	if err != nil {
 		return nil, err
 	}
+	defer a.Close() //nolint:errcheck // it was read
 	var b bytes.Buffer
 	err = a.Copy(ctx, &b, report.Discard)
 	return b.Bytes(), err
@@ -98,7 +99,7 @@ func TestRandomPairs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := d.Archive(t.Context(), old...)
+		a, err := d.Archive(t.Context(), "", old...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +191,7 @@ func TestWriteFile(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		a, err := d.Archive(t.Context(), source("old.iso", old))
+		a, err := d.Archive(t.Context(), dir, source("old.iso", old))
 		if err != nil {
 			return err
 		}
@@ -269,13 +270,18 @@ func FuzzDelta(f *testing.F) {
 	x := create(f, layouttest.Archive(f, "1.1.0", shared, layouttest.Noise(r, 5_000)), source("old.iso", old))
 	f.Add(x)
 	f.Add(x[:2000])
+	r = rand.New(rand.NewPCG(14, 15))
+	files := randomFiles(r, 3, 4000)
+	layers := layouttest.Archive(f, "1.0.0", gzipped(f, "gzip-go-6", layer(f, files)))
+	patched := create(f, layouttest.Archive(f, "1.1.0", gzipped(f, "gzip-go-6", layer(f, update(r, files)))), source("old.iso", layers))
+	f.Add(patched)
 	f.Add([]byte("delta.json\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, err := delta.Open(bytes.NewReader(data), int64(len(data)))
 		if err != nil || d.Layout.Size > 1<<24 {
 			return
 		}
-		made, err := apply(t.Context(), data, source("old.iso", old))
+		made, err := apply(t.Context(), data, source("old.iso", old), source("layers.iso", layers))
 		if err == nil && layouttest.Hex(made) != d.Layout.SHA256 {
 			t.Error("another digest")
 		}

@@ -2,6 +2,7 @@ package delta
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,9 +19,10 @@ type Delta struct {
 	*schema.ArchiveDelta
 	r       io.ReaderAt
 	size    int64
-	bundles []int64 // the offset of each signature
-	frame   int64   // the offset of the frame
-	blobs   map[string]int64
+	bundles []int64          // the offset of each signature
+	frame   int64            // the offset of the frame
+	blobs   map[string]int64 // by digest: the offset of the blob, or of the patch that makes it
+	patched map[string]schema.DeltaPatch
 }
 
 // Open reads the headers of a delta, whatever its size, and refuses one with anything that its document does not require.
@@ -30,7 +32,10 @@ func Open(r io.ReaderAt, size int64) (*Delta, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Delta{ArchiveDelta: document, r: r, size: size, blobs: map[string]int64{}}
+	d := &Delta{ArchiveDelta: document, r: r, size: size, blobs: map[string]int64{}, patched: map[string]schema.DeltaPatch{}}
+	for _, p := range document.Patches {
+		d.patched[p.SHA256] = p
+	}
 	for i, b := range d.ArchiveDelta.Bundles {
 		at, failure := t.next(bundleName(i), b.Size)
 		if failure != nil {
@@ -46,24 +51,39 @@ func Open(r io.ReaderAt, size int64) (*Delta, error) {
 
 func bundleName(i int) string { return fmt.Sprintf("%s%d.sigstore.json", bundlesDir, i+1) }
 
-// readBlobs finds the blobs in the delta, which have the order of the layout.
+// readBlobs finds the blobs and patches in the delta, which have the order of the layout. No patch is missing.
 func (d *Delta) readBlobs(t *tarReader) error {
-	rest := layout.Blobs(&d.Layout)
+	rest, patches := layout.Blobs(&d.Layout), 0
 	for {
 		name, block, err := t.peek()
+		if err == nil && block == nil && patches < len(d.Patches) {
+			err = unexpected(t.at)
+		}
 		if err != nil || block == nil {
 			return err
 		}
-		digest, ok := strings.CutPrefix(name, blobsDir)
-		i := slices.IndexFunc(rest, func(b layout.Blob) bool { return b.SHA256 == digest })
-		if !ok || i < 0 {
+		i := slices.IndexFunc(rest, func(b layout.Blob) bool { return name == d.fileName(b) })
+		if i < 0 {
 			return unexpected(t.at)
 		}
-		if d.blobs[digest], err = t.next(name, rest[i].Size); err != nil {
+		size := rest[i].Size
+		if p, ok := d.patched[rest[i].SHA256]; ok {
+			size = p.Size
+			patches++
+		}
+		if d.blobs[rest[i].SHA256], err = t.next(name, size); err != nil {
 			return err
 		}
 		rest = rest[i+1:]
 	}
+}
+
+// fileName is the name of the file with a blob, or with the patch that makes it.
+func (d *Delta) fileName(b layout.Blob) string {
+	if _, ok := d.patched[b.SHA256]; ok {
+		return patchesDir + b.SHA256
+	}
+	return blobsDir + b.SHA256
 }
 
 // Refuse is the error for a delta in the place of an archive; nil for any other file.
@@ -78,15 +98,26 @@ func Refuse(r io.ReaderAt, name string) error {
 // Size is the size of the delta itself, in bytes.
 func (d *Delta) Size() int64 { return d.size }
 
-// NewBytes is how many bytes of blobs are in the delta.
+// NewBytes is how many bytes of whole blobs are in the delta.
 func (d *Delta) NewBytes() int64 {
 	sum := int64(0)
 	for _, b := range layout.Blobs(&d.Layout) {
-		if _, ok := d.blobs[b.SHA256]; ok {
+		_, ok := d.blobs[b.SHA256]
+		if _, patched := d.patched[b.SHA256]; ok && !patched {
 			sum += b.Size
 		}
 	}
 	return sum
+}
+
+// PatchBytes is how many bytes of patches are in the delta, and how many the blobs have that they make.
+func (d *Delta) PatchBytes() (patches, blobs int64) {
+	for _, b := range layout.Blobs(&d.Layout) {
+		if p, ok := d.patched[b.SHA256]; ok {
+			patches, blobs = patches+p.Size, blobs+b.Size
+		}
+	}
+	return patches, blobs
 }
 
 // Bundles reads the signatures of the archive that the delta makes.
@@ -112,39 +143,89 @@ func (d *Delta) Needs() string {
 }
 
 // Archive returns the archive that the delta makes from others. It fails with [report.Mismatch] when these do not have all
-// that is missing in the delta.
-func (d *Delta) Archive(ctx context.Context, bases ...layout.Source) (*layout.Archive, error) {
-	var indexes []*layout.Index
+// that is missing in the delta. Patches are applied now, into a temporary file in the directory scratch, or in
+// that of the system where scratch is "" or must not be written.
+func (d *Delta) Archive(ctx context.Context, scratch string, bases ...layout.Source) (_ *Made, err error) {
+	f := &finding{Delta: d, places: map[string]media.Run{}, sources: map[string]media.Run{}}
 	for _, base := range bases {
-		x, err := layout.NewIndex(base)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", base.Name, err)
+		x, failure := layout.NewIndex(base)
+		if failure != nil {
+			return nil, fmt.Errorf("%s: %w", base.Name, failure)
 		}
-		indexes = append(indexes, x)
+		f.indexes = append(f.indexes, x)
 	}
-	places := map[string]media.Run{}
-	missing, bytes := 0, int64(0)
-	for _, b := range layout.Blobs(&d.Layout) {
-		run, err := d.place(ctx, b, indexes)
-		if err != nil {
-			return nil, err
+	if err = f.findAll(ctx); err != nil {
+		return nil, err
+	}
+	p := &patching{Delta: d, dir: scratch}
+	made := &Made{}
+	if len(f.patches) > 0 {
+		if err = d.checkPatches(f.patches, f.indexes); err == nil {
+			err = p.patches(ctx, f.patches, f.sources, f.places)
 		}
-		if places[b.SHA256] = run; run.ReaderAt == nil {
+		made.file = p.out
+	}
+	if err == nil {
+		made.Archive, err = layout.Assemble(&d.Layout, "the delta", layout.Frame{ReaderAt: d.r, At: d.frame}, f.places)
+	}
+	if err != nil {
+		return nil, errors.Join(err, made.Close())
+	}
+	return made, nil
+}
+
+// finding looks for the blobs of the archive that a delta makes.
+type finding struct {
+	*Delta
+	indexes []*layout.Index
+	places  map[string]media.Run // by the digest of the blob; only with a size where a patch makes it
+	sources map[string]media.Run // of the patches
+	patches []schema.DeltaPatch  // that are needed
+}
+
+func (f *finding) findAll(ctx context.Context) error {
+	missing, bytes := 0, int64(0)
+	for _, b := range layout.Blobs(&f.Layout) {
+		found, err := f.find(ctx, b)
+		if err != nil {
+			return err
+		}
+		if !found {
 			missing, bytes = missing+1, bytes+b.Size
 		}
 	}
 	if missing > 0 {
-		return nil, d.explainMissing(indexes, missing, bytes)
+		return f.explainMissing(f.indexes, missing, bytes)
 	}
-	return layout.Assemble(&d.Layout, "the delta", layout.Frame{ReaderAt: d.r, At: d.frame}, places)
+	return nil
 }
 
-// place finds a blob in the delta or in an archive; the run has no reader when it is in none.
-func (d *Delta) place(ctx context.Context, b layout.Blob, indexes []*layout.Index) (run media.Run, err error) {
-	if at, ok := d.blobs[b.SHA256]; ok {
-		return media.Run{ReaderAt: d.r, Name: "the delta", From: at}, nil
+// find finds a blob in the delta or in an archive, or the source of the patch that makes it. An archive that has the whole blob comes first:
+// it may be the one that the delta makes, which has no sources.
+func (f *finding) find(ctx context.Context, b layout.Blob) (bool, error) {
+	patch, patched := f.patched[b.SHA256]
+	if at, ok := f.blobs[b.SHA256]; ok && !patched {
+		f.places[b.SHA256] = media.Run{ReaderAt: f.r, Name: "the delta", From: at}
+		return true, nil
 	}
-	for _, x := range indexes {
+	run, err := f.inArchives(ctx, b)
+	if err != nil || run.ReaderAt != nil || !patched {
+		f.places[b.SHA256] = run
+		return run.ReaderAt != nil, err
+	}
+	if run, err = f.inArchives(ctx, layout.Blob{SHA256: patch.Source.SHA256, Size: patch.Source.Size}); err != nil || run.ReaderAt == nil {
+		return false, err
+	}
+	run.Size = patch.Source.Size
+	f.sources[b.SHA256] = run
+	f.places[b.SHA256] = media.Run{Size: b.Size}
+	f.patches = append(f.patches, patch)
+	return true, nil
+}
+
+// inArchives finds a blob in an archive; the run has no reader when it is in none.
+func (f *finding) inArchives(ctx context.Context, b layout.Blob) (run media.Run, err error) {
+	for _, x := range f.indexes {
 		if run, err = x.Find(ctx, b); err != nil || run.ReaderAt != nil {
 			break
 		}

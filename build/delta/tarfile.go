@@ -21,6 +21,7 @@ const (
 	bundlesDir   = "bundles/"
 	frameName    = "frame.zst"
 	blobsDir     = "blobs/sha256/"
+	patchesDir   = "patches/sha256/"
 )
 
 // tarBlock is the unit of tar files in bytes; two blocks of zeros end one.

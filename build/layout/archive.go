@@ -134,15 +134,22 @@ func (a *Archive) FindDamage(ctx context.Context) error {
 		if s.SHA256 == "" {
 			continue
 		}
-		run := a.runs[i]
-		digest, err := sumOf(ctx, io.NewSectionReader(run, run.From, run.Size))
-		if err != nil {
-			return fmt.Errorf("%s: %w", run.Name, err)
+		if err := CheckBlob(ctx, a.runs[i], s.SHA256); err != nil {
+			return err
 		}
-		if digest != s.SHA256 {
-			return report.Errorf(report.Corrupt, "%s is damaged: blob sha256:%s has the digest sha256:%s", run.Name, s.SHA256, digest).
-				WithHint("copy it again from its source")
-		}
+	}
+	return nil
+}
+
+// CheckBlob reads a blob, and names the file that has it without its digest.
+func CheckBlob(ctx context.Context, run media.Run, digest string) error {
+	got, err := sumOf(ctx, io.NewSectionReader(run, run.From, run.Size))
+	if err != nil {
+		return fmt.Errorf("%s: %w", run.Name, err)
+	}
+	if got != digest {
+		return report.Errorf(report.Corrupt, "%s is damaged: blob sha256:%s has the digest sha256:%s", run.Name, digest, got).
+			WithHint("copy it again from its source")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 
@@ -162,6 +163,15 @@ func NewIndex(s Source) (*Index, error) {
 		}
 	}
 	return x, nil
+}
+
+// Named returns the blobs whose digest is their name, in the order of their digests.
+func (x *Index) Named() []Blob {
+	var list []Blob
+	for _, digest := range slices.Sorted(maps.Keys(x.blobs)) {
+		list = append(list, Blob{digest, x.blobs[digest].size})
+	}
+	return list
 }
 
 // Find returns the place of a blob as a run without a place in a whole; it has no reader when the archive lacks the blob. A file with another

@@ -22,7 +22,7 @@ dry-run enable endorsed-by endpoint env environment events exit-status expect ex
 fix folder-annotation follow format from full have header-file host host-socket if-configured image images impersonate impersonate-group
 implant-md5 importers in-place ingress-class installers jobs key-id kind kubeconfig kubernetes-version label listen local
 lock-wait login logs max-transfers members metrics-listen minimum-version mirror mirror-origins monitoring-label mount name
-namespace next nginx-dir no-cluster no-lint no-wait node nodes notified notify-url oidc-ca oidc-client-id oidc-client-secret oidc-issuer on-failure operator
+namespace next nginx-dir no-cluster no-lint no-patches no-wait node nodes notified notify-url oidc-ca oidc-client-id oidc-client-secret oidc-issuer on-failure operator
 origin output parameters part password-file peer plain-http plan platform pod port powers previous print print-monitoring print-timer
 print-unit profile progress prometheus provenance protect-crds push-ca push-to qps quiet records registry-mode replica-timeout require-replicas result revision root root-key rule-label rules
 runtime sbom service session-key-file set sha256sum sign-key since size socket solution solutions-file state statement-only store tail textfile

@@ -158,7 +158,7 @@ func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 	}
 	if err == nil && len(f.deltaFrom) > 0 {
 		to := filepath.Join(filepath.Dir(summary.Path), summary.ID+".delta")
-		summary.Delta, err = a.makeDelta(ctx, append(slices.Clone(f.deltaFrom), summary.Path), to)
+		summary.Delta, err = a.makeDelta(ctx, append(slices.Clone(f.deltaFrom), summary.Path), to, false)
 	}
 	return cli.Emit(a.App, summary, err, printBuildSummary)
 }

@@ -28,15 +28,20 @@ func newDeltaCommand(a *app) *cobra.Command {
 
 func newDeltaCreateCommand(a *app) *cobra.Command {
 	var to string
+	var whole bool
 	cmd := &cobra.Command{
 		Use:   "create OLD... NEW",
 		Short: "Write what a site needs to make a new archive from older ones",
 		Long: `Write a delta: the parts of NEW that are in none of the archives OLD. The signatures beside NEW travel with it. The delta is applied
-before it has its name, and what it makes is compared with NEW.`,
+before it has its name, and what it makes is compared with NEW.
+
+A changed layer travels as a patch of an older one, if this program can compress it to the same bytes: layers that the tools of Docker, containerd,
+Podman, crane and this program have compressed, and layers that are not compressed. Others travel as a whole.`,
 		Example: "  solutionctl delta create example-solution-1.0.0.iso example-solution-1.1.0.iso",
 		Args:    cli.AtLeastArgs("OLD", "NEW"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.createDelta(cmd.Context(), args, to) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.createDelta(cmd.Context(), args, to, whole) },
 	}
+	cmd.Flags().BoolVar(&whole, "no-patches", false, "write changed layers as a whole: the delta is larger, and is made and applied in less time")
 	cmd.Flags().StringVar(&to, "to", "", "write the delta to this `FILE`, NAME-VERSION.delta by default")
 	return cmd
 }
@@ -61,6 +66,7 @@ archives that were imported before.`,
 type sources struct {
 	list []layout.Source
 	open []*media.Image
+	made *delta.Made // of them; nil: nothing was made yet
 }
 
 // openSources opens archives that others are made from, or compared with.
@@ -80,22 +86,25 @@ func openSources(names []string) (s *sources, err error) {
 
 func (s *sources) close() error {
 	var failures []error
+	if s.made != nil {
+		failures = append(failures, s.made.Close())
+	}
 	for _, image := range s.open {
 		failures = append(failures, image.Close())
 	}
 	return errors.Join(failures...)
 }
 
-func (a *app) createDelta(ctx context.Context, names []string, to string) error {
-	r, err := a.makeDelta(ctx, names, to)
+func (a *app) createDelta(ctx context.Context, names []string, to string, whole bool) error {
+	r, err := a.makeDelta(ctx, names, to, whole)
 	if err != nil {
 		return err
 	}
 	return cli.Emit(a.App, r, nil, printDelta)
 }
 
-// makeDelta writes a delta of older archives and a new one, the last.
-func (a *app) makeDelta(ctx context.Context, names []string, to string) (*deltaReport, error) {
+// makeDelta writes a delta of older archives and a new one, the last; whole is without patches.
+func (a *app) makeDelta(ctx context.Context, names []string, to string, whole bool) (*deltaReport, error) {
 	s, err := openSources(names)
 	if err != nil {
 		return nil, err
@@ -110,7 +119,7 @@ func (a *app) makeDelta(ctx context.Context, names []string, to string) (*deltaR
 			return nil, err
 		}
 	}
-	o := delta.CreateOptions{New: s.list[last], Old: s.list[:last], WrittenBy: a.Version, Sink: a.Sink}
+	o := delta.CreateOptions{New: s.list[last], Old: s.list[:last], Whole: whole, WrittenBy: a.Version, Sink: a.Sink}
 	if o.Bundles, err = bundlesBeside(o.New.Name); err != nil {
 		return nil, err
 	}
@@ -191,19 +200,18 @@ func (a *app) applyDelta(ctx context.Context, names []string, to string) error {
 				WithHint("use it as it is: solutionctl verify %s", base.Name)
 		}
 	}
-	made, err := d.Archive(ctx, s.list...)
-	if err != nil {
-		return err
-	}
 	to = cmp.Or(to, d.Layout.ID()+".iso")
 	if err = refuseInputs(to, names); err != nil {
 		return err
+	}
+	if s.made, err = d.Archive(ctx, filepath.Dir(to), s.list...); err != nil {
+		return media.WriteError(to, err)
 	}
 	bundles, err := d.Bundles()
 	if err != nil {
 		return err
 	}
-	if err = made.WriteFile(ctx, to, bundles, a.Sink); err != nil {
+	if err = s.made.WriteFile(ctx, to, bundles, a.Sink); err != nil {
 		return err
 	}
 	result := rebuilt{File: to, Solution: d.Layout.Name, Version: d.Layout.Version, SHA256: d.Layout.SHA256, Size: d.Layout.Size, Signatures: len(d.ArchiveDelta.Bundles)}
@@ -241,7 +249,10 @@ type deltaReport struct {
 	Size       int64              `json:"size"`
 	Makes      schema.DeltaBase   `json:"makes"`
 	Needs      []schema.DeltaBase `json:"needs"`
-	NewBytes   int64              `json:"newBytes"` // of the layers and files that the delta has
+	NewBytes   int64              `json:"newBytes"` // of the layers and files that the delta has as a whole
+	Patches    int                `json:"patches"`
+	PatchBytes int64              `json:"patchBytes"` // of the patches
+	Patched    int64              `json:"patched"`    // bytes of the layers that they make
 	Signatures int                `json:"signatures"`
 
 	wrote string
@@ -249,10 +260,12 @@ type deltaReport struct {
 
 func newDeltaReport(name string, d *delta.Delta) *deltaReport {
 	l := &d.Layout
-	return &deltaReport{
+	r := &deltaReport{
 		File: name, Size: d.Size(), Makes: schema.DeltaBase{Name: l.Name, Version: l.Version, SHA256: l.SHA256, Size: l.Size},
-		Needs: d.Bases, NewBytes: d.NewBytes(), Signatures: len(d.ArchiveDelta.Bundles),
+		Needs: d.Bases, NewBytes: d.NewBytes(), Patches: len(d.Patches), Signatures: len(d.ArchiveDelta.Bundles),
 	}
+	r.PatchBytes, r.Patched = d.PatchBytes()
+	return r
 }
 
 // needs lists the archives that the delta needs.
@@ -300,6 +313,10 @@ func printDelta(w *console.Stream, r *deltaReport) error {
 	if r.Signatures > 0 {
 		signed = "its signatures"
 	}
-	_, err := fmt.Fprintf(w, "has %s of new layers and files, and %s\n", console.Bytes(r.NewBytes), signed)
+	patched := ""
+	if r.Patches > 0 {
+		patched = fmt.Sprintf(", %s of patches instead of %s of changed layers", console.Bytes(r.PatchBytes), console.Bytes(r.Patched))
+	}
+	_, err := fmt.Fprintf(w, "has %s of new layers and files%s, and %s\n", console.Bytes(r.NewBytes), patched, signed)
 	return err
 }

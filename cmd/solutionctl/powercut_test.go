@@ -26,6 +26,13 @@ const archiveOfZeros = "sha256:0000000000000000000000000000000000000000000000000
 func TestPowerCut(t *testing.T) {
 	signedDemo := []string{"init demo", "keygen acme", "trust add acme acme.pub", "build demo --sign-key acme.key"}
 	const containerd = `#mkdir -p node/etc/containerd; printf '[plugins."io.containerd.cri.v1.images".registry]\nconfig_path = "/etc/containerd/certs.d"\n' >node/etc/containerd/config.toml`
+	const saved = `#tar -cf layer.tar files; ` +
+		`printf '{"os":"linux","architecture":"amd64","config":{"Entrypoint":["/a"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' $(sha256sum <layer.tar | cut -c1-64) >config.json; ` +
+		`echo '[{"Config":"config.json","RepoTags":["base:1"],"Layers":["layer.tar"]}]' >manifest.json; tar -cf image.tar config.json manifest.json layer.tar`
+	layers := []string{
+		"init demo", "#mkdir files; head -c 200000 /dev/urandom >files/a", saved, "build demo --add-image base:1=docker-archive:image.tar",
+		"#echo >>files/a", saved, "build demo --version 0.2.0 --add-image base:1=docker-archive:image.tar",
+	}
 	for _, test := range []struct {
 		name   string
 		before []string // commands; # begins the arguments of the shell
@@ -85,6 +92,16 @@ func TestPowerCut(t *testing.T) {
 			"delta apply",
 			[]string{"init demo", "build demo", "build demo --version 0.2.0", "delta create demo-0.1.0.iso demo-0.2.0.iso", "#mv demo-0.2.0.iso new.iso"},
 			"delta apply demo-0.1.0.iso demo-0.2.0.delta", nil,
+		},
+		{"delta create, with a patch", layers, "delta create demo-0.1.0.iso demo-0.2.0.iso", nil},
+		{
+			"delta apply, with a patch", append(slices.Clone(layers), "delta create demo-0.1.0.iso demo-0.2.0.iso", "#grep -q patches/ demo-0.2.0.delta; mv demo-0.2.0.iso new.iso"),
+			"delta apply demo-0.1.0.iso demo-0.2.0.delta", nil,
+		},
+		{
+			"deploy import of a delta with a patch", append(slices.Clone(layers), "delta create demo-0.1.0.iso demo-0.2.0.iso",
+				"deploy import --insecure-skip-verify demo-0.1.0.iso"),
+			"deploy import --insecure-skip-verify demo-0.2.0.delta", recordsMatch,
 		},
 		{"split", []string{"init demo", "#mkdir demo/sbom; head -c 5000000 /dev/urandom >demo/sbom/operator.json", "build demo"}, "split demo-0.1.0.iso --size 4MiB", nil},
 		{"sign", []string{"init demo", "build demo", "keygen acme"}, "sign --key acme.key demo-0.1.0.iso", nil},

@@ -46,6 +46,7 @@ func TestMain(m *testing.M) {
 //	judge PROGRAM [ARG...]         an independent tool has to succeed; where it is missing, only CI fails
 //	bad-registry                   serves images that do not come, or not the same twice; sets REGISTRY
 //	await-stall                    waits until another process waits for it
+//	mkimage FILE DIR               makes an image of one layer, as docker save writes it
 //	flip FILE OFFSET               changes one byte of a file
 //	key NAME...                    writes NAME.key and NAME.pub, as keygen does, but without a password, which costs time at each use
 //	attest KEY STATEMENT BUNDLE    signs a statement unchanged and unchecked, with the password "secret"
@@ -61,7 +62,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"fails": scripttest.Fails, "judge": scripttest.Judge, "mkiso": mkiso, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
+			"fails": scripttest.Fails, "judge": scripttest.Judge, "mkiso": mkiso, "mkimage": mkimage, "bad-registry": startBadRegistry, "await-stall": awaitStall, "flip": flip,
 			"attest":       attest,
 			"key":          writeKeys,
 			"fake-cluster": fakeCluster(t),

@@ -124,10 +124,11 @@ func (v *verification) apply(ctx context.Context, bases []string) (*sources, err
 	if err != nil {
 		return nil, err
 	}
-	made, err := d.Archive(ctx, s.list...)
+	made, err := d.Archive(ctx, "", s.list...)
 	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}
+	s.made = made
 	v.content, v.size = made, made.Size()
 	if len(v.bundles) == 0 {
 		bundles, err := d.Bundles()

@@ -16,7 +16,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/delta"
-	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -57,8 +56,8 @@ type admitted struct {
 	bundles  []sign.NamedBundle // nil: they are looked for
 	size     int64
 	device   bool
-	made     *layout.Archive // by a delta; nil for an archive that is there as a whole
-	files    *media.Image    // the files that were opened
+	made     *delta.Made  // by a delta; nil for an archive that is there as a whole
+	files    *media.Image // the files that were opened
 	closers  []io.Closer
 	source   store.Source
 	verdict  *sign.Verdict        // nil where no signature was checked

@@ -16,7 +16,7 @@ import (
 )
 
 // rebuild makes the archive that a delta describes the content, read from the delta and from the archives of the store that it needs.
-// Nothing is written, and nothing of the delta is trusted: the archive is judged as one that is there as a whole.
+// Nothing is written but what its patches make, into a file without a name, and nothing of the delta is trusted: the archive is judged as one that is there as a whole.
 func (d *admission) rebuild(ctx context.Context, c *admitted) error {
 	opened, err := delta.Open(c.files, c.files.Size)
 	if err != nil {
@@ -39,9 +39,10 @@ func (d *admission) rebuild(ctx context.Context, c *admitted) error {
 		c.closers = append(c.closers, file)
 		bases = append(bases, layout.Source{Name: "archive " + entry.ID() + " of the store", ReaderAt: file.File, Size: entry.Size})
 	}
-	if c.made, err = opened.Archive(ctx, bases...); err != nil {
+	if c.made, err = opened.Archive(ctx, d.Store.Dir(), bases...); err != nil {
 		return err
 	}
+	c.closers = append(c.closers, c.made)
 	c.size, c.device = c.made.Size(), false
 	c.source.Content, c.source.File = c.made, nil
 	return c.addBundles(opened, d.options.Bundles)

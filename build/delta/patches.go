@@ -1,0 +1,209 @@
+package delta
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/solutionctl/solutionctl/build/layout"
+	"github.com/solutionctl/solutionctl/build/media"
+	"github.com/solutionctl/solutionctl/build/recompress"
+	"github.com/solutionctl/solutionctl/build/tardiff"
+	"github.com/solutionctl/solutionctl/durable"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// smallestPatched is the size in bytes from which on a blob may be made by a patch.
+const smallestPatched = 16 << 10
+
+// patches makes the patches of a new delta, one after another in a temporary file.
+type patches struct {
+	*creation
+	dir     string // of temporary files
+	file    *durable.Scratch
+	end     int64
+	sources []candidate
+	spent   int64 // bytes that the patches unpack and make, see maxRatio
+}
+
+// candidate is a layer of an old archive that the new one does not have.
+type candidate struct {
+	archive int // the number of the old archive
+	blob    layout.Blob
+	run     media.Run
+	names   map[string]int64 // of its files, with their sizes
+	size    int64            // of its content
+}
+
+func (p *patches) close() error {
+	if p.file == nil {
+		return nil
+	}
+	return p.file.Close()
+}
+
+// find makes a patch for each new blob that a codec makes of its content, if the patch is much smaller.
+func (p *patches) find(ctx context.Context) error {
+	var wanted []int
+	blobs, event := layout.Blobs(&p.document.Layout), report.Event{Step: "patch", Name: p.New.Name, State: report.Running}
+	for i, b := range blobs {
+		if p.absent[b.SHA256] && b.Size >= smallestPatched {
+			wanted = append(wanted, i)
+			event.Total += b.Size
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	if err := p.findSources(ctx, blobs); err != nil || len(p.sources) == 0 {
+		return err
+	}
+	var err error
+	if p.file, err = durable.NewScratch(p.dir); err != nil {
+		return err
+	}
+	for _, i := range wanted {
+		p.Sink.Emit(event)
+		if err = p.patch(ctx, blobs[i], p.parts.Blob(i)); err != nil {
+			return err
+		}
+		event.Done += blobs[i].Size
+	}
+	event.State = report.Done
+	p.Sink.Emit(event)
+	return nil
+}
+
+// findSources lists the layers of the old archives that the new one does not have.
+func (p *patches) findSources(ctx context.Context, blobs []layout.Blob) error {
+	seen := map[string]bool{}
+	for _, b := range blobs {
+		seen[b.SHA256] = true
+	}
+	for n, x := range p.indexes {
+		for _, b := range x.Named() {
+			if seen[b.SHA256] || b.Size < smallestPatched {
+				continue
+			}
+			seen[b.SHA256] = true
+			run, err := x.Find(ctx, b)
+			if err != nil {
+				return err
+			}
+			run.Size = b.Size
+			if err = p.addSource(ctx, candidate{archive: n, blob: b, run: run}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addSource adds a blob, if it is a layer.
+func (p *patches) addSource(ctx context.Context, c candidate) error {
+	u, err := unpack(ctx, p.dir, c.run, c.blob.Size*maxRatio)
+	if errors.Is(err, errContent) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer u.close() //nolint:errcheck // a temporary file
+	c.size = u.size
+	if c.names, err = u.tar().Names(ctx); report.CodeOf(err) == report.Invalid {
+		return nil
+	}
+	if err == nil && len(c.names) > 0 {
+		p.sources = append(p.sources, c)
+	}
+	return err
+}
+
+// patch makes the patch for one blob.
+func (p *patches) patch(ctx context.Context, b layout.Blob, content *io.SectionReader) error {
+	made, err := unpack(ctx, p.dir, media.Run{ReaderAt: content, Size: b.Size}, b.Size*maxRatio)
+	if errors.Is(err, errContent) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer made.close() //nolint:errcheck // a temporary file
+	names, err := made.tar().Names(ctx)
+	if report.CodeOf(err) == report.Invalid {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	codec, err := recompress.Find(ctx, content, made.section())
+	if err != nil || codec == "" {
+		return err
+	}
+	return p.diff(ctx, made, schema.DeltaPatch{SHA256: b.SHA256, Size: b.Size, Codec: string(codec)}, p.nearest(names, made.size))
+}
+
+// nearest returns the layer that shares most bytes with one that has these files, judged by their names and sizes. When none shares a name,
+// it is the one of the nearest size.
+func (p *patches) nearest(names map[string]int64, size int64) candidate {
+	best, most := p.sources[0], int64(-1)
+	for _, c := range p.sources {
+		shared := int64(0)
+		for name, size := range names {
+			shared += min(size, c.names[name])
+		}
+		if shared > most || shared == most && max(c.size-size, size-c.size) < max(best.size-size, size-best.size) {
+			best, most = c, shared
+		}
+	}
+	return best
+}
+
+// left is how many bytes patches may still unpack and make when an old archive is used.
+func (p *patches) left(archive int) int64 {
+	left := -p.spent
+	for i, x := range p.indexes {
+		if p.used[i] || i == archive {
+			left += maxRatio * x.Size
+		}
+	}
+	return left
+}
+
+// diff writes a patch from one layer to another behind those before, and keeps it if it saves a quarter of the blob,
+// whose size the patch has before: to apply one takes time.
+func (p *patches) diff(ctx context.Context, made *unpacked, patch schema.DeltaPatch, from candidate) error {
+	cost := from.size + made.size + patch.Size
+	if cost > p.left(from.archive) {
+		return nil
+	}
+	old, err := unpack(ctx, p.dir, from.run, from.size)
+	if err != nil {
+		return fmt.Errorf("%s: blob sha256:%s: %w", from.run.Name, from.blob.SHA256, err)
+	}
+	defer old.close() //nolint:errcheck // a temporary file
+	w := io.NewOffsetWriter(p.file, p.end)
+	if err = tardiff.Diff(ctx, w, old.tar(), made.tar()); err != nil {
+		return err
+	}
+	whole := patch.Size
+	if patch.Size, err = w.Seek(0, io.SeekCurrent); err != nil || patch.Size > whole/4*3 {
+		return err
+	}
+	sum := sha256.New()
+	if err = layout.Copy(ctx, sum, made.section()); err != nil {
+		return err
+	}
+	patch.Content = schema.DeltaContent{SHA256: hex.EncodeToString(sum.Sum(nil)), Size: made.size}
+	patch.Source = schema.DeltaSource{SHA256: from.blob.SHA256, Size: from.blob.Size, Unpacked: from.size}
+	p.document.Patches = append(p.document.Patches, patch)
+	p.end += patch.Size
+	p.spent += cost
+	p.used[from.archive] = true
+	delete(p.absent, patch.SHA256)
+	return nil
+}
