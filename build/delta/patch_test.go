@@ -173,7 +173,8 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// TestRandomLayers makes and applies deltas between archives of several layers, some of them changed, by several codecs.
+// TestRandomLayers makes and applies deltas between archives of several layers, some of them changed, by several codecs. Every second delta
+// has two old archives.
 func TestRandomLayers(t *testing.T) {
 	r := rand.New(rand.NewPCG(23, 24))
 	codecs := []recompress.Codec{"gzip-go-6", "gzip-go-1", "pgzip-6", "zstd-klauspost-fastest", "none"}
@@ -188,12 +189,16 @@ func TestRandomLayers(t *testing.T) {
 			first = append(first, gzipped(t, codec, layer(t, files)))
 			second = append(second, gzipped(t, codec, layer(t, update(r, files))))
 		}
-		old, made := layouttest.Archive(t, "1.0.0", first...), layouttest.Archive(t, "1.1.0", append(second, first[:r.IntN(len(first))]...)...)
-		x := create(t, made, source("old.iso", old))
-		if !bytes.Equal(x, create(t, made, source("old.iso", old))) {
+		made := layouttest.Archive(t, "1.1.0", append(second, first[:r.IntN(len(first))]...)...)
+		old := []layout.Source{source("old.iso", layouttest.Archive(t, "1.0.0", first...))}
+		if n%2 == 1 {
+			old = []layout.Source{source("a.iso", layouttest.Archive(t, "0.9.0", first[:1]...)), source("b.iso", layouttest.Archive(t, "1.0.0", first[1:]...))}
+		}
+		x := create(t, made, old...)
+		if !bytes.Equal(x, create(t, made, old...)) {
 			t.Fatalf("pair %d: two deltas of the same archives differ", n)
 		}
-		back, err := apply(t.Context(), x, source("old.iso", old))
+		back, err := apply(t.Context(), x, old...)
 		if err != nil || !bytes.Equal(back, made) {
 			t.Fatalf("pair %d: %d bytes instead of %d: %v", n, len(back), len(made), err)
 		}
