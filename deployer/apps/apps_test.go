@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/apps"
@@ -159,6 +160,59 @@ func TestRefused(t *testing.T) {
 				t.Errorf("it wrote %q", writes)
 			}
 		})
+	}
+}
+
+// TestSecretsInErrors checks that no error quotes the value of a secret, neither one of the API server nor one of the form.
+func TestSecretsInErrors(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", deployertest.Content{Fields: "password: {type: string, minLength: 3}, pin: {type: string, format: password}, users: {type: array, items: {type: object, properties: {name: {type: string}, token: {type: string}}}}, colour: {type: string}"})
+	for verb, change := range map[string]func() error{
+		"create": func() error {
+			_, err := b.Apps.Create(t.Context(), apps.CreateOptions{Options: wall(), Values: []byte("hands: 2\nusers: [{name: jane, token: to\"ken}]\n"), Set: []string{"password=hunter2", "pin=42x", "colour=red"}})
+			return err
+		},
+		"set": func() error {
+			b.Server.Answer = nil
+			if _, err := b.Apps.Create(t.Context(), apps.CreateOptions{Options: wall(), Values: []byte("hands: 2\nusers: [{name: jane, token: to\"ken}]\n"), Set: []string{"password=hunter2", "pin=42x"}}); err != nil {
+				t.Fatal(err)
+			}
+			refuseSecrets(b)
+			_, err := b.Apps.Set(t.Context(), apps.SetOptions{Options: wall(), Set: []string{"password=other", "colour=red"}})
+			return err
+		},
+	} {
+		refuseSecrets(b)
+		err := change()
+		b.Server.Answer = nil
+		if err == nil {
+			t.Fatalf("%s is accepted", verb)
+		}
+		deployertest.Refused(t, err, report.Invalid, "spec.password: Invalid value: (hidden): should match", "spec.colour", "red")
+		for _, secret := range []string{"hunter2", "42x", `to"ken`, `to\\"ken`} {
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("%s: %q is in %v", verb, secret, err)
+			}
+		}
+	}
+	_, err := b.Apps.Create(t.Context(), apps.CreateOptions{Options: apps.Options{Environment: site, Name: "other"}, Set: []string{"hands=2", "password=zz"}})
+	if err == nil || strings.Contains(err.Error(), "zz") {
+		t.Errorf("a short password: %v", err)
+	}
+}
+
+// refuseSecrets makes the API server refuse custom resources with an error that quotes their secrets.
+func refuseSecrets(b *deployertest.Bed) {
+	b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/clocks") {
+			return false
+		}
+		at := field.NewPath("spec")
+		clustertest.Fail(w, apierrors.NewInvalid(kube.GroupKind{Kind: "Clock"}, "wall", field.ErrorList{
+			field.Invalid(at.Child("password"), "hunter2", "should match '^[a-z]+$'"), field.Invalid(at.Child("pin"), "42x", "it is not a PIN"),
+			field.Invalid(at.Child("users").Index(0).Child("token"), "to\"ken", `rule failed: to"ken is too short`), field.Invalid(at.Child("colour"), "red", "not yet"),
+		}))
+		return true
 	}
 }
 

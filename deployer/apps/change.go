@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/yaml"
@@ -80,7 +81,7 @@ func (a *Apps) Create(ctx context.Context, o CreateOptions) (*schema.App, error)
 		return nil, errExists(o.Options, object)
 	}
 	if err != nil {
-		return nil, err
+		return nil, kind.HideSecrets(err, spec)
 	}
 	return a.await(ctx, o.Options, kind, created)
 }
@@ -135,7 +136,7 @@ func (k *Kind) fill(ctx context.Context, object *unstructured.Unstructured, spec
 	if err := unstructured.SetNestedMap(object.Object, spec, "spec"); err != nil {
 		return err
 	}
-	return k.Check(ctx, before, object.Object)
+	return k.HideSecrets(k.Check(ctx, before, object.Object), spec)
 }
 
 // SetOptions say which values of an instance to change.
@@ -156,6 +157,7 @@ func (a *Apps) Set(ctx context.Context, o SetOptions) (*schema.App, error) {
 		if err != nil {
 			return nil, err
 		}
+		before := runtime.DeepCopyJSON(spec)
 		if spec == nil {
 			spec = map[string]any{}
 		}
@@ -170,7 +172,7 @@ func (a *Apps) Set(ctx context.Context, o SetOptions) (*schema.App, error) {
 			continue // another client, most likely the operator, changed it
 		}
 		if err != nil {
-			return nil, err
+			return nil, kind.HideSecrets(err, spec, before)
 		}
 		return a.await(ctx, o.Options, kind, changed)
 	}

@@ -51,6 +51,9 @@ func (c logPages) logView(v *web.Visit) (*logView, error) {
 		if l.o.Since, err = time.ParseDuration(since); err != nil {
 			return nil, report.Errorf(report.Usage, "since: %w", err)
 		}
+		if l.o.Since < 0 {
+			return nil, report.Errorf(report.Usage, "since: %q is negative", since)
+		}
 	}
 	if l.o.Since > 0 || len(l.words) > 0 {
 		l.o.Tail = longTail

@@ -104,7 +104,7 @@ func TestLogs(t *testing.T) {
 			}
 		})
 	}
-	for query, status := range map[string]int{"since=yesterday": http.StatusBadRequest, "component=missing": http.StatusNotFound, "pod=../x": http.StatusBadRequest} {
+	for query, status := range map[string]int{"since=yesterday": http.StatusBadRequest, "since=-1h": http.StatusBadRequest, "component=missing": http.StatusNotFound, "pod=../x": http.StatusBadRequest} {
 		if got := c.get(shopLogs + "?" + query); got.StatusCode != status {
 			t.Errorf("%s: %d\n%s", query, got.StatusCode, content(got.body))
 		}
@@ -116,6 +116,11 @@ func TestLogs(t *testing.T) {
 	a = c.get(shopLogs + "/download?container=manager")
 	if want := "2026-11-26T10:00:03Z shop-operator-x/manager \\u001b[2J\\u202eError 7\n"; !strings.HasSuffix(a.body, want) || !strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment; filename=site-shop-") {
 		t.Errorf("%v %q", a.Header, a.body)
+	}
+	for _, path := range []string{"/download?since=-1h", "/events?since=-1h"} {
+		if refused := c.get(shopLogs + path); refused.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d", path, refused.StatusCode)
+		}
 	}
 	if a = c.get(shopLogs + "/download?component=missing"); a.StatusCode != http.StatusNotFound {
 		t.Errorf("a download of nothing: %d", a.StatusCode)

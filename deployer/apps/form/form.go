@@ -384,7 +384,7 @@ func (f *Form) Try(ctx context.Context, assignment string) error {
 	if err != nil || len(problems) == 0 {
 		return err
 	}
-	return report.Errorf(report.Invalid, "%s", strings.Join(problems, "\n"))
+	return f.HideSecrets(report.Errorf(report.Invalid, "%s", strings.Join(problems, "\n")), spec)
 }
 
 // problems validates the value at a path and returns its errors; the empty path is the whole object.

@@ -192,8 +192,17 @@ func labelOf(f *schema.AppField) string {
 	return inWords(keys[len(keys)-1])
 }
 
-// inWords returns a name of a program as words. Abbreviations and the names of other programs stay as they are.
+// abbreviations are written in capitals wherever they are a word of a name.
+var abbreviations = lazyregexp.New(`(?i)\b(tls|url|id|api|cpu|dns|http|https|ip|tcp|udp|ui|sso|ldap|oidc|ca)\b`)
+
+// inWords returns a name of a program as words: those of known abbreviations in capitals. Other abbreviations and the names of other
+// programs stay as they are.
 func inWords(name string) string {
+	return report.Capitalized(abbreviations.ReplaceAllStringFunc(split(name), strings.ToUpper))
+}
+
+// split returns the words of a name.
+func split(name string) string {
 	var b strings.Builder
 	runes := []rune(name)
 	for i, r := range runes {
@@ -212,7 +221,7 @@ func inWords(name string) string {
 			b.WriteRune(r)
 		}
 	}
-	return report.Capitalized(b.String())
+	return b.String()
 }
 
 // Sentence returns an error about a value as a sentence beside its field.
