@@ -145,42 +145,60 @@ var (
 	plainNumber = lazyregexp.New(`^[0-9]+(\.[0-9]+)?$`)
 	sizePattern = lazyregexp.New(`^([0-9]+(?:\.[0-9]+)?)(Ki|Mi|Gi|Ti|Pi)$`)
 	sizeUnits   = []string{"Mi", "Gi", "Ti"}
+	cpuPattern  = lazyregexp.New(`^([0-9]+(?:\.[0-9]+)?)(m?)$`)
+	cpuUnits    = []string{"", "m"}
 )
 
-// measure makes a text that is a size in bytes a number with a unit: by the default, or by a pattern that takes sizes and no other texts.
+// measure makes a text that is a quantity a number with a unit: a size in bytes by the default, or by a pattern that takes sizes and no other
+// texts; processors by the name of the field.
 func (c *control) measure() {
-	units := sizeUnits
-	if !sizePattern.MatchString(c.Preset) {
-		pattern, err := regexp.Compile(c.Pattern)
-		if c.Pattern == "" || err != nil || pattern.MatchString("zz") || pattern.MatchString("1") {
-			return
-		}
-		units = slices.DeleteFunc(slices.Clone(units), func(unit string) bool { return !pattern.MatchString("1" + unit) })
+	keys := chart.SplitPath(c.Path)
+	switch pattern, err := regexp.Compile(c.Pattern); {
+	case err != nil:
+	case strings.EqualFold(keys[len(keys)-1], "cpu"):
+		c.split(cpuPattern, slices.DeleteFunc(slices.Clone(cpuUnits), func(unit string) bool { return !pattern.MatchString("1" + unit) }))
+	case sizePattern.MatchString(c.Preset):
+		c.split(sizePattern, sizeUnits)
+	case c.Pattern != "" && !pattern.MatchString("zz") && !pattern.MatchString("1"):
+		c.split(sizePattern, slices.DeleteFunc(slices.Clone(sizeUnits), func(unit string) bool { return !pattern.MatchString("1" + unit) }))
 	}
+}
+
+// split makes the control a number with one of these units. A value or a default that is not one keeps it a text.
+func (c *control) split(pattern *lazyregexp.Regexp, units []string) {
 	shown := c.Value
 	if shown == "" {
 		shown = c.Preset
 	}
-	_, unit := splitSize(shown)
-	number, own := splitSize(c.Value)
-	if len(units) == 0 || c.Value != "" && own == "" {
+	parts := pattern.FindStringSubmatch(shown)
+	if shown != "" && parts == nil || len(units) == 0 {
 		return
 	}
-	if unit != "" && !slices.Contains(units, unit) {
-		units = append([]string{unit}, units...)
+	selected := units[0]
+	if parts != nil {
+		selected = parts[2]
 	}
-	c.Kind, c.Value = "quantity", number
+	if !slices.Contains(units, selected) {
+		units = append([]string{selected}, units...)
+	}
+	if c.Kind = "quantity"; c.Value != "" {
+		c.Value = parts[1]
+	}
 	for _, one := range units {
-		c.Units = append(c.Units, Choice{Value: one, Label: one, Selected: one == unit})
+		c.Units = append(c.Units, Choice{Value: one, Label: unitLabel(pattern, one), Selected: one == selected})
 	}
 }
 
-// splitSize returns the number and the unit of a size; "" for other texts.
-func splitSize(text string) (number, unit string) {
-	if parts := sizePattern.FindStringSubmatch(text); parts != nil {
-		return parts[1], parts[2]
+// unitLabel returns a unit as people read it.
+func unitLabel(pattern *lazyregexp.Regexp, unit string) string {
+	switch {
+	case pattern != cpuPattern:
+		return unit
+	case unit == "":
+		return Text("unit.cpu")
+	default:
+		return Text("unit.millicpu")
 	}
-	return "", ""
 }
 
 // labelOf returns the title of a field, or the last name in its path in words: "adminPassword" is "Admin password".
