@@ -10,7 +10,7 @@ const (
 	anchor      = 16  // bytes that are looked up
 	shortest    = 24  // bytes that a place in the old file must share to be used
 	shortestRun = 128 // equal bytes that are copied where the bytes around them differ
-	patience    = 64  // differing bytes after which an extension ends
+	maxLoss     = 64  // how far the score of an extension may fall behind its best
 )
 
 // matcher finds places of an old file that resemble pieces of a new one.
@@ -74,7 +74,7 @@ func (m *matcher) next(made []byte, from int) region {
 // extend returns how many bytes resemble the old file at a place: more than half of them are equal, however long the piece.
 func (m *matcher) extend(made []byte, at int) int {
 	score, best, length := 0, 0, 0
-	for i := 0; i < len(made) && at+i < len(m.old) && score > best-patience; i++ {
+	for i := 0; i < len(made) && at+i < len(m.old) && score > best-maxLoss; i++ {
 		score--
 		if made[i] == m.old[at+i] {
 			score += 2
@@ -89,7 +89,7 @@ func (m *matcher) extend(made []byte, at int) int {
 // extendBack is [matcher.extend] for the last bytes of made, before a place of the old file.
 func (m *matcher) extendBack(made []byte, at int) int {
 	score, best, length := 0, 0, 0
-	for i := 1; i <= len(made) && i <= at && score > best-patience; i++ {
+	for i := 1; i <= len(made) && i <= at && score > best-maxLoss; i++ {
 		score--
 		if made[len(made)-i] == m.old[at-i] {
 			score += 2

@@ -120,6 +120,16 @@ func (v *verification) apply(ctx context.Context, bases []string) (*sources, err
 		return nil, report.Errorf(report.Usage, "%s is a delta: it makes %s %s from %s", v.name, d.Layout.Name, d.Layout.Version, d.Needs()).
 			WithHint("name what it needs: solutionctl verify %s %s.iso", v.name, d.Bases[0].ID())
 	}
+	if len(v.bundles) == 0 {
+		bundles, failure := d.Bundles()
+		if failure != nil {
+			return nil, failure
+		}
+		v.bundles = sign.NameBundles(v.name, bundles)
+	}
+	if err = v.allowPatches(ctx, d); err != nil {
+		return nil, err
+	}
 	s, err := openSources(bases)
 	if err != nil {
 		return nil, err
@@ -130,14 +140,21 @@ func (v *verification) apply(ctx context.Context, bases []string) (*sources, err
 	}
 	s.made = made
 	v.content, v.size = made, made.Size()
-	if len(v.bundles) == 0 {
-		bundles, err := d.Bundles()
-		if err != nil {
-			return nil, errors.Join(err, s.close())
-		}
-		v.bundles = sign.NameBundles(v.name, bundles)
-	}
 	return s, nil
+}
+
+// allowPatches refuses a delta whose signatures do not count, before its patches take time and room on the disk.
+func (v *verification) allowPatches(ctx context.Context, d *delta.Delta) error {
+	o, err := v.options()
+	if err != nil || len(d.Patches) == 0 {
+		return err
+	}
+	verdict, _, err := sign.Judge(ctx, v.bundles, o)
+	if err == nil {
+		return nil
+	}
+	printed := v.EmitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
+	return fmt.Errorf("%s: %w", v.name, errors.Join(err, printed))
 }
 
 // verifyRemote verifies an archive where it lies in a registry.

@@ -16,7 +16,8 @@ import (
 )
 
 // rebuild makes the archive that a delta describes the content, read from the delta and from the archives of the store that it needs.
-// Nothing is written but what its patches make, into a file without a name, and nothing of the delta is trusted: the archive is judged as one that is there as a whole.
+// Nothing is written but what its patches make, into a file without a name, once its signatures allow that. Nothing of the delta is trusted: the
+// archive is judged as one that is there as a whole.
 func (d *admission) rebuild(ctx context.Context, c *admitted) error {
 	opened, err := delta.Open(c.files, c.files.Size)
 	if err != nil {
@@ -39,13 +40,36 @@ func (d *admission) rebuild(ctx context.Context, c *admitted) error {
 		c.closers = append(c.closers, file)
 		bases = append(bases, layout.Source{Name: "archive " + entry.ID() + " of the store", ReaderAt: file.File, Size: entry.Size})
 	}
+	if err = c.addBundles(opened, d.options.Bundles); err != nil {
+		return err
+	}
+	if err = d.allowPatches(ctx, c, opened); err != nil {
+		return err
+	}
 	if c.made, err = opened.Archive(ctx, d.Store.Dir(), bases...); err != nil {
 		return err
 	}
 	c.closers = append(c.closers, c.made)
 	c.size, c.device = c.made.Size(), false
 	c.source.Content, c.source.File = c.made, nil
-	return c.addBundles(opened, d.options.Bundles)
+	return nil
+}
+
+// allowPatches refuses a delta whose signatures do not count, before its patches take time and room on the disk.
+func (d *admission) allowPatches(ctx context.Context, c *admitted, opened *delta.Delta) error {
+	if d.options.SkipVerify || len(opened.Patches) == 0 {
+		return nil
+	}
+	bundles, err := d.bundles(c)
+	if err != nil {
+		return err
+	}
+	verdict, _, err := d.judgeBundles(ctx, bundles, c.name)
+	if err == nil && verdict.Archive.SHA256 != opened.Layout.SHA256 {
+		return report.Errorf(report.Mismatch, "the delta makes an archive with the digest sha256:%s, and was signed for one with sha256:%s", opened.Layout.SHA256, verdict.Archive.SHA256).
+			WithHint("get the delta again from its source")
+	}
+	return err
 }
 
 // addBundles makes the signatures in the delta count where none are named.

@@ -92,12 +92,7 @@ func (h *Host) Expect(ctx context.Context, o ImportOptions, bundles []sign.Named
 	if err != nil {
 		return e, err
 	}
-	options := d.signOptions("")
-	verdict, list, err := sign.Judge(ctx, bundles, options)
-	if report.CodeOf(err) == report.Downgrade && d.has(*verdict.Solution, verdict.Archive.SHA256) {
-		options.AllowDowngrade = true // archives of the store do not make anything older
-		verdict, list, err = sign.Judge(ctx, bundles, options)
-	}
+	verdict, list, err := d.judgeBundles(ctx, bundles, "")
 	verdict.Provenance = nil // it is shown with the archive
 	e.describe(verdict)
 	if err != nil {
@@ -106,6 +101,17 @@ func (h *Host) Expect(ctx context.Context, o ImportOptions, bundles []sign.Named
 	e.Chunks, e.Size = list, list.Size
 	e.Known = d.has(*verdict.Solution, verdict.Archive.SHA256)
 	return e, nil
+}
+
+// judgeBundles decides by signatures alone whether an archive may be imported.
+func (d *admission) judgeBundles(ctx context.Context, bundles []sign.NamedBundle, name string) (*sign.Verdict, *chunk.List, error) {
+	options := d.signOptions(name)
+	verdict, list, err := sign.Judge(ctx, bundles, options)
+	if report.CodeOf(err) == report.Downgrade && d.has(*verdict.Solution, verdict.Archive.SHA256) {
+		options.AllowDowngrade = true // archives of the store do not make anything older
+		verdict, list, err = sign.Judge(ctx, bundles, options)
+	}
+	return verdict, list, err
 }
 
 func (e *Examination) describe(v *sign.Verdict) {
