@@ -39,6 +39,9 @@ func unitOf(name string) string { return "unit:" + name }
 
 // Typed returns what a form has for a field, and whether the form has the field. Spaces around it are removed, except from secrets.
 func Typed(f *schema.AppField, form url.Values, name string) (text string, sent bool) {
+	if form.Has(rowsName(name)) && hasRows(f) {
+		return typedRows(f, form, name), true
+	}
 	text = strings.ReplaceAll(form.Get(name), "\r\n", "\n")
 	if !f.Secret {
 		text = strings.TrimSpace(text)
@@ -57,13 +60,16 @@ type control struct {
 	Label    string
 	Place    string // the path; "" where it is the label
 	Preset   string // the default as a user types it; "" for none, and for a secret
-	// Kind is select, number, text, area or quantity.
+	// Kind is select, number, text, area, quantity or rows.
 	Kind    string
 	Choices []Choice
-	Units   []Choice // of a quantity
-	Locked  bool     // it is shown, and cannot be changed
-	Reset   bool     // a secret can be dropped
-	Lines   bool     // one item per line
+	Units   []Choice  // of a quantity
+	Locked  bool      // it is shown, and cannot be changed
+	Reset   bool      // a secret can be dropped
+	Lines   bool      // one item per line
+	Rows    []itemRow // of a list of objects
+	InRow   bool      // of such a list: an empty row has no value, not even a required one
+	More    Hidden    // the button for one more row
 }
 
 // Controls are the controls of all fields, required ones first.
@@ -74,7 +80,9 @@ func (c *AppEdit) Controls() []control {
 		if i < len(c.Values) {
 			v = c.Values[i]
 		}
-		all = append(all, controlOf(f, v, SpecName(f.Path)))
+		shown := controlOf(f, v, SpecName(f.Path))
+		shown.More = Hidden{Name: "show", Value: "rows"}
+		all = append(all, shown)
 	}
 	return all
 }
@@ -110,6 +118,9 @@ func controlOf(f schema.AppField, v FieldValue, name string) control {
 	}
 	scalar := f.Type == "string" || f.Type == "integer or string" || f.Type == "any" && !strings.ContainsAny(v.Value, "\n[{")
 	switch {
+	case hasRows(&f):
+		c.Kind = "area"
+		c.rows()
 	case len(choices) > 0:
 		c.Kind, c.Choices = "select", c.choose(choices)
 	case f.Type == "integer" || f.Type == "number":

@@ -208,6 +208,7 @@ func (p *valuesPart) add(n int, v FieldValue, shown bool) {
 	}
 	c := controlOf(value.AppField, v, ValueName(p.Component, value.Path))
 	c.ID = fmt.Sprintf("%s.%d", p.ID, n)
+	c.More = Hidden{Name: ValuesOpen, Value: group.Name}
 	c.Locked, c.Reset = value.Locked, value.Secret && value.Set && !value.Required
 	group.Open = group.Open || concerns(value, v)
 	group.Controls = append(group.Controls, c)

@@ -59,13 +59,16 @@ func sampleEdit(say func(string) string) *page.AppEdit {
 			{Path: say("replicas"), Type: "integer", Default: "1", Limits: "1 to 5", Description: say("How many of them run."), Details: say("How many of them run. With three of them one may be lost.")},
 			{Path: say("storage.tier"), Type: "string", Choices: []string{say("gold"), say("silver")}, Default: `"silver"`, Description: say("Where it is kept.")},
 			{Path: say("hosts"), Type: "list of string", Description: say("Names under which it can be reached, as JSON or YAML.")},
+			{Path: say("users"), Type: "list of object", Description: say("People who administer it."), Items: &schema.AppField{Type: "object", Fields: []schema.AppField{
+				{Path: "name", Type: "string", Required: true}, {Path: "limits.cpu", Type: "string"}, {Path: "admin", Type: "boolean"},
+			}}},
 			{Path: say("backup.enabled"), Type: "boolean", Default: "false"},
 			{Path: say("a"), Type: "string", Secret: true},
 			{Path: say("b"), Type: "string"},
 			{Path: say("c"), Type: "string"},
 			{Path: say("d"), Type: "string"},
 		}},
-		Values: []page.FieldValue{{Value: "10 GB", Problem: say(`quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`)}, {Value: say("3")}, {}, {Value: say("[shop.example.com]")}},
+		Values: []page.FieldValue{{Value: "10 GB", Problem: say(`quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`)}, {Value: say("3")}, {}, {Value: say("[shop.example.com]")}, {Value: `[{"admin":true,"name":"jane"},{"limits":{"cpu":"250m"},"name":"joe"}]`}},
 		YAML:   say("apiVersion: example.com/v1\nkind: Shop\n"),
 		Action: page.Action{Label: "Create", URL: "/environments/production/apps/new", Post: true, Weight: page.WeightPrimary}, Cancel: page.Link{URL: "/environments/production/apps"},
 	}
