@@ -9,12 +9,25 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
-// TestTwoNodes runs testdata/nodes on a cluster with two real nodes: the script is on the first one, and reaches the second one with the
-// command worker.
+// TestTwoNodes runs a script on a cluster with two real nodes, while nothing else is at work.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	testcluster.RequireNode(t)
 	testcluster.Alone(t)
+	runOnTwoNodes(t, "testdata/nodes/two.txtar", copyExample(t))
+}
+
+// TestFiftyImages brings an archive with many images to two nodes.
+func TestFiftyImages(t *testing.T) {
+	t.Parallel()
+	testcluster.RequireNode(t)
+	testcluster.Long(t, "TestTwoNodes")
+	runOnTwoNodes(t, "testdata/nodes/fifty.txtar", t.TempDir())
+}
+
+// runOnTwoNodes runs a script on the first of two nodes. It reaches the second one with the command worker.
+func runOnTwoNodes(t *testing.T, script, example string) {
+	t.Helper()
 	c := testcluster.StartFor(t, testcluster.Options{Node: true})
 	second, err := c.AddNode(t.Context())
 	if err != nil {
@@ -40,5 +53,5 @@ func TestTwoNodes(t *testing.T) {
 		}
 		ts.Fatalf("usage: worker boot|fail, worker exec PROGRAM...")
 	}
-	runScripts(t, "testdata/nodes/two.txtar", c, copyExample(t), c.EnterNode, scriptCommands{"worker": worker})
+	runScripts(t, script, c, example, c.EnterNode, scriptCommands{"worker": worker})
 }
