@@ -1,5 +1,10 @@
 package schema
 
+import (
+	"slices"
+	"strings"
+)
+
 // Installation lists the steps of `solutionctl deploy install`, done or planned.
 type Installation struct {
 	Environment string             `json:"environment"`
@@ -51,3 +56,32 @@ const (
 	StepPlanned   StepState = "planned"
 	StepDone      StepState = "done"
 )
+
+// ConsequencesText describes what the planned steps mean, in one sentence without a full stop; "" if nothing is planned.
+func (i *Installation) ConsequencesText() string {
+	planned := func(step string) bool {
+		return slices.ContainsFunc(i.Steps, func(s InstallStep) bool { return s.Step == step && s.State == StepPlanned })
+	}
+	var clauses []string
+	if planned("trust") {
+		clauses = append(clauses, "this host trusts the key of the vendor")
+	}
+	if planned("serve") {
+		clauses = append(clauses, "this host serves the images")
+	}
+	if planned("configure") {
+		clauses = append(clauses, "this node fetches images from it")
+	}
+	if planned("deploy") {
+		var running []string
+		for _, a := range i.Archives {
+			running = append(running, a.Solution+" "+a.Version)
+		}
+		verb := " runs"
+		if len(running) > 1 {
+			verb = " run"
+		}
+		clauses = append(clauses, strings.Join(running, " and ")+verb+" in environment "+i.Environment)
+	}
+	return strings.Join(clauses, "; ")
+}

@@ -144,6 +144,9 @@ func printConvergence(w *console.Stream, c *schema.Convergence) error {
 	line := func(style console.Style, mark, verb, what string) {
 		fmt.Fprintf(w, "  %s %s %s\n", w.Paint(style, mark), verb, console.Clean(what))
 	}
+	if text := c.ConsequencesText(); text != "" && c.Planned {
+		fmt.Fprintln(w, console.Line(text))
+	}
 	for _, i := range c.Import {
 		line(console.Green, "+", "import", i.ID()+" from "+i.Path)
 	}

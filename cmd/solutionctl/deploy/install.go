@@ -155,6 +155,9 @@ func (c *installation) confirmPlan(ctx context.Context, planned *install.Plan) e
 		question.Question = "Approve these powers and install"
 		question.Lists = append(question.Lists, report.ConfirmationList{Title: "It asks for the powers to", Items: refusal.Lines()})
 	}
+	if text := planned.ConsequencesText(); text != "" && c.Interactive && !c.Yes {
+		fmt.Fprintf(c.Err, "Afterwards %s.\n", console.Line(text))
+	}
 	if err := c.Confirm(ctx, question); err != nil {
 		return err
 	}
@@ -183,6 +186,9 @@ func (c *installation) printInstallation(w *console.Stream, i *schema.Installati
 			signed = fmt.Sprintf("signed by %s", console.Clean(strings.Join(archive.Signers, ", ")))
 		}
 		fmt.Fprintf(w, "%s %s, %s\n", w.Paint(console.Bold, console.Clean(archive.Solution)), console.Clean(archive.Version), signed)
+	}
+	if text := i.ConsequencesText(); text != "" && c.common.DryRun {
+		fmt.Fprintf(w, "afterwards %s\n", console.Line(text))
 	}
 	printSteps(w, i.Steps, "+", console.Green)
 	if c.common.DryRun {
