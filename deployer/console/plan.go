@@ -196,6 +196,9 @@ func (c *Console) readOrder(of verb, v *web.Visit) (*order, *live.Snapshot, erro
 	if err != nil {
 		return nil, nil, err
 	}
+	if known := s.Status.Solutions; o.needsSolution() && len(known) == 1 && known[0].Active != "" {
+		o.Solution = known[0].Name // there is no choice
+	}
 	if o.Version == "" && of.versions != nil {
 		o.Version = proposedVersion(s, of.versions(s, &o.Request), o.Solution)
 	}

@@ -12,31 +12,43 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// example is the name of the example, whose versions 1.0.0 and 1.1.0 are in the repository.
+// example is the name of the example, whose versions 1.0.0, 1.1.0 and 2.0.0 are in the repository.
 const example = "example-solution"
 
-// testExample activates the first two versions of the example one after the other. The second one has a conversion webhook, whose
-// certificate each plan makes again: the activation does what its plan showed.
+// testExample takes the example through its versions: an administrator activates each, and the owner of an environment, who has the printed
+// role, brings it there. The second one has a conversion webhook, whose certificate each plan makes again: the activation does what its plan showed.
 func (w *world) testExample(b *browser) {
-	for version, dir := range map[string]string{"1.0.0": "", "1.1.0": "releases/1.1.0"} {
+	n := names{example, "showroom"}
+	for version, dir := range map[string]string{"1.0.0": "", "1.1.0": "releases/1.1.0", "2.0.0": "releases/2.0.0"} {
 		w.importedWith(b.T, exampleContent(b.T, filepath.Join("../../../example-solution", dir), version), example, version)
 	}
+	if _, err := w.CreateEnvironment(b.Context(), metalk8s.CreateOptions{Name: n.environment}); err != nil {
+		b.Fatal(err)
+	}
+	w.grant(b.T, n)
 	b.forgets()
 	b.logsIn(w, jane)
-	b.goes(w.origin + "/solutions/" + example)
-	b.press("link", "Activate 1.0.0")
-	b.applies("Activate "+example+" 1.0.0", "Activate")
-	if authority := w.conversionAuthority(b.T); authority != "" {
-		b.Fatalf("version 1.0.0 has a webhook: %s", authority)
-	}
-	b.goes(w.origin + "/solutions/" + example)
-	b.press("link", "Activate 1.1.0")
-	b.applies("Activate "+example+" 1.1.0", "Activate")
-	if w.conversionAuthority(b.T) == "" {
-		b.Error("the API server knows no certificate of the conversion webhook")
+	owner := open(b.T)
+	owner.logsIn(w, joe)
+	for _, version := range []string{"1.0.0", "1.1.0", "2.0.0"} {
+		b.goes(w.origin + "/solutions/" + example)
+		b.press("link", "Activate "+version)
+		b.applies("Activate "+example+" "+version, "Activate")
+		if authority, want := w.conversionAuthority(b.T), version == "1.1.0"; want != (authority != "") {
+			b.Errorf("%s: the certificate authority of the conversion webhook is %q", version, authority)
+		}
+		owner.goes(w.origin + n.site())
+		if version == "1.0.0" {
+			owner.press("link", "Add a Solution")
+			owner.applies("Add "+example+" "+version+" to environment "+n.environment, "Add")
+			continue
+		}
+		owner.press("link", "Upgrade")
+		owner.applies("Upgrade to "+example+" "+version+" in environment "+n.environment, "Upgrade")
 	}
 }
 

@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"slices"
+	"testing"
 
 	authorization "k8s.io/api/authorization/v1"
 
@@ -49,10 +50,7 @@ func (w *world) testPeople(b *browser) {
 	admin.find("heading", n.environment)
 	has()
 
-	group := "oidc:" + operators
-	w.apply(t, w.command(t, "roles", n.solution, "--environment", n.environment, "--installers", group, "--applications", group))
-	w.awaitRight(t, authorization.ResourceAttributes{Verb: "list", Resource: "namespaces"})
-	w.awaitRight(t, authorization.ResourceAttributes{Verb: "create", Group: "apps", Resource: "deployments", Namespace: n.environment})
+	w.grant(t, n)
 	owner.logsIn(w, joe)
 	owner.clicks = 0
 	owner.press("link", "Environments")
@@ -128,6 +126,15 @@ func (w *world) testPeople(b *browser) {
 	if clicks := admin.clicks + owner.clicks; clicks > mostClicks {
 		t.Errorf("%d clicks, at most %d are allowed", clicks, mostClicks)
 	}
+}
+
+// grant gives the printed roles for a Solution in an environment to the group of owners.
+func (w *world) grant(t *testing.T, n names) {
+	t.Helper()
+	group := "oidc:" + operators
+	w.apply(t, w.command(t, "roles", n.solution, "--environment", n.environment, "--installers", group, "--applications", group))
+	w.awaitRight(t, authorization.ResourceAttributes{Verb: "list", Resource: "namespaces"})
+	w.awaitRight(t, authorization.ResourceAttributes{Verb: "create", Group: "apps", Resource: "deployments", Namespace: n.environment})
 }
 
 // uploads imports an archive.
