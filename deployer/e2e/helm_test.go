@@ -4,10 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,7 +37,7 @@ func TestHelmPull(t *testing.T) {
 		run("helm", "package", "web", "--version", version, "--destination", charts)
 	}
 	run("solutionctl", "build", "demo", "--no-lint") // the image of the charts is not in the archive
-	writePair(t, dir)
+	testcluster.Certificate(t, dir)
 	registry := "oci://" + serveArchive(t, dir, "demo-0.1.0.iso") + "/demo-0.1.0/charts/web"
 	for _, version := range []string{"1.2.0", "1.3.0+build.7"} {
 		run("helm", "pull", registry, "--version", version, "--ca-file", "tls.crt")
@@ -54,24 +50,6 @@ func TestHelmPull(t *testing.T) {
 		t.Errorf("helm shows %s", shown)
 	}
 	run("helm", "template", registry, "--ca-file", "tls.crt") // the newest one
-}
-
-// writePair writes a certificate for this host, and its key.
-func writePair(t *testing.T, dir string) {
-	t.Helper()
-	server := httptest.NewTLSServer(http.NotFoundHandler()) // which has one
-	defer server.Close()
-	private, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, block := range map[string]*pem.Block{
-		"tls.crt": {Type: "CERTIFICATE", Bytes: server.Certificate().Raw}, "tls.key": {Type: "PRIVATE KEY", Bytes: private},
-	} {
-		if err = os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // commandIn is a command in a directory that has its programs and all that they keep.

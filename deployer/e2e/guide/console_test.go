@@ -5,12 +5,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,7 +42,8 @@ func TestConsoleInTheCluster(t *testing.T) {
 	}
 	dir := t.TempDir()
 	program := testcluster.Program(t, dir)
-	certificate, key := pair(t)
+	testcluster.Certificate(t, dir)
+	certificate, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	shell := func(ctx context.Context, script string) {
 		t.Helper()
 		cmd := exec.CommandContext(ctx, "sh", "-c", script)
@@ -98,26 +97,6 @@ func importProgram(t *testing.T, c *testcluster.Cluster) string {
 		}
 	})
 	return "registry.solutionctl.invalid/solutionctl-1.0.0/solutionctl:1.0.0@" + payload.Images[0].Digest
-}
-
-// pair writes a certificate and its key.
-func pair(t *testing.T) (certificate, key string) {
-	t.Helper()
-	server := httptest.NewTLSServer(http.NotFoundHandler()) // which has one
-	defer server.Close()
-	private, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, key = filepath.Join(t.TempDir(), "tls.crt"), filepath.Join(t.TempDir(), "tls.key")
-	for name, block := range map[string]*pem.Block{
-		certificate: {Type: "CERTIFICATE", Bytes: server.Certificate().Raw}, key: {Type: "PRIVATE KEY", Bytes: private},
-	} {
-		if err = os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return certificate, key
 }
 
 // run runs the command of a pod on this host, with the files that it would have.
