@@ -41,6 +41,8 @@ func (w *world) testExample(b *browser) {
 		if authority, want := w.conversionAuthority(b.T), version == "1.1.0"; want != (authority != "") {
 			b.Errorf("%s: the certificate authority of the conversion webhook is %q", version, authority)
 		}
+		owner.goes(w.origin + "/solutions/" + example)
+		owner.until("their view has the active version", `document.body.innerText.includes("Version `+version+` is active.")`)
 		owner.goes(w.origin + n.site())
 		if version == "1.0.0" {
 			owner.press("link", "Add a Solution")
