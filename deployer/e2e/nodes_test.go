@@ -9,11 +9,11 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
 )
 
-// TestTwoNodes runs a script on a cluster with two real nodes, while nothing else is at work.
+// TestTwoNodes runs a script on a cluster with two real nodes.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	testcluster.RequireNode(t)
-	testcluster.Alone(t)
+	testcluster.Together(t)
 	runOnTwoNodes(t, "testdata/nodes/two.txtar", copyExample(t))
 }
 
@@ -21,6 +21,7 @@ func TestTwoNodes(t *testing.T) {
 func TestFiftyImages(t *testing.T) {
 	t.Parallel()
 	testcluster.RequireNode(t)
+	testcluster.Together(t)
 	testcluster.Long(t, "TestTwoNodes")
 	runOnTwoNodes(t, "testdata/nodes/fifty.txtar", t.TempDir())
 }

@@ -38,6 +38,7 @@ const haste = 20
 // TestIdle counts the requests of open pages to a real API server while nothing happens: an administrator, and a user whose permissions
 // the API server lists by namespace.
 func TestIdle(t *testing.T) {
+	testcluster.Long(t, "TestQuiet of deployer/console")
 	c := testcluster.StartFor(t, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true})
 	deployShop(t, c)
 	roles := c.Client().RbacV1()
