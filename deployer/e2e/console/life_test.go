@@ -71,19 +71,11 @@ func testLife(t *testing.T, keyboard bool) {
 	b.keyboard = keyboard
 	c := serve(t, bed.Server.Kubeconfig(t))
 	b.follows(c)
-	// apply carries out a plan and waits for its end, which comes by itself.
-	apply := func(plan, button string) {
-		t.Helper()
-		b.find("heading", plan)
-		b.press("button", button)
-		b.find("heading", "Progress")
-		b.find("text", "Done")
-	}
 	b.find("heading", "First steps")
 	b.press("link", "Solutions")
 	b.press("link", "shop")
 	b.press("link", "Activate 1.9.0")
-	apply("Activate shop 1.9.0", "Activate")
+	b.applies("Activate shop 1.9.0", "Activate")
 
 	b.press("link", "Environments")
 	b.press("link", "New environment")
@@ -92,21 +84,21 @@ func testLife(t *testing.T, keyboard bool) {
 	b.find("heading", "production")
 
 	b.press("link", "Add a Solution")
-	apply("Add shop 1.9.0 to environment production", "Add")
+	b.applies("Add shop 1.9.0 to environment production", "Add")
 	b.find("heading", "shop 1.9.0 runs in production")
 
 	b.do(chromedp.Navigate(c.Origin + "/solutions/shop"))
 	b.press("link", "Activate 1.10.0")
-	apply("Activate shop 1.10.0", "Activate")
+	b.applies("Activate shop 1.10.0", "Activate")
 	b.press("link", "Upgrade in production")
-	apply("Upgrade to shop 1.10.0 in environment production", "Upgrade")
+	b.applies("Upgrade to shop 1.10.0 in environment production", "Upgrade")
 	if names := bed.Server.Names("Deployment"); !slices.Equal(names, []string{"production/shop-operator"}) {
 		t.Errorf("deployed is %q", names)
 	}
 
 	b.press("link", "Open production")
 	b.press("link", "Remove")
-	apply("Remove shop from environment production", "Remove")
+	b.applies("Remove shop from environment production", "Remove")
 
 	if names := bed.Server.Names("Deployment"); len(names) > 0 {
 		t.Errorf("deployed is %q", names)
@@ -123,7 +115,7 @@ func testLife(t *testing.T, keyboard bool) {
 	b.press("button", "Show the plan")
 	b.arrives("delete-others=true")
 	b.fill("Type production to confirm", "production")
-	apply("Delete environment production", "Delete the environment")
+	b.applies("Delete environment production", "Delete the environment")
 
 	if bed.Server.Object("Namespace", "", "production") != nil {
 		t.Error("the environment is still there")
