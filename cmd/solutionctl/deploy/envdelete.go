@@ -72,14 +72,19 @@ func (e *environmentDeletion) run(ctx context.Context, args []string) error {
 		}
 	}
 	question := r.Confirmation()
-	if question.Name != "" && (!e.Yes || len(question.Lists) > 0) { // what is refused is not asked about
+	asks := question.Question != "" && e.Interactive && !e.Yes
+	switch {
+	case question.Name != "" && (!e.Yes || len(question.Lists) > 0): // what is refused is not asked about
 		plan := r
 		plan.DryRun = true
-		if _, err = d.Perform(ctx, plan); err != nil {
-			return err
+		planned, failure := d.Perform(ctx, plan)
+		if failure != nil {
+			return failure
 		}
-	}
-	if question.Question != "" && e.Interactive && !e.Yes {
+		if asks {
+			e.printSentence(planned)
+		}
+	case asks:
 		e.printConsequencesOf(ctx, r)
 	}
 	if err = e.Confirm(ctx, question); err != nil {

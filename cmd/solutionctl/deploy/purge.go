@@ -7,10 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
-	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/environments"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func newPurgeCommand(a *cli.App) *cobra.Command {
@@ -58,9 +56,7 @@ func (f *verbFlags) confirmPurge(ctx context.Context, o environments.PurgeOption
 	if err != nil || plan.Empty() {
 		return f.explain(err)
 	}
-	if text := plan.ConsequencesText(); text != "" {
-		fmt.Fprintf(f.Err, "%s.\n", console.Line(report.Capitalized(text)))
-	}
+	f.printSentence(plan)
 	fmt.Fprintln(f.Err, "This will be removed:")
 	for _, part := range plan.Parts {
 		printChanges(f.Err, part.Changes, false)

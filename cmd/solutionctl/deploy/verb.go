@@ -149,6 +149,11 @@ func (f *verbFlags) printConsequencesOf(ctx context.Context, r deployer.Request)
 	if err != nil {
 		return
 	}
+	f.printSentence(planned)
+}
+
+// printSentence prints the consequences of a plan for a user who is going to be asked.
+func (f *verbFlags) printSentence(planned *schema.Operation) {
 	if text := planned.ConsequencesText(); text != "" {
 		fmt.Fprintf(f.Err, "%s.\n", console.Line(report.Capitalized(text)))
 	}
