@@ -160,7 +160,7 @@ func (d *Delta) Archive(ctx context.Context, scratch string, bases ...layout.Sou
 	p := &patching{Delta: d, dir: scratch}
 	made := &Made{}
 	if len(f.patches) > 0 {
-		if err = d.checkPatches(f.patches, f.indexes); err == nil {
+		if err = f.checkPatches(); err == nil {
 			err = p.patches(ctx, f.patches, f.sources, f.places)
 		}
 		made.file = p.out

@@ -9,7 +9,6 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"slices"
 
 	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
@@ -156,19 +155,17 @@ func (l *limited) Write(p []byte) (int, error) {
 }
 
 // checkPatches refuses patches that unpack or make more than the delta and the archives that it needs can hold.
-func (d *Delta) checkPatches(list []schema.DeltaPatch, indexes []*layout.Index) error {
-	left := d.size
-	for _, x := range indexes {
+func (f *finding) checkPatches() error {
+	left := f.size
+	for _, x := range f.indexes {
 		left += x.Size
 	}
 	left *= maxRatio
-	for _, p := range list {
-		blobs := layout.Blobs(&d.Layout)
-		made := blobs[slices.IndexFunc(blobs, func(b layout.Blob) bool { return b.SHA256 == p.SHA256 })]
-		for _, size := range []int64{p.Source.Unpacked, p.Content.Size, made.Size} {
+	for _, p := range f.patches {
+		for _, size := range []int64{p.Source.Unpacked, p.Content.Size, f.places[p.SHA256].Size} {
 			if left -= min(size, left+1); left < 0 {
 				return report.Errorf(report.Invalid, "the patches of the delta make more than %d times what the delta and the archives that it needs have", maxRatio).
-					WithHint("get the whole archive of %s", d.Layout.ID())
+					WithHint("get the whole archive of %s", f.Layout.ID())
 			}
 		}
 	}

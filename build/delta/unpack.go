@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/build/recompress"
 	"github.com/solutionctl/solutionctl/build/tardiff"
@@ -45,7 +46,7 @@ func unpack(ctx context.Context, dir string, blob media.Run, most int64) (_ *unp
 		return nil, err
 	}
 	limited := &failing{r: io.LimitReader(r, most+1)}
-	err = recompress.Copy(ctx, u.file, limited)
+	err = layout.Copy(ctx, u.file, limited)
 	if limited.failed && ctx.Err() == nil {
 		err = errContent
 	}

@@ -111,7 +111,8 @@ func (k codec) makes(ctx context.Context, compressed, content *io.SectionReader)
 	if err != nil {
 		return false, err
 	}
-	err = Copy(ctx, w, io.NewSectionReader(content, 0, content.Size()))
+	// In pieces of 32 KiB: an Encoder's own ReadFrom would not notice the end of the context.
+	_, err = io.Copy(struct{ io.Writer }{w}, contextReader{ctx, io.NewSectionReader(content, 0, content.Size())})
 	if failed := w.Close(); err == nil {
 		err = failed
 	}
@@ -166,12 +167,6 @@ func NewReader(r io.Reader) (io.ReadCloser, error) {
 		return z.IOReadCloser(), nil
 	}
 	return io.NopCloser(b), nil
-}
-
-// Copy copies until the context ends.
-func Copy(ctx context.Context, w io.Writer, r io.Reader) error {
-	_, err := io.Copy(struct{ io.Writer }{w}, contextReader{ctx, r}) // in pieces of 32 KiB: an Encoder's own ReadFrom would not notice its end
-	return err
 }
 
 type contextReader struct {
