@@ -153,8 +153,11 @@ func (v *verification) allowPatches(ctx context.Context, d *delta.Delta) error {
 	if err == nil {
 		return nil
 	}
-	printed := v.EmitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
-	return fmt.Errorf("%s: %w", v.name, errors.Join(err, printed))
+	return fmt.Errorf("%s: %w", v.name, errors.Join(err, v.emit(verdict)))
+}
+
+func (v *verification) emit(verdict *sign.Verdict) error {
+	return v.EmitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
 }
 
 // verifyRemote verifies an archive where it lies in a registry.
@@ -207,7 +210,7 @@ func (v *verification) verify(ctx context.Context) error {
 	if v.remote != nil {
 		verdict.Archive.Artifact, verdict.Archive.Fetched = v.remote.Digest, v.remote.Fetched()
 	}
-	printed := v.EmitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
+	printed := v.emit(verdict)
 	if err != nil && v.image != nil && len(v.image.Parts) > 1 {
 		err = cmp.Or(v.findMisplaced(ctx, o), err)
 	}
