@@ -310,7 +310,11 @@ func (f *appForm) change(verb string, send func(context.Context, *apps.Apps, []s
 		}
 	}
 	return f.server.Begin(v, appOperation(verb, o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-		return changedApp(verb)(send(ctx, v.Deployer(sink).Apps, set))
+		changed, err := send(ctx, v.Deployer(sink).Apps, set)
+		if err != nil {
+			return nil, err
+		}
+		return changedApp(verb, changed), nil
 	})
 }
 
@@ -321,22 +325,17 @@ func appOperation(verb string, o apps.Options) *schema.Operation {
 	}
 }
 
-// changedApp returns what makes the result of an operation of the instance that it has changed.
-func changedApp(verb string) func(*schema.App, error) (*schema.Operation, error) {
-	return func(a *schema.App, err error) (*schema.Operation, error) {
-		if err != nil {
-			return nil, err
-		}
-		action := schema.ActionUpdate
-		if verb == "create-app" {
-			action = schema.ActionCreate
-		}
-		done := appOperation(verb, apps.Options{Environment: a.Environment, Name: a.Name})
-		done.Parts = []schema.OperationPart{{Namespace: a.Namespace, Solution: a.Solution, Changes: []schema.Change{{
-			Action: action, Object: schema.ObjectRef{APIVersion: a.APIVersion, Kind: a.Kind, Namespace: a.Namespace, Name: a.Name},
-		}}}}
-		return done, nil
+// changedApp is the result of an operation on an instance: the instance that it has changed.
+func changedApp(verb string, a *schema.App) *schema.Operation {
+	action := schema.ActionUpdate
+	if verb == "create-app" {
+		action = schema.ActionCreate
 	}
+	done := appOperation(verb, apps.Options{Environment: a.Environment, Name: a.Name})
+	done.Parts = []schema.OperationPart{{Namespace: a.Namespace, Solution: a.Solution, Changes: []schema.Change{{
+		Action: action, Object: schema.ObjectRef{APIVersion: a.APIVersion, Kind: a.Kind, Namespace: a.Namespace, Name: a.Name},
+	}}}}
+	return done
 }
 
 // scaleApp changes how many replicas an instance has.
@@ -347,7 +346,11 @@ func (c *Console) scaleApp(v *web.Visit) (*web.Answer, error) {
 		return nil, report.Errorf(report.Usage, "%q is not a number of at least 0", v.PostFormValue("replicas"))
 	}
 	return c.server.Begin(v, appOperation("scale", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-		return changedApp("scale")(v.Deployer(sink).Apps.Scale(ctx, apps.ScaleOptions{Options: o, Replicas: replicas}))
+		changed, err := v.Deployer(sink).Apps.Scale(ctx, apps.ScaleOptions{Options: o, Replicas: replicas})
+		if err != nil {
+			return nil, err
+		}
+		return changedApp("scale", changed), nil
 	})
 }
 
