@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,6 +27,20 @@ MIIBATCBrqADAgECAgEBMAoGCCqGSM49BAMCMAAwHhcNMjYwMTAxMDAwMDAwWhcN
 
 func config(runtime node.Runtime) node.Config {
 	return node.Config{Runtime: runtime, Host: "registry.solutionctl.invalid", Endpoints: []string{"https://10.0.0.1:5000", "https://10.0.0.2:5000/"}, CA: []byte(authority)}
+}
+
+// contents returns the files of a node by the last element of their paths.
+func contents(t *testing.T, c node.Config) map[string]string {
+	t.Helper()
+	files, err := node.Files(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byBase := map[string]string{}
+	for _, file := range files {
+		byBase[path.Base(file.Path)] = string(file.Content)
+	}
+	return byBase
 }
 
 func TestContainerdFiles(t *testing.T) {

@@ -29,7 +29,8 @@ func (c Config) checkPeers() error {
 		case schema.IsPushedTo(peer):
 			return report.Errorf(report.Usage, "peer %s has a path, and a peer has the repositories of the registry", text)
 		case slices.Contains(endpoints, peer):
-			return report.Errorf(report.Usage, "peer %s is an endpoint of the registry as well", text)
+			return report.Errorf(report.Usage, "peer %s is an endpoint of the registry as well", text).
+				WithHint("remove the peers of the node: '%s', or leave the endpoint out", report.Run("deploy node config").With("peer", "none"))
 		}
 	}
 	return nil
@@ -37,10 +38,14 @@ func (c Config) checkPeers() error {
 
 // peers returns the peers in the files that solutionctl wrote on a node.
 func (s system) peers(c Config) ([]string, error) {
-	if c.Runtime == CRIO {
+	switch c.Runtime {
+	case CRIO:
 		return s.crioPeers(c.Host)
+	case K3s, RKE2: // which have none: see checkPeers
+		return nil, nil
+	default:
+		return s.containerdPeers(path.Join(c.certsDir(), c.Host, "hosts.toml"))
 	}
-	return s.containerdPeers(path.Join(c.certsDir(), c.Host, "hosts.toml"))
 }
 
 func (s system) containerdPeers(name string) (peers []string, err error) {

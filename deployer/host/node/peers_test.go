@@ -49,17 +49,10 @@ location = "cache.example.com"
 pull-from-mirror = "digest-only"
 `}},
 	} {
-		files, err := node.Files(node.Config{
+		got := contents(t, node.Config{
 			Runtime: test.runtime, Host: "registry.solutionctl.invalid", Endpoints: []string{"http://10.0.0.1:5000"},
 			Peers: []string{"HTTP://10.0.0.7:30020/", "https://cache.example.com", "http://10.0.0.7:30020"},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]string{}
-		for _, file := range files {
-			got[path.Base(file.Path)] = string(file.Content)
-		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s:\n%s", test.runtime, diff)
 		}
@@ -107,6 +100,18 @@ func TestPeersStay(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestPeersOfAnotherRuntime: a node that had containerd, and peers, becomes one of K3s, which cannot have any.
+func TestPeersOfAnotherRuntime(t *testing.T) {
+	const hosts = "/etc/containerd/certs.d/registry.solutionctl.invalid/hosts.toml"
+	root := host(t, map[string]string{"/etc/containerd/config.toml": goodConfig})
+	c := node.Config{Runtime: node.Containerd, Host: "registry.solutionctl.invalid", Endpoints: []string{"http://10.0.0.1:5000"}, Peers: []string{"http://10.0.0.7:30020"}}
+	apply(t, root, c)
+	c.Runtime, c.Peers = node.K3s, nil
+	if got := apply(t, root, c); got[hosts] != "remove" || got["/etc/rancher/k3s/registries.yaml"] != "create" {
+		t.Errorf("%v", got)
 	}
 }
 

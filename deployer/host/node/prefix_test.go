@@ -1,7 +1,6 @@
 package node_test
 
 import (
-	"path"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,15 +54,7 @@ insecure = true
 			Runtime: test.runtime, Host: "registry.solutionctl.invalid", Mirrors: test.mirrors,
 			Endpoints: []string{"http://10.0.0.1:5000", "https://Harbor.example.com/site/solutions/"},
 		}
-		files, err := node.Files(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]string{}
-		for _, file := range files {
-			got[path.Base(file.Path)] = string(file.Content)
-		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
+		if diff := cmp.Diff(test.want, contents(t, c)); diff != "" {
 			t.Errorf("%s:\n%s", test.runtime, diff)
 		}
 	}
