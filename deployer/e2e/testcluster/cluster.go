@@ -72,8 +72,8 @@ type Cluster struct {
 	ca      *authority
 	tokens  map[string]string // of the users for whom KubeconfigFor writes no certificate
 
-	*Node             // nil without Options.Node
-	workers   []*Node // see AddNode
+	*Node           // nil without Options.Node
+	second    *Node // nil without AddNode
 	launcher  *launcher
 	processes components // of the control plane
 	client    *kubernetes.Clientset
@@ -368,8 +368,8 @@ func (c *Cluster) runProgram(name, program string, args ...string) error {
 func (c *Cluster) end(name string) { c.processes.end(name) }
 
 func (c *Cluster) endAll() {
-	for _, worker := range c.workers {
-		worker.Fail()
+	if c.second != nil {
+		c.second.Fail()
 	}
 	c.processes.endAll()
 	if c.Node != nil {
@@ -382,8 +382,8 @@ func (c *Cluster) Stop() error {
 	c.endAll()
 	c.launcher.close()
 	var err error
-	for _, worker := range c.workers {
-		err = errors.Join(err, worker.machine.remove())
+	if c.second != nil {
+		err = c.second.machine.remove()
 	}
 	if c.Node != nil {
 		err = errors.Join(err, c.machine.remove())

@@ -52,7 +52,7 @@ func (c *Cluster) AddNode(ctx context.Context) (*Node, error) {
 		return nil, err
 	}
 	n.logs = filepath.Join(c.Logs, n.name)
-	c.workers = append(c.workers, n)
+	c.second = n
 	if err = os.Mkdir(n.logs, 0o755); err != nil {
 		return nil, err
 	}
