@@ -195,10 +195,14 @@ func runScript(l *launcher, script string, args ...string) error {
 
 const cgroups = "/sys/fs/cgroup"
 
-// makeCgroup makes the cgroup that contains those of all pods, in every hierarchy there is.
+// makeCgroup makes the cgroup that contains those of all pods, in every hierarchy there is. Those of the boot before are gone, as on a machine
+// that starts: the kubelet would look for three seconds for each of their containers.
 func (m *machine) makeCgroup() error {
 	return m.eachCgroup(func(dir string) error {
-		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := removeCgroup(dir); err != nil {
+			return err
+		}
+		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err
 		}
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} { // start empty in version 1, and empty is of no use
