@@ -12,6 +12,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
+	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/start"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -34,6 +35,7 @@ func (a *App) watch(cmd *cobra.Command) {
 	if work := cmd.RunE; work != nil && !cmd.HasSubCommands() {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			a.started = true
+			start.End()
 			return work(cmd, args)
 		}
 	}

@@ -7,10 +7,7 @@
 // what they import is initialised: this package imports little, and comes before them. TestStart of cmd/solutionctl notices when it no longer does.
 package start
 
-import (
-	"runtime"
-	"runtime/debug"
-)
+import "runtime/debug"
 
 // Percentages as in GOGC. The heap of the first collection is 4 MB at the default, and grows with the percentage. No command sets startPercent
 // for itself, so that its own setting is recognized, and stays.
@@ -23,21 +20,16 @@ func init() { //nolint:gochecknoinits // main is too late: the collections take 
 	postpone()
 }
 
-// postpone lets the heap grow to 12 MB before the first collection, after which the default applies. A GOGC in the environment stays in force.
-func postpone() {
-	if !swap(defaultPercent, startPercent) {
-		return
-	}
-	// The first collection finds the marker unused. It has a pointer, because objects without are freed in groups.
-	type marker struct{ _ *int }
-	runtime.AddCleanup(&marker{}, func(percent int) { swap(percent, defaultPercent) }, startPercent)
-}
+// postpone lets the heap grow to 12 MB before a collection. A GOGC in the environment stays in force.
+func postpone() { swap(defaultPercent, startPercent) }
+
+// End makes the default apply: the first collection takes place at the next allocation, beside the work. Commands that end at once lose nothing
+// by it, and longer ones take less memory than if they waited for 12 MB.
+func End() { swap(startPercent, defaultPercent) }
 
 // swap replaces a percentage, unless another one is in force.
-func swap(from, to int) bool {
+func swap(from, to int) {
 	if percent := debug.SetGCPercent(to); percent != from {
 		debug.SetGCPercent(percent)
-		return false
 	}
-	return true
 }

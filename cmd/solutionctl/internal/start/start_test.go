@@ -2,14 +2,12 @@ package start
 
 import (
 	"math"
-	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"testing"
-	"time"
 )
 
-// TestPostpone checks that the first collection is late, the later ones are not, and a setting by the user stays in force.
+// TestPostpone checks that collections are late during the start only, and that a setting by the user stays in force.
 func TestPostpone(t *testing.T) {
 	before := debug.SetGCPercent(defaultPercent)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
@@ -26,13 +24,11 @@ func TestPostpone(t *testing.T) {
 			debug.SetGCPercent(test.set)
 			postpone()
 			if got := percent(); got != test.at {
-				t.Fatalf("%d percent at the start, want %d", got, test.at)
+				t.Errorf("%d percent during the start, want %d", got, test.at)
 			}
-			for deadline := time.Now().Add(time.Minute); percent() != test.after && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-				runtime.GC()
-			}
+			End()
 			if got := percent(); got != test.after {
-				t.Errorf("%d percent after the first collection, want %d", got, test.after)
+				t.Errorf("%d percent after it, want %d", got, test.after)
 			}
 		})
 	}
