@@ -74,14 +74,10 @@ func (a *app) judge(ctx context.Context, paths []string, f lintFlags) error {
 	return a.lint(ctx, paths, f.Request, f.all)
 }
 
-// lintMemory is how much memory the collector of garbage lets lint have before it works for every byte. What the largest
-// definitions need at once is half of it.
-const lintMemory = 76 << 20
-
 func (a *app) lint(ctx context.Context, paths []string, r lint.Request, all bool) error {
 	// A run is short and leaves little behind: collecting garbage less often makes it a fifth faster, until there is much.
 	defer debug.SetGCPercent(debug.SetGCPercent(300))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(min(debug.SetMemoryLimit(-1), lintMemory)))
+	defer limitMemory(lintMemory)()
 	judged, err := lint.Judge(ctx, paths, r)
 	if err != nil {
 		return err

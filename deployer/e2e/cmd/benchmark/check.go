@@ -31,7 +31,7 @@ func checkBuilds(ctx context.Context, s settings, names []string) error {
 	if err != nil {
 		return err
 	}
-	subjects, err := newSubjects(ctx, s)
+	subjects, err := newSubjects(ctx, s, linted)
 	if err != nil {
 		return err
 	}
@@ -88,8 +88,8 @@ func buildBase(ctx context.Context, s settings) (string, error) {
 	return program, nil
 }
 
-// newSubjects prepares what both programs read.
-func newSubjects(ctx context.Context, s settings) ([]subject, error) {
+// newSubjects prepares what the program reads: an archive of the size of the settings, and so many objects.
+func newSubjects(ctx context.Context, s settings, count int) ([]subject, error) {
 	key := filepath.Join(s.dir, "check")
 	archive, err := buildSigned(ctx, s, key)
 	if err != nil {
@@ -103,7 +103,7 @@ func newSubjects(ctx context.Context, s settings) ([]subject, error) {
 	if err = set.writeProject(project, func(name string) string { return "oci:" + filepath.Join(set.dir, "images") + ":" + name }); err != nil {
 		return nil, err
 	}
-	if _, err = writeManifests(objects); err != nil {
+	if _, err = writeManifests(objects, count); err != nil {
 		return nil, err
 	}
 	clean := func() error { return errors.Join(os.RemoveAll(out), os.Mkdir(out, 0o755)) }

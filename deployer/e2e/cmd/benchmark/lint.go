@@ -23,7 +23,7 @@ const (
 // benchmarkLint judges many objects beside kubeconform.
 func benchmarkLint(ctx context.Context, s settings) error {
 	dir := filepath.Join(s.dir, "objects")
-	size, err := writeManifests(dir)
+	size, err := writeManifests(dir, linted)
 	if err != nil {
 		return err
 	}
@@ -108,12 +108,12 @@ data:
   mode: production
 `}
 
-// writeManifests writes an archive with one object a file and returns their bytes.
-func writeManifests(dir string) (size int64, err error) {
+// writeManifests writes an archive with so many objects, one in each file, and returns their bytes.
+func writeManifests(dir string, count int) (size int64, err error) {
 	files := map[string]string{"manifest.yaml": objectManifest}
-	for i := range linted {
+	for i := range count {
 		text := fmt.Sprintf(objectTemplates[i%len(objectTemplates)], i/len(objectTemplates))
-		files[fmt.Sprintf("components/object-%04d.yaml", i)] = text
+		files[fmt.Sprintf("components/object-%05d.yaml", i)] = text
 		size += int64(len(text))
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "components"), 0o755); err != nil {

@@ -41,7 +41,7 @@ type settings struct {
 	alone        bool
 	helmfile     string
 	limit        time.Duration
-	base         string
+	base, svg    string
 
 	dir, binary string
 }
@@ -57,6 +57,7 @@ var benchmarks = []benchmark{
 	{"build", "a build, beside skopeo with genisoimage, and beside hashing and writing", benchmarkBuild},
 	{"sign", "signing and verifying, beside openssl", benchmarkSign},
 	{"import", "an import, beside one hash and a copy", benchmarkImport},
+	{"growth", "an archive of four sizes, and projects with more and more files", benchmarkGrowth},
 	{"lint", "1,000 objects, beside kubeconform", benchmarkLint},
 	{"serve", "images pulled over 200 connections, beside nginx", benchmarkServe},
 	{"engine", "the engine alone, for many environments", func(ctx context.Context, s settings) error { return measureEngine(ctx, s.environments) }},
@@ -106,6 +107,7 @@ func parse() settings {
 	flag.StringVar(&s.helmfile, "helmfile", "", "node: measure this `VERSION` of Helmfile, too: v1.8.0")
 	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "start no benchmark after this `TIME`; 0 is no limit")
 	flag.StringVar(&s.base, "base", "", "compare the working tree with the program of this `COMMIT`")
+	flag.StringVar(&s.svg, "svg", "", "growth: draw the times in this `FILE`")
 	flag.Usage = func() {
 		out := flag.CommandLine.Output()
 		fmt.Fprintf(out, "usage: benchmark [flags] [NAME...]\n\n")
