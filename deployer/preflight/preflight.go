@@ -5,7 +5,8 @@
 // when nothing is added, else one for each list that it needs. It changes nothing and refuses nothing: what it cannot read is a check with the
 // result "unknown".
 //
-// Pods are listed only for a plan that adds some: where others replace those that run, the nodes alone are compared.
+// Pods are listed only for a plan that adds some: where others replace those that run, the nodes alone are compared. Those of a few nodes are
+// listed first, and those of the whole cluster only if these nodes have no room, and if there are at most a thousand.
 //
 // The comparison is rough, as the scheduler decides by more than this. It fails only what cannot run as the cluster is now.
 package preflight
@@ -13,6 +14,7 @@ package preflight
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -96,18 +98,29 @@ func unknown(err error) string {
 	return "not known: " + err.Error()
 }
 
+// each returns the objects of a list as typed ones.
+func each[T any](ctx context.Context, c *cluster.Cluster, kind kube.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		for object, err := range c.List(ctx, kind, namespace, o) {
+			typed := new(T)
+			if err == nil {
+				err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed)
+			}
+			if !yield(typed, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // list reads all objects of a kind as typed ones.
-func list[T any](ctx context.Context, c *cluster.Cluster, kind kube.GroupVersionKind, namespace string, o metav1.ListOptions) ([]*T, error) {
+func list[T any](ctx context.Context, c *cluster.Cluster, kind kube.GroupVersionKind, namespace string) ([]*T, error) {
 	var found []*T
-	for object, err := range c.List(ctx, kind, namespace, o) {
+	for object, err := range each[T](ctx, c, kind, namespace, metav1.ListOptions{}) {
 		if err != nil {
 			return nil, err
 		}
-		typed := new(T)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
-			return nil, err
-		}
-		found = append(found, typed)
+		found = append(found, object)
 	}
 	return found, nil
 }
@@ -128,7 +141,7 @@ func storage(ctx context.Context, c *cluster.Cluster, load *Load) (*schema.Prefl
 	var volumes []*corev1.PersistentVolume
 	if len(missing) > 0 { // volumes that an administrator made may do instead
 		var err error
-		if volumes, err = list[corev1.PersistentVolume](ctx, c, volumeKind, "", metav1.ListOptions{}); err != nil {
+		if volumes, err = list[corev1.PersistentVolume](ctx, c, volumeKind, ""); err != nil {
 			return nil, err
 		}
 	}
@@ -198,7 +211,7 @@ func quota(ctx context.Context, c *cluster.Cluster, load *Load) (*schema.Preflig
 	}
 	var quotas []*corev1.ResourceQuota
 	for _, namespace := range load.namespaces() {
-		here, err := list[corev1.ResourceQuota](ctx, c, quotaKind, namespace, metav1.ListOptions{})
+		here, err := list[corev1.ResourceQuota](ctx, c, quotaKind, namespace)
 		if err != nil {
 			return nil, err
 		}

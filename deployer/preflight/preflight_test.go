@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,8 @@ import (
 	requests "k8s.io/component-helpers/resource"
 	"sigs.k8s.io/yaml"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -155,6 +158,62 @@ func TestRoom(t *testing.T) {
 			}
 			if (check.Result == schema.PreflightPass) != (check.Hint == "") {
 				t.Errorf("the hint is %q", check.Hint)
+			}
+		})
+	}
+}
+
+// TestRoomOfCluster counts the lists of pods: those of few nodes are enough if they have room, and else they change nothing.
+func TestRoomOfCluster(t *testing.T) {
+	nodes := func(n, cpu int) (text string) {
+		for i := range n {
+			text += fmt.Sprintf(`
+--- {apiVersion: v1, kind: Node, metadata: {name: node-%03d}, status: {allocatable: {cpu: %d, memory: 8Gi, pods: "10"}, conditions: [{type: Ready, status: "True"}]}}
+--- {apiVersion: v1, kind: Pod, metadata: {namespace: default, name: on-%03[1]d}, spec: {nodeName: node-%03[1]d, %[3]s}, status: {phase: Running}}
+--- {apiVersion: v1, kind: Pod, metadata: {namespace: default, name: done-%03[1]d}, spec: {nodeName: node-%03[1]d, %[3]s}, status: {phase: Succeeded}}`, i, cpu, small)
+		}
+		return strings.ReplaceAll(text, "--- ", "---\n")
+	}
+	master := `{apiVersion: v1, kind: Node, metadata: {name: control}, spec: {taints: [{key: node-role.kubernetes.io/control-plane, effect: NoSchedule}]}, status: {allocatable: {cpu: 64, memory: 8Gi, pods: "10"}}}`
+	for name, test := range map[string]struct {
+		cluster, add string
+		action       schema.Action
+		want         string
+		lists        int // of pods
+	}{
+		"one node":          {nodes(1, 2), workload("Deployment", "replicas: 3,", small), schema.ActionCreate, "pass room for 3 more pods", 1},
+		"the first of many": {nodes(30, 2), workload("Deployment", "replicas: 3,", small), schema.ActionCreate, "pass room for 3 more pods", 1},
+		"three of many":     {nodes(30, 2), workload("Deployment", "replicas: 7,", small), schema.ActionCreate, "pass room for 7 more pods", 3},
+		"a tainted one":     {master + nodes(30, 2), workload("Deployment", "", small), schema.ActionCreate, "pass room for 1 more pod", 1},
+		"more than few":     {nodes(30, 1), workload("Deployment", "replicas: 20,", small), schema.ActionCreate, "pass room for 20 more pods", 9},
+		"too little":        {nodes(30, 1), workload("Deployment", "replicas: 31,", small), schema.ActionCreate, "warning Deployment prod/web: no node has 500m cpu left: there is room for 30 of 31 more pods", 9},
+		"on each node":      {nodes(30, 1), workload("DaemonSet", "", small), schema.ActionCreate, "pass room for 30 more pods", 1},
+		"a change":          {nodes(30, 2), workload("Deployment", "", small), schema.ActionUpdate, "pass nodes are large enough for the new pods", 0},
+		"large for all":     {nodes(30, 2), workload("Deployment", "", large), schema.ActionUpdate, "fail Deployment prod/web: no node is large enough: a pod requests 64 cpu", 0},
+		"very many":         {nodes(maxNodes+1, 2), workload("Deployment", "", small), schema.ActionCreate, "pass room for 1 more pod", 1},
+		"very many, full":   {nodes(maxNodes+1, 1), workload("Deployment", "replicas: 9,", small), schema.ActionCreate, "unknown not checked: the cluster has more than 1000 nodes", 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := clustertest.Start(t, strings.TrimPrefix(test.cluster, "\n---\n"))
+			c, err := cluster.Connect(cluster.Options{Kubeconfig: server.Kubeconfig(t), Now: time.Now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			check, err := room(t.Context(), c, LoadOf([]engine.Object{object(t, test.action, test.add)}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(check.Result) + " " + check.Message; got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			lists := 0
+			for _, request := range server.Requests() {
+				if strings.HasPrefix(request, "GET /api/v1/pods") {
+					lists++
+				}
+			}
+			if lists != test.lists {
+				t.Errorf("%d lists of pods, want %d", lists, test.lists)
 			}
 		})
 	}

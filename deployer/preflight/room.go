@@ -21,36 +21,70 @@ import (
 // compared are the resources whose requests are compared with nodes.
 var compared = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
+// fewNodes is the number of nodes that are compared with what runs on each before the pods of the whole cluster are listed.
+const fewNodes = 8
+
 // maxNodes bounds the clusters whose pods are listed for a plan.
 const maxNodes = 1000
 
-// room checks that nodes have room for the pods.
+// running selects the pods that take room.
+const running = "status.phase!=Succeeded,status.phase!=Failed"
+
+// room checks that nodes have room for the pods. Most often the first nodes have it, and no others are read.
 func room(ctx context.Context, c *cluster.Cluster, load *Load) (*schema.PreflightCheck, error) {
 	if len(load.Pods) == 0 {
 		return nil, nil
 	}
-	nodes, err := list[corev1.Node](ctx, c, nodeKind, "", metav1.ListOptions{})
-	if err != nil {
-		return nil, err
+	if check, err := roomOnFew(ctx, c, load); check != nil || err != nil {
+		return check, err
+	}
+	var nodes []*corev1.Node
+	for node, err := range each[corev1.Node](ctx, c, nodeKind, "", metav1.ListOptions{}) {
+		if err != nil {
+			return nil, err
+		}
+		if nodes = append(nodes, node); len(nodes) > maxNodes && !load.isSurge() {
+			return &schema.PreflightCheck{
+				Name: schema.PreflightRoom, Result: schema.PreflightUnknown, Message: fmt.Sprintf("not checked: the cluster has more than %d nodes", maxNodes),
+			}, nil
+		}
 	}
 	r := newRooms(nodes)
 	if load.isSurge() { // in most clusters, reading all pods takes longer than everything else about the plan
 		return r.judge(load), nil
 	}
-	if len(nodes) > maxNodes {
-		return &schema.PreflightCheck{
-			Name: schema.PreflightRoom, Result: schema.PreflightUnknown, Message: fmt.Sprintf("not checked: the cluster has more than %d nodes", maxNodes),
-		}, nil
-	}
-	running := metav1.ListOptions{FieldSelector: "status.phase!=Succeeded,status.phase!=Failed"}
-	for object, err := range c.List(ctx, cluster.PodKind, "", running) {
-		if err != nil {
-			return nil, err
-		}
-		spec, _ := object.Object["spec"].(map[string]any)
-		r.occupy(requesting(spec))
+	if err := r.occupyAll(ctx, c, running); err != nil {
+		return nil, err
 	}
 	return r.judge(load), nil
+}
+
+// roomOnFew returns the check if a few of the first nodes have room for all pods, and else nil.
+func roomOnFew(ctx context.Context, c *cluster.Cluster, load *Load) (*schema.PreflightCheck, error) {
+	if slices.ContainsFunc(load.Pods, func(p Pods) bool { return p.OnEach }) {
+		return nil, nil
+	}
+	var nodes rooms
+	read := 0
+	for node, err := range each[corev1.Node](ctx, c, nodeKind, "", metav1.ListOptions{Limit: 2 * fewNodes}) {
+		if read++; err != nil || read > 2*fewNodes || len(nodes) == fewNodes {
+			return nil, err
+		}
+		n := newRooms([]*corev1.Node{node})
+		if !slices.ContainsFunc(load.Pods, func(p Pods) bool { return n[0].takes(&p) }) {
+			continue
+		}
+		if !load.isSurge() {
+			if err := n.occupyAll(ctx, c, "spec.nodeName="+node.Name+","+running); err != nil {
+				return nil, err
+			}
+		}
+		nodes = append(nodes, n...)
+		if check := nodes.clone().judge(load); check.Result == schema.PreflightPass {
+			return check, nil
+		}
+	}
+	return nil, nil
 }
 
 // requesting returns a pod with the node and the requests of a running one. Reading all of thousands of pods takes ten times as long.
@@ -108,6 +142,27 @@ func newRooms(nodes []*corev1.Node) rooms {
 	}
 	slices.SortFunc(r, func(a, b *nodeRoom) int { return strings.Compare(a.Name, b.Name) })
 	return r
+}
+
+// clone returns nodes with as much room.
+func (r rooms) clone() rooms {
+	copied := make(rooms, len(r))
+	for i, n := range r {
+		copied[i] = &nodeRoom{n.Node, n.free.DeepCopy()}
+	}
+	return copied
+}
+
+// occupyAll takes what the selected pods request from their nodes.
+func (r rooms) occupyAll(ctx context.Context, c *cluster.Cluster, fields string) error {
+	for object, err := range c.List(ctx, cluster.PodKind, "", metav1.ListOptions{FieldSelector: fields}) {
+		if err != nil {
+			return err
+		}
+		spec, _ := object.Object["spec"].(map[string]any)
+		r.occupy(requesting(spec))
+	}
+	return nil
 }
 
 // occupy takes what a running pod requests from its node.

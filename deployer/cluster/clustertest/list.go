@@ -29,19 +29,20 @@ func selector(namespace string, query url.Values) (func(*unstructured.Unstructur
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	field, err := fields.ParseSelector(query.Get("fieldSelector"))
+	wanted, err := fields.ParseSelector(query.Get("fieldSelector"))
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return func(object *unstructured.Unstructured) bool {
-		involved := func(name string) string {
-			text, _, _ := unstructured.NestedString(object.Object, "involvedObject", name)
+		field := func(path ...string) string {
+			text, _, _ := unstructured.NestedString(object.Object, path...)
 			return text
 		}
 		return object != nil && (namespace == "" || object.GetNamespace() == namespace) && label.Matches(labels.Set(object.GetLabels())) &&
-			field.Matches(fields.Set{
+			wanted.Matches(fields.Set{
 				"metadata.name": object.GetName(), "metadata.namespace": object.GetNamespace(),
-				"involvedObject.uid": involved("uid"), "involvedObject.name": involved("name"), "involvedObject.kind": involved("kind"),
+				"involvedObject.uid": field("involvedObject", "uid"), "involvedObject.name": field("involvedObject", "name"), "involvedObject.kind": field("involvedObject", "kind"),
+				"spec.nodeName": field("spec", "nodeName"), "status.phase": field("status", "phase"),
 			})
 	}, nil
 }
