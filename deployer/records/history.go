@@ -18,33 +18,14 @@ type HistoryOptions struct{ Environment, Solution string }
 
 // History returns the recorded operations, the newest first.
 func (r *Records) History(ctx context.Context, o HistoryOptions) (*schema.History, error) {
-	environments, err := r.Documents.Environments(ctx)
-	listed := report.CodeOf(err) != report.Forbidden
-	if !listed && o.Environment != "" { // nothing else is asked for
-		var one *metalk8s.Environment
-		if one, err = r.Documents.Permitted(ctx, o.Environment, ""); err == nil {
-			environments = []metalk8s.Environment{*one}
-		}
-	}
+	environments, states, err := r.past(ctx, o.Environment)
 	if err != nil {
 		return nil, err
 	}
 	environmentOf := EnvironmentsByNamespace(environments)
-	if o.Environment != "" && listed {
-		if _, err = r.Documents.Environment(ctx, o.Environment); err != nil {
-			return nil, err
-		}
-	}
-	states, err := r.Engine.States(ctx)
-	if err != nil {
-		return nil, err
-	}
 	history := &schema.History{Operations: []schema.HistoryEntry{}}
 	names := map[string]bool{}
 	for _, s := range states {
-		if o.Environment != "" && environmentOf[s.Namespace] != o.Environment {
-			continue
-		}
 		names[s.Name] = true
 		if s.Damage != nil {
 			if o.Solution == s.Name {
@@ -65,6 +46,24 @@ func (r *Records) History(ctx context.Context, o HistoryOptions) (*schema.Histor
 		return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.Component, b.Component), cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.Namespace, a.Namespace))
 	})
 	return history, nil
+}
+
+// past reads an environment, or all of them for "", and the records there.
+func (r *Records) past(ctx context.Context, environment string) ([]metalk8s.Environment, []*record.State, error) {
+	if environment == "" {
+		environments, err := r.Documents.Environments(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		states, err := r.Engine.States(ctx)
+		return environments, states, err
+	}
+	one, err := r.Documents.Permitted(ctx, environment, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	states, err := r.StatesIn(ctx, one.Namespaces)
+	return []metalk8s.Environment{*one}, states, err
 }
 
 // entries are the operations on a release, the newest first.

@@ -2,10 +2,13 @@ package survey
 
 import (
 	"context"
+	"errors"
 	"maps"
-	"slices"
+	"math"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -20,8 +23,11 @@ type workload struct{ kind, namespace, name string }
 // makePods are kinds of objects that are ready as soon as their pods run, even if these end again and again.
 var makePods = map[string]bool{"Deployment": true, "StatefulSet": true, "DaemonSet": true, "ReplicaSet": true}
 
-// manyPods is for how many namespaces pods are read one by one; beyond that, those of the whole cluster are.
+// manyPods is for how many namespaces pods are read one by one; beyond that, those of the whole cluster are, unless most are of others.
 const manyPods = 20
+
+// podsOfNamespace is how many pods of the whole cluster are read for each namespace, before those of one namespace after the other.
+const podsOfNamespace = 10
 
 // crashes returns, by workload, the containers that restart again and again. Without permission to list pods, it is
 // empty.
@@ -34,26 +40,43 @@ func (v *Survey) crashes(ctx context.Context, states []*record.State) (map[workl
 			}
 		}
 	}
-	found := map[workload][]string{}
 	if len(namespaces) > manyPods {
-		err := v.crashesIn(ctx, found, "")
-		if report.CodeOf(err) != report.Forbidden {
+		found, err := v.crashesIn(ctx, "", podsOfNamespace*len(namespaces))
+		if err == nil || report.CodeOf(err) != report.Forbidden && !errors.Is(err, errManyPods) {
 			return found, err
 		}
 	}
-	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
-		if err := v.crashesIn(ctx, found, namespace); err != nil && report.CodeOf(err) != report.Forbidden {
-			return nil, err
-		}
+	found := map[workload][]string{}
+	var mu sync.Mutex
+	group, inGroup := errgroup.WithContext(ctx)
+	group.SetLimit(kindsAtOnce)
+	for namespace := range namespaces {
+		group.Go(func() error {
+			here, err := v.crashesIn(inGroup, namespace, math.MaxInt)
+			if report.CodeOf(err) == report.Forbidden {
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(found, here)
+			return err
+		})
 	}
-	return found, nil
+	return found, group.Wait()
 }
 
-func (v *Survey) crashesIn(ctx context.Context, found map[workload][]string, namespace string) error {
+// errManyPods ends a list after the most pods.
+var errManyPods = errors.New("there are more pods")
+
+func (v *Survey) crashesIn(ctx context.Context, namespace string, most int) (map[workload][]string, error) {
+	found := map[workload][]string{}
 	age := func(at time.Time) time.Duration { return v.Now().Sub(at) }
 	for pod, err := range v.Cluster.List(ctx, cluster.PodKind, namespace, metav1.ListOptions{Limit: wholeObjects}) {
 		if err != nil {
-			return err
+			return nil, err
+		}
+		if most--; most < 0 {
+			return nil, errManyPods
 		}
 		if problem := health.Crashes(pod, age); problem != "" {
 			kind, name := health.WorkloadOf(pod)
@@ -61,5 +84,5 @@ func (v *Survey) crashesIn(ctx context.Context, found map[workload][]string, nam
 			found[key] = append(found[key], problem)
 		}
 	}
-	return nil
+	return found, nil
 }

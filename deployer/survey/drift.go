@@ -78,14 +78,17 @@ func (v *Survey) Deployed(ctx context.Context, o Selection) (found []*record.Sta
 			inside[n.Name], there[n.Name] = n, !n.Terminating
 		}
 	}
-	states, err := v.Records.Engine.States(ctx)
+	var states []*record.State
+	if o.Environment == "" {
+		states, err = v.Records.Engine.States(ctx)
+	} else {
+		states, err = v.Records.StatesIn(ctx, environments[0].Namespaces)
+	}
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	states = slices.DeleteFunc(states, func(s *record.State) bool {
-		_, here := inside[s.Namespace]
-		elsewhere := o.Environment != "" && !here
-		return s.Current == nil && s.Pending == nil && s.Damage == nil || o.Solution != "" && s.Name != o.Solution || elsewhere
+		return s.Current == nil && s.Pending == nil && s.Damage == nil || o.Solution != "" && s.Name != o.Solution
 	})
 	if len(states) == 0 && o.Solution != "" {
 		return nil, nil, nil, records.NotDeployed(o.Solution)

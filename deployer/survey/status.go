@@ -142,12 +142,13 @@ func (v *Survey) look(ctx context.Context, environments []metalk8s.Environment, 
 		return nil, err
 	}
 	var states []*record.State
-	if s.lost, err = v.Records.Lost(ctx, engine.CommonKinds, namespaces, func() ([]*record.State, error) {
-		all, failure := v.Records.Engine.States(ctx)
-		states = slices.DeleteFunc(slices.Clone(all), func(s *record.State) bool {
-			return len(namespaces) > 0 && !slices.Contains(namespaces, s.Namespace)
-		})
-		return all, failure
+	if s.lost, err = v.Records.Lost(ctx, engine.CommonKinds, namespaces, func() (_ []*record.State, failure error) {
+		if len(namespaces) == 0 {
+			states, failure = v.Records.Engine.States(ctx)
+		} else {
+			states, failure = v.Records.Engine.StatesIn(ctx, namespaces...)
+		}
+		return states, failure
 	}); err != nil {
 		return nil, err
 	}
