@@ -120,20 +120,8 @@ func (r *run) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	for object, err := range c.List(ctx, nodeKind, "", metav1.ListOptions{}) {
-		if err != nil {
-			return err
-		}
-		r.existing = append(r.existing, object.GetName())
-		if len(r.options.Nodes) == 0 || slices.Contains(r.options.Nodes, object.GetName()) {
-			r.nodes = append(r.nodes, r.newNode(object))
-		}
-	}
-	slices.Sort(r.existing)
-	for _, name := range r.options.Nodes {
-		if !slices.Contains(r.existing, name) {
-			return report.Errorf(report.NotFound, "the cluster has no node %s", name).WithHint("it has %s", strings.Join(r.existing, ", "))
-		}
+	if err := r.findNodes(ctx); err != nil {
+		return err
 	}
 	slices.SortFunc(r.nodes, func(a, b *target) int { return cmp.Compare(a.name, b.name) })
 	if r.options.DryRun {
@@ -151,6 +139,46 @@ func (r *run) prepare(ctx context.Context) error {
 	r.options.program = image
 	return nil
 }
+
+// findNodes finds the nodes to work on. Of other ones only the names are read: a kubelet reports the images that its node has.
+func (r *run) findNodes(ctx context.Context) (err error) {
+	c := r.deployer.Cluster
+	if len(r.options.Nodes) == 0 {
+		for object, err := range c.List(ctx, nodeKind, "", metav1.ListOptions{Limit: largeObjects}) {
+			if err != nil {
+				return err
+			}
+			r.existing = append(r.existing, object.GetName())
+			r.nodes = append(r.nodes, r.newNode(object))
+		}
+		slices.Sort(r.existing)
+		return nil
+	}
+	if r.existing, err = NodeNames(ctx, c); err != nil {
+		return err
+	}
+	slices.Sort(r.existing)
+	names := slices.Compact(slices.Sorted(slices.Values(r.options.Nodes)))
+	for _, name := range names {
+		if !slices.Contains(r.existing, name) {
+			return report.Errorf(report.NotFound, "the cluster has no node %s", name).WithHint("it has %s", strings.Join(r.existing, ", "))
+		}
+	}
+	r.nodes = make([]*target, len(names))
+	return cluster.Each(len(names), func(i int) error {
+		object, err := c.Get(ctx, nodeKind, "", names[i])
+		if err == nil && object == nil {
+			err = report.Errorf(report.NotFound, "node %s was removed from the cluster", names[i])
+		}
+		if err == nil {
+			r.nodes[i] = r.newNode(object)
+		}
+		return err
+	})
+}
+
+// largeObjects is how many nodes are read at a time.
+const largeObjects = 100
 
 // checkNamespace refuses a namespace whose pod security does not allow the socket of a container runtime.
 func (r *run) checkNamespace(ctx context.Context) error {
