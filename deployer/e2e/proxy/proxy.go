@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -17,7 +18,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -42,17 +42,27 @@ type Proxy struct {
 // New starts a proxy that ends with the test.
 func New(tb testing.TB, c *testcluster.Cluster, faults ...Fault) *Proxy {
 	tb.Helper()
-	config, err := c.Config()
+	p, err := Start(c, faults...)
 	if err != nil {
 		tb.Fatal(err)
+	}
+	tb.Cleanup(p.Close)
+	return p
+}
+
+// Start starts a proxy, which the caller closes. Its kubeconfig is in the directory of the cluster.
+func Start(c *testcluster.Cluster, faults ...Fault) (*Proxy, error) {
+	config, err := c.Config()
+	if err != nil {
+		return nil, err
 	}
 	upstream, err := rest.TransportFor(config)
 	if err != nil {
-		tb.Fatal(err)
+		return nil, err
 	}
 	target, err := url.Parse(config.Host)
 	if err != nil {
-		tb.Fatal(err)
+		return nil, err
 	}
 	forward := httputil.NewSingleHostReverseProxy(target)
 	forward.Transport, forward.FlushInterval, forward.ErrorLog = upstream, -1, log.New(io.Discard, "", 0)
@@ -62,13 +72,23 @@ func New(tb testing.TB, c *testcluster.Cluster, faults ...Fault) *Proxy {
 	p.server.EnableHTTP2 = true
 	p.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	p.server.StartTLS()
-	tb.Cleanup(p.server.Close)
-	tb.Cleanup(p.server.CloseClientConnections)
-	p.Kubeconfig = filepath.Join(tb.TempDir(), "kubeconfig")
-	if err := os.WriteFile(p.Kubeconfig, p.kubeconfig(), 0o600); err != nil {
-		tb.Fatal(err)
+	file, err := os.CreateTemp(c.Dir, "proxy-*.kubeconfig")
+	if err == nil {
+		p.Kubeconfig = file.Name()
+		_, err = file.Write(p.kubeconfig())
+		err = errors.Join(err, file.Close())
 	}
-	return p
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Close ends the connections of clients, and the proxy.
+func (p *Proxy) Close() {
+	p.server.CloseClientConnections()
+	p.server.Close()
 }
 
 func (p *Proxy) kubeconfig() []byte {

@@ -314,7 +314,8 @@ func (c *Cluster) startControllerManager(ctx context.Context) error {
 	}
 	var pace []string
 	if c.options.FakeNodes > 0 { // who has many pods does not want to wait for the default of 20 requests per second
-		pace = []string{"--kube-api-qps=500", "--kube-api-burst=1000"}
+		// Fake nodes do not report that they live, as thousands of them would keep the machine busy.
+		pace = []string{"--kube-api-qps=500", "--kube-api-burst=1000", "--node-monitor-grace-period=24h"}
 	}
 	err = c.run("kube-controller-manager", append(pace,
 		"--kubeconfig="+kubeconfig,

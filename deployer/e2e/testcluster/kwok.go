@@ -48,7 +48,7 @@ func (c *Cluster) startFakeNodes(ctx context.Context) error {
 		return err
 	}
 	err = c.runProgram("kwok", filepath.Join(c.bin.kwok, "kwok"),
-		"--config="+stages, "--kubeconfig="+kubeconfig, "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", "--node-lease-duration-seconds=40")
+		"--config="+stages, "--kubeconfig="+kubeconfig, "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake", "--node-lease-duration-seconds=0")
 	if err != nil {
 		return err
 	}

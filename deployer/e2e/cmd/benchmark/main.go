@@ -66,6 +66,7 @@ var benchmarks = []benchmark{
 	{"node", "ten components on a node with containers, beside Helm, Helmfile and kubectl", measureNode},
 	{"console", "the web console for many environments", measureConsole},
 	{"fleet", "the verbs in many environments, and in one of many namespaces", func(ctx context.Context, s settings) error { return measureFleet(ctx, s.environments) }},
+	{"scale", "each verb, on sites with few and with many environments and nodes", measureScale},
 }
 
 // processes are contestants that this program runs as processes of their own: "benchmark STEP ARGUMENT...".

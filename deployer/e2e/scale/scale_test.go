@@ -1,0 +1,81 @@
+package scale_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer/e2e/proxy"
+	"github.com/solutionctl/solutionctl/deployer/e2e/scale"
+	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+)
+
+func TestMain(m *testing.M) { testcluster.Main(m, scale.Options) }
+
+// metadata is how many bytes an environment or a node may add to the answers for a verb that is not about it: to find its names, a verb lists
+// the metadata of records, or of nodes. A record has 2,000 at least, and a node 13,000.
+const metadata = 1500
+
+// TestGrowth compares what verbs ask of the API server on a small site with what they ask when it has more environments, and then more nodes. In
+// short mode it leaves out most verbs for all environments.
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	c := testcluster.Shared(t)
+	dir := t.TempDir()
+	site, err := scale.New(t.Context(), dir, testcluster.Program(t, c.Dir), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer site.Close()
+	const few, many = 2, 12
+	const fewNodes, manyNodes = 20, 50 // a plan reads sixteen
+	measure := func(environments, nodes int) map[string]map[string]proxy.Count {
+		t.Helper()
+		if err := site.Grow(t.Context(), environments, nodes); err != nil {
+			t.Fatal(err)
+		}
+		counts := map[string]map[string]proxy.Count{}
+		for _, verb := range scale.Verbs {
+			if testing.Short() && verb.Of != scale.OfOne && verb.Name != "node preload of one node, planned" {
+				continue
+			}
+			site.Counts()
+			if output, err := site.Command(t.Context(), verb.Line).CombinedOutput(); err != nil && !verb.MayFail {
+				t.Fatalf("%s: %v\n%s", verb.Line, err, output)
+			}
+			counts[verb.Name] = site.Counts()
+		}
+		return counts
+	}
+	small, apart, large := measure(few, fewNodes), measure(many, fewNodes), measure(many, manyNodes)
+	for _, verb := range scale.Verbs {
+		if small[verb.Name] == nil {
+			continue
+		}
+		t.Run(verb.Name, func(t *testing.T) {
+			if verb.Of == scale.OfOne {
+				compare(t, "environment", small[verb.Name], apart[verb.Name], many-few)
+			}
+			if verb.Of == scale.OfOne || verb.Of == scale.OfEnvironments {
+				compare(t, "node", apart[verb.Name], large[verb.Name], manyNodes-fewNodes)
+			}
+		})
+	}
+}
+
+// compare expects as many lists on a larger site, and hardly longer answers.
+func compare(t *testing.T, what string, from, to map[string]proxy.Count, added int) {
+	t.Helper()
+	bytes := int64(0)
+	for kind, count := range to {
+		if strings.HasPrefix(kind, "list ") && count.Requests > from[kind].Requests {
+			t.Errorf("%d times %q, %d before there was another %s", count.Requests, kind, from[kind].Requests, what)
+		}
+		if more := count.Bytes - from[kind].Bytes; more > 0 && strings.HasPrefix(kind, "list ") {
+			bytes += more
+			if each := more / int64(added); each > metadata && kind != "list pods of a node" { // of which a node has 110 at most
+				t.Errorf("%q has %d bytes for each %s", kind, each, what)
+			}
+		}
+	}
+	t.Logf("%d bytes for each %s", bytes/int64(added), what)
+}
