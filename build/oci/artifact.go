@@ -204,46 +204,99 @@ func (c *remoteContent) artifact(ctx context.Context, m Manifest) (*FoundArtifac
 
 // referrers lists the manifests that are about a subject and can be artifacts of some types. A registry without such lists has none.
 func (c *remoteContent) referrers(ctx context.Context, subject Digest, artifactTypes ...string) ([]Descriptor, error) {
-	what := "referrers/" + subject.String()
+	query := ""
 	if len(artifactTypes) == 1 { // the registry need not list the others
-		what += "?artifactType=" + url.QueryEscape(artifactTypes[0])
+		query = "artifactType=" + url.QueryEscape(artifactTypes[0])
 	}
-	list, err := c.readReferrers(ctx, what)
+	list, err := c.readReferrers(ctx, "referrers/"+subject.String(), query)
 	if hasNoReferrers(err) {
-		list, err = c.readReferrers(ctx, "manifests/"+referrersTag(subject))
+		list, err = c.readReferrers(ctx, "manifests/"+referrersTag(subject), "")
 	}
 	switch {
-	case hasNoReferrers(err):
+	case isMissing(err):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	}
-	return slices.DeleteFunc(list.Manifests, func(d Descriptor) bool {
+	return slices.DeleteFunc(list, func(d Descriptor) bool {
 		isOpen := d.ArtifactType == "" || d.ArtifactType == string(types.OCIEmptyJSON) // its manifest may have more
 		return !isOpen && !slices.Contains(artifactTypes, d.ArtifactType)
 	}), nil
 }
 
-// hasNoReferrers reports that a registry has no list of referrers, or does not know such lists.
+// hasNoReferrers reports that a registry does not have the API for referrers. Only 404 is in the specification; registries and proxies from
+// before it give other answers, also to users who can read the repository.
 func hasNoReferrers(err error) bool {
 	failure, ok := errors.AsType[*requestError](err)
-	return ok && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, failure.status)
+	return errors.Is(err, errNotReferrers) || ok && slices.Contains([]int{
+		http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusGone,
+		http.StatusNotImplemented,
+	}, failure.status)
 }
 
-func (c *remoteContent) readReferrers(ctx context.Context, what string) (list *referrers, err error) {
+// isMissing reports that a registry does not have something.
+func isMissing(err error) bool {
+	failure, ok := errors.AsType[*requestError](err)
+	return ok && failure.status == http.StatusNotFound
+}
+
+// errNotReferrers is the failure of a registry that answers the request for referrers with something else, such as a page for browsers.
+var errNotReferrers = errors.New("the answer is not a list of referrers")
+
+// readReferrers reads all pages of a list of referrers.
+func (c *remoteContent) readReferrers(ctx context.Context, what, query string) (list []Descriptor, err error) {
 	err = c.each(ctx, func(e *endpoint) error {
-		resp, failure := e.request(ctx, http.MethodGet, what, http.Header{"Accept": {string(types.OCIImageIndex)}})
-		if failure != nil {
-			return failure
-		}
-		defer resp.Body.Close() //nolint:errcheck // read as far as needed
-		if list, failure = parseReferrers(resp.Body); failure != nil {
-			path, _, _ := strings.Cut(what, "?")
-			return report.Errorf(report.Invalid, "%s: %s cannot be read: %w", e, path, failure)
+		list = nil
+		next, failure := query, error(nil)
+		for pages := 1; pages == 1 || next != ""; pages++ {
+			if list, next, failure = e.readReferrers(ctx, list, what, next); failure != nil {
+				return failure
+			}
+			if len(list) > maxManifests || pages > maxManifests {
+				return report.Errorf(report.Invalid, "%s: %s has more than %d entries, or pages", e, what, maxManifests)
+			}
 		}
 		return nil
 	})
 	return list, err
+}
+
+// readReferrers appends a page of a list of referrers, and returns the query of the next page; empty after the last one.
+func (e *endpoint) readReferrers(ctx context.Context, list []Descriptor, what, query string) (longer []Descriptor, next string, err error) {
+	address := strings.TrimSuffix(what+"?"+query, "?")
+	resp, err := e.request(ctx, http.MethodGet, address, http.Header{"Accept": {string(types.OCIImageIndex)}})
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close() //nolint:errcheck // read as far as needed
+	if mediaType, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); mediaType != string(types.OCIImageIndex) {
+		return nil, "", e.failure(what, errNotReferrers, resp)
+	}
+	page, err := parseReferrers(resp.Body)
+	if err == nil {
+		next, err = nextPage(resp, what)
+	}
+	if err != nil {
+		return nil, "", report.Errorf(report.Invalid, "%s: %s cannot be read: %w", e, what, err)
+	}
+	return append(list, page.Manifests...), next, nil
+}
+
+// nextPage returns the query of the page that follows an answer; empty without one. The page is of the same list: where else the registry sends
+// its clients does not matter.
+func nextPage(resp *http.Response, what string) (query string, err error) {
+	for _, link := range resp.Header.Values("Link") {
+		target, parameters, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(link), "<"), ">")
+		if !ok || !strings.Contains(strings.ReplaceAll(parameters, `"`, ""), "rel=next") {
+			continue
+		}
+		address, err := url.Parse(target)
+		if err != nil || !strings.HasSuffix(address.Path, "/"+what) || address.RawQuery == "" {
+			return "", fmt.Errorf("the address of its next page, %.100q, is another one", target)
+		}
+		return address.RawQuery, nil
+	}
+	return "", nil
 }
 
 // parseReferrers reads a list of referrers.

@@ -1,9 +1,13 @@
 package oci_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +18,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/build/oci/ocitest"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 const (
@@ -97,7 +102,11 @@ func TestAttestations(t *testing.T) {
 // TestReferrersOfImages finds the bills that registries list about an image: by their API, by the tag, and in Debian's docker-registry. Artifacts of
 // other types are left. A platform that is taken alone gets those about the index.
 func TestReferrersOfImages(t *testing.T) {
-	for name, start := range map[string]func(*testing.T) string{"API": startAPI, "tag": startTag, "an API that refuses": startRefusing, "docker-registry": ocitest.StartServer} {
+	starts := map[string]func(*testing.T) string{"API": startAPI, "tag": startTag, "docker-registry": ocitest.StartServer, "no API, a page for browsers": startWithoutAPI(http.StatusOK)}
+	for _, status := range []int{400, 403, 405, 406, 410, 501} {
+		starts[fmt.Sprintf("no API, %d", status)] = startWithoutAPI(status)
+	}
+	for name, start := range starts {
 		t.Run(name, func(t *testing.T) {
 			l := newLayout()
 			amd := l.image("linux/amd64", "a")
@@ -147,17 +156,21 @@ func startAPI(t *testing.T) string { t.Helper(); return startReferrers(t, true) 
 
 func startTag(t *testing.T) string { t.Helper(); return startReferrers(t, false) }
 
-// startRefusing starts a registry, or a proxy before it, that does not know the API for referrers, and answers something else than 404.
-func startRefusing(t *testing.T) string {
-	t.Helper()
-	known := registryHandler(false)
-	return serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "/referrers/") {
-			w.WriteHeader(http.StatusMethodNotAllowed)
-			return
-		}
-		known(w, r)
-	})
+// startWithoutAPI starts a registry, or a proxy before it, that does not know the API for referrers, and answers something else than 404.
+func startWithoutAPI(status int) func(*testing.T) string {
+	return func(t *testing.T) string {
+		t.Helper()
+		known := registryHandler(false)
+		return serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.Contains(r.URL.Path, "/referrers/") {
+				w.Header().Set("Content-Type", "text/html")
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, "<html>")
+				return
+			}
+			known(w, r)
+		})
+	}
 }
 
 func startReferrers(t *testing.T, api bool) string {
@@ -167,4 +180,71 @@ func startReferrers(t *testing.T, api bool) string {
 
 func registryHandler(api bool) http.HandlerFunc {
 	return registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(api)).ServeHTTP
+}
+
+// TestPagesOfReferrers reads lists that the registry gives in pages, as far as they go. The address of a page may be relative, or that of another host:
+// only its query counts.
+func TestPagesOfReferrers(t *testing.T) {
+	for name, test := range map[string]struct {
+		link  string // with the path and the query of the next page
+		found int    // of three
+		err   string
+	}{
+		"relative":            {`<%s?%s>; rel="next"`, 3, ""},
+		"absolute":            {`<https://registry.internal:5000%s?%s>;rel=next`, 3, ""},
+		"of another list":     {`<%s/other?%s>; rel="next"`, 0, "its next page"},
+		"without a query":     {`<%s>; rel="next"; title="%s"`, 0, "its next page"},
+		"the same for ever":   {`<%s?again=%s>; rel="next"`, 0, "more than 1000"},
+		"not the next":        {`<%s?%s>; rel="last"`, 1, ""},
+		"not in the brackets": {`%s?%s; rel="next"`, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := registryHandler(true)
+			host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if !strings.Contains(r.URL.Path, "/referrers/") {
+					known(w, r)
+					return
+				}
+				servePage(t, known, w, r, test.link)
+			})
+			l := newLayout()
+			l.tag("app", l.image("linux/amd64", "a"))
+			image := resolve(t, oci.Options{}, "oci:"+l.dir(t)+":app")
+			pushWith(t, host+"/site/app", image, oci.SPDXType, oci.CycloneDXType, oci.InTotoType)
+			r, _ := patient(t, oci.Options{PlainHTTP: []string{host}, Bills: true})
+			if test.err != "" {
+				_, err := r.Referrers(t.Context(), host+"/site/app:1", image.Root.Digest, oci.InTotoType)
+				checkError(t, err, report.Invalid, test.err, "")
+				return
+			}
+			found := attached(t, resolve(t, oci.Options{Bills: true}, "docker://"+host+"/site/app:1"))
+			if len(found) != test.found {
+				t.Errorf("%q, want %d bills", found, test.found)
+			}
+		})
+	}
+}
+
+// servePage answers with one entry of a list, and a link in a form to the rest.
+func servePage(t *testing.T, whole http.HandlerFunc, w http.ResponseWriter, r *http.Request, form string) {
+	t.Helper()
+	recorded := httptest.NewRecorder()
+	whole(recorded, r)
+	var list v1.IndexManifest
+	if err := json.Unmarshal(recorded.Body.Bytes(), &list); err != nil {
+		t.Error(err)
+	}
+	slices.SortFunc(list.Manifests, func(a, b v1.Descriptor) int { return strings.Compare(a.Digest.Hex, b.Digest.Hex) })
+	at := slices.IndexFunc(list.Manifests, func(d v1.Descriptor) bool { return d.Digest.Hex > r.URL.Query().Get("last") })
+	if at < 0 {
+		t.Errorf("asked for a page after the last: %s", r.URL)
+		return
+	}
+	if at+1 < len(list.Manifests) {
+		query := url.Values{"n": {"1"}, "last": {list.Manifests[at].Digest.Hex}}
+		w.Header().Set("Link", fmt.Sprintf(form, r.URL.Path, query.Encode()))
+	}
+	list.Manifests = list.Manifests[at : at+1]
+	w.Header().Set("Content-Type", string(types.OCIImageIndex))
+	_ = json.NewEncoder(w).Encode(list) // to this test
 }
