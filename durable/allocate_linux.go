@@ -32,8 +32,21 @@ func checkSpace(f *os.File, size int64) error {
 		return nil // the reservation finds out
 	}
 	const statBlock = 512
-	if lacks := size - file.Blocks*statBlock; lacks > 0 && uint64(lacks)/uint64(system.Bsize) > system.Bfree {
-		return unix.ENOSPC
+	return compareSpace(&system, size-file.Blocks*statBlock)
+}
+
+// RequireSpace fails when the file system of a directory has less than a number of free bytes. The error is that of a full disk, with both numbers.
+func RequireSpace(dir string, size int64) error {
+	var system unix.Statfs_t
+	if unix.Statfs(dir, &system) != nil {
+		return nil // writing finds out
+	}
+	return compareSpace(&system, size)
+}
+
+func compareSpace(system *unix.Statfs_t, size int64) error {
+	if size > 0 && uint64(size)/uint64(system.Bsize) > system.Bfree {
+		return fmt.Errorf("%d bytes are needed, %d are free: %w", size, system.Bfree*uint64(system.Bsize), unix.ENOSPC)
 	}
 	return nil
 }

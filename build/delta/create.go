@@ -132,7 +132,7 @@ func (c *creation) write(ctx context.Context, f *durable.File) (*Delta, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the new delta: %w", err)
 	}
-	made, err := d.Archive(ctx, c.patches.dir, c.Old...)
+	made, err := d.Archive(ctx, Workspace{Dir: c.patches.dir}, c.Old...)
 	if err != nil {
 		return nil, fmt.Errorf("apply the new delta: %w", err)
 	}

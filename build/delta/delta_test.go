@@ -53,7 +53,7 @@ func apply(ctx context.Context, made []byte, bases ...layout.Source) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	a, err := d.Archive(ctx, "", bases...)
+	a, err := d.Archive(ctx, delta.Workspace{}, bases...)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func TestRandomPairs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := d.Archive(t.Context(), "", old...)
+		a, err := d.Archive(t.Context(), delta.Workspace{}, old...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestWriteFile(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		a, err := d.Archive(t.Context(), dir, source("old.iso", old))
+		a, err := d.Archive(t.Context(), delta.Workspace{Dir: dir}, source("old.iso", old))
 		if err != nil {
 			return err
 		}

@@ -143,9 +143,8 @@ func (d *Delta) Needs() string {
 }
 
 // Archive returns the archive that the delta makes from others. It fails with [report.Mismatch] when these do not have all
-// that is missing in the delta. Patches are applied now, into a temporary file in the directory scratch, or in
-// that of the system where scratch is "" or must not be written.
-func (d *Delta) Archive(ctx context.Context, scratch string, bases ...layout.Source) (_ *Made, err error) {
+// that is missing in the delta. Patches are applied now, into a temporary file.
+func (d *Delta) Archive(ctx context.Context, w Workspace, bases ...layout.Source) (_ *Made, err error) {
 	f := &finding{Delta: d, places: map[string]media.Run{}, sources: map[string]media.Run{}}
 	for _, base := range bases {
 		x, failure := layout.NewIndex(base)
@@ -157,7 +156,7 @@ func (d *Delta) Archive(ctx context.Context, scratch string, bases ...layout.Sou
 	if err = f.findAll(ctx); err != nil {
 		return nil, err
 	}
-	p := &patching{Delta: d, dir: scratch}
+	p := &patching{Delta: d, Workspace: w}
 	made := &Made{}
 	if len(f.patches) > 0 {
 		if err = f.checkPatches(); err == nil {

@@ -9,6 +9,8 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"math"
+	"os"
 
 	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
@@ -37,10 +39,16 @@ func (m *Made) Close() error {
 	return m.file.Close()
 }
 
+// Workspace is where patches are applied.
+type Workspace struct {
+	Dir   string // of temporary files; that of the system where it is "" or must not be written
+	Spare int64  // bytes that the caller writes to the file system of Dir later, for which there must be room as well
+}
+
 // patching applies the patches of a delta.
 type patching struct {
 	*Delta
-	dir  string // of temporary files
+	Workspace
 	out  *durable.Scratch
 	at   int64     // where the next blob begins
 	last *unpacked // the source of the last patch, which the next one often has as well
@@ -50,10 +58,13 @@ type patching struct {
 // patches applies patches whose sources were found, and adds the places of their blobs.
 func (p *patching) patches(ctx context.Context, list []schema.DeltaPatch, sources, places map[string]media.Run) (err error) {
 	defer func() { err = errors.Join(err, p.last.close()) }()
-	p.out, err = durable.NewScratch(p.dir)
+	p.out, err = durable.NewScratch(p.Dir)
 	if errors.Is(err, fs.ErrPermission) { // a user who only looks at what would be imported
-		p.dir = ""
-		p.out, err = durable.NewScratch(p.dir)
+		p.Workspace = Workspace{}
+		p.out, err = durable.NewScratch("")
+	}
+	if err == nil {
+		err = p.requireSpace(list, places)
 	}
 	if err != nil {
 		return err
@@ -65,6 +76,22 @@ func (p *patching) patches(ctx context.Context, list []schema.DeltaPatch, source
 		}
 		places[patch.SHA256] = media.Run{ReaderAt: p.out, Name: "the delta", From: p.at}
 		p.at += made.Size
+	}
+	return nil
+}
+
+// requireSpace compares the free space with what the patches make, the largest source of one, and the caller's later output.
+func (p *patching) requireSpace(list []schema.DeltaPatch, places map[string]media.Run) error {
+	made, largest := int64(0), int64(0)
+	for _, patch := range list {
+		made, largest = made+places[patch.SHA256].Size, max(largest, patch.Source.Unpacked)
+	}
+	dir, needed := cmp.Or(p.Dir, os.TempDir()), p.Spare+made+largest
+	if needed < p.Spare { // the size of the archive is not proven yet
+		needed = math.MaxInt64
+	}
+	if err := durable.RequireSpace(dir, needed); err != nil {
+		return report.Errorf(report.NoSpace, "make %s of the delta: %w", p.Layout.ID(), err).WithHint("free some space on the file system of %s", dir)
 	}
 	return nil
 }
@@ -108,7 +135,7 @@ func (p *patching) open(ctx context.Context, source schema.DeltaSource, run medi
 	if err != nil {
 		return err
 	}
-	u, err := unpack(ctx, p.dir, run, source.Unpacked)
+	u, err := unpack(ctx, p.Dir, run, source.Unpacked)
 	if errors.Is(err, errContent) {
 		return cmp.Or(layout.CheckBlob(ctx, run, source.SHA256), p.damaged("blob sha256:"+source.SHA256+" of "+run.Name+" has other content than a patch expects"))
 	}

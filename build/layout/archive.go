@@ -161,7 +161,10 @@ func (a *Archive) WriteFile(ctx context.Context, name string, bundles []Bundle, 
 	if err != nil {
 		return err
 	}
-	if err = a.Copy(ctx, f, sink); err != nil {
+	if err = durable.Allocate(f.File, a.Size()); err == nil {
+		err = a.Copy(ctx, f, sink)
+	}
+	if err != nil {
 		return errors.Join(media.WriteError(name, err), f.Discard())
 	}
 	if err = f.Publish(0o644); err != nil {

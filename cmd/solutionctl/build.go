@@ -29,6 +29,7 @@ type buildFlags struct {
 	planOnly, noLint       bool
 	provenance, sbom       bool
 	deltaFrom              []string
+	noPatches              bool
 }
 
 func newBuildCommand(a *app) *cobra.Command {
@@ -89,6 +90,7 @@ completed by running it again. The same input gives the same bytes; --check prov
 	flags.BoolVar(&f.sbom, "sbom", false, "put a bill of materials of each image into the archive, in SPDX: sbom/NAME/TAG.spdx.json.gz and as a referrer, with those that the image brings; reads each layer twice")
 	flags.BoolVar(&f.provenance, "provenance", false, "write of what, how and by which version the archive is made: signed with --sign-key, else for 'sign'")
 	flags.StringArrayVar(&f.deltaFrom, "delta-from", nil, "write a delta as well, for sites that have this older `ARCHIVE`; may be repeated")
+	flags.BoolVar(&f.noPatches, "no-patches", false, "with --delta-from: write changed layers as a whole, see 'solutionctl delta create --help'")
 	flags.BoolVar(&f.md5, "implant-md5", false, "implant the checksum that checkisomd5 reads")
 	flags.BoolVar(&f.check, "check", false, "build a second time and compare every byte")
 	flags.BoolVar(&f.noLint, "no-lint", false, "build the project whatever lint finds in it")
@@ -111,6 +113,9 @@ type buildSummary struct {
 func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 	if f.to == "" {
 		return report.Errorf(report.Usage, "--to is empty").WithHint("name a file or a directory, such as --to dist/")
+	}
+	if f.noPatches && len(f.deltaFrom) == 0 {
+		return report.Errorf(report.Usage, "--no-patches is about a delta, and none is written").WithHint("name an older archive with --delta-from")
 	}
 	if _, err := a.expiry(f.expires); err != nil {
 		return err
@@ -158,7 +163,7 @@ func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 	}
 	if err == nil && len(f.deltaFrom) > 0 {
 		to := filepath.Join(filepath.Dir(summary.Path), summary.ID+".delta")
-		summary.Delta, err = a.makeDelta(ctx, append(slices.Clone(f.deltaFrom), summary.Path), to, false)
+		summary.Delta, err = a.makeDelta(ctx, append(slices.Clone(f.deltaFrom), summary.Path), to, f.noPatches)
 	}
 	return cli.Emit(a.App, summary, err, printBuildSummary)
 }

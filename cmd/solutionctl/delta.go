@@ -204,7 +204,7 @@ func (a *app) applyDelta(ctx context.Context, names []string, to string) error {
 	if err = refuseInputs(to, names); err != nil {
 		return err
 	}
-	if s.made, err = d.Archive(ctx, filepath.Dir(to), s.list...); err != nil {
+	if s.made, err = d.Archive(ctx, delta.Workspace{Dir: filepath.Dir(to), Spare: d.Layout.Size}, s.list...); err != nil {
 		return media.WriteError(to, err)
 	}
 	bundles, err := d.Bundles()

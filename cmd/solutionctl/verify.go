@@ -134,7 +134,7 @@ func (v *verification) apply(ctx context.Context, bases []string) (*sources, err
 	if err != nil {
 		return nil, err
 	}
-	made, err := d.Archive(ctx, "", s.list...)
+	made, err := d.Archive(ctx, delta.Workspace{}, s.list...)
 	if err != nil {
 		return nil, errors.Join(err, s.close())
 	}

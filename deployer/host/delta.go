@@ -46,7 +46,7 @@ func (d *admission) rebuild(ctx context.Context, c *admitted) error {
 	if err = d.allowPatches(ctx, c, opened); err != nil {
 		return err
 	}
-	if c.made, err = opened.Archive(ctx, d.Store.Dir(), bases...); err != nil {
+	if c.made, err = opened.Archive(ctx, delta.Workspace{Dir: d.Store.Dir(), Spare: opened.Layout.Size}, bases...); err != nil {
 		return err
 	}
 	c.closers = append(c.closers, c.made)
