@@ -76,7 +76,7 @@ var kinds = []kind{
 
 // Edition names what a list of packages depends on beside the images. It changes with each change of the kinds that are looked for, or of how they
 // are read: a list that was kept before is made again.
-const Edition = "2"
+const Edition = "3"
 
 // packageKinds lists the kinds of packages that are looked for.
 func packageKinds() []schema.PackageKind {

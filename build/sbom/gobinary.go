@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -35,6 +36,8 @@ var goMarks = sync.OnceValue(func() marks {
 })
 
 const (
+	develVersion = "(devel)" // of what has no version
+
 	goInfoHeader = 32      // bytes of the header of the build information
 	maxModules   = 8 << 20 // bytes of the list of modules
 	goWindow     = 1 << 18 // bytes that are searched at once, or all of a smaller program
@@ -64,8 +67,8 @@ func readGoProgram(f file) (*find, error) {
 	if err != nil {
 		return found, err
 	}
-	if info.Main.Path != "" {
-		if err := found.addModule(&info.Main, f.limit); err != nil {
+	if main := mainModule(info); main.Path != "" {
+		if err := found.addModule(&main, f.limit); err != nil {
 			return found, err
 		}
 	}
@@ -77,8 +80,21 @@ func readGoProgram(f file) (*find, error) {
 	return found, nil
 }
 
+// mainModule returns the module of a program, or its path when it was built without one, as the programs of Go itself are. The result is empty for one
+// of single files.
+func mainModule(info *debug.BuildInfo) debug.Module {
+	if info.Main.Path != "" || info.Path == "command-line-arguments" || slices.ContainsFunc(info.Deps, func(m *debug.Module) bool { return m.Version == develVersion }) {
+		return info.Main
+	}
+	return debug.Module{Path: info.Path, Version: develVersion}
+}
+
+// addModule adds a module, or the one that replaces it. A directory in its place keeps the name, and has no version.
 func (f *find) addModule(m *debug.Module, limit *limits) error {
-	if m.Replace != nil {
+	switch {
+	case m.Replace != nil && !strings.HasPrefix(m.Replace.Version, "v"):
+		m = &debug.Module{Path: m.Path, Version: develVersion}
+	case m.Replace != nil:
 		m = m.Replace
 	}
 	c := component{kind: "golang", version: m.Version, digest: m.Sum}

@@ -28,7 +28,7 @@ func (c component) purl(release *osRelease) string {
 		}
 	}
 	b.WriteString(escapePURL(name))
-	if c.version != "" && c.version != "(devel)" {
+	if c.version != "" && c.version != develVersion {
 		b.WriteString("@" + escapePURL(c.version))
 	}
 	separator := "?"

@@ -198,15 +198,48 @@ func TestGoProgram(t *testing.T) {
 
 // TestGoWindows finds the marks wherever they are in the windows that are searched.
 func TestGoWindows(t *testing.T) {
-	header := append(slices.Clone(goMarks().info), 8, 2)
-	info := string(append(header, make([]byte, goInfoHeader-len(header))...)) + "\x06go1.22" + "\x80\x01" +
-		string(goMarks().modules) + "path\tx\nmod\texample.com/x\tv1.0.0\th1:abc=\n" + string(goMarks().end)
+	info := goInfo("path\tx\nmod\texample.com/x\tv1.0.0\th1:abc=\n")
 	for _, before := range []int{64, goWindow - 600, goWindow - 512, goWindow - 60, goWindow - 40, goWindow - 16, goWindow - 1, goWindow, 2*goWindow - 520} {
 		content := elfMagic + string(goMarks().modules) + strings.Repeat("x", before) + info + strings.Repeat("y", 100)
 		image := scanImage(t, []entry{{name: "app", content: content}})
 		if diff := cmp.Diff([]string{"pkg:golang/example.com/x@v1.0.0", "pkg:golang/stdlib@1.22"}, urls(image)); diff != "" {
 			t.Errorf("%d bytes before (-want +got):\n%s", before, diff)
 		}
+	}
+}
+
+// goInfo is the build information of a program of Go 1.22 with these modules.
+func goInfo(modules string) string {
+	header := append(slices.Clone(goMarks().info), 8, 2)
+	return string(append(header, make([]byte, goInfoHeader-len(header))...)) + "\x06go1.22" + "\x80\x01" + string(goMarks().modules) + modules + string(goMarks().end)
+}
+
+// TestGoModules lists the modules of programs as Go writes them.
+func TestGoModules(t *testing.T) {
+	for _, test := range []struct {
+		name, modules string
+		want          []string // beside the standard library
+	}{
+		{"replaced by a module", "path\tx\nmod\tx.io/x\tv1.0.0\t\ndep\tx.io/a\tv1.2.0\n=>\tx.io/b\tv1.3.0\th1:abc=\n", []string{"x.io/b v1.3.0", "x.io/x v1.0.0"}},
+		{"replaced by a directory", "path\tx\nmod\tx.io/x\tv1.0.0\t\ndep\tx.io/a\tv1.2.0\n=>\t../a\t(devel)\t\n", []string{"x.io/a (devel)", "x.io/x v1.0.0"}},
+		{"replaced by an absolute directory", "path\tx\nmod\tx.io/x\tv1.0.0\t\ndep\tx.io/a\tv1.2.0\n=>\t/src/a\t\t\n", []string{"x.io/a (devel)", "x.io/x v1.0.0"}},
+		{"of Go itself", "path\tcmd/gofmt\nbuild\tCGO_ENABLED=0\n", []string{"cmd/gofmt (devel)"}},
+		{"of files", "path\tcommand-line-arguments\ndep\tx.io/a\tv1.2.0\th1:abc=\n", []string{"x.io/a v1.2.0"}},
+		{"of files in a module", "path\tcommand-line-arguments\ndep\tx.io/x\t(devel)\t\n", []string{"x.io/x (devel)"}},
+		{"of another module", "path\tx.io/x/cmd/y\ndep\tx.io/x\t(devel)\t\n", []string{"x.io/x (devel)"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			image := scanImage(t, []entry{{name: "app", content: elfMagic + strings.Repeat("x", 100) + goInfo(test.modules)}})
+			var got []string
+			for _, p := range image.Packages {
+				if p.Name != "stdlib" {
+					got = append(got, p.Name+" "+p.Version)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("packages (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
