@@ -14,7 +14,9 @@ func (c component) purl(release *osRelease) string {
 	switch c.kind {
 	case "deb", "apk", "rpm":
 		namespace = cmp.Or(distributionID(release), map[string]string{"deb": "debian", "apk": "alpine"}[c.kind], strings.ToLower(c.vendor))
-		if c.kind != "rpm" { // names of rpm packages have upper case letters
+		if c.kind == "rpm" { // whose names have upper case letters
+			namespace = rpmNamespace(namespace)
+		} else {
 			name = strings.ToLower(name)
 		}
 	case "pypi":
@@ -62,6 +64,17 @@ func (c component) upstream() string {
 		return ""
 	}
 	return c.source
+}
+
+// rpmNamespace returns the namespace of the packages of a distribution of rpm, which its vendor and other tools use instead of its identifier.
+func rpmNamespace(distribution string) string {
+	switch {
+	case distribution == "rhel":
+		return "redhat"
+	case strings.HasPrefix(distribution, "opensuse-"):
+		return "opensuse"
+	}
+	return distribution
 }
 
 func distributionID(release *osRelease) string {

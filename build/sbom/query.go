@@ -124,8 +124,23 @@ func (q *Query) matchesDistribution(distribution string) bool {
 }
 
 func (q *Query) matchesNamespace(namespace string) bool {
+	if q.typ == "rpm" {
+		return q.namespace == "" || vendorOf(q.namespace) == vendorOf(namespace)
+	}
 	optional := q.typ != "golang" && q.typ != "npm"
 	return q.namespace == "" && optional || q.same(q.namespace, namespace)
+}
+
+// vendorOf returns one name for the namespaces that advisories and bills of materials have for the packages of one vendor.
+func vendorOf(namespace string) string {
+	namespace = rpmNamespace(strings.ToLower(namespace))
+	switch {
+	case namespace == "sles", namespace == "sled", strings.HasPrefix(namespace, "sle-"):
+		return "suse"
+	case namespace == "rocky-linux":
+		return "rocky"
+	}
+	return namespace
 }
 
 // same compares names by the rules of their type.

@@ -35,7 +35,7 @@ func matchRPM(name string) reader {
 	return nil
 }
 
-// A rpmDatabase visits the headers of installed packages.
+// A rpmDatabase visits the headers of installed packages. Each is overwritten by the next one.
 type rpmDatabase func(content *spool, limit *limits, visit func(header []byte) error) error
 
 func readRPM(database rpmDatabase) reader {
@@ -85,44 +85,34 @@ func parseRPMHeader(data []byte) (component, error) {
 		return c, errors.New("the header of a package is damaged")
 	}
 	index, values := data[8:8+entries*rpmEntry], data[8+entries*rpmEntry:]
-	var release, sourceRPM string
+	var release, vendor, sourceRPM string
+	wanted := map[uint32]*string{
+		rpmName: &c.name, rpmVersion: &c.version, rpmRelease: &release, rpmEpoch: &c.epoch, rpmArch: &c.arch, rpmLicense: &c.license, rpmVendor: &vendor, rpmSource: &sourceRPM,
+	}
 	for ; len(index) >= rpmEntry; index = index[rpmEntry:] {
-		tag, kind, offset := binary.BigEndian.Uint32(index), binary.BigEndian.Uint32(index[4:]), uint64(binary.BigEndian.Uint32(index[8:]))
-		if offset >= uint64(len(values)) {
-			continue
-		}
-		text := ""
-		switch {
-		case kind == rpmString || kind == rpmI18NString:
-			head, _, _ := bytes.Cut(values[offset:min(offset+maxLine, uint64(len(values)))], []byte{0})
-			text = string(head)
-		case kind == rpmInt32 && offset+4 <= uint64(len(values)):
-			text = strconv.FormatUint(uint64(binary.BigEndian.Uint32(values[offset:])), 10)
-		}
-		switch tag {
-		case rpmName:
-			c.name = text
-		case rpmVersion:
-			c.version = text
-		case rpmRelease:
-			release = text
-		case rpmEpoch:
-			c.epoch = text
-		case rpmArch:
-			c.arch = text
-		case rpmLicense:
-			c.license = text
-		case rpmVendor:
-			c.vendor = vendorID(text)
-		case rpmSource:
-			sourceRPM = text
+		kind, offset := binary.BigEndian.Uint32(index[4:]), uint64(binary.BigEndian.Uint32(index[8:]))
+		if text := wanted[binary.BigEndian.Uint32(index)]; text != nil && offset < uint64(len(values)) {
+			*text = rpmText(kind, values[offset:])
 		}
 	}
+	c.vendor = vendorID(vendor)
 	if release != "" {
 		c.version += "-" + release
 	}
 	c.source, c.sourceVersion = splitSourceRPM(sourceRPM)
 	return c, nil
+}
+
+// rpmText returns a text, or a number as one; empty for any other kind of value.
+func rpmText(kind uint32, value []byte) string {
+	switch {
+	case kind == rpmString || kind == rpmI18NString:
+		text, _, _ := bytes.Cut(value[:min(maxLine, len(value))], []byte{0})
+		return string(text)
+	case kind == rpmInt32 && len(value) >= 4:
+		return strconv.FormatUint(uint64(binary.BigEndian.Uint32(value)), 10)
+	}
+	return ""
 }
 
 // vendorID is the first word of the name of a vendor, such as fedora of "Fedora Project".
@@ -210,12 +200,12 @@ func openBerkeleyDB(content *spool, limit *limits, visit func([]byte) error) err
 		return errors.New("it is not a hash table of Berkeley DB, or is damaged")
 	}
 	left := last + 1 // each page is part of one value at most
-	page, next := make([]byte, size), make([]byte, size)
+	page, next, header := make([]byte, size), make([]byte, size), []byte{}
 	value := func(number, length int64) error {
 		if length > limit.document {
 			return fmt.Errorf("the header of a package has %d bytes, the limit is %d", length, limit.document)
 		}
-		var header []byte
+		header = slices.Grow(header[:0], int(min(length, content.size)))
 		for number != 0 {
 			if left--; left < 0 || number > last {
 				return errors.New("pages of the database are a loop")
@@ -270,14 +260,14 @@ func (s *spool) read(p []byte, offset int64) error {
 	return nil
 }
 
-// visit passes a part of the file on.
+// visit passes a part of the file on. It is overwritten by the next one.
 func (s *spool) visit(offset, size int64, limit *limits, visit func([]byte) error) error {
 	if size > limit.document || offset+size > s.size {
 		return fmt.Errorf("the header of a package has %d bytes, more than fit, or than the limit of %d", size, limit.document)
 	}
-	header := make([]byte, size)
-	if err := s.read(header, offset); err != nil {
+	s.part = slices.Grow(s.part[:0], int(size))[:size]
+	if err := s.read(s.part, offset); err != nil {
 		return err
 	}
-	return visit(header)
+	return visit(s.part)
 }

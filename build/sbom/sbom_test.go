@@ -269,6 +269,16 @@ func TestRPM(t *testing.T) {
 	}
 }
 
+// TestRPMNamespaces has the namespaces that other tools give to the packages of a distribution.
+func TestRPMNamespaces(t *testing.T) {
+	for id, want := range map[string]string{"rhel": "redhat", "opensuse-leap": "opensuse", "opensuse-tumbleweed": "opensuse", "sles": "sles", "rocky": "rocky", "ol": "ol"} {
+		image := scanImage(t, []entry{{name: "etc/os-release", content: "ID=" + id + "\n"}, {name: "usr/lib/sysimage/rpm/Packages.db", content: ndbOf(rpmHeaders()...)}})
+		if got := urls(image); !strings.HasPrefix(got[0], "pkg:rpm/"+want+"/acme@") {
+			t.Errorf("%s: %s, want the namespace %s", id, got[0], want)
+		}
+	}
+}
+
 // rpmHeaders are the headers of three packages, one of which is a key; the second is longer than a page.
 func rpmHeaders() (headers []string) {
 	for _, name := range []string{"acme", "acme-docs", "gpg-pubkey"} {
@@ -527,6 +537,8 @@ func TestLicenses(t *testing.T) {
 func TestQuery(t *testing.T) {
 	openssl := schema.Package{Name: "libssl3", Version: "3.0.11-1~deb12u2", Type: "deb", Source: "openssl", PURL: "pkg:deb/debian/libssl3@3.0.11-1~deb12u2?arch=amd64&distro=debian-12"}
 	rpm := schema.Package{Name: "openssl", Version: "1:3.0.7-27.el9", Type: "rpm", PURL: "pkg:rpm/rhel/openssl@3.0.7-27.el9?epoch=1"}
+	redhat := schema.Package{Name: "openssl", Version: "1:3.0.7-27.el9", Type: "rpm", PURL: "pkg:rpm/redhat/openssl@3.0.7-27.el9?epoch=1"}
+	suse := schema.Package{Name: "openssl", Version: "3.0.7-1", Type: "rpm", PURL: "pkg:rpm/sles/openssl@3.0.7-1"}
 	net := schema.Package{Name: "golang.org/x/net", Version: "v0.20.0", Type: "golang", PURL: "pkg:golang/golang.org/x/net@v0.20.0"}
 	own := schema.Package{Name: "example.com/App", Version: "(devel)", Type: "golang", PURL: "pkg:golang/example.com/app"}
 	angular := schema.Package{Name: "@angular/core", Version: "17.0.0", Type: "npm", PURL: "pkg:npm/%40angular/core@17.0.0"}
@@ -545,6 +557,12 @@ func TestQuery(t *testing.T) {
 		{"pkg:deb/debian/openssl@<3.0.11-1~deb12u2", openssl, false, false},
 		{"pkg:rpm/openssl@<3.0.15", rpm, true, false},
 		{"pkg:rpm/openssl@<1:3.0.7-20", rpm, false, false},
+		{"pkg:rpm/redhat/openssl@<1:3.0.15", rpm, true, false},
+		{"pkg:rpm/rhel/openssl@<1:3.0.15", rpm, true, false},
+		{"pkg:rpm/rhel/openssl@<1:3.0.15", redhat, true, false},
+		{"pkg:rpm/suse/openssl@<3.0.15", suse, true, false},
+		{"pkg:rpm/opensuse/openssl@<3.0.15", suse, false, false},
+		{"pkg:rpm/fedora/openssl@<1:3.0.15", rpm, false, false},
 		{"pkg:golang/golang.org/x/net@<0.33.0", net, true, false},
 		{"pkg:golang/net@<0.33.0", net, false, false},
 		{"pkg:golang/example.com/App@<1.0.0", own, true, true},

@@ -18,6 +18,7 @@ type spool struct {
 	size   int64
 	digest string // sha256 of the content
 	file   *os.File
+	part   []byte // the last one that was visited
 }
 
 // newSpool copies the rest of r.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -38,9 +39,11 @@ func openSQLite(content *spool, limit *limits, visit func([]byte) error) error {
 type sqlite struct {
 	content *spool
 	limit   *limits
-	page    int64 // size of a page
-	usable  int64 // of it
-	left    int64 // pages that can be visited: more than all of them are a loop
+	page    int64  // size of a page
+	usable  int64  // of it
+	left    int64  // pages that can be visited: more than all of them are a loop
+	values  []byte // of the last row; there can be very many
+	next    []byte // a page with the rest of a row
 }
 
 // column is a value of a row: an integer, or a text or blob.
@@ -68,7 +71,7 @@ func newSQLite(content *spool, limit *limits) (*sqlite, error) {
 	if page == 1 {
 		page = 1 << 16
 	}
-	db := &sqlite{content: content, limit: limit, page: page, usable: page - int64(head[20])}
+	db := &sqlite{content: content, limit: limit, page: page, usable: page - int64(head[20]), next: make([]byte, page)}
 	if string(head[:16]) != sqliteMagic || page < 512 || page&(page-1) != 0 || db.usable < 480 {
 		return nil, errors.New("it is not a database of SQLite")
 	}
@@ -81,12 +84,11 @@ func (db *sqlite) table(root uint32, visit func([]column) error) error {
 	return db.tree(root, 0, visit)
 }
 
-// readPage returns a page of its own, since trees are read recursively.
-func (db *sqlite) readPage(number uint32) ([]byte, error) {
+// readPage reads a page.
+func (db *sqlite) readPage(page []byte, number uint32) ([]byte, error) {
 	if db.left--; db.left < 0 || number == 0 {
 		return nil, errSQLite
 	}
-	page := make([]byte, db.page)
 	return page, db.content.read(page, int64(number-1)*db.page)
 }
 
@@ -94,7 +96,7 @@ func (db *sqlite) tree(number uint32, depth int, visit func([]column) error) err
 	if depth > maxSQLiteDepth {
 		return errSQLite
 	}
-	page, err := db.readPage(number)
+	page, err := db.readPage(make([]byte, db.page), number)
 	if err != nil {
 		return err
 	}
@@ -146,14 +148,13 @@ func (db *sqlite) row(cell []byte, visit func([]column) error) error {
 	if local > int64(len(cell)) {
 		return errSQLite
 	}
-	row := make([]byte, 0, min(total, db.content.size))
-	row = append(row, cell[:local]...)
+	row := append(slices.Grow(db.values[:0], int(min(total, db.content.size))), cell[:local]...)
 	if local < total {
 		if int64(len(cell)) < local+4 {
 			return errSQLite
 		}
 		for next := binary.BigEndian.Uint32(cell[local:]); int64(len(row)) < total; {
-			page, err := db.readPage(next)
+			page, err := db.readPage(db.next, next)
 			if err != nil {
 				return err
 			}
@@ -161,6 +162,7 @@ func (db *sqlite) row(cell []byte, visit func([]column) error) error {
 			next = binary.BigEndian.Uint32(page)
 		}
 	}
+	db.values = row
 	columns, err := record(row)
 	if err != nil {
 		return err
