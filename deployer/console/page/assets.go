@@ -30,7 +30,8 @@ type assets map[string]*asset
 func loadAssets() assets {
 	all := assets{}
 	for name, contentType := range map[string]string{
-		"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
+		"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8", "begun.js": "text/javascript; charset=utf-8",
+		"icon.svg": "image/svg+xml",
 	} {
 		content, err := static.ReadFile("static/" + name)
 		if err != nil {

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"html/template"
+	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,8 +50,9 @@ func (p *Pages) functions() template.FuncMap {
 		"digestOf":      digestOf,
 		"powersOf":      powersOf,
 		"join":          func(words []string) string { return strings.Join(words, ", ") },
-		"first":         func(lines []string) []string { return lines[:min(len(lines), fewLines)] },
-		"others":        func(lines []string) []string { return lines[min(len(lines), fewLines):] },
+		"first":         func(list any) any { return piece(list, 0, fewLines) },
+		"others":        func(list any) any { return piece(list, fewLines, math.MaxInt) },
+		"next":          nextOf,
 		"search":        func(label, query, table string) search { return search{label, query, table} },
 		"bar":           bar,
 		"percent":       func(part, whole int64) int64 { return part * 100 / max(whole, 1) },
@@ -58,6 +61,12 @@ func (p *Pages) functions() template.FuncMap {
 
 // fewLines can be read at once; more are folded.
 const fewLines = 5
+
+// piece is the part of any list between two places, as far as the list goes.
+func piece(list any, from, to int) any {
+	v := reflect.ValueOf(list)
+	return v.Slice(min(from, v.Len()), min(to, v.Len())).Interface()
+}
 
 // roleText describes the permissions of the roles that every cluster has; "" for others.
 func roleText(m schema.Member) string {
@@ -161,7 +170,29 @@ func described(id, help, problem string) string {
 	return strings.Join(ids, " ")
 }
 
-// search is a field that filters a table.
+// empty is a place without anything, and what leads on from there.
+type empty struct{ Text, Label, URL string }
+
+// nextOf leads on with the first action that the user can take, among those with this in their address; with none where there is no such action.
+func nextOf(text string, actions any, part string) empty {
+	var among []Action
+	switch a := actions.(type) {
+	case *Action:
+		if a != nil {
+			among = []Action{*a}
+		}
+	case []Action:
+		among = a
+	}
+	for _, a := range among {
+		if a.Denied == nil && !a.Post && strings.Contains(a.URL, part) {
+			return empty{text, a.Label, a.URL}
+		}
+	}
+	return empty{Text: text}
+}
+
+// search is a field that filters a table, or the cards of a list.
 type search struct{ Label, Query, Table string }
 
 // matches reports whether every word of a query is somewhere in the texts.

@@ -221,6 +221,17 @@ func (e *Environment) Reasons(d schema.DeploymentStatus) []string {
 	})
 }
 
+// Searchable reports whether one looks for a Solution in a namespace with a filter: in the first one that has many.
+func (e *Environment) Searchable(namespace string) bool {
+	const many = 9
+	for _, n := range e.Status.Namespaces {
+		if len(n.Deployments) >= many {
+			return n.Name == namespace
+		}
+	}
+	return false
+}
+
 // NewerOf returns the release that is ready to be installed in place of the deployed version; "" for none.
 func (e *Environment) NewerOf(namespace, solution string) string {
 	return e.Newer[Deployment{namespace, solution}]

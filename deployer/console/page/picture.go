@@ -11,19 +11,24 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Sizes in a picture, in pixels. A picture wider than a page scrolls.
+// Sizes in a picture, in pixels. The style sheet shows a drawing where it fits, else the levels below each other.
 const (
-	boxWidth, boxHeight = 208, 52
-	gapX, gapY          = 56, 16
+	boxWidth, boxHeight = 184, 52
+	gapX, gapY          = 44, 16
 	pictureMargin       = 4
 	// maxDrawn is the largest number of components for a picture; a table is better for more.
 	maxDrawn = 60
+	// maxColumns and maxInColumn bound a drawing: more are shown as levels, at all widths.
+	maxAcross, maxDown = 7, 12
 	// maxLabel is the number of characters that fit into a box.
-	maxLabel = 19
+	maxLabel = 18
 )
 
-// picture is a graph drawn in columns, one for each level: arrows lead to the right, to the component that waits.
+// picture is a graph drawn in columns, one for each level: arrows lead to the right, to the component that waits. The same in levels below
+// each other, where each component names those that it waits for, fits into any window.
 type picture struct {
+	Fits                int // the number of columns; 0 where they would be too many, or too high
+	Levels              [][]component
 	Width, Height       int
 	BoxWidth, BoxHeight int
 	Boxes               []box
@@ -104,9 +109,20 @@ func (c *Components) Picture() *picture {
 	if len(nodes) < 2 || len(nodes) > maxDrawn {
 		return nil
 	}
-	p := &picture{BoxWidth: boxWidth, BoxHeight: boxHeight}
+	p := &picture{BoxWidth: boxWidth, BoxHeight: boxHeight, Levels: columns(nodes)}
+	if n := len(p.Levels); n < 2 || n > maxAcross || slices.ContainsFunc(p.Levels, func(l []component) bool { return len(l) > maxDown }) {
+		return p
+	}
+	p.Fits = len(p.Levels)
+	p.draw()
+	return p
+}
+
+// draw places the components in columns, and the arrows between them.
+func (p *picture) draw() {
 	at := map[string]box{}
-	for level, column := range columns(nodes) {
+	for level, column := range p.Levels {
+		column = slices.Clone(column)
 		// A component is placed beside those that it waits for, if possible: that crosses fewer arrows.
 		slices.SortStableFunc(column, func(a, b component) int { return cmp.Compare(middle(a, at), middle(b, at)) })
 		for i, n := range column {
@@ -122,7 +138,15 @@ func (c *Components) Picture() *picture {
 			}
 		}
 	}
-	return p
+}
+
+// After names the components that one waits for.
+func (c component) After() string {
+	var names []string
+	for _, need := range c.DependsOn {
+		names = append(names, need.Component)
+	}
+	return strings.Join(names, ", ")
 }
 
 // columns are the components of each level.

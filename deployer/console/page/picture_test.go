@@ -25,8 +25,11 @@ func TestPicture(t *testing.T) {
 			graph.Components = append(graph.Components, n)
 		}
 		text := render(t, p, page.View{Content: &page.Components{Environment: "test", Namespace: "test", Graph: graph}})
-		if drawn := strings.Contains(text, `class="graph"`); drawn != test.drawn {
+		if drawn := strings.Contains(text, `class="graph`); drawn != test.drawn {
 			t.Errorf("%d components: drawn is %t", test.number, drawn)
+		}
+		if levels := strings.Count(text, `<li class="node `); test.drawn && levels != test.number {
+			t.Errorf("%d components: %d in levels", test.number, levels)
 		}
 		if boxes := strings.Count(text, "<rect "); test.drawn && (boxes != test.number || strings.Count(text, `class="arrow"`) != test.number-1) {
 			t.Errorf("%d components: %d boxes", test.number, boxes)

@@ -31,7 +31,8 @@ var update = flag.Bool("update", false, "take the pictures of the guide again")
 //go:embed testdata/axe.min.js
 var axe string
 
-// serveSamples serves each page of package pagetest under its name: the honest ones at /, hostile ones below /hostile/.
+// serveSamples serves each page of package pagetest under its name: the honest ones at /, hostile ones below /hostile/, those with n objects
+// in each list below /n/.
 func serveSamples(t *testing.T) (origin string) {
 	t.Helper()
 	pages, err := page.New("")
@@ -42,6 +43,11 @@ func serveSamples(t *testing.T) (origin string) {
 	maps.Copy(named, pagetest.Large(pagetest.Honest))
 	for name, view := range pagetest.Samples(hostile) {
 		named["hostile/"+name] = view
+	}
+	for _, n := range listSizes {
+		for name, view := range pagetest.Sized(n) {
+			named[fmt.Sprintf("%d/%s", n, name)] = view
+		}
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /static/", pages.Static())

@@ -536,7 +536,7 @@ func (w *world) testComponents(b *browser) {
 	b.goes(w.origin + n.site())
 	b.press("link", "3 components")
 	b.find("heading", "parts in assembled")
-	b.find("heading", "What waits for what")
+	b.find("heading", "Dependencies")
 	b.do(chromedp.Evaluate[chromedp.Void](axe))
 	for _, v := range b.judge(allRules) {
 		t.Errorf("%s: %s: %v", v.ID, v.Help, v.Nodes)

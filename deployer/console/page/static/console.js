@@ -19,20 +19,21 @@ function guard(form) {
   button.disabled = !agreed;
 }
 
-// Tables: rows that do not have every word are hidden.
+// Tables, and lists of cards: what does not have every word is hidden.
 
 function filter(input) {
   const table = document.getElementById(input.dataset.filter);
   if (!table) return;
   const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const rows = [...table.tBodies?.[0].rows ?? table.children];
   let shown = 0;
-  for (const row of table.tBodies[0].rows) {
+  for (const row of rows) {
     const text = row.textContent.toLowerCase();
     row.hidden = !wanted.every(word => text.includes(word));
     if (!row.hidden) shown++;
   }
   const says = document.querySelector(`[data-shown="${input.dataset.filter}"]`);
-  if (says) says.textContent = words.shown.replace('{0}', shown).replace('{1}', table.tBodies[0].rows.length);
+  if (says) says.textContent = words.shown.replace('{0}', shown).replace('{1}', rows.length);
 }
 
 // Blocks of text get a button that copies them.
