@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/rights"
 )
@@ -194,6 +195,8 @@ func withoutListing(grants []deployertest.Grant) []deployertest.Grant {
 // TestReaders: a reader sees everything, and no button that leads to a refusal; who runs applications sees their environment.
 func TestReaders(t *testing.T) {
 	bed := shared(t, func(_, fields string) deployertest.Content { return deployertest.Content{Fields: fields} })
+	bed.Added("shop", "1.1.0", deployertest.Content{Fields: "colour: {type: string}"})
+	bed.Clock("shop", deployertest.Environment, "wall", "hands: 1")
 	b := startOn(t, bed.Server, nil)
 	bed.Granted(shipped(t, "reader.yaml")...)
 	c := b.with(t, "reader")
@@ -207,6 +210,9 @@ func TestReaders(t *testing.T) {
 	c.leads(c.get("/environments?open="+deployertest.Environment), ownPage)
 	if a := c.get(ownPage + "/apps"); a.StatusCode != http.StatusOK {
 		t.Errorf("%d\n%s", a.StatusCode, content(a.body))
+	}
+	if a := c.get(ownPage + "/apps/" + deployertest.Environment + "/Clock/wall"); a.StatusCode != http.StatusOK || strings.Contains(a.body, `class="unseen"`) || !strings.Contains(a.body, page.Text("app.noevents")) {
+		t.Errorf("the events of an application: %d\n%s", a.StatusCode, content(a.body))
 	}
 }
 

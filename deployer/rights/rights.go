@@ -272,7 +272,8 @@ func Explain(ctx context.Context, c *cluster.Cluster, refusal error, namespace s
 
 const monitoringGroup = "monitoring.coreos.com"
 
-// useApplications returns the permissions to find the kinds of applications in a namespace, which a ConfigMap of this name describes.
+// useApplications returns the permissions to find the kinds of applications in a namespace, which a ConfigMap of this name describes, and to
+// read the events there: they are the reasons why an application does not come up.
 func useApplications(name string) []cluster.Permission {
-	return slices.Concat(on("", "namespaces", "", "get"), readEnvironments(), configMap("", name, "get"))
+	return slices.Concat(on("", "namespaces", "", "get"), readEnvironments(), configMap("", name, "get"), on("", "events", "", "list"))
 }

@@ -95,7 +95,7 @@ In the whole cluster: which nodes there are.`, "ClusterRole", "solutionctl-prelo
 		}},
 		{"applications.yaml", []Role{
 			{`Runs the applications of one Solution, here shop, in the namespaces of environments in which this is bound, with 'deploy app', and
-nothing else. Bind the role view of Kubernetes beside it to show the objects of an application, too, and why it is not ready.
+reads the events there, nothing else. Bind the role view of Kubernetes beside it to show the objects of an application, too, and why it is not ready.
 'solutionctl deploy roles shop' writes this role with the kinds of the Solution by name.`, "ClusterRole", "solutionctl-applications-shop", "", slices.Concat(
 				useApplications(exampleSolution+"-applications"), on(exampleGroup, "*", "", all...),
 			)},

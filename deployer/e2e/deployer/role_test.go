@@ -501,6 +501,13 @@ func testApplicationsRole(t *testing.T, c *testcluster.Cluster) {
 			}
 			return err
 		}, false},
+		{"app get, with its events", there, func(d *deployer.Deployer, _ plan.Options) error {
+			one, err := d.Apps.Get(ctx, app)
+			if err == nil {
+				_, err = d.Apps.Events(ctx, one, time.Now())
+			}
+			return err
+		}, false},
 		{"app delete", there, func(d *deployer.Deployer, _ plan.Options) error { return d.Apps.Delete(ctx, app) }, false},
 	}, admin, trials)
 
