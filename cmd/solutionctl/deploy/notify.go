@@ -53,7 +53,7 @@ reads an address that is secret itself.`,
 	cli.AddChoice(cmd, flags, &c.format, "format", "", "form of what is posted", string(notify.FormatJSON), string(notify.FormatAlertmanager))
 	flags.StringVar(&c.header, "header-file", "", "add the header of this `FILE` to each request, a line for each field")
 	flags.StringVar(&c.ca, "ca", "", "trust the certificates in this `FILE`, in place of those of the host")
-	flags.StringVar(&c.state, "notified", filepath.Join(store.DefaultDir, "notifications.json"), "where this host keeps what was sent, a `FILE`")
+	flags.StringVar(&c.state, "notified", filepath.Join(store.DefaultDir, store.NotificationsFile), "where this host keeps what was sent, a `FILE`")
 	flags.DurationVar(&c.after, "after", 10*time.Minute, "send what can be normal for a while when it has lasted for `DURATION`")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print what would be sent, and send nothing")
 	cli.AddChoice(cmd, flags, &c.timer, "print-timer", "", "print units for systemd that run this command every five minutes, and do nothing else", "", "timer", "service")
@@ -178,10 +178,24 @@ func (c *notifying) readJournal() (*notify.Journal, error) {
 		return nil, err
 	}
 	kept, err := schema.ParseStored[schema.Notifications]("notifications", c.state, data)
+	if journal := notify.Recover(data); report.CodeOf(err) == report.Corrupt && journal != nil {
+		return journal, c.keepDamaged(data, len(journal.Problems), err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return &notify.Journal{Notifications: *kept}, nil
+}
+
+// keepDamaged reports that the record is damaged, and keeps it beside the one that replaces it.
+func (c *notifying) keepDamaged(data []byte, recovered int, why error) error {
+	place := c.state + store.DamagedSuffix
+	c.Sink.Emit(report.Event{Step: "recover", Name: c.state, State: report.Warning, Note: fmt.Sprintf(
+		"the record of sent problems is damaged: %v; %s recovered, others are sent again; the damaged file is kept as %s", why, report.Count(recovered, "problem"), place)})
+	if c.dryRun {
+		return nil
+	}
+	return durable.WriteFile(place, data, 0o600)
 }
 
 func (c *notifying) writeJournal(journal *notify.Journal) error {

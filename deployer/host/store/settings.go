@@ -12,6 +12,16 @@ import (
 // hostFile has the decisions of the first import on a host.
 const hostFile = "host.json"
 
+// NotificationsFile is the record of the problems that were sent to a webhook, in the directory of a store, and DamagedSuffix is at the end
+// of the name under which a damaged one is kept.
+const (
+	NotificationsFile = "notifications.json"
+	DamagedSuffix     = ".damaged"
+)
+
+// NotificationsPath returns the path of the record of sent problems, unless a command names another one.
+func (s *Store) NotificationsPath() string { return filepath.Join(s.dir, NotificationsFile) }
+
 func (s *Store) hostPath() string { return filepath.Join(s.dir, hostFile) }
 
 // RegistryMode returns the server of the images of this host's archives, "" before the first import.

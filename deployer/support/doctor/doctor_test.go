@@ -72,6 +72,9 @@ func TestHost(t *testing.T) {
 		},
 		{name: "authority expires", files: map[string]string{"ca.crt": certificate(t, now.Add(20*24*time.Hour))}, want: "warning certificate the certificate authority of this host's registry expires on 2026-01-21"},
 		{name: "authority has expired", files: map[string]string{"ca.crt": certificate(t, now.Add(-24*time.Hour))}, want: "problem certificate the certificate authority of this host's registry has expired on 2025-12-31"},
+		{name: "sent problems are intact", files: map[string]string{"store/notifications.json": `{"formatVersion": 1, "writtenBy": "1.0.0", "problems": {}}`}, want: "ok notifications "},
+		{name: "sent problems are damaged", files: map[string]string{"store/notifications.json": `{"formatVersion": 1, "prob`}, want: "warning notifications the record of sent problems is damaged"},
+		{name: "sent problems were damaged", files: map[string]string{"store/notifications.json.damaged": ``}, want: "warning notifications the record of sent problems was damaged and written again; the damaged file is DIR/store/"},
 		{name: "authority is good", files: map[string]string{"ca.crt": certificate(t, now.Add(365*24*time.Hour))}, want: "ok certificate "},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -20,6 +20,7 @@ func (x *examination) host() {
 	entries := x.archives()
 	x.space(entries)
 	x.configuration()
+	x.notifications()
 	if data, err := os.ReadFile(x.Authority); err == nil {
 		if block, _ := pem.Decode(data); block != nil {
 			if c, err := x509.ParseCertificate(block.Bytes); err == nil {
@@ -96,6 +97,26 @@ func (x *examination) space(entries []store.Entry) {
 }
 
 func size(n int64) string { return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30)) }
+
+// notifications reports a damaged record of the problems that were sent to a webhook. A host without one sends none.
+func (x *examination) notifications() {
+	path := x.Store.NotificationsPath()
+	damaged := path + store.DamagedSuffix
+	data, err := os.ReadFile(path)
+	if err == nil {
+		_, err = schema.ParseStored[schema.Notifications]("notifications", path, data)
+	}
+	switch _, kept := os.Stat(damaged); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
+		x.add(schema.CheckWarning, "host", "notifications", fmt.Sprintf("the record of sent problems is damaged: %v", err),
+			fmt.Sprintf("the next '%s' keeps a copy and writes it again", report.Run("deploy notify")))
+	case kept == nil:
+		x.add(schema.CheckWarning, "host", "notifications", fmt.Sprintf("the record of sent problems was damaged and written again; the damaged file is %s", damaged),
+			fmt.Sprintf("check the file system of %s; then: rm %s", x.Store.Dir(), damaged))
+	case err == nil:
+		x.ok("host", "notifications", "the record of sent problems is intact")
+	}
+}
 
 // configuration reads the file that MetalK8s reads.
 func (x *examination) configuration() {

@@ -6,7 +6,9 @@
 package notify
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -93,6 +95,59 @@ func placeOf(p schema.Problem) string {
 
 // Journal has the problems of earlier runs.
 type Journal struct{ schema.Notifications }
+
+// Recover returns what can still be read of a damaged record: the problems before the first byte that is not JSON, except those that are
+// incomplete. It returns nil for a file that never was a record.
+func Recover(data []byte) *Journal {
+	j := &Journal{}
+	j.Problems = map[string]schema.NotifiedProblem{}
+	text := bytes.Trim(data, "\x00 \t\r\n") // a file system may leave zeros where the power failed
+	if len(text) == 0 {
+		return j
+	}
+	if text[0] != '{' {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	_, _ = d.Token() // the brace
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return j
+		}
+		if name != "problems" {
+			var other json.RawMessage
+			if d.Decode(&other) != nil {
+				return j
+			}
+			continue
+		}
+		j.recover(d)
+		return j
+	}
+	return j
+}
+
+// recover reads problems up to the first that is not JSON.
+func (j *Journal) recover(d *json.Decoder) {
+	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
+		return
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return
+		}
+		var one json.RawMessage
+		if d.Decode(&one) != nil {
+			return
+		}
+		var p schema.NotifiedProblem
+		if json.Unmarshal(one, &p) == nil && p.Key() == key {
+			j.Problems[p.Key()] = p
+		}
+	}
+}
 
 // Compare adds the problems of this run and returns what the webhook has to learn, in the order of the keys. A deployment that is not ready yet,
 // or an operation that has not ended, is sent when that lasts so long. [Journal.Confirm] marks them as sent.

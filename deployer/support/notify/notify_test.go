@@ -189,3 +189,48 @@ func TestAlertmanager(t *testing.T) {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 }
+
+// TestRecover reads the whole problems of a damaged record, and takes no other file for one.
+func TestRecover(t *testing.T) {
+	journal := &notify.Journal{}
+	journal.Confirm(journal.Compare(observed(map[string]string{"a": "failed", "b": "failed"}, nil), start, 0))
+	journal.Stamp = schema.NewStamp("notifications", "1.0.0")
+	whole, err := schema.MarshalStored(&journal.Notifications)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(whole)
+	second := strings.Index(text, `"DeploymentFailed/b`)
+	for name, test := range map[string]struct {
+		text string
+		want int // problems; -1 for none of these records
+	}{
+		"whole":                   {text, 2},
+		"cut at the end":          {text[:len(text)-4], 2},
+		"cut in the second one":   {text[:second+40], 1},
+		"cut in its name":         {text[:second+5], 1},
+		"zeros at the end":        {text[:second+5] + strings.Repeat("\x00", 512), 1},
+		"only zeros":              {strings.Repeat("\x00", 4096), 0},
+		"empty":                   {"", 0},
+		"another kind of problem": {strings.Replace(text, `"subject": "shop"`, `"subject": 5`, 1), 1},
+		"under another name":      {strings.Replace(text, `"DeploymentFailed/b`, `"DeploymentFailed/c`, 1), 1},
+		"no object of problems":   {`{"problems": []}`, 0},
+		"of something else":       {"root:x:0:0:root:/root:/bin/sh\n", -1},
+		"a list":                  {"[]", -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := -1
+			if j := notify.Recover([]byte(test.text)); j != nil {
+				got = len(j.Problems)
+				for key, p := range j.Problems {
+					if !p.Sent || p.Key() != key {
+						t.Errorf("%s: %+v", key, p)
+					}
+				}
+			}
+			if got != test.want {
+				t.Errorf("%d problems, want %d", got, test.want)
+			}
+		})
+	}
+}
