@@ -78,7 +78,7 @@ func TestComponents(t *testing.T) {
 		t.Errorf("what was chosen is not deployed: %s", names)
 	}
 	page := c.get(site + "/components/shop")
-	for _, text := range []string{`class="graph"`, "Selected by its name", "/plan/upgrade?"} {
+	for _, text := range []string{`class="graph fits-2"`, "Selected by its name", "/plan/upgrade?"} {
 		if page.StatusCode != http.StatusOK || !strings.Contains(page.body, text) {
 			t.Errorf("%d, nothing of %q\n%s", page.StatusCode, text, page.body)
 		}

@@ -112,7 +112,7 @@ func sizedSolutions(n int) []schema.SolutionStatus {
 // sizedEnvironments have a deployment each that is not ready, so that there are as many of them.
 func sizedEnvironments(n int) []schema.EnvironmentStatus {
 	ailing := Status(Honest, 2).Environments[1]
-	return times(Status(Honest, 60).Environments, n, func(e *schema.EnvironmentStatus, i int) {
+	return times(Status(Honest, 60).Environments, n, func(e *schema.EnvironmentStatus, _ int) {
 		e.Namespaces = slices.Clone(e.Namespaces)
 		e.Namespaces[0].Deployments = append(slices.Clone(e.Namespaces[0].Deployments[:3]), ailing.Namespaces[0].Deployments[1])
 	})
