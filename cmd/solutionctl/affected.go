@@ -83,7 +83,7 @@ func (a *app) affected(ctx context.Context, q *cli.Question, names []string) err
 			affected++
 		}
 	}
-	if err := a.EmitResult(result, func(w *console.Stream) error { return printAffected(w, result, q.Text) }); err != nil || packages == 0 {
+	if err := a.EmitResult(result, func(w *console.Stream) { printAffected(w, result, q.Text) }); err != nil || packages == 0 {
 		return err
 	}
 	return report.Errorf(report.Affected, "%s in %s: %s", q.Text, report.Count(affected, "archive"), report.Count(packages, "package"))
@@ -110,7 +110,7 @@ func (a *app) affectedIn(ctx context.Context, q *cli.Question, name string, more
 	return found, nil
 }
 
-func printAffected(w *console.Stream, r *schema.AffectedReport, question string) error {
+func printAffected(w *console.Stream, r *schema.AffectedReport, question string) {
 	table := &console.Table{Columns: []string{"ARCHIVE", "IMAGE", "PACKAGE", "VERSION", "REMARK"}}
 	images := 0
 	for _, archive := range r.Archives {
@@ -124,8 +124,8 @@ func printAffected(w *console.Stream, r *schema.AffectedReport, question string)
 	}
 	cli.PrintLeftOut(w, r.LeftOut)
 	if len(table.Rows) > 0 {
-		return table.Print(w)
+		table.Print(w)
+	} else {
+		fmt.Fprintf(w, "%s of %s: no package matches %s\n", report.Count(images, "image"), report.Count(len(r.Archives), "archive"), console.Clean(question))
 	}
-	_, err := fmt.Fprintf(w, "%s of %s: no package matches %s\n", report.Count(images, "image"), report.Count(len(r.Archives), "archive"), console.Clean(question))
-	return err
 }

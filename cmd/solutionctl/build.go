@@ -145,7 +145,7 @@ func (a *app) build(ctx context.Context, project string, f buildFlags) error {
 		return err
 	}
 	if f.planOnly {
-		return a.EmitResult(summarizePlan(plan), func(w *console.Stream) error { return printPlan(w, plan) })
+		return a.EmitResult(summarizePlan(plan), func(w *console.Stream) { printPlan(w, plan) })
 	}
 	p := product{plan: plan}
 	if f.provenance {

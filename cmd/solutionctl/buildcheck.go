@@ -47,9 +47,7 @@ func (a *app) checkProject(ctx context.Context, dir string, overrides build.Over
 	t := judged.Targets[0]
 	for i, finding := range t.Findings {
 		if finding.Severity == report.SeverityError || judged.Errors == 0 && finding.Severity == report.SeverityWarning {
-			if err := console.PrintFinding(a.Err, lintPlace(t, finding), judged.Lines[0][i]); err != nil {
-				return err
-			}
+			console.PrintFinding(a.Err, lintPlace(t, finding), judged.Lines[0][i])
 		}
 	}
 	return report.Errorf(report.Findings, "the archive would have %s", lintCount(judged)).WithHint("correct the project, or build it all the same with: --no-lint")

@@ -132,22 +132,19 @@ func summarizePlan(plan *build.Plan) planSummary {
 	return planSummary{plan.Solution.ID(), plan.VolumeID, plan.ModTime, plan.Size(), plan.Files(), plan.LeftOut}
 }
 
-func printPlan(w *console.Stream, plan *build.Plan) error {
+func printPlan(w *console.Stream, plan *build.Plan) {
 	fmt.Fprintf(w, "%s, %s, volume %q, dated %s\n\n", plan.Solution.ID(), console.Bytes(plan.Size()), plan.VolumeID, plan.ModTime.Format(time.RFC3339))
 	table := console.Table{Columns: []string{"SIZE", "DIGEST", "FILE"}}
 	for _, file := range plan.Files() {
 		table.Add(console.Bytes(file.Size), file.Digest[:min(19, len(file.Digest))], file.Path)
 	}
-	if err := table.Print(w); err != nil {
-		return err
-	}
+	table.Print(w)
 	for _, name := range plan.LeftOut {
 		fmt.Fprintf(w, "left out: %s\n", name)
 	}
-	return nil
 }
 
-func printBuildSummary(w *console.Stream, s *buildSummary) error {
+func printBuildSummary(w *console.Stream, s *buildSummary) {
 	fmt.Fprintf(w, "%s  %s in %s\n", s.Path, console.Bytes(s.Size), console.Duration(s.Elapsed))
 	fmt.Fprintf(w, "  images    %d, distinct blobs %d\n", s.Images, s.Blobs)
 	if s.BytesSaved > 0 {
@@ -174,6 +171,5 @@ func printBuildSummary(w *console.Stream, s *buildSummary) error {
 	if s.Reproducible {
 		fmt.Fprintln(w, "  check     a second build gives the same bytes")
 	}
-	_, err := fmt.Fprintf(w, "\nNext: solutionctl inspect %s\n", cmp.Or(s.Path, "FILE"))
-	return err
+	fmt.Fprintf(w, "\nNext: solutionctl inspect %s\n", cmp.Or(s.Path, "FILE"))
 }

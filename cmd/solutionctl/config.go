@@ -41,7 +41,7 @@ A key that does not exist is an error. An empty environment variable counts as u
 			if changed {
 				list = notDefault(list)
 			}
-			return a.EmitResult(list, func(w *console.Stream) error { return printSettings(w, list) })
+			return a.EmitResult(list, func(w *console.Stream) { printSettings(w, list) })
 		},
 	}
 	cmd.Flags().BoolVar(&changed, "changed", false, "only settings that do not have their default value")
@@ -58,10 +58,10 @@ func notDefault(list []settings.Setting) []settings.Setting {
 	return changed
 }
 
-func printSettings(w *console.Stream, list []settings.Setting) error {
+func printSettings(w *console.Stream, list []settings.Setting) {
 	table := &console.Table{Columns: []string{"SETTING", "VALUE", "FROM"}}
 	for _, setting := range list {
 		table.Add(setting.Key, setting.Value, setting.Origin)
 	}
-	return table.Print(w)
+	table.Print(w)
 }

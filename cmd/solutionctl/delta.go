@@ -228,10 +228,9 @@ type rebuilt struct {
 	Signatures int    `json:"signatures"`
 }
 
-func (r rebuilt) print(w *console.Stream) error {
-	_, err := fmt.Fprintf(w, "wrote %s: %s %s, %s, sha256:%s\nverify it: solutionctl verify %s\n",
+func (r rebuilt) print(w *console.Stream) {
+	fmt.Fprintf(w, "wrote %s: %s %s, %s, sha256:%s\nverify it: solutionctl verify %s\n",
 		console.Clean(r.File), r.Solution, r.Version, console.Bytes(r.Size), r.SHA256, console.Clean(r.File))
-	return err
 }
 
 // openDelta reads an opened file as a delta.
@@ -301,7 +300,7 @@ func describeDelta(args []string) (*deltaReport, error) {
 	return newDeltaReport(args[0], d), nil
 }
 
-func printDelta(w *console.Stream, r *deltaReport) error {
+func printDelta(w *console.Stream, r *deltaReport) {
 	fmt.Fprintf(w, "%sa delta of %s that makes %s %s (%s, sha256:%s)\n", console.Clean(r.wrote), console.Bytes(r.Size), r.Makes.Name, r.Makes.Version, console.Bytes(r.Makes.Size), r.Makes.SHA256)
 	for _, b := range r.Needs {
 		fmt.Fprintf(w, "needs %s %s (%s, sha256:%s)\n", b.Name, b.Version, console.Bytes(b.Size), b.SHA256)
@@ -317,6 +316,5 @@ func printDelta(w *console.Stream, r *deltaReport) error {
 	if r.Patches > 0 {
 		patched = fmt.Sprintf(", %s of patches instead of %s of changed layers", console.Bytes(r.PatchBytes), console.Bytes(r.Patched))
 	}
-	_, err := fmt.Fprintf(w, "has %s of new layers and files%s, and %s\n", console.Bytes(r.NewBytes), patched, signed)
-	return err
+	fmt.Fprintf(w, "has %s of new layers and files%s, and %s\n", console.Bytes(r.NewBytes), patched, signed)
 }

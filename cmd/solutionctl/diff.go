@@ -47,7 +47,7 @@ func (a *app) compare(ctx context.Context, fromName, toName string) error {
 	if !content.Empty() {
 		d.Powers = powers.Uncovered(a.tryPowers(ctx, from), a.tryPowers(ctx, to))
 	}
-	if err = a.EmitResult(d, func(w *console.Stream) error { return printDifference(w, d) }); err != nil || d.Empty() {
+	if err = a.EmitResult(d, func(w *console.Stream) { printDifference(w, d) }); err != nil || d.Empty() {
 		return err
 	}
 	return report.Errorf(report.Changes, "%s and %s differ", fromName, toName)
@@ -77,11 +77,11 @@ var changeMarks = map[archive.ChangeKind]struct {
 	archive.Changed: {"~", console.Yellow},
 }
 
-func printDifference(w *console.Stream, d *difference) error {
+func printDifference(w *console.Stream, d *difference) {
 	fmt.Fprintf(w, "%s → %s\n", d.From, d.To)
 	if d.Empty() {
-		_, err := fmt.Fprintln(w, "no differences")
-		return err
+		fmt.Fprintln(w, "no differences")
+		return
 	}
 	for _, section := range []struct {
 		title   string
@@ -106,7 +106,6 @@ func printDifference(w *console.Stream, d *difference) error {
 	}
 	printReleaseNotes(w, d.ReleaseNotes, "solutionctl inspect NEW "+archive.ReleaseNotesFile)
 	b := d.Blobs
-	_, err := fmt.Fprintf(w, "\nlayers and configurations: %d new (%s), %d gone (%s), %d shared (%s)\n",
+	fmt.Fprintf(w, "\nlayers and configurations: %d new (%s), %d gone (%s), %d shared (%s)\n",
 		b.Added, console.Bytes(b.AddedBytes), b.Removed, console.Bytes(b.RemovedBytes), b.Shared, console.Bytes(b.SharedBytes))
-	return err
 }

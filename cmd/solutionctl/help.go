@@ -45,7 +45,7 @@ func newErrorsTopic() *cobra.Command {
 	for _, info := range report.Codes() {
 		table.Add(strconv.Itoa(info.ExitStatus), string(info.Code), info.Meaning)
 	}
-	_ = table.Print(&console.Stream{Writer: &text}) // memory does not fail
+	table.Print(&console.Stream{Writer: &text})
 	return &cobra.Command{
 		Use:   "errors",
 		Short: "Exit statuses and error codes",

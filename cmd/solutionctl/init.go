@@ -90,12 +90,11 @@ func (a *app) initOperator(dir string) error {
 	if err != nil {
 		return err
 	}
-	return a.EmitResult(map[string]any{"directory": dir, "files": names}, func(w *console.Stream) error {
+	return a.EmitResult(map[string]any{"directory": dir, "files": names}, func(w *console.Stream) {
 		for _, file := range names {
 			fmt.Fprintln(w, filepath.Join(dir, filepath.FromSlash(file)))
 		}
-		_, err := fmt.Fprintf(w, "\nNext: solutionctl build %s\n", dir)
-		return err
+		fmt.Fprintf(w, "\nNext: solutionctl build %s\n", dir)
 	})
 }
 

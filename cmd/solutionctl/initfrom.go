@@ -92,7 +92,7 @@ func filesOf(project *scaffold.Project, name string, operator bool) ([]projectFi
 	return files, err
 }
 
-func (r *initResult) print(w *console.Stream) error {
+func (r *initResult) print(w *console.Stream) {
 	for _, c := range r.Components {
 		detail := ""
 		if c.Detail != "" {
@@ -117,7 +117,6 @@ func (r *initResult) print(w *console.Stream) error {
 	default:
 		fmt.Fprintf(w, "\nNext: solutionctl build %s\n", r.Directory)
 	}
-	return nil
 }
 
 // openSource finds what --from names: a path, or a chart in a registry.

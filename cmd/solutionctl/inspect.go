@@ -214,13 +214,12 @@ func (a *app) saveImage(ctx context.Context, archive *archive.Archive, f inspect
 		return err
 	}
 	d := archive.DescribeImage(image)
-	return a.EmitResult(d, func(w *console.Stream) error {
+	return a.EmitResult(d, func(w *console.Stream) {
 		platforms := ""
 		if len(d.Platforms) > 0 {
 			platforms = " for " + joinStrings(d.Platforms)
 		}
-		_, err := fmt.Fprintf(w, "%s is in %s: %s%s\n", d.Name, console.Clean(f.to), d.Digest, platforms)
-		return err
+		fmt.Fprintf(w, "%s is in %s: %s%s\n", d.Name, console.Clean(f.to), d.Digest, platforms)
 	})
 }
 
@@ -275,7 +274,7 @@ func inspectArchive(a *archive.Archive) (*inspection, error) {
 	return &inspection{content, selection.Document()}, nil
 }
 
-func printDescription(w *console.Stream, d *inspection) error {
+func printDescription(w *console.Stream, d *inspection) {
 	fmt.Fprintf(w, "%s %s (%s)\n", w.Paint(console.Bold, d.DisplayName), d.Version, d.ID)
 	if d.Size > 0 {
 		fmt.Fprintf(w, "volume %q, %s\n", d.VolumeID, console.Bytes(d.Size))
@@ -315,11 +314,8 @@ func printDescription(w *console.Stream, d *inspection) error {
 			continue
 		}
 		fmt.Fprintln(w)
-		if err := table.Print(w); err != nil {
-			return err
-		}
+		table.Print(w)
 	}
-	return nil
 }
 
 // printReleaseNotes prints the first lines, and the command that prints all of them.
@@ -381,7 +377,7 @@ func (a *app) printFile(archive *archive.Archive, name string) error {
 		}
 		table.Add(size, path.Join(name, entry.Name())+suffix)
 	}
-	return table.Print(a.Out)
+	return a.Out.Print(table.Print)
 }
 
 func describeMissing(err error, name string) error {

@@ -54,8 +54,7 @@ func (a *app) keygen(ctx context.Context, name string, flags keyFlags) error {
 		return err
 	}
 	info := describeKey(name, pair.Public)
-	return a.EmitResult(info, func(w *console.Stream) error {
-		_, err := fmt.Fprintf(w, "wrote %s.key (keep it secret) and %s.pub\nfingerprint %s\n", name, name, info.Fingerprint)
-		return err
+	return a.EmitResult(info, func(w *console.Stream) {
+		fmt.Fprintf(w, "wrote %s.key (keep it secret) and %s.pub\nfingerprint %s\n", name, name, info.Fingerprint)
 	})
 }

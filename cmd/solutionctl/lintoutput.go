@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"path"
 	"strings"
 
@@ -16,19 +17,18 @@ func (a *app) printLint(s *lint.Report, all bool) error {
 	case "sarif":
 		return a.EmitJSON(sarifOf(s, a.Version))
 	case "github":
-		return printAnnotations(a.Out, s)
+		_, err := io.WriteString(a.Out, annotations(s))
+		return err
 	default:
-		return a.EmitResult(s.LintReport, func(w *console.Stream) error { return printLintText(w, s, all) })
+		return a.EmitResult(s.LintReport, func(w *console.Stream) { printLintText(w, s, all) })
 	}
 }
 
 // printLintText prints the findings of each target. Unless all are wanted, a rule has one warning about a chart: charts of others have
 // dozens that their users cannot change, and what they can change drowns in them.
-func printLintText(w *console.Stream, s *lint.Report, all bool) error {
+func printLintText(w *console.Stream, s *lint.Report, all bool) {
 	for n, t := range s.Targets {
-		if err := console.PrintEach(w, console.Green, "fixed:", t.Fixed); err != nil {
-			return err
-		}
+		console.PrintEach(w, console.Green, "fixed:", t.Fixed)
 		alike := map[string]int{}
 		for _, f := range t.Findings {
 			alike[aboutChart(f)]++
@@ -39,19 +39,14 @@ func printLintText(w *console.Stream, s *lint.Report, all bool) error {
 			if shown[key] && key != "" && !all {
 				continue
 			}
-			if err := console.PrintFinding(w, lintPlace(t, f), s.Lines[n][i]); err != nil {
-				return err
-			}
+			console.PrintFinding(w, lintPlace(t, f), s.Lines[n][i])
 			if more := alike[key] - 1; more > 0 && !shown[key] && !all {
-				if _, err := fmt.Fprintf(w, "    and %d more of %s about this chart: solutionctl lint --all %s\n", more, f.Rule, t.Path); err != nil {
-					return err
-				}
+				fmt.Fprintf(w, "    and %d more of %s about this chart: solutionctl lint --all %s\n", more, f.Rule, t.Path)
 			}
 			shown[key] = true
 		}
 	}
-	_, err := fmt.Fprintln(w, lintCount(s))
-	return err
+	fmt.Fprintln(w, lintCount(s))
 }
 
 // aboutChart names the rule and the chart of a warning or a note; "" for errors, and for what is about no chart.
@@ -84,8 +79,9 @@ func lintPlace(t schema.LintTarget, f report.Finding) report.Finding {
 	return f
 }
 
-// printAnnotations writes the workflow commands that make GitHub show findings beside the lines of a change.
-func printAnnotations(w *console.Stream, s *lint.Report) error {
+// annotations returns the workflow commands that make GitHub show findings beside the lines of a change.
+func annotations(s *lint.Report) string {
+	var b strings.Builder
 	levels := map[report.Severity]string{
 		report.SeverityError: "error", report.SeverityWarning: "warning", report.SeverityNote: "notice",
 	}
@@ -99,12 +95,10 @@ func printAnnotations(w *console.Stream, s *lint.Report) error {
 			if f.Column > 0 {
 				properties += fmt.Sprintf(",col=%d", f.Column)
 			}
-			if _, err := fmt.Fprintf(w, "::%s %s,title=%s::%s\n", levels[f.Severity], properties, f.Rule, escapeData(lintMessage(f))); err != nil {
-				return err
-			}
+			fmt.Fprintf(&b, "::%s %s,title=%s::%s\n", levels[f.Severity], properties, f.Rule, escapeData(lintMessage(f)))
 		}
 	}
-	return nil
+	return b.String()
 }
 
 // lintMessage is a finding without its place and rule.
@@ -151,10 +145,9 @@ func (a *app) explainRule(id string) error {
 	if err != nil {
 		return err
 	}
-	return a.EmitResult(documentOf(rule), func(w *console.Stream) error {
+	return a.EmitResult(documentOf(rule), func(w *console.Stream) {
 		fmt.Fprintf(w, "%s %s (%s, %s)\n\n%s\n\n%s\n", w.Paint(console.Bold, rule.ID), rule.Name, rule.Group, rule.Severity, rule.Summary, rule.Explanation)
 		fmt.Fprintf(w, "\nbad:\n%s\n\ngood:\n%s\n", indented(rule.Bad), indented(rule.Good))
-		return nil
 	})
 }
 
@@ -165,11 +158,11 @@ func (a *app) listRules() error {
 	for _, rule := range lint.Rules() {
 		documents = append(documents, documentOf(rule))
 	}
-	return a.EmitResult(documents, func(w *console.Stream) error {
+	return a.EmitResult(documents, func(w *console.Stream) {
 		table := &console.Table{Columns: []string{"ID", "SEVERITY", "GROUP", "NAME"}}
 		for _, d := range documents {
 			table.Add(d.ID, string(d.Severity), string(d.Group), d.Name)
 		}
-		return table.Print(w)
+		table.Print(w)
 	})
 }

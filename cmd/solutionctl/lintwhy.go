@@ -14,7 +14,7 @@ func (a *app) why(ctx context.Context, paths []string, image string) error {
 	if err != nil {
 		return err
 	}
-	return a.EmitResult(uses, func(w *console.Stream) error {
+	return a.EmitResult(uses, func(w *console.Stream) {
 		table := console.Table{Columns: []string{"FILE", "OBJECT", "CERTAIN", "IMAGE", "FIELD"}}
 		for _, use := range uses {
 			certain := "no"
@@ -24,6 +24,6 @@ func (a *app) why(ctx context.Context, paths []string, image string) error {
 			place := report.Finding{Path: use.Path, Line: use.Line}
 			table.Add(place.Position(), use.Object, certain, use.Image, use.Field)
 		}
-		return table.Print(w)
+		table.Print(w)
 	})
 }

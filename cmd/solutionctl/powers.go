@@ -19,7 +19,7 @@ func (a *app) powersOf(ctx context.Context, opened *archive.Archive) (*schema.Po
 	return render.Powers(ctx, payload, a.Now())
 }
 
-func printPowersOf(w *console.Stream, p *schema.Powers) error {
+func printPowersOf(w *console.Stream, p *schema.Powers) {
 	switch {
 	case len(p.Summary) > 0:
 		fmt.Fprintf(w, "%s %s can\n", p.Solution, p.Version)
@@ -33,7 +33,6 @@ func printPowersOf(w *console.Stream, p *schema.Powers) error {
 		fmt.Fprintln(w, "\nnot judged, as it cannot be rendered, at least not without a cluster or the values of a site:")
 		printLines(w, p.Unjudged)
 	}
-	return nil
 }
 
 func printLines(w *console.Stream, lines []string) {

@@ -11,7 +11,7 @@ import (
 )
 
 // printProvenance shows how an archive was made. The signer chose its texts, and can have used another program.
-func printProvenance(w *console.Stream, s *schema.ProvenanceStatement) error {
+func printProvenance(w *console.Stream, s *schema.ProvenanceStatement) {
 	builder, made := s.Predicate.RunDetails.Builder, s.Predicate.BuildDefinition
 	fmt.Fprintf(w, "\nmade by %s", console.Clean(builder.ID))
 	for _, name := range slices.Sorted(maps.Keys(builder.Version)) {
@@ -21,17 +21,17 @@ func printProvenance(w *console.Stream, s *schema.ProvenanceStatement) error {
 	for _, name := range slices.Sorted(maps.Keys(made.ExternalParameters)) {
 		value, err := json.Marshal(made.ExternalParameters[name])
 		if err != nil {
-			return err
+			w.Fail(err)
 		}
 		fmt.Fprintf(w, "  %s: %s\n", console.Clean(name), console.Clean(string(value)))
 	}
 	if len(made.ResolvedDependencies) == 0 {
-		return nil
+		return
 	}
 	fmt.Fprintln(w)
 	table := &console.Table{Columns: []string{"MADE OF", "ORIGIN", "DIGEST"}}
 	for _, d := range made.ResolvedDependencies {
 		table.Add(d.Name, d.URI, d.DigestText())
 	}
-	return table.Print(w)
+	table.Print(w)
 }

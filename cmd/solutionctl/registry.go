@@ -179,15 +179,14 @@ type pushedArchive struct {
 	DryRun   bool  `json:"dryRun"`
 }
 
-func (r pushedArchive) print(w *console.Stream) error {
+func (r pushedArchive) print(w *console.Stream) {
 	verb := "pushed"
 	if r.DryRun {
 		verb = "would push"
 	}
 	fmt.Fprintf(w, "%s %s to %s, with %s\n", verb, console.Clean(r.Solution+" "+r.Version), console.Clean(r.Reference), r.signatures())
 	fmt.Fprintf(w, "  %s of %s are new, in %d of %s\n", console.Bytes(r.NewBytes), console.Bytes(r.Bytes), r.NewBlobs, report.Count(r.Blobs, "blob"))
-	_, err := fmt.Fprintf(w, "  digest %s\n", r.Digest)
-	return err
+	fmt.Fprintf(w, "  digest %s\n", r.Digest)
 }
 
 func newPullCommand(a *app) *cobra.Command {
@@ -267,7 +266,7 @@ type pulledArchive struct {
 	Kept    int64  `json:"kept"`    // bytes that an interrupted pull had fetched
 }
 
-func (r pulledArchive) print(w *console.Stream) error {
+func (r pulledArchive) print(w *console.Stream) {
 	file := console.Clean(r.File)
 	fmt.Fprintf(w, "wrote %s: %s, %s, sha256:%s, with %s\n", file, console.Clean(r.Solution+" "+r.Version), console.Bytes(r.Size), r.SHA256, r.signatures())
 	fmt.Fprintf(w, "  fetched %s", console.Bytes(r.Fetched))
@@ -277,6 +276,5 @@ func (r pulledArchive) print(w *console.Stream) error {
 	if r.Kept > 0 {
 		fmt.Fprintf(w, "; %s had arrived before", console.Bytes(r.Kept))
 	}
-	_, err := fmt.Fprintf(w, "\nverify it: solutionctl verify %s\n", file)
-	return err
+	fmt.Fprintf(w, "\nverify it: solutionctl verify %s\n", file)
 }

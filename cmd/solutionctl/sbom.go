@@ -77,7 +77,7 @@ func (a *app) printPackageChanges(ctx context.Context, list *schema.PackageList,
 	return cli.Emit(a.App, sbom.Compare(before, list), nil, printPackageDifference)
 }
 
-func printPackageList(w *console.Stream, list *schema.PackageList) error {
+func printPackageList(w *console.Stream, list *schema.PackageList) {
 	table := &console.Table{Columns: []string{"IMAGE", "PACKAGE", "VERSION", "TYPE", "LICENSE"}}
 	brought := slices.ContainsFunc(list.Images, func(image schema.ImagePackages) bool { return len(image.Bills) > 1 })
 	if brought {
@@ -95,9 +95,7 @@ func printPackageList(w *console.Stream, list *schema.PackageList) error {
 		count += len(image.Packages)
 	}
 	if count > 0 {
-		if err := table.Print(w); err != nil {
-			return err
-		}
+		table.Print(w)
 		fmt.Fprintln(w)
 	}
 	for _, image := range list.Images {
@@ -112,8 +110,7 @@ func printPackageList(w *console.Stream, list *schema.PackageList) error {
 	for _, k := range list.LookedFor {
 		types = append(types, k.Type)
 	}
-	_, err := fmt.Fprintf(w, "%s in %s; made by solutionctl, which looked for: %s\n", report.Count(count, "package"), report.Count(len(list.Images), "image"), strings.Join(types, ", "))
-	return err
+	fmt.Fprintf(w, "%s in %s; made by solutionctl, which looked for: %s\n", report.Count(count, "package"), report.Count(len(list.Images), "image"), strings.Join(types, ", "))
 }
 
 // imageTitle names an image, and its platform if the archive has it for several.
@@ -137,7 +134,7 @@ func printUnread(w *console.Stream, image string, unread []schema.UnreadFile, mo
 	}
 }
 
-func printPackageDifference(w *console.Stream, d *schema.PackageDifference) error {
+func printPackageDifference(w *console.Stream, d *schema.PackageDifference) {
 	fmt.Fprintf(w, "%s → %s\n", d.From, d.To)
 	if len(d.Changes) == 0 {
 		fmt.Fprintln(w, "the same packages in the same versions")
@@ -147,12 +144,9 @@ func printPackageDifference(w *console.Stream, d *schema.PackageDifference) erro
 		for _, c := range d.Changes {
 			table.Add(packageMark(c), c.Image, c.Name, c.Type, c.From, c.To)
 		}
-		if err := table.Print(w); err != nil {
-			return err
-		}
+		table.Print(w)
 	}
 	printUnread(w, d.To, d.Unread, 0)
-	return nil
 }
 
 func packageMark(c schema.PackageChange) string {

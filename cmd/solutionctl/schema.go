@@ -22,12 +22,12 @@ kinds.`,
 		ValidArgsFunction: cli.CompleteNames(func(*cobra.Command) ([]string, error) { return schema.Kinds(), nil }),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.EmitResult(schema.Kinds(), func(w *console.Stream) error {
+				return a.EmitResult(schema.Kinds(), func(w *console.Stream) {
 					table := &console.Table{Columns: []string{"KIND", "WHAT IT IS"}}
 					for _, kind := range schema.Kinds() {
 						table.Add(kind, documentTitle(kind))
 					}
-					return table.Print(w)
+					table.Print(w)
 				})
 			}
 			if !slices.Contains(schema.Kinds(), args[0]) {

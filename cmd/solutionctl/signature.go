@@ -109,9 +109,8 @@ type signed struct {
 	Key  publicKey `json:"key"`
 }
 
-func (s signed) print(w *console.Stream) error {
-	_, err := fmt.Fprintf(w, "wrote %s\nsigned by %s  %s\n", s.File, s.Key.Name, s.Key.Fingerprint)
-	return err
+func (s signed) print(w *console.Stream) {
+	fmt.Fprintf(w, "wrote %s\nsigned by %s  %s\n", s.File, s.Key.Name, s.Key.Fingerprint)
 }
 
 func (a *app) signMessage(ctx context.Context, f *media.Image, o signOptions) error {

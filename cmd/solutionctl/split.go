@@ -109,11 +109,8 @@ type division struct {
 	Parts   []string `json:"parts"`
 }
 
-func (d division) print(w *console.Stream) error {
+func (d division) print(w *console.Stream) {
 	for _, part := range d.Parts {
-		if _, err := fmt.Fprintf(w, "wrote %s\n", console.Clean(part)); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "wrote %s\n", console.Clean(part))
 	}
-	return nil
 }

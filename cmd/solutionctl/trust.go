@@ -66,9 +66,8 @@ func (a *app) trustKey(f *storeFlags, name, file string) error {
 		return err
 	}
 	info := describeKey(name, k)
-	return a.EmitResult(info, func(w *console.Stream) error {
-		_, err := fmt.Fprintf(w, "added %s  %s  %s\n", info.Name, info.Algorithm, info.Fingerprint)
-		return err
+	return a.EmitResult(info, func(w *console.Stream) {
+		fmt.Fprintf(w, "added %s  %s  %s\n", info.Name, info.Algorithm, info.Fingerprint)
 	})
 }
 
@@ -172,7 +171,7 @@ func (r *revocation) issue(ctx context.Context) error {
 		done = "nothing changes, the list is the one"
 	}
 	done += fmt.Sprintf(" with serial %d", draft.Serial)
-	return r.EmitResult(result, func(w *console.Stream) error { return result.print(w, done) })
+	return r.EmitResult(result, func(w *console.Stream) { result.print(w, done) })
 }
 
 func newTrustExportCommand(a *app, f *storeFlags) *cobra.Command {

@@ -56,15 +56,12 @@ type trustChange struct {
 	DryRun  bool     `json:"dryRun,omitempty"`
 }
 
-func (t *trustChange) print(w *console.Stream, done string) error {
+func (t *trustChange) print(w *console.Stream, done string) {
 	for _, change := range t.Changes {
 		fmt.Fprintln(w, console.Clean(change))
 	}
-	if err := console.PrintEach(w, console.Yellow, "note:", t.Notes); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(w, done)
-	return err
+	console.PrintEach(w, console.Yellow, "note:", t.Notes)
+	fmt.Fprintln(w, done)
 }
 
 func (c *trustImport) run(ctx context.Context, file string) error {
@@ -82,7 +79,7 @@ func (c *trustImport) run(ctx context.Context, file string) error {
 	}
 	result := trustChange{Serial: transfer.Serial, Changes: append([]string{}, transfer.Changes...), Notes: transfer.Notes, DryRun: c.dryRun}
 	if c.dryRun {
-		return c.EmitResult(result, func(w *console.Stream) error { return result.print(w, "would import "+what) })
+		return c.EmitResult(result, func(w *console.Stream) { result.print(w, "would import "+what) })
 	}
 	if c.replace && len(transfer.Changes) > 0 {
 		err = c.Confirm(ctx, report.Confirmation{
@@ -95,7 +92,7 @@ func (c *trustImport) run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.noteSerials(c.flags), c.EmitResult(result, func(w *console.Stream) error { return result.print(w, "imported "+what) }))
+	return errors.Join(c.noteSerials(c.flags), c.EmitResult(result, func(w *console.Stream) { result.print(w, "imported "+what) }))
 }
 
 func (c *trustImport) prepare(file string, data []byte, state *trust.State) (*trust.Transfer, string, error) {

@@ -157,7 +157,7 @@ func (v *verification) allowPatches(ctx context.Context, d *delta.Delta) error {
 }
 
 func (v *verification) emit(verdict *sign.Verdict) error {
-	return v.EmitResult(verdict, func(w *console.Stream) error { return printVerdict(w, verdict) })
+	return v.EmitResult(verdict, func(w *console.Stream) { printVerdict(w, verdict) })
 }
 
 // verifyRemote verifies an archive where it lies in a registry.
@@ -267,40 +267,28 @@ type verifiedPart struct {
 	Signatures []sign.Signature `json:"signatures"`
 }
 
-func (p verifiedPart) print(w *console.Stream) error {
-	_, err := fmt.Fprintf(w, "verified %s: part %d of %s, bytes %d to %d of %d\n", console.Clean(p.File), p.Part, p.Solution, p.From, p.To-1, p.Of)
-	if err == nil {
-		err = printSignatures(w, p.Signatures)
-	}
-	return err
+func (p verifiedPart) print(w *console.Stream) {
+	fmt.Fprintf(w, "verified %s: part %d of %s, bytes %d to %d of %d\n", console.Clean(p.File), p.Part, p.Solution, p.From, p.To-1, p.Of)
+	printSignatures(w, p.Signatures)
 }
 
-func printVerdict(w *console.Stream, v *sign.Verdict) error {
+func printVerdict(w *console.Stream, v *sign.Verdict) {
 	if v.Verified {
-		if _, err := fmt.Fprintf(w, "verified %s: %s\n", v.Archive.Path, v.Solution); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "verified %s: %s\n", v.Archive.Path, v.Solution)
 	}
-	if err := printSignatures(w, v.Signatures); err != nil {
-		return err
-	}
+	printSignatures(w, v.Signatures)
 	if v.Archive.Artifact != "" {
 		fmt.Fprintf(w, "read %s from the registry, stored nothing; digest %s\n", console.Bytes(v.Archive.Fetched), v.Archive.Artifact)
 	}
 	if v.Verified && v.Provenance != nil {
-		if err := printProvenance(w, v.Provenance); err != nil {
-			return err
-		}
+		printProvenance(w, v.Provenance)
 	}
 	for _, t := range v.Tampered {
-		if _, err := fmt.Fprintf(w, "altered bytes %d to %d: %s\n", t.From, t.To-1, console.Clean(cmp.Or(t.File, "unknown"))); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "altered bytes %d to %d: %s\n", t.From, t.To-1, console.Clean(cmp.Or(t.File, "unknown")))
 	}
-	return nil
 }
 
-func printSignatures(w *console.Stream, signatures []sign.Signature) error {
+func printSignatures(w *console.Stream, signatures []sign.Signature) {
 	for _, s := range signatures {
 		text := string(s.Status) + " " + s.File
 		if s.KeyName != "" {
@@ -309,9 +297,6 @@ func printSignatures(w *console.Stream, signatures []sign.Signature) error {
 		if s.Reason != "" {
 			text += ": " + s.Reason
 		}
-		if _, err := fmt.Fprintln(w, console.Clean(text)); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, console.Clean(text))
 	}
-	return nil
 }

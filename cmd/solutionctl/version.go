@@ -29,13 +29,12 @@ func newVersionCommand(a *app) *cobra.Command {
 		Args:    cli.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			info := readVersion()
-			return a.EmitResult(info, func(w *console.Stream) error {
+			return a.EmitResult(info, func(w *console.Stream) {
 				text := "solutionctl " + info.Version
 				if info.Commit != "" {
 					text += " (" + info.Commit + ")"
 				}
-				_, err := fmt.Fprintf(w, "%s, %s, %s\n", text, info.Go, info.Platform)
-				return err
+				fmt.Fprintf(w, "%s, %s, %s\n", text, info.Go, info.Platform)
 			})
 		},
 	}

@@ -59,7 +59,7 @@ func (f *hostFlags) affected(ctx context.Context, advisory, text string) error {
 		o.Status = func(ctx context.Context) (*schema.Status, error) { return d.Survey.Status(ctx, survey.StatusOptions{}) }
 	}
 	result, err := h.Affected(ctx, o)
-	print := func(w *console.Stream, r *schema.SiteAffectedReport) error { return printSiteAffected(w, r, q.Text) }
+	print := func(w *console.Stream, r *schema.SiteAffectedReport) { printSiteAffected(w, r, q.Text) }
 	if err = cli.Emit(f.App, result, err, print); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func countAffected(r *schema.SiteAffectedReport) (versions int) {
 	return versions
 }
 
-func printSiteAffected(w *console.Stream, r *schema.SiteAffectedReport, question string) error {
+func printSiteAffected(w *console.Stream, r *schema.SiteAffectedReport, question string) {
 	table := &console.Table{Columns: []string{"SOLUTION", "IMAGE", "PACKAGE", "VERSION", "DEPLOYED IN", "REMARK"}}
 	for _, v := range r.Versions {
 		for _, f := range v.Unread {
@@ -95,15 +95,13 @@ func printSiteAffected(w *console.Stream, r *schema.SiteAffectedReport, question
 	for _, v := range r.NotSearched {
 		fmt.Fprintf(w, "%s %s: %s\n", w.Paint(console.Yellow, "not searched:"), console.Clean(v.ID), console.Clean(v.Reason))
 	}
-	if err := console.PrintEach(w, console.Yellow, "problem:", r.Problems); err != nil {
-		return err
-	}
+	console.PrintEach(w, console.Yellow, "problem:", r.Problems)
 	cli.PrintLeftOut(w, r.LeftOut)
 	if len(table.Rows) > 0 {
-		return table.Print(w)
+		table.Print(w)
+	} else {
+		fmt.Fprintf(w, "%s: no package matches %s\n", report.Count(len(r.Versions), "imported version"), console.Clean(question))
 	}
-	_, err := fmt.Fprintf(w, "%s: no package matches %s\n", report.Count(len(r.Versions), "imported version"), console.Clean(question))
-	return err
 }
 
 // deployedIn lists the namespaces where a version is deployed, with their environments if these have other names, and the nodes that run an

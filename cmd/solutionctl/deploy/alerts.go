@@ -37,14 +37,14 @@ asked through the API server, with your own rights, and for two seconds at most;
 	return cmd
 }
 
-func printAlerts(w *console.Stream, list *schema.AlertList) error {
+func printAlerts(w *console.Stream, list *schema.AlertList) {
 	if len(list.Alerts) == 0 {
 		fmt.Fprintf(w, "no alert according to %s\n", console.Line(strings.Join(list.Asked, ", ")))
-	} else if err := alertTable(list.Alerts).Print(w); err != nil {
-		return err
+	} else {
+		alertTable(list.Alerts).Print(w)
 	}
 	printUnseen(w, list.Unseen)
-	return console.PrintEach(w, console.Yellow, "problem:", list.Problems)
+	console.PrintEach(w, console.Yellow, "problem:", list.Problems)
 }
 
 func alertTable(alerts []schema.Alert) *console.Table {

@@ -140,7 +140,7 @@ func exportFile(file, solution string, solutions int) string {
 	return strings.TrimSuffix(file, extension) + "-" + solution + extension
 }
 
-func printConvergence(w *console.Stream, c *schema.Convergence) error {
+func printConvergence(w *console.Stream, c *schema.Convergence) {
 	line := func(style console.Style, mark, verb, what string) {
 		fmt.Fprintf(w, "  %s %s %s\n", w.Paint(style, mark), verb, console.Clean(what))
 	}
@@ -162,5 +162,5 @@ func printConvergence(w *console.Stream, c *schema.Convergence) error {
 	if c.Empty() {
 		fmt.Fprintln(w, "nothing to do")
 	}
-	return console.PrintEach(w, console.Yellow, "note:", c.Notices)
+	console.PrintEach(w, console.Yellow, "note:", c.Notices)
 }

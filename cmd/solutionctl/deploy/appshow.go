@@ -25,31 +25,26 @@ func newAppListCommand(a *cli.App) *cobra.Command {
 	f := addAppFlags(a, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f.o.Environment = args[0]
-		print := func(w *console.Stream, list *schema.AppList) error { return printApps(w, list, args[0]) }
+		print := func(w *console.Stream, list *schema.AppList) { printApps(w, list, args[0]) }
 		return show(f.clusterFlags, print, func(d *deployer.Deployer) (*schema.AppList, error) { return d.Apps.List(cmd.Context(), f.o) })
 	}
 	return cmd
 }
 
-func printApps(w *console.Stream, apps *schema.AppList, environment string) error {
-	if len(apps.Apps) == 0 {
-		next := ""
-		if len(apps.Notices) == 0 {
-			next = fmt.Sprintf("Next: solutionctl deploy app create %s NAME\n", environment)
-		}
-		if _, err := fmt.Fprintf(w, "there is no application in environment %s\n%s", environment, next); err != nil {
-			return err
-		}
-		return console.PrintEach(w, console.Yellow, "note:", apps.Notices)
-	}
+func printApps(w *console.Stream, apps *schema.AppList, environment string) {
 	table := &console.Table{Columns: []string{"NAME", "KIND", "NAMESPACE", "HEALTH", "REASON"}}
 	for _, one := range apps.Apps {
 		table.Add(one.Name, one.Kind, one.Namespace, string(one.Health), console.Line(strings.Join(one.Reasons, "; ")))
 	}
-	if err := table.Print(w); err != nil {
-		return err
+	if len(apps.Apps) > 0 {
+		table.Print(w)
+	} else {
+		fmt.Fprintf(w, "there is no application in environment %s\n", environment)
 	}
-	return console.PrintEach(w, console.Yellow, "note:", apps.Notices)
+	if len(apps.Apps)+len(apps.Notices) == 0 {
+		fmt.Fprintf(w, "Next: solutionctl deploy app create %s NAME\n", environment)
+	}
+	console.PrintEach(w, console.Yellow, "note:", apps.Notices)
 }
 
 func newAppGetCommand(a *cli.App) *cobra.Command {
@@ -77,7 +72,7 @@ var appStyles = map[schema.AppHealth]console.Style{
 }
 
 // printApp draws what belongs to an application as a tree below it.
-func printApp(w *console.Stream, one *schema.App) error {
+func printApp(w *console.Stream, one *schema.App) {
 	fmt.Fprintf(w, "%s in namespace %s: %s\n", w.Paint(console.Bold, console.Line(one.Kind+" "+one.Name)), one.Namespace,
 		w.Paint(appStyles[one.Health], string(one.Health)))
 	for _, reason := range one.Reasons {
@@ -93,19 +88,19 @@ func printApp(w *console.Stream, one *schema.App) error {
 		}
 		fmt.Fprintf(w, "%s%s %s  %s\n", branch(one.Objects, i), object.Kind, console.Line(object.Name), text)
 	}
-	return printEvents(w, one.Events)
+	printEvents(w, one.Events)
 }
 
-func printEvents(w *console.Stream, events []schema.ObjectEvent) error {
+func printEvents(w *console.Stream, events []schema.ObjectEvent) {
 	if len(events) == 0 {
-		return nil
+		return
 	}
 	fmt.Fprintln(w)
 	table := &console.Table{Columns: []string{"WHEN", "TYPE", "REASON", "TIMES", "OBJECT", "MESSAGE"}}
 	for _, e := range events {
 		table.Add(e.Last.Format(time.RFC3339), e.Type, e.Reason, strconv.FormatInt(e.Count, 10), e.Kind+" "+e.Name, strings.Join(strings.Fields(e.Message), " "))
 	}
-	return table.Print(w)
+	table.Print(w)
 }
 
 // branch draws the lines of a tree that lead to an object.
@@ -168,7 +163,7 @@ func newAppFieldsCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-func printFields(w *console.Stream, form *schema.AppForm) error {
+func printFields(w *console.Stream, form *schema.AppForm) {
 	table := &console.Table{Columns: []string{"FIELD", "TYPE", "DEFAULT", "WHAT IT IS"}}
 	for _, field := range form.Fields {
 		preset := field.Default
@@ -177,5 +172,5 @@ func printFields(w *console.Stream, form *schema.AppForm) error {
 		}
 		table.Add(field.Path, field.Type, preset, console.Line(explain(field)))
 	}
-	return table.Print(w)
+	table.Print(w)
 }

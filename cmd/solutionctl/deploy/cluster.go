@@ -95,7 +95,7 @@ func (f *clusterFlags) deployerOn(c *cluster.Cluster) *deployer.Deployer {
 }
 
 // show connects, asks the cluster and prints the answer.
-func show[T any](f *clusterFlags, print func(*console.Stream, T) error, ask func(*deployer.Deployer) (T, error)) error {
+func show[T any](f *clusterFlags, print func(*console.Stream, T), ask func(*deployer.Deployer) (T, error)) error {
 	d, err := f.deployer()
 	if err != nil {
 		return err

@@ -62,11 +62,10 @@ recorded name.`,
 	return cmd
 }
 
-func printClusterName(w *console.Stream, n *schema.ClusterName) error {
+func printClusterName(w *console.Stream, n *schema.ClusterName) {
 	if n == nil {
-		_, err := fmt.Fprintln(w, "the cluster has no recorded name any more")
-		return err
+		fmt.Fprintln(w, "the cluster has no recorded name any more")
+	} else {
+		fmt.Fprintln(w, console.Line(n.String()))
 	}
-	_, err := fmt.Fprintln(w, console.Line(n.String()))
-	return err
 }

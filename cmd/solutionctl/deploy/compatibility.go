@@ -50,11 +50,11 @@ func (f *clusterFlags) explain(err error) error {
 		return err
 	}
 	f.Sink.Close()
-	return errors.Join(err, printCompatibility(f.Out, refused.Compatibility))
+	return errors.Join(err, f.Out.Print(func(w *console.Stream) { printCompatibility(w, refused.Compatibility) }))
 }
 
 // printCompatibility prints a row for each operator and a column for each version, and then the reasons.
-func printCompatibility(w *console.Stream, c *schema.Compatibility) error {
+func printCompatibility(w *console.Stream, c *schema.Compatibility) {
 	table := &console.Table{Columns: []string{"ENVIRONMENT", "NAMESPACE", "HAS"}}
 	for _, v := range c.Versions {
 		name := v.Version
@@ -82,13 +82,10 @@ func printCompatibility(w *console.Stream, c *schema.Compatibility) error {
 		objects = append(objects, cell)
 	}
 	table.Add(objects...)
-	if err := table.Print(w); err != nil {
-		return err
-	}
+	table.Print(w)
 	for _, v := range c.Versions {
 		printReasonsOf(w, v)
 	}
-	return nil
 }
 
 func operatorCell(o schema.OperatorCompatibility) string {

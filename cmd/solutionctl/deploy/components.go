@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,15 +41,18 @@ func (c *componentsView) run(ctx context.Context, args []string) error {
 	return show(c.clusterFlags, c.print, func(d *deployer.Deployer) (*schema.ComponentGraph, error) { return d.Components(ctx, c.o) })
 }
 
-func (c *componentsView) print(w *console.Stream, g *schema.ComponentGraph) error {
+func (c *componentsView) print(w *console.Stream, g *schema.ComponentGraph) {
 	switch c.Output {
 	case "dot":
-		_, err := io.WriteString(w, components.Dot(g))
-		return err
+		fmt.Fprint(w, components.Dot(g))
 	case "mermaid":
-		_, err := io.WriteString(w, components.Mermaid(g))
-		return err
+		fmt.Fprint(w, components.Mermaid(g))
+	default:
+		printComponents(w, g)
 	}
+}
+
+func printComponents(w *console.Stream, g *schema.ComponentGraph) {
 	fmt.Fprintf(w, "%s\n%s\n", w.Paint(console.Bold, g.Solution+" "+g.Version), strings.Join(components.Tree(g), "\n"))
 	for _, n := range g.Components {
 		if n.Status == nil {
@@ -60,5 +62,4 @@ func (c *componentsView) print(w *console.Stream, g *schema.ComponentGraph) erro
 			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, n.Name+":"), console.Line(reason))
 		}
 	}
-	return nil
 }

@@ -47,7 +47,7 @@ func (f *hostFlags) diagnose(ctx context.Context) error {
 		return err
 	}
 	d := x.diagnosis
-	if err := f.EmitResult(d, func(w *console.Stream) error { return printDiagnosis(w, d) }); err != nil {
+	if err := f.EmitResult(d, func(w *console.Stream) { printDiagnosis(w, d) }); err != nil {
 		return err
 	}
 	if d.Problems > 0 {
@@ -96,14 +96,12 @@ var resultStyles = map[schema.CheckResult]console.Style{
 	schema.CheckOK: console.Green, schema.CheckWarning: console.Yellow, schema.CheckProblem: console.Red, schema.CheckSkipped: console.Faint,
 }
 
-func printDiagnosis(w *console.Stream, d *schema.Diagnosis) error {
+func printDiagnosis(w *console.Stream, d *schema.Diagnosis) {
 	table := &console.Table{Columns: []string{"RESULT", "CHECK", "WHAT WAS FOUND"}}
 	for _, c := range d.Checks {
 		table.Add(string(c.Result), c.Area+" "+c.Name, c.Message)
 	}
-	if err := table.Print(w); err != nil {
-		return err
-	}
+	table.Print(w)
 	for _, c := range d.Checks {
 		if c.Hint == "" || c.Result == schema.CheckOK {
 			continue
@@ -111,8 +109,7 @@ func printDiagnosis(w *console.Stream, d *schema.Diagnosis) error {
 		fmt.Fprintf(w, "\n%s %s\n", w.Paint(resultStyles[c.Result], c.Area+" "+c.Name+":"), console.Clean(c.Message))
 		fmt.Fprintf(w, "  → %s\n", strings.ReplaceAll(console.Clean(c.Hint), "\n", "\n    "))
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", countDiagnosis(d))
-	return err
+	fmt.Fprintf(w, "\n%s\n", countDiagnosis(d))
 }
 
 // countDiagnosis returns the number of findings of each severity, in words.

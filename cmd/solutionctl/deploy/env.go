@@ -59,9 +59,6 @@ type environmentCreation struct {
 
 func (c *environmentCreation) run(ctx context.Context, args []string) error {
 	c.o.Name, c.o.Description = args[0], cli.IfChanged(c.flags, "description", &c.description)
-	printTitle := func(w *console.Stream, done *schema.Operation) error {
-		_, err := fmt.Fprintln(w, done.Title())
-		return err
-	}
+	printTitle := func(w *console.Stream, done *schema.Operation) { fmt.Fprintln(w, done.Title()) }
 	return show(c.clusterFlags, printTitle, func(d *deployer.Deployer) (*schema.Operation, error) { return d.CreateEnvironment(ctx, c.o) })
 }

@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -53,10 +52,10 @@ func environmentEntry(e metalk8s.Environment) schema.EnvironmentEntry {
 	return entry
 }
 
-func printEnvironments(w *console.Stream, list *schema.EnvironmentList) error {
+func printEnvironments(w *console.Stream, list *schema.EnvironmentList) {
 	if len(list.Environments) == 0 {
-		_, err := io.WriteString(w, "there are no environments\n")
-		return err
+		fmt.Fprintln(w, "there are no environments")
+		return
 	}
 	var problems []string
 	table := &console.Table{Columns: []string{"ENVIRONMENT", "NAMESPACE", "SOLUTIONS", "DESCRIPTION"}}
@@ -70,10 +69,8 @@ func printEnvironments(w *console.Stream, list *schema.EnvironmentList) error {
 			problems = append(problems, n.Problems...)
 		}
 	}
-	if err := table.Print(w); err != nil {
-		return err
-	}
-	return console.PrintEach(w, console.Yellow, "problem:", problems)
+	table.Print(w)
+	console.PrintEach(w, console.Yellow, "problem:", problems)
 }
 
 func newEnvShowCommand(a *cli.App) *cobra.Command {
@@ -100,21 +97,16 @@ is not allowed to list namespaces sees the one with the name of the environment,
 	return cmd
 }
 
-func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) error {
+func printEnvironment(w *console.Stream, e *schema.EnvironmentStatus) {
 	title := w.Paint(console.Bold, console.Line(e.Name))
 	if e.Description != "" {
 		title += "  " + console.Line(strings.Join(strings.Fields(e.Description), " "))
 	}
 	fmt.Fprintln(w, title)
-	if err := printDeployments(w, []schema.EnvironmentStatus{*e}); err != nil {
-		return err
-	}
+	printDeployments(w, []schema.EnvironmentStatus{*e})
 	printWaiting(w, e.Deployments())
-	if err := printMembers(w, e.Members); err != nil {
-		return err
-	}
+	printMembers(w, e.Members)
 	printUnseen(w, e.Unseen)
-	return nil
 }
 
 // printUnseen lists what the user has no permission to see.
@@ -128,14 +120,14 @@ func printUnseen(w *console.Stream, unseen []schema.Unseen) {
 }
 
 // printMembers prints the members and their roles.
-func printMembers(w *console.Stream, members []schema.Member) error {
+func printMembers(w *console.Stream, members []schema.Member) {
 	if len(members) == 0 {
-		return nil
+		return
 	}
 	fmt.Fprintln(w)
 	table := &console.Table{Columns: []string{"WHO", "KIND", "ROLE", "NAMESPACE", "PROGRAM OF"}}
 	for _, m := range members {
 		table.Add(m.Name, m.Kind, m.Role, m.Namespace, orDash(m.Solution))
 	}
-	return table.Print(w)
+	table.Print(w)
 }

@@ -68,19 +68,20 @@ func (c *eventsView) run(ctx context.Context, args []string) error {
 	})
 }
 
-func (c *eventsView) printEventList(w *console.Stream, list *schema.EventList) error {
+func (c *eventsView) printEventList(w *console.Stream, list *schema.EventList) {
 	if len(list.Events) == 0 {
 		fmt.Fprintf(w, "Kubernetes has no Events about environment %s\n", console.Line(list.Environment))
-		return nil
+		return
 	}
 	if w.Width > 0 {
-		return c.eventsOfTerminal(list).Print(w)
+		c.eventsOfTerminal(list).Print(w)
+		return
 	}
 	table := &console.Table{Columns: []string{"LAST", "TYPE", "COUNT", "OBJECT", "REASON", "MESSAGE"}}
 	for _, e := range list.Events {
 		table.Add(e.Last.UTC().Format(time.RFC3339), e.Type, fmt.Sprint(e.Count), e.String(), e.Reason, e.Message)
 	}
-	return table.Print(w)
+	table.Print(w)
 }
 
 // eventsOfTerminal is the table with short columns: the age, and the count with the reason.

@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -35,14 +34,10 @@ func (f *clusterFlags) history(ctx context.Context, args []string) error {
 	})
 }
 
-func printHistory(w *console.Stream, history *schema.History) error {
-	err := console.PrintEach(w, console.Yellow, "problem:", history.Problems)
-	if err != nil || len(history.Operations) == 0 && len(history.Problems) > 0 {
-		return err
-	}
-	if len(history.Operations) == 0 {
-		_, err := io.WriteString(w, "nothing was done yet\n")
-		return err
+func printHistory(w *console.Stream, history *schema.History) {
+	console.PrintEach(w, console.Yellow, "problem:", history.Problems)
+	if len(history.Operations)+len(history.Problems) == 0 {
+		fmt.Fprintln(w, "nothing was done yet")
 	}
 	table := &console.Table{Columns: []string{"STARTED", "WHERE", "SOLUTION", "OPERATION", "USER"}}
 	for _, o := range history.Operations {
@@ -55,8 +50,8 @@ func printHistory(w *console.Stream, history *schema.History) error {
 		}
 		table.Add(o.Started.UTC().Format(time.RFC3339), o.Place(), o.What(), operation, orDash(o.User))
 	}
-	if err := table.Print(w); err != nil {
-		return err
+	if len(table.Rows) > 0 {
+		table.Print(w)
 	}
 	for _, o := range history.Operations {
 		if o.Failure != nil {
@@ -65,5 +60,4 @@ func printHistory(w *console.Stream, history *schema.History) error {
 				console.Line(fmt.Sprintf("%s, %s at %s: %s (%s)", o.Place(), what, o.Started.UTC().Format(time.RFC3339), o.Failure.Message, o.Failure.Code)))
 		}
 	}
-	return nil
 }

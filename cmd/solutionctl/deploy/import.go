@@ -108,7 +108,7 @@ func (c *archiveImport) run(ctx context.Context, archives []string) error {
 	if done == nil {
 		return err
 	}
-	return errors.Join(err, c.EmitResult(done, func(w *console.Stream) error { return printImport(w, done) }))
+	return errors.Join(err, c.EmitResult(done, func(w *console.Stream) { printImport(w, done) }))
 }
 
 // named returns the archives that are named in registries, by their place among the arguments. Files must be there.
@@ -153,7 +153,7 @@ func (c *archiveImport) pull(ctx context.Context, h *host.Host, o host.ImportOpt
 	return files, nil
 }
 
-func printImport(w *console.Stream, r *schema.ImportReport) error {
+func printImport(w *console.Stream, r *schema.ImportReport) {
 	for _, archive := range r.Archives {
 		id := archive.Solution + "-" + archive.Version
 		switch store.Method(archive.Method) {
@@ -185,9 +185,7 @@ func printImport(w *console.Stream, r *schema.ImportReport) error {
 		}
 	}
 	for i := range r.Pushed {
-		if err := printPush(w, &r.Pushed[i]); err != nil {
-			return err
-		}
+		printPush(w, &r.Pushed[i])
 	}
-	return console.PrintEach(w, console.Yellow, "note:", r.Notices)
+	console.PrintEach(w, console.Yellow, "note:", r.Notices)
 }

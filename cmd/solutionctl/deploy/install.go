@@ -179,7 +179,7 @@ func (c *installation) finish(plan *install.Plan, err error) error {
 	return nil
 }
 
-func (c *installation) printInstallation(w *console.Stream, i *schema.Installation) error {
+func (c *installation) printInstallation(w *console.Stream, i *schema.Installation) {
 	for _, archive := range i.Archives {
 		signed := "not signed by a trusted key"
 		if len(archive.Signers) > 0 {
@@ -194,16 +194,13 @@ func (c *installation) printInstallation(w *console.Stream, i *schema.Installati
 	if c.common.DryRun {
 		printUnapproved(w, c.common.Unallowed(i.Powers), byOption)
 	}
-	if err := console.PrintEach(w, console.Yellow, "note:", i.Notices); err != nil {
-		return err
-	}
+	console.PrintEach(w, console.Yellow, "note:", i.Notices)
 	for _, address := range i.Addresses {
 		fmt.Fprintf(w, "open %s\n", console.Clean(address))
 	}
 	if c.common.DryRun && i.Digest != "" {
 		fmt.Fprintf(w, "to do exactly this: --expect %s\n", i.Digest)
 	}
-	return nil
 }
 
 // nodeName is the name of this node: the host's, unless the user names another one.

@@ -252,16 +252,13 @@ func (f *loaderFlags) prune(ctx context.Context, l *loader.Launcher, o loader.St
 	return cli.Emit(f.App, plan, f.explain(err), f.printPruned)
 }
 
-func (f *clusterFlags) printPruned(w *console.Stream, p *schema.LoaderPlan) error {
+func (f *clusterFlags) printPruned(w *console.Stream, p *schema.LoaderPlan) {
 	if len(p.Remove) == 0 {
 		fmt.Fprintln(w, "nothing to remove")
 	}
 	for _, o := range p.Remove {
-		if err := f.printOperation(w, o); err != nil {
-			return err
-		}
+		f.printOperation(w, o)
 	}
-	return nil
 }
 
 func newLoaderLogsCommand(a *cli.App) *cobra.Command {
@@ -403,7 +400,7 @@ func readParameters(parameters, values string) (*schema.LoadParameters, error) {
 	return loader.ParseParameters(text, hidden)
 }
 
-func (f *clusterFlags) printLoaderPlan(w *console.Stream, p *schema.LoaderPlan) error {
+func (f *clusterFlags) printLoaderPlan(w *console.Stream, p *schema.LoaderPlan) {
 	if p.Empty() {
 		fmt.Fprintln(w, "nothing to do: no Job is started")
 	}
@@ -419,18 +416,16 @@ func (f *clusterFlags) printLoaderPlan(w *console.Stream, p *schema.LoaderPlan) 
 		}
 		shown := *o
 		shown.Notices, shown.Digest, shown.Powers = nil, "", nil
-		if err := f.printOperation(w, &shown); err != nil {
-			return err
-		}
+		f.printOperation(w, &shown)
 		printPowers(w, o, plan.Accepting)
 	}
 	if p.Run != "" {
 		fmt.Fprintf(w, "run %s, a Job with image %s and these rights:\n%s\n", p.Run, console.Clean(p.Image), p.Rights)
 	}
-	return console.PrintEach(w, console.Yellow, "note:", p.Notices)
+	console.PrintEach(w, console.Yellow, "note:", p.Notices)
 }
 
-func printLoadProgress(w *console.Stream, p *schema.LoadProgress) error {
+func printLoadProgress(w *console.Stream, p *schema.LoadProgress) {
 	table := &console.Table{Columns: []string{"NAMESPACE", "SOLUTION", "COMPONENT", "VERSION", "STATE", "WHY"}}
 	for i := range p.Parts {
 		part := &p.Parts[i]
@@ -440,9 +435,7 @@ func printLoadProgress(w *console.Stream, p *schema.LoadProgress) error {
 		}
 		table.Add(part.Namespace, part.Solution, part.Component, part.Version, string(part.State), why)
 	}
-	if err := table.Print(w); err != nil {
-		return err
-	}
+	table.Print(w)
 	fmt.Fprintf(w, "run %s: %s, %d of %d ready\n", p.Run, p.Phase, p.Ready, len(p.Parts))
 	if p.Error != nil {
 		fmt.Fprintf(w, "%s %s\n", w.Paint(console.Red, "error:"), console.Clean(p.Error.Message))
@@ -452,5 +445,5 @@ func printLoadProgress(w *console.Stream, p *schema.LoadProgress) error {
 			fmt.Fprintf(w, "%s last repair, %s: %s\n", w.Paint(console.Yellow, "note:"), p.Repair.At.Format(time.RFC3339), console.Clean(text))
 		}
 	}
-	return console.PrintEach(w, console.Yellow, "note:", p.Notices)
+	console.PrintEach(w, console.Yellow, "note:", p.Notices)
 }

@@ -85,7 +85,7 @@ func newMonitoringShowCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-func printMonitoring(w *console.Stream, m *schema.MonitoringReport) error {
+func printMonitoring(w *console.Stream, m *schema.MonitoringReport) {
 	table := &console.Table{Columns: []string{"OF", "WHAT IS RECORDED"}}
 	for _, row := range []struct{ of, value string }{
 		{"monitors and rules", labelList(m.Labels)},
@@ -99,16 +99,12 @@ func printMonitoring(w *console.Stream, m *schema.MonitoringReport) error {
 			table.Add(row.of, row.value)
 		}
 	}
-	var err error
 	if len(table.Rows) == 0 {
-		_, err = fmt.Fprintln(w, "nothing is recorded: Solutions have the labels of MetalK8s, and those of their archives")
+		fmt.Fprintln(w, "nothing is recorded: Solutions have the labels of MetalK8s, and those of their archives")
 	} else {
-		err = table.Print(w)
+		table.Print(w)
 	}
-	if err != nil {
-		return err
-	}
-	return console.PrintEach(w, console.Yellow, "note:", m.Notices)
+	console.PrintEach(w, console.Yellow, "note:", m.Notices)
 }
 
 func labelList(labels map[string]string) string {

@@ -217,17 +217,14 @@ func (f *nodeFlags) emitPlan(plan *node.Plan) error {
 		result.Files = append(result.Files, schema.NodeFile{Path: change.Path, Action: change.Action, Content: string(change.Content)})
 		table.Add(string(change.Action), change.Path)
 	}
-	return f.EmitResult(result, func(w *console.Stream) error {
+	return f.EmitResult(result, func(w *console.Stream) {
 		if len(table.Rows) == 0 {
-			_, err := fmt.Fprintln(w, "there is nothing to remove")
-			return err
+			fmt.Fprintln(w, "there is nothing to remove")
+			return
 		}
-		if err := table.Print(w); err != nil {
-			return err
-		}
+		table.Print(w)
 		for _, note := range result.Notes {
 			fmt.Fprintln(w, note)
 		}
-		return nil
 	})
 }

@@ -121,7 +121,7 @@ func (c *notifying) compare(ctx context.Context, journal *notify.Journal) (*sche
 	return n, ctx.Err()
 }
 
-func (c *notifying) print(w *console.Stream, n *schema.Notification) error {
+func (c *notifying) print(w *console.Stream, n *schema.Notification) {
 	for _, p := range n.Problems {
 		style := console.Red
 		if p.State == schema.ProblemResolved {
@@ -132,7 +132,6 @@ func (c *notifying) print(w *console.Stream, n *schema.Notification) error {
 	if len(n.Problems) == 0 {
 		fmt.Fprintln(w, "nothing has changed")
 	}
-	return nil
 }
 
 // readFiles reads the header and the certificates.

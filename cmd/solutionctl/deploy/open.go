@@ -97,7 +97,7 @@ func (c *opening) browse(ctx context.Context, address string) {
 	}
 }
 
-func printInterface(w *console.Stream, found *schema.UserInterface) error {
+func printInterface(w *console.Stream, found *schema.UserInterface) {
 	for _, address := range found.URLs {
 		fmt.Fprintln(w, console.Line(address))
 	}
@@ -105,5 +105,4 @@ func printInterface(w *console.Stream, found *schema.UserInterface) error {
 		fmt.Fprintf(w, "Service %s/%s, port %d of pod %s; '%s' forwards it\n", console.Line(b.Namespace), console.Line(b.Service), b.Port, console.Line(b.Pod),
 			report.Run("deploy open", found.Environment, found.Solution))
 	}
-	return nil
 }

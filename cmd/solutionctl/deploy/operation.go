@@ -12,7 +12,7 @@ import (
 
 // printOperation prints the completed changes in a few lines, and planned ones object by object, after their consequences. What a person
 // cannot read or need not is folded, unless --verbose is given.
-func (f *clusterFlags) printOperation(w *console.Stream, o *schema.Operation) error {
+func (f *clusterFlags) printOperation(w *console.Stream, o *schema.Operation) {
 	fmt.Fprintln(w, w.Paint(console.Bold, console.Line(o.Title())))
 	if o.Planned && !o.Empty() {
 		printConsequences(w, o)
@@ -32,13 +32,10 @@ func (f *clusterFlags) printOperation(w *console.Stream, o *schema.Operation) er
 	if o.Empty() {
 		fmt.Fprintln(w, o.Nothing())
 	}
-	if err := console.PrintEach(w, console.Yellow, "note:", o.Remarks()); err != nil {
-		return err
-	}
+	console.PrintEach(w, console.Yellow, "note:", o.Remarks())
 	if o.Planned && o.Digest != "" && !o.Empty() {
 		fmt.Fprintf(w, "to do exactly this: --expect %s\n", o.Digest)
 	}
-	return nil
 }
 
 // printConsequences prints what a plan means for its users.

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -203,11 +204,10 @@ func setSiteValue(text string, values map[string]plan.SiteValues) error {
 }
 
 // printSiteValues prints values as the file that readSiteValues reads.
-func printSiteValues(w *console.Stream, values map[string]map[string]any) error {
+func printSiteValues(w *console.Stream, values map[string]map[string]any) {
 	data, err := yaml.Marshal(values)
 	if err != nil {
-		return err
+		w.Fail(err)
 	}
-	_, err = w.Write(data)
-	return err
+	fmt.Fprintf(w, "%s", data)
 }

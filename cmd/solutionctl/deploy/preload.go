@@ -168,15 +168,13 @@ func (f *preloadFlags) printLines(ctx context.Context, d *deployer.Deployer) err
 	return err
 }
 
-func printPreload(w *console.Stream, p *schema.Preload) error {
+func printPreload(w *console.Stream, p *schema.Preload) {
 	table := &console.Table{Columns: []string{"NODE", "PRESENT", "PULLED", "PINNED", "RELEASED", "MISSING", "PROBLEM"}}
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		table.Add(n.Node, strconv.Itoa(n.Present), strconv.Itoa(n.Pulled), strconv.Itoa(n.Pinned), strconv.Itoa(n.Released), strconv.Itoa(len(n.Missing)), n.Problem)
 	}
-	if err := table.Print(w); err != nil {
-		return err
-	}
+	table.Print(w)
 	notices := append([]string{}, p.Notices...)
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
@@ -187,7 +185,7 @@ func printPreload(w *console.Stream, p *schema.Preload) error {
 	if p.DryRun {
 		fmt.Fprintf(w, "%s needed; nothing was changed\n", report.Count(len(p.Images), "image"))
 	}
-	return console.PrintEach(w, console.Yellow, "note:", notices)
+	console.PrintEach(w, console.Yellow, "note:", notices)
 }
 
 // newNodePreloadHereCommand returns the command of the Jobs.

@@ -79,7 +79,7 @@ func (c *imagePush) run(ctx context.Context, words []string) error {
 	return cli.Emit(c.App, done, err, printPush)
 }
 
-func printPush(w *console.Stream, r *schema.PushReport) error {
+func printPush(w *console.Stream, r *schema.PushReport) {
 	id := console.Clean(r.Solution + "-" + r.Version)
 	verb := "uploaded"
 	if r.DryRun {
@@ -88,7 +88,7 @@ func printPush(w *console.Stream, r *schema.PushReport) error {
 	switch {
 	case len(r.Images) == 0:
 		fmt.Fprintf(w, "%s has no images\n", id)
-		return nil
+		return
 	case r.NewBlobs == 0:
 		fmt.Fprintf(w, "%s: nothing to upload\n  the registry has all %s\n", id, report.Count(r.Blobs, "blob"))
 	default:
@@ -100,5 +100,4 @@ func printPush(w *console.Stream, r *schema.PushReport) error {
 	if r.Recorded {
 		fmt.Fprintf(w, "the cluster knows the registry; on each node, unless it was done before: %s\n", report.Run("deploy node config"))
 	}
-	return nil
 }

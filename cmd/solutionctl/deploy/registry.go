@@ -126,14 +126,14 @@ func endpointsOf(registry *schema.ClusterRegistry, err error) (*schema.EndpointL
 	return records.Endpoints(registry), nil
 }
 
-func printEndpoints(w *console.Stream, list *schema.EndpointList) error {
+func printEndpoints(w *console.Stream, list *schema.EndpointList) {
 	if list.Mode == schema.RegistryMetalK8s {
-		_, err := fmt.Fprintln(w, "MetalK8s' nginx serves the images")
-		return err
+		fmt.Fprintln(w, "MetalK8s' nginx serves the images")
+		return
 	}
 	if len(list.Endpoints) == 0 {
-		_, err := fmt.Fprintln(w, "the cluster has no record of where nodes find images")
-		return err
+		fmt.Fprintln(w, "the cluster has no record of where nodes find images")
+		return
 	}
 	columns := []string{"ENDPOINT", "AUTHORITY", "VALID UNTIL"}
 	checked := list.Endpoints[0].Answer != nil
@@ -148,7 +148,7 @@ func printEndpoints(w *console.Stream, list *schema.EndpointList) error {
 		}
 		table.Add(cells...)
 	}
-	return table.Print(w)
+	table.Print(w)
 }
 
 func answerOf(a *schema.EndpointAnswer) string {

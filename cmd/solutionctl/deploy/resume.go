@@ -39,7 +39,7 @@ func (f *verbFlags) resume(ctx context.Context, args []string) error {
 	if result == nil {
 		return failure
 	}
-	if err := f.EmitResult(result, func(w *console.Stream) error { return printResumption(w, result) }); err != nil {
+	if err := f.EmitResult(result, func(w *console.Stream) { printResumption(w, result) }); err != nil {
 		return err
 	}
 	if failure == nil && f.exitStatus && len(result.Operations) > 0 {
@@ -48,7 +48,7 @@ func (f *verbFlags) resume(ctx context.Context, args []string) error {
 	return failure
 }
 
-func printResumption(w *console.Stream, r *schema.Resumption) error {
+func printResumption(w *console.Stream, r *schema.Resumption) {
 	for _, o := range r.Operations {
 		what := o.Operation + " " + o.Solution
 		if o.Version != "" {
@@ -68,5 +68,4 @@ func printResumption(w *console.Stream, r *schema.Resumption) error {
 	if len(r.Operations) == 0 {
 		fmt.Fprintln(w, "nothing to resume")
 	}
-	return nil
 }

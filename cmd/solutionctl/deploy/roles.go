@@ -64,10 +64,10 @@ func (c *roles) run(ctx context.Context, args []string) error {
 	return show(c.clusterFlags, printGrants, func(d *deployer.Deployer) (*rights.Grants, error) { return d.Roles(ctx, c.o) })
 }
 
-func printGrants(w *console.Stream, grants *rights.Grants) error {
+func printGrants(w *console.Stream, grants *rights.Grants) {
 	text, err := grants.YAML()
-	if err == nil {
-		_, err = fmt.Fprintf(w, "%s", text)
+	if err != nil {
+		w.Fail(err)
 	}
-	return err
+	fmt.Fprintf(w, "%s", text)
 }

@@ -1,7 +1,7 @@
 package deploy
 
 import (
-	"io"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,14 +35,10 @@ version or the name of one of their images, as it is in the archive or where it 
 	return cmd
 }
 
-func printSearch(w *console.Stream, result *schema.SearchResult) error {
-	err := console.PrintEach(w, console.Yellow, "problem:", result.Problems)
-	if err != nil || len(result.Versions) == 0 && len(result.Problems) > 0 {
-		return err
-	}
-	if len(result.Versions) == 0 {
-		_, err := io.WriteString(w, "nothing was found\n")
-		return err
+func printSearch(w *console.Stream, result *schema.SearchResult) {
+	console.PrintEach(w, console.Yellow, "problem:", result.Problems)
+	if len(result.Versions)+len(result.Problems) == 0 {
+		fmt.Fprintln(w, "nothing was found")
 	}
 	versions := &console.Table{Columns: []string{"SOLUTION", "VERSION", "STATE", "ENVIRONMENTS", "NAME"}}
 	images := &console.Table{Columns: []string{"IMAGE", "IN", "FROM"}}
@@ -54,13 +50,13 @@ func printSearch(w *console.Stream, result *schema.SearchResult) error {
 			}
 		}
 	}
-	if err := versions.Print(w); err != nil || len(images.Rows) == 0 {
-		return err
+	if len(versions.Rows) > 0 {
+		versions.Print(w)
 	}
-	if _, err := io.WriteString(w, "\n"); err != nil {
-		return err
+	if len(images.Rows) > 0 {
+		fmt.Fprintln(w)
+		images.Print(w)
 	}
-	return images.Print(w)
 }
 
 func foundState(v schema.FoundVersion) string {

@@ -223,33 +223,29 @@ func (c *statusFlags) printPillar(ctx context.Context) error {
 	return err
 }
 
-func printStatus(w *console.Stream, s *schema.Status) error {
+func printStatus(w *console.Stream, s *schema.Status) {
 	if s.Cluster != nil {
 		fmt.Fprintf(w, "cluster %s\n\n", w.Paint(console.Bold, console.Line(s.Cluster.String())))
 	}
 	if len(s.Solutions) == 0 && len(s.Environments) == 0 {
 		fmt.Fprintln(w, "nothing was imported, and there are no environments")
 	}
-	if err := printSolutions(w, s.Solutions); err != nil {
-		return err
-	}
+	printSolutions(w, s.Solutions)
 	if len(s.Solutions) > 0 && len(s.Environments) > 0 {
 		fmt.Fprintln(w)
 	}
-	if err := printDeployments(w, s.Environments); err != nil {
-		return err
-	}
+	printDeployments(w, s.Environments)
 	printWaiting(w, s.Deployments())
 	if len(s.Problems) > 0 {
 		fmt.Fprintln(w)
 	}
-	return console.PrintEach(w, console.Yellow, "problem:", s.Problems)
+	console.PrintEach(w, console.Yellow, "problem:", s.Problems)
 }
 
 // printSolutions prints what was imported and what is active.
-func printSolutions(w *console.Stream, solutions []schema.SolutionStatus) error {
+func printSolutions(w *console.Stream, solutions []schema.SolutionStatus) {
 	if len(solutions) == 0 {
-		return nil
+		return
 	}
 	table := &console.Table{Columns: []string{"SOLUTION", "ACTIVE", "HEALTH", "IMPORTED"}}
 	for _, s := range solutions {
@@ -267,21 +263,18 @@ func printSolutions(w *console.Stream, solutions []schema.SolutionStatus) error 
 		}
 		table.Add(s.Name, orDash(s.Active), health, strings.Join(versions, ", "))
 	}
-	if err := table.Print(w); err != nil {
-		return err
-	}
+	table.Print(w)
 	for _, s := range solutions {
 		if s.Deployment != nil {
 			printReasons(w, s.Name, *s.Deployment)
 		}
 	}
-	return nil
 }
 
 // printDeployments prints what is deployed in environments, and then why some of it is not well.
-func printDeployments(w *console.Stream, environments []schema.EnvironmentStatus) error {
+func printDeployments(w *console.Stream, environments []schema.EnvironmentStatus) {
 	if len(environments) == 0 {
-		return nil
+		return
 	}
 	table := &console.Table{Columns: []string{"ENVIRONMENT", "NAMESPACE", "SOLUTION", "VERSION", "HEALTH"}}
 	for _, e := range environments {
@@ -296,9 +289,7 @@ func printDeployments(w *console.Stream, environments []schema.EnvironmentStatus
 			}
 		}
 	}
-	if err := table.Print(w); err != nil {
-		return err
-	}
+	table.Print(w)
 	for _, e := range environments {
 		for _, n := range e.Namespaces {
 			for _, problem := range n.Problems {
@@ -309,7 +300,6 @@ func printDeployments(w *console.Stream, environments []schema.EnvironmentStatus
 			}
 		}
 	}
-	return nil
 }
 
 // versionText is the version that is there, and the one that is asked for when that is another one.

@@ -38,14 +38,14 @@ func (c *statusFlags) statusScreen() func(*schema.Status, error) error {
 		if failure == nil {
 			last, at = s, c.Now()
 		}
-		return screen.Draw(func(w *console.Stream) error {
+		return screen.Draw(func(w *console.Stream) {
 			head := "at " + at.UTC().Format(time.RFC3339) + "; Ctrl-C ends"
 			fmt.Fprintln(w, w.Paint(console.Faint, head))
 			if failure != nil {
 				fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, "not newer, because of:"), console.Line(failure.Error()))
 			}
 			fmt.Fprintln(w)
-			return printStatus(w, last)
+			printStatus(w, last)
 		})
 	}
 }
@@ -53,7 +53,6 @@ func (c *statusFlags) statusScreen() func(*schema.Status, error) error {
 // statusLines prints what has changed, with the time.
 func (c *statusFlags) statusLines() func(*schema.Status, error) error {
 	shown := map[string]string{}
-	out := c.Out.Text()
 	return func(s *schema.Status, failure error) error {
 		switch {
 		case failure != nil:
@@ -63,28 +62,22 @@ func (c *statusFlags) statusLines() func(*schema.Status, error) error {
 			return json.NewEncoder(c.Out).Encode(s)
 		}
 		now := c.Now().UTC().Format(time.RFC3339)
-		print := func(name, text string) error {
-			_, err := fmt.Fprintf(out, "%s  %s  %s\n", now, console.Line(name), console.Line(text))
-			return err
-		}
-		current := map[string]string{}
-		for _, line := range statusTexts(s) {
-			current[line.name] = line.text
-			if shown[line.name] != line.text {
-				if err := print(line.name, line.text); err != nil {
-					return err
+		return c.Out.Print(func(w *console.Stream) {
+			print := func(name, text string) { fmt.Fprintf(w, "%s  %s  %s\n", now, console.Line(name), console.Line(text)) }
+			current := map[string]string{}
+			for _, line := range statusTexts(s) {
+				current[line.name] = line.text
+				if shown[line.name] != line.text {
+					print(line.name, line.text)
 				}
 			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(shown)) {
-			if _, there := current[name]; !there {
-				if err := print(name, "is gone"); err != nil {
-					return err
+			for _, name := range slices.Sorted(maps.Keys(shown)) {
+				if _, there := current[name]; !there {
+					print(name, "is gone")
 				}
 			}
-		}
-		shown = current
-		return nil
+			shown = current
+		})
 	}
 }
 

@@ -92,10 +92,10 @@ func (c *storeSync) run(ctx context.Context) error {
 	if done == nil {
 		return err
 	}
-	return errors.Join(err, c.EmitResult(done, func(w *console.Stream) error { return printSync(w, done) }))
+	return errors.Join(err, c.EmitResult(done, func(w *console.Stream) { printSync(w, done) }))
 }
 
-func printSync(w *console.Stream, r *schema.SyncReport) error {
+func printSync(w *console.Stream, r *schema.SyncReport) {
 	counts := map[schema.SyncState]int{}
 	for _, a := range r.Archives {
 		counts[a.State]++
@@ -109,9 +109,7 @@ func printSync(w *console.Stream, r *schema.SyncReport) error {
 		case schema.SyncFailed:
 			fmt.Fprintf(w, "%s: %s %s\n", id, w.Paint(console.Red, "failed:"), console.Clean(a.Reason))
 		}
-		if err := console.PrintEach(w, console.Yellow, "note:", a.Notices); err != nil {
-			return err
-		}
+		console.PrintEach(w, console.Yellow, "note:", a.Notices)
 	}
 	verb := "removed"
 	if r.DryRun {
@@ -120,8 +118,7 @@ func printSync(w *console.Stream, r *schema.SyncReport) error {
 	for _, at := range r.Removed {
 		fmt.Fprintf(w, "%s-%s: %s\n", console.Clean(at.Solution), console.Clean(at.Version), verb)
 	}
-	_, err := fmt.Fprintf(w, "%s serves %s; %d were here already\n", console.Clean(r.Source), report.Count(len(r.Archives), "archive"), counts[schema.SyncPresent])
-	return err
+	fmt.Fprintf(w, "%s serves %s; %d were here already\n", console.Clean(r.Source), report.Count(len(r.Archives), "archive"), counts[schema.SyncPresent])
 }
 
 // printTimer prints a timer for systemd, or the service that it starts, which may write where archives are kept and named, and nowhere else.

@@ -83,8 +83,8 @@ func (f *clusterFlags) emitBundle(path string, b *bundle.Bundle) error {
 	for _, file := range b.Files {
 		result.Files = append(result.Files, file.Name)
 	}
-	return f.EmitResult(result, func(w *console.Stream) error {
+	return f.EmitResult(result, func(w *console.Stream) {
 		fmt.Fprintf(w, "%s: %s, %s\n", console.Clean(path), console.Bytes(result.Size), report.Count(len(result.Files), "file"))
-		return console.PrintEach(w, console.Yellow, "not collected:", result.Missing)
+		console.PrintEach(w, console.Yellow, "not collected:", result.Missing)
 	})
 }

@@ -44,7 +44,7 @@ func (f *hostFlags) unimport(ctx context.Context, words []string) error {
 	return cli.Emit(f.App, done, err, printUnimport)
 }
 
-func printUnimport(w *console.Stream, r *schema.UnimportReport) error {
+func printUnimport(w *console.Stream, r *schema.UnimportReport) {
 	if r.Solution == "" {
 		fmt.Fprintln(w, "nothing to remove")
 	} else if r.Path == "" {
@@ -52,7 +52,7 @@ func printUnimport(w *console.Stream, r *schema.UnimportReport) error {
 	} else {
 		fmt.Fprintf(w, "%s-%s: removed, %s freed\n", r.Solution, r.Version, console.Bytes(r.Freed))
 	}
-	return console.PrintEach(w, console.Yellow, "note:", r.Notices)
+	console.PrintEach(w, console.Yellow, "note:", r.Notices)
 }
 
 // storedNames lists what the store has.

@@ -148,13 +148,10 @@ func (c *uninstallation) finish(planned *install.UninstallPlan, err error) error
 	return nil
 }
 
-func (c *uninstallation) printUninstallation(w *console.Stream, u *schema.Uninstallation) error {
+func (c *uninstallation) printUninstallation(w *console.Stream, u *schema.Uninstallation) {
 	printSteps(w, u.Steps, "-", console.Red)
-	if err := console.PrintEach(w, console.Yellow, "note:", u.Notices); err != nil {
-		return err
-	}
+	console.PrintEach(w, console.Yellow, "note:", u.Notices)
 	if c.common.DryRun && u.Digest != "" {
 		fmt.Fprintf(w, "to do exactly this: --expect %s\n", u.Digest)
 	}
-	return nil
 }

@@ -54,10 +54,10 @@ func New(in io.Reader, out, err io.Writer, getenv func(string) string, now func(
 
 // EmitResult writes the result of a command to standard output: value under --output json or yaml, else what text
 // prints. Progress ends here: bars must not be drawn across a result on the same terminal.
-func (a *App) EmitResult(value any, text func(*console.Stream) error) error {
+func (a *App) EmitResult(value any, text func(*console.Stream)) error {
 	a.Sink.Close()
 	if !a.ForMachines() {
-		return text(a.Out.Text())
+		return a.Out.Print(text)
 	}
 	return a.EmitJSON(value)
 }
@@ -66,11 +66,11 @@ func (a *App) EmitResult(value any, text func(*console.Stream) error) error {
 func (a *App) ForMachines() bool { return a.Output == "json" || a.Output == "yaml" }
 
 // Emit writes the result of a command as [App.EmitResult] does, unless the command failed.
-func Emit[T any](a *App, result T, err error, print func(*console.Stream, T) error) error {
+func Emit[T any](a *App, result T, err error, print func(*console.Stream, T)) error {
 	if err != nil {
 		return err
 	}
-	return a.EmitResult(result, func(w *console.Stream) error { return print(w, result) })
+	return a.EmitResult(result, func(w *console.Stream) { print(w, result) })
 }
 
 // EmitJSON writes a result as JSON, or under --output yaml as YAML.

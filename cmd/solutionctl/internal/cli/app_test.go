@@ -150,7 +150,7 @@ func TestRunClosesTheSinkBeforeTheError(t *testing.T) {
 func TestEmitResult(t *testing.T) {
 	a, out, _ := newTestApp(t, "")
 	value := map[string]string{"name": "<ui>"}
-	text := func(w *console.Stream) error { _, err := io.WriteString(w, "text\n"); return err }
+	text := func(w *console.Stream) { fmt.Fprintln(w, "text") }
 	for _, test := range []struct{ output, want string }{
 		{"text", "text\n"},
 		{"json", "{\n  \"name\": \"<ui>\"\n}\n"},

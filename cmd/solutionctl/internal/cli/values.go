@@ -9,7 +9,7 @@ import (
 )
 
 // PrintValues prints a table of the values of each chart. What the site has set stands in place of the default, behind a star.
-func PrintValues(w *console.Stream, v *schema.SolutionValues) error {
+func PrintValues(w *console.Stream, v *schema.SolutionValues) {
 	for i, c := range v.Components {
 		if i > 0 {
 			fmt.Fprintln(w)
@@ -19,14 +19,11 @@ func PrintValues(w *console.Stream, v *schema.SolutionValues) error {
 		for _, value := range c.Values {
 			table.Add(console.Line(value.Path), value.Type, console.Line(valueText(&value)), console.Line(describeValue(&value)))
 		}
-		if err := table.Print(w); err != nil {
-			return err
-		}
+		table.Print(w)
 	}
 	if len(v.Components) == 0 {
 		fmt.Fprintf(w, "no component of %s %s is a chart\n", v.Solution, v.Version)
 	}
-	return nil
 }
 
 // longestValue is how much of a value stands in the table; JSON has all of it.

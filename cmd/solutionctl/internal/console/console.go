@@ -9,6 +9,7 @@
 package console
 
 import (
+	"cmp"
 	"io"
 	"strings"
 
@@ -83,6 +84,36 @@ func (s *Stream) Text() *Stream {
 	text := *s
 	text.Writer = cleaner{s.Writer, s.Color}
 	return &text
+}
+
+// Print passes print the stream for the text of a result, as Text returns it. It returns the first error, after which nothing is written:
+// what prints need not look at errors.
+func (s *Stream) Print(print func(*Stream)) error {
+	text := s.Text()
+	w := &untilError{Writer: text.Writer}
+	text.Writer = w
+	print(text)
+	return w.err
+}
+
+// Fail makes the surrounding [Stream.Print] return an error: the text cannot be made.
+func (s *Stream) Fail(err error) {
+	if w, ok := s.Writer.(*untilError); ok {
+		w.err = cmp.Or(w.err, err)
+	}
+}
+
+// untilError writes until that fails once.
+type untilError struct {
+	io.Writer
+	err error
+}
+
+func (w *untilError) Write(p []byte) (n int, err error) {
+	if w.err == nil {
+		n, w.err = w.Writer.Write(p)
+	}
+	return n, w.err
 }
 
 // cleaner takes whole texts, as the functions of fmt write them.

@@ -89,9 +89,7 @@ func TestTable(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := table.Print(&console.Stream{Writer: &out, Width: test.width}); err != nil {
-				t.Fatal(err)
-			}
+			table.Print(&console.Stream{Writer: &out, Width: test.width})
 			if diff := cmp.Diff(test.want, strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -103,9 +101,7 @@ func TestTableCutsWordsThatDoNotFit(t *testing.T) {
 	var out bytes.Buffer
 	table := &console.Table{Columns: []string{"DIGEST"}}
 	table.Add("sha256:" + strings.Repeat("0123456789", 3))
-	if err := table.Print(&console.Stream{Writer: &out, Width: 20}); err != nil {
-		t.Fatal(err)
-	}
+	table.Print(&console.Stream{Writer: &out, Width: 20})
 	if got, want := out.String(), "DIGEST\nsha256:0123456789012\n34567890123456789\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -116,9 +112,7 @@ func TestTableFitsTheTerminal(t *testing.T) {
 	var out bytes.Buffer
 	table := &console.Table{Columns: []string{"LAST", "OBJECT", "MESSAGE"}}
 	table.Add("5m", "Pod/example-namespace/example-solution-operator-5f6b7c8d9-abcde", "Back-off restarting failed container operator in pod example-solution")
-	if err := table.Print(&console.Stream{Writer: &out, Width: 60}); err != nil {
-		t.Fatal(err)
-	}
+	table.Print(&console.Stream{Writer: &out, Width: 60})
 	want := `LAST  OBJECT                      MESSAGE
 5m    Pod/example-namespace/      Back-off restarting failed
       example-solution-operator-  container operator in pod
@@ -207,18 +201,30 @@ func TestStreamOfAFileIsPlain(t *testing.T) {
 
 var errFull = errors.New("disk full")
 
-type fullDisk struct{}
+type fullDisk struct{ writes int }
 
-func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
+func (d *fullDisk) Write([]byte) (int, error) {
+	d.writes++
+	return 0, errFull
+}
 
-func TestPrintersReportWriteErrors(t *testing.T) {
-	s := &console.Stream{Writer: fullDisk{}}
+// TestPrintReturnsTheFirstError: what prints need not look at errors, and nothing is written behind one.
+func TestPrintReturnsTheFirstError(t *testing.T) {
 	table := &console.Table{Columns: []string{"NAME"}}
-	if err := table.Print(s); !errors.Is(err, errFull) {
-		t.Errorf("Print = %v", err)
+	for name, print := range map[string]func(*console.Stream){
+		"table":   table.Print,
+		"finding": func(s *console.Stream) { console.PrintFinding(s, report.Finding{Message: "x"}, "") },
+		"remarks": func(s *console.Stream) { console.PrintEach(s, console.Yellow, "note:", []string{"first", "second"}) },
+		"fail":    func(s *console.Stream) { s.Fail(errFull); fmt.Fprint(s, "more") },
+	} {
+		disk := &fullDisk{}
+		if err := (&console.Stream{Writer: disk}).Print(print); !errors.Is(err, errFull) || disk.writes > 1 {
+			t.Errorf("%s: %v after %d writes", name, err, disk.writes)
+		}
 	}
-	if err := console.PrintFinding(s, report.Finding{Message: "x"}, ""); !errors.Is(err, errFull) {
-		t.Errorf("PrintFinding = %v", err)
+	var out strings.Builder
+	if err := (&console.Stream{Writer: &out}).Print(table.Print); err != nil || out.String() != "NAME\n" {
+		t.Errorf("%v, %q", err, out.String())
 	}
 }
 
@@ -233,9 +239,7 @@ var findings = []report.Finding{
 func TestPrintFindingInColor(t *testing.T) {
 	var out bytes.Buffer
 	for _, finding := range findings {
-		if err := console.PrintFinding(&console.Stream{Writer: &out, Color: true}, finding, ""); err != nil {
-			t.Fatal(err)
-		}
+		console.PrintFinding(&console.Stream{Writer: &out, Color: true}, finding, "")
 	}
 	want := "\x1b[1mmanifest.yaml:4:12:\x1b[0m \x1b[31merror:\x1b[0m spec.version: \"v1\" is not a semantic version \x1b[2m[SOL001]\x1b[0m\n" +
 		"    \x1b[36mhint:\x1b[0m write 1.0.0\n" +
@@ -247,7 +251,7 @@ func TestPrintFindingInColor(t *testing.T) {
 
 func ExamplePrintFinding() {
 	finding := report.Finding{Rule: "SOL001", Severity: report.SeverityError, Path: "manifest.yaml", Line: 4, Message: "not a version", Hint: "write 1.0.0"}
-	_ = console.PrintFinding(&console.Stream{Writer: os.Stdout}, finding, "")
+	console.PrintFinding(&console.Stream{Writer: os.Stdout}, finding, "")
 	fmt.Println(console.CountFindings([]report.Finding{finding}))
 	// Output:
 	// manifest.yaml:4: error: not a version [SOL001]
@@ -258,7 +262,7 @@ func ExamplePrintFinding() {
 func ExampleTable() {
 	table := &console.Table{Columns: []string{"IMAGE", "SIZE"}}
 	table.Add("ui:1.0.0", console.Bytes(3<<19))
-	_ = table.Print(&console.Stream{Writer: os.Stdout})
+	table.Print(&console.Stream{Writer: os.Stdout})
 	// Output:
 	// IMAGE     SIZE
 	// ui:1.0.0  1.5 MiB
@@ -286,21 +290,11 @@ func TestText(t *testing.T) {
 func TestPrintEach(t *testing.T) {
 	var text strings.Builder
 	remarks := []string{"the first", "the \x1b[2Jsecond"}
-	if err := console.PrintEach(&console.Stream{Writer: &text}, console.Yellow, "note:", remarks); err != nil {
-		t.Fatal(err)
-	}
+	console.PrintEach(&console.Stream{Writer: &text}, console.Yellow, "note:", remarks)
 	if want := "note: the first\nnote: the " + console.Clean("\x1b[2J") + "second\n"; text.String() != want {
 		t.Errorf("got %q, want %q", text.String(), want)
 	}
-	if err := console.PrintEach(&console.Stream{Writer: failing{}}, console.Yellow, "note:", remarks); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("got %v, want %v", err, os.ErrClosed)
-	}
 }
-
-// failing is a writer that does not write.
-type failing struct{}
-
-func (failing) Write([]byte) (int, error) { return 0, os.ErrClosed }
 
 // TestWriteWrapped breaks lines at spaces, below their last column, and leaves commands whole.
 func TestWriteWrapped(t *testing.T) {

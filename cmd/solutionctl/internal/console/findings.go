@@ -9,7 +9,7 @@ import (
 
 // PrintFinding writes a finding in the form that editors jump to (path:line:column: severity: message [rule]), the
 // offending source line with a mark below the column, where there is one, and the hint.
-func PrintFinding(s *Stream, f report.Finding, source string) error {
+func PrintFinding(s *Stream, f report.Finding, source string) {
 	styles := map[report.Severity]Style{
 		report.SeverityError: Red, report.SeverityWarning: Yellow, report.SeverityNote: Cyan,
 	}
@@ -28,18 +28,14 @@ func PrintFinding(s *Stream, f report.Finding, source string) error {
 	if f.Hint != "" {
 		fmt.Fprintf(&b, "    %s %s\n", s.Paint(Cyan, "hint:"), Line(f.Hint))
 	}
-	_, err := s.Write([]byte(b.String()))
-	return err
+	fmt.Fprint(s, b.String())
 }
 
 // PrintEach writes remarks, one a line, each after a word for its kind, such as "note:".
-func PrintEach(s *Stream, style Style, word string, remarks []string) error {
+func PrintEach(s *Stream, style Style, word string, remarks []string) {
 	for _, remark := range remarks {
-		if _, err := fmt.Fprintf(s, "%s %s\n", s.Paint(style, word), Clean(remark)); err != nil {
-			return err
-		}
+		fmt.Fprintf(s, "%s %s\n", s.Paint(style, word), Clean(remark))
 	}
-	return nil
 }
 
 // maxExcerpt is the length of an excerpt of a line, in characters.

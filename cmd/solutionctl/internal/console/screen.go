@@ -21,7 +21,7 @@ type Screen struct {
 func NewScreen(s *Stream) *Screen { return &Screen{stream: s} }
 
 // Draw shows what print writes: as many lines of it as the terminal has now. What print writes to is as wide as the terminal.
-func (s *Screen) Draw(print func(*Stream) error) error {
+func (s *Screen) Draw(print func(*Stream)) error {
 	width, height, err := term.GetSize(descriptor(s.stream.Writer))
 	if err != nil || height < 2 {
 		width, height = s.stream.Width, 24
@@ -29,7 +29,7 @@ func (s *Screen) Draw(print func(*Stream) error) error {
 	var b strings.Builder
 	page := *s.stream
 	page.Writer, page.Width = &b, width
-	if err := print(page.Text()); err != nil {
+	if err := page.Print(print); err != nil {
 		return err
 	}
 	return s.write(fit(strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), width, height-1))

@@ -15,10 +15,7 @@ func TestScreen(t *testing.T) {
 	draw := func(text string) string {
 		t.Helper()
 		out.Reset()
-		if err := screen.Draw(func(w *console.Stream) error {
-			_, err := fmt.Fprint(w, text)
-			return err
-		}); err != nil {
+		if err := screen.Draw(func(w *console.Stream) { fmt.Fprint(w, text) }); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()

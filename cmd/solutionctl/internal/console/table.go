@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -20,7 +21,7 @@ func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
 // Print writes the table in aligned columns. On a terminal the widest cells are wrapped to the width of the screen; in a
 // file or pipe every row is one line, so that line-based tools can work on it.
-func (t *Table) Print(s *Stream) error {
+func (t *Table) Print(s *Stream) {
 	widths := t.widths()
 	if s.Width > 0 {
 		shrink(widths, s.Width-2*(len(widths)-1))
@@ -30,8 +31,7 @@ func (t *Table) Print(s *Stream) error {
 	for _, row := range t.Rows {
 		writeRow(&b, row, widths, func(cell string) string { return cell })
 	}
-	_, err := s.Write([]byte(b.String()))
-	return err
+	fmt.Fprint(s, b.String())
 }
 
 // shrink takes from the widest columns, the last one of several first, until all fit into room.
