@@ -21,18 +21,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func archiveRules() []Rule {
-	return []Rule{
-		{ID: "SOL101", Name: "required-files", Group: GroupArchive, Severity: report.SeverityError, check: checkRequiredFiles},
-		{ID: "SOL102", Name: "unexpected-in-images", Group: GroupArchive, Severity: report.SeverityError, check: checkImagesTree},
-		{ID: "SOL103", Name: "images-readable", Group: GroupArchive, Severity: report.SeverityError, check: checkImagesReadable},
-		{ID: "SOL106", Name: "volume-id", Group: GroupArchive, Severity: report.SeverityWarning, check: checkVolumeID},
-		{ID: "SOL107", Name: "implanted-md5", Group: GroupArchive, Severity: report.SeverityError, check: checkImplantedMD5},
-		{ID: "SOL108", Name: "views-agree", Group: GroupArchive, Severity: report.SeverityError, check: checkViews},
-		{ID: "SOL109", Name: "images-listed", Group: GroupArchive, Severity: report.SeverityError, check: checkListed},
-	}
-}
-
 const registryConfigFile = "registry-config.inc.j2"
 
 func checkRequiredFiles(_ context.Context, t *subject, r *reporter) {

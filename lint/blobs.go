@@ -20,13 +20,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func blobRules() []Rule {
-	return []Rule{
-		{ID: "SOL104", Name: "blob-digest", Group: GroupArchive, Severity: report.SeverityError, check: checkDigests},
-		{ID: "SOL110", Name: "image-unpackable", Group: GroupArchive, Severity: report.SeverityError, check: checkUnpackable},
-	}
-}
-
 // checkUnpackable compares the layers of each image with its configuration: their number, and with --deep their content.
 func checkUnpackable(ctx context.Context, t *subject, r *reporter) {
 	noteUnread(t, r)

@@ -11,14 +11,7 @@ import (
 
 // Rules returns every rule, ordered by identifier.
 func Rules() []Rule {
-	rules := slices.Concat(
-		archiveRules(), blobRules(), registryConfigRules(), isoRules(),
-		documentRules(), operatorsRules(), suppressionRules(),
-		kubernetesRules(), definitionRules(), webhookRules(),
-		roleRules(), operatorImageRules(), workloadRules(),
-		monitoringRules(), prometheusRules(), dashboardRules(), uiRules(),
-		completenessRules(), upgradeRules(),
-	)
+	rules := append(table(), isoRules()...)
 	slices.SortFunc(rules, func(a, b Rule) int { return cmp.Compare(a.ID, b.ID) })
 	for i := range rules {
 		rules[i].describe()

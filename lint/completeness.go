@@ -18,17 +18,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func completenessRules() []Rule {
-	return []Rule{
-		{ID: "SOL601", Name: "image-missing", Group: GroupCompleteness, Severity: report.SeverityError, Fixable: true, check: checkMissing},
-		{ID: "SOL602", Name: "image-maybe-missing", Group: GroupCompleteness, Severity: report.SeverityWarning, check: checkMaybeMissing},
-		{ID: "SOL603", Name: "image-platforms", Group: GroupCompleteness, Severity: report.SeverityError, check: checkPlatforms},
-		{ID: "SOL604", Name: "image-unused", Group: GroupCompleteness, Severity: report.SeverityWarning, check: checkUnused},
-		{ID: "SOL605", Name: "unknown-content", Group: GroupCompleteness, Severity: report.SeverityWarning, check: checkReadable},
-		{ID: "SOL606", Name: "foreign-layer", Group: GroupCompleteness, Severity: report.SeverityError, check: checkForeignLayers},
-	}
-}
-
 // checkForeignLayers finds layers that a container runtime looks for outside of the site, although the archive has them.
 func checkForeignLayers(_ context.Context, t *subject, r *reporter) {
 	for _, image := range t.Images {

@@ -18,16 +18,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func dashboardRules() []Rule {
-	return []Rule{
-		{ID: "SOL503", Name: "dashboard", Group: GroupMonitoring, Severity: report.SeverityError, check: checkDashboards},
-		{ID: "SOL504", Name: "dashboard-data-source", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkDataSources},
-		{ID: "SOL508", Name: "dashboard-variables", Group: GroupMonitoring, Severity: report.SeverityError, check: checkDashboardVariables},
-		{ID: "SOL510", Name: "dashboard-identity", Group: GroupMonitoring, Severity: report.SeverityError, check: checkDashboardIdentities},
-		{ID: "SOL515", Name: "dashboard-expressions", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkDashboardExpressions},
-	}
-}
-
 // dashboard is one for Grafana: a file of its own, or a key of a ConfigMap.
 type dashboard struct {
 	place   target.Place

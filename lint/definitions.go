@@ -15,25 +15,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// definitionRules judge CustomResourceDefinitions, and custom resources by them.
-func definitionRules() []Rule {
-	return []Rule{
-		{ID: "SOL315", Name: "invalid-custom-resource", Group: GroupKubernetes, Severity: report.SeverityError, check: checkCustomResources},
-		{ID: "SOL316", Name: "dropped-field", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDroppedFields},
-		{ID: "SOL317", Name: "version-not-served", Group: GroupKubernetes, Severity: report.SeverityError, check: checkServedVersion},
-		{ID: "SOL320", Name: "crd-file-name", Group: GroupKubernetes, Severity: report.SeverityError, Fixable: true, check: checkDefinitionFiles},
-		{ID: "SOL321", Name: "crd-documents", Group: GroupKubernetes, Severity: report.SeverityError, Fixable: true, check: checkDefinitionDocuments},
-		{ID: "SOL322", Name: "crd-jinja", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDefinitionText(crd.Jinja)},
-		{ID: "SOL323", Name: "crd-old-api", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDefinitionText(crd.OldAPI)},
-		{ID: "SOL324", Name: "crd-size", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDefinitionText(crd.LargeDocument)},
-		{ID: "SOL325", Name: "crd-refused", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDefinition(crd.Refused)},
-		{ID: "SOL326", Name: "crd-conversion", Group: GroupKubernetes, Severity: report.SeverityWarning, check: checkDefinition(crd.NoConversion)},
-		{ID: "SOL327", Name: "crd-not-served", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDefinition(crd.NotServed)},
-		{ID: "SOL328", Name: "crd-preserves-all", Group: GroupKubernetes, Severity: report.SeverityWarning, check: checkDefinition(crd.PreservesAll)},
-		{ID: "SOL329", Name: "crd-twice", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDefinitionsTwice},
-	}
-}
-
 func checkCustomResources(ctx context.Context, t *subject, r *reporter) {
 	for _, v := range verdicts(ctx, t) {
 		hint := ""
@@ -178,13 +159,7 @@ func splitDocuments(t *subject, file string) []Edit {
 // checkDefinitionText reports faults of definitions as files.
 func checkDefinitionText(reason crd.Reason) func(context.Context, *subject, *reporter) {
 	return func(_ context.Context, t *subject, r *reporter) {
-		for _, file := range t.DefinitionFiles() {
-			for _, problem := range t.DefinitionProblems(file) {
-				if problem.Reason == reason {
-					r.Report(t.problemPlace(file, problem), problem.Hint, "%s", problem.Message)
-				}
-			}
-		}
+		t.reportFiles(r, reason)
 		if reason != crd.OldAPI {
 			return
 		}
@@ -196,16 +171,20 @@ func checkDefinitionText(reason crd.Reason) func(context.Context, *subject, *rep
 	}
 }
 
+func (t *subject) reportFiles(r *reporter, reason crd.Reason) {
+	for _, file := range t.DefinitionFiles() {
+		for _, problem := range t.DefinitionProblems(file) {
+			if problem.Reason == reason {
+				r.Report(t.problemPlace(file, problem), problem.Hint, "%s", problem.Message)
+			}
+		}
+	}
+}
+
 // checkDefinition reports the API server's errors about definitions.
 func checkDefinition(reason crd.Reason) func(context.Context, *subject, *reporter) {
 	return func(ctx context.Context, t *subject, r *reporter) {
-		for _, file := range t.DefinitionFiles() { // those that cannot even be decoded
-			for _, problem := range t.DefinitionProblems(file) {
-				if problem.Reason == reason {
-					r.Report(t.problemPlace(file, problem), problem.Hint, "%s", problem.Message)
-				}
-			}
-		}
+		t.reportFiles(r, reason) // those that cannot even be decoded
 		for i, d := range t.Definitions() {
 			if d.Converted && reason == crd.Refused {
 				continue // it was written for other rules, which SOL323 reports

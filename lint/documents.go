@@ -16,23 +16,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func documentRules() []Rule {
-	return []Rule{
-		{ID: "SOL201", Name: "manifest", Group: GroupDocuments, Severity: report.SeverityError, check: checkManifest},
-		{ID: "SOL202", Name: "project", Group: GroupDocuments, Severity: report.SeverityError, check: checkProject},
-		{ID: "SOL203", Name: "annotation-placement", Group: GroupDocuments, Severity: report.SeverityWarning, check: checkAnnotations},
-		{ID: "SOL204", Name: "layout", Group: GroupDocuments, Severity: report.SeverityWarning, check: checkLayout},
-		{ID: "SOL205", Name: "yaml", Group: GroupDocuments, Severity: report.SeverityError, check: checkYAML},
-		{ID: "SOL206", Name: "text-form", Group: GroupDocuments, Severity: report.SeverityWarning, Fixable: true, check: checkTextForm},
-		{ID: "SOL207", Name: "file-extension", Group: GroupDocuments, Severity: report.SeverityWarning, Fixable: true, check: checkExtensions},
-		{ID: "SOL208", Name: "not-applied", Group: GroupDocuments, Severity: report.SeverityNote, check: checkNotApplied},
-		{ID: "SOL209", Name: "no-object", Group: GroupDocuments, Severity: report.SeverityWarning, check: checkObjects},
-		{ID: "SOL212", Name: "lint-settings", Group: GroupDocuments, Severity: report.SeverityError, check: checkLintSettings},
-		{ID: "SOL213", Name: "component-files", Group: GroupDocuments, Severity: report.SeverityError, check: checkComponentFiles},
-		{ID: "SOL216", Name: "buildable", Group: GroupDocuments, Severity: report.SeverityError, check: checkBuildable},
-	}
-}
-
 // checkBuildable reports refusals of a build that no other rule has reported.
 func checkBuildable(_ context.Context, t *subject, r *reporter) {
 	for _, refused := range t.Refusals {

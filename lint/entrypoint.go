@@ -14,13 +14,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func operatorImageRules() []Rule {
-	return []Rule{
-		{ID: "SOL411", Name: "operator-image", Group: GroupOperator, Severity: report.SeverityError, check: checkOperatorImage},
-		{ID: "SOL412", Name: "operator-entry-point", Group: GroupOperator, Severity: report.SeverityWarning, check: checkEntryPoint},
-	}
-}
-
 func checkOperatorImage(_ context.Context, t *subject, r *reporter) {
 	if !t.ImagesKnown() {
 		return

@@ -16,25 +16,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func kubernetesRules() []Rule {
-	return []Rule{
-		{ID: "SOL301", Name: "unknown-kind", Group: GroupKubernetes, Severity: report.SeverityError, check: checkKinds},
-		{ID: "SOL302", Name: "removed-api", Group: GroupKubernetes, Severity: report.SeverityError, check: checkAvailability(schemas.Removed)},
-		{ID: "SOL303", Name: "deprecated-api", Group: GroupKubernetes, Severity: report.SeverityWarning, check: checkAvailability(schemas.Deprecated)},
-		{ID: "SOL304", Name: "later-api", Group: GroupKubernetes, Severity: report.SeverityError, check: checkAvailability(schemas.NotYet)},
-		{ID: "SOL305", Name: "unknown-field", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(schemas.UnknownField)},
-		{ID: "SOL306", Name: "missing-field", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(schemas.MissingField)},
-		{ID: "SOL307", Name: "wrong-type", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(schemas.WrongType)},
-		{ID: "SOL308", Name: "wrong-value", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(schemas.WrongValue)},
-		{ID: "SOL309", Name: "duplicate-entry", Group: GroupKubernetes, Severity: report.SeverityError, check: checkProblems(schemas.Duplicate)},
-		{ID: "SOL310", Name: "duplicate-object", Group: GroupKubernetes, Severity: report.SeverityError, check: checkDuplicateObjects},
-		{ID: "SOL311", Name: "chart-renders", Group: GroupKubernetes, Severity: report.SeverityError, check: checkCharts},
-		{ID: "SOL312", Name: "template-variable", Group: GroupKubernetes, Severity: report.SeverityError, check: checkTemplates},
-		{ID: "SOL318", Name: "chart-hook", Group: GroupKubernetes, Severity: report.SeverityWarning, check: checkHooks},
-		{ID: "SOL319", Name: "chart-file", Group: GroupKubernetes, Severity: report.SeverityError, check: checkChartFiles},
-	}
-}
-
 // foreignGroups are API groups that many clusters have and few Solutions bring.
 var foreignGroups = []string{
 	"monitoring.coreos.com", "cert-manager.io", "acme.cert-manager.io", "snapshot.storage.k8s.io", "gateway.networking.k8s.io", "metrics.k8s.io",

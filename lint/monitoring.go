@@ -9,14 +9,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func monitoringRules() []Rule {
-	return []Rule{
-		{ID: "SOL501", Name: "not-scraped", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkScraped},
-		{ID: "SOL502", Name: "monitor-target", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkMonitorTargets},
-		{ID: "SOL506", Name: "config-map-size", Group: GroupMonitoring, Severity: report.SeverityError, check: checkConfigMaps},
-	}
-}
-
 const monitoringGroup = "monitoring.coreos.com"
 
 // named returns the applied objects of an API group and kind.

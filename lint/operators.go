@@ -15,18 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/kube/rbac"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-func operatorsRules() []Rule {
-	return []Rule{
-		{ID: "SOL214", Name: "component-edges", Group: GroupDocuments, Severity: report.SeverityError, check: checkEdges},
-		{ID: "SOL215", Name: "operator-unnamed", Group: GroupDocuments, Severity: report.SeverityWarning, check: checkUnnamed},
-		{ID: "SOL417", Name: "shared-resources", Group: GroupOperator, Severity: report.SeverityWarning, check: checkOwners},
-		{ID: "SOL418", Name: "umbrella-rights", Group: GroupOperator, Severity: report.SeverityWarning, check: checkUmbrella},
-		{ID: "SOL419", Name: "component-scope", Group: GroupOperator, Severity: report.SeverityError, Fixable: true, check: checkScope},
-	}
-}
 
 // operator is one of the operators of a Solution: its own, or a component.
 type operator struct {

@@ -10,17 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-func prometheusRules() []Rule {
-	return []Rule{
-		{ID: "SOL505", Name: "prometheus-rules", Group: GroupMonitoring, Severity: report.SeverityError, check: checkPrometheusRules},
-		{ID: "SOL507", Name: "unscoped-rule", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkRuleScope},
-		{ID: "SOL509", Name: "alert-description", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkAlerts},
-		{ID: "SOL516", Name: "undeclared-metric", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkDeclaredMetrics},
-	}
-}
 
 func checkPrometheusRules(_ context.Context, t *subject, r *reporter) {
 	for _, o := range t.named(monitoringGroup, "PrometheusRule") {

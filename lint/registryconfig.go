@@ -12,14 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-func registryConfigRules() []Rule {
-	return []Rule{
-		{ID: "SOL105", Name: "registry-config", Group: GroupArchive, Severity: report.SeverityError, check: checkRegistryConfig},
-	}
-}
 
 // location is one location of registry-config.inc.j2.
 type location struct {

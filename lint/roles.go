@@ -14,21 +14,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func roleRules() []Rule {
-	return []Rule{
-		{ID: "SOL401", Name: "role-file", Group: GroupOperator, Severity: report.SeverityError, check: checkRoleFile},
-		{ID: "SOL402", Name: "role-takeover", Group: GroupOperator, Severity: report.SeverityWarning, check: checkTakeover},
-		{ID: "SOL403", Name: "role-wildcard", Group: GroupOperator, Severity: report.SeverityWarning, check: checkWildcards},
-		{ID: "SOL404", Name: "role-without-effect", Group: GroupOperator, Severity: report.SeverityWarning, check: checkWithoutEffect},
-		{ID: "SOL405", Name: "role-misspelt", Group: GroupOperator, Severity: report.SeverityWarning, check: checkMisspelt},
-		{ID: "SOL406", Name: "own-resources", Group: GroupOperator, Severity: report.SeverityWarning, check: checkOwnResources},
-		{ID: "SOL407", Name: "own-status", Group: GroupOperator, Severity: report.SeverityWarning, check: checkOwnStatus},
-		{ID: "SOL408", Name: "own-finalizers", Group: GroupOperator, Severity: report.SeverityNote, Optional: true, check: checkOwnFinalizers},
-		{ID: "SOL409", Name: "leader-election", Group: GroupOperator, Severity: report.SeverityWarning, check: checkLeases},
-		{ID: "SOL410", Name: "required-crds", Group: GroupOperator, Severity: report.SeverityError, check: checkRequired},
-	}
-}
-
 func checkRoleFile(_ context.Context, t *subject, r *reporter) {
 	for _, o := range t.Objects() {
 		if o.Part == target.PartRole && !isRole(o) {

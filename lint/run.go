@@ -62,7 +62,7 @@ func (t *subject) judgeable(group Group) bool {
 	case GroupArchive, GroupDocuments:
 		return true
 	case GroupUpgrade:
-		return t.Solution != nil && t.older() != nil
+		return t.Solution != nil && t.against != nil && t.against.Solution != nil
 	case GroupKubernetes:
 		return t.Broken == nil
 	default:

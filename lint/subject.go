@@ -11,7 +11,7 @@ import (
 type subject struct {
 	*target.Target
 	deep    bool     // read every blob
-	against *subject // the older version, or nil
+	against *subject // the older version, or nil; rules of GroupUpgrade are for subjects with one
 	facts   sync.Map // name of a fact → func() T
 }
 

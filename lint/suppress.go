@@ -15,14 +15,6 @@ const (
 	ruleSuppressUnused = "SOL211"
 )
 
-// suppressionRules have no checks: their findings come up while others are suppressed.
-func suppressionRules() []Rule {
-	return []Rule{
-		{ID: ruleSuppressReason, Name: "suppression-reason", Group: GroupDocuments, Severity: report.SeverityWarning},
-		{ID: ruleSuppressUnused, Name: "suppression-unused", Group: GroupDocuments, Severity: report.SeverityWarning},
-	}
-}
-
 // annotationIgnore lists the rules to suppress for one object: "SOL123: reason; SOL124: reason".
 const annotationIgnore = "lint.solutionctl.io/ignore"
 

@@ -11,15 +11,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func uiRules() []Rule {
-	return []Rule{
-		{ID: "SOL511", Name: "ui-service", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkUIService},
-		{ID: "SOL512", Name: "ui-probes", Group: GroupMonitoring, Severity: report.SeverityWarning, check: checkUIProbes},
-		{ID: "SOL513", Name: "ui-rights", Group: GroupMonitoring, Severity: report.SeverityError, check: checkUIRights},
-		{ID: "SOL514", Name: "ui-image", Group: GroupMonitoring, Severity: report.SeverityError, check: checkUIImages},
-	}
-}
-
 func checkUIService(_ context.Context, t *subject, r *reporter) {
 	for _, p := range t.pods() {
 		if p.object.Part != target.PartUI || !p.running {

@@ -12,35 +12,17 @@ import (
 	"github.com/solutionctl/solutionctl/kube/rbac"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func upgradeRules() []Rule {
-	return []Rule{
-		{ID: "SOL701", Name: "crd-change", Group: GroupUpgrade, Severity: report.SeverityError, check: checkDefinitions},
-		{ID: "SOL702", Name: "crd-removed", Group: GroupUpgrade, Severity: report.SeverityWarning, check: checkRemovedDefinitions},
-		{ID: "SOL703", Name: "roles-widened", Group: GroupUpgrade, Severity: report.SeverityWarning, check: checkWidened},
-		{ID: "SOL704", Name: "image-still-needed", Group: GroupUpgrade, Severity: report.SeverityWarning, check: checkStillNeeded},
-		{ID: "SOL705", Name: "tag-moved", Group: GroupUpgrade, Severity: report.SeverityError, check: checkMovedTags},
-		{ID: "SOL706", Name: "version-not-higher", Group: GroupUpgrade, Severity: report.SeverityError, check: checkVersion},
-		{ID: "SOL707", Name: "min-upgrade-from", Group: GroupUpgrade, Severity: report.SeverityError, check: checkMinUpgradeFrom},
-		{ID: "SOL708", Name: "another-solution", Group: GroupUpgrade, Severity: report.SeverityError, check: checkSameSolution},
-	}
-}
-
-// older returns the archive to compare with; nil when there is none that can be.
-func (t *subject) older() *subject {
-	if t.against == nil || t.against.Solution == nil {
-		return nil
-	}
-	return t.against
-}
-
 func checkDefinitions(_ context.Context, t *subject, r *reporter) {
-	for _, pair := range t.changedDefinitions() {
-		for _, change := range crd.Compare(pair.before.Definition, pair.after.Definition) {
-			at := pair.after.At("spec.versions")
-			at.Object = "CustomResourceDefinition/" + pair.after.Name
+	for _, after := range t.Definitions() {
+		before, ok := t.against.definition(after.Name)
+		if !ok || !after.Part.Applied() {
+			continue
+		}
+		for _, change := range crd.Compare(before.Definition, after.Definition) {
+			at := after.At("spec.versions")
+			at.Object = "CustomResourceDefinition/" + after.Name
 			if change.Path != "" {
 				at.Object += ": " + change.Path
 			}
@@ -55,25 +37,7 @@ func checkDefinitions(_ context.Context, t *subject, r *reporter) {
 	}
 }
 
-type definitionPair struct{ before, after target.Definition }
-
-// changedDefinitions pairs the definitions that activation applies.
-func (t *subject) changedDefinitions() []definitionPair {
-	before := t.older()
-	if before == nil {
-		return nil
-	}
-	var pairs []definitionPair
-	for _, after := range t.Definitions() {
-		if after.Part.Applied() {
-			if old, ok := before.definition(after.Name); ok {
-				pairs = append(pairs, definitionPair{old, after})
-			}
-		}
-	}
-	return pairs
-}
-
+// definition returns one that activation applies.
 func (t *subject) definition(name string) (target.Definition, bool) {
 	definitions := t.Definitions()
 	i := slices.IndexFunc(definitions, func(d target.Definition) bool { return d.Name == name && d.Part.Applied() })
@@ -84,10 +48,7 @@ func (t *subject) definition(name string) (target.Definition, bool) {
 }
 
 func checkRemovedDefinitions(_ context.Context, t *subject, r *reporter) {
-	before := t.older()
-	if before == nil {
-		return
-	}
+	before := t.against
 	for _, old := range before.Definitions() {
 		if _, ok := t.definition(old.Name); !ok && old.Part.Applied() {
 			r.Report(target.Place{File: "operator/deploy/crds", Object: "CustomResourceDefinition/" + old.Name},
@@ -98,10 +59,7 @@ func checkRemovedDefinitions(_ context.Context, t *subject, r *reporter) {
 }
 
 func checkWidened(_ context.Context, t *subject, r *reporter) {
-	before := t.older()
-	if before == nil {
-		return
-	}
+	before := t.against
 	for _, kind := range []string{"Role", "ClusterRole"} {
 		widened, err := rbac.Widened(grantedBy(before, kind), t.operatorRules(kind))
 		if err != nil {
@@ -172,8 +130,8 @@ func (t *subject) rolePlace(kind string) target.Place {
 }
 
 func checkStillNeeded(ctx context.Context, t *subject, r *reporter) {
-	before := t.older()
-	if before == nil || !t.ImagesKnown() {
+	before := t.against
+	if !t.ImagesKnown() {
 		return
 	}
 	now := newResolver(t)
@@ -193,10 +151,7 @@ func checkStillNeeded(ctx context.Context, t *subject, r *reporter) {
 }
 
 func checkMovedTags(_ context.Context, t *subject, r *reporter) {
-	before := t.older()
-	if before == nil {
-		return
-	}
+	before := t.against
 	digests := map[string]string{} // original name → digest in the older version
 	for _, image := range before.Images {
 		if origin, ok := originOf(before, image); ok && image.Content != nil {
@@ -216,11 +171,7 @@ func checkMovedTags(_ context.Context, t *subject, r *reporter) {
 }
 
 func checkVersion(_ context.Context, t *subject, r *reporter) {
-	before := t.older()
-	if before == nil {
-		return
-	}
-	old, err := schema.ParseVersion(before.Solution.Spec.Version)
+	old, err := schema.ParseVersion(t.against.Solution.Spec.Version)
 	if err != nil {
 		return // the rules on documents report it
 	}
@@ -232,11 +183,10 @@ func checkVersion(_ context.Context, t *subject, r *reporter) {
 }
 
 func checkMinUpgradeFrom(_ context.Context, t *subject, r *reporter) {
-	before := t.older()
-	if before == nil || t.Solution.Spec.MinUpgradeFrom == "" {
+	if t.Solution.Spec.MinUpgradeFrom == "" {
 		return
 	}
-	old, err := schema.ParseVersion(before.Solution.Spec.Version)
+	old, err := schema.ParseVersion(t.against.Solution.Spec.Version)
 	if err != nil {
 		return // the rules on documents report it
 	}
@@ -248,7 +198,7 @@ func checkMinUpgradeFrom(_ context.Context, t *subject, r *reporter) {
 }
 
 func checkSameSolution(_ context.Context, t *subject, r *reporter) {
-	if before := t.older(); before != nil && before.Solution.Metadata.Name != t.Solution.Metadata.Name {
+	if before := t.against; before.Solution.Metadata.Name != t.Solution.Metadata.Name {
 		r.Report(t.ManifestPlace("metadata", "name"), "compare it with an older version of the same Solution",
 			"this is %s, and the older archive is %s", t.Solution.Metadata.Name, before.Solution.Metadata.Name)
 	}

@@ -12,12 +12,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-func webhookRules() []Rule {
-	return []Rule{
-		{ID: "SOL330", Name: "webhook-service", Group: GroupKubernetes, Severity: report.SeverityError, check: checkWebhookServices},
-	}
-}
-
 // call is one Service that an object makes the API server call.
 type call struct {
 	object          *target.Object

@@ -9,17 +9,7 @@ import (
 	"github.com/solutionctl/solutionctl/kube/images"
 	"github.com/solutionctl/solutionctl/kube/pods"
 	"github.com/solutionctl/solutionctl/lint/target"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
-
-func workloadRules() []Rule {
-	return []Rule{
-		{ID: "SOL413", Name: "probes", Group: GroupOperator, Severity: report.SeverityWarning, check: checkProbes},
-		{ID: "SOL414", Name: "resource-requests", Group: GroupOperator, Severity: report.SeverityWarning, check: checkRequests},
-		{ID: "SOL415", Name: "security-context", Group: GroupOperator, Severity: report.SeverityWarning, check: checkSecurity},
-		{ID: "SOL416", Name: "latest-tag", Group: GroupOperator, Severity: report.SeverityWarning, check: checkLatest},
-	}
-}
 
 func pathOf(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
 
