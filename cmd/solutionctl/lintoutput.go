@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"path"
 	"strings"
 
@@ -17,8 +16,7 @@ func (a *app) printLint(s *lint.Report, all bool) error {
 	case "sarif":
 		return a.EmitJSON(sarifOf(s, a.Version))
 	case "github":
-		_, err := io.WriteString(a.Out, annotations(s))
-		return err
+		return a.EmitText(annotations(s))
 	default:
 		return a.EmitResult(s.LintReport, func(w *console.Stream) { printLintText(w, s, all) })
 	}

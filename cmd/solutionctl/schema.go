@@ -33,8 +33,7 @@ kinds.`,
 			if !slices.Contains(schema.Kinds(), args[0]) {
 				return report.Errorf(report.Usage, "there is no kind %q", args[0]).WithHint("list the kinds: solutionctl schema")
 			}
-			_, err := a.Out.Write(schema.JSONSchema(args[0]))
-			return err
+			return a.EmitText(string(schema.JSONSchema(args[0])))
 		},
 	}
 }

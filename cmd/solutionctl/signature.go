@@ -77,8 +77,7 @@ func (a *app) printStatement(st *bundle.Statement) error {
 	if err != nil {
 		return err
 	}
-	_, err = a.Out.Write(payload)
-	return err
+	return a.EmitText(string(payload))
 }
 
 // expiry returns the end of a signature that is made now; it has to be in the future.

@@ -30,26 +30,19 @@ The options of an added Solution are saved: adding it again keeps --webhook and 
 		Example: `  solutionctl deploy add test example-solution 1.0.0
   solutionctl deploy add prod cloud 2.0.0 --profile small --component metrics --values site.yaml`,
 	}
-	c := &addition{verb: newClusterVerb(a, cmd)}
-	c.addReplace()
-	cmd.Flags().StringVarP(&c.request.Namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
-	c.rendering.add(c.verb)
-	c.addAllow(cmd, c.about)
-	c.takes(c.run, c.completeDeployment, environmentArgument, solutionArgument, versionArgument.orNone())
-	return c.verb
-}
-
-// addition is a run of 'deploy add'.
-type addition struct {
-	*verb
-	rendering renderingFlags
-}
-
-func (c *addition) run(ctx context.Context, r deployer.Request) (err error) {
-	if r.Rendering, err = c.rendering.options(); err != nil {
-		return err
-	}
-	return c.perform(ctx, r)
+	v := newClusterVerb(a, cmd)
+	v.addReplace()
+	cmd.Flags().StringVarP(&v.request.Namespace, "namespace", "N", "", "only in this `NAMESPACE` of the environment")
+	var rendering renderingFlags
+	rendering.add(v)
+	v.addAllow(cmd, v.about)
+	v.takes(func(ctx context.Context, r deployer.Request) (err error) {
+		if r.Rendering, err = rendering.options(); err != nil {
+			return err
+		}
+		return v.perform(ctx, r)
+	}, v.completeDeployment, environmentArgument, solutionArgument, versionArgument.orNone())
+	return v
 }
 
 // renderingFlags specify how a Solution is deployed. Flags that are not set keep their saved values.

@@ -115,10 +115,7 @@ func (c *convergence) run(ctx context.Context) error {
 	if err = cli.Emit(c.App, plan, c.explain(err), printConvergence); err != nil {
 		return err
 	}
-	if c.exitStatus && !plan.Empty() {
-		return report.Errorf(report.Changes, "there is something to do")
-	}
-	return nil
+	return c.checkDone(plan)
 }
 
 // refuse is an error where the command line has one of the flags of another kind of document than the file's.

@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,16 @@ func (f *clusterFlags) complete(cmd *cobra.Command, there []string, list func(co
 		defer cancel()
 		return list(ctx, c)
 	})(cmd, there, "")
+}
+
+// completeList completes the last of a list of names, which commas separate.
+func (f *clusterFlags) completeList(cmd *cobra.Command, prefix string, list func(context.Context, *cluster.Cluster) ([]string, error)) ([]string, cobra.ShellCompDirective) {
+	begin := strings.LastIndex(prefix, ",") + 1
+	found, directive := f.complete(cmd, strings.Split(prefix[:begin], ","), list)
+	for i := range found {
+		found[i] = prefix[:begin] + found[i]
+	}
+	return found, directive
 }
 
 // completeImported completes the name of an imported Solution and then its versions.

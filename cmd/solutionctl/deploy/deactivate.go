@@ -49,10 +49,7 @@ func (c *deactivation) run(ctx context.Context, r deployer.Request) error {
 		return c.removeWebhooks(ctx, r.Solution)
 	}
 	r.Data, r.Losses.Export = c.data.policy(c.App, r.Solution)
-	if err := c.confirm(ctx, r); err != nil {
-		return err
-	}
-	return c.perform(ctx, r)
+	return c.confirmAndPerform(ctx, r)
 }
 
 func (c *deactivation) removeWebhooks(ctx context.Context, solution string) error {

@@ -19,22 +19,15 @@ that an autoscaler or administrator has set. The command needs no write permissi
 		Example: `  solutionctl deploy diff test example-solution
   solutionctl deploy diff prod cloud --component network`,
 	}
-	c := &diffRun{verbFlags: verbFlags{clusterFlags: addClusterFlags(a, cmd), exitStatus: true}}
-	c.addComponents(cmd, c.clusterFlags)
-	takesArguments(cmd, c.run, c.completeDeployment, argument{name: "ENVIRONMENT", optional: true}, argument{name: "SOLUTION", optional: true})
+	f := &verbFlags{clusterFlags: addClusterFlags(a, cmd), exitStatus: true}
+	var s selection
+	s.addComponents(cmd, f.clusterFlags)
+	takesArguments(cmd, func(ctx context.Context, args []string) error {
+		selected, err := s.of(args)
+		if err != nil {
+			return err
+		}
+		return runVerb(ctx, f, (*deployer.Deployer).Diff, selected)
+	}, f.completeDeployment, argument{name: "ENVIRONMENT", optional: true}, argument{name: "SOLUTION", optional: true})
 	return cmd
-}
-
-// diffRun is a run of 'deploy diff'.
-type diffRun struct {
-	verbFlags
-	selection
-}
-
-func (c *diffRun) run(ctx context.Context, args []string) error {
-	selected, err := c.of(args)
-	if err != nil {
-		return err
-	}
-	return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).Diff, selected)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
@@ -40,25 +39,17 @@ The name of the environment is that of the namespace, unless --namespace names a
 		Example: `  solutionctl deploy env create test --description "For acceptance tests"
   solutionctl deploy env create test --namespace test-eu`,
 	}
-	c := &environmentCreation{clusterFlags: addClusterFlags(a, cmd), flags: cmd.Flags()}
-	c.addWaitFlags(cmd)
-	c.flags.StringVarP(&c.o.Namespace, "namespace", "N", "", "the `NAMESPACE` to create (default the name of the environment)")
-	c.flags.StringVarP(&c.description, "description", "d", "", "what the environment is for, a `TEXT`")
-	c.flags.BoolVar(&c.o.Adopt, "adopt", false, "take a namespace that exists already")
-	takesArguments(cmd, c.run, c.completeEnvironments, environmentArgument)
+	f := addClusterFlags(a, cmd)
+	f.addWaitFlags(cmd)
+	var o metalk8s.CreateOptions
+	flags := cmd.Flags()
+	flags.StringVarP(&o.Namespace, "namespace", "N", "", "the `NAMESPACE` to create (default the name of the environment)")
+	description := flags.StringP("description", "d", "", "what the environment is for, a `TEXT`")
+	flags.BoolVar(&o.Adopt, "adopt", false, "take a namespace that exists already")
+	takesArguments(cmd, func(ctx context.Context, args []string) error {
+		o.Name, o.Description = args[0], cli.IfChanged(flags, "description", description)
+		printTitle := func(w *console.Stream, done *schema.Operation) { fmt.Fprintln(w, done.Title()) }
+		return show(f, printTitle, func(d *deployer.Deployer) (*schema.Operation, error) { return d.CreateEnvironment(ctx, o) })
+	}, f.completeEnvironments, environmentArgument)
 	return cmd
-}
-
-// environmentCreation is a run of 'deploy env create'.
-type environmentCreation struct {
-	*clusterFlags
-	flags       *pflag.FlagSet
-	o           metalk8s.CreateOptions
-	description string
-}
-
-func (c *environmentCreation) run(ctx context.Context, args []string) error {
-	c.o.Name, c.o.Description = args[0], cli.IfChanged(c.flags, "description", &c.description)
-	printTitle := func(w *console.Stream, done *schema.Operation) { fmt.Fprintln(w, done.Title()) }
-	return show(c.clusterFlags, printTitle, func(d *deployer.Deployer) (*schema.Operation, error) { return d.CreateEnvironment(ctx, c.o) })
 }

@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"os/user"
@@ -176,7 +175,5 @@ func (c *hostdRun) printUnit() error {
 	if c.unit == "socket" {
 		service = socket
 	}
-	c.Sink.Close()
-	_, printed := io.WriteString(c.Out, service)
-	return errors.Join(err, printed)
+	return errors.Join(err, c.EmitText(service))
 }

@@ -73,11 +73,16 @@ func newInstallation(a *cli.App, cmd *cobra.Command) *installation {
 	flags.StringVar(&c.node, "node", "", "`NAME` of this node (default the host's name)")
 	flags.StringVar(&c.root, "root", "/", "write the unit and the files of the node below `DIRECTORY`, the file system of an image")
 	c.addAllow(cmd, nil)
+	c.requireEnvironment(cmd)
+	return c
+}
+
+// requireEnvironment makes a command require its flag --env, and complete it.
+func (f *clusterFlags) requireEnvironment(cmd *cobra.Command) {
 	cli.Must(cmd.MarkFlagRequired("env"))
 	cli.Must(cmd.RegisterFlagCompletionFunc("env", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return c.complete(cmd, nil, environmentNames)
+		return f.complete(cmd, nil, environmentNames)
 	}))
-	return c
 }
 
 // installation is a run of 'deploy install', or a round of 'dev'.
@@ -173,10 +178,7 @@ func (c *installation) finish(plan *install.Plan, err error) error {
 	if err = cli.Emit(c.App, &plan.Installation, c.explain(err), c.printInstallation); err != nil {
 		return err
 	}
-	if c.exitStatus && !plan.Empty() {
-		return report.Errorf(report.Changes, "there is something to do")
-	}
-	return nil
+	return c.checkDone(plan)
 }
 
 func (c *installation) printInstallation(w *console.Stream, i *schema.Installation) {

@@ -43,9 +43,7 @@ Control characters are shown as such and not obeyed, on a terminal and in a file
 	flags.DurationVar(&c.o.Since, "since", 0, "only lines of the last `DURATION`, such as 10m")
 	flags.IntVar(&c.o.Tail, "tail", defaultTail, "the last `N` lines of each container, -1 for all; all with --since")
 	cli.AddChoice(cmd, flags, &a.Output, "output", "o", "format of each line", "text", "json")
-	cli.Must(cmd.RegisterFlagCompletionFunc("component", c.completeParts(schema.ScopeEnvironment, func(g *schema.ComponentGraph) []string {
-		return nodeNames(g, func(n schema.ComponentNode) bool { return n.Selected })
-	})))
+	cli.Must(cmd.RegisterFlagCompletionFunc("component", c.completeSelected()))
 	takesArguments(cmd, func(ctx context.Context, args []string) error {
 		if c.o.Since > 0 && !flags.Changed("tail") {
 			c.o.Tail = -1

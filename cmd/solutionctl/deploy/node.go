@@ -177,8 +177,7 @@ func (f *nodeFlags) printFiles() error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Out.Write(text)
-	return err
+	return f.EmitText(string(text))
 }
 
 // printed is the configuration in the form of --print.

@@ -71,8 +71,7 @@ func nodeNames(g *schema.ComponentGraph, fits func(schema.ComponentNode) bool) [
 // completeParts completes the last of a list of names by those that the Solution has which the arguments name.
 func (f *clusterFlags) completeParts(where schema.Scope, names func(*schema.ComponentGraph) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		begin := strings.LastIndex(prefix, ",") + 1
-		found, directive := f.complete(cmd, strings.Split(prefix[:begin], ","), func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+		found, directive := f.completeList(cmd, prefix, func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
 			var o deployer.SelectionOptions
 			if where == schema.ScopeEnvironment && len(args) > 0 {
 				o.Environment, args = args[0], args[1:]
@@ -90,9 +89,6 @@ func (f *clusterFlags) completeParts(where schema.Scope, names func(*schema.Comp
 			graph.Components = slices.DeleteFunc(graph.Components, func(n schema.ComponentNode) bool { return n.Scope != where })
 			return names(graph), nil
 		})
-		for i := range found {
-			found[i] = prefix[:begin] + found[i]
-		}
 		return found, directive | cobra.ShellCompDirectiveNoSpace
 	}
 }
@@ -102,9 +98,14 @@ type selection struct{ components []string }
 
 func (s *selection) addComponents(cmd *cobra.Command, f *clusterFlags) {
 	cmd.Flags().StringSliceVar(&s.components, "component", nil, "only this `NAME` of what the Solution is made of (may be repeated)")
-	cli.Must(cmd.RegisterFlagCompletionFunc("component", f.completeParts(schema.ScopeEnvironment, func(g *schema.ComponentGraph) []string {
+	cli.Must(cmd.RegisterFlagCompletionFunc("component", f.completeSelected()))
+}
+
+// completeSelected completes the names of components that are deployed.
+func (f *clusterFlags) completeSelected() cobra.CompletionFunc {
+	return f.completeParts(schema.ScopeEnvironment, func(g *schema.ComponentGraph) []string {
 		return nodeNames(g, func(n schema.ComponentNode) bool { return n.Selected })
-	})))
+	})
 }
 
 // of returns the selection of the arguments and the flag.

@@ -24,15 +24,15 @@ func (f *verbFlags) addAllow(cmd *cobra.Command, about func(args []string) deplo
 	cmd.Flags().StringSliceVar(&f.common.Allow, "allow", nil,
 		"approve of this power, or of that of one object: `POWER[:KIND/NAME]`, as the plan names it; what a later version can do in addition asks again (may be repeated)")
 	cli.Must(cmd.RegisterFlagCompletionFunc("allow", func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		begin := strings.LastIndex(prefix, ",") + 1
 		if about == nil {
+			begin := strings.LastIndex(prefix, ",") + 1
 			var names []string
 			for _, name := range schema.PowerNames() {
 				names = append(names, prefix[:begin]+string(name))
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		}
-		found, directive := f.complete(cmd, strings.Split(prefix[:begin], ","), func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
+		return f.completeList(cmd, prefix, func(ctx context.Context, c *cluster.Cluster) ([]string, error) {
 			r := about(args)
 			r.DryRun = true
 			planned, err := f.deployerOn(c).Perform(ctx, r)
@@ -41,10 +41,6 @@ func (f *verbFlags) addAllow(cmd *cobra.Command, about func(args []string) deplo
 			}
 			return (&plan.PowersError{Powers: planned.Unapproved()}).Allowances(), nil
 		})
-		for i := range found {
-			found[i] = prefix[:begin] + found[i]
-		}
-		return found, directive
 	}))
 }
 

@@ -80,13 +80,9 @@ const defaultPreloadTimeout = 30 * time.Minute
 
 // completeNodes completes the last of a list of nodes.
 func (f *preloadFlags) completeNodes(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	begin := strings.LastIndex(prefix, ",") + 1
-	names, directive := f.complete(cmd, strings.Split(prefix[:begin], ","), preload.NodeNames)
-	if begin == 0 {
+	names, directive := f.completeList(cmd, prefix, preload.NodeNames)
+	if !strings.Contains(prefix, ",") {
 		names = append(names, allNodes)
-	}
-	for i := range names {
-		names[i] = prefix[:begin] + names[i]
 	}
 	return names, directive | cobra.ShellCompDirectiveNoSpace
 }
@@ -164,8 +160,7 @@ func (f *preloadFlags) printLines(ctx context.Context, d *deployer.Deployer) err
 	for _, notice := range result.Notices {
 		f.Sink.Emit(report.Event{Step: "preload", State: report.Warning, Note: notice})
 	}
-	_, err = f.Out.Write(preload.Print(f.print, node.Runtime(f.runtime), result.Images))
-	return err
+	return f.EmitText(string(preload.Print(f.print, node.Runtime(f.runtime), result.Images)))
 }
 
 func printPreload(w *console.Stream, p *schema.Preload) {

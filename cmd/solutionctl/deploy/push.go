@@ -40,11 +40,7 @@ docker or podman.`,
 	flags.StringVar(&c.o.CA, "ca", "", "`FILE` with the certificates by which this host and the nodes trust the registry (default those that they trust anyway)")
 	addPushFlags(flags, &c.o.PushTarget)
 	flags.BoolVar(&c.o.DryRun, "dry-run", false, "upload nothing, only say how much would be uploaded")
-	complete := cli.CompleteNames(func(cmd *cobra.Command) ([]string, error) {
-		_ = a.Settings.Apply(cmd) // errors in the settings are reported when the command runs
-		return storedNames(c.places.Store)
-	})
-	takesArguments(cmd, c.run, complete, solutionAlone, versionArgument, argument{name: "REGISTRY/PATH"})
+	takesArguments(cmd, c.run, c.completeStored(), solutionAlone, versionArgument, argument{name: "REGISTRY/PATH"})
 	return cmd
 }
 

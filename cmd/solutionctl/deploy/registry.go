@@ -38,35 +38,32 @@ authority is refused, because another machine may use it. --replace confirms tha
   solutionctl deploy registry add https://10.0.0.2:5000 --ca ca-of-the-second-host.crt`,
 		Args: cli.AtLeastArgs("URL"),
 	}
-	c := &endpointAddition{hostFlags: hostFlags{clusterFlags: addClusterFlags(a, cmd)}}
-	c.addLockWait(cmd)
-	addStoreFlag(cmd, &c.places.Store)
+	f := &hostFlags{clusterFlags: addClusterFlags(a, cmd)}
+	f.addLockWait(cmd)
+	addStoreFlag(cmd, &f.places.Store)
+	var o host.EndpointOptions
 	flags := cmd.Flags()
-	flags.StringVar(&c.o.CA, "ca", "", "`FILE` with the certificates by which nodes trust the addresses (default the authority of 'deploy serve' on this host)")
-	flags.BoolVar(&c.o.Replace, "replace", false, "replace addresses that are recorded with another authority")
-	flags.BoolVar(&c.o.DryRun, "dry-run", false, "change nothing, only say what would be recorded")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) }
+	flags.StringVar(&o.CA, "ca", "", "`FILE` with the certificates by which nodes trust the addresses (default the authority of 'deploy serve' on this host)")
+	flags.BoolVar(&o.Replace, "replace", false, "replace addresses that are recorded with another authority")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "change nothing, only say what would be recorded")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.URLs = args
+		return f.addEndpoints(cmd.Context(), o)
+	}
 	return cmd
 }
 
-// endpointAddition is a run of 'deploy registry add'.
-type endpointAddition struct {
-	hostFlags
-	o host.EndpointOptions
-}
-
-func (c *endpointAddition) run(ctx context.Context, urls []string) error {
-	c.o.URLs = urls
-	h, err := c.openAlone()
+func (f *hostFlags) addEndpoints(ctx context.Context, o host.EndpointOptions) error {
+	h, err := f.openAlone()
 	if err != nil {
 		return err
 	}
-	if err = h.CheckEndpoints(c.o); err != nil {
+	if err = h.CheckEndpoints(o); err != nil {
 		return err
 	}
-	return show(c.clusterFlags, printEndpoints, func(d *deployer.Deployer) (*schema.EndpointList, error) {
+	return show(f.clusterFlags, printEndpoints, func(d *deployer.Deployer) (*schema.EndpointList, error) {
 		h.Cluster = host.ClusterOf(d)
-		return endpointsOf(h.AddEndpoints(ctx, c.o))
+		return endpointsOf(h.AddEndpoints(ctx, o))
 	})
 }
 

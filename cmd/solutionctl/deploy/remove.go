@@ -21,23 +21,13 @@ custom resources of it, because their operator is removed, too.
 while the operator still runs; the name of the Solution has to be typed, or given with --yes.`,
 		Example: "  solutionctl deploy remove test example-solution",
 	}
-	c := &removal{verb: newClusterVerb(a, cmd)}
-	cmd.Flags().StringVarP(&c.request.Namespace, "namespace", "N", "", "only from this `NAMESPACE` of the environment")
-	c.data.add(cmd, "keep-data", "leave custom resources without an operator")
-	c.takes(c.run, c.completeDeployment, environmentArgument, solutionArgument)
-	return c.verb
-}
-
-// removal is a run of 'deploy remove'.
-type removal struct {
-	*verb
-	data dataFlags
-}
-
-func (c *removal) run(ctx context.Context, r deployer.Request) error {
-	r.Data, r.Losses.Export = c.data.policy(c.App, r.Solution+"-"+r.Environment)
-	if err := c.confirm(ctx, r); err != nil {
-		return err
-	}
-	return c.perform(ctx, r)
+	v := newClusterVerb(a, cmd)
+	cmd.Flags().StringVarP(&v.request.Namespace, "namespace", "N", "", "only from this `NAMESPACE` of the environment")
+	var data dataFlags
+	data.add(cmd, "keep-data", "leave custom resources without an operator")
+	v.takes(func(ctx context.Context, r deployer.Request) error {
+		r.Data, r.Losses.Export = data.policy(a, r.Solution+"-"+r.Environment)
+		return v.confirmAndPerform(ctx, r)
+	}, v.completeDeployment, environmentArgument, solutionArgument)
+	return v
 }

@@ -30,30 +30,22 @@ objects that are as an imported version has them are put on record; the others a
   solutionctl deploy repair --dry-run --exit-status
   solutionctl deploy repair --records`,
 	}
-	c := &repair{verb: newClusterVerb(a, cmd)}
-	c.addReplace()
-	c.addComponents(cmd, c.clusterFlags)
-	cmd.Flags().BoolVar(&c.records, "records", false, "make records again that are lost or cannot be read")
+	v := newClusterVerb(a, cmd)
+	v.addReplace()
+	var s selection
+	s.addComponents(cmd, v.clusterFlags)
+	records := cmd.Flags().Bool("records", false, "make records again that are lost or cannot be read")
 	cmd.MarkFlagsMutuallyExclusive("records", "component")
-	c.takes(c.run, c.completeDeployment, argument{name: environmentArgument.name, optional: true}, argument{name: solutionArgument.name, optional: true})
-	return c.verb
-}
-
-// repair is a run of 'deploy repair'.
-type repair struct {
-	*verb
-	selection
-	records bool // are repaired instead of objects
-}
-
-func (c *repair) run(ctx context.Context, r deployer.Request) error {
-	selected, err := c.of([]string{r.Environment, r.Solution})
-	if err != nil {
-		return err
-	}
-	if c.records {
-		return runVerb(ctx, &c.verbFlags, (*deployer.Deployer).RebuildRecords, rebuild.Options{Options: r.Options, Selection: selected})
-	}
-	r.Components = selected.Components
-	return c.perform(ctx, r)
+	v.takes(func(ctx context.Context, r deployer.Request) error {
+		selected, err := s.of([]string{r.Environment, r.Solution})
+		switch {
+		case err != nil:
+			return err
+		case *records:
+			return runVerb(ctx, &v.verbFlags, (*deployer.Deployer).RebuildRecords, rebuild.Options{Options: r.Options, Selection: selected})
+		}
+		r.Components = selected.Components
+		return v.perform(ctx, r)
+	}, v.completeDeployment, argument{name: environmentArgument.name, optional: true}, argument{name: solutionArgument.name, optional: true})
+	return v
 }

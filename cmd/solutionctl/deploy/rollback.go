@@ -21,22 +21,15 @@ The definitions of custom resources belong to the whole cluster and stay. It is 
 are there, do not fit the earlier version any more.`,
 		Example: "  solutionctl deploy rollback test example-solution",
 	}
-	c := &rollback{verb: newClusterVerb(a, cmd)}
-	c.addReplace()
-	cmd.Flags().StringVarP(&c.request.Namespace, "namespace", "n", "", "only in this `NAMESPACE` of the environment")
-	cmd.Flags().Int64Var(&c.request.Revision, "revision", 0, "go back to this revision `NUMBER` of the history")
-	c.loss.add(cmd)
-	c.takes(c.run, c.completeDeployment, environmentArgument, solutionArgument)
-	return c.verb
-}
-
-// rollback is a run of 'deploy rollback'.
-type rollback struct {
-	*verb
-	loss lossFlags
-}
-
-func (c *rollback) run(ctx context.Context, r deployer.Request) error {
-	r.Losses = c.loss.options(c.App, r.Solution+"-"+r.Environment)
-	return c.perform(ctx, r)
+	v := newClusterVerb(a, cmd)
+	v.addReplace()
+	cmd.Flags().StringVarP(&v.request.Namespace, "namespace", "n", "", "only in this `NAMESPACE` of the environment")
+	cmd.Flags().Int64Var(&v.request.Revision, "revision", 0, "go back to this revision `NUMBER` of the history")
+	var loss lossFlags
+	loss.add(cmd)
+	v.takes(func(ctx context.Context, r deployer.Request) error {
+		r.Losses = loss.options(a, r.Solution+"-"+r.Environment)
+		return v.perform(ctx, r)
+	}, v.completeDeployment, environmentArgument, solutionArgument)
+	return v
 }

@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -97,9 +96,7 @@ func writeMonitoring(a *cli.App, o host.ServeOptions, form string) (err error) {
 	if err != nil {
 		return err
 	}
-	a.Sink.Close()
-	_, err = a.Out.Write(text)
-	return err
+	return a.EmitText(string(text))
 }
 
 // writeUnit writes a systemd unit that runs serve with these flags.
@@ -112,9 +109,7 @@ func writeUnit(a *cli.App, o host.ServeOptions) error {
 	if err != nil {
 		return err
 	}
-	a.Sink.Close()
-	_, err = io.WriteString(a.Out, unit)
-	return err
+	return a.EmitText(unit)
 }
 
 func serve(ctx context.Context, a *cli.App, o host.ServeOptions) error {

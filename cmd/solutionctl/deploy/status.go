@@ -1,10 +1,10 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -194,9 +194,7 @@ func printUnit(a *cli.App, unit service.Unit, which string) error {
 	if err != nil {
 		return err
 	}
-	a.Sink.Close()
-	_, err = io.WriteString(a.Out, text)
-	return err
+	return a.EmitText(text)
 }
 
 // printPillar prints what Salt reads. What is wrong with a document stands in it, as MetalK8s does it.
@@ -218,9 +216,7 @@ func (c *statusFlags) printPillar(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Sink.Close()
-	_, err = c.Out.Write(data)
-	return err
+	return c.EmitText(string(data))
 }
 
 func printStatus(w *console.Stream, s *schema.Status) {
@@ -365,9 +361,4 @@ func joinVersions(versions map[string]string) string {
 	return orDash(strings.Join(texts, ", "))
 }
 
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
+func orDash(text string) string { return cmp.Or(text, "-") }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -212,9 +211,7 @@ func (c *consoleRun) printUnit(flags *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	c.Sink.Close()
-	_, err = io.WriteString(c.Out, unit)
-	return err
+	return c.EmitText(unit)
 }
 
 // inPods are the flags that mean the same in a pod as here.
@@ -247,9 +244,7 @@ func (c *consoleRun) printDeployment(ctx context.Context, flags *pflag.FlagSet, 
 	if err != nil {
 		return err
 	}
-	c.Sink.Close()
-	_, err = io.WriteString(c.Out, objects)
-	return err
+	return c.EmitText(objects)
 }
 
 // imported is the image of solutionctl that the cluster has.

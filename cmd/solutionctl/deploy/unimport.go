@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -27,11 +26,7 @@ error: the same command again finishes one that was interrupted.`,
 	}
 	f := addHostFlags(a, cmd)
 	f.addNoCluster(cmd)
-	complete := cli.CompleteNames(func(cmd *cobra.Command) ([]string, error) {
-		_ = a.Settings.Apply(cmd) // errors in the settings are reported when the command runs
-		return storedNames(f.places.Store)
-	})
-	takesArguments(cmd, f.unimport, complete, argument{name: "ARCHIVE", flags: []string{"archive", "name"}}, versionArgument.orNone())
+	takesArguments(cmd, f.unimport, f.completeStored(), argument{name: "ARCHIVE", flags: []string{"archive", "name"}}, versionArgument.orNone())
 	return cmd
 }
 
@@ -55,16 +50,18 @@ func printUnimport(w *console.Stream, r *schema.UnimportReport) {
 	console.PrintEach(w, console.Yellow, "note:", r.Notices)
 }
 
-// storedNames lists what the store has.
-func storedNames(dir string) ([]string, error) {
-	s, err := store.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := s.Entries()
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.ID()
-	}
-	return names, errors.Join(err)
+// completeStored completes what the store has.
+func (f *hostFlags) completeStored() cobra.CompletionFunc {
+	return cli.CompleteNames(func(cmd *cobra.Command) (names []string, err error) {
+		_ = f.Settings.Apply(cmd) // errors in the settings are reported when the command runs
+		s, err := store.Open(f.places.Store)
+		if err != nil {
+			return nil, err
+		}
+		entries, err := s.Entries()
+		for _, e := range entries {
+			names = append(names, e.ID())
+		}
+		return names, err
+	})
 }

@@ -89,10 +89,7 @@ func (c *uninstallation) addFlags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("keep-crds", "delete-data")
 	cmd.MarkFlagsMutuallyExclusive("keep-data", "delete-env")
 	cmd.MarkFlagsMutuallyExclusive("keep-crds", "delete-env")
-	cli.Must(cmd.MarkFlagRequired("env"))
-	cli.Must(cmd.RegisterFlagCompletionFunc("env", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return c.complete(cmd, nil, environmentNames)
-	}))
+	c.requireEnvironment(cmd)
 }
 
 func (c *uninstallation) run(ctx context.Context, names []string) error {
@@ -142,10 +139,7 @@ func (c *uninstallation) finish(planned *install.UninstallPlan, err error) error
 	if err = cli.Emit(c.App, &planned.Uninstallation, c.explain(err), c.printUninstallation); err != nil {
 		return err
 	}
-	if c.exitStatus && !planned.Empty() {
-		return report.Errorf(report.Changes, "there is something to do")
-	}
-	return nil
+	return c.checkDone(planned)
 }
 
 func (c *uninstallation) printUninstallation(w *console.Stream, u *schema.Uninstallation) {

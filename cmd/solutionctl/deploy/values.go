@@ -23,31 +23,23 @@ site has set with --file, edit it, and pass it to --values. That file has the se
   solutionctl deploy values prod cloud --component database --changed
   (umask 077; solutionctl deploy values prod cloud --file > values.yaml)`,
 	}
-	c := &valuesView{clusterFlags: addClusterFlags(a, cmd)}
+	f := addClusterFlags(a, cmd)
+	var o deployer.ValuesOptions
 	flags := cmd.Flags()
-	flags.StringVarP(&c.o.Namespace, "namespace", "n", "", "in this `NAMESPACE` of the environment")
-	flags.BoolVar(&c.o.Changed, "changed", false, "only what the site has set")
-	flags.BoolVar(&c.file, "file", false, "print what the site has set as a file for --values, with secrets")
-	flags.StringSliceVar(&c.o.Components, "component", nil, "only the values of this `COMPONENT` (may be repeated)")
-	cli.Must(cmd.RegisterFlagCompletionFunc("component", c.completeParts(schema.ScopeEnvironment, partNames["rotate"])))
+	flags.StringVarP(&o.Namespace, "namespace", "n", "", "in this `NAMESPACE` of the environment")
+	flags.BoolVar(&o.Changed, "changed", false, "only what the site has set")
+	file := flags.Bool("file", false, "print what the site has set as a file for --values, with secrets")
+	flags.StringSliceVar(&o.Components, "component", nil, "only the values of this `COMPONENT` (may be repeated)")
+	cli.Must(cmd.RegisterFlagCompletionFunc("component", f.completeParts(schema.ScopeEnvironment, partNames["rotate"])))
 	cmd.MarkFlagsMutuallyExclusive("file", "component")
-	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument)
+	takesArguments(cmd, func(ctx context.Context, args []string) error {
+		o.Environment, o.Solution = args[0], args[1]
+		if !*file {
+			return show(f, cli.PrintValues, func(d *deployer.Deployer) (*schema.SolutionValues, error) { return d.Values(ctx, o) })
+		}
+		return show(f, printSiteValues, func(d *deployer.Deployer) (map[string]map[string]any, error) {
+			return d.SiteValues(ctx, o.ComponentsOptions)
+		})
+	}, f.completeDeployment, environmentArgument, solutionArgument)
 	return cmd
-}
-
-// valuesView is a run of 'deploy values'.
-type valuesView struct {
-	*clusterFlags
-	o    deployer.ValuesOptions
-	file bool
-}
-
-func (c *valuesView) run(ctx context.Context, args []string) error {
-	c.o.Environment, c.o.Solution = args[0], args[1]
-	if !c.file {
-		return show(c.clusterFlags, cli.PrintValues, func(d *deployer.Deployer) (*schema.SolutionValues, error) { return d.Values(ctx, c.o) })
-	}
-	return show(c.clusterFlags, printSiteValues, func(d *deployer.Deployer) (map[string]map[string]any, error) {
-		return d.SiteValues(ctx, c.o.ComponentsOptions)
-	})
 }

@@ -37,6 +37,14 @@ func (f *verbFlags) addExitStatus(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.exitStatus, "exit-status", false, "exit with status 3 when there is something to do")
 }
 
+// checkDone is an error if a plan is not empty and --exit-status asks for that.
+func (f *verbFlags) checkDone(plan interface{ Empty() bool }) error {
+	if f.exitStatus && !plan.Empty() {
+		return report.Errorf(report.Changes, "there is something to do")
+	}
+	return nil
+}
+
 // addExpect adds the flag of a command that carries out a reviewed plan.
 func (f *verbFlags) addExpect(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.common.Expect, "expect", "", "apply only if the plan still has this `DIGEST` (last line of 'deploy plan')")
@@ -129,13 +137,16 @@ func (v *verb) performOn(d *deployer.Deployer, ctx context.Context, r deployer.R
 	return host.Active{Verbs: d, Configuration: v.configuration}.Perform(ctx, r)
 }
 
-// confirm asks for the confirmation of a request, after its consequences.
-func (v *verb) confirm(ctx context.Context, r deployer.Request) error {
+// confirmAndPerform asks for the confirmation of a request, after its consequences, and carries it out.
+func (v *verb) confirmAndPerform(ctx context.Context, r deployer.Request) error {
 	c := r.Confirmation()
 	if c.Question != "" && v.Interactive && !v.Yes {
 		v.printConsequencesOf(ctx, r)
 	}
-	return v.Confirm(ctx, c)
+	if err := v.Confirm(ctx, c); err != nil {
+		return err
+	}
+	return v.perform(ctx, r)
 }
 
 // printConsequencesOf prints the consequences of a request for a user who is going to be asked. A refusal is left to the run itself.
@@ -183,8 +194,5 @@ func runVerb[O any](ctx context.Context, f *verbFlags, verb func(*deployer.Deplo
 	if err = cli.Emit(f.App, done, f.explain(err), f.printOperation); err != nil {
 		return err
 	}
-	if f.exitStatus && !done.Empty() {
-		return report.Errorf(report.Changes, "there is something to do")
-	}
-	return nil
+	return f.checkDone(done)
 }

@@ -75,7 +75,6 @@ func Emit[T any](a *App, result T, err error, print func(*console.Stream, T)) er
 
 // EmitJSON writes a result as JSON, or under --output yaml as YAML.
 func (a *App) EmitJSON(value any) error {
-	a.Sink.Close()
 	var document bytes.Buffer
 	encoder := json.NewEncoder(&document)
 	encoder.SetEscapeHTML(false)
@@ -90,6 +89,12 @@ func (a *App) EmitJSON(value any) error {
 			return err
 		}
 	}
-	_, err := a.Out.Write(data)
+	return a.EmitText(string(data))
+}
+
+// EmitText writes a result that is a file for another program, byte for byte.
+func (a *App) EmitText(text string) error {
+	a.Sink.Close()
+	_, err := io.WriteString(a.Out, text)
 	return err
 }
