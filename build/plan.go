@@ -69,9 +69,7 @@ type content struct {
 // NewPlan resolves the images of the project with the resolver and lays the archive out. The resolver must stay open
 // until the plan is written.
 func NewPlan(ctx context.Context, project *Project, resolver *oci.Resolver, o Options) (*Plan, error) {
-	if o.Sink == nil {
-		o.Sink = report.Discard
-	}
+	o.Sink = cmp.Or(o.Sink, report.Discard)
 	images, err := resolveAll(ctx, project, resolver, o)
 	if err != nil {
 		return nil, err

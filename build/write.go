@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,7 @@ type Result struct {
 // [report.Interrupted].
 func (p *Plan) Write(ctx context.Context, path string, o WriteOptions) (*Result, error) {
 	started := time.Now() //nolint:forbidigo // a duration for the summary, never written into an archive
-	if o.Sink == nil {
-		o.Sink = report.Discard
-	}
+	o.Sink = cmp.Or(o.Sink, report.Discard)
 	out, err := openPartial(path + partialSuffix)
 	if err != nil {
 		return nil, describeWriteError(path, err)

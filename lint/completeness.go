@@ -220,10 +220,8 @@ func (t *subject) operatorStartsWorkloads() bool {
 		"": {"pods", "replicationcontrollers"}, "apps": {"deployments", "statefulsets", "daemonsets", "replicasets"}, "batch": {"jobs", "cronjobs"},
 	}
 	for group, resources := range workloads {
-		for _, resource := range resources {
-			if permits(rules, group, resource, "create") {
-				return true
-			}
+		if slices.ContainsFunc(resources, func(resource string) bool { return permits(rules, group, resource, "create") }) {
+			return true
 		}
 	}
 	return false

@@ -49,15 +49,10 @@ func checkKinds(_ context.Context, t *subject, r *reporter) {
 
 // serves reports whether some release, or the archive itself, has the kind; other rules check the version.
 func (t *subject) serves(o *target.Object) bool {
-	if t.definitionFor(o) != nil {
-		return true
-	}
-	for _, release := range t.Releases() {
-		if availability, _ := release.Availability(gvk(o)); availability != schemas.NotCore {
-			return true
-		}
-	}
-	return false
+	return t.definitionFor(o) != nil || slices.ContainsFunc(t.Releases(), func(release *schemas.Release) bool {
+		availability, _ := release.Availability(gvk(o))
+		return availability != schemas.NotCore
+	})
 }
 
 // isKubernetesGroup reports whether only Kubernetes itself defines kinds in a group.
@@ -79,12 +74,10 @@ func (t *subject) expects(o *target.Object) bool {
 	if t.Solution == nil || t.Solution.Spec.Operator == nil {
 		return false
 	}
-	for _, required := range t.Solution.Spec.Operator.RequiresCRDs {
-		if _, of, _ := strings.Cut(required.Name, "."); of == group {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Solution.Spec.Operator.RequiresCRDs, func(required schema.CRDRequirement) bool {
+		_, of, _ := strings.Cut(required.Name, ".")
+		return of == group
+	})
 }
 
 // checkAvailability reports objects with the given availability in the oldest or newest release that matters.

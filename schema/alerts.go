@@ -1,6 +1,9 @@
 package schema
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // AlertList holds the alerts that are about Solutions, their environments or solutionctl itself, as far as the cluster's Prometheus
 // knows: the ones that fire first. `solutionctl deploy alerts` prints it.
@@ -58,11 +61,5 @@ func (l *AlertList) In(environment, solution string) []Alert {
 
 // Firing is how many of the alerts fire.
 func (l *AlertList) Firing() int {
-	n := 0
-	for _, a := range l.In("", "") {
-		if a.State == AlertFiring {
-			n++
-		}
-	}
-	return n
+	return len(slices.DeleteFunc(l.In("", ""), func(a Alert) bool { return a.State != AlertFiring }))
 }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
@@ -64,10 +65,7 @@ func (r ImageRef) String() string { return r.Name + ":" + r.Tag }
 
 // Compare orders references by name, then by tag, both by bytes.
 func (r ImageRef) Compare(other ImageRef) int {
-	if c := strings.Compare(r.Name, other.Name); c != 0 {
-		return c
-	}
-	return strings.Compare(r.Tag, other.Tag)
+	return cmp.Or(strings.Compare(r.Name, other.Name), strings.Compare(r.Tag, other.Tag))
 }
 
 // MarshalText writes "name:tag" and refuses a reference that [ParseImageRef] would not read.

@@ -101,11 +101,8 @@ func ParseImportedSolutions(value string) ([]ImportedSolution, error) {
 
 // MarshalImportedSolutions writes the list of one Solution, the lowest version first.
 func MarshalImportedSolutions(list []ImportedSolution) (string, error) {
-	sorted := slices.Clone(list)
+	sorted := append([]ImportedSolution{}, list...)
 	slices.SortStableFunc(sorted, func(a, b ImportedSolution) int { return CompareVersions(a.Version, b.Version) })
-	if sorted == nil {
-		sorted = []ImportedSolution{}
-	}
 	data, err := compactJSON(sorted)
 	return string(data), err
 }

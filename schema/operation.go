@@ -1,6 +1,9 @@
 package schema
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Operation is one run of a verb with its changes, whether carried out or only planned. `solutionctl deploy activate`,
 // `deactivate`, `add`, `remove`, `repair`, `plan` and `diff` print one.
@@ -83,12 +86,7 @@ type OperationPart struct {
 
 // Empty reports whether there is nothing to do.
 func (o *Operation) Empty() bool {
-	for _, part := range o.Parts {
-		if !part.Empty() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(o.Parts, func(p OperationPart) bool { return !p.Empty() })
 }
 
 // Empty reports whether there is nothing to do in this part.
@@ -100,10 +98,8 @@ func (p *OperationPart) Empty() bool {
 func (p *OperationPart) Count(actions ...Action) int {
 	n := 0
 	for _, change := range p.Changes {
-		for _, action := range actions {
-			if change.Action == action {
-				n++
-			}
+		if slices.Contains(actions, change.Action) {
+			n++
 		}
 	}
 	return n

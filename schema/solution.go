@@ -135,10 +135,7 @@ func (s *Solution) annotation(key string) string {
 
 // DisplayName is the name to show to people; the Solution's name when it has no other.
 func (s *Solution) DisplayName() string {
-	if name := s.annotation(AnnotationDisplayName); name != "" {
-		return name
-	}
-	return s.Metadata.Name
+	return cmp.Or(s.annotation(AnnotationDisplayName), s.Metadata.Name)
 }
 
 // OperatorImage is the image of the operator, by default <name>-operator:<version>.

@@ -169,20 +169,16 @@ func (r *yamlReader) boolean(node *yaml.Node) (value, ok bool) {
 
 // merge adds what << brings; keys that are there stay as they are.
 func (r *yamlReader) merge(into map[string]any, node *yaml.Node) {
-	switch value := r.read(node).(type) {
-	case map[string]any:
-		for k, v := range value {
+	value := r.read(node)
+	objects, isList := value.([]any)
+	if !isList {
+		objects = []any{value}
+	}
+	for _, item := range objects {
+		object, _ := item.(map[string]any)
+		for k, v := range object {
 			if _, there := into[k]; !there {
 				into[k] = v
-			}
-		}
-	case []any:
-		for _, item := range value {
-			object, _ := item.(map[string]any)
-			for k, v := range object {
-				if _, there := into[k]; !there {
-					into[k] = v
-				}
 			}
 		}
 	}

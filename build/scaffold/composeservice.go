@@ -242,10 +242,7 @@ type composePort struct {
 func portsOf(s types.ServiceConfig) []composePort {
 	var ports []composePort
 	add := func(number int, protocol string) {
-		port := composePort{number, strings.ToUpper(protocol)}
-		if port.protocol == "" {
-			port.protocol = "TCP"
-		}
+		port := composePort{number, cmp.Or(strings.ToUpper(protocol), "TCP")}
 		if number > 0 && !slices.Contains(ports, port) {
 			ports = append(ports, port)
 		}

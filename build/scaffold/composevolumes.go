@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"io/fs"
@@ -162,10 +163,7 @@ func (c *composer) bind(v *podVolumes, s types.ServiceConfig, volume types.Servi
 // object makes a ConfigMap or a Secret of an entry of configs or secrets.
 func (c *composer) object(v *podVolumes, kind string, reference types.FileReferenceConfig, object types.FileObjectConfig, dir string) error {
 	name := validName(reference.Source)
-	target := reference.Target
-	if target == "" {
-		target = reference.Source
-	}
+	target := cmp.Or(reference.Target, reference.Source)
 	if !path.IsAbs(target) {
 		target = dir + target
 	}

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
@@ -178,11 +179,7 @@ type kustomizeFS struct {
 
 // relative is the name in files of a path as kustomize has it.
 func (kustomizeFS) relative(name string) string {
-	name = strings.TrimPrefix(filepath.ToSlash(filepath.Clean(name)), "/")
-	if name == "" {
-		return "."
-	}
-	return name
+	return cmp.Or(strings.TrimPrefix(filepath.ToSlash(filepath.Clean(name)), "/"), ".")
 }
 
 func (k kustomizeFS) stat(name string) (fs.FileInfo, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -191,9 +192,7 @@ func placeholderImage(entrypoint string) []projectFile {
 			panic(errors.Join(errors.New("encode the placeholder image"), err))
 		}
 		sum := sha256.Sum256(data)
-		if name == "" {
-			name = path.Join("blobs", "sha256", hex.EncodeToString(sum[:]))
-		}
+		name = cmp.Or(name, path.Join("blobs", "sha256", hex.EncodeToString(sum[:])))
 		files = append(files, projectFile{path.Join(dir, name), data})
 		return "sha256:" + hex.EncodeToString(sum[:]), len(data)
 	}

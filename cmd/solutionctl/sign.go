@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -51,9 +52,7 @@ func (a *app) sign(ctx context.Context, file string, o signOptions) error {
 	if o.as == sign.ProvenanceSigner {
 		return report.Errorf(report.Usage, "--as %s is the name of the provenance of an archive", o.as).WithHint("name the signer")
 	}
-	if o.bundle == "" {
-		o.bundle = sign.BundleName(file, o.as)
-	}
+	o.bundle = cmp.Or(o.bundle, sign.BundleName(file, o.as))
 	if o.attachTimestamp != "" {
 		return a.attachTimestamp(o)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -46,9 +47,7 @@ func readVersion() versionInfo {
 	if !ok {
 		return info
 	}
-	if info.Version == "" {
-		info.Version = build.Main.Version
-	}
+	info.Version = cmp.Or(info.Version, build.Main.Version)
 	for _, setting := range build.Settings {
 		switch {
 		case setting.Key == "vcs.revision":

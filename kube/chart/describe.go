@@ -145,9 +145,7 @@ func (d *description) field(path string, value any, rules valueRules) schema.App
 		Path: path, Title: report.Cut(rules.text("title"), maxDescription), Type: rules.typeOf(), Pattern: rules.text("pattern"), Format: rules.text("format"), Required: rules.required,
 	}
 	f.Secret = f.Format == "password" || rules.node["writeOnly"] == true || schema.IsSecretPath(path)
-	if f.Type == "" {
-		f.Type = typeOfValue(value)
-	}
+	f.Type = cmp.Or(f.Type, typeOfValue(value))
 	text := d.comments[path]
 	if described := rules.text("description"); described != "" {
 		text = described

@@ -297,10 +297,8 @@ func plainAnnotations(object map[string]any) (annotations map[string]string, pla
 // hasVariant reports whether an object has one of the fields in another case, too.
 func hasVariant(object map[string]any, fields ...string) bool {
 	for key := range object {
-		for _, field := range fields {
-			if key != field && strings.EqualFold(key, field) {
-				return true
-			}
+		if slices.ContainsFunc(fields, func(field string) bool { return key != field && strings.EqualFold(key, field) }) {
+			return true
 		}
 	}
 	return false

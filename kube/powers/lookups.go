@@ -1,6 +1,7 @@
 package powers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,9 +41,7 @@ func JudgeLookups(owner Owner, chart schema.ObjectRef, file string, lookups []Lo
 		if place == "" || schema.IsSystemNamespace(place) {
 			reach = schema.ReachCluster
 		}
-		if place == "" {
-			place = "*"
-		}
+		place = cmp.Or(place, "*")
 		what, effect := "every Secret of "+placeText([]string{place}), place+"/*"
 		if l.Name != "" {
 			what, effect = fmt.Sprintf("the Secret %s of %s", l.Name, placeText([]string{place})), place+"/"+l.Name

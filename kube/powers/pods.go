@@ -1,6 +1,7 @@
 package powers
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
@@ -256,10 +257,7 @@ func describePath(name string) string {
 
 // account judges the account that the pod runs as.
 func (p pod) account() {
-	name, namespace := p.spec.ServiceAccountName, p.o.GetNamespace()
-	if name == "" {
-		name = p.spec.DeprecatedServiceAccount
-	}
+	name, namespace := cmp.Or(p.spec.ServiceAccountName, p.spec.DeprecatedServiceAccount), p.o.GetNamespace()
 	if name == "" || name == "default" && !schema.IsSystemNamespace(namespace) || p.hasAccount(namespace, name) {
 		return
 	}

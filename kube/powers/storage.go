@@ -1,6 +1,7 @@
 package powers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,10 +43,7 @@ func (j *judgement) claim(o Object, spec map[string]any, at string) {
 
 // orOwn returns a namespace, where that is "" the one of the object that refers to it.
 func orOwn(o Object, namespace string) string {
-	if namespace == "" {
-		return o.GetNamespace()
-	}
-	return namespace
+	return cmp.Or(namespace, o.GetNamespace())
 }
 
 // bringsData reports whether an object with data is among the objects, or a claim is of one of their StatefulSets.

@@ -103,12 +103,10 @@ func (t *Target) allows(version string) bool {
 	if err != nil {
 		return true // a rule reports it
 	}
-	for _, patch := range []string{".0", ".999"} {
-		if ok, err := wanted.ContainsKubernetes("v" + version + patch); err == nil && ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{".0", ".999"}, func(patch string) bool {
+		ok, err := wanted.ContainsKubernetes("v" + version + patch)
+		return err == nil && ok
+	})
 }
 
 // JudgeFor makes the rules judge for one release of Kubernetes only, such as "1.34".

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -68,9 +69,7 @@ func (m *Metadata) read(files []File) error {
 	if err := yaml.Unmarshal(main, m); err != nil {
 		return fmt.Errorf("%s: %w", chartFile, err)
 	}
-	if m.APIVersion == "" {
-		m.APIVersion = "v1" // there was no other
-	}
+	m.APIVersion = cmp.Or(m.APIVersion, "v1") // there was no other
 	if err := yaml.Unmarshal(documents["requirements.yaml"], m); err != nil {
 		return fmt.Errorf("requirements.yaml: %w", err)
 	}

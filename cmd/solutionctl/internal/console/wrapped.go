@@ -2,6 +2,7 @@ package console
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -33,12 +34,7 @@ func (s *Stream) WriteWrapped(text string, keep ...string) error {
 }
 
 func hasPrefix(line string, prefixes []string) bool {
-	for _, prefix := range prefixes {
-		if strings.HasPrefix(line, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(line, prefix) })
 }
 
 // lastColumn is where the last column of a line begins, in its first limit bytes: behind its indentation, or behind two spaces.

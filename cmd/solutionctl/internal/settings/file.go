@@ -143,12 +143,7 @@ func (p *parser) knows(cmd *cobra.Command, key string) bool {
 	if !cmd.HasParent() {
 		return p.flags[key]
 	}
-	for flag := range ownFlags(cmd) {
-		if flag.Name == key {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(ownFlags(cmd)), func(flag *pflag.Flag) bool { return flag.Name == key })
 }
 
 func (p *parser) entry(cmd *cobra.Command, key, value *yaml.Node) {
