@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/settings"
 )
@@ -32,7 +31,6 @@ The configuration file is /etc/solutionctl/config.yaml for root and ~/.config/so
 
 A key that does not exist is an error. An empty environment variable counts as unset.`,
 		Example: "  SOLUTIONCTL_PROGRESS=plain solutionctl config --changed",
-		Args:    cli.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			list, err := a.Settings.List()
 			if err != nil {

@@ -18,6 +18,7 @@ func newHelpCommand() *cobra.Command {
 		Use:     "help [COMMAND]...",
 		Short:   "Help about a command or topic",
 		Example: "  solutionctl help errors",
+		Args:    cobra.ArbitraryArgs,
 		ValidArgsFunction: cli.CompleteNames(func(cmd *cobra.Command) ([]string, error) {
 			var names []string
 			for _, command := range cmd.Root().Commands() {

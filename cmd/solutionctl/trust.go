@@ -73,7 +73,7 @@ func (a *app) trustKey(f *storeFlags, name, file string) error {
 
 func newTrustListCommand(a *app, f *storeFlags) *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the trusted keys", Example: "  solutionctl trust list", Args: cli.ExactArgs(),
+		Use: "list", Short: "List the trusted keys", Example: "  solutionctl trust list",
 		RunE: func(*cobra.Command, []string) error { return a.listTrusted(f) },
 	}
 }
@@ -128,8 +128,8 @@ func newTrustRevokeCommand(a *app, f *storeFlags) *cobra.Command {
 		Use: "revoke", Short: "Issue the next revocation list, signed with the root key",
 		Long: `Issue the next revocation list: the entries of the present list in the trust store, and those named
 here. It is signed with the root key; others import it with 'solutionctl trust import'. What was revoked stays revoked.`,
-		Example: "  solutionctl trust revoke --root-key root.key --minimum-version acme-db=1.4.0", Args: cli.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return r.issue(cmd.Context()) },
+		Example: "  solutionctl trust revoke --root-key root.key --minimum-version acme-db=1.4.0",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return r.issue(cmd.Context()) },
 	}
 	r.root.addPassword(cmd)
 	flags := cmd.Flags()
@@ -177,7 +177,7 @@ func (r *revocation) issue(ctx context.Context) error {
 func newTrustExportCommand(a *app, f *storeFlags) *cobra.Command {
 	return &cobra.Command{
 		Use: "export", Short: "Write the trust store to standard output, for another host",
-		Example: "  solutionctl trust export > trust.tar", Args: cli.ExactArgs(),
-		RunE: func(*cobra.Command, []string) error { return trust.Export(a.trustDir(f), a.Out) },
+		Example: "  solutionctl trust export > trust.tar",
+		RunE:    func(*cobra.Command, []string) error { return trust.Export(a.trustDir(f), a.Out) },
 	}
 }

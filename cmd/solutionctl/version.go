@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 )
 
@@ -27,7 +26,6 @@ func newVersionCommand(a *app) *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of this program",
 		Example: "  solutionctl version --output json",
-		Args:    cli.ExactArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			info := readVersion()
 			return a.EmitResult(info, func(w *console.Stream) {

@@ -37,7 +37,6 @@ imported and active. Other Solutions of the environment are listed, and removed 
 'solutionctl deploy remove' asks what to do with their custom resources. It works on any host: flags about archives and the store are
 refused with it, as --prune and --expect are with the other document.`,
 		Example: "  solutionctl deploy apply -f /etc/metalk8s/solutions.yaml\n  solutionctl deploy plan apply -f prod.yaml --prune\n  solutionctl deploy apply -f prod.yaml",
-		Args:    cli.ExactArgs(),
 	}
 	flags := cmd.Flags()
 	h := &hostFlags{clusterFlags: addClusterFlags(a, cmd)}

@@ -33,7 +33,6 @@ Nothing is changed. Each finding comes with what to do. The exit status is 3 whe
 this host is still examined.`,
 		Example: `  solutionctl deploy doctor
   solutionctl deploy doctor --output json`,
-		Args: cli.ExactArgs(),
 	}
 	f := &hostFlags{clusterFlags: addClusterFlags(a, cmd)}
 	f.addPlaces(cmd)

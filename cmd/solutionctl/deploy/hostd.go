@@ -39,7 +39,6 @@ systemd opens the socket, and starts the command at the first request: --print-u
 		Example: `  solutionctl deploy hostd --print-unit=socket > /etc/systemd/system/` + hostd.UnitName + `.socket
   solutionctl deploy hostd --print-unit > /etc/systemd/system/` + hostd.UnitName + `.service
   solutionctl deploy hostd --listen /run/solutionctl/host.sock`,
-		Args:   cli.ExactArgs(),
 		Hidden: true, // systemd starts it
 		RunE:   func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}

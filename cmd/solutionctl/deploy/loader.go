@@ -102,7 +102,6 @@ func newLoaderPlanCommand(a *cli.App) *cobra.Command {
 		Long: `Show what 'deploy loader start' would do, and change nothing: the changes by the command, those by the Job, and the
 permissions of the Job.`,
 		Example: "  solutionctl deploy loader plan -f loader.yaml",
-		Args:    cli.ExactArgs(),
 	}
 	f := addLoaderFlags(a, cmd)
 	exitStatus := cmd.Flags().Bool("exit-status", false, "exit with status 3 when there is something to do")
@@ -133,7 +132,6 @@ Solutions that are not in the configuration any more are listed, and removed wit
 With --local the work is done by this command and there is no Job: before there is a network of pods, or an image.`,
 		Example: `  solutionctl deploy loader start
   solutionctl deploy loader start -f loader.yaml --local`,
-		Args: cli.ExactArgs(),
 	}
 	f := addLoaderFlags(a, cmd)
 	f.addLockWait(cmd)
@@ -166,7 +164,6 @@ With --wait it waits until everything that has to be there is ready, and fails w
 when the time is up: what a health check of the host needs ('deploy loader print greenboot').`,
 		Example: `  solutionctl deploy loader status
   solutionctl deploy loader status --wait=5m --if-configured`,
-		Args: cli.ExactArgs(),
 	}
 	f := addLoaderFlags(a, cmd)
 	var wait time.Duration
@@ -190,7 +187,6 @@ CustomResourceDefinitions are never changed. A field that changes again after th
 
 With spec.repair.mode in the configuration a CronJob does the same.`,
 		Example: "  solutionctl deploy loader repair",
-		Args:    cli.ExactArgs(),
 	}
 	f := addLoaderFlags(a, cmd)
 	f.addLockWait(cmd)
@@ -216,7 +212,6 @@ With --prune what was loaded and is not in the configuration any more is listed,
 becomes of them.`,
 		Example: `  solutionctl deploy loader stop
   solutionctl deploy loader stop --prune --dry-run`,
-		Args: cli.ExactArgs(),
 	}
 	f := addLoaderFlags(a, cmd)
 	f.addLockWait(cmd)
@@ -267,7 +262,6 @@ func newLoaderLogsCommand(a *cli.App) *cobra.Command {
 		Short:   "Show the log of the last run",
 		Long:    `Show what the pods of the last run have written, as long as its Job is there (spec.job.ttl in the configuration).`,
 		Example: "  solutionctl deploy loader logs",
-		Args:    cli.ExactArgs(),
 	}
 	f := addLoaderFlags(a, cmd)
 	cmd.RunE = withLauncher(f.anyLauncher, func(ctx context.Context, l *loader.Launcher) error {
@@ -358,7 +352,6 @@ func newLoaderRunCommand(a *cli.App) *cobra.Command {
 		Long: `Do the work of a run, or of a repair, as the parameters say, and write into ConfigMap solutionctl-system/loader how far it is. The Job
 of the loader calls it; people call 'deploy loader start'.`,
 		Example: "  solutionctl deploy loader run --parameters /etc/loader/parameters/parameters.json",
-		Args:    cli.ExactArgs(),
 	}
 	f := addClusterFlags(a, cmd)
 	f.lockWait = lockWaitOfRun

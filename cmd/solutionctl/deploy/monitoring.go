@@ -39,7 +39,6 @@ operator, or for users who are not allowed to list the objects of the operator.`
   solutionctl deploy monitoring config --prometheus http://prometheus-operated.monitoring:9090
   solutionctl deploy monitoring config --detect --dry-run
   solutionctl deploy monitoring config --dashboard-label grafana_dashboard=1 --folder-annotation grafana_folder`,
-		Args: cli.ExactArgs(),
 	}
 	f := addClusterFlags(a, cmd)
 	f.addLockWait(cmd)
@@ -76,7 +75,6 @@ func newMonitoringShowCommand(a *cli.App) *cobra.Command {
 		Short:   "Show the labels and namespaces that Prometheus and Grafana select",
 		Long:    `Show what is recorded of the Prometheus and the Grafana of this cluster.`,
 		Example: "  solutionctl deploy monitoring show",
-		Args:    cli.ExactArgs(),
 	}
 	f := addClusterFlags(a, cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -56,7 +56,6 @@ patch of Talos' machine configuration. On MetalK8s, which configures its nodes i
   solutionctl deploy node config --peer http://10.0.0.7:30020
   solutionctl deploy node config --runtime crio --print ansible --endpoint https://10.0.0.1:5000 > registry.yml
   solutionctl deploy node config --remove`,
-		Args: cli.ExactArgs(),
 	}
 	f.clusterFlags = addClusterFlags(a, cmd)
 	flags := cmd.Flags()

@@ -44,7 +44,6 @@ Secrets belong into files that only root can read: --header-file has fields such
 reads an address that is secret itself.`,
 		Example: `  solutionctl deploy notify --notify-url https://hooks.example.com/solutions --dry-run
   solutionctl deploy notify --notify-url https://hooks.example.com/solutions --kubeconfig /etc/kubernetes/admin.conf --print-timer`,
-		Args: cli.ExactArgs(),
 	}
 	c := &notifying{hostFlags: &hostFlags{clusterFlags: addClusterFlags(a, cmd)}}
 	c.addPlaces(cmd)

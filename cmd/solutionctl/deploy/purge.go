@@ -23,7 +23,6 @@ It is refused while anything is imported, active, deployed or pending, while an 
 is running. Objects of others stay, with their namespaces, and so do the documents shared with MetalK8s. After an
 interruption, run the command again.`,
 		Example: "  solutionctl deploy purge --dry-run",
-		Args:    cli.ExactArgs(),
 	}
 	f := &verbFlags{clusterFlags: addClusterFlags(a, cmd)}
 	f.addWaitFlags(cmd)

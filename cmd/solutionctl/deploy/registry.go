@@ -94,7 +94,6 @@ func newRegistryListCommand(a *cli.App) *cobra.Command {
 too, and names the remedy.`,
 		Example: `  solutionctl deploy registry list
   solutionctl deploy registry list --check`,
-		Args: cli.ExactArgs(),
 	}
 	f := addClusterFlags(a, cmd)
 	cmd.Flags().BoolVar(&check, "check", false, "ask each endpoint which of the imported versions it serves")

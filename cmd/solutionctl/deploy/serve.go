@@ -44,7 +44,6 @@ printed; another one may want labels, which --monitoring-label adds.`,
   solutionctl deploy serve --listen 10.0.0.1:5000 --print-unit > /etc/systemd/system/solutionctl-registry.service
   solutionctl deploy serve --listen 10.0.0.1:5000 --print-monitoring | kubectl apply -f -
   solutionctl deploy serve --listen 127.0.0.1:5000 --archive example-solution-1.0.0.iso`,
-		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.Check(); err != nil {
 				return err

@@ -59,7 +59,6 @@ cmd_yaml. MetalK8s' configuration is read on this host; where there is none, tha
   solutionctl deploy status --drift --exit-status
   solutionctl deploy status --drift --output prometheus --textfile /var/lib/prometheus/node-exporter/solutionctl.prom
   solutionctl deploy status --output pillar`,
-		Args: cli.ExactArgs(),
 	}
 	c := &statusFlags{clusterFlags: addClusterFlags(a, cmd)}
 	cmd.Flags().BoolVar(&c.drift, "drift", false, "compare every field of every object with what was deployed")

@@ -67,6 +67,7 @@ this command every five minutes, and --print-timer=service the service that it s
 	cli.AddChoice(cmd, flags, &c.imports.registryMode, "registry-mode", "", "who serves images; auto is MetalK8s where its nginx is", "auto", "own", "metalk8s")
 	cli.AddChoice(cmd, flags, &c.timer, "print-timer", "", "print units for systemd that run this command every five minutes, and do nothing else", "", "timer", "service")
 	flags.Lookup("print-timer").NoOptDefVal = "timer"
+	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, solutions []string) error {
 		if c.o.Source == "" {
 			return report.Errorf(report.Usage, "--from is missing").WithHint("name the registry of the other host, such as --from https://10.0.0.1:5000")

@@ -78,7 +78,6 @@ It ends with Ctrl-C or SIGTERM. Operations that are at work then are interrupted
   solutionctl deploy ui --kubeconfig /etc/solutionctl/console.kubeconfig --login token --listen :8443 --tls-cert tls.crt --tls-key tls.key \
     --origin https://solutions.example.com:8443 --print-unit > /etc/systemd/system/solutionctl-console.service
   solutionctl deploy ui --login token --origin https://solutions.example.com --print deployment | kubectl apply -f -`,
-		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case printUnit:

@@ -30,9 +30,12 @@ func (a *App) Prepare(root *cobra.Command) {
 	a.watch(root)
 }
 
-// watch makes every command below cmd set [App].started when its own code is called.
+// watch makes every command below cmd set [App].started when its own code is called, and refuse arguments unless it states which it takes.
 func (a *App) watch(cmd *cobra.Command) {
 	if work := cmd.RunE; work != nil && !cmd.HasSubCommands() {
+		if cmd.Args == nil {
+			cmd.Args = ExactArgs()
+		}
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			a.started = true
 			start.End()
