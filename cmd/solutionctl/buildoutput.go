@@ -133,10 +133,10 @@ func summarizePlan(plan *build.Plan) planSummary {
 }
 
 func printPlan(w *console.Stream, plan *build.Plan) {
-	fmt.Fprintf(w, "%s, %s, volume %q, dated %s\n\n", plan.Solution.ID(), console.Bytes(plan.Size()), plan.VolumeID, plan.ModTime.Format(time.RFC3339))
+	fmt.Fprintf(w, "%s, %s, volume %q, dated %s\n\n", plan.Solution.ID(), report.Bytes(plan.Size()), plan.VolumeID, plan.ModTime.Format(time.RFC3339))
 	table := console.Table{Columns: []string{"SIZE", "DIGEST", "FILE"}}
 	for _, file := range plan.Files() {
-		table.Add(console.Bytes(file.Size), file.Digest[:min(19, len(file.Digest))], file.Path)
+		table.Add(report.Bytes(file.Size), file.Digest[:min(19, len(file.Digest))], file.Path)
 	}
 	table.Print(w)
 	for _, name := range plan.LeftOut {
@@ -145,13 +145,13 @@ func printPlan(w *console.Stream, plan *build.Plan) {
 }
 
 func printBuildSummary(w *console.Stream, s *buildSummary) {
-	fmt.Fprintf(w, "%s  %s in %s\n", s.Path, console.Bytes(s.Size), console.Duration(s.Elapsed))
+	fmt.Fprintf(w, "%s  %s in %s\n", s.Path, report.Bytes(s.Size), report.Duration(s.Elapsed))
 	fmt.Fprintf(w, "  images    %d, distinct blobs %d\n", s.Images, s.Blobs)
 	if s.BytesSaved > 0 {
-		fmt.Fprintf(w, "  sharing   saves %s\n", console.Bytes(s.BytesSaved))
+		fmt.Fprintf(w, "  sharing   saves %s\n", report.Bytes(s.BytesSaved))
 	}
 	if s.BytesResumed > 0 {
-		fmt.Fprintf(w, "  resumed   %s were written before\n", console.Bytes(s.BytesResumed))
+		fmt.Fprintf(w, "  resumed   %s were written before\n", report.Bytes(s.BytesResumed))
 	}
 	for _, name := range s.LeftOut {
 		fmt.Fprintf(w, "  left out  %s\n", name)
@@ -166,7 +166,7 @@ func printBuildSummary(w *console.Stream, s *buildSummary) {
 		fmt.Fprintf(w, "  made of   %s\n", s.Provenance)
 	}
 	if d := s.Delta; d != nil {
-		fmt.Fprintf(w, "  delta     %s  %s, for sites with %s\n", d.File, console.Bytes(d.Size), d.needs())
+		fmt.Fprintf(w, "  delta     %s  %s, for sites with %s\n", d.File, report.Bytes(d.Size), d.needs())
 	}
 	if s.Reproducible {
 		fmt.Fprintln(w, "  check     a second build gives the same bytes")

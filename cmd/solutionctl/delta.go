@@ -230,7 +230,7 @@ type rebuilt struct {
 
 func (r rebuilt) print(w *console.Stream) {
 	fmt.Fprintf(w, "wrote %s: %s %s, %s, sha256:%s\nverify it: solutionctl verify %s\n",
-		console.Clean(r.File), r.Solution, r.Version, console.Bytes(r.Size), r.SHA256, console.Clean(r.File))
+		console.Clean(r.File), r.Solution, r.Version, report.Bytes(r.Size), r.SHA256, console.Clean(r.File))
 }
 
 // openDelta reads an opened file as a delta.
@@ -301,9 +301,9 @@ func describeDelta(args []string) (*deltaReport, error) {
 }
 
 func printDelta(w *console.Stream, r *deltaReport) {
-	fmt.Fprintf(w, "%sa delta of %s that makes %s %s (%s, sha256:%s)\n", console.Clean(r.wrote), console.Bytes(r.Size), r.Makes.Name, r.Makes.Version, console.Bytes(r.Makes.Size), r.Makes.SHA256)
+	fmt.Fprintf(w, "%sa delta of %s that makes %s %s (%s, sha256:%s)\n", console.Clean(r.wrote), report.Bytes(r.Size), r.Makes.Name, r.Makes.Version, report.Bytes(r.Makes.Size), r.Makes.SHA256)
 	for _, b := range r.Needs {
-		fmt.Fprintf(w, "needs %s %s (%s, sha256:%s)\n", b.Name, b.Version, console.Bytes(b.Size), b.SHA256)
+		fmt.Fprintf(w, "needs %s %s (%s, sha256:%s)\n", b.Name, b.Version, report.Bytes(b.Size), b.SHA256)
 	}
 	if len(r.Needs) == 0 {
 		fmt.Fprintln(w, "needs no other archive")
@@ -314,7 +314,7 @@ func printDelta(w *console.Stream, r *deltaReport) {
 	}
 	patched := ""
 	if r.Patches > 0 {
-		patched = fmt.Sprintf(", %s of patches instead of %s of changed layers", console.Bytes(r.PatchBytes), console.Bytes(r.Patched))
+		patched = fmt.Sprintf(", %s of patches instead of %s of changed layers", report.Bytes(r.PatchBytes), report.Bytes(r.Patched))
 	}
-	fmt.Fprintf(w, "has %s of new layers and files%s, and %s\n", console.Bytes(r.NewBytes), patched, signed)
+	fmt.Fprintf(w, "has %s of new layers and files%s, and %s\n", report.Bytes(r.NewBytes), patched, signed)
 }

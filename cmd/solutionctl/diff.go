@@ -107,5 +107,5 @@ func printDifference(w *console.Stream, d *difference) {
 	printReleaseNotes(w, d.ReleaseNotes, "solutionctl inspect NEW "+archive.ReleaseNotesFile)
 	b := d.Blobs
 	fmt.Fprintf(w, "\nlayers and configurations: %d new (%s), %d gone (%s), %d shared (%s)\n",
-		b.Added, console.Bytes(b.AddedBytes), b.Removed, console.Bytes(b.RemovedBytes), b.Shared, console.Bytes(b.SharedBytes))
+		b.Added, report.Bytes(b.AddedBytes), b.Removed, report.Bytes(b.RemovedBytes), b.Shared, report.Bytes(b.SharedBytes))
 }

@@ -277,7 +277,7 @@ func inspectArchive(a *archive.Archive) (*inspection, error) {
 func printDescription(w *console.Stream, d *inspection) {
 	fmt.Fprintf(w, "%s %s (%s)\n", w.Paint(console.Bold, d.DisplayName), d.Version, d.ID)
 	if d.Size > 0 {
-		fmt.Fprintf(w, "volume %q, %s\n", d.VolumeID, console.Bytes(d.Size))
+		fmt.Fprintf(w, "volume %q, %s\n", d.VolumeID, report.Bytes(d.Size))
 	}
 	if d.SupportedUntil != "" {
 		fmt.Fprintf(w, "supported until %s\n", d.SupportedUntil)
@@ -291,11 +291,11 @@ func printDescription(w *console.Stream, d *inspection) {
 	printReleaseNotes(w, d.ReleaseNotes, "solutionctl inspect ARCHIVE "+archive.ReleaseNotesFile)
 	images := &console.Table{Columns: []string{"IMAGE", "SIZE", "DIGEST", "PLATFORMS"}}
 	for _, i := range d.Images {
-		images.Add(i.Name, console.Bytes(i.Size), shortDigest(i.Digest), joinStrings(i.Platforms))
+		images.Add(i.Name, report.Bytes(i.Size), shortDigest(i.Digest), strings.Join(schema.Strings(i.Platforms), ", "))
 	}
 	charts := &console.Table{Columns: []string{"CHART", "SIZE", "DIGEST"}}
 	for _, c := range d.Charts {
-		charts.Add(c.Name, console.Bytes(c.Size), shortDigest(c.Digest))
+		charts.Add(c.Name, report.Bytes(c.Size), shortDigest(c.Digest))
 	}
 	crds := &console.Table{Columns: []string{"CRD", "SCOPE", "VERSIONS"}}
 	for _, c := range d.CRDs {
@@ -307,7 +307,7 @@ func printDescription(w *console.Stream, d *inspection) {
 	}
 	files := &console.Table{Columns: []string{"SIZE", "FILE"}}
 	for _, f := range d.Files {
-		files.Add(console.Bytes(f.Size), f.Path)
+		files.Add(report.Bytes(f.Size), f.Path)
 	}
 	for _, table := range []*console.Table{images, charts, crds, roles, files} {
 		if len(table.Rows) == 0 {
@@ -373,7 +373,7 @@ func (a *app) printFile(archive *archive.Archive, name string) error {
 			if err != nil {
 				return err
 			}
-			size, suffix = console.Bytes(info.Size()), ""
+			size, suffix = report.Bytes(info.Size()), ""
 		}
 		table.Add(size, path.Join(name, entry.Name())+suffix)
 	}

@@ -185,7 +185,7 @@ func (r pushedArchive) print(w *console.Stream) {
 		verb = "would push"
 	}
 	fmt.Fprintf(w, "%s %s to %s, with %s\n", verb, console.Clean(r.Solution+" "+r.Version), console.Clean(r.Reference), r.signatures())
-	fmt.Fprintf(w, "  %s of %s are new, in %d of %s\n", console.Bytes(r.NewBytes), console.Bytes(r.Bytes), r.NewBlobs, report.Count(r.Blobs, "blob"))
+	fmt.Fprintf(w, "  %s of %s are new, in %d of %s\n", report.Bytes(r.NewBytes), report.Bytes(r.Bytes), r.NewBlobs, report.Count(r.Blobs, "blob"))
 	fmt.Fprintf(w, "  digest %s\n", r.Digest)
 }
 
@@ -268,13 +268,13 @@ type pulledArchive struct {
 
 func (r pulledArchive) print(w *console.Stream) {
 	file := console.Clean(r.File)
-	fmt.Fprintf(w, "wrote %s: %s, %s, sha256:%s, with %s\n", file, console.Clean(r.Solution+" "+r.Version), console.Bytes(r.Size), r.SHA256, r.signatures())
-	fmt.Fprintf(w, "  fetched %s", console.Bytes(r.Fetched))
+	fmt.Fprintf(w, "wrote %s: %s, %s, sha256:%s, with %s\n", file, console.Clean(r.Solution+" "+r.Version), report.Bytes(r.Size), r.SHA256, r.signatures())
+	fmt.Fprintf(w, "  fetched %s", report.Bytes(r.Fetched))
 	if r.Had > 0 {
-		fmt.Fprintf(w, "; %s were in older archives", console.Bytes(r.Had))
+		fmt.Fprintf(w, "; %s were in older archives", report.Bytes(r.Had))
 	}
 	if r.Kept > 0 {
-		fmt.Fprintf(w, "; %s had arrived before", console.Bytes(r.Kept))
+		fmt.Fprintf(w, "; %s had arrived before", report.Bytes(r.Kept))
 	}
 	fmt.Fprintf(w, "\nverify it: solutionctl verify %s\n", file)
 }

@@ -278,7 +278,7 @@ func printVerdict(w *console.Stream, v *sign.Verdict) {
 	}
 	printSignatures(w, v.Signatures)
 	if v.Archive.Artifact != "" {
-		fmt.Fprintf(w, "read %s from the registry, stored nothing; digest %s\n", console.Bytes(v.Archive.Fetched), v.Archive.Artifact)
+		fmt.Fprintf(w, "read %s from the registry, stored nothing; digest %s\n", report.Bytes(v.Archive.Fetched), v.Archive.Artifact)
 	}
 	if v.Verified && v.Provenance != nil {
 		printProvenance(w, v.Provenance)

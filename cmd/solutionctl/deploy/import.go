@@ -166,7 +166,7 @@ func printImport(w *console.Stream, r *schema.ImportReport) {
 		case store.Reflinked:
 			fmt.Fprintf(w, "%s: imported, nothing copied: shares its blocks with %s\n", id, console.Clean(archive.Original))
 		default:
-			fmt.Fprintf(w, "%s: imported, %s copied to %s\n", id, console.Bytes(archive.BytesCopied), console.Clean(archive.Path))
+			fmt.Fprintf(w, "%s: imported, %s copied to %s\n", id, report.Bytes(archive.BytesCopied), console.Clean(archive.Path))
 		}
 		if archive.Replaces != "" {
 			fmt.Fprintf(w, "  replaces the archive imported before (sha256:%s)\n", archive.Replaces)

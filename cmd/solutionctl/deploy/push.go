@@ -88,7 +88,7 @@ func printPush(w *console.Stream, r *schema.PushReport) {
 	case r.NewBlobs == 0:
 		fmt.Fprintf(w, "%s: nothing to upload\n  the registry has all %s\n", id, report.Count(r.Blobs, "blob"))
 	default:
-		fmt.Fprintf(w, "%s: %s %s of %s in %d of %s\n", id, verb, console.Bytes(r.NewBytes), console.Bytes(r.Bytes), r.NewBlobs, report.Count(r.Blobs, "blob"))
+		fmt.Fprintf(w, "%s: %s %s of %s in %d of %s\n", id, verb, report.Bytes(r.NewBytes), report.Bytes(r.Bytes), r.NewBlobs, report.Count(r.Blobs, "blob"))
 	}
 	for _, image := range r.Images {
 		fmt.Fprintf(w, "  %s:%s\n", image.Repository, image.Tag)

@@ -103,10 +103,10 @@ func printSync(w *console.Stream, r *schema.SyncReport) {
 		id := console.Clean(a.Solution + "-" + a.Version)
 		switch a.State {
 		case schema.SyncImported:
-			fmt.Fprintf(w, "%s: imported, %s of %s transferred\n", id, console.Bytes(a.Fetched), console.Bytes(a.Size))
+			fmt.Fprintf(w, "%s: imported, %s of %s transferred\n", id, report.Bytes(a.Fetched), report.Bytes(a.Size))
 			fmt.Fprintf(w, "  signed by %s\n", console.Clean(strings.Join(a.Signers, ", ")))
 		case schema.SyncMissing:
-			fmt.Fprintf(w, "%s: would be imported, %s\n", id, console.Bytes(a.Size))
+			fmt.Fprintf(w, "%s: would be imported, %s\n", id, report.Bytes(a.Size))
 		case schema.SyncFailed:
 			fmt.Fprintf(w, "%s: %s %s\n", id, w.Paint(console.Red, "failed:"), console.Clean(a.Reason))
 		}

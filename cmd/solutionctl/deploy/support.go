@@ -84,7 +84,7 @@ func (f *clusterFlags) emitBundle(path string, b *bundle.Bundle) error {
 		result.Files = append(result.Files, file.Name)
 	}
 	return f.EmitResult(result, func(w *console.Stream) {
-		fmt.Fprintf(w, "%s: %s, %s\n", console.Clean(path), console.Bytes(result.Size), report.Count(len(result.Files), "file"))
+		fmt.Fprintf(w, "%s: %s, %s\n", console.Clean(path), report.Bytes(result.Size), report.Count(len(result.Files), "file"))
 		console.PrintEach(w, console.Yellow, "not collected:", result.Missing)
 	})
 }

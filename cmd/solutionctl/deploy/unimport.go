@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func newUnimportCommand(a *cli.App) *cobra.Command {
@@ -45,7 +46,7 @@ func printUnimport(w *console.Stream, r *schema.UnimportReport) {
 	} else if r.Path == "" {
 		fmt.Fprintf(w, "%s-%s: nothing to remove\n", console.Clean(r.Solution), console.Clean(r.Version))
 	} else {
-		fmt.Fprintf(w, "%s-%s: removed, %s freed\n", r.Solution, r.Version, console.Bytes(r.Freed))
+		fmt.Fprintf(w, "%s-%s: removed, %s freed\n", r.Solution, r.Version, report.Bytes(r.Freed))
 	}
 	console.PrintEach(w, console.Yellow, "note:", r.Notices)
 }

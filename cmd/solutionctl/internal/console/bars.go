@@ -144,16 +144,16 @@ func barLine(e report.Event, elapsed time.Duration, width int) string {
 	var amount, speed string
 	switch {
 	case e.Total > 0 && e.Unit == "":
-		amount = fmt.Sprintf(" %3d%% %8s / %-8s", percent(e.Done, e.Total), Bytes(e.Done), Bytes(e.Total))
+		amount = fmt.Sprintf(" %3d%% %8s / %-8s", percent(e.Done, e.Total), report.Bytes(e.Done), report.Bytes(e.Total))
 	case e.Total > 0:
 		amount = fmt.Sprintf(" %3d%% %s", percent(e.Done, e.Total), portion(e))
 	case e.Done > 0:
 		amount = " " + quantity(e.Done, e.Unit)
 	default:
-		amount = " " + Duration(elapsed.Truncate(time.Second))
+		amount = " " + report.Duration(elapsed.Truncate(time.Second))
 	}
 	if e.Done > 0 && e.Unit == "" && elapsed >= time.Second {
-		speed = fmt.Sprintf(" %9s/s", Bytes(int64(float64(e.Done)/elapsed.Seconds())))
+		speed = fmt.Sprintf(" %9s/s", report.Bytes(int64(float64(e.Done)/elapsed.Seconds())))
 	}
 	const barWidth, labelWidth = 22, 28
 	room := width - runewidth.StringWidth(amount)

@@ -2,7 +2,7 @@
 //
 // A [Stream] is a writer that knows whether it is an interactive terminal. Results go to standard output through [Table],
 // [PrintFinding] or a command's own text; progress goes to standard error through a [Sink] made by [NewSink]: bars on a
-// terminal, lines elsewhere, JSON lines for programs. The functions [Bytes] and [Duration] write numbers for people.
+// terminal, lines elsewhere, JSON lines for programs.
 //
 // Text that comes from an archive, a registry or a cluster passes through [Clean] before it is written, so that a file name
 // cannot move the cursor. Package console decides nothing: it never exits and knows no command.

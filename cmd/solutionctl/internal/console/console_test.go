@@ -30,7 +30,7 @@ func TestDuration(t *testing.T) {
 		{26*time.Hour + 5*time.Minute, "26h05m"},
 		{-2 * time.Second, "-2.0s"},
 	} {
-		if got := console.Duration(test.d); got != test.want {
+		if got := report.Duration(test.d); got != test.want {
 			t.Errorf("Duration(%s) = %q, want %q", test.d, got, test.want)
 		}
 	}
@@ -261,7 +261,7 @@ func ExamplePrintFinding() {
 
 func ExampleTable() {
 	table := &console.Table{Columns: []string{"IMAGE", "SIZE"}}
-	table.Add("ui:1.0.0", console.Bytes(3<<19))
+	table.Add("ui:1.0.0", report.Bytes(3<<19))
 	table.Print(&console.Stream{Writer: os.Stdout})
 	// Output:
 	// IMAGE     SIZE

@@ -146,9 +146,9 @@ func line(e report.Event, elapsed time.Duration) string {
 	}
 	switch {
 	case e.State == report.Done && e.Done > 0:
-		text += fmt.Sprintf(", %s in %s", quantity(e.Done, e.Unit), Duration(elapsed))
+		text += fmt.Sprintf(", %s in %s", quantity(e.Done, e.Unit), report.Duration(elapsed))
 	case e.State == report.Done && elapsed >= time.Second, e.State == report.Running:
-		text += " after " + Duration(elapsed)
+		text += " after " + report.Duration(elapsed)
 	}
 	if e.Note != "" {
 		text += " (" + Line(e.Note) + ")"
@@ -166,7 +166,7 @@ func label(e report.Event) string {
 // quantity returns a number with its unit; without one, it is a number of bytes.
 func quantity(n int64, unit string) string {
 	if unit == "" {
-		return Bytes(n)
+		return report.Bytes(n)
 	}
 	return report.Count(int(n), strings.TrimSuffix(Line(unit), "s"))
 }
@@ -174,7 +174,7 @@ func quantity(n int64, unit string) string {
 // portion returns the progress of an event: the part that is done, and the total where that is known.
 func portion(e report.Event) string {
 	if e.Unit == "" {
-		return Bytes(e.Done) + " of " + Bytes(e.Total)
+		return report.Bytes(e.Done) + " of " + report.Bytes(e.Total)
 	}
 	return fmt.Sprintf("%d of %s", e.Done, quantity(e.Total, e.Unit))
 }
