@@ -120,10 +120,7 @@ func (t *subject) near(wanted schema.ImageRef) string {
 	slices.SortStableFunc(same, func(a, b schema.ImageRef) int {
 		return cmp.Compare(report.EditDistance(a.Tag, wanted.Tag), report.EditDistance(b.Tag, wanted.Tag))
 	})
-	var names []string
-	for _, ref := range append(same, alike...) {
-		names = append(names, ref.String())
-	}
+	names := schema.Strings(append(same, alike...))
 	return strings.Join(names[:min(few, len(names))], ", ")
 }
 

@@ -277,10 +277,7 @@ func (c *checker) checkName(pattern, what string, known []string) {
 		if slices.Contains(known, name) {
 			return
 		}
-		hint := fmt.Sprintf("the %ss are %s", what, strings.Join(known, ", "))
-		if near := report.Nearest(name, known); near != "" {
-			hint = fmt.Sprintf("did you mean %s?", near)
-		}
+		hint := didYouMean(name, known, fmt.Sprintf("the %ss are %s", what, strings.Join(known, ", ")))
 		c.fail(path, hint, "there is no %s %q", what, name)
 	})
 }

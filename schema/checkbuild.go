@@ -77,10 +77,7 @@ func (c *checker) checkUsedImage(user []string, name, tag string, refs []string)
 	if slices.Contains(refs, ref) {
 		return
 	}
-	hint := "add it to spec.images, or name one of them: " + strings.Join(refs, ", ")
-	if near := report.Nearest(ref, refs); near != "" {
-		hint = "did you mean " + near + "?"
-	}
+	hint := didYouMean(ref, refs, "add it to spec.images, or name one of them: "+strings.Join(refs, ", "))
 	c.fail(append(user, "image"), hint, "image %s is not in spec.images", ref)
 }
 

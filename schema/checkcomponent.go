@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // checkComponents judges the graph: what each component is, where it lives, what it waits for, and that waiting ends.
@@ -147,11 +146,7 @@ func (c *checker) checkGraph(list []any) {
 	for _, name := range order {
 		for _, e := range graph[name] {
 			if _, there := components[e.to]; !there {
-				hint := ""
-				if near := report.Nearest(e.to, names); near != "" {
-					hint = "did you mean " + near + "?"
-				}
-				c.fail(append(e.path, "component"), hint, "there is no component %q", e.to)
+				c.fail(append(e.path, "component"), didYouMean(e.to, names, ""), "there is no component %q", e.to)
 			}
 			c.checkEdge(e, components)
 		}

@@ -142,9 +142,7 @@ func (o *Operation) Effects() []string {
 
 // deletions describes the namespaces and records that are deleted.
 func (c *Consequences) deletions() (effects []string) {
-	for _, n := range c.Namespaces {
-		effects = append(effects, n.String())
-	}
+	effects = Strings(c.Namespaces)
 	if c.Records > 0 {
 		effects = append(effects, report.Count(c.Records, "record")+" of solutionctl removed for good; nothing that runs changes")
 	}
@@ -165,11 +163,7 @@ func (o *Operation) ConsequencesText() string {
 
 // VersionsText describes the changes of versions; "" if there are none.
 func (c *Consequences) VersionsText() string {
-	var versions []string
-	for _, v := range c.Versions {
-		versions = append(versions, v.String())
-	}
-	return strings.Join(versions, ", ")
+	return strings.Join(Strings(c.Versions), ", ")
 }
 
 // newRight begins the notice of a permission, which is among the consequences of a plan as well.

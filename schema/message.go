@@ -20,11 +20,16 @@ func (c *checker) unknownField(path []string, s *jsonschema.Schema) {
 		severity = report.SeverityWarning
 	}
 	known := slices.Sorted(maps.Keys(s.Properties))
-	hint := "the fields here are " + strings.Join(known, ", ")
-	if near := report.Nearest(path[len(path)-1], known); near != "" {
-		hint = fmt.Sprintf("did you mean %s?", near)
-	}
+	hint := didYouMean(path[len(path)-1], known, "the fields here are "+strings.Join(known, ", "))
 	c.addKey(severity, "unknown-field", path, hint, "unknown field")
+}
+
+// didYouMean is the hint to the name that another one is most likely a misspelling of, else to all.
+func didYouMean(got string, known []string, all string) string {
+	if near := report.Nearest(got, known); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return all
 }
 
 // translate turns errors of the validator into findings.
@@ -121,11 +126,7 @@ func enumMessage(k *kind.Enum) (message, hint string) {
 		words = append(words, fmt.Sprint(want))
 		quoted = append(quoted, shownValue(want))
 	}
-	got := fmt.Sprint(k.Got)
-	if near := report.Nearest(got, words); near != "" {
-		hint = fmt.Sprintf("did you mean %s?", near)
-	}
-	return fmt.Sprintf("%s is not one of %s", shownValue(k.Got), strings.Join(quoted, ", ")), hint
+	return fmt.Sprintf("%s is not one of %s", shownValue(k.Got), strings.Join(quoted, ", ")), didYouMean(fmt.Sprint(k.Got), words, "")
 }
 
 // shownValue returns a value as text, with quotes that distinguish the string "true" from the boolean.

@@ -27,10 +27,7 @@ func newInvalid(findings []report.Finding) error {
 
 // Error lists the problems, one per line.
 func (e *invalid) Error() string {
-	var lines []string
-	for _, f := range e.findings {
-		lines = append(lines, f.String())
-	}
+	lines := Strings(e.findings)
 	if e.more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more problems", e.more))
 	}

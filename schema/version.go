@@ -159,9 +159,5 @@ func joinVersions(versions []Version) string {
 	if len(versions) == 0 {
 		return "none"
 	}
-	var texts []string
-	for _, v := range slices.SortedFunc(slices.Values(versions), Version.Compare) {
-		texts = append(texts, v.String())
-	}
-	return strings.Join(texts, ", ")
+	return strings.Join(Strings(slices.SortedFunc(slices.Values(versions), Version.Compare)), ", ")
 }

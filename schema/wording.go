@@ -77,6 +77,15 @@ func (o *Operation) phrase(doing string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " ")
 }
 
+// Strings returns the texts of a list.
+func Strings[T fmt.Stringer](list []T) []string {
+	texts := make([]string, len(list))
+	for i, element := range list {
+		texts[i] = element.String()
+	}
+	return texts
+}
+
 // Place returns the place of a part of an operation, with the Solution if there are several.
 func (p *OperationPart) Place() string {
 	place := "cluster"

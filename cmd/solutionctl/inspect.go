@@ -217,7 +217,7 @@ func (a *app) saveImage(ctx context.Context, archive *archive.Archive, f inspect
 	return a.EmitResult(d, func(w *console.Stream) {
 		platforms := ""
 		if len(d.Platforms) > 0 {
-			platforms = " for " + joinStrings(d.Platforms)
+			platforms = " for " + strings.Join(schema.Strings(d.Platforms), ", ")
 		}
 		fmt.Fprintf(w, "%s is in %s: %s%s\n", d.Name, console.Clean(f.to), d.Digest, platforms)
 	})
@@ -299,11 +299,11 @@ func printDescription(w *console.Stream, d *inspection) {
 	}
 	crds := &console.Table{Columns: []string{"CRD", "SCOPE", "VERSIONS"}}
 	for _, c := range d.CRDs {
-		crds.Add(c.Name, c.Scope, joinStrings(c.Versions))
+		crds.Add(c.Name, c.Scope, strings.Join(schema.Strings(c.Versions), ", "))
 	}
 	roles := &console.Table{Columns: []string{"ROLE", "NAME", "RULES"}}
 	for _, r := range d.Roles {
-		roles.Add(r.Kind, path.Join(r.Operator, r.Name), joinWith("; ", r.Rules))
+		roles.Add(r.Kind, path.Join(r.Operator, r.Name), strings.Join(schema.Strings(r.Rules), "; "))
 	}
 	files := &console.Table{Columns: []string{"SIZE", "FILE"}}
 	for _, f := range d.Files {
@@ -335,16 +335,6 @@ func printReleaseNotes(w *console.Stream, notes, all string) {
 }
 
 func shortDigest(digest string) string { return digest[:min(19, len(digest))] }
-
-func joinStrings[T fmt.Stringer](values []T) string { return joinWith(", ", values) }
-
-func joinWith[T fmt.Stringer](separator string, values []T) string {
-	texts := make([]string, len(values))
-	for i, value := range values {
-		texts[i] = value.String()
-	}
-	return strings.Join(texts, separator)
-}
 
 // printFile prints a file, byte for byte, or lists a directory.
 func (a *app) printFile(archive *archive.Archive, name string) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/solutionctl/solutionctl/kube/chart/engine"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -63,10 +64,7 @@ type invalidValues struct {
 }
 
 func (e *invalidValues) Error() string {
-	var list []string
-	for _, p := range e.problems {
-		list = append(list, p.String())
-	}
+	list := schema.Strings(e.problems)
 	if e.more > 0 {
 		list = append(list, fmt.Sprintf("and %d more", e.more))
 	}

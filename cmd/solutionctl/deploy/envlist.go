@@ -43,10 +43,7 @@ func environmentEntry(e metalk8s.Environment) schema.EnvironmentEntry {
 		if versions == nil {
 			versions = map[string]string{}
 		}
-		one := schema.NamespaceEntry{Name: n.Name, Terminating: n.Terminating, Versions: versions}
-		for _, problem := range n.Problems {
-			one.Problems = append(one.Problems, problem.String())
-		}
+		one := schema.NamespaceEntry{Name: n.Name, Terminating: n.Terminating, Versions: versions, Problems: schema.Strings(n.Problems)}
 		entry.Namespaces = append(entry.Namespaces, one)
 	}
 	return entry

@@ -91,7 +91,7 @@ func printMonitoring(w *console.Stream, m *schema.MonitoringReport) {
 		{"dashboards", labelList(m.Dashboards.Labels)},
 		{"folder of dashboards", m.Dashboards.FolderAnnotation},
 		{"namespace of dashboards", m.Dashboards.Namespace},
-		{"who is asked for alerts", prometheusList(m.Prometheus)},
+		{"who is asked for alerts", strings.Join(schema.Strings(m.Prometheus), ", ")},
 	} {
 		if row.value != "" {
 			table.Add(row.of, row.value)
@@ -109,14 +109,6 @@ func labelList(labels map[string]string) string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		list = append(list, key+"="+labels[key])
-	}
-	return strings.Join(list, ", ")
-}
-
-func prometheusList(services []schema.PrometheusService) string {
-	var list []string
-	for _, s := range services {
-		list = append(list, s.String())
 	}
 	return strings.Join(list, ", ")
 }

@@ -141,10 +141,7 @@ const maxLines = 40
 
 // changeLines describe the changes of an object: for a CRD, the effect on its custom resources instead of the schemas.
 func changeLines(change *schema.Change, fold bool) []string {
-	var lines []string
-	for _, c := range change.Definition {
-		lines = append(lines, c.String())
-	}
+	lines := schema.Strings(change.Definition)
 	leaves, values := change.Leaves(), schema.FieldChange.Excerpt
 	if fold {
 		leaves, values = change.Brief(), schema.FieldChange.Brief
