@@ -153,9 +153,6 @@ func (o owner) isIn(s *components.Selection) bool {
 // deployments returns the selections of users: the default, a profile, or one component that belongs to no profile.
 // Profiles are alternatives: components of different profiles are never deployed together.
 func (t *subject) deployments() []*components.Selection {
-	if t.Solution == nil {
-		return nil
-	}
 	graph, err := components.New(t.Solution, schema.NodeOperator, schema.NodeUI)
 	if err != nil {
 		return nil // other rules report the manifest
@@ -218,7 +215,7 @@ var workloads = map[string][]string{
 // checkUmbrella finds permissions of the Solution's own operator that duplicate those of another one in the default
 // deployment.
 func checkUmbrella(_ context.Context, t *subject, r *reporter) {
-	if t.Solution == nil || !t.hasOperator() {
+	if !t.hasOperator() {
 		return
 	}
 	graph, err := components.New(t.Solution, schema.NodeOperator, schema.NodeUI)

@@ -64,11 +64,7 @@ completed by running it again. The same input gives the same bytes; --check prov
   solutionctl build --version 1.0.1 --image ui=oci-archive:ui.tar --to dist/`,
 		Args: cli.OptionalArgs(nil, "PROJECT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			project := "."
-			if len(args) == 1 {
-				project = args[0]
-			}
-			return a.build(cmd.Context(), project, f)
+			return a.build(cmd.Context(), append(args, ".")[0], f)
 		},
 	}
 	flags := cmd.Flags()

@@ -48,11 +48,7 @@ func AddDevelopment(a *cli.App, cmd *cobra.Command, open func(project string) Wo
 	}
 	d.wait = true
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		project := "."
-		if len(args) > 0 {
-			project = args[0]
-		}
-		d.Workshop = open(project)
+		d.Workshop = open(append(args, ".")[0])
 		return d.develop(cmd.Context())
 	}
 }
