@@ -405,14 +405,19 @@ func (b *builder) namespacesOf(documents []document) []string {
 
 // partition separates cluster-scoped from namespaced objects.
 func (b *builder) partition(documents []document) (wide, inside []document) {
-	for _, d := range documents {
-		if b.isClusterScoped(d.value) {
-			wide = append(wide, d)
+	return separate(documents, func(d document) bool { return b.isClusterScoped(d.value) })
+}
+
+// separate returns the elements of a list that fit, and the others.
+func separate[E any](list []E, fits func(E) bool) (fitting, others []E) {
+	for _, element := range list {
+		if fits(element) {
+			fitting = append(fitting, element)
 		} else {
-			inside = append(inside, d)
+			others = append(others, element)
 		}
 	}
-	return wide, inside
+	return fitting, others
 }
 
 // refersToNamespace reports whether an object names a namespace anywhere: that of an account or a Service.

@@ -14,14 +14,7 @@ func isNamespace(object map[string]any) bool {
 
 // withoutNamespaces takes Namespace objects out: they are made where a component is deployed.
 func withoutNamespaces(documents []document) (rest, namespaces []document) {
-	for _, d := range documents {
-		if isNamespace(d.value) {
-			namespaces = append(namespaces, d)
-		} else {
-			rest = append(rest, d)
-		}
-	}
-	return rest, namespaces
+	return separate(documents, func(d document) bool { return !isNamespace(d.value) })
 }
 
 // keptNamespaces returns the Namespaces that a cluster component keeps for their Pod Security labels, and remarks what is lost of the others.
@@ -76,14 +69,7 @@ func (b *builder) remarkAnnotations(d document) {
 
 // namespaceLabels returns the labels of a Namespace, as NAME=VALUE.
 func namespaceLabels(d document) (security, others []string) {
-	for _, label := range pairs(d, "labels") {
-		if strings.HasPrefix(label, schema.PodSecurityLabels) {
-			security = append(security, label)
-		} else {
-			others = append(others, label)
-		}
-	}
-	return security, others
+	return separate(pairs(d, "labels"), func(label string) bool { return strings.HasPrefix(label, schema.PodSecurityLabels) })
 }
 
 // descriptive begin labels and annotations that describe an object to people and tools, and that nothing selects namespaces by.

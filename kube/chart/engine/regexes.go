@@ -23,7 +23,6 @@ const (
 func (b *budget) expressions() template.FuncMap {
 	table := template.FuncMap{}
 	compiled := map[string]*pattern{}
-	// with adds a function and its twin that has an error instead of a panic.
 	compile := func(name, text, subject string) (*pattern, error) {
 		p, ok := compiled[text]
 		if !ok {
@@ -34,6 +33,21 @@ func (b *budget) expressions() template.FuncMap {
 			compiled[text] = p
 		}
 		return p, b.spend(callCost + product(len(subject)+1, int(p.work)))
+	}
+	list := func(name string, find func(p *pattern, text string, n int) []string) func(expression, text string, n int) ([]string, error) {
+		return func(expression, text string, n int) ([]string, error) {
+			p, err := compile(name, expression, text)
+			if err != nil {
+				return []string{}, err
+			}
+			if n < 0 || n > maxMatches {
+				n = maxMatches + 1
+			}
+			if err = b.try(name, p, text); err != nil {
+				return nil, err
+			}
+			return b.matches(name, find(p, text, n))
+		}
 	}
 	for _, prefix := range []string{"regex", "mustRegex"} {
 		table[prefix+"Match"] = func(expression, text string) (bool, error) {
@@ -50,32 +64,8 @@ func (b *budget) expressions() template.FuncMap {
 			}
 			return p.FindString(text), nil
 		}
-		table[prefix+"FindAll"] = func(expression, text string, n int) ([]string, error) {
-			p, err := compile(prefix+"FindAll", expression, text)
-			if err != nil {
-				return []string{}, err
-			}
-			if n < 0 || n > maxMatches {
-				n = maxMatches + 1
-			}
-			if err = b.try(prefix+"FindAll", p, text); err != nil {
-				return nil, err
-			}
-			return b.matches(prefix+"FindAll", p.FindAllString(text, n))
-		}
-		table[prefix+"Split"] = func(expression, text string, n int) ([]string, error) {
-			p, err := compile(prefix+"Split", expression, text)
-			if err != nil {
-				return []string{}, err
-			}
-			if n < 0 || n > maxMatches {
-				n = maxMatches + 1
-			}
-			if err = b.try(prefix+"Split", p, text); err != nil {
-				return nil, err
-			}
-			return b.matches(prefix+"Split", p.Split(text, n))
-		}
+		table[prefix+"FindAll"] = list(prefix+"FindAll", func(p *pattern, text string, n int) []string { return p.FindAllString(text, n) })
+		table[prefix+"Split"] = list(prefix+"Split", func(p *pattern, text string, n int) []string { return p.Split(text, n) })
 		table[prefix+"ReplaceAll"] = func(expression, text, other string) (string, error) {
 			p, err := compile(prefix+"ReplaceAll", expression, text)
 			if err == nil {
