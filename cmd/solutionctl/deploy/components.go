@@ -23,33 +23,22 @@ they are. Below each component stands what it waits for. With --output dot or me
 		Example: `  solutionctl deploy components prod cloud
   solutionctl deploy components prod cloud -o dot | dot -Tsvg > cloud.svg`,
 	}
-	c := &componentsView{clusterFlags: addClusterFlags(a, cmd)}
-	cmd.Flags().StringVarP(&c.o.Namespace, "namespace", "n", "", "in this `NAMESPACE` of the environment")
+	c := addClusterFlags(a, cmd)
+	var o deployer.ComponentsOptions
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "in this `NAMESPACE` of the environment")
 	cli.AddChoice(cmd, cmd.Flags(), &a.Output, "output", "o", "format of the result; dot and mermaid are for pictures", "text", "json", "yaml", "dot", "mermaid")
-	takesArguments(cmd, c.run, c.completeDeployment, environmentArgument, solutionArgument)
+	takesArguments(cmd, func(ctx context.Context, args []string) error {
+		o.Environment, o.Solution = args[0], args[1]
+		printer := printComponents
+		switch a.Output {
+		case "dot":
+			printer = func(w *console.Stream, g *schema.ComponentGraph) { fmt.Fprint(w, components.Dot(g)) }
+		case "mermaid":
+			printer = func(w *console.Stream, g *schema.ComponentGraph) { fmt.Fprint(w, components.Mermaid(g)) }
+		}
+		return show(c, printer, func(d *deployer.Deployer) (*schema.ComponentGraph, error) { return d.Components(ctx, o) })
+	}, c.completeDeployment, environmentArgument, solutionArgument)
 	return cmd
-}
-
-// componentsView is a run of 'deploy components'.
-type componentsView struct {
-	*clusterFlags
-	o deployer.ComponentsOptions
-}
-
-func (c *componentsView) run(ctx context.Context, args []string) error {
-	c.o.Environment, c.o.Solution = args[0], args[1]
-	return show(c.clusterFlags, c.print, func(d *deployer.Deployer) (*schema.ComponentGraph, error) { return d.Components(ctx, c.o) })
-}
-
-func (c *componentsView) print(w *console.Stream, g *schema.ComponentGraph) {
-	switch c.Output {
-	case "dot":
-		fmt.Fprint(w, components.Dot(g))
-	case "mermaid":
-		fmt.Fprint(w, components.Mermaid(g))
-	default:
-		printComponents(w, g)
-	}
 }
 
 func printComponents(w *console.Stream, g *schema.ComponentGraph) {

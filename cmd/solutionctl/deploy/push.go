@@ -32,15 +32,28 @@ docker or podman.`,
 		Example: `  solutionctl deploy push example-solution 1.0.0 harbor.example.com/solutions --dry-run
   solutionctl deploy push example-solution 1.0.0 harbor.example.com/solutions`,
 	}
-	c := &imagePush{hostFlags: hostFlags{clusterFlags: addClusterFlags(a, cmd)}}
+	c := &hostFlags{clusterFlags: addClusterFlags(a, cmd)}
+	var o host.PushOptions
 	c.addLockWait(cmd)
 	addStoreFlag(cmd, &c.places.Store)
 	c.addNoCluster(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&c.o.CA, "ca", "", "`FILE` with the certificates by which this host and the nodes trust the registry (default those that they trust anyway)")
-	addPushFlags(flags, &c.o.PushTarget)
-	flags.BoolVar(&c.o.DryRun, "dry-run", false, "upload nothing, only say how much would be uploaded")
-	takesArguments(cmd, c.run, c.completeStored(), solutionAlone, versionArgument, argument{name: "REGISTRY/PATH"})
+	flags.StringVar(&o.CA, "ca", "", "`FILE` with the certificates by which this host and the nodes trust the registry (default those that they trust anyway)")
+	addPushFlags(flags, &o.PushTarget)
+	flags.BoolVar(&o.DryRun, "dry-run", false, "upload nothing, only say how much would be uploaded")
+	takesArguments(cmd, func(ctx context.Context, words []string) error {
+		o.Solution, o.Version, o.Registry = words[0], words[1], words[2]
+		login(&o.PushTarget)
+		h, _, err := c.open()
+		if err != nil {
+			return orWithoutCluster(err)
+		}
+		done, err := h.Push(ctx, o)
+		if report.CodeOf(err) == report.NotFound {
+			return err
+		}
+		return cli.Emit(a, done, err, printPush)
+	}, c.completeStored(), solutionAlone, versionArgument, argument{name: "REGISTRY/PATH"})
 	return cmd
 }
 
@@ -53,26 +66,6 @@ func addPushFlags(flags *pflag.FlagSet, t *host.PushTarget) {
 // login lets a push use the logins and certificates of docker and podman.
 func login(t *host.PushTarget) {
 	t.Keychain, t.CertsDirs = oci.DefaultKeychain(), oci.DefaultCertsDirs()
-}
-
-// imagePush is a run of 'deploy push'.
-type imagePush struct {
-	hostFlags
-	o host.PushOptions
-}
-
-func (c *imagePush) run(ctx context.Context, words []string) error {
-	c.o.Solution, c.o.Version, c.o.Registry = words[0], words[1], words[2]
-	login(&c.o.PushTarget)
-	h, _, err := c.open()
-	if err != nil {
-		return orWithoutCluster(err)
-	}
-	done, err := h.Push(ctx, c.o)
-	if code := report.CodeOf(err); code == report.NotFound {
-		return err
-	}
-	return cli.Emit(c.App, done, err, printPush)
 }
 
 func printPush(w *console.Stream, r *schema.PushReport) {

@@ -35,33 +35,26 @@ the operator the rights that its archive asks for.`,
 		Example: `  solutionctl deploy roles --importers archivists
   solutionctl deploy roles example-solution --environment test --installers deployers --applications designers`,
 	}
-	c := &roles{clusterFlags: addClusterFlags(a, cmd)}
+	c := addClusterFlags(a, cmd)
+	var o rights.RolesOptions
 	flags := cmd.Flags()
-	flags.StringVar(&c.o.Environment, "environment", "", "bind the roles in the namespaces of this `ENVIRONMENT`")
-	flags.StringVar(&c.o.Installers, "installers", "", "the `GROUP` that deploys the Solution")
-	flags.StringVar(&c.o.Applications, "applications", "", "the `GROUP` that runs its applications; needs --environment")
-	flags.StringVar(&c.o.Importers, "importers", "", "the `GROUP` that imports archives, of any Solution")
-	flags.BoolVar(&c.o.Webhook, "webhook", false, "the operator is to have a certificate for its webhooks")
-	flags.BoolVar(&c.o.ProtectCRDs, "protect-crds", false, "definitions are to be protected")
-	takesArguments(cmd, c.run, c.completeImported, argument{name: "SOLUTION", optional: true})
+	flags.StringVar(&o.Environment, "environment", "", "bind the roles in the namespaces of this `ENVIRONMENT`")
+	flags.StringVar(&o.Installers, "installers", "", "the `GROUP` that deploys the Solution")
+	flags.StringVar(&o.Applications, "applications", "", "the `GROUP` that runs its applications; needs --environment")
+	flags.StringVar(&o.Importers, "importers", "", "the `GROUP` that imports archives, of any Solution")
+	flags.BoolVar(&o.Webhook, "webhook", false, "the operator is to have a certificate for its webhooks")
+	flags.BoolVar(&o.ProtectCRDs, "protect-crds", false, "definitions are to be protected")
+	takesArguments(cmd, func(ctx context.Context, args []string) error {
+		o.Solution = args[0]
+		if o.Applications != "" && o.Environment == "" {
+			return report.Errorf(report.Usage, "--applications needs --environment: where are they?")
+		}
+		if o.Solution == "" && o.Environment+o.Installers+o.Applications != "" {
+			return report.Errorf(report.Usage, "which Solution? Without one there are the roles of --importers alone")
+		}
+		return show(c, printGrants, func(d *deployer.Deployer) (*rights.Grants, error) { return d.Roles(ctx, o) })
+	}, c.completeImported, argument{name: "SOLUTION", optional: true})
 	return cmd
-}
-
-// roles is a run of 'deploy roles'.
-type roles struct {
-	*clusterFlags
-	o rights.RolesOptions
-}
-
-func (c *roles) run(ctx context.Context, args []string) error {
-	if c.o.Applications != "" && c.o.Environment == "" {
-		return report.Errorf(report.Usage, "--applications needs --environment: where are they?")
-	}
-	if args[0] == "" && c.o.Environment+c.o.Installers+c.o.Applications != "" {
-		return report.Errorf(report.Usage, "which Solution? Without one there are the roles of --importers alone")
-	}
-	c.o.Solution = args[0]
-	return show(c.clusterFlags, printGrants, func(d *deployer.Deployer) (*rights.Grants, error) { return d.Roles(ctx, c.o) })
 }
 
 func printGrants(w *console.Stream, grants *rights.Grants) {
