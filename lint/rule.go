@@ -8,16 +8,17 @@ import (
 
 // Rule is one thing that is expected of a Solution.
 type Rule struct {
-	ID       string // "SOL301"; never changes and is never used again
-	Name     string // "removed-api"; a few words joined by hyphens
-	Group    Group
-	Severity report.Severity
-	Summary  string // the requirement, one sentence
+	ID       string          `json:"id"`   // "SOL301"; never changes and is never used again
+	Name     string          `json:"name"` // "removed-api"; a few words joined by hyphens
+	Group    Group           `json:"group"`
+	Severity report.Severity `json:"severity"`
+	Summary  string          `json:"summary"` // the requirement, one sentence
 	// Explanation has the reason for the rule and the correction; paragraphs are separated by empty lines.
-	Explanation string
-	Bad, Good   string // a short example of each, as it stands in a file
-	Fixable     bool   // its findings may carry edits
-	Optional    bool   // runs only when it is enabled by id or group
+	Explanation string `json:"explanation"`
+	Bad         string `json:"bad"`                // a short example of what breaks the rule, as it stands in a file
+	Good        string `json:"good"`               // the same as it should be
+	Fixable     bool   `json:"fixable,omitempty"`  // its findings may carry edits
+	Optional    bool   `json:"optional,omitempty"` // runs only when it is enabled by id or group
 
 	check func(ctx context.Context, t *subject, r *reporter) // nil for those that come up elsewhere
 }

@@ -120,30 +120,12 @@ func escapeProperty(text string) string {
 	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(escapeData(text))
 }
 
-// ruleDocument is a rule as --explain and --rules print it in JSON.
-type ruleDocument struct {
-	ID          string          `json:"id"`
-	Name        string          `json:"name"`
-	Group       lint.Group      `json:"group"`
-	Severity    report.Severity `json:"severity"`
-	Summary     string          `json:"summary"`
-	Explanation string          `json:"explanation"`
-	Bad         string          `json:"bad"`
-	Good        string          `json:"good"`
-	Fixable     bool            `json:"fixable,omitempty"`
-	Optional    bool            `json:"optional,omitempty"`
-}
-
-func documentOf(r lint.Rule) ruleDocument {
-	return ruleDocument{r.ID, r.Name, r.Group, r.Severity, r.Summary, r.Explanation, r.Bad, r.Good, r.Fixable, r.Optional}
-}
-
 func (a *app) explainRule(id string) error {
 	rule, err := lint.Find(strings.ToUpper(id))
 	if err != nil {
 		return err
 	}
-	return a.EmitResult(documentOf(rule), func(w *console.Stream) {
+	return a.EmitResult(rule, func(w *console.Stream) {
 		fmt.Fprintf(w, "%s %s (%s, %s)\n\n%s\n\n%s\n", w.Paint(console.Bold, rule.ID), rule.Name, rule.Group, rule.Severity, rule.Summary, rule.Explanation)
 		fmt.Fprintf(w, "\nbad:\n%s\n\ngood:\n%s\n", indented(rule.Bad), indented(rule.Good))
 	})
@@ -152,14 +134,11 @@ func (a *app) explainRule(id string) error {
 func indented(text string) string { return "    " + strings.ReplaceAll(text, "\n", "\n    ") }
 
 func (a *app) listRules() error {
-	var documents []ruleDocument
-	for _, rule := range lint.Rules() {
-		documents = append(documents, documentOf(rule))
-	}
-	return a.EmitResult(documents, func(w *console.Stream) {
+	rules := lint.Rules()
+	return a.EmitResult(rules, func(w *console.Stream) {
 		table := &console.Table{Columns: []string{"ID", "SEVERITY", "GROUP", "NAME"}}
-		for _, d := range documents {
-			table.Add(d.ID, string(d.Severity), string(d.Group), d.Name)
+		for _, r := range rules {
+			table.Add(r.ID, string(r.Severity), string(r.Group), r.Name)
 		}
 		table.Print(w)
 	})
