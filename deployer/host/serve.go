@@ -43,7 +43,7 @@ type ServeOptions struct {
 
 	Output, Errors io.Writer        // for the access log and for errors of a connection
 	Hangup         <-chan os.Signal // asks to look at everything again
-	NotifySocket   string           // of the service manager; "": there is none
+	Manager        service.Notifier
 	Sink           report.Sink
 	Now            func() time.Time
 }
@@ -72,13 +72,13 @@ func (o ServeOptions) Check() error {
 // Serve serves the images of this host's archives until ctx ends. It notifies the service manager when it is ready, and
 // reloads on request.
 func Serve(ctx context.Context, o ServeOptions) (err error) {
-	manager := service.Notifier{Socket: o.NotifySocket, Sink: o.Sink}
+	defer o.Manager.KeepAlive()()
 	options := serve.Options{
 		Listen: o.Listen, MetricsListen: o.MetricsListen, Sink: o.Sink,
 		ErrorLog: log.New(withoutProbes{o.Errors}, "solutionctl: ", 0), //nolint:forbidigo // net/http wants one
 		Registry: registry.Options{MirrorOrigins: o.MirrorOrigins, MaxTransfers: o.MaxTransfers, Now: o.Now},
-		Ready:    func(string) { manager.Ready() },
-		Stopping: manager.Stopping,
+		Ready:    func(string) { o.Manager.Ready() },
+		Stopping: o.Manager.Stopping,
 	}
 	if o.Store != "" {
 		if options.Store, err = store.Open(o.Store); err != nil {

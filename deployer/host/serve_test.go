@@ -9,7 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -73,13 +75,19 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer manager.Close() //nolint:errcheck // nothing was written
+	alive := 0
 	states := func() string {
-		buffer := make([]byte, 100)
-		n, failure := manager.Read(buffer)
-		if failure != nil {
-			t.Fatal(failure)
+		for {
+			buffer := make([]byte, 100)
+			n, failure := manager.Read(buffer)
+			if failure != nil {
+				t.Fatal(failure)
+			}
+			if state := string(buffer[:n]); state != "WATCHDOG=1" {
+				return state
+			}
+			alive++
 		}
-		return string(buffer[:n])
 	}
 	hangups := make(chan os.Signal)
 	ctx, stop := context.WithCancel(t.Context())
@@ -88,7 +96,7 @@ func TestServe(t *testing.T) {
 	go func() {
 		ended <- Serve(ctx, ServeOptions{
 			Store: w.path("store"), Listen: "127.0.0.1:0", MaxTransfers: DefaultTransfers, AccessLog: w.path("access.log"), Output: io.Discard, Errors: io.Discard,
-			Hangup: hangups, NotifySocket: w.path("notify"), Sink: events, Now: w.Now,
+			Hangup: hangups, Manager: service.Notifier{Socket: w.path("notify"), Watchdog: 40 * time.Millisecond, Sink: events}, Sink: events, Now: w.Now,
 		})
 	}()
 	if got := states(); got != "READY=1" {
@@ -112,6 +120,13 @@ func TestServe(t *testing.T) {
 	}
 	if answer.Body.Close() != nil || answer.StatusCode != http.StatusOK {
 		t.Errorf("%s: %s", url, answer.Status)
+	}
+	for before := alive; alive == before; { // it gives signs of life
+		buffer := make([]byte, 100)
+		if n, failure := manager.Read(buffer); failure != nil || string(buffer[:n]) != "WATCHDOG=1" {
+			t.Fatalf("the service manager received %q, %v", buffer[:n], failure)
+		}
+		alive++
 	}
 	stop()
 	if got := states(); got != "STOPPING=1" {

@@ -10,6 +10,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
+// watchdog is half of what containerd waits for a TLS handshake: the kernel accepts connections for a server that is stopped.
+const watchdog = "5"
+
 // Unit returns a systemd unit that runs serve with these options as program does. It gives no right but those that are needed.
 func (o ServeOptions) Unit(program string) (string, error) {
 	u, err := o.unit(program)
@@ -29,7 +32,7 @@ func (o *ServeOptions) unit(program string) (_ *service.Unit, err error) {
 			return nil, err
 		}
 	}
-	u := &service.Unit{Description: "Registry of imported Solutions", User: store.Group, Listen: []string{o.Listen, o.MetricsListen}}
+	u := &service.Unit{Description: "Registry of imported Solutions", User: store.Group, Listen: []string{o.Listen, o.MetricsListen}, Watchdog: watchdog}
 	words := []string{program, "deploy", "serve", "--progress", "plain", "--store", o.Store, "--listen", o.Listen}
 	for _, file := range o.Archives {
 		if file, err = filepath.Abs(file); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/host/monitoring"
+	"github.com/solutionctl/solutionctl/deployer/host/service"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -115,7 +116,7 @@ func serve(ctx context.Context, a *cli.App, o host.ServeOptions) error {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	o.Hangup, o.NotifySocket = hangups, a.Getenv("NOTIFY_SOCKET")
+	o.Hangup, o.Manager = hangups, service.NotifierOf(a.Getenv, a.Sink)
 	o.Output, o.Errors, o.Sink, o.Now = a.Out, a.Err, a.Sink, a.Now
 	// With little that lives, memory is the garbage of two hundred encrypted connections.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))

@@ -164,7 +164,7 @@ func (c *consoleRun) run(ctx context.Context) error {
 	c.choose()
 	c.o.Version, c.o.Host, c.o.LockWait = c.Version, name, c.lockWait
 	c.o.Errors, c.o.Sink, c.o.Now = c.Err, c.Sink, c.Now
-	c.o.Manager = service.Notifier{Socket: c.Getenv("NOTIFY_SOCKET"), Sink: c.Sink}
+	c.o.Manager = service.NotifierOf(c.Getenv, c.Sink)
 	if !c.o.Links { // closing the terminal of a console with a link ends the console
 		hangups := make(chan os.Signal, 1)
 		signal.Notify(hangups, syscall.SIGHUP)

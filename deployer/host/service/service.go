@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+	"time"
 	"unicode"
 
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -42,6 +43,10 @@ TimeoutStartSec={{or .Limit "5min"}}
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=always
 RestartSec=1
+{{- if .Watchdog}}
+WatchdogSec={{.Watchdog}}
+WatchdogSignal=SIGKILL
+{{- end}}
 TimeoutStopSec=40
 LimitNOFILE=65536
 {{- end}}
@@ -113,6 +118,7 @@ type Unit struct {
 	ReadOnly, ReadWrite string
 	State               string   // a directory of its own below /var/lib
 	Listen              []string // addresses; "" is none
+	Watchdog            string   // a time span: without a sign of life for so long it is killed and started again; "" is never
 }
 
 // Timer returns the file of the timer that starts the unit. It has the same name.
@@ -158,8 +164,40 @@ func Word(word string) string {
 
 // Notifier reports the state of the program to the service manager.
 type Notifier struct {
-	Socket string // "": no notifications
-	Sink   report.Sink
+	Socket   string        // "": no notifications
+	Watchdog time.Duration // the manager kills the program after so long without a sign of life; 0 is never
+	Sink     report.Sink
+}
+
+// NotifierOf returns the notifier that the service manager asks for in the environment.
+func NotifierOf(getenv func(string) string, sink report.Sink) Notifier {
+	microseconds, _ := strconv.Atoi(getenv("WATCHDOG_USEC")) // it is not set where there is no watchdog
+	return Notifier{Socket: getenv("NOTIFY_SOCKET"), Watchdog: time.Duration(microseconds) * time.Microsecond, Sink: sink}
+}
+
+// KeepAlive gives signs of life until stop is called.
+func (n Notifier) KeepAlive() (stop func()) {
+	if n.Watchdog <= 0 {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(n.Watchdog / 4)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				n.send("WATCHDOG=1")
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
 }
 
 // Ready reports that the program answers requests.
