@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,8 +73,9 @@ type Cluster struct {
 	ca      *authority
 	tokens  map[string]string // of the users for whom KubeconfigFor writes no certificate
 
-	*Node           // nil without Options.Node
-	second    *Node // nil without AddNode
+	*Node             // nil without Options.Node
+	second    *Node   // nil without AddNode
+	hosts     []*Node // of AddHost
 	launcher  *launcher
 	processes components // of the control plane
 	client    *kubernetes.Clientset
@@ -369,8 +371,8 @@ func (c *Cluster) runProgram(name, program string, args ...string) error {
 func (c *Cluster) end(name string) { c.processes.end(name) }
 
 func (c *Cluster) endAll() {
-	if c.second != nil {
-		c.second.Fail()
+	for _, n := range c.added() {
+		n.Fail()
 	}
 	c.processes.endAll()
 	if c.Node != nil {
@@ -378,13 +380,21 @@ func (c *Cluster) endAll() {
 	}
 }
 
+// added returns the machines that were added to the first node.
+func (c *Cluster) added() []*Node {
+	if c.second == nil {
+		return c.hosts
+	}
+	return append(slices.Clone(c.hosts), c.second)
+}
+
 // Stop ends every process and removes everything, even of a cluster that did not start completely.
 func (c *Cluster) Stop() error {
 	c.endAll()
 	c.launcher.close()
 	var err error
-	if c.second != nil {
-		err = c.second.machine.remove()
+	for _, n := range c.added() {
+		err = errors.Join(err, n.machine.remove())
 	}
 	if c.Node != nil {
 		err = errors.Join(err, c.machine.remove())

@@ -59,6 +59,26 @@ func (c *Cluster) AddNode(ctx context.Context) (*Node, error) {
 	return n, n.Boot(ctx)
 }
 
+// AddHost adds a machine behind the first node that is not part of the cluster, such as one that serves images.
+func (c *Cluster) AddHost(name string) (*Node, error) {
+	n, err := c.newNode(name, "", c.machine)
+	if err != nil {
+		return nil, err
+	}
+	c.hosts = append(c.hosts, n)
+	n.logs = filepath.Join(c.Logs, name)
+	if err = os.Mkdir(n.logs, 0o755); err != nil {
+		return nil, err
+	}
+	return n, n.machine.boot(c.launcher, filepath.Join(c.bin.node, "pause"), n.logs)
+}
+
+// Shape limits the link of an added machine in each direction, to a rate as tc writes it, such as 100mbit.
+func (n *Node) Shape(rate string) error {
+	const script = `tc qdisc replace dev "$1" root tbf rate "$2" burst 128kb latency 100ms`
+	return errors.Join(runScript(n.machine.launcher, script, "eth0", rate), runScript(n.machine.near.launcher, script, n.machine.card, rate))
+}
+
 // Boot starts the second node, also again after it has failed, and returns when it is ready for pods.
 func (n *Node) Boot(ctx context.Context) error {
 	if err := n.machine.boot(n.cluster.launcher, filepath.Join(n.cluster.bin.node, "pause"), n.logs); err != nil {
