@@ -25,7 +25,13 @@ type PullOptions struct {
 	Have []layout.Source // older archives, whose blobs are not asked for
 	Jobs int             // blobs at once; 0: 4
 	Sink report.Sink
+	// Damaged returns the ranges of a blob that does not have its digest, from and to offsets of the archive, in which it differs from the
+	// archive, as far as that is known. Only these are asked for again. Without it the whole blob is, by the next call of WriteFile.
+	Damaged func(ctx context.Context, written io.ReaderAt, from, to int64) ([]Range, error)
 }
+
+// Range is a range of bytes: From is the first one, To the one after the last.
+type Range struct{ From, To int64 }
 
 // Pulled counts the bytes of an archive by their sources.
 type Pulled struct {
@@ -127,6 +133,9 @@ func (p *pull) blob(ctx context.Context, b oci.Blob, at int64) error {
 		}
 	}
 	err = p.fetch(ctx, b, at, arrived)
+	for tries := 0; tries < 2 && report.CodeOf(err) == report.Corrupt && p.o.Damaged != nil && at < p.Layout.Size; tries++ {
+		err = p.mend(ctx, b, at)
+	}
 	if arrived > 0 && report.CodeOf(err) == report.Corrupt { // not all of it had come to the medium
 		arrived = 0
 		err = p.fetch(ctx, b, at, 0)
@@ -189,6 +198,28 @@ func (p *pull) fetch(ctx context.Context, b oci.Blob, at, arrived int64) error {
 	defer content.Close() //nolint:errcheck // opened for reading
 	whole := io.MultiReader(io.NewSectionReader(p.file, at, arrived), content)
 	return layout.Copy(ctx, io.NewOffsetWriter(p.file, at), oci.VerifyReader(whole, b.Descriptor))
+}
+
+// mend asks for the damaged ranges of a blob again.
+func (p *pull) mend(ctx context.Context, b oci.Blob, at int64) error {
+	damaged, err := p.o.Damaged(ctx, p.file, at, at+b.Size)
+	if err != nil {
+		return err
+	}
+	for _, d := range damaged {
+		content, err := b.OpenPart(ctx, d.From-at, d.To-at)
+		if err != nil {
+			return err
+		}
+		err = layout.Copy(ctx, io.NewOffsetWriter(p.file, d.From), content)
+		if err = errors.Join(err, content.Close()); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		p.Fetched += d.To - d.From
+		p.mu.Unlock()
+	}
+	return layout.Copy(ctx, io.Discard, oci.VerifyReader(io.NewSectionReader(p.file, at, b.Size), b.Descriptor))
 }
 
 // find looks for a blob in an older archive, which may have to be read for it: by one goroutine at a time.

@@ -39,8 +39,25 @@ type Blob struct {
 	// Open streams the blob from offset to its end. The caller closes the reader and verifies the digest, for instance
 	// with [VerifyReader]. Open may be called several times, from several goroutines.
 	Open func(ctx context.Context, offset int64) (io.ReadCloser, error)
+	// openPart streams a part of the blob; nil: Open does.
+	openPart func(ctx context.Context, from, to int64) (io.ReadCloser, error)
 	// Release, unless it is nil, gives back the space of a temporary copy. Afterwards, the blob cannot be opened any more.
 	Release func()
+}
+
+// OpenPart streams the bytes of a blob from one offset to before another. A registry is asked for no others.
+func (b *Blob) OpenPart(ctx context.Context, from, to int64) (io.ReadCloser, error) {
+	if b.openPart != nil {
+		return b.openPart(ctx, from, to)
+	}
+	content, err := b.Open(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(content, to-from), content}, nil
 }
 
 // Manifest is an image manifest, an image index or an artifact manifest, with the exact bytes that have its digest.

@@ -132,7 +132,9 @@ func (c *remoteContent) manifest(ctx context.Context, d Descriptor) (data []byte
 
 func (c *remoteContent) blob(ctx context.Context, d Descriptor) (Blob, error) {
 	b := Blob{Descriptor: d, Open: func(ctx context.Context, offset int64) (io.ReadCloser, error) {
-		return c.openBlob(ctx, d, offset)
+		return c.openBlob(ctx, d, offset, d.Size)
+	}, openPart: func(ctx context.Context, from, to int64) (io.ReadCloser, error) {
+		return c.openBlob(ctx, d, from, to)
 	}}
 	if !isForeign(d) {
 		return b, nil

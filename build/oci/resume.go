@@ -31,10 +31,10 @@ func backoff(attempt int, retryAfter string) time.Duration {
 	return min(250*time.Millisecond<<min(attempt, 10), maxBackoff)
 }
 
-// openBlob streams a blob from offset. The first connection is made here, so that a missing blob is an error of Open.
-func (c *remoteContent) openBlob(ctx context.Context, d Descriptor, offset int64) (io.ReadCloser, error) {
-	b := &remoteBlob{ctx: ctx, content: c, d: d, offset: offset}
-	if offset >= d.Size {
+// openBlob streams a blob from offset to before end. The first connection is made here, so that a missing blob is an error of Open.
+func (c *remoteContent) openBlob(ctx context.Context, d Descriptor, offset, end int64) (io.ReadCloser, error) {
+	b := &remoteBlob{ctx: ctx, content: c, d: d, offset: offset, end: end}
+	if offset >= end {
 		return b, nil
 	}
 	return b, b.connect()
@@ -46,6 +46,7 @@ type remoteBlob struct {
 	content *remoteContent
 	d       Descriptor
 	offset  int64 // of the next byte
+	end     int64 // offset behind the last byte that is wanted
 
 	body     io.ReadCloser // nil: not connected
 	endpoint *endpoint     // that served last
@@ -57,7 +58,7 @@ type remoteBlob struct {
 // Read implements [io.Reader].
 func (b *remoteBlob) Read(p []byte) (int, error) {
 	for {
-		if b.offset >= b.d.Size {
+		if b.offset >= b.end {
 			return 0, io.EOF
 		}
 		if b.body == nil {
@@ -65,12 +66,12 @@ func (b *remoteBlob) Read(p []byte) (int, error) {
 				return 0, err
 			}
 		}
-		n, err := b.body.Read(p[:min(int64(len(p)), b.d.Size-b.offset)])
+		n, err := b.body.Read(p[:min(int64(len(p)), b.end-b.offset)])
 		b.offset += int64(n)
 		if n > 0 {
 			b.failures = 0
 		}
-		if err != nil && b.offset < b.d.Size {
+		if err != nil && b.offset < b.end {
 			b.disconnect()
 			if err = b.mayResume(err); err != nil {
 				return n, err
@@ -114,8 +115,8 @@ func (b *remoteBlob) connectTo(e *endpoint) error {
 		b.endpoint, b.etag = e, ""
 	}
 	header := http.Header{"Accept-Encoding": {"identity"}} // otherwise offsets would count the bytes of another coding
-	if b.offset > 0 {
-		header.Set("Range", fmt.Sprintf("bytes=%d-%d", b.offset, b.d.Size-1)) // some registries refuse an open end
+	if b.offset > 0 || b.end < b.d.Size {
+		header.Set("Range", fmt.Sprintf("bytes=%d-%d", b.offset, b.end-1)) // some registries refuse an open end
 		if b.etag != "" {
 			header.Set("If-Range", b.etag)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
+	"github.com/solutionctl/solutionctl/sign/chunk"
 )
 
 // PullOptions name an archive in a registry.
@@ -46,7 +48,7 @@ func (h *Host) Pull(ctx context.Context, o PullOptions) (file string, err error)
 
 // pull is Pull for an archive that was found.
 func (h *Host) pull(ctx context.Context, remote *artifact.Remote, o PullOptions) (file string, done *artifact.Pulled, err error) {
-	bundles, err := h.expected(ctx, remote, o)
+	bundles, chunks, err := h.expected(ctx, remote, o)
 	if err != nil {
 		return "", nil, err
 	}
@@ -58,7 +60,7 @@ func (h *Host) pull(ctx context.Context, remote *artifact.Remote, o PullOptions)
 	if err != nil {
 		return "", nil, err
 	}
-	done, err = remote.WriteFile(ctx, file, artifact.PullOptions{Have: have, Jobs: o.Jobs, Sink: h.Sink})
+	done, err = remote.WriteFile(ctx, file, artifact.PullOptions{Have: have, Jobs: o.Jobs, Sink: h.Sink, Damaged: damagedBy(chunks)})
 	if err = errors.Join(err, closeAll()); err != nil {
 		return "", nil, err
 	}
@@ -68,30 +70,53 @@ func (h *Host) pull(ctx context.Context, remote *artifact.Remote, o PullOptions)
 	return file, done, layout.WriteBundles(file, bundles)
 }
 
-// expected returns the signatures of an archive, and refuses one that must not be imported by them, or that is not what they are of.
-func (h *Host) expected(ctx context.Context, remote *artifact.Remote, o PullOptions) ([]layout.Bundle, error) {
+// damagedBy returns the chunks of a blob that differ from the signed ones. Without any of these, the ends of the blob differ, which are in chunks
+// with other content.
+func damagedBy(list *chunk.List) func(ctx context.Context, written io.ReaderAt, from, to int64) ([]artifact.Range, error) {
+	if list == nil {
+		return nil
+	}
+	return func(ctx context.Context, written io.ReaderAt, from, to int64) (damaged []artifact.Range, err error) {
+		first, last := (from+list.ChunkSize-1)/list.ChunkSize*list.ChunkSize, to/list.ChunkSize*list.ChunkSize
+		if first >= last {
+			return []artifact.Range{{From: from, To: to}}, nil
+		}
+		bad, err := chunk.Verify(ctx, io.NewSectionReader(written, first, last-first), list.Part(first, last-first), 1, report.Discard)
+		for _, b := range bad {
+			damaged = append(damaged, artifact.Range{From: first + b.From, To: first + b.To})
+		}
+		if len(damaged) == 0 {
+			damaged = []artifact.Range{{From: from, To: first}, {From: last, To: to}}
+		}
+		return damaged, err
+	}
+}
+
+// expected returns the signatures of an archive and the signed digests of its chunks, nil where they are not known. It refuses one that must
+// not be imported by them, or that is not what they are of.
+func (h *Host) expected(ctx context.Context, remote *artifact.Remote, o PullOptions) ([]layout.Bundle, *chunk.List, error) {
 	bundles, err := remote.Bundles(ctx)
 	if err != nil || o.Import.SkipVerify || o.Import.Bundles != nil {
-		return bundles, err
+		return bundles, nil, err
 	}
 	for _, b := range bundles {
 		if parsed, malformed := bundle.Parse(b.Data); malformed == nil && parsed.Statement() == nil {
-			return bundles, nil // it can be compared with the archive only
+			return bundles, nil, nil // it can be compared with the archive only
 		}
 	}
 	e, err := h.Expect(ctx, o.Import, sign.NameBundles(filepath.Base(h.pulledFile(&remote.Layout)), bundles))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.Reference, err)
+		return nil, nil, fmt.Errorf("%s: %w", o.Reference, err)
 	}
 	if signed := e.Verdict.Archive; signed.SHA256 != remote.Layout.SHA256 || signed.Size != remote.Layout.Size {
-		return nil, report.Errorf(report.Mismatch, "%s: the digest sha256:%s was signed, the archive is sha256:%s", o.Reference, signed.SHA256, remote.Layout.SHA256).
+		return nil, nil, report.Errorf(report.Mismatch, "%s: the digest sha256:%s was signed, the archive is sha256:%s", o.Reference, signed.SHA256, remote.Layout.SHA256).
 			WithHint("do not use it: the registry names a signature of another archive")
 	}
 	if e.Solution != remote.Layout.Name || e.Version != remote.Layout.Version {
-		return nil, report.Errorf(report.Mismatch, "%s: %s-%s was signed, the archive is called %s", o.Reference, e.Solution, e.Version, remote.Layout.ID()).
+		return nil, nil, report.Errorf(report.Mismatch, "%s: %s-%s was signed, the archive is called %s", o.Reference, e.Solution, e.Version, remote.Layout.ID()).
 			WithHint("do not use it: the registry gives a signed archive another name")
 	}
-	return bundles, nil
+	return bundles, e.Chunks, nil
 }
 
 // have are the archives of a Solution in the store, and the file of a pull whose import was refused. One that cannot be read only costs that

@@ -213,7 +213,7 @@ func (s *syncing) copyInto(ctx context.Context, reference artifact.Reference, do
 	o := PullOptions{Reference: reference, Jobs: s.o.Jobs, Import: s.o.Import}
 	if s.o.DryRun {
 		done.State = schema.SyncMissing
-		_, err = s.expected(ctx, remote, o)
+		_, _, err = s.expected(ctx, remote, o)
 		return err
 	}
 	file, pulled, err := s.pull(ctx, remote, o)

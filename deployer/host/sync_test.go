@@ -9,12 +9,17 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +31,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/chunk"
 	"github.com/solutionctl/solutionctl/sign/key"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
@@ -287,3 +293,84 @@ func TestSyncRefusesNames(t *testing.T) {
 		t.Error(states(done))
 	}
 }
+
+// TestSyncFlippedBits copies an archive over a link that flips a bit of the first answers about its large blob. A chunk is asked for again, and
+// at most the ends of the blob, which are in chunks with other content. Where bits are flipped for good, nothing is imported.
+func TestSyncFlippedBits(t *testing.T) {
+	const size = 5*chunk.DefaultSize + 4321
+	content := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(content) // it never fails
+	first := newWorld(t)
+	digest := sha256.Sum256(content)
+	if _, err := first.do(first.archive("1.0.0", "blobs/sha256/"+hex.EncodeToString(digest[:]), string(content))); err != nil {
+		t.Fatal(err)
+	}
+	backend := &url.URL{Scheme: "http", Host: first.serveStore("127.0.0.1:0")}
+	for name, test := range map[string]struct {
+		flips []int64 // offsets in the blob
+		times int     // answers that are spoilt, of those that have the offset
+		most  int64   // bytes that are asked for again
+	}{
+		"one in the middle":     {[]int64{size / 2}, 1, chunk.DefaultSize},
+		"one at the end":        {[]int64{size - 1}, 1, 2 * chunk.DefaultSize},
+		"two far apart":         {[]int64{size / 3, size / 3 * 2}, 1, 2 * chunk.DefaultSize},
+		"the middle and an end": {[]int64{size / 2, 0}, 1, 3 * chunk.DefaultSize},
+		"for good":              {[]int64{size / 2}, 1000, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			spoilt, sent := map[int64]int{}, int64(0)
+			proxy := httputil.NewSingleHostReverseProxy(backend)
+			proxy.ModifyResponse = func(r *http.Response) error {
+				if r.ContentLength < chunk.DefaultSize/2 || !strings.Contains(r.Request.URL.Path, "/blobs/") && r.ContentLength < chunk.DefaultSize {
+					return nil
+				}
+				var at int64
+				_, _ = fmt.Sscanf(r.Header.Get("Content-Range"), "bytes %d-", &at) // a whole blob has none
+				body := r.Body
+				r.Body = struct {
+					io.Reader
+					io.Closer
+				}{readerFunc(func(p []byte) (int, error) {
+					n, err := body.Read(p)
+					mu.Lock()
+					defer mu.Unlock()
+					for _, flip := range test.flips {
+						if flip >= at && flip < at+int64(n) && spoilt[flip] < test.times {
+							p[flip-at] ^= 1
+							spoilt[flip]++
+						}
+					}
+					at, sent = at+int64(n), sent+int64(n)
+					return n, err
+				}), body}
+				return nil
+			}
+			server := httptest.NewServer(proxy)
+			t.Cleanup(server.Close)
+			second := first.second()
+			done, err := second.sync(SyncOptions{Source: server.URL})
+			if len(spoilt) != len(test.flips) {
+				t.Fatalf("spoilt %v, want %v", spoilt, test.flips)
+			}
+			if test.most < 0 {
+				if report.CodeOf(err) != report.Corrupt || len(second.stored()) > 0 {
+					t.Errorf("%+v, %v; stored %v", done, err, second.stored())
+				}
+				return
+			}
+			if err != nil || states(done) != "demo-1.0.0 imported" {
+				t.Fatalf("%+v, %v", done, err)
+			}
+			again := done.Archives[0].Fetched - size
+			t.Logf("%d bytes were asked for again, %d were sent", again, sent-size)
+			if limit := test.most + chunk.DefaultSize/64; again < 1 || again > limit || sent-size > limit { // the frame is fetched, too
+				t.Errorf("%d bytes were asked for again, and %d sent, want at most %d", again, sent-size, test.most)
+			}
+		})
+	}
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
