@@ -144,6 +144,32 @@ func TestPreload(t *testing.T) {
 	runScripts(t, "testdata/preload/reboot.txtar", c, example, c.EnterNode)
 }
 
+// TestCollection lets the kubelet collect images that no pod uses. It looks for them every five minutes, whatever its configuration.
+func TestCollection(t *testing.T) {
+	t.Parallel()
+	testcluster.RequireNode(t)
+	testcluster.Together(t)
+	testcluster.Long(t, "TestNodeScript/air_gap, where the runtime reports images as pinned")
+	c := testcluster.StartFor(t, testcluster.Options{Node: true})
+	collect := func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 1 {
+			ts.Fatalf("usage: collect IMAGE, which goes")
+		}
+		ts.Check(c.ConfigureKubelet(t.Context(), "imageMinimumGCAge: 1s\nimageMaximumGCAge: 2s\n"))
+		for deadline := time.Now().Add(5*time.Minute + testcluster.Deadline(time.Minute)); ; time.Sleep(pollInterval) {
+			images, err := c.Images()
+			ts.Check(err)
+			if images[args[0]] == "" {
+				return
+			}
+			if time.Now().After(deadline) {
+				ts.Fatalf("%s was not collected", args[0])
+			}
+		}
+	}
+	runScripts(t, "testdata/preload/collection.txtar", c, t.TempDir(), c.EnterNode, scriptCommands{"collect": collect})
+}
+
 // makeProgramArchive writes solutionctl-1.0.0.iso into a directory.
 func makeProgramArchive(t *testing.T, dir string) {
 	t.Helper()

@@ -298,6 +298,15 @@ func (n *Node) heartbeat(ctx context.Context) (string, error) {
 	return "", nil
 }
 
+// ConfigureKubelet starts the kubelet again with lines added to its configuration.
+func (n *Node) ConfigureKubelet(ctx context.Context, lines string) error {
+	if err := runScript(n.machine.launcher, `printf %s "$1" >>/etc/kubernetes/kubelet.yaml`, lines); err != nil {
+		return err
+	}
+	n.StopKubelet()
+	return n.StartKubelet(ctx)
+}
+
 // StopKubelet ends the kubelet; containers continue.
 func (n *Node) StopKubelet() { n.processes.end("kubelet") }
 
