@@ -187,7 +187,7 @@ func Talos(c Config) ([]byte, error) {
 		return nil, report.Errorf(report.Usage, "the machine configuration of Talos cannot restrict a peer to digests: it could answer for a tag with any image").
 			WithHint("leave out --peer")
 	}
-	endpoints := rotate(c.Endpoints, c.Node)
+	endpoints := spread(c.Endpoints, c.Node)
 	var t talos
 	registries := &t.Machine.Registries
 	registries.Mirrors, registries.Config = map[string]talosMirror{}, map[string]talosConfig{}

@@ -81,8 +81,8 @@ func Files(c Config) ([]File, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	endpoints := rotate(c.Endpoints, c.Node)
-	c.Peers = rotate(c.Peers, "") // in their order, as they are written
+	endpoints := spread(c.Endpoints, c.Node)
+	c.Peers = spread(c.Peers, "") // in their order, as they are written
 	hosts := slices.Concat([]string{c.Host}, sorted(c.Mirrors))
 	switch c.Runtime {
 	case CRIO:
@@ -141,21 +141,27 @@ func (c Config) check() error {
 	return c.checkPeers()
 }
 
-// rotate begins with another endpoint on each node: runtimes try them in order and balance nothing.
-func rotate(endpoints []string, node string) []string {
+// spread begins with another endpoint on each node, and continues with another one: runtimes try them in order and balance nothing, and the nodes
+// of an endpoint that fails are shared by all others.
+func spread(endpoints []string, node string) []string {
 	var each []string
 	for _, text := range endpoints {
 		if endpoint, err := schema.ParseEndpoint(text); err == nil && !slices.Contains(each, endpoint) {
 			each = append(each, endpoint)
 		}
 	}
-	shift := 0
-	if node != "" {
-		hash := fnv.New32a()
-		_, _ = hash.Write([]byte(node)) // never fails
-		shift = int(hash.Sum32() % uint32(len(each)))
+	if node == "" {
+		return each
 	}
-	return slices.Concat(each[shift:], each[:shift])
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(node)) // never fails
+	order, left := make([]string, 0, len(each)), hash.Sum32()
+	for n := uint32(len(each)); n > 0; n-- {
+		first := left % n
+		left /= n
+		order, each = append(order, each[first]), slices.Concat(each[first+1:], each[:first])
+	}
+	return order
 }
 
 func sorted(list []string) []string {

@@ -126,12 +126,12 @@ location = "10.0.0.1:5000/docker.io"
 	}
 }
 
-// TestNodesBeginElsewhere: many nodes share the load, and each tries every endpoint.
+// TestNodesBeginElsewhere: many nodes share the load, also that of an endpoint that fails, and each tries every endpoint.
 func TestNodesBeginElsewhere(t *testing.T) {
 	c := config(node.Containerd)
 	c.Endpoints = []string{"http://a:1", "http://b:1", "http://c:1"}
-	first := map[string]int{}
-	for i := range 60 {
+	orders := map[string]int{}
+	for i := range 600 {
 		c.Node = fmt.Sprintf("node-%d", i)
 		files, err := node.Files(c)
 		if err != nil {
@@ -143,11 +143,16 @@ func TestNodesBeginElsewhere(t *testing.T) {
 				t.Fatalf("%s does not try %s once:\n%s", c.Node, endpoint, content)
 			}
 		}
-		begin := strings.Index(content, "[host.")
-		first[content[begin:begin+18]]++
+		begin, last := strings.Index(content, "[host."), strings.Index(content, "server = ")
+		orders[content[begin:begin+18]+content[last:last+21]]++
 	}
-	if len(first) != 3 {
-		t.Errorf("nodes begin with %v", first)
+	for _, order := range slices.Collect(maps.Keys(orders)) {
+		if orders[order] < 80 {
+			t.Errorf("only %d of 600 nodes have the order %q", orders[order], order)
+		}
+	}
+	if len(orders) != 6 {
+		t.Errorf("nodes have the orders %v", orders)
 	}
 }
 

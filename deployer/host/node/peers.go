@@ -20,7 +20,7 @@ func (c Config) checkPeers() error {
 		return report.Errorf(report.Usage, "registries.yaml of %s cannot restrict a peer to digests: it could answer for a tag with any image", c.Runtime).
 			WithHint("leave out --peer, and set 'embedded-registry: true' in %s/config.yaml of the servers: it brings Spegel", rancherDirs[c.Runtime])
 	}
-	endpoints := rotate(c.Endpoints, "")
+	endpoints := spread(c.Endpoints, "")
 	for _, text := range c.Peers {
 		peer, err := schema.ParseEndpoint(text)
 		switch {
