@@ -218,7 +218,7 @@ func (h *host) manage() {
 			h.site.Error(err)
 			return
 		}
-		cmd := h.site.command("deploy", "serve", "--listen", ":5000", "--progress", "plain")
+		cmd := h.site.command("deploy", "serve", "--listen", ":5000", "--progress", "plain", "--max-transfers", "2000") // one address has a quarter of them
 		h.mu.Lock()
 		if h.watchdog {
 			cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+socket, "WATCHDOG_USEC=5000000")

@@ -17,6 +17,15 @@ func TestTwoNodes(t *testing.T) {
 	runOnTwoNodes(t, "testdata/nodes/two.txtar", copyExample(t))
 }
 
+// TestShapedLink is TestTwoNodes where the second node is behind a link of 50 Mbit/s.
+func TestShapedLink(t *testing.T) {
+	t.Parallel()
+	testcluster.RequireNode(t)
+	testcluster.Together(t)
+	testcluster.Long(t, "TestTwoNodes")
+	runOnTwoNodes(t, "testdata/nodes/two.txtar", copyExample(t), "50mbit")
+}
+
 // TestFiftyImages brings an archive with many images to two nodes.
 func TestFiftyImages(t *testing.T) {
 	t.Parallel()
@@ -26,13 +35,19 @@ func TestFiftyImages(t *testing.T) {
 	runOnTwoNodes(t, "testdata/nodes/fifty.txtar", t.TempDir())
 }
 
-// runOnTwoNodes runs a script on the first of two nodes. It reaches the second one with the command worker.
-func runOnTwoNodes(t *testing.T, script, example string) {
+// runOnTwoNodes runs a script on the first of two nodes. It reaches the second one with the command worker. The link between them may have a
+// rate.
+func runOnTwoNodes(t *testing.T, script, example string, rate ...string) {
 	t.Helper()
 	c := testcluster.StartFor(t, testcluster.Options{Node: true})
 	second, err := c.AddNode(t.Context())
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, r := range rate {
+		if err = second.Shape(r); err != nil {
+			t.Fatal(err)
+		}
 	}
 	worker := func(ts *testscript.TestScript, neg bool, args []string) {
 		switch {

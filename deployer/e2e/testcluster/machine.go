@@ -49,6 +49,7 @@ type machine struct {
 	disk    string   // directory with what outlives a reboot
 	cgroup  string
 	card    string // the near network card
+	rate    string // of the link in each direction, as tc writes it; "" is unlimited
 
 	configured bool // there is something on the disk
 
@@ -153,9 +154,21 @@ func (m *machine) connect(host *launcher) error {
 	if err := runScript(host, `ip link add "$1" netns "$2" type veth peer name eth0 netns "$3"`, m.card, strconv.Itoa(where), pid); err != nil {
 		return err
 	}
-	return runScript(near, `
+	if err := runScript(near, `
 ip address add "$2/30" dev "$1"
-ip link set "$1" up`, m.card, m.gateway)
+ip link set "$1" up`, m.card, m.gateway); err != nil {
+		return err
+	}
+	return m.shape(near)
+}
+
+// shape limits the rate of both network cards.
+func (m *machine) shape(near *launcher) error {
+	if m.rate == "" {
+		return nil
+	}
+	const script = `tc qdisc replace dev "$1" root tbf rate "$2" burst 128kb latency 100ms`
+	return errors.Join(runScript(m.launcher, script, "eth0", m.rate), runScript(near, script, m.card, m.rate))
 }
 
 // router is the machine to which this one sends what is for others; "" where it sends nothing.

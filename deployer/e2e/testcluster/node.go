@@ -73,10 +73,10 @@ func (c *Cluster) AddHost(name string) (*Node, error) {
 	return n, n.machine.boot(c.launcher, filepath.Join(c.bin.node, "pause"), n.logs)
 }
 
-// Shape limits the link of an added machine in each direction, to a rate as tc writes it, such as 100mbit.
+// Shape limits the link of an added machine in each direction, to a rate as tc writes it, such as 100mbit, also after it has started again.
 func (n *Node) Shape(rate string) error {
-	const script = `tc qdisc replace dev "$1" root tbf rate "$2" burst 128kb latency 100ms`
-	return errors.Join(runScript(n.machine.launcher, script, "eth0", rate), runScript(n.machine.near.launcher, script, n.machine.card, rate))
+	n.machine.rate = rate
+	return n.machine.shape(n.machine.near.launcher)
 }
 
 // Boot starts the second node, also again after it has failed, and returns when it is ready for pods.
