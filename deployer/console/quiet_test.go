@@ -62,8 +62,18 @@ func (q *requests) settled(t *testing.T) (before []string) {
 	return nil
 }
 
-// TestQuiet counts the requests of open pages in a cluster where everything is ready and nothing happens: those of minutes between two reads,
-// and the shares of a read and of the watches that are opened again.
+// broken has what keeps a cluster from being ready for long: a container that ends again and again, and the lock of a process that has died.
+func broken(b *deployertest.Bed) {
+	b.Deleted("Deployment", deployertest.Environment, "shop-operator")
+	b.Server.Put(b.TB, `{apiVersion: v1, kind: Pod, metadata: {name: shop-operator-1, namespace: site, labels: {app: shop-operator}},
+spec: {containers: [{name: main, image: x}]}, status: {phase: Running, containerStatuses: [
+  {name: main, restartCount: 7, state: {waiting: {reason: CrashLoopBackOff, message: back-off}}, lastState: {terminated: {exitCode: 1, reason: Error}}}]}}`)
+	b.Server.Put(b.TB, `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: env-site, namespace: solutionctl-system},
+spec: {holderIdentity: joe@gone, leaseDurationSeconds: 30, acquireTime: "2026-01-01T00:00:00.000000Z", renewTime: "2026-01-01T00:00:00.000000Z"}}`)
+}
+
+// TestQuiet counts the requests of open pages while nothing happens, in a cluster where everything is ready and in one where something is
+// broken: those of minutes between two reads, and the shares of a read and of the watches that are opened again.
 func TestQuiet(t *testing.T) {
 	visited := "/events?environment=" + deployertest.Environment
 	for name, test := range map[string]struct {
@@ -72,7 +82,8 @@ func TestQuiet(t *testing.T) {
 		read    float64  // requests of one read, every 20 minutes
 		also    []string // what is read while nothing happens: to find a change that no watch reports to this user
 	}{
-		"administrator": {func(*deployertest.Bed) {}, []string{"/events", "/events", "/events", visited}, 44, nil},
+		"administrator of a broken application": {broken, []string{"/events", visited}, 44, nil},
+		"administrator":                         {func(*deployertest.Bed) {}, []string{"/events", "/events", "/events", visited}, 44, nil},
 		"operator": {func(b *deployertest.Bed) {
 			b.Server.May = func(a authorization.ResourceAttributes) bool { return a.Verb != "*" }
 		}, []string{"/events", "/events"}, 22, nil},

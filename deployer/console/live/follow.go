@@ -25,14 +25,22 @@ func (f *Feed) watch() {
 func (f *Feed) keepLooking(ctx context.Context) {
 	follower := f.follower(ctx)
 	defer follower.Close()
-	for ctx.Err() == nil {
+	for same := 0; ctx.Err() == nil; same++ { // reads in a row that have found no change
 		soonest := f.After(minInterval)
 		before := f.digest()
 		f.lookAgain(ctx)     // errors are part of the snapshot
 		debug.FreeOSMemory() // in a large cluster a read takes several times the memory of its result, and the next one may be far away
-		changed, apart := f.follow(follower, before)
-		f.lookAfter(apart)
-		f.rest(ctx, changed, apart, soonest)
+		if f.digest() != before {
+			same = 0
+		}
+		changed, apart := f.follow(follower, same)
+		f.lookAfter(min(apart, quiet))
+		if changed == nil {
+			f.lookAfter(minInterval)
+		}
+		if f.rest(ctx, changed, apart, soonest) {
+			same = -1
+		}
 	}
 }
 
@@ -43,32 +51,39 @@ func (f *Feed) follower(ctx context.Context) *cluster.Follower {
 	return follower
 }
 
-// follow watches what was read, and returns how changes are reported and when to read again without one. Before is the digest of the
-// snapshot before.
-func (f *Feed) follow(follower *cluster.Follower, before string) (changed <-chan struct{}, apart time.Duration) {
+// follow watches what was read, and returns how changes are reported and when to read again without one, after so many reads that have found
+// none.
+func (f *Feed) follow(follower *cluster.Follower, same int) (changed <-chan struct{}, apart time.Duration) {
+	const most = 10 // doublings
 	reads := f.followable()
-	if reads == nil || !follower.Follow(reads) {
-		return nil, minInterval
+	switch {
+	case reads == nil:
+		return nil, min(minInterval<<min(same, most), quiet)
+	case !follower.Follow(reads):
+		return nil, min(minInterval<<min(same, most), blind)
 	}
-	if f.isQuiet(before) {
-		return follower.Changed(), quiet
+	if same > 0 && f.isReady() {
+		return follower.Changed(), still
 	}
-	return follower.Changed(), maxInterval
+	return follower.Changed(), min(maxInterval<<min(same, most), still)
 }
 
-// rest waits until the cluster is to be read again.
-func (f *Feed) rest(ctx context.Context, changed <-chan struct{}, apart time.Duration, soonest <-chan time.Time) {
-	for {
+// rest waits until the cluster is to be read again, and reports whether something has happened.
+func (f *Feed) rest(ctx context.Context, changed <-chan struct{}, apart time.Duration, soonest <-chan time.Time) bool {
+	for due := f.Now().Add(apart); ; {
+		step := apart
+		if changed != nil {
+			step = min(due.Sub(f.Now()), quiet)
+		}
 		select {
 		case <-ctx.Done():
-			return
+			return true
 		case <-f.wake:
-			return
-		case <-f.After(apart):
-			if apart == quiet && f.isValid(ctx) {
-				continue
+			return true
+		case <-f.After(step):
+			if changed == nil || !f.Now().Before(due) || !f.isValid(ctx) {
+				return false
 			}
-			return
 		case <-changed:
 			for _, moment := range []<-chan time.Time{f.After(settleTime), soonest} {
 				select {
@@ -76,13 +91,13 @@ func (f *Feed) rest(ctx context.Context, changed <-chan struct{}, apart time.Dur
 				case <-moment:
 				}
 			}
-			return
+			return true
 		}
 	}
 }
 
-// isValid reports whether the last snapshot, of a cluster where everything is ready, is still the state of the cluster: it is not old,
-// no watch has reported a change, and the user has the same permissions.
+// isValid reports whether the last snapshot is still the state of the cluster while no watch reports a change: it is not old, and the user
+// has the same permissions.
 func (f *Feed) isValid(ctx context.Context) bool {
 	f.mu.Lock()
 	last := f.last
@@ -113,12 +128,11 @@ func (f *Feed) digest() string {
 	return f.last.digest
 }
 
-// isQuiet reports whether everything is ready, as it was in the snapshot with this digest. Then only leases expire, which matter to those
-// who wait, and rights are withdrawn.
-func (f *Feed) isQuiet(before string) bool {
+// isReady reports whether everything is ready. Then only leases expire, which matter to those who wait, and rights are withdrawn.
+func (f *Feed) isReady() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.last != nil && f.last.digest == before && f.last.isReady()
+	return f.last != nil && f.last.isReady()
 }
 
 // followable returns the reads of the last snapshot, nil when it failed: then only another read can find changes.
