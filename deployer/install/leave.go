@@ -108,9 +108,7 @@ func (p *UninstallPlan) planEnvironment(ctx context.Context) error {
 		return err
 	}
 	if !p.o.DeleteEnvironment {
-		if exists {
-			p.note("environment " + p.Environment + " stays: " + report.Accept("delete-env").String() + " deletes it as well")
-		}
+		p.keepsEnvironment = exists
 		return nil
 	}
 	if exists {

@@ -48,6 +48,8 @@ type UninstallPlan struct {
 	o         UninstallOptions
 	leaving   []*leaving // those that need others come before them
 	run       []func(context.Context) error
+
+	keepsEnvironment bool
 }
 
 // leaving is a Solution that is uninstalled, and where it is.

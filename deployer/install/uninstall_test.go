@@ -360,6 +360,52 @@ func TestUninstallData(t *testing.T) {
 	})
 }
 
+// TestUninstallConsequences: a plan describes what its steps end, and what is kept.
+func TestUninstallConsequences(t *testing.T) {
+	for name, test := range map[string]struct {
+		o     install.UninstallOptions
+		texts []string // of the consequences, and of what is kept
+		not   string
+	}{
+		"everything": {everything("demo"), []string{
+			"demo no longer runs in environment prod; environment prod is deleted with its namespaces; demo cannot be added to any environment; " +
+				"demo-1.0.0 has to be imported again before it is used; ", "this node fetches no images", " is not trusted: archives with its signature are refused", "kept: []",
+		}, "exported"},
+		"the Solution": {install.UninstallOptions{Names: []string{"demo"}, Environment: "prod"}, []string{
+			"demo no longer runs in environment prod; demo cannot be added", "kept: [environment prod (--delete-env deletes it) the registry of this host",
+		}, "is deleted"},
+		"without its data": {install.UninstallOptions{Names: []string{"demo"}, Environment: "prod", Data: plan.KeepData}, []string{
+			"kept: [custom resources and their CustomResourceDefinitions environment prod",
+		}, "exported"},
+		"with its data": {install.UninstallOptions{Names: []string{"demo"}, Environment: "prod", Data: plan.DeleteData}, []string{
+			"environment prod; every custom resource is exported to a file and deleted; ",
+		}, "kept: [custom"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := installed(t)
+			p := s.planUninstall(t, test.o)
+			text := fmt.Sprintf("%s kept: %v", p.ConsequencesText(), p.Kept())
+			for _, want := range test.texts {
+				if !strings.Contains(text, want) {
+					t.Errorf("nothing of %q in: %s", want, text)
+				}
+			}
+			if strings.Contains(text, test.not) {
+				t.Errorf("%q in: %s", test.not, text)
+			}
+			if name != "everything" {
+				return
+			}
+			if err := p.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if again := s.planUninstall(t, test.o); again.ConsequencesText() != "" || len(again.Kept()) > 0 {
+				t.Errorf("afterwards: %s %v", again.ConsequencesText(), again.Kept())
+			}
+		})
+	}
+}
+
 // TestUninstallKeeps: what no option names stays, and what others need.
 func TestUninstallKeeps(t *testing.T) {
 	t.Run("the site", func(t *testing.T) {

@@ -41,6 +41,8 @@ func newStatusCommand(a *cli.App) *cobra.Command {
 		Long: `Show what was imported, which versions are active, what is deployed in which environment and its health: operations
 that have not ended, changes since the deployment, and failures with their reasons.
 
+A terminal with room for it shows who has signed the active version, too; JSON has the signers of each version.
+
 A quick check of metadata finds most changes. With --drift, each field of each object is compared
 with what was deployed, as 'deploy diff' does it.
 
@@ -243,6 +245,7 @@ func printSolutions(w *console.Stream, solutions []schema.SolutionStatus) {
 		return
 	}
 	table := &console.Table{Columns: []string{"SOLUTION", "ACTIVE", "HEALTH", "IMPORTED"}}
+	signed := &console.Table{Columns: append(slices.Clone(table.Columns), "SIGNED BY")}
 	for _, s := range solutions {
 		var versions []string
 		for _, v := range s.Versions {
@@ -257,12 +260,35 @@ func printSolutions(w *console.Stream, solutions []schema.SolutionStatus) {
 			health = string(s.Deployment.Health)
 		}
 		table.Add(s.Name, orDash(s.Active), health, strings.Join(versions, ", "))
+		signed.Add(s.Name, orDash(s.Active), health, strings.Join(versions, ", "), signersText(s))
+	}
+	if signed.Fits(w) {
+		table = signed
 	}
 	table.Print(w)
 	for _, s := range solutions {
 		if s.Deployment != nil {
 			printReasons(w, s.Name, *s.Deployment)
 		}
+	}
+}
+
+// signersText names the signers of the active version, or of the newest one.
+func signersText(s schema.SolutionStatus) string {
+	if len(s.Versions) == 0 {
+		return "-"
+	}
+	at := slices.IndexFunc(s.Versions, func(v schema.ImportedVersion) bool { return v.Version == s.Active })
+	if at < 0 {
+		at = len(s.Versions) - 1
+	}
+	switch signers := s.Versions[at].Signers; {
+	case len(signers) > 0:
+		return strings.Join(signers, ", ")
+	case signers != nil:
+		return "no trusted key"
+	default:
+		return "-" // the record of the import does not have them
 	}
 }
 

@@ -104,8 +104,14 @@ func (c *uninstallation) run(ctx context.Context, names []string) error {
 	if !planned.Empty() {
 		question := planned.Confirmation()
 		question.Lists = []report.ConfirmationList{{Title: "This will be done", Items: stepLines(planned.Steps)}}
+		if kept := planned.Kept(); len(kept) > 0 {
+			question.Lists = append(question.Lists, report.ConfirmationList{Title: "This is kept", Items: kept})
+		}
 		if len(planned.Notices) > 0 {
 			question.Lists = append(question.Lists, report.ConfirmationList{Title: "Note", Items: planned.Notices})
+		}
+		if c.Interactive && !c.Yes {
+			fmt.Fprintf(c.Err, "Afterwards %s.\n", console.Line(planned.ConsequencesText()))
 		}
 		if err = c.Confirm(ctx, question); err != nil {
 			return err
@@ -136,13 +142,18 @@ func (c *uninstallation) finish(planned *install.UninstallPlan, err error) error
 	if planned == nil {
 		return c.explain(err)
 	}
-	if err = cli.Emit(c.App, &planned.Uninstallation, c.explain(err), c.printUninstallation); err != nil {
+	printPlan := func(w *console.Stream, u *schema.Uninstallation) { c.printUninstallation(w, u, planned) }
+	if err = cli.Emit(c.App, &planned.Uninstallation, c.explain(err), printPlan); err != nil {
 		return err
 	}
 	return c.checkDone(planned)
 }
 
-func (c *uninstallation) printUninstallation(w *console.Stream, u *schema.Uninstallation) {
+func (c *uninstallation) printUninstallation(w *console.Stream, u *schema.Uninstallation, planned *install.UninstallPlan) {
+	if text := planned.ConsequencesText(); text != "" && c.common.DryRun {
+		fmt.Fprintf(w, "afterwards %s\n", console.Line(text))
+		printLines(w, console.Faint, "kept:", planned.Kept())
+	}
 	printSteps(w, u.Steps, "-", console.Red)
 	console.PrintEach(w, console.Yellow, "note:", u.Notices)
 	if c.common.DryRun && u.Digest != "" {

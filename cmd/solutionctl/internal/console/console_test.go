@@ -36,6 +36,17 @@ func TestDuration(t *testing.T) {
 	}
 }
 
+// TestTableFits: a column more is for terminals with room for it.
+func TestTableFits(t *testing.T) {
+	table := &console.Table{Columns: []string{"NAME", "SIGNED BY"}}
+	table.Add("storage", "acme-release, site")
+	for width, want := range map[int]bool{0: false, 26: false, 27: true, 200: true} {
+		if table.Fits(&console.Stream{Width: width}) != want {
+			t.Errorf("%d columns: it fits is %t", width, !want)
+		}
+	}
+}
+
 func TestTable(t *testing.T) {
 	table := &console.Table{Columns: []string{"NAME", "VERSION", "DESCRIPTION"}}
 	table.Add("storage", "1.0.0", "a distributed storage for everything that does not fit elsewhere")

@@ -34,6 +34,16 @@ func (t *Table) Print(s *Stream) {
 	fmt.Fprint(s, b.String())
 }
 
+// Fits reports whether no cell has to be wrapped on the terminal of a stream; a file or pipe is none.
+func (t *Table) Fits(s *Stream) bool {
+	widths := t.widths()
+	total := 2 * (len(widths) - 1)
+	for _, width := range widths {
+		total += width
+	}
+	return total <= s.Width
+}
+
 // shrink takes from the widest columns, the last one of several first, until all fit into room.
 func shrink(widths []int, room int) {
 	total := 0
