@@ -12,10 +12,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -228,4 +230,27 @@ func TestFailureLeadsToPlan(t *testing.T) {
 	}
 	fails.Store(false)
 	c.applies(html.UnescapeString(link[1]))
+}
+
+// TestSigners: the card of a Solution shows who has signed the version that runs, and the empty list of Solutions leads to the import.
+func TestSigners(t *testing.T) {
+	for text, signers := range map[string][]string{"Signed by acme-release, site, trusted at its import": {"acme-release", "site"}, "Imported without a trusted signature": {}} {
+		bed := deployertest.New(t)
+		b := startOn(t, bed.Server, nil)
+		c := b.in(t)
+		c.get("/solutions").has(t, "No Solution was imported yet", `<a href="/import">Import an archive</a>`)
+		record := bed.Record("shop", "1.0.0", deployertest.Content{})
+		record.Signers = signers
+		if _, err := bed.RecordImport(t.Context(), record); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bed.Activate(t.Context(), deployer.ActivateOptions{Solution: "shop", Version: "1.0.0"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bed.Add(t.Context(), deployer.AddOptions{Environment: deployertest.Environment, Solution: "shop", Version: "1.0.0"}); err != nil {
+			t.Fatal(err)
+		}
+		b.clock.advance(time.Hour)
+		c.get(ownPage).has(t, text)
+	}
 }

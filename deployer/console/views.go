@@ -95,7 +95,8 @@ func (c *Console) solutions(v *web.Visit) (*web.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &web.Answer{Document: result, Content: &page.Solutions{Query: query, Result: result}}, nil
+	more := primary(v, page.Text("action.import"), "/import")
+	return &web.Answer{Document: result, Content: &page.Solutions{Query: query, Result: result, Import: &more}}, nil
 }
 
 // solution shows one Solution: which versions there are, and which of them can be active.
@@ -267,7 +268,7 @@ func compare(v *web.Visit, status *schema.EnvironmentStatus) error {
 // offerVerbs adds the actions on the deployments of an environment, and the releases that are ready to be installed in their place. It reports
 // whether one of the actions is due.
 func offerVerbs(v *web.Visit, s *live.Snapshot, content *page.Environment) (due bool) {
-	content.Deployments, content.Newer = map[page.Deployment][]page.Action{}, map[page.Deployment]string{}
+	content.Deployments, content.Newer, content.Signers = map[page.Deployment][]page.Action{}, map[page.Deployment]string{}, map[page.Deployment][]string{}
 	for _, n := range content.Status.Namespaces {
 		for _, d := range n.Deployments {
 			r := &deployer.Request{Environment: content.Status.Name, Namespace: n.Name, Solution: d.Solution}
@@ -276,6 +277,9 @@ func offerVerbs(v *web.Visit, s *live.Snapshot, content *page.Environment) (due 
 			due = due || slices.ContainsFunc(actions, func(a page.Action) bool { return a.Weight == page.WeightPrimary })
 			if newer := newest(s, r); newer != "" && d.Version != "" {
 				content.Newer[at] = newer
+			}
+			if signers := s.Signers(d.Solution, d.Version); signers != nil {
+				content.Signers[at] = signers
 			}
 		}
 	}

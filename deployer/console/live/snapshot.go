@@ -75,6 +75,18 @@ func (s *Snapshot) Active(solution string) string {
 	return ""
 }
 
+// Signers returns the signers of an imported version, nil where they are not known.
+func (s *Snapshot) Signers(solution, version string) []string {
+	for _, one := range s.Status.Solutions {
+		for _, v := range one.Versions {
+			if one.Name == solution && v.Version == version {
+				return v.Signers
+			}
+		}
+	}
+	return nil
+}
+
 // Pending lists the recorded operations that are not complete; nil for a user who is not allowed to read them.
 func (s *Snapshot) Pending() []schema.ResumedOperation {
 	if s.Status == nil {

@@ -167,6 +167,8 @@ type Environment struct {
 	Deployments map[Deployment][]Action
 	// Newer are the highest imported releases above the deployed versions.
 	Newer map[Deployment]string
+	// Signers are the signers of the deployed versions; a version without an entry has an import whose signers are not known.
+	Signers map[Deployment][]string
 	// Namespaces are the actions on a namespace, where there are several: delete.
 	Namespaces map[string][]Action
 	// Held are the objects that finalizers hold, one line each. Objects that are not ready or drifted are part of

@@ -237,6 +237,19 @@ func (e *Environment) NewerOf(namespace, solution string) string {
 	return e.Newer[Deployment{namespace, solution}]
 }
 
+// SignedBy returns who has signed the deployed version, in a few words; "" where that is not known.
+func (e *Environment) SignedBy(namespace, solution string) string {
+	signers, known := e.Signers[Deployment{namespace, solution}]
+	switch {
+	case !known:
+		return ""
+	case len(signers) == 0:
+		return Text("environment.unsigned")
+	default:
+		return Text("environment.signed", strings.Join(signers, ", "))
+	}
+}
+
 // On returns the actions on a Solution in a namespace.
 func (e *Environment) On(namespace, solution string) []Action {
 	return e.Deployments[Deployment{namespace, solution}]

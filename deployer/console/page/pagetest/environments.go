@@ -28,6 +28,10 @@ func sampleEnvironment(say func(string) string) *page.Environment {
 	status.Namespaces = append(status.Namespaces, schema.NamespaceStatus{Name: say("staging-eu")})
 	e := &page.Environment{
 		Status: status, Deployments: map[page.Deployment][]page.Action{}, Namespaces: map[string][]page.Action{},
+		Signers: map[page.Deployment][]string{
+			{Namespace: say("staging"), Solution: status.Namespaces[0].Deployments[0].Solution}: {say("acme-release")},
+			{Namespace: say("staging"), Solution: status.Namespaces[0].Deployments[1].Solution}: {},
+		},
 		Newer: map[page.Deployment]string{{Namespace: say("staging"), Solution: status.Namespaces[0].Deployments[1].Solution}: say("1.11.0")},
 		Held:  []string{say("Shop staging/old: shops.example.com/cleanup")},
 		Actions: []page.Action{
