@@ -212,10 +212,7 @@ func checkUnused(ctx context.Context, t *subject, r *reporter) {
 
 // operatorStartsWorkloads reports whether the operator has permission to create anything with containers.
 func (t *subject) operatorStartsWorkloads() bool {
-	rules := slices.Concat(t.operatorRules("Role"), t.operatorRules("ClusterRole"))
-	workloads := map[string][]string{
-		"": {"pods", "replicationcontrollers"}, "apps": {"deployments", "statefulsets", "daemonsets", "replicasets"}, "batch": {"jobs", "cronjobs"},
-	}
+	rules := t.grantedRules(true)
 	for group, resources := range workloads {
 		if slices.ContainsFunc(resources, func(resource string) bool { return permits(rules, group, resource, "create") }) {
 			return true

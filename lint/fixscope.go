@@ -51,8 +51,7 @@ func (t *subject) withoutPlaces(file string) []Edit {
 	var kept []manifest.Document
 	var edits []Edit
 	for _, d := range documents {
-		metadata, _ := d.Value["metadata"].(map[string]any)
-		name, _ := metadata["name"].(string)
+		name, _ := lookup(d.Value, "metadata", "name").(string)
 		switch {
 		case d.Value["kind"] == "Namespace" && d.Value["apiVersion"] == "v1":
 			continue

@@ -183,8 +183,7 @@ func checkOwners(_ context.Context, t *subject, r *reporter) {
 		}
 		seen[d.Name] = true
 		writers := slices.DeleteFunc(slices.Clone(candidates), func(o owner) bool {
-			rules, status := o.rules[d.Spec.Scope == "Namespaced"], d.Spec.Names.Plural+"/status"
-			return !permits(rules, d.Spec.Group, status, "update") && !permits(rules, d.Spec.Group, status, "patch")
+			return !mayWriteStatus(o.rules[d.Spec.Scope == "Namespaced"], d)
 		})
 		var owners []string // in the deployment with most of them
 		for _, s := range deployments {

@@ -44,7 +44,7 @@ func checkTakeover(_ context.Context, t *subject, r *reporter) {
 		}
 	}
 	t.reportClaims(r)
-	t.reportHazards(r, func(h rbac.Hazard) bool { return h.Reason == rbac.SystemName })
+	t.reportHazards(r, rbac.SystemName)
 }
 
 // reportClaims reports objects in namespaces of the cluster, and CRDs in groups that the API server itself has.

@@ -27,23 +27,15 @@ func isRole(o *target.Object) bool {
 }
 
 func checkWildcards(_ context.Context, t *subject, r *reporter) {
-	t.reportHazards(r, func(h rbac.Hazard) bool { return slices.Contains(wildcards(), h.Reason) })
+	t.reportHazards(r, rbac.WildcardGroup, rbac.WildcardResource, rbac.WildcardVerb)
 }
 
 func checkMisspelt(_ context.Context, t *subject, r *reporter) {
-	t.reportHazards(r, func(h rbac.Hazard) bool { return slices.Contains(misspelt(), h.Reason) })
+	t.reportHazards(r, rbac.UnknownResource, rbac.UnknownVerb, rbac.Refused)
 }
 
-func wildcards() []rbac.Reason {
-	return []rbac.Reason{rbac.WildcardGroup, rbac.WildcardResource, rbac.WildcardVerb}
-}
-func withoutEffect() []rbac.Reason { return []rbac.Reason{rbac.ClusterScoped} }
-func misspelt() []rbac.Reason {
-	return []rbac.Reason{rbac.UnknownResource, rbac.UnknownVerb, rbac.Refused}
-}
-
-// reportHazards judges every role and reports the hazards that are chosen.
-func (t *subject) reportHazards(r *reporter, chosen func(rbac.Hazard) bool) {
+// reportHazards judges every role and reports the hazards that have one of the reasons.
+func (t *subject) reportHazards(r *reporter, reasons ...rbac.Reason) {
 	options, bound := rbac.Options{OwnGroups: t.ownGroups(), Scope: t.scope}, t.boundRoles()
 	for _, o := range t.appliedRoles() {
 		role, err := rbac.FromObject(o.Value)
@@ -51,7 +43,7 @@ func (t *subject) reportHazards(r *reporter, chosen func(rbac.Hazard) bool) {
 			continue // the rules on Kubernetes objects report malformed ones
 		}
 		options.ClusterWide = t.everywhere(o, bound)
-		hazards := slices.DeleteFunc(rbac.Judge(role, options), func(h rbac.Hazard) bool { return !chosen(h) })
+		hazards := slices.DeleteFunc(rbac.Judge(role, options), func(h rbac.Hazard) bool { return !slices.Contains(reasons, h.Reason) })
 		for i := range hazards {
 			if hazards[i].Reason == rbac.ClusterScoped && o.Part != target.PartRole {
 				hazards[i].Hint = "bind the role with a ClusterRoleBinding, or remove the rule"
@@ -155,13 +147,7 @@ func (t *subject) scope(group, resource string) (namespaced, known bool) {
 
 // appliedRoles returns the roles of every part: of operators, components, charts, the user interface.
 func (t *subject) appliedRoles() []*target.Object {
-	var roles []*target.Object
-	for _, o := range t.Objects() {
-		if o.Part.Applied() && isRole(o) {
-			roles = append(roles, o)
-		}
-	}
-	return roles
+	return slices.DeleteFunc(slices.Clone(t.Objects()), func(o *target.Object) bool { return !o.Part.Applied() || !isRole(o) })
 }
 
 // roles returns the roles of every operator.
@@ -203,7 +189,7 @@ func (t *subject) ownGroups() []string {
 }
 
 func checkWithoutEffect(_ context.Context, t *subject, r *reporter) {
-	t.reportHazards(r, func(h rbac.Hazard) bool { return slices.Contains(withoutEffect(), h.Reason) })
+	t.reportHazards(r, rbac.ClusterScoped)
 	for _, o := range t.appliedRoles() {
 		role, err := rbac.FromObject(o.Value)
 		if err != nil {
@@ -257,12 +243,12 @@ func placeOf(d target.Definition) target.Place {
 
 func checkOwnStatus(_ context.Context, t *subject, r *reporter) {
 	for _, d := range t.ownDefinitions() {
-		have, status := t.grantedRules(d.Spec.Scope == "Namespaced"), d.Spec.Names.Plural+"/status"
+		have := t.grantedRules(d.Spec.Scope == "Namespaced")
 		if !hasStatus(d) || !permits(have, d.Spec.Group, d.Spec.Names.Plural, "watch") {
 			continue // without watch, another program looks after it
 		}
-		if !permits(have, d.Spec.Group, status, "update") && !permits(have, d.Spec.Group, status, "patch") {
-			r.Report(placeOf(d), "add update or patch on it to operator/deploy/role.yaml", "the operator watches %s and has no permission to write %s", d.Spec.Names.Plural, status)
+		if !mayWriteStatus(have, d) {
+			r.Report(placeOf(d), "add update or patch on it to operator/deploy/role.yaml", "the operator watches %[1]s and has no permission to write %[1]s/status", d.Spec.Names.Plural)
 		}
 	}
 }
@@ -274,6 +260,11 @@ func hasStatus(d target.Definition) bool {
 		}
 	}
 	return false
+}
+
+func mayWriteStatus(rules []rbacv1.PolicyRule, d target.Definition) bool {
+	status := d.Spec.Names.Plural + "/status"
+	return permits(rules, d.Spec.Group, status, "update") || permits(rules, d.Spec.Group, status, "patch")
 }
 
 func checkOwnFinalizers(_ context.Context, t *subject, r *reporter) {

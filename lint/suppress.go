@@ -91,9 +91,7 @@ func (t *subject) suppressions() []*suppression {
 		list = append(list, t.commentsIn(file)...)
 	}
 	for _, o := range t.Objects() {
-		metadata, _ := o.Value["metadata"].(map[string]any)
-		annotations, _ := metadata["annotations"].(map[string]any)
-		text, _ := annotations[annotationIgnore].(string)
+		text, _ := lookup(o.Value, "metadata", "annotations", annotationIgnore).(string)
 		for entry := range strings.SplitSeq(text, ";") {
 			if strings.TrimSpace(entry) == "" {
 				continue

@@ -105,14 +105,10 @@ func reportWidened(r *reporter, component string, before, after []*target.Object
 // grantedBy returns the rules of the older version for roles of a kind: a Role is not wider if a ClusterRole had its
 // rules.
 func grantedBy(before *subject, kind string) []rbacv1.PolicyRule {
-	granted := before.operatorRules("ClusterRole")
-	if kind == "Role" {
-		granted = slices.Concat(granted, before.operatorRules("Role"))
+	if kind == "ClusterRole" && clusterWide(before) {
+		return before.operatorRules(kind)
 	}
-	if kind == "ClusterRole" && !clusterWide(before) {
-		granted = slices.Concat(granted, before.operatorRules("Role")) // both end with the namespace
-	}
-	return granted
+	return before.grantedRules(true) // a ClusterRole that is not bound in every namespace ends with the namespace, too
 }
 
 func clusterWide(t *subject) bool {

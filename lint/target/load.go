@@ -122,7 +122,9 @@ func (t *Target) loadObjects() []*Object {
 	_ = group.Wait() // nothing fails
 	objects := slices.Concat(perFile...)
 	for _, c := range t.Charts() {
-		objects = append(objects, renderedObjects(c)...)
+		if c.Rendering != nil {
+			objects = append(objects, objectsOfChart(c, c.Manifests)...)
+		}
 	}
 	return objects
 }
@@ -160,13 +162,6 @@ func newObject(part Part, file string, value map[string]any, document *schema.Do
 	o.Name, _ = metadata["name"].(string)
 	o.Namespace, _ = metadata["namespace"].(string)
 	return o
-}
-
-func renderedObjects(c Chart) []*Object {
-	if c.Rendering == nil {
-		return nil
-	}
-	return objectsOfChart(c, c.Manifests)
 }
 
 func objectsOfChart(c Chart, manifests []chart.Manifest) []*Object {
