@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/build/oci"
@@ -59,10 +58,10 @@ func (p *Plan) chart(ctx context.Context, file iso.File) (*oci.Image, error) {
 
 // provenance is the file beside a chart by which Helm verifies it, nil when there is none.
 func (p *Plan) provenance(chart string) *oci.Blob {
-	i := slices.IndexFunc(p.files, func(file iso.File) bool { return file.Path == chart+".prov" })
-	if i < 0 {
+	file, ok := p.file(chart + ".prov")
+	if !ok {
 		return nil
 	}
-	blob := p.content[p.files[i].Key].Blob
+	blob := p.content[file.Key].Blob
 	return &blob
 }

@@ -3,6 +3,7 @@ package build
 import (
 	"cmp"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -109,32 +110,26 @@ func parseImage(flag, text, projectDir string) (imageAssignment, error) {
 	return a, err
 }
 
+// ref is the reference of the image in a build.
+func (a imageAssignment) ref(spec *schema.BuildSpec) schema.ImageRef {
+	return spec.ImageRef(schema.BuildImage{Name: a.name, Tag: a.tag})
+}
+
 func (a imageAssignment) setting(index int, field, value string) schema.Setting {
 	return schema.Setting{Path: []string{"spec", "images", strconv.Itoa(index), field}, Value: value, Source: a.flag}
 }
 
 // findImage returns the position of an image of the project. Its tag can be left out where the name is unique.
 func findImage(spec *schema.BuildSpec, a imageAssignment) (int, error) {
-	wanted := schema.BuildImage{Name: a.name, Tag: a.tag}
-	var named, exact []int
-	var refs []string
-	for i, image := range spec.Images {
-		ref := spec.ImageRef(image)
-		refs = append(refs, ref.String())
-		if ref.Name == a.name {
-			named = append(named, i)
-		}
-		if ref == spec.ImageRef(wanted) {
-			exact = append(exact, i)
-		}
+	refs := spec.ImageRefs()
+	if i := slices.Index(refs, a.ref(spec)); i >= 0 {
+		return i, nil
 	}
-	if len(exact) == 0 && a.tag == "" && len(named) == 1 {
-		exact = named
+	named := func(ref schema.ImageRef) bool { return ref.Name == a.name }
+	if i := slices.IndexFunc(refs, named); i >= 0 && a.tag == "" && !slices.ContainsFunc(refs[i+1:], named) {
+		return i, nil
 	}
-	if len(exact) == 0 {
-		return 0, noSuchImage(a, refs)
-	}
-	return exact[0], nil
+	return 0, noSuchImage(a, schema.Strings(refs))
 }
 
 func noSuchImage(a imageAssignment, refs []string) error {
@@ -160,12 +155,9 @@ func noSuchImage(a imageAssignment, refs []string) error {
 
 // addImage appends an image.
 func addImage(spec *schema.BuildSpec, a imageAssignment) ([]schema.Setting, error) {
-	ref := spec.ImageRef(schema.BuildImage{Name: a.name, Tag: a.tag})
-	for _, image := range spec.Images {
-		if spec.ImageRef(image) == ref {
-			return nil, report.Errorf(report.Usage, "--add-image: the project has the image %s already", ref).
-				WithHint("to take it from another source, use --image")
-		}
+	if ref := a.ref(spec); slices.Contains(spec.ImageRefs(), ref) {
+		return nil, report.Errorf(report.Usage, "--add-image: the project has the image %s already", ref).
+			WithHint("to take it from another source, use --image")
 	}
 	index := len(spec.Images)
 	settings := []schema.Setting{a.setting(index, "name", a.name), a.setting(index, "source", a.source)}

@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/build/sbom"
 	"github.com/solutionctl/solutionctl/schema"
@@ -40,7 +39,7 @@ func (p *Plan) addPackages(ctx context.Context, o Options) error {
 			}
 		}
 		name := sbomFile(image.Ref)
-		if len(one.Images) == 0 || p.has(name) { // an artifact has no packages
+		if _, has := p.file(name); has || len(one.Images) == 0 { // an artifact has no packages
 			continue
 		}
 		var document bytes.Buffer
@@ -66,11 +65,11 @@ func (p *Plan) addPackages(ctx context.Context, o Options) error {
 func (p *Plan) attachStatements(statements *sbom.Statements) (err error) {
 	for i, image := range p.Images {
 		for _, name := range statements.Files(image.Ref.String()) {
-			at := slices.IndexFunc(p.files, func(f iso.File) bool { return f.Path == name })
-			if at < 0 || len(image.Platforms()) == 0 { // an artifact has no packages
+			file, ok := p.file(name)
+			if !ok || len(image.Platforms()) == 0 { // an artifact has no packages
 				continue
 			}
-			layer := p.content[p.files[at].Key].Blob
+			layer := p.content[file.Key].Blob
 			layer.MediaType, layer.Annotations = sbom.StatementType, map[string]string{titleAnnotation: path.Base(name)}
 			if p.Images[i], err = oci.Attach(p.Images[i], oci.Artifact{Type: sbom.StatementType, Layers: []oci.Blob{layer}}); err != nil {
 				return err
@@ -78,11 +77,6 @@ func (p *Plan) attachStatements(statements *sbom.Statements) (err error) {
 		}
 	}
 	return nil
-}
-
-// has reports whether the archive has a file of this name already.
-func (p *Plan) has(name string) bool {
-	return slices.ContainsFunc(p.files, func(f iso.File) bool { return f.Path == name })
 }
 
 // compress returns the data with an empty gzip header: the same bytes for the same data.

@@ -1,7 +1,6 @@
 package build
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -266,6 +265,15 @@ func (p *Plan) payload() (*oci.Image, error) {
 	return image, nil
 }
 
+// file returns one of the files that were added so far.
+func (p *Plan) file(name string) (iso.File, bool) {
+	i := slices.IndexFunc(p.files, func(f iso.File) bool { return f.Path == name })
+	if i < 0 {
+		return iso.File{}, false
+	}
+	return p.files[i], true
+}
+
 func (p *Plan) add(path string, blob oci.Blob, name string) {
 	key := blob.Digest.String()
 	if _, known := p.content[key]; !known {
@@ -275,14 +283,7 @@ func (p *Plan) add(path string, blob oci.Blob, name string) {
 }
 
 func (p *Plan) addData(path string, data []byte) {
-	sum := sha256.Sum256(data)
-	digest := oci.Digest{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
-	p.add(path, oci.Blob{
-		Descriptor: oci.Descriptor{Digest: digest, Size: int64(len(data))},
-		Open: func(_ context.Context, offset int64) (io.ReadCloser, error) {
-			return io.NopCloser(bytes.NewReader(data[offset:])), nil
-		},
-	}, path)
+	p.add(path, oci.BytesBlob("", data), path)
 }
 
 func (p *Plan) addEntry(entry oci.Entry) {

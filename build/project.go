@@ -3,8 +3,6 @@ package build
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -70,10 +68,8 @@ func Load(name string, overrides Overrides) (*Project, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load project: %w", err)
 	}
-	sum := sha256.Sum256(data)
 	return &Project{
-		Build: build, Dir: dir, root: root, sources: sources,
-		file: filepath.Base(file), digest: oci.Digest{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])},
+		Build: build, Dir: dir, root: root, sources: sources, file: filepath.Base(file), digest: oci.BytesBlob("", data).Digest,
 	}, nil
 }
 

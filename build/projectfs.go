@@ -30,11 +30,8 @@ type Preview struct {
 
 // Preview returns the part of the archive that does not depend on the images.
 func (p *Project) Preview() (*Preview, error) {
-	refs := make([]schema.ImageRef, len(p.Build.Spec.Images))
-	for i, image := range p.Build.Spec.Images {
-		refs[i] = p.Build.Spec.ImageRef(image)
-	}
-	v := &Preview{project: p, Solution: p.Build.Solution(refs, time.Time{}), sources: map[string]string{}, entries: map[string][]fs.DirEntry{".": nil}}
+	solution := p.Build.Solution(p.Build.Spec.ImageRefs(), time.Time{})
+	v := &Preview{project: p, Solution: solution, sources: map[string]string{}, entries: map[string][]fs.DirEntry{".": nil}}
 	manifest, err := v.Solution.Marshal()
 	if err != nil {
 		return nil, err

@@ -189,10 +189,8 @@ func (w *writer) prepare(size int64) (resuming bool, err error) {
 	if err = errors.Join(w.out.Truncate(0), w.out.Truncate(size)); err != nil {
 		return false, err
 	}
-	metadata := &countingWriter{w: io.NewOffsetWriter(w.out, 0)}
-	err = w.plan.image.WriteMetadata(metadata)
-	w.written += metadata.n
-	return false, err
+	metadata := &progressWriter{w: io.NewOffsetWriter(w.out, 0), progress: func(n int64) { w.written = n }}
+	return false, w.plan.image.WriteMetadata(metadata)
 }
 
 func (w *writer) fillExtents(ctx context.Context, jobs int, resuming bool) error {
@@ -340,17 +338,6 @@ func (c *comparingWriter) Write(b []byte) (int, error) {
 	}
 	c.offset += int64(len(b))
 	return len(b), nil
-}
-
-type countingWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *countingWriter) Write(b []byte) (int, error) {
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	return n, err
 }
 
 // progressWriter reports how much was written in all after each write.

@@ -114,6 +114,15 @@ func (s *BuildSpec) ImageRef(image BuildImage) ImageRef {
 	return ImageRef{Name: image.Name, Tag: image.Tag}
 }
 
+// ImageRefs are the references of its images, in their order.
+func (s *BuildSpec) ImageRefs() []ImageRef {
+	refs := make([]ImageRef, len(s.Images))
+	for i, image := range s.Images {
+		refs[i] = s.ImageRef(image)
+	}
+	return refs
+}
+
 // OriginName is the name of the image outside of the archive, "" when neither Origin nor Source contains it.
 func (i BuildImage) OriginName() string {
 	if i.Origin != "" {
