@@ -35,11 +35,7 @@ const (
 // and limits of values.schema.json, and the comments of values.yaml (plain ones, and those in the forms of helm-docs and of Bitnami). A table
 // without a schema that is empty, and a list, are one value.
 func (c *Chart) Describe(preset map[string]any) ([]schema.AppField, error) {
-	enabled, err := c.engine.Enable(preset)
-	if err != nil {
-		return nil, report.Errorf(report.Invalid, "values of chart %s: %w", c.Name, err)
-	}
-	values, err := enabled.Complete(preset)
+	enabled, values, err := c.complete(preset)
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "values of chart %s: %w", c.Name, err)
 	}
@@ -69,9 +65,7 @@ type description struct {
 
 // chart adds the values of a chart whose values are below prefix.
 func (d *description) chart(c *engine.Chart, values map[string]any, prefix string) error {
-	if err := d.addComments(c.Defaults, prefix); err != nil {
-		return err
-	}
+	d.addComments(c.Defaults, prefix)
 	own := maps.Clone(values)
 	for _, sub := range c.Subcharts {
 		table, _ := own[sub.Name].(map[string]any)
@@ -199,10 +193,10 @@ func typeOfValue(value any) string {
 }
 
 // addComments reads the comments of a values.yaml.
-func (d *description) addComments(data []byte, prefix string) error {
+func (d *description) addComments(data []byte, prefix string) {
 	var document yaml.Node
 	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&document); err != nil || len(document.Content) == 0 {
-		return nil // empty: that it can be read was checked when the chart was loaded
+		return // empty: that it can be read was checked when the chart was loaded
 	}
 	add := func(path, text string) {
 		if _, there := d.comments[path]; !there && text != "" {
@@ -235,7 +229,6 @@ func (d *description) addComments(data []byte, prefix string) error {
 		}
 	}
 	walk(document.Content[0], prefix, 0)
-	return nil
 }
 
 // parameterComment matches a description in the form of Bitnami: ## @param PATH [TYPE] TEXT.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -40,12 +41,7 @@ func newFunctions(ctx context.Context, seed string, o Options) *functions {
 
 // used returns the names of the functions that were called, sorted.
 func (f *functions) used() []string {
-	names := make([]string, 0, len(f.names))
-	for name := range f.names {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(f.names))
 }
 
 // table returns the functions that replace those of Helm's engine.

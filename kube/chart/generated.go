@@ -145,11 +145,7 @@ var errorType = reflect.TypeFor[error]()
 
 // withError is the type of a function that may also fail.
 func withError(function reflect.Type) reflect.Type {
-	var in []reflect.Type
-	for argument := range function.Ins() {
-		in = append(in, argument)
-	}
-	return reflect.FuncOf(in, []reflect.Type{function.Out(0), errorType}, function.IsVariadic())
+	return reflect.FuncOf(slices.Collect(function.Ins()), []reflect.Type{function.Out(0), errorType}, function.IsVariadic())
 }
 
 // result returns the value that a call had when it was made first.

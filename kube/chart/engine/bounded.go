@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"text/template"
 )
 
@@ -223,10 +224,7 @@ func (c *bounds) values(values ...any) error {
 // reflected bounds functions of any type.
 func (c *bounds) reflected(f reflect.Value) any {
 	kind := f.Type()
-	in := make([]reflect.Type, 0, kind.NumIn())
-	for argument := range kind.Ins() {
-		in = append(in, argument)
-	}
+	in := slices.Collect(kind.Ins())
 	fail := func(err error) []reflect.Value {
 		return []reflect.Value{reflect.Zero(kind.Out(0)), reflect.ValueOf(&err).Elem()}
 	}

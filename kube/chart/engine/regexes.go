@@ -49,6 +49,21 @@ func (b *budget) expressions() template.FuncMap {
 			return b.matches(name, find(p, text, n))
 		}
 	}
+	replace := func(name string, literal bool) func(expression, text, other string) (string, error) {
+		return func(expression, text, other string) (string, error) {
+			p, err := compile(name, expression, text)
+			if err == nil {
+				err = b.try(name, p, text)
+			}
+			if err != nil {
+				return "", err
+			}
+			if literal {
+				return b.make(name, p.replaced(text, other, 0), func() string { return p.ReplaceAllLiteralString(text, other) })
+			}
+			return b.make(name, p.replaced(text, other, strings.Count(other, "$")), func() string { return p.ReplaceAllString(text, other) })
+		}
+	}
 	for _, prefix := range []string{"regex", "mustRegex"} {
 		table[prefix+"Match"] = func(expression, text string) (bool, error) {
 			p, err := compile(prefix+"Match", expression, text)
@@ -66,28 +81,8 @@ func (b *budget) expressions() template.FuncMap {
 		}
 		table[prefix+"FindAll"] = list(prefix+"FindAll", func(p *pattern, text string, n int) []string { return p.FindAllString(text, n) })
 		table[prefix+"Split"] = list(prefix+"Split", func(p *pattern, text string, n int) []string { return p.Split(text, n) })
-		table[prefix+"ReplaceAll"] = func(expression, text, other string) (string, error) {
-			p, err := compile(prefix+"ReplaceAll", expression, text)
-			if err == nil {
-				err = b.try(prefix+"ReplaceAll", p, text)
-			}
-			if err != nil {
-				return "", err
-			}
-			bytes := p.replaced(text, other, strings.Count(other, "$"))
-			return b.make(prefix+"ReplaceAll", bytes, func() string { return p.ReplaceAllString(text, other) })
-		}
-		table[prefix+"ReplaceAllLiteral"] = func(expression, text, other string) (string, error) {
-			p, err := compile(prefix+"ReplaceAllLiteral", expression, text)
-			if err == nil {
-				err = b.try(prefix+"ReplaceAllLiteral", p, text)
-			}
-			if err != nil {
-				return "", err
-			}
-			bytes := p.replaced(text, other, 0)
-			return b.make(prefix+"ReplaceAllLiteral", bytes, func() string { return p.ReplaceAllLiteralString(text, other) })
-		}
+		table[prefix+"ReplaceAll"] = replace(prefix+"ReplaceAll", false)
+		table[prefix+"ReplaceAllLiteral"] = replace(prefix+"ReplaceAllLiteral", true)
 	}
 	return table
 }
