@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"maps"
 	"strings"
 	"time"
@@ -108,10 +109,7 @@ type LintSettings struct {
 
 // ImageRef is the reference of an image of this build, its tag filled in.
 func (s *BuildSpec) ImageRef(image BuildImage) ImageRef {
-	if image.Tag == "" {
-		return ImageRef{Name: image.Name, Tag: s.Version}
-	}
-	return ImageRef{Name: image.Name, Tag: image.Tag}
+	return ImageRef{Name: image.Name, Tag: cmp.Or(image.Tag, s.Version)}
 }
 
 // ImageRefs are the references of its images, in their order.

@@ -94,14 +94,10 @@ type ImageName struct {
 
 // ref fills what n leaves open; n may be nil.
 func (n *ImageName) ref(name, tag string) ImageRef {
-	ref := ImageRef{Name: name, Tag: tag}
-	if n != nil && n.Name != "" {
-		ref.Name = n.Name
+	if n == nil {
+		n = &ImageName{}
 	}
-	if n != nil && n.Tag != "" {
-		ref.Tag = n.Tag
-	}
-	return ref
+	return ImageRef{Name: cmp.Or(n.Name, name), Tag: cmp.Or(n.Tag, tag)}
 }
 
 // Platform is an operating system and an architecture, in the words of the OCI image specification (GOOS, GOARCH). It is written

@@ -64,10 +64,8 @@ func (l *leafing) compare(path string, from, to any) {
 	case (isNew || isGone) && len(text) <= enoughAsOne:
 		l.leaf(path, from, to)
 	case (isFrom || isNew) && (isTo || isGone):
-		names := maps.Clone(fromMap)
-		if names == nil {
-			names = map[string]any{}
-		}
+		names := map[string]any{}
+		maps.Copy(names, fromMap)
 		maps.Copy(names, toMap)
 		for _, name := range slices.Sorted(maps.Keys(names)) {
 			l.compare(FieldPath(path, name), valueAt(fromMap, name), valueAt(toMap, name))

@@ -113,14 +113,7 @@ func (d *Document) Lookup(path ...string) (line, column int) {
 		at := d.source.places[d.index]
 		return at[0], at[1]
 	}
-	node := d.root()
-	for _, step := range path {
-		_, value := child(node, step)
-		if value == nil {
-			break
-		}
-		node = value
-	}
+	node, _ := d.nearest(path)
 	return node.Line, node.Column
 }
 
@@ -129,29 +122,34 @@ func (d *Document) LookupKey(path ...string) (line, column int) {
 	if len(path) == 0 {
 		return d.Lookup()
 	}
-	node := d.root()
-	for _, step := range path[:len(path)-1] {
-		_, value := child(node, step)
-		if value == nil {
-			return node.Line, node.Column
+	around, last := path[:len(path)-1], path[len(path)-1]
+	if object, ok := d.nearest(around); ok {
+		if key, _ := child(object, last); key != nil {
+			return key.Line, key.Column
 		}
-		node = value
-	}
-	if key, _ := child(node, path[len(path)-1]); key != nil {
-		return key.Line, key.Column
 	}
 	return d.Lookup(path...)
 }
 
 // SourceText returns a scalar as it was written.
 func (d *Document) SourceText(path ...string) string {
-	node := d.root()
-	for _, step := range path {
-		if _, node = child(node, step); node == nil {
-			return ""
-		}
+	if node, ok := d.nearest(path); ok {
+		return node.Value
 	}
-	return node.Value
+	return ""
+}
+
+// nearest returns the node at path, or the nearest one around it when there is none.
+func (d *Document) nearest(path []string) (node *yaml.Node, ok bool) {
+	node = d.root()
+	for _, step := range path {
+		_, value := child(node, step)
+		if value == nil {
+			return node, false
+		}
+		node = value
+	}
+	return node, true
 }
 
 // child finds a key or an index in a node, through aliases and merge keys; key is nil in a sequence.
