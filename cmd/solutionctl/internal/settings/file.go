@@ -20,9 +20,7 @@ import (
 const maxFileSize = 64 << 10
 
 // file is a configuration file. The key of an entry is its path joined by dots; names of commands and flags have none.
-type file struct {
-	entries map[string]entry
-}
+type file map[string]entry
 
 // entry is the value of one key: a scalar or a list of scalars.
 type entry struct {
@@ -33,11 +31,11 @@ type entry struct {
 
 // lookup returns the entry of a flag of the command with the given path: the command's own, else the one for all
 // commands that have such a flag.
-func (f *file) lookup(command []string, flag string) (entry, bool) {
-	if e, ok := f.entries[strings.Join(append(slices.Clone(command), flag), ".")]; ok {
+func (f file) lookup(command []string, flag string) (entry, bool) {
+	if e, ok := f[strings.Join(append(slices.Clone(command), flag), ".")]; ok {
 		return e, true
 	}
-	e, ok := f.entries[flag]
+	e, ok := f[flag]
 	return e, ok
 }
 
@@ -57,7 +55,7 @@ func (e entry) set(value pflag.Value) error {
 // parser collects the entries of a file and everything that is wrong with it.
 type parser struct {
 	name     string
-	file     *file
+	file     file
 	flags    map[string]bool // names of the flags of any command
 	only     map[string]bool // names of those that count on the command line only
 	problems []error
@@ -73,11 +71,11 @@ func read(name string) (data []byte, err error) {
 	return data, errors.Join(err, f.Close())
 }
 
-func parse(name string, data []byte, root *cobra.Command) (*file, error) {
+func parse(name string, data []byte, root *cobra.Command) (file, error) {
 	if len(data) > maxFileSize {
 		return nil, report.Errorf(report.Invalid, "%s: larger than %d bytes", name, maxFileSize)
 	}
-	p := &parser{name: name, file: &file{entries: map[string]entry{}}, flags: map[string]bool{}, only: map[string]bool{}}
+	p := &parser{name: name, file: file{}, flags: map[string]bool{}, only: map[string]bool{}}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, another yaml.Node
 	switch err := decoder.Decode(&document); {
@@ -160,7 +158,7 @@ func (p *parser) entry(cmd *cobra.Command, key, value *yaml.Node) {
 		}
 		e.values = append(e.values, scalar.Value)
 	}
-	p.file.entries[strings.Join(append(path(cmd), key.Value), ".")] = e
+	p.file[strings.Join(append(path(cmd), key.Value), ".")] = e
 }
 
 func (p *parser) problem(node *yaml.Node, format string, args ...any) {

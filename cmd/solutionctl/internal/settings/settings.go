@@ -83,7 +83,7 @@ type Settings struct {
 	root     *cobra.Command
 	getenv   func(string) string
 	fallback string // the file that is read, if it exists, unless FileFlag names another
-	file     *file
+	file     file   // nil until it is read
 	applied  map[*pflag.Flag]Setting
 }
 
@@ -207,7 +207,7 @@ func (s *Settings) load() error {
 	}
 	data, err := read(name)
 	if errors.Is(err, fs.ErrNotExist) && name == s.fallback {
-		s.file = &file{}
+		s.file = file{}
 		return nil
 	}
 	if err != nil {
