@@ -32,7 +32,7 @@ type PullOptions struct {
 }
 
 // Pull brings an archive and its signatures from a registry to this host, beside the store, and returns the file, to be imported with the
-// options o.Import and then removed by RemovePulled. What archives of the store have is not asked for. An archive that its signatures do not
+// options o.Import and then given to EndPull. What archives of the store have is not asked for. An archive that its signatures do not
 // allow is not transferred; else nothing is verified but digests. After an interruption, and where the file is there because its import was
 // refused, the next call continues.
 func (h *Host) Pull(ctx context.Context, o PullOptions) (file string, err error) {
@@ -161,10 +161,29 @@ func (h *Host) pulledFile(l *schema.ArchiveLayout) string {
 	return filepath.Join(h.Store.PulledDir(), l.ID()+".iso")
 }
 
-// RemovePulled removes what Pull returned.
-func (h *Host) RemovePulled(file string) error {
+// EndPull removes what Pull returned when its import has succeeded, or has found that it is not what it should be; err is the error of the
+// import. After any other error the next import can use the files: they stay, and the error that is returned names them.
+func (h *Host) EndPull(err error, files ...string) error {
+	if status := report.CodeOf(err).ExitStatus(); err != nil && status != refusedSignature && status != refusedContent {
+		for _, file := range files {
+			err = report.As(report.CodeOf(err), err).WithHint("%s stays, and the next import need not transfer it again; to give it up: rm -f %[1]s*", file)
+		}
+		return err
+	}
+	failures := []error{err}
+	for _, file := range files {
+		failures = append(failures, h.removePulled(file))
+	}
+	return errors.Join(failures...)
+}
+
+// Exit statuses of errors about the signatures and the content of an archive.
+const refusedSignature, refusedContent = 4, 5
+
+// removePulled removes what Pull returned.
+func (h *Host) removePulled(file string) error {
 	if err := errors.Join(removeBundles(file), durable.Remove(file)); err != nil {
-		return fmt.Errorf("the archive is imported, and %s stays: %w", file, err)
+		return fmt.Errorf("%s stays: %w", file, err)
 	}
 	return nil
 }

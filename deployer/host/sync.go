@@ -208,7 +208,7 @@ func (s *syncing) copyInto(ctx context.Context, reference artifact.Reference, do
 		if s.o.DryRun {
 			return nil
 		}
-		return errors.Join(s.addSignatures(ctx, remote, entry), s.RemovePulled(s.pulledFile(l))) // the file of a run that ended right after the import
+		return errors.Join(s.addSignatures(ctx, remote, entry), s.removePulled(s.pulledFile(l))) // the file of a run that ended right after the import
 	}
 	o := PullOptions{Reference: reference, Jobs: s.o.Jobs, Import: s.o.Import}
 	if s.o.DryRun {
@@ -230,10 +230,10 @@ func (s *syncing) copyInto(ctx context.Context, reference artifact.Reference, do
 		}
 	}
 	if err != nil {
-		return err
+		return err // the next run, which a timer may start, does not transfer it again
 	}
 	done.State = schema.SyncImported
-	return s.RemovePulled(file)
+	return s.removePulled(file)
 }
 
 // addSignatures imports an archive of this host again, with the signatures that the other host serves in addition.

@@ -97,14 +97,10 @@ func (c *archiveImport) run(ctx context.Context, archives []string) error {
 	options.More = more
 	pulled, err := c.pull(ctx, h, options, references)
 	if err != nil {
-		return err
+		return h.EndPull(err, pulled...)
 	}
 	done, err := h.Import(ctx, options)
-	for _, file := range pulled {
-		if err == nil { // else the next import has it
-			err = h.RemovePulled(file)
-		}
-	}
+	err = h.EndPull(err, pulled...)
 	if done == nil {
 		return err
 	}
@@ -146,7 +142,7 @@ func (c *archiveImport) pull(ctx context.Context, h *host.Host, o host.ImportOpt
 			Import: o,
 		})
 		if err != nil {
-			return nil, err
+			return files, err
 		}
 		o.Archives[i], files = file, append(files, file)
 	}
