@@ -2,6 +2,7 @@ package sign_test
 
 import (
 	"crypto/elliptic"
+	"encoding/json"
 	"testing"
 
 	"github.com/solutionctl/solutionctl/schema"
@@ -9,6 +10,7 @@ import (
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
 // provenance is a statement of how archives with these digests were made.
@@ -70,6 +72,27 @@ func TestProvenance(t *testing.T) {
 			w.policy = "rules: [{solutions: [acme-db], signers: [{key: acme}]}]\n"
 			w.attest(w.second, genuine(w))
 		}), report.NotAllowed, 4},
+		{"signed by a revoked key", wanted(func(w *world) {
+			w.policy = "rules: [{solutions: [acme-db], signers: [{key: acme}, {key: second}]}]\n"
+			w.revoked = &trust.Revocations{Keys: []string{w.second.Public().ID()}}
+			w.attest(w.second, genuine(w))
+		}), report.Revoked, 6},
+		{"signed by an expired key", wanted(func(w *world) {
+			w.policy = "rules: [{solutions: [acme-db], signers: [{key: acme}, {key: second, notAfter: 2027-02-28}]}]\n"
+			w.attest(w.second, genuine(w))
+		}), report.Expired, 6},
+		{"of another kind of statement", wanted(func(w *world) {
+			w.attest(w.acme, genuine(w))
+			other := genuine(w)
+			other.PredicateType = "https://spdx.dev/Document"
+			payload, err := json.Marshal(other)
+			if err == nil {
+				w.bundles[1].Data, err = bundle.Attest(w.t.Context(), w.acme, payload)
+			}
+			if err != nil {
+				w.t.Fatal(err)
+			}
+		}), report.Unsigned, 4},
 		{"altered", wanted(func(w *world) {
 			w.attest(w.acme, genuine(w))
 			b := decode(w.t, w.bundles[1].Data)
