@@ -173,9 +173,16 @@ func TestPushPull(t *testing.T) {
 	}
 }
 
-// TestRealServer brings releases to Debian's docker-registry and back.
+// TestRealServer brings releases to real registries and back.
 func TestRealServer(t *testing.T) {
-	reference, err := artifact.ParseReference("oci://" + ocitest.StartServer(t) + "/site/demo:1.0.0")
+	for name, start := range ocitest.Servers() {
+		t.Run(name, func(t *testing.T) { checkRealServer(t, start(t)) })
+	}
+}
+
+func checkRealServer(t *testing.T, address string) {
+	t.Helper()
+	reference, err := artifact.ParseReference("oci://" + address + "/site/demo:1.0.0")
 	if err != nil {
 		t.Fatal(err)
 	}

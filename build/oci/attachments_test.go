@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -99,13 +100,14 @@ func TestAttestations(t *testing.T) {
 	}
 }
 
-// TestReferrersOfImages finds the bills that registries list about an image: by their API, by the tag, and in Debian's docker-registry. Artifacts of
+// TestReferrersOfImages finds the bills that registries list about an image: by their API, by the tag, and in real registries. Artifacts of
 // other types are left. A platform that is taken alone gets those about the index.
 func TestReferrersOfImages(t *testing.T) {
-	starts := map[string]func(*testing.T) string{"API": startAPI, "tag": startTag, "docker-registry": ocitest.StartServer, "no API, a page for browsers": startWithoutAPI(http.StatusOK)}
+	starts := map[string]func(*testing.T) string{"API": startAPI, "tag": startTag, "no API, a page for browsers": startWithoutAPI(http.StatusOK)}
 	for _, status := range []int{400, 403, 405, 406, 410, 501} {
 		starts[fmt.Sprintf("no API, %d", status)] = startWithoutAPI(status)
 	}
+	maps.Copy(starts, ocitest.Servers())
 	for name, start := range starts {
 		t.Run(name, func(t *testing.T) {
 			l := newLayout()

@@ -27,7 +27,13 @@ func (s *stopping) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // TestPushToServer pushes to a real registry, is stopped at 20 points of it, and pushes again and a further version.
 func TestPushToServer(t *testing.T) {
-	host := ocitest.StartServer(t)
+	for name, start := range ocitest.Servers() {
+		t.Run(name, func(t *testing.T) { pushToServer(t, start(t)) })
+	}
+}
+
+func pushToServer(t *testing.T, host string) {
+	t.Helper()
 	list := uploads(t, host)
 	for at := int64(1); at <= 20; at++ {
 		ctx, kill := context.WithCancel(t.Context())

@@ -1,4 +1,4 @@
-// Package ocitest runs a real registry for tests.
+// Package ocitest runs real registries for tests.
 package ocitest
 
 import (
@@ -12,15 +12,35 @@ import (
 	"time"
 )
 
+// Servers start real registries and return their addresses.
+func Servers() map[string]func(*testing.T) string {
+	return map[string]func(*testing.T) string{"docker-registry": StartServer, "distribution 3": startDistribution}
+}
+
 // StartServer starts Debian's docker-registry and returns its address.
 func StartServer(t *testing.T) string {
 	t.Helper()
-	program, err := exec.LookPath("docker-registry")
+	return start(t, "docker-registry", "apt-get install docker-registry")
+}
+
+// startDistribution starts version 3 of the same program.
+func startDistribution(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, filepath.Join(cache, "solutionctl-test", "registry-v3.1.2", "registry"), ".ci/install-registry")
+}
+
+func start(t *testing.T, name, remedy string) string {
+	t.Helper()
+	program, err := exec.LookPath(name)
 	if err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
+			t.Fatalf("%v: %s", err, remedy)
 		}
-		t.Skip("docker-registry is missing: apt-get install docker-registry")
+		t.Skipf("%v: %s", err, remedy)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
