@@ -82,17 +82,13 @@ func StoredDocuments() []string { return slices.Sorted(maps.Keys(storedDocuments
 // names the source in messages, such as "Secret solutionctl-system/imports". Any user with write access there may have
 // changed it, so the whole document is validated against the schema.
 func ParseStored[T any](name, where string, data []byte) (*T, error) {
-	var stamp Stamp
-	if err := json.Unmarshal(data, &stamp); err != nil {
-		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
-	}
-	if newest := formatVersion(name); stamp.FormatVersion > newest {
-		return nil, report.Errorf(report.Refused, "%s has format %d, this program reads up to %d", where, stamp.FormatVersion, newest).
-			WithHint("use solutionctl %s or newer, which wrote it", stamp.WrittenBy)
-	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
 		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
+	}
+	if stamp, newest := stampOf(document), formatVersion(name); stamp.FormatVersion > newest {
+		return nil, report.Errorf(report.Refused, "%s has format %d, this program reads up to %d", where, stamp.FormatVersion, newest).
+			WithHint("use solutionctl %s or newer, which wrote it", stamp.WrittenBy)
 	}
 	if err := storedDocuments[name]().Validate(document); err != nil {
 		if failure, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
@@ -106,6 +102,15 @@ func ParseStored[T any](name, where string, data []byte) (*T, error) {
 		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
 	}
 	return value, nil
+}
+
+// stampOf returns the stamp of a document, as far as it has a valid one.
+func stampOf(document any) Stamp {
+	fields, _ := document.(map[string]any)
+	number, _ := fields["formatVersion"].(json.Number)
+	format, _ := number.Int64()
+	writtenBy, _ := fields["writtenBy"].(string)
+	return Stamp{FormatVersion: int(format), WrittenBy: writtenBy}
 }
 
 // firstCause is the innermost part of a refusal, which names one place.

@@ -122,8 +122,7 @@ func Connect(o Options) (*Cluster, error) {
 		return nil, err
 	}
 	config.UserAgent = o.UserAgent
-	config.DisableCompression = true // costs the API server more than it saves a network that it is next to
-	config.Timeout = 0               // each attempt has its own, watches have none
+	config.Timeout = 0 // each attempt has its own, watches have none
 	config.WarningHandler = rest.NoWarnings{}
 	if o.Token != nil {
 		config = rest.AnonymousClientConfig(config)

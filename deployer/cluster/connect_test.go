@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -356,24 +355,5 @@ func TestMemory(t *testing.T) {
 	}
 	if _, known := recall(ctx, memoryKey{ConfigMapKind, "state.db"}); known {
 		t.Error("what was not read is known by its name")
-	}
-}
-
-// TestMetadataOf: metadata is the same whichever way it was asked for.
-func TestMetadataOf(t *testing.T) {
-	at, seconds := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), int64(30)
-	got := metadataOf(&metav1.ObjectMeta{
-		Name: "a", Namespace: "shop", UID: "u", ResourceVersion: "7", Generation: 2, CreationTimestamp: at, DeletionTimestamp: &at,
-		DeletionGracePeriodSeconds: &seconds, Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, Finalizers: []string{"f"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "A", Name: "b", UID: "v"}},
-	})
-	want := map[string]any{
-		"name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "7", "generation": int64(2), "creationTimestamp": "2026-01-02T03:04:05Z",
-		"deletionTimestamp": "2026-01-02T03:04:05Z", "deletionGracePeriodSeconds": int64(30), "labels": map[string]any{"a": "b"},
-		"annotations": map[string]any{"c": "d"}, "finalizers": []any{"f"},
-		"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "A", "name": "b", "uid": "v"}},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
 	}
 }

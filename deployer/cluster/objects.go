@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"net/url"
@@ -24,13 +26,15 @@ import (
 )
 
 // pageSize is the number of objects of a list in one answer: enough to need few requests, and few enough that neither
-// side holds much at a time.
-const pageSize = 500
+// side holds much at a time. partSize is that of lists of which only a part of each object is read, and wholeSize that of [Cluster.ListPartial]
+// for other kinds: a whole object has some ten thousand bytes, of which little is kept.
+const pageSize, partSize, wholeSize = 500, 5000, 100
 
 // onlyMetadata asks for objects without their spec and status.
 const (
 	metadataOfOne = protobuf + ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 	onlyMetadata  = protobuf + ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	inProtobuf    = protobuf + ",application/json"
 	// The events of a watch come in JSON: those of protobuf have frames.
 	metadataEvents = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 	applyFormat    = "application/apply-patch+yaml" // JSON is YAML
@@ -79,16 +83,16 @@ func (c *Cluster) GetMetadata(ctx context.Context, kind schema.GroupVersionKind,
 	if err != nil {
 		return nil, err
 	}
-	var object metav1.PartialObjectMetadata
+	found := &unstructured.Unstructured{}
 	if raw, ok := fromProtobuf(answer); ok {
-		err = object.Unmarshal(raw)
+		var d decoder
+		found.Object, err = d.object(raw, onlyHeader)
 	} else {
-		err = json.Unmarshal(answer, &object)
+		err = kubejson.Unmarshal(answer, &found.Object)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: answer of the API server: %w", r.what(), err)
 	}
-	found := &unstructured.Unstructured{Object: map[string]any{"metadata": metadataOf(&object.ObjectMeta)}}
 	found.SetGroupVersionKind(kind)
 	noteObject(ctx, r, found)
 	return found, nil
@@ -98,13 +102,32 @@ func (c *Cluster) GetMetadata(ctx context.Context, kind schema.GroupVersionKind,
 // namespace "" means all of them. A kind that the cluster does not have has no objects. The iteration ends with its first
 // error.
 func (c *Cluster) List(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
-	return c.list(ctx, kind, namespace, o, "")
+	return c.list(ctx, kind, namespace, o, listForm{})
+}
+
+// ListPartial is [Cluster.List] for callers that read many objects and need little of each: of workloads the fields that their health depends on, of pods
+// those of their containers, of ConfigMaps and Secrets the data; and the metadata, without the fields that managers own. Other kinds, and
+// all kinds of a server without protobuf, are read as a whole.
+func (c *Cluster) ListPartial(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
+	if of := partial[kind]; of != nil {
+		return c.list(ctx, kind, namespace, o, listForm{inProtobuf, of})
+	}
+	if o.Limit == 0 {
+		o.Limit = wholeSize
+	}
+	return c.List(ctx, kind, namespace, o)
+}
+
+// listForm is the form in which objects are asked for, and their fields that are read; the zero value is all of them in JSON.
+type listForm struct {
+	accept string
+	of     message
 }
 
 // ListMetadata is [Cluster.List] without anything but the type and the metadata of each object, and without who manages
 // its fields.
 func (c *Cluster) ListMetadata(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
-	return c.list(ctx, kind, namespace, o, onlyMetadata)
+	return c.list(ctx, kind, namespace, o, listForm{onlyMetadata, onlyHeader})
 }
 
 // Collect returns the objects of a list, or its error.
@@ -119,9 +142,9 @@ func Collect(list iter.Seq2[*unstructured.Unstructured, error]) ([]*unstructured
 	return objects, nil
 }
 
-func (c *Cluster) list(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions, accept string) iter.Seq2[*unstructured.Unstructured, error] {
+func (c *Cluster) list(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions, form listForm) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		for page, err := range c.pages(ctx, kind, namespace, o, accept) {
+		for page, err := range c.pages(ctx, kind, namespace, o, form) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -137,7 +160,7 @@ func (c *Cluster) list(ctx context.Context, kind schema.GroupVersionKind, namesp
 
 // pages returns a list page by page. When the server has forgotten the state that the list began with, the rest comes
 // from the present state.
-func (c *Cluster) pages(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions, accept string) iter.Seq2[*unstructured.UnstructuredList, error] {
+func (c *Cluster) pages(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions, form listForm) iter.Seq2[*unstructured.UnstructuredList, error] {
 	return func(yield func(*unstructured.UnstructuredList, error) bool) {
 		r, err := c.request(ctx, "list", http.MethodGet, kind, namespace, "")
 		if err != nil {
@@ -146,12 +169,14 @@ func (c *Cluster) pages(ctx context.Context, kind schema.GroupVersionKind, names
 			}
 			return
 		}
-		r.accept, r.query = accept, listQuery(o)
-		if o.Limit == 0 {
+		r.accept, r.query = form.accept, listQuery(o)
+		if o.Limit == 0 && form.of != nil {
+			r.query.Set("limit", strconv.Itoa(partSize))
+		} else if o.Limit == 0 {
 			r.query.Set("limit", strconv.Itoa(pageSize))
 		}
 		for {
-			page, err := c.page(ctx, r)
+			page, err := c.page(ctx, r, form.of)
 			if token := inconsistentContinue(err); token != "" {
 				r.query.Set("continue", token)
 				continue
@@ -169,24 +194,51 @@ func (c *Cluster) pages(ctx context.Context, kind schema.GroupVersionKind, names
 	}
 }
 
-func (c *Cluster) page(ctx context.Context, r request) (*unstructured.UnstructuredList, error) {
-	answer, err := c.listed(ctx, r)
+func (c *Cluster) page(ctx context.Context, r request, of message) (page *unstructured.UnstructuredList, err error) {
+	var invalid error
+	r.read = func(body io.Reader) error {
+		page = &unstructured.UnstructuredList{}
+		answer := &readerWithError{Reader: body}
+		invalid = readPage(page, answer, of)
+		return answer.err
+	}
+	if err = c.listed(ctx, r); err == nil && invalid != nil {
+		err = fmt.Errorf("%s: answer of the API server: %w", r.what(), invalid)
+	}
 	if err != nil {
 		return nil, err
-	}
-	var page unstructured.UnstructuredList
-	if raw, ok := fromProtobuf(answer); ok {
-		err = readMetadata(&page, raw)
-	} else {
-		err = readList(&page, answer)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: answer of the API server: %w", r.what(), err)
 	}
 	for i := range page.Items {
 		page.Items[i].SetGroupVersionKind(r.kind) // the server leaves it out, or sends PartialObjectMetadata
 	}
-	return &page, nil
+	return page, nil
+}
+
+// readerWithError keeps the error of a reader, unless it is the end.
+type readerWithError struct {
+	io.Reader
+	err error
+}
+
+func (r *readerWithError) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
+
+func readPage(page *unstructured.UnstructuredList, answer io.Reader, of message) error {
+	r := bufio.NewReader(answer)
+	if start, _ := r.Peek(len(protobufMagic)); string(start) == protobufMagic {
+		_, _ = r.Discard(len(start)) // it is in the buffer
+		return readProtobuf(page, r, of)
+	}
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	return readList(page, data)
 }
 
 // readList reads a list once, where its own UnmarshalJSON reads each object twice.
@@ -212,22 +264,22 @@ func readList(page *unstructured.UnstructuredList, answer []byte) error {
 
 // listed requests a page. For a moment after a change of a CustomResourceDefinition the server does not serve a kind that discovery
 // lists. The error is [ErrNoKind] only if discovery does not list it, because callers conclude that no object is left.
-func (c *Cluster) listed(ctx context.Context, r request) ([]byte, error) {
-	answer, _, err := c.do(ctx, r)
+func (c *Cluster) listed(ctx context.Context, r request) error {
+	_, _, err := c.do(ctx, r)
 	for pause := firstPause; errors.Is(err, ErrNoKind); pause *= 2 {
 		if _, missing := c.Mapping(ctx, r.kind); errors.Is(missing, ErrNoKind) {
-			return nil, err
+			return err
 		} else if missing != nil {
-			return nil, missing
+			return missing
 		}
 		if pause > lastPause {
-			return nil, report.Errorf(report.Unavailable, "%s: the API server lists the kind, but does not serve it", r.what()).WithHint("run the command again")
+			return report.Errorf(report.Unavailable, "%s: the API server lists the kind, but does not serve it", r.what()).WithHint("run the command again")
 		}
 		if err = sleep(ctx, pause); err == nil {
-			answer, _, err = c.do(ctx, r)
+			_, _, err = c.do(ctx, r)
 		}
 	}
-	return answer, err
+	return err
 }
 
 // inconsistentContinue returns the token that continues a list whose own token has expired, "" if err is another error.

@@ -1,21 +1,30 @@
 package cluster
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// protobuf is the format in which metadata is asked for: writing and reading the same as JSON takes several times as long,
+// protobuf is the format in which metadata and some kinds are asked for: writing and reading the same as JSON takes several times as long,
 // on both sides. A server that does not know it answers in JSON.
 const protobuf = "application/vnd.kubernetes.protobuf"
 
+// protobufMagic begins each answer in that format. A [runtime.Unknown] follows.
+const protobufMagic = "k8s\x00"
+
 // fromProtobuf unwraps an answer in that format. It reports false for an answer in another one.
 func fromProtobuf(answer []byte) (raw []byte, ok bool) {
-	message, ok := bytes.CutPrefix(answer, []byte("k8s\x00"))
+	message, ok := bytes.CutPrefix(answer, []byte(protobufMagic))
 	if !ok {
 		return nil, false
 	}
@@ -26,68 +35,245 @@ func fromProtobuf(answer []byte) (raw []byte, ok bool) {
 	return envelope.Raw, true
 }
 
-// readMetadata reads a list of metadata.
-func readMetadata(page *unstructured.UnstructuredList, raw []byte) error {
-	var list metav1.PartialObjectMetadataList
-	if err := list.Unmarshal(raw); err != nil {
-		return err
+// Numbers of fields of [runtime.Unknown], and of every list.
+const (
+	rawInEnvelope  = 2
+	metadataInList = 1
+	itemsInList    = 2
+)
+
+// maxItem bounds an object in a list. The API server accepts at most 3 MB.
+const maxItem = 16 << 20
+
+var errNotProtobuf = errors.New("it is not valid protobuf")
+
+// readProtobuf reads a list behind [protobufMagic], of each object the fields in of. It keeps one object at a time besides the result.
+func readProtobuf(page *unstructured.UnstructuredList, r *bufio.Reader, of message) error {
+	for complete := false; ; {
+		number, length, err := nextField(r)
+		switch {
+		case errors.Is(err, io.EOF) && complete:
+			return nil
+		case errors.Is(err, io.EOF):
+			return io.ErrUnexpectedEOF
+		case err != nil:
+			return err
+		}
+		content := &io.LimitedReader{R: r, N: length}
+		if number == rawInEnvelope {
+			complete, err = true, readItems(page, bufio.NewReader(content), of)
+		} else {
+			_, err = io.Copy(io.Discard, content)
+		}
+		if err != nil {
+			return err
+		}
+		if content.N > 0 {
+			return io.ErrUnexpectedEOF
+		}
 	}
-	page.Object = map[string]any{"metadata": map[string]any{"resourceVersion": list.ResourceVersion, "continue": list.Continue}}
-	page.Items = make([]unstructured.Unstructured, len(list.Items))
-	for i := range list.Items {
-		page.Items[i].Object = map[string]any{"metadata": metadataOf(&list.Items[i].ObjectMeta)}
+}
+
+func readItems(page *unstructured.UnstructuredList, r *bufio.Reader, of message) error {
+	d := decoder{words: map[string]string{}}
+	var content []byte
+	page.Object = map[string]any{}
+	for {
+		number, length, err := nextField(r)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if length > maxItem {
+			return fmt.Errorf("an object has %d bytes", length)
+		}
+		if int64(cap(content)) < length {
+			content = make([]byte, length, 2*length)
+		}
+		content = content[:length]
+		if _, err = io.ReadFull(r, content); err != nil {
+			return err
+		}
+		switch number {
+		case metadataInList:
+			page.Object["metadata"], err = d.object(content, listMetadata)
+		case itemsInList:
+			var one map[string]any
+			one, err = d.object(content, of)
+			page.Items = append(page.Items, unstructured.Unstructured{Object: one})
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+var listMetadata = message{2: {"resourceVersion", text, nil}, 3: {"continue", text, nil}}
+
+// nextField reads the head of a field whose content has a length, as all in an envelope and a list have.
+func nextField(r *bufio.Reader) (number uint64, length int64, err error) {
+	tag, err := binary.ReadUvarint(r)
+	if err != nil {
+		return 0, 0, err // the end, if nothing was read
+	}
+	size, err := binary.ReadUvarint(r)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err == nil && (protowire.Type(tag&7) != protowire.BytesType || int64(size) < 0) { //nolint:gosec // G115: checked here
+		err = errNotProtobuf
+	}
+	return tag >> 3, int64(size), err //nolint:gosec // G115: checked above
+}
+
+// decoder turns messages into what the same objects are in JSON.
+type decoder struct {
+	words map[string]string // each word once
+}
+
+func (d *decoder) object(content []byte, of message) (map[string]any, error) {
+	const small = 8 // a larger map takes more, and few objects have all fields
+	result := make(map[string]any, min(len(of), small))
+	for len(content) > 0 {
+		number, kind, n := protowire.ConsumeTag(content)
+		if n < 0 {
+			return nil, errNotProtobuf
+		}
+		length := protowire.ConsumeFieldValue(number, kind, content[n:])
+		if length < 0 {
+			return nil, errNotProtobuf
+		}
+		value := content[n : n+length]
+		content = content[n+length:]
+		f, known := of[uint64(number)] //nolint:gosec // G115: it is positive
+		if !known {
+			continue
+		}
+		var err error
+		switch kind {
+		case protowire.VarintType:
+			integer, _ := protowire.ConsumeVarint(value)
+			err = f.setInteger(result, int64(integer)) //nolint:gosec // G115: that is how negative numbers are written
+		case protowire.BytesType:
+			value, _ = protowire.ConsumeBytes(value)
+			err = d.set(result, f, value)
+		default:
+			err = errNotProtobuf
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return result, nil
+}
+
+func (f field) setInteger(result map[string]any, value int64) error {
+	switch {
+	case f.form == truth:
+		result[f.name] = value != 0
+	case f.form == count, f.form == number && value != 0:
+		result[f.name] = value
+	case f.form != number:
+		return errNotProtobuf
 	}
 	return nil
 }
 
-// metadataOf returns the metadata as in JSON, except the fields that managers own: decoding them takes longer than all the rest.
-func metadataOf(m *metav1.ObjectMeta) map[string]any {
-	metadata := map[string]any{}
-	object := unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
-	for name, value := range map[string]string{
-		"name": m.Name, "generateName": m.GenerateName, "namespace": m.Namespace, "uid": string(m.UID), "resourceVersion": m.ResourceVersion,
-	} {
-		if value != "" {
-			metadata[name] = value
+// set adds a value that has a length. Those of lists and maps come one by one.
+func (d *decoder) set(result map[string]any, f field, value []byte) (err error) {
+	switch f.form {
+	case text:
+		if len(value) > 0 {
+			result[f.name] = string(value)
 		}
+	case word:
+		if len(value) > 0 {
+			result[f.name] = d.word(value)
+		}
+	case moment:
+		var at time.Time
+		if at, err = timeOf(value); !at.IsZero() {
+			result[f.name] = at.UTC().Format(time.RFC3339)
+		}
+	case object:
+		result[f.name], err = d.object(value, f.of)
+	case objects:
+		one, failure := d.object(value, f.of)
+		list, _ := result[f.name].([]any)
+		result[f.name], err = append(list, one), failure
+	case texts:
+		list, _ := result[f.name].([]any)
+		result[f.name] = append(list, d.word(value))
+	case dictionary, data:
+		entries, _ := result[f.name].(map[string]any)
+		if entries == nil {
+			entries = map[string]any{}
+			result[f.name] = entries
+		}
+		return d.addEntry(entries, value, f.form)
+	default:
+		return errNotProtobuf
 	}
-	if m.Generation != 0 {
-		metadata["generation"] = m.Generation
-	}
-	metadata["creationTimestamp"] = m.CreationTimestamp.UTC().Format(time.RFC3339)
-	if m.DeletionTimestamp != nil {
-		metadata["deletionTimestamp"] = m.DeletionTimestamp.UTC().Format(time.RFC3339)
-	}
-	if m.DeletionGracePeriodSeconds != nil {
-		metadata["deletionGracePeriodSeconds"] = *m.DeletionGracePeriodSeconds
-	}
-	if len(m.Labels) > 0 {
-		object.SetLabels(m.Labels)
-	}
-	if len(m.Annotations) > 0 {
-		object.SetAnnotations(m.Annotations)
-	}
-	if len(m.OwnerReferences) > 0 {
-		object.SetOwnerReferences(m.OwnerReferences)
-	}
-	if len(m.Finalizers) > 0 {
-		object.SetFinalizers(m.Finalizers)
-	}
-	if len(m.ManagedFields) > 0 {
-		metadata["managedFields"] = managersOf(m.ManagedFields)
-	}
-	return metadata
+	return err
 }
 
-// managersOf returns the field managers of an object, without their fields.
-func managersOf(entries []metav1.ManagedFieldsEntry) []any {
-	managers := make([]any, len(entries))
-	for i, entry := range entries {
-		manager := map[string]any{"manager": entry.Manager, "operation": string(entry.Operation)}
-		if entry.Subresource != "" {
-			manager["subresource"] = entry.Subresource
+// addEntry adds an entry of a map, which is a message with a key and a value.
+func (d *decoder) addEntry(entries map[string]any, content []byte, form form) error {
+	var parts [3][]byte // by number
+	for len(content) > 0 {
+		number, kind, n := protowire.ConsumeTag(content)
+		if n < 0 || kind != protowire.BytesType || number >= protowire.Number(len(parts)) {
+			return errNotProtobuf
 		}
-		managers[i] = manager
+		value, length := protowire.ConsumeBytes(content[n:])
+		if length < 0 {
+			return errNotProtobuf
+		}
+		parts[number], content = value, content[n+length:]
 	}
-	return managers
+	if form == data {
+		entries[d.word(parts[1])] = base64.StdEncoding.EncodeToString(parts[2])
+	} else {
+		entries[d.word(parts[1])] = d.word(parts[2])
+	}
+	return nil
+}
+
+// Bounds of words that are kept, so that they take no more room than they save.
+const maxWord, maxWords = 128, 1000
+
+// word returns a string, the same one for equal words.
+func (d *decoder) word(value []byte) string {
+	if len(value) > maxWord {
+		return string(value)
+	}
+	known, ok := d.words[string(value)]
+	if !ok {
+		known = string(value)
+		if len(d.words) < maxWords {
+			d.words[known] = known
+		}
+	}
+	return known
+}
+
+// timeOf reads a Time of Kubernetes: seconds, and nanoseconds that JSON does not have.
+func timeOf(content []byte) (time.Time, error) {
+	for len(content) > 0 {
+		number, kind, n := protowire.ConsumeTag(content)
+		if n < 0 || kind != protowire.VarintType {
+			return time.Time{}, errNotProtobuf
+		}
+		value, length := protowire.ConsumeVarint(content[n:])
+		if length < 0 {
+			return time.Time{}, errNotProtobuf
+		}
+		if number == 1 {
+			return time.Unix(int64(value), 0), nil //nolint:gosec // G115: that is how negative numbers are written
+		}
+		content = content[n+length:]
+	}
+	return time.Time{}, nil
 }

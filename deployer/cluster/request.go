@@ -51,6 +51,9 @@ type request struct {
 	name      string
 
 	write bool // asks the guard first, and counts as a change
+
+	// read, if it is set, reads the answer, once for each attempt, and the answer is not returned. Its error means that the answer broke off.
+	read func(io.Reader) error
 }
 
 type retryKey struct{}
@@ -144,7 +147,12 @@ func (c *Cluster) attempt(ctx context.Context, r request) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = body.Close() }() // it was only read
-	answer, err := io.ReadAll(body)
+	var answer []byte
+	if r.read != nil {
+		err = r.read(body)
+	} else {
+		answer, err = io.ReadAll(body)
+	}
 	if err != nil {
 		return nil, lostAnswer{err}
 	}
@@ -175,6 +183,7 @@ func (c *Cluster) send(ctx context.Context, r request) (*http.Response, error) {
 		return nil, err
 	}
 	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Accept-Encoding", "identity") // compression costs the API server more than it saves a network that it is next to
 	if r.accept != "" {
 		request.Header.Set("Accept", r.accept)
 	}

@@ -139,13 +139,13 @@ func (w *watcher) once(ctx context.Context) (request, error) {
 
 // list yields the present state: deleted, new and changed objects.
 func (w *watcher) list(ctx context.Context) error {
-	accept := ""
+	var form listForm
 	if w.metadata {
-		accept = onlyMetadata
+		form = listForm{onlyMetadata, onlyHeader}
 	}
 	present := map[types.UID]bool{}
 	var objects []*unstructured.Unstructured
-	for page, err := range w.cluster.pages(ctx, w.kind, w.namespace, w.options, accept) {
+	for page, err := range w.cluster.pages(ctx, w.kind, w.namespace, w.options, form) {
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -115,22 +116,24 @@ func (e *Engine) Labelled(ctx context.Context, kinds []kube.GroupVersionKind, na
 // matchReleases finds the releases of objects by their labels, and lists each object once. A label of a release in another namespace was
 // copied and is ignored.
 func matchReleases(objects []*unstructured.Unstructured, namespaces []string) []Found {
-	everywhere := len(namespaces) == 0
 	all := namespaces
-	if everywhere {
-		all = []string{""}
+	if len(namespaces) == 0 {
+		places := map[string]bool{"": true}
 		for _, object := range objects {
-			if !slices.Contains(all, object.GetNamespace()) {
-				all = append(all, object.GetNamespace())
-			}
+			places[object.GetNamespace()] = true
 		}
+		all = slices.Sorted(maps.Keys(places))
+	}
+	included := map[string]bool{}
+	for _, namespace := range all {
+		included[namespace] = true
 	}
 	seen := map[record.ObjectKey]bool{}
 	var list []Found
 	for _, object := range objects {
 		candidates := all
 		if own := object.GetNamespace(); own != "" {
-			candidates = slices.DeleteFunc([]string{own, ""}, func(n string) bool { return !slices.Contains(all, n) })
+			candidates = slices.DeleteFunc([]string{own, ""}, func(n string) bool { return !included[n] })
 		}
 		key, known := record.FindKey(object.GetLabels()[schema.LabelRelease], candidates...)
 		if known && len(object.GetOwnerReferences()) == 0 && !seen[keyOf(object)] {
@@ -139,7 +142,10 @@ func matchReleases(objects []*unstructured.Unstructured, namespaces []string) []
 		}
 	}
 	slices.SortFunc(list, func(a, b Found) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(refOf(a.Object).String(), refOf(b.Object).String()))
+		if order := cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)); order != 0 {
+			return order
+		}
+		return cmp.Compare(refOf(a.Object).String(), refOf(b.Object).String())
 	})
 	return list
 }

@@ -326,7 +326,7 @@ func (d *Documents) configs(ctx context.Context, namespaces []Namespace) (map[st
 	configs := map[string]map[string]string{}
 	all := metav1.ListOptions{FieldSelector: "metadata.name=" + EnvironmentConfigMap}
 	var failure error
-	for object, err := range d.Cluster.List(ctx, cluster.ConfigMapKind, "", all) {
+	for object, err := range d.Cluster.ListPartial(ctx, cluster.ConfigMapKind, "", all) {
 		if err != nil {
 			failure = err
 			break

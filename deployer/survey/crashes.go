@@ -71,7 +71,7 @@ var errManyPods = errors.New("there are more pods")
 func (v *Survey) crashesIn(ctx context.Context, namespace string, most int) (map[workload][]string, error) {
 	found := map[workload][]string{}
 	age := func(at time.Time) time.Duration { return v.Now().Sub(at) }
-	for pod, err := range v.Cluster.List(ctx, cluster.PodKind, namespace, metav1.ListOptions{Limit: wholeObjects}) {
+	for pod, err := range v.Cluster.ListPartial(ctx, cluster.PodKind, namespace, metav1.ListOptions{}) {
 		if err != nil {
 			return nil, err
 		}

@@ -208,18 +208,15 @@ func (v *Survey) liveObjects(ctx context.Context, states []*record.State) (sight
 	return live, group.Wait()
 }
 
-// Limits of concurrent reads: a whole object has some ten thousand bytes, of which little is kept.
-const (
-	kindsAtOnce  = 4
-	wholeObjects = 100 // of a kind
-)
+// kindsAtOnce limits concurrent lists.
+const kindsAtOnce = 4
 
 func (v *Survey) listInto(ctx context.Context, live sightings, kind kube.GroupVersionKind, namespace, selector string) error {
-	list, options := v.Cluster.List, metav1.ListOptions{LabelSelector: selector, Limit: wholeObjects}
+	list := v.Cluster.ListPartial
 	if isStateless(kind) {
-		list, options.Limit = v.Cluster.ListMetadata, 0
+		list = v.Cluster.ListMetadata
 	}
-	for object, err := range list(ctx, kind, namespace, options) {
+	for object, err := range list(ctx, kind, namespace, metav1.ListOptions{LabelSelector: selector}) {
 		if err != nil {
 			return err
 		}

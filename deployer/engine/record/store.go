@@ -74,7 +74,7 @@ func (r *Store) ReadAhead(ctx context.Context) error {
 }
 
 func (r *Store) list(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	secrets, err := cluster.Collect(r.Cluster.List(ctx, cluster.SecretKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: labelStores + "=state"}))
+	secrets, err := cluster.Collect(r.Cluster.ListPartial(ctx, cluster.SecretKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: labelStores + "=state"}))
 	if err != nil {
 		return nil, fmt.Errorf("list records: %w", err)
 	}
