@@ -209,11 +209,20 @@ func (p *Planner) payload(ctx context.Context, solution, version string) (*rende
 
 // withSite adds what the site has set to the values of a chart: also values that the chart does not have.
 func withSite(c schema.ComponentValues, site map[string]any) schema.ComponentValues {
+	values, tables := map[string]bool{}, map[string]bool{} // paths of the chart
 	for i := range c.Values {
 		setFrom(site, &c.Values[i])
+		values[c.Values[i].Path] = true
+		for table := range chart.TablesAround(c.Values[i].Path) {
+			tables[table] = true
+		}
 	}
 	for _, path := range chart.Paths(site) {
-		if !slices.ContainsFunc(c.Values, func(v schema.ChartValue) bool { return chart.IsWithin(path, v.Path) || chart.IsWithin(v.Path, path) }) {
+		known := values[path] || tables[path]
+		for table := range chart.TablesAround(path) {
+			known = known || values[table]
+		}
+		if !known {
 			v := schema.ChartValue{AppField: schema.AppField{Path: path, Type: "any", Secret: schema.IsSecretPath(path)}}
 			v.Describe("not among the values of the chart")
 			setFrom(site, &v)

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -62,6 +63,17 @@ func Paths(values map[string]any) (paths []string) {
 
 // IsWithin reports whether a path is that of a value, or of one in its table.
 func IsWithin(path, table string) bool { return path == table || strings.HasPrefix(path, table+".") }
+
+// TablesAround yields the paths of the tables that a path is within, the outermost first.
+func TablesAround(path string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i, r := range path {
+			if r == '.' && !yield(path[:i]) {
+				return
+			}
+		}
+	}
+}
 
 // SplitPath returns the keys of a path, in which a dot of a key has a backslash before it.
 func SplitPath(path string) (keys []string) {
