@@ -82,8 +82,8 @@ func StoredDocuments() []string { return slices.Sorted(maps.Keys(storedDocuments
 // names the source in messages, such as "Secret solutionctl-system/imports". Any user with write access there may have
 // changed it, so the whole document is validated against the schema.
 func ParseStored[T any](name, where string, data []byte) (*T, error) {
-	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
+	var document any
+	if err := json.Unmarshal(data, &document); err != nil {
 		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
 	}
 	if stamp, newest := stampOf(document), formatVersion(name); stamp.FormatVersion > newest {
@@ -107,8 +107,7 @@ func ParseStored[T any](name, where string, data []byte) (*T, error) {
 // stampOf returns the stamp of a document, as far as it has a valid one.
 func stampOf(document any) Stamp {
 	fields, _ := document.(map[string]any)
-	number, _ := fields["formatVersion"].(json.Number)
-	format, _ := number.Int64()
+	format, _ := fields["formatVersion"].(float64)
 	writtenBy, _ := fields["writtenBy"].(string)
 	return Stamp{FormatVersion: int(format), WrittenBy: writtenBy}
 }

@@ -61,7 +61,7 @@ var CommonKinds = []kube.GroupVersionKind{
 // Found is an object of a release that was found by its label or its name.
 type Found struct {
 	record.Key
-	Object *unstructured.Unstructured // its metadata
+	Object *unstructured.Unstructured // its metadata, and of a workload its status
 }
 
 // IsManaged reports whether solutionctl has written an object, by its field managers. The label does not prove that: it is part of every
@@ -74,6 +74,11 @@ func IsManaged(object *unstructured.Unstructured) bool {
 func (f Found) Deployed() schema.DeployedObject {
 	kind := f.Object.GroupVersionKind().GroupKind()
 	return schema.DeployedObject{ObjectRef: refOf(f.Object), UID: string(f.Object.GetUID()), Hash: strings.TrimPrefix(record.DigestOf(nil), "sha256:"), Phase: phaseOf(kind)}
+}
+
+// IsListedWithStatus reports whether [Engine.Labelled] lists objects of a kind with their status.
+func IsListedWithStatus(kind kube.GroupVersionKind) bool {
+	return kind.Group == "apps" && slices.Contains(CommonKinds, kind)
 }
 
 // Labelled finds the objects of some kinds with the label of a release: of releases in the given namespaces, or of all releases if
@@ -91,7 +96,11 @@ func (e *Engine) Labelled(ctx context.Context, kinds []kube.GroupVersionKind, na
 			if kinds[i].Kind == "CustomResourceDefinition" && len(namespaces) > 0 {
 				continue // it is cluster-wide
 			}
-			found, err := cluster.Collect(e.Cluster.ListMetadata(ctx, kinds[i], place, metav1.ListOptions{LabelSelector: schema.LabelRelease}))
+			list := e.Cluster.ListMetadata
+			if IsListedWithStatus(kinds[i]) {
+				list = e.Cluster.ListPartial
+			}
+			found, err := cluster.Collect(list(ctx, kinds[i], place, metav1.ListOptions{LabelSelector: schema.LabelRelease}))
 			if errors.Is(err, cluster.ErrNoKind) || report.CodeOf(err) == report.Forbidden {
 				return nil
 			}

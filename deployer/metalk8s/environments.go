@@ -74,11 +74,26 @@ func NamesOf(namespaces []Namespace) []string {
 
 // Environments reads all environments, sorted by name.
 func (d *Documents) Environments(ctx context.Context) ([]Environment, error) {
-	namespaces, err := d.namespaces(ctx, EnvironmentLabel)
+	complete, err := d.BeginEnvironments(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return group(namespaces), nil
+	return complete()
+}
+
+// BeginEnvironments is [Documents.Environments] in two steps, for callers that read other objects at the same time. It lists the namespaces, for
+// which a user can lack the permission. Complete reads the requested versions.
+func (d *Documents) BeginEnvironments(ctx context.Context) (complete func() ([]Environment, error), err error) {
+	namespaces, err := d.bareNamespaces(ctx, EnvironmentLabel)
+	if err != nil {
+		return nil, err
+	}
+	return func() ([]Environment, error) {
+		if err := d.addVersions(ctx, namespaces); err != nil {
+			return nil, err
+		}
+		return group(namespaces), nil
+	}, nil
 }
 
 // Environment reads one environment. When no namespace has its label, the error has the code NotFound and lists the
@@ -223,17 +238,22 @@ func (d *Documents) Outline(ctx context.Context, name string) ([]string, error) 
 // namespaces reads the namespaces that match a label selector, with the ConfigMap metalk8s-environment of each.
 func (d *Documents) namespaces(ctx context.Context, selector string) ([]Namespace, error) {
 	namespaces, err := d.bareNamespaces(ctx, selector)
-	if err != nil || len(namespaces) == 0 {
-		return nil, err
-	}
-	configs, err := d.configs(ctx, namespaces)
 	if err != nil {
 		return nil, err
+	}
+	return namespaces, d.addVersions(ctx, namespaces)
+}
+
+// addVersions reads the requested versions of namespaces.
+func (d *Documents) addVersions(ctx context.Context, namespaces []Namespace) error {
+	configs, err := d.configs(ctx, namespaces)
+	if err != nil {
+		return err
 	}
 	for i := range namespaces {
 		namespaces[i].read(configs[namespaces[i].Name])
 	}
-	return namespaces, nil
+	return nil
 }
 
 // bareNamespaces reads namespaces without their requested versions.

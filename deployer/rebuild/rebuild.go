@@ -147,16 +147,21 @@ func list(ctx context.Context, p *plan.Planner, o survey.Selection) ([]*Record, 
 			places[n.Name] = n
 		}
 	}
-	states := map[record.Key]*record.State{}
-	lost, err := p.Records.Lost(ctx, engine.Kinds, nil, func() ([]*record.State, error) {
-		all, failure := p.Records.Engine.States(ctx)
-		for _, s := range all {
-			states[s.Key] = s
-		}
-		return all, failure
-	})
+	objects, err := p.Records.Engine.Labelled(ctx, engine.Kinds)
 	if err != nil {
 		return nil, err
+	}
+	recorded, err := p.Records.Engine.States(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lost, err := p.Records.Lost(ctx, objects, recorded)
+	if err != nil {
+		return nil, err
+	}
+	states := map[record.Key]*record.State{}
+	for _, s := range recorded {
+		states[s.Key] = s
 	}
 	parts := componentsBySolution(states, lost)
 	keys := slices.Concat(slices.Collect(maps.Keys(states)), slices.Collect(maps.Keys(lost)), slices.Collect(maps.Keys(parts)))

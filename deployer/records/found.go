@@ -129,25 +129,16 @@ func unlabel(objects []engine.Found) string {
 	return strings.Join(append(words, schema.LabelRelease+"-"), " ")
 }
 
-// Lost finds releases that this program wrote and that are on no record. It looks for objects of some kinds, in
-// namespaces or, without any, in the whole cluster. It lists the objects before it calls read for the records: an
-// object that is created in between is recorded before it exists. A release of which only copies exist is not lost.
-func (r *Records) Lost(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*record.State, error)) (map[record.Key]*Unrecorded, error) {
-	found, err := r.unrecorded(ctx, kinds, namespaces, read)
+// Lost finds releases that this program wrote and that are on no record, among objects with the label of a release. They were listed before
+// the records: an object that is created in between is recorded before it exists. A release of which only copies exist is not lost.
+func (r *Records) Lost(ctx context.Context, objects []engine.Found, states []*record.State) (map[record.Key]*Unrecorded, error) {
+	found, err := r.unrecorded(ctx, objects, states)
 	maps.DeleteFunc(found, func(_ record.Key, s *Unrecorded) bool { return len(s.Ours) == 0 })
 	return found, err
 }
 
-// unrecorded finds objects that have the label of a release and are on no record.
-func (r *Records) unrecorded(ctx context.Context, kinds []kube.GroupVersionKind, namespaces []string, read func() ([]*record.State, error)) (map[record.Key]*Unrecorded, error) {
-	objects, err := r.Engine.Labelled(ctx, kinds, namespaces...)
-	if err != nil {
-		return nil, err
-	}
-	states, err := read()
-	if err != nil {
-		return nil, err
-	}
+// unrecorded finds the objects with the label of a release that are on no record.
+func (r *Records) unrecorded(ctx context.Context, objects []engine.Found, states []*record.State) (map[record.Key]*Unrecorded, error) {
 	type place struct {
 		kube.GroupKind
 		namespace, name string
@@ -188,16 +179,21 @@ func (r *Records) unrecorded(ctx context.Context, kinds []kube.GroupVersionKind,
 // It looks through all kinds, because it names each remaining object.
 func (r *Records) ListUnrecorded(ctx context.Context, solution string, namespaces []metalk8s.Namespace) (map[string]*Unrecorded, error) {
 	names := metalk8s.NamesOf(namespaces)
-	recorded := map[record.Key]bool{}
-	lost, err := r.unrecorded(ctx, engine.Kinds, names, func() ([]*record.State, error) {
-		states, err := r.recordsOf(ctx, solution, names)
-		for _, s := range states {
-			_, recorded[s.Key] = DeployedVersion(s)
-		}
-		return states, err
-	})
+	objects, err := r.Engine.Labelled(ctx, engine.Kinds, names...)
 	if err != nil {
 		return nil, err
+	}
+	states, err := r.recordsOf(ctx, solution, names)
+	if err != nil {
+		return nil, err
+	}
+	lost, err := r.unrecorded(ctx, objects, states)
+	if err != nil {
+		return nil, err
+	}
+	recorded := map[record.Key]bool{}
+	for _, s := range states {
+		_, recorded[s.Key] = DeployedVersion(s)
 	}
 	found := map[string]*Unrecorded{}
 	for _, name := range names {

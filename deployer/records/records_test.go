@@ -217,7 +217,15 @@ func TestLost(t *testing.T) {
 	b.Added(shop, "1.0.0", plain)
 	lost := func() map[record.Key]*records.Unrecorded {
 		t.Helper()
-		found, err := b.Records.Lost(t.Context(), engine.Kinds, nil, func() ([]*record.State, error) { return b.Records.Engine.States(t.Context()) })
+		objects, err := b.Records.Engine.Labelled(t.Context(), engine.Kinds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states, err := b.Records.Engine.States(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := b.Records.Lost(t.Context(), objects, states)
 		if err != nil {
 			t.Fatal(err)
 		}

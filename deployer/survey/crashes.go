@@ -71,7 +71,11 @@ var errManyPods = errors.New("there are more pods")
 func (v *Survey) crashesIn(ctx context.Context, namespace string, most int) (map[workload][]string, error) {
 	found := map[workload][]string{}
 	age := func(at time.Time) time.Duration { return v.Now().Sub(at) }
-	for pod, err := range v.Cluster.ListPartial(ctx, cluster.PodKind, namespace, metav1.ListOptions{}) {
+	var o metav1.ListOptions
+	if most < math.MaxInt {
+		o.Limit = int64(most) + 1
+	}
+	for pod, err := range v.Cluster.ListPartial(ctx, cluster.PodKind, namespace, o) {
 		if err != nil {
 			return nil, err
 		}

@@ -55,12 +55,13 @@ func (f *finding) worsen(health schema.DeploymentHealth, reasons ...string) {
 
 // examine looks at every object on the records: is it there, is it ready, is it as it was applied? With closely, the last is
 // asked of every object, and not only of those whose metadata raise a suspicion.
-func (v *Survey) examine(ctx context.Context, states []*record.State, closely bool) (map[record.Key]*finding, error) {
+// Known are objects that were just listed.
+func (v *Survey) examine(ctx context.Context, states []*record.State, known sightings, closely bool) (map[record.Key]*finding, error) {
 	var live sightings
 	var crashes map[workload][]string
 	group, inGroup := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		live, err = v.liveObjects(inGroup, states)
+		live, err = v.liveObjects(inGroup, states, known)
 		return err
 	})
 	group.Go(func() (err error) {
@@ -153,7 +154,10 @@ type sighting struct {
 }
 
 func see(object *unstructured.Unstructured) *sighting {
-	s := &sighting{uid: string(object.GetUID()), version: object.GetResourceVersion(), generation: object.GetGeneration(), status: health.Of(object)}
+	s := &sighting{uid: string(object.GetUID()), version: object.GetResourceVersion(), generation: object.GetGeneration(), status: health.Status{Ready: true}}
+	if !isStateless(object.GroupVersionKind()) || object.GetDeletionTimestamp() != nil {
+		s.status = health.Of(object)
+	}
 	// Custom resources are asked who looks after them, definitions and configurations for their webhooks.
 	if kind := object.GroupVersionKind(); !s.status.Ready || strings.Contains(kind.Group, ".") && !isStateless(kind) {
 		object.SetManagedFields(nil) // half of it
@@ -174,9 +178,25 @@ func inventory(s *record.State) []schema.DeployedObject {
 	return slices.DeleteFunc(slices.Clone(revision.Objects), func(o schema.DeployedObject) bool { return o.Leaving || o.Kept })
 }
 
-// liveObjects reads the objects of releases: all of one kind at once, or one by one for a user who cannot list the
+// seeAll returns the objects that were listed with as much as they are judged by: the others are known by their metadata only.
+func seeAll(found []engine.Found) sightings {
+	seen := sightings{}
+	for _, f := range found {
+		if kind := f.Object.GroupVersionKind(); isStateless(kind) || engine.IsListedWithStatus(kind) {
+			seen[records.RefOf(kind, f.Object)] = see(f.Object)
+		}
+	}
+	return seen
+}
+
+// has reports whether all objects were seen. One that was created in the meantime has not.
+func (s sightings) has(refs []schema.ObjectRef) bool {
+	return !slices.ContainsFunc(refs, func(ref schema.ObjectRef) bool { return s[ref] == nil })
+}
+
+// liveObjects reads the objects of releases that are not known: all of one kind at once, or one by one for a user who cannot list the
 // whole cluster.
-func (v *Survey) liveObjects(ctx context.Context, states []*record.State) (sightings, error) {
+func (v *Survey) liveObjects(ctx context.Context, states []*record.State, known sightings) (sightings, error) {
 	byKind := map[kube.GroupVersionKind][]schema.ObjectRef{}
 	for _, s := range states {
 		for _, object := range inventory(s) {
@@ -188,11 +208,14 @@ func (v *Survey) liveObjects(ctx context.Context, states []*record.State) (sight
 	if len(states) == 1 {
 		selector += "=" + states[0].ID()
 	}
-	live := sightings{}
+	live := maps.Clone(known)
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(kindsAtOnce)
 	for kind, refs := range byKind {
+		if known.has(refs) {
+			continue
+		}
 		group.Go(func() error {
 			found := sightings{}
 			err := v.listInto(ctx, found, kind, "", selector)

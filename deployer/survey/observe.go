@@ -72,7 +72,10 @@ func (v *Survey) observe(ctx context.Context, e metalk8s.Environment) (*picture,
 		}
 		s.dim[n.Name] = slices.ContainsFunc(missing, func(p cluster.Permission) bool { return p.Resource == "deployments" })
 	}
-	if err = v.findForeign(ctx, s); report.CodeOf(err) == report.Forbidden {
+	if s.operators, err = v.unlabelledOperators(ctx, s.environments); err == nil {
+		err = v.findForeign(ctx, s)
+	}
+	if report.CodeOf(err) == report.Forbidden {
 		err = nil // missing already reports that
 	}
 	return s, err

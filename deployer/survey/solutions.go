@@ -13,14 +13,24 @@ import (
 // Solutions returns the imported Solutions without their deployments, for a user who is not allowed to list environments.
 func (v *Survey) Solutions(ctx context.Context) ([]schema.SolutionStatus, error) {
 	s := &picture{states: map[record.Key]*record.State{}}
-	var err error
-	if s.solutions, err = v.Records.Documents.Solutions(ctx); err != nil {
-		return nil, err
-	}
-	if s.catalog, err = v.Records.CatalogOrDamage(ctx); err != nil {
+	if err := v.readImported(ctx, s); err != nil {
 		return nil, err
 	}
 	return s.solutionStatuses(), nil
+}
+
+// readImported reads what was imported, as recorded by MetalK8s and here.
+func (v *Survey) readImported(ctx context.Context, s *picture) error {
+	return together(
+		func() (err error) {
+			s.solutions, err = v.Records.Documents.Solutions(ctx)
+			return err
+		},
+		func() (err error) {
+			s.catalog, err = v.Records.CatalogOrDamage(ctx)
+			return err
+		},
+	)
 }
 
 // solutionStatuses lists the imported versions, as recorded here and by MetalK8s.

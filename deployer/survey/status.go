@@ -27,20 +27,31 @@ type StatusOptions struct {
 
 // Status returns the imported versions, the deployments and their health. It changes nothing.
 func (v *Survey) Status(ctx context.Context, o StatusOptions) (*schema.Status, error) {
-	environments, err := v.Environments(ctx)
+	environments, err := v.Records.Documents.BeginEnvironments(ctx)
 	if err != nil {
+		return nil, orOne(err)
+	}
+	var s *picture
+	var name *schema.ClusterName
+	var unnamed error
+	if err = together(
+		func() (err error) {
+			s, err = v.look(ctx, environments, nil, o.Drift)
+			return err
+		},
+		func() error {
+			name, unnamed = v.Records.NameOfCluster(ctx)
+			return nil
+		},
+	); err != nil {
 		return nil, err
 	}
-	s, err := v.look(ctx, environments, nil, o.Drift)
-	if err != nil {
-		return nil, err
-	}
-	status := &schema.Status{Solutions: s.solutionStatuses(), Environments: []schema.EnvironmentStatus{}, Problems: s.problems()}
-	for _, e := range environments {
+	status := &schema.Status{Cluster: name, Solutions: s.solutionStatuses(), Environments: []schema.EnvironmentStatus{}, Problems: s.problems()}
+	for _, e := range s.environments {
 		status.Environments = append(status.Environments, s.environmentStatus(e))
 	}
-	if status.Cluster, err = v.Records.NameOfCluster(ctx); report.CodeOf(err) == report.Corrupt {
-		status.Problems = append(status.Problems, err.Error())
+	if report.CodeOf(unnamed) == report.Corrupt {
+		status.Problems = append(status.Problems, unnamed.Error())
 	}
 	status.Ready = isReady(status)
 	return status, nil
@@ -50,10 +61,15 @@ func (v *Survey) Status(ctx context.Context, o StatusOptions) (*schema.Status, e
 // environment.
 func (v *Survey) Environments(ctx context.Context) ([]metalk8s.Environment, error) {
 	environments, err := v.Records.Documents.Environments(ctx)
-	if report.CodeOf(err) == report.Forbidden {
-		return nil, report.As(report.Forbidden, err).WithHint("if one of the environments is yours: %s", report.Run("deploy env show", "ENVIRONMENT"))
+	return environments, orOne(err)
+}
+
+// orOne adds the hint to the error of a user who is not allowed to list all environments.
+func orOne(err error) error {
+	if report.CodeOf(err) != report.Forbidden {
+		return err
 	}
-	return environments, err
+	return report.As(report.Forbidden, err).WithHint("if one of the environments is yours: %s", report.Run("deploy env show", "ENVIRONMENT"))
 }
 
 // EnvironmentOptions name the environment to look at.
@@ -71,7 +87,7 @@ func (v *Survey) EnvironmentStatus(ctx context.Context, o EnvironmentOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	s, err := v.look(ctx, []metalk8s.Environment{*e}, e.Names(), o.Drift)
+	s, err := v.look(ctx, func() ([]metalk8s.Environment, error) { return []metalk8s.Environment{*e}, nil }, e.Names(), o.Drift)
 	if report.CodeOf(err) == report.Forbidden {
 		whole = false
 		s, err = v.observe(ctx, *e)
@@ -119,6 +135,7 @@ type picture struct {
 	catalog      *records.Catalog
 	states       map[record.Key]*record.State
 	findings     map[record.Key]*finding
+	operators    map[record.Key]*unstructured.Unstructured // of environments, without our label
 	foreign      map[record.Key]*unstructured.Unstructured // operators that this program did not deploy
 	lost         map[record.Key]*records.Unrecorded        // unrecorded objects with our label
 	there        map[string][]record.Key                   // by namespace; see in
@@ -128,43 +145,72 @@ type picture struct {
 	quiet        map[string]bool                           // namespaces whose requested versions the user is not allowed to read
 }
 
-// look looks at namespaces, or without any at the whole cluster.
-func (v *Survey) look(ctx context.Context, environments []metalk8s.Environment, namespaces []string, closely bool) (*picture, error) {
-	s := &picture{
-		closely: closely, environments: environments,
-		states: map[record.Key]*record.State{}, foreign: map[record.Key]*unstructured.Unstructured{},
+// look looks at namespaces, or without any at the whole cluster. What does not depend on each other is read at once.
+func (v *Survey) look(ctx context.Context, environments func() ([]metalk8s.Environment, error), namespaces []string, closely bool) (*picture, error) {
+	s := &picture{closely: closely, states: map[record.Key]*record.State{}, foreign: map[record.Key]*unstructured.Unstructured{}}
+	if err := v.readImported(ctx, s); err != nil {
+		return nil, err // a user who is not allowed to see it asks for no more
 	}
-	var err error
-	if s.solutions, err = v.Records.Documents.Solutions(ctx); err != nil {
-		return nil, err
+	err := together(
+		func() (err error) {
+			if s.environments, err = environments(); err == nil {
+				s.operators, err = v.unlabelledOperators(ctx, s.environments)
+			}
+			return err
+		},
+		func() error { return v.readDeployed(ctx, s, namespaces) },
+	)
+	if err == nil {
+		err = v.findGone(ctx, s)
 	}
-	if s.catalog, err = v.Records.CatalogOrDamage(ctx); err != nil {
-		return nil, err
+	if err == nil {
+		err = v.findWork(ctx, s)
+	}
+	if err == nil {
+		err = v.findForeign(ctx, s)
+	}
+	return s, err
+}
+
+// together calls functions at once, and returns the first error in their order.
+func together(reads ...func() error) error {
+	errs := make([]error, len(reads))
+	_ = cluster.All(len(reads), func(i int) error {
+		errs[i] = reads[i]()
+		return nil
+	})
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readDeployed reads the records of namespaces, or without any of the whole cluster, and the objects on them. It lists objects before the records:
+// an object that is created in between is recorded before it exists.
+func (v *Survey) readDeployed(ctx context.Context, s *picture, namespaces []string) error {
+	found, err := v.Records.Engine.Labelled(ctx, engine.CommonKinds, namespaces...)
+	if err != nil {
+		return err
 	}
 	var states []*record.State
-	if s.lost, err = v.Records.Lost(ctx, engine.CommonKinds, namespaces, func() (_ []*record.State, failure error) {
-		if len(namespaces) == 0 {
-			states, failure = v.Records.Engine.States(ctx)
-		} else {
-			states, failure = v.Records.Engine.StatesIn(ctx, namespaces...)
-		}
-		return states, failure
-	}); err != nil {
-		return nil, err
+	if len(namespaces) == 0 {
+		states, err = v.Records.Engine.States(ctx)
+	} else {
+		states, err = v.Records.Engine.StatesIn(ctx, namespaces...)
+	}
+	if err != nil {
+		return err
+	}
+	if s.lost, err = v.Records.Lost(ctx, found, states); err != nil {
+		return err
 	}
 	for _, state := range states {
 		s.states[state.Key] = state
 	}
-	if s.findings, err = v.examine(ctx, states, closely); err != nil {
-		return nil, err
-	}
-	if err := v.findGone(ctx, s); err != nil {
-		return nil, err
-	}
-	if err := v.findWork(ctx, s); err != nil {
-		return nil, err
-	}
-	return s, v.findForeign(ctx, s)
+	s.findings, err = v.examine(ctx, states, seeAll(found), s.closely)
+	return err
 }
 
 // findGone looks for the namespaces that are on the records and in no environment.
@@ -188,13 +234,15 @@ func (v *Survey) findGone(ctx context.Context, s *picture) error {
 	return nil
 }
 
+// unlabelledOperators lists the operators in environments that do not have our label.
+func (v *Survey) unlabelledOperators(ctx context.Context, environments []metalk8s.Environment) (map[record.Key]*unstructured.Unstructured, error) {
+	return v.Records.OperatorsIn(ctx, environments, records.OperatorOf+",!"+schema.LabelRelease)
+}
+
 // findForeign looks for operators in environments that are neither on our records nor have our label: MetalK8s may have
 // deployed them.
 func (v *Survey) findForeign(ctx context.Context, s *picture) error {
-	operators, err := v.Records.OperatorsIn(ctx, s.environments, records.OperatorOf+",!"+schema.LabelRelease)
-	if err != nil {
-		return err
-	}
+	operators := s.operators
 	for _, e := range s.environments {
 		for _, n := range e.Namespaces {
 			for solution := range n.Versions {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"sync"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
@@ -22,8 +23,11 @@ func (c *Server) Everything(i *session.Identity) *live.Feed {
 		}
 		stateOf(i).keepName(status.Cluster)
 		s := &live.Snapshot{Status: status}
-		s.Locks, _ = d.Cluster.Locks(ctx) // without permission, the rest is shown
-		if s.Loader, s.Unloaded = loader.Read(ctx, d.Cluster); s.Loader != nil {
+		var reads sync.WaitGroup
+		reads.Go(func() { s.Locks, _ = d.Cluster.Locks(ctx) }) // without permission, the rest is shown
+		reads.Go(func() { s.Loader, s.Unloaded = loader.Read(ctx, d.Cluster) })
+		reads.Wait()
+		if s.Loader != nil {
 			loader.Compare(s.Loader, status.Environments)
 		}
 		return s, nil
