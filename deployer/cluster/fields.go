@@ -1,17 +1,28 @@
 package cluster
 
 import (
+	"google.golang.org/protobuf/encoding/protowire"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// message has the fields of a message in protobuf that are read, by their numbers in generated.proto of Kubernetes. Other fields are skipped.
-type message map[uint64]field
+// message has the fields of a message in protobuf that are read. Other fields are skipped.
+type message []field
 
-// field is a field of a message: its name in JSON, and how its value is written there.
+// field is a field of a message: its number in generated.proto of Kubernetes, how its value is written in JSON, and its name there.
 type field struct {
-	name string
-	form form
-	of   message // of an object, and of each object in a list
+	number protowire.Number
+	form   form
+	name   string
+	of     message // of an object, and of each object in a list
+}
+
+func (m message) field(number protowire.Number) (field, bool) {
+	for _, f := range m {
+		if f.number == number {
+			return f, true
+		}
+	}
+	return field{}, false
 }
 
 type form int
@@ -30,75 +41,103 @@ const (
 	data                   // a map of bytes, in base64
 )
 
-var (
-	metadata = message{
-		1: {"name", text, nil}, 2: {"generateName", text, nil}, 3: {"namespace", word, nil}, 5: {"uid", text, nil}, 6: {"resourceVersion", text, nil},
-		7: {"generation", number, nil}, 8: {"creationTimestamp", moment, nil}, 9: {"deletionTimestamp", moment, nil},
-		10: {"deletionGracePeriodSeconds", count, nil}, 11: {"labels", dictionary, nil}, 12: {"annotations", dictionary, nil},
-		13: {"ownerReferences", objects, owner}, 14: {"finalizers", texts, nil}, 17: {"managedFields", objects, manager},
+// partial returns the fields of a kind that [Cluster.ListPartial] reads in part, nil for other kinds.
+func partial(kind schema.GroupVersionKind) message {
+	if kind.GroupVersion() == DeploymentKind.GroupVersion() {
+		switch kind.Kind {
+		case "Deployment":
+			return deployment
+		case "StatefulSet":
+			return statefulSet
+		case "DaemonSet":
+			return daemonSet
+		}
 	}
-	owner = message{
-		1: {"kind", word, nil}, 3: {"name", text, nil}, 4: {"uid", text, nil}, 5: {"apiVersion", word, nil}, 6: {"controller", truth, nil},
-		7: {"blockOwnerDeletion", truth, nil},
+	switch kind {
+	case PodKind:
+		return pod
+	case ConfigMapKind:
+		return configMap
+	case SecretKind:
+		return secret
 	}
-	manager     = message{1: {"manager", word, nil}, 2: {"operation", word, nil}, 8: {"subresource", word, nil}} // without the fields, which are half of an object
-	onlyHeader  = message{1: {"metadata", object, metadata}}
-	selector    = message{1: {"matchLabels", dictionary, nil}, 2: {"matchExpressions", objects, requirement}}
-	requirement = message{1: {"key", word, nil}, 2: {"operator", word, nil}, 3: {"values", texts, nil}}
-)
-
-// partial has the fields of the kinds that [Cluster.ListPartial] reads in part.
-var partial = map[schema.GroupVersionKind]message{
-	ConfigMapKind: {1: {"metadata", object, metadata}, 2: {"data", dictionary, nil}},
-	SecretKind:    {1: {"metadata", object, metadata}, 2: {"data", data, nil}, 3: {"type", word, nil}},
-	PodKind:       {1: {"metadata", object, podMetadata}, 2: {"spec", object, podSpec}, 3: {"status", object, podStatus}},
-	DeploymentKind: {1: {"metadata", object, metadata}, 2: {"spec", object, message{
-		1: {"replicas", count, nil}, 2: {"selector", object, selector}, 9: {"progressDeadlineSeconds", count, nil},
-	}}, 3: {"status", object, message{
-		1: {"observedGeneration", number, nil}, 2: {"replicas", number, nil}, 3: {"updatedReplicas", number, nil}, 4: {"availableReplicas", number, nil},
-		5: {"unavailableReplicas", number, nil}, 6: {"conditions", objects, condition}, 7: {"readyReplicas", number, nil},
-	}}},
-	{Group: "apps", Version: "v1", Kind: "StatefulSet"}: {1: {"metadata", object, metadata}, 2: {"spec", object, message{
-		1: {"replicas", count, nil}, 2: {"selector", object, selector}, 7: {"updateStrategy", object, message{
-			1: {"type", word, nil}, 2: {"rollingUpdate", object, message{1: {"partition", count, nil}}},
-		}},
-	}}, 3: {"status", object, message{
-		1: {"observedGeneration", number, nil}, 2: {"replicas", count, nil}, 3: {"readyReplicas", number, nil}, 4: {"currentReplicas", number, nil},
-		5: {"updatedReplicas", number, nil}, 6: {"currentRevision", text, nil}, 7: {"updateRevision", text, nil}, 10: {"conditions", objects, condition},
-		11: {"availableReplicas", count, nil},
-	}}},
-	{Group: "apps", Version: "v1", Kind: "DaemonSet"}: {1: {"metadata", object, metadata}, 2: {"spec", object, message{
-		1: {"selector", object, selector}, 3: {"updateStrategy", object, message{1: {"type", word, nil}}},
-	}}, 3: {"status", object, message{
-		1: {"currentNumberScheduled", count, nil}, 2: {"numberMisscheduled", count, nil}, 3: {"desiredNumberScheduled", count, nil},
-		4: {"numberReady", count, nil}, 5: {"observedGeneration", number, nil}, 6: {"updatedNumberScheduled", number, nil},
-		7: {"numberAvailable", number, nil}, 8: {"numberUnavailable", number, nil}, 10: {"conditions", objects, condition},
-	}}},
+	return nil
 }
 
 var (
-	// condition is that of a workload: Kubernetes gave its fields the same numbers in each of their kinds.
-	condition   = message{1: {"type", word, nil}, 2: {"status", word, nil}, 4: {"reason", word, nil}, 5: {"message", text, nil}}
-	podMetadata = message{
-		1: metadata[1], 3: metadata[3], 5: metadata[5], 6: metadata[6], 9: metadata[9], 11: metadata[11], 13: metadata[13],
+	onlyHeader   = message{{1, object, "metadata", metadata}}
+	onlyVersions = message{{1, object, "metadata", message{
+		{1, text, "name", nil}, {3, word, "namespace", nil}, {5, text, "uid", nil}, {6, text, "resourceVersion", nil}, {7, number, "generation", nil},
+		{9, moment, "deletionTimestamp", nil}, {14, texts, "finalizers", nil},
+	}}}
+	configMap = message{{1, object, "metadata", metadata}, {2, dictionary, "data", nil}}
+	secret    = message{{1, object, "metadata", metadata}, {2, data, "data", nil}, {3, word, "type", nil}}
+	metadata  = message{
+		{1, text, "name", nil}, {2, text, "generateName", nil}, {3, word, "namespace", nil}, {5, text, "uid", nil}, {6, text, "resourceVersion", nil},
+		{7, number, "generation", nil}, {8, moment, "creationTimestamp", nil}, {9, moment, "deletionTimestamp", nil},
+		{10, count, "deletionGracePeriodSeconds", nil}, {11, dictionary, "labels", nil}, {12, dictionary, "annotations", nil},
+		{13, objects, "ownerReferences", owner}, {14, texts, "finalizers", nil}, {17, objects, "managedFields", manager},
 	}
-	podSpec   = message{2: {"containers", objects, container}, 10: {"nodeName", word, nil}, 20: {"initContainers", objects, container}}
+	owner = message{
+		{1, word, "kind", nil}, {3, text, "name", nil}, {4, text, "uid", nil}, {5, word, "apiVersion", nil}, {6, truth, "controller", nil},
+		{7, truth, "blockOwnerDeletion", nil},
+	}
+	manager     = message{{1, word, "manager", nil}, {2, word, "operation", nil}, {8, word, "subresource", nil}} // without its fields, half of an object
+	selector    = message{{1, dictionary, "matchLabels", nil}, {2, objects, "matchExpressions", requirement}}
+	requirement = message{{1, word, "key", nil}, {2, word, "operator", nil}, {3, texts, "values", nil}}
+)
+
+var (
+	deployment     = message{{1, object, "metadata", metadata}, {2, object, "spec", deploymentSpec}, {3, object, "status", deploymentStatus}}
+	deploymentSpec = message{
+		{1, count, "replicas", nil}, {2, object, "selector", selector}, {9, count, "progressDeadlineSeconds", nil},
+	}
+	deploymentStatus = message{
+		{1, number, "observedGeneration", nil}, {2, number, "replicas", nil}, {3, number, "updatedReplicas", nil}, {4, number, "availableReplicas", nil},
+		{5, number, "unavailableReplicas", nil}, {6, objects, "conditions", condition}, {7, number, "readyReplicas", nil},
+	}
+	statefulSet     = message{{1, object, "metadata", metadata}, {2, object, "spec", statefulSetSpec}, {3, object, "status", statefulSetStatus}}
+	statefulSetSpec = message{
+		{1, count, "replicas", nil}, {2, object, "selector", selector}, {7, object, "updateStrategy", updateStrategy},
+	}
+	updateStrategy    = message{{1, word, "type", nil}, {2, object, "rollingUpdate", message{{1, count, "partition", nil}}}}
+	statefulSetStatus = message{
+		{1, number, "observedGeneration", nil}, {2, count, "replicas", nil}, {3, number, "readyReplicas", nil}, {4, number, "currentReplicas", nil},
+		{5, number, "updatedReplicas", nil}, {6, text, "currentRevision", nil}, {7, text, "updateRevision", nil}, {10, objects, "conditions", condition},
+		{11, count, "availableReplicas", nil},
+	}
+	daemonSet       = message{{1, object, "metadata", metadata}, {2, object, "spec", daemonSetSpec}, {3, object, "status", daemonSetStatus}}
+	daemonSetSpec   = message{{1, object, "selector", selector}, {3, object, "updateStrategy", message{{1, word, "type", nil}}}}
+	daemonSetStatus = message{
+		{1, count, "currentNumberScheduled", nil}, {2, count, "numberMisscheduled", nil}, {3, count, "desiredNumberScheduled", nil},
+		{4, count, "numberReady", nil}, {5, number, "observedGeneration", nil}, {6, number, "updatedNumberScheduled", nil},
+		{7, number, "numberAvailable", nil}, {8, number, "numberUnavailable", nil}, {10, objects, "conditions", condition},
+	}
+	// condition is that of a workload: Kubernetes gave its fields the same numbers in each of their kinds.
+	condition = message{{1, word, "type", nil}, {2, word, "status", nil}, {4, word, "reason", nil}, {5, text, "message", nil}}
+)
+
+var (
+	pod         = message{{1, object, "metadata", podMetadata}, {2, object, "spec", podSpec}, {3, object, "status", podStatus}}
+	podMetadata = message{
+		{1, text, "name", nil}, {3, word, "namespace", nil}, {5, text, "uid", nil}, {6, text, "resourceVersion", nil}, {9, moment, "deletionTimestamp", nil},
+		{11, dictionary, "labels", nil}, {13, objects, "ownerReferences", owner},
+	}
+	podSpec   = message{{2, objects, "containers", container}, {10, word, "nodeName", nil}, {20, objects, "initContainers", container}}
 	container = message{
-		1: {"name", word, nil}, 11: {"readinessProbe", object, message{}}, 22: {"startupProbe", object, message{}}, 24: {"restartPolicy", word, nil},
+		{1, word, "name", nil}, {11, object, "readinessProbe", message{}}, {22, object, "startupProbe", message{}}, {24, word, "restartPolicy", nil},
 	}
 	podStatus = message{
-		1: {"phase", word, nil}, 8: {"containerStatuses", objects, containerStatus}, 10: {"initContainerStatuses", objects, containerStatus},
+		{1, word, "phase", nil}, {8, objects, "containerStatuses", containerStatus}, {10, objects, "initContainerStatuses", containerStatus},
 	}
 	containerStatus = message{
-		1: {"name", word, nil}, 2: {"state", object, containerState}, 3: {"lastState", object, containerState}, 4: {"ready", truth, nil},
-		5: {"restartCount", count, nil}, 6: {"image", word, nil}, 9: {"started", truth, nil},
+		{1, word, "name", nil}, {2, object, "state", containerState}, {3, object, "lastState", containerState}, {4, truth, "ready", nil},
+		{5, count, "restartCount", nil}, {6, word, "image", nil}, {9, truth, "started", nil},
 	}
-	containerState = message{
-		1: {"waiting", object, message{1: {"reason", word, nil}, 2: {"message", text, nil}}},
-		2: {"running", object, message{1: {"startedAt", moment, nil}}},
-		3: {"terminated", object, message{
-			1: {"exitCode", count, nil}, 2: {"signal", number, nil}, 3: {"reason", word, nil}, 4: {"message", text, nil}, 5: {"startedAt", moment, nil},
-			6: {"finishedAt", moment, nil},
-		}},
+	containerState = message{{1, object, "waiting", waiting}, {2, object, "running", message{{1, moment, "startedAt", nil}}}, {3, object, "terminated", terminated}}
+	waiting        = message{{1, word, "reason", nil}, {2, text, "message", nil}}
+	terminated     = message{
+		{1, count, "exitCode", nil}, {2, number, "signal", nil}, {3, word, "reason", nil}, {4, text, "message", nil}, {5, moment, "startedAt", nil},
+		{6, moment, "finishedAt", nil},
 	}
 )

@@ -110,7 +110,7 @@ func readItems(page *unstructured.UnstructuredList, r *bufio.Reader, of message)
 	}
 }
 
-var listMetadata = message{2: {"resourceVersion", text, nil}, 3: {"continue", text, nil}}
+var listMetadata = message{{2, text, "resourceVersion", nil}, {3, text, "continue", nil}}
 
 // nextField reads the head of a field whose content has a length, as all in an envelope and a list have.
 func nextField(r *bufio.Reader) (number uint64, length int64, err error) {
@@ -147,7 +147,7 @@ func (d *decoder) object(content []byte, of message) (map[string]any, error) {
 		}
 		value := content[n : n+length]
 		content = content[n+length:]
-		f, known := of[uint64(number)] //nolint:gosec // G115: it is positive
+		f, known := of.field(number)
 		if !known {
 			continue
 		}

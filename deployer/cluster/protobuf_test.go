@@ -137,13 +137,12 @@ func lists() map[schema.GroupVersionKind]inProtobufToo {
 
 // TestReadProtobuf compares what is read of each kind with the same fields of the same objects in JSON.
 func TestReadProtobuf(t *testing.T) {
-	all := lists()
-	if len(all) != len(partial) {
-		t.Errorf("%d kinds are compared, there are %d", len(all), len(partial))
-	}
-	for kind, list := range all {
+	for kind, list := range lists() {
+		if partial(kind) == nil {
+			t.Errorf("%s is read as a whole", kind.Kind)
+		}
 		var page unstructured.UnstructuredList
-		if err := readPage(&page, bytes.NewReader(listInProtobuf(t, list)), partial[kind]); err != nil {
+		if err := readPage(&page, bytes.NewReader(listInProtobuf(t, list)), partial(kind)); err != nil {
 			t.Errorf("%s: %v", kind.Kind, err)
 			continue
 		}
@@ -161,7 +160,7 @@ func TestReadProtobuf(t *testing.T) {
 			t.Fatalf("%s: %d objects of version %q, %q", kind.Kind, len(page.Items), page.GetResourceVersion(), page.GetContinue())
 		}
 		for i, object := range page.Items {
-			if diff := cmp.Diff(project(want.Items[i], partial[kind]), any(object.Object)); diff != "" {
+			if diff := cmp.Diff(project(want.Items[i], partial(kind)), any(object.Object)); diff != "" {
 				t.Errorf("%s %d: %s", kind.Kind, i, diff)
 			}
 			object.DeepCopy() // panics on a type that JSON does not have
@@ -180,13 +179,13 @@ func TestReadProtobufDamaged(t *testing.T) {
 		},
 	})
 	var whole unstructured.UnstructuredList
-	if err := readPage(&whole, bytes.NewReader(answer), partial[ConfigMapKind]); err != nil || len(whole.Items) != 2 {
+	if err := readPage(&whole, bytes.NewReader(answer), partial(ConfigMapKind)); err != nil || len(whole.Items) != 2 {
 		t.Fatal(err, whole)
 	}
 	envelope, _ := (&runtime.Unknown{ContentType: runtime.ContentTypeProtobuf}).Marshal()
 	for length := range len(answer) - len(envelope) {
 		var page unstructured.UnstructuredList
-		if err := readPage(&page, bytes.NewReader(answer[:length]), partial[ConfigMapKind]); err == nil && len(page.Items) != 2 {
+		if err := readPage(&page, bytes.NewReader(answer[:length]), partial(ConfigMapKind)); err == nil && len(page.Items) != 2 {
 			t.Errorf("%d of %d bytes are a list of %d objects", length, len(answer), len(page.Items))
 		}
 	}
@@ -195,7 +194,7 @@ func TestReadProtobufDamaged(t *testing.T) {
 			damaged := bytes.Clone(answer)
 			damaged[i] = value
 			var page unstructured.UnstructuredList
-			_ = readPage(&page, bytes.NewReader(damaged), partial[ConfigMapKind]) // it ends
+			_ = readPage(&page, bytes.NewReader(damaged), partial(ConfigMapKind)) // it ends
 		}
 	}
 }
@@ -261,7 +260,7 @@ func BenchmarkReadPods(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var page unstructured.UnstructuredList
-		if err := readPage(&page, bytes.NewReader(answer), partial[PodKind]); err != nil || len(page.Items) != 1000 {
+		if err := readPage(&page, bytes.NewReader(answer), partial(PodKind)); err != nil || len(page.Items) != 1000 {
 			b.Fatal(err)
 		}
 	}

@@ -237,7 +237,7 @@ const kindsAtOnce = 4
 func (v *Survey) listInto(ctx context.Context, live sightings, kind kube.GroupVersionKind, namespace, selector string) error {
 	list := v.Cluster.ListPartial
 	if isStateless(kind) {
-		list = v.Cluster.ListMetadata
+		list = v.Cluster.ListVersions
 	}
 	for object, err := range list(ctx, kind, namespace, metav1.ListOptions{LabelSelector: selector}) {
 		if err != nil {

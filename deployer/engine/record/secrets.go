@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -102,12 +103,16 @@ func decompress(data []byte, limit int64) ([]byte, error) {
 	if err := r.Reset(bytes.NewReader(data)); err != nil {
 		return nil, err
 	}
-	plain, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
+	var plain bytes.Buffer
+	const usual = 20 // times as large; the size at the end of the data can be false
+	if size := int(binary.LittleEndian.Uint32(data[len(data)-4:])); size <= usual*len(data) {
+		plain.Grow(size + bytes.MinRead)
+	}
+	if _, err := plain.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
 		return nil, err
 	}
-	if int64(len(plain)) > limit {
+	if int64(plain.Len()) > limit {
 		return nil, fmt.Errorf("it is larger than %d MiB", limit>>20)
 	}
-	return plain, nil
+	return plain.Bytes(), nil
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,7 @@ const (
 	chromium = "/usr/lib/chromium/chromium-headless-shell"
 	tabs     = 4                // of one browser that follow: with HTTP/1.1 further ones ask now and then
 	pages    = 15               // of a kind that are fetched
+	consoles = 5                // that are started, for its first page
 	watching = 30 * time.Second // for which requests are counted
 )
 
@@ -55,27 +57,124 @@ func measureConsole(ctx context.Context, s settings) (err error) {
 			return fmt.Errorf("%s: %w", step, err)
 		}
 	}
-	u, err := startConsole(ctx, c, s.binary)
+	fmt.Printf("\n%d environments, %d Solutions in each\n\n| | |\n|---|---|\n", s.environments, solutions)
+	if err = firstVisits(ctx, c, s.binary); err != nil {
+		return err
+	}
+	// What takes time is measured without the proxy that counts requests: it takes some of the same processors.
+	if err = withConsole(ctx, c, s.binary, c.Kubeconfig, (*consoleUnderTest).logIn, (*consoleUnderTest).overview, (*consoleUnderTest).load); err != nil {
+		return err
+	}
+	return withConsole(ctx, c, s.binary, "", (*consoleUnderTest).logIn, (*consoleUnderTest).crowd, (*consoleUnderTest).unwatched)
+}
+
+// withConsole measures a console with this kubeconfig; "" is one whose requests are counted.
+func withConsole(ctx context.Context, c *testcluster.Cluster, program, kubeconfig string, measured ...func(*consoleUnderTest, context.Context) error) (err error) {
+	u, err := startConsole(ctx, c, program, kubeconfig)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, u.close()) }()
-	fmt.Printf("\n%d environments, %d Solutions in each\n\n| | |\n|---|---|\n", s.environments, solutions)
-	for _, measured := range []func(context.Context) error{u.idle, u.overview, u.load, u.crowd, u.unwatched} {
-		if err = measured(ctx); err != nil {
+	for _, one := range measured {
+		if err = one(u, ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// consoleUnderTest is a console for its own user, before an API server whose requests are counted.
+// firstVisits measures the first overview of consoles that have just been started.
+func firstVisits(ctx context.Context, c *testcluster.Cluster, program string) error {
+	var visits []visit
+	var before, after []float64
+	for range consoles {
+		if err := withConsole(ctx, c, program, c.Kubeconfig, func(u *consoleUnderTest, ctx context.Context) error {
+			if err := pause(ctx, 2*time.Second); err != nil {
+				return err
+			}
+			before = append(before, u.anonymous())
+			if err := u.logIn(ctx); err != nil {
+				return err
+			}
+			one, err := u.visit(ctx)
+			visits, after = append(visits, one), append(after, u.anonymous())
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	row("RssAnon before and after the first visit", "%.1f MiB, %.1f MiB", median(before), median(after))
+	printVisits("first overview of a console", visits)
+	return nil
+}
+
+// visit is how long a page without an open tab took: until its first row was there, until all of it was, and of the processor.
+type visit struct{ row, all, processor time.Duration }
+
+func printVisits(name string, visits []visit) {
+	of := func(part func(visit) time.Duration) int64 {
+		var all []time.Duration
+		for _, v := range visits {
+			all = append(all, part(v))
+		}
+		return median(all).Milliseconds()
+	}
+	row(name+": first row, last byte, processor", "%d ms, %d ms, %d ms",
+		of(func(v visit) time.Duration { return v.row }), of(func(v visit) time.Duration { return v.all }), of(func(v visit) time.Duration { return v.processor }))
+}
+
+// firstRow begins the row of the first environment: its name, in a list that has the Solutions, their versions and health.
+const firstRow = `<a href="/environments/env-`
+
+// visit fetches the overview.
+func (u *consoleUnderTest) visit(ctx context.Context) (v visit, err error) {
+	before, started := u.processor(), time.Now()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.origin+"/", nil)
+	if err != nil {
+		return v, err
+	}
+	r.Header.Set("Accept", "text/html")
+	a, err := u.client.Do(r)
+	if err != nil {
+		return v, err
+	}
+	var text []byte
+	for part := make([]byte, 32<<10); err == nil; {
+		var n int
+		n, err = a.Body.Read(part)
+		if text = append(text, part[:n]...); v.row == 0 && bytes.Contains(text, []byte(firstRow)) {
+			v.row = time.Since(started)
+		}
+	}
+	v.all, v.processor = time.Since(started), u.processor()-before
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err = errors.Join(err, a.Body.Close()); err == nil && v.row == 0 {
+		err = fmt.Errorf("the overview has no environments: %s", a.Status)
+	}
+	return v, err
+}
+
+// processor is the time that the console has had a processor for.
+func (u *consoleUnderTest) processor() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", u.command.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * time.Second / 100 // as the kernel counts for programs
+}
+
+// consoleUnderTest is a console for its own user.
 type consoleUnderTest struct {
 	cluster  *testcluster.Cluster
 	command  *exec.Cmd
 	dir      string
 	requests atomic.Int64 // to the API server
-	proxy    *http.Server
+	proxy    *http.Server // which counts them; nil without
 	origin   string
 	link     string // which works once
 	client   *http.Client
@@ -83,14 +182,15 @@ type consoleUnderTest struct {
 
 func row(name, format string, args ...any) { fmt.Printf("| "+name+" | "+format+" |\n", args...) }
 
-func startConsole(ctx context.Context, c *testcluster.Cluster, program string) (u *consoleUnderTest, err error) {
+func startConsole(ctx context.Context, c *testcluster.Cluster, program, kubeconfig string) (u *consoleUnderTest, err error) {
 	u = &consoleUnderTest{cluster: c}
 	if u.dir, err = os.MkdirTemp("", "solutionctl-console-"); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := u.count(ctx)
-	if err != nil {
-		return nil, err
+	if kubeconfig == "" {
+		if kubeconfig, err = u.count(ctx); err != nil {
+			return nil, err
+		}
 	}
 	u.command = exec.CommandContext(ctx, program, "deploy", "ui", "--kubeconfig", kubeconfig, "--store", filepath.Join(u.dir, "store"), "--listen", "127.0.0.1:0", "--progress", "plain")
 	u.command.Env = append(os.Environ(), "HOME="+u.dir, "XDG_CACHE_HOME="+u.dir, "SOLUTIONCTL_CONFIG="+os.DevNull)
@@ -157,7 +257,10 @@ func (u *consoleUnderTest) count(ctx context.Context) (kubeconfig string, err er
 func (u *consoleUnderTest) close() error {
 	err := u.command.Process.Signal(syscall.SIGTERM)
 	_ = u.command.Wait() // how it ends is not measured
-	return errors.Join(err, u.proxy.Close(), os.RemoveAll(u.dir))
+	if u.proxy != nil {
+		err = errors.Join(err, u.proxy.Close())
+	}
+	return errors.Join(err, os.RemoveAll(u.dir))
 }
 
 // get fetches a page.
@@ -192,46 +295,38 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// idle measures the console before its first visitor. Then a user logs in.
-func (u *consoleUnderTest) idle(ctx context.Context) error {
-	if err := pause(ctx, 2*time.Second); err != nil {
-		return err
-	}
-	row("RssAnon before the first visit", "%.1f MiB", u.anonymous())
+// logIn follows the link.
+func (u *consoleUnderTest) logIn(ctx context.Context) error {
 	_, err := u.get(ctx, u.link)
 	return err
 }
 
 // overview fetches the first page: once with a read of the cluster, and once while another browser watches and keeps its result fresh.
 func (u *consoleUnderTest) overview(ctx context.Context) error {
-	fetch := func(apart time.Duration) (median time.Duration, err error) {
-		var took []time.Duration
+	fetch := func(name string, apart time.Duration) error {
+		var visits []visit
 		for range pages {
-			if err = pause(ctx, apart); err != nil {
-				return 0, err
+			if err := pause(ctx, apart); err != nil {
+				return err
 			}
-			started := time.Now()
-			if _, err = u.get(ctx, "/"); err != nil {
-				return 0, err
+			one, err := u.visit(ctx)
+			if err != nil {
+				return err
 			}
-			took = append(took, time.Since(started))
+			visits = append(visits, one)
 		}
-		slices.Sort(took)
-		return took[len(took)/2], nil
+		printVisits(name, visits)
+		return nil
 	}
-	cold, err := fetch(1200 * time.Millisecond)
-	if err != nil {
+	if err := fetch("overview, unwatched: the cluster is read", 1200*time.Millisecond); err != nil {
 		return err
 	}
-	row("overview, unwatched: the cluster is read", "%d ms", cold.Milliseconds())
 	stream, err := u.watch(ctx)
 	if err != nil {
 		return err
 	}
 	defer stream.close()
-	warm, err := fetch(100 * time.Millisecond)
-	row("overview while another tab is open", "%d ms", warm.Milliseconds())
-	return err
+	return fetch("overview while another tab is open", 100*time.Millisecond)
 }
 
 // stream is a tab that is open.
@@ -353,6 +448,7 @@ func (u *consoleUnderTest) unwatched(ctx context.Context) error {
 // loaded has the measurements of a browser about a page.
 type loaded struct {
 	Byte, Paint   float64
+	Content       float64 // the first frame that can have the first row
 	End, Shift    float64
 	Bytes, Script float64
 	Style         float64
@@ -366,7 +462,7 @@ const tellLoaded = `new Promise(resolve => {
 		const paint = performance.getEntriesByName("first-contentful-paint")[0];
 		if (!paint) return setTimeout(report, 50);
 		const [page] = performance.getEntriesByType("navigation");
-		resolve({Byte: page.responseStart, End: page.responseEnd, Paint: paint.startTime, Shift: window.layoutShift, Requests: all.filter(e => e.initiatorType !== "other" || e.transferSize > 0).length,
+		resolve({Byte: page.responseStart, Content: window.contentAt, End: page.responseEnd, Paint: paint.startTime, Shift: window.layoutShift, Requests: all.filter(e => e.initiatorType !== "other" || e.transferSize > 0).length,
 			Bytes: all.reduce((sum, e) => sum + e.transferSize, 0), Script: size(".js"), Style: size(".css")});
 	};
 	setTimeout(report, 1000); // what moves later counts, too
@@ -393,12 +489,13 @@ func (u *consoleUnderTest) load(ctx context.Context) error {
 func (u *consoleUnderTest) loadTimes(ctx context.Context, when string) error {
 	for _, slow := range []bool{false, true} {
 		var all []loaded
+		var contents []float64
 		for range 5 {
 			one, err := u.open(ctx, slow)
 			if err != nil {
 				return err
 			}
-			all = append(all, one)
+			all, contents = append(all, one), append(contents, one.Content)
 		}
 		slices.SortFunc(all, func(a, b loaded) int { return int(a.Paint - b.Paint) })
 		got := all[len(all)/2]
@@ -410,7 +507,8 @@ func (u *consoleUnderTest) loadTimes(ctx context.Context, when string) error {
 			row("first load", "%.1f KB, %d requests", got.Bytes/1000, got.Requests)
 			row("layout shift", "%.3f", got.Shift)
 		}
-		row("first byte, first paint, last byte "+how+", "+when, "%.2f s, %.2f s, %.2f s", got.Byte/1000, got.Paint/1000, got.End/1000)
+		row("first byte, first paint, first row, last byte "+how+", "+when, "%.2f s, %.2f s, %.2f s, %.2f s",
+			got.Byte/1000, got.Paint/1000, median(contents)/1000, got.End/1000)
 	}
 	return nil
 }
@@ -445,7 +543,14 @@ func (u *consoleUnderTest) open(ctx context.Context, slow bool) (got loaded, err
 			return got, err
 		}
 	}
-	const observe = `window.layoutShift = 0; new PerformanceObserver(list => { for (const e of list.getEntries()) window.layoutShift += e.value; }).observe({type: "layout-shift", buffered: true});`
+	const observe = `window.layoutShift = 0;
+new PerformanceObserver(list => { for (const e of list.getEntries()) window.layoutShift += e.value; }).observe({type: "layout-shift", buffered: true});
+const rows = new MutationObserver(() => {
+	if (!document.querySelector('a[href^="/environments/env-"]')) return;
+	rows.disconnect();
+	requestAnimationFrame(() => { window.contentAt = performance.now(); });
+});
+rows.observe(document, {childList: true, subtree: true});`
 	if _, err = chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: observe}); err != nil {
 		return got, err
 	}
@@ -453,7 +558,7 @@ func (u *consoleUnderTest) open(ctx context.Context, slow bool) (got loaded, err
 		return got, err
 	}
 	got, err = chromedp.Run(ctx, chromedp.Evaluate[loaded](tellLoaded, chromedp.EvalAwaitPromise))
-	if err == nil && (got.Script == 0 || got.Style == 0) {
+	if err == nil && (got.Script == 0 || got.Style == 0 || got.Content == 0) {
 		err = errors.New("the browser shows another page")
 	}
 	return got, err
