@@ -130,7 +130,7 @@ func nextField(r *bufio.Reader) (number uint64, length int64, err error) {
 
 // decoder turns messages into what the same objects are in JSON.
 type decoder struct {
-	words map[string]string // each word once
+	words map[string]string // each word once; nil keeps none
 }
 
 func (d *decoder) object(content []byte, of message) (map[string]any, error) {
@@ -252,7 +252,7 @@ func (d *decoder) word(value []byte) string {
 	known, ok := d.words[string(value)]
 	if !ok {
 		known = string(value)
-		if len(d.words) < maxWords {
+		if d.words != nil && len(d.words) < maxWords {
 			d.words[known] = known
 		}
 	}

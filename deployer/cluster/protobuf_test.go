@@ -239,6 +239,35 @@ func TestListPartial(t *testing.T) {
 	}
 }
 
+// TestGetMetadataInProtobuf: metadata of one object is the same as in JSON, except the fields of its managers.
+func TestGetMetadataInProtobuf(t *testing.T) {
+	object := metav1.PartialObjectMetadata{}
+	fill(reflect.ValueOf(&object.ObjectMeta).Elem(), 0)
+	answer := listInProtobuf(t, &object) // in the same envelope
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/namespaces/shop/pods/a" {
+			_, _ = w.Write([]byte(map[string]string{"/api": core, "/apis": groups}[r.URL.Path]))
+			return
+		}
+		_, _ = w.Write(answer)
+	})
+	got, err := c.GetMetadata(t.Context(), PodKind, "shop", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want map[string]any
+	if err = kubejson.Unmarshal(data, &want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(project(want, onlyHeader), project(got.Object, onlyHeader)); diff != "" || got.GroupVersionKind() != PodKind {
+		t.Errorf("%s: %s", got.GroupVersionKind(), diff)
+	}
+}
+
 // BenchmarkReadPods reads the parts of a thousand pods.
 func BenchmarkReadPods(b *testing.B) {
 	list := &corev1.PodList{Items: make([]corev1.Pod, 1000)}
