@@ -67,19 +67,38 @@ func partial(kind schema.GroupVersionKind) message {
 var (
 	onlyHeader   = message{{1, object, "metadata", metadata}}
 	onlyVersions = message{{1, object, "metadata", message{
-		{1, text, "name", nil}, {3, word, "namespace", nil}, {5, text, "uid", nil}, {6, text, "resourceVersion", nil}, {7, number, "generation", nil},
-		{9, moment, "deletionTimestamp", nil}, {14, texts, "finalizers", nil},
+		{1, text, "name", nil},
+		{3, word, "namespace", nil},
+		{5, text, "uid", nil},
+		{6, text, "resourceVersion", nil},
+		{7, number, "generation", nil},
+		{9, moment, "deletionTimestamp", nil},
+		{14, texts, "finalizers", nil},
 	}}}
 	configMap = message{{1, object, "metadata", metadata}, {2, dictionary, "data", nil}}
 	secret    = message{{1, object, "metadata", metadata}, {2, data, "data", nil}, {3, word, "type", nil}}
 	metadata  = message{
-		{1, text, "name", nil}, {2, text, "generateName", nil}, {3, word, "namespace", nil}, {5, text, "uid", nil}, {6, text, "resourceVersion", nil},
-		{7, number, "generation", nil}, {8, moment, "creationTimestamp", nil}, {9, moment, "deletionTimestamp", nil},
-		{10, count, "deletionGracePeriodSeconds", nil}, {11, dictionary, "labels", nil}, {12, dictionary, "annotations", nil},
-		{13, objects, "ownerReferences", owner}, {14, texts, "finalizers", nil}, {17, objects, "managedFields", manager},
+		{1, text, "name", nil},
+		{2, text, "generateName", nil},
+		{3, word, "namespace", nil},
+		{5, text, "uid", nil},
+		{6, text, "resourceVersion", nil},
+		{7, number, "generation", nil},
+		{8, moment, "creationTimestamp", nil},
+		{9, moment, "deletionTimestamp", nil},
+		{10, count, "deletionGracePeriodSeconds", nil},
+		{11, dictionary, "labels", nil},
+		{12, dictionary, "annotations", nil},
+		{13, objects, "ownerReferences", owner},
+		{14, texts, "finalizers", nil},
+		{17, objects, "managedFields", manager},
 	}
 	owner = message{
-		{1, word, "kind", nil}, {3, text, "name", nil}, {4, text, "uid", nil}, {5, word, "apiVersion", nil}, {6, truth, "controller", nil},
+		{1, word, "kind", nil},
+		{3, text, "name", nil},
+		{4, text, "uid", nil},
+		{5, word, "apiVersion", nil},
+		{6, truth, "controller", nil},
 		{7, truth, "blockOwnerDeletion", nil},
 	}
 	manager     = message{{1, word, "manager", nil}, {2, word, "operation", nil}, {8, word, "subresource", nil}} // without its fields, half of an object
@@ -93,8 +112,13 @@ var (
 		{1, count, "replicas", nil}, {2, object, "selector", selector}, {9, count, "progressDeadlineSeconds", nil},
 	}
 	deploymentStatus = message{
-		{1, number, "observedGeneration", nil}, {2, number, "replicas", nil}, {3, number, "updatedReplicas", nil}, {4, number, "availableReplicas", nil},
-		{5, number, "unavailableReplicas", nil}, {6, objects, "conditions", condition}, {7, number, "readyReplicas", nil},
+		{1, number, "observedGeneration", nil},
+		{2, number, "replicas", nil},
+		{3, number, "updatedReplicas", nil},
+		{4, number, "availableReplicas", nil},
+		{5, number, "unavailableReplicas", nil},
+		{6, objects, "conditions", condition},
+		{7, number, "readyReplicas", nil},
 	}
 	statefulSet     = message{{1, object, "metadata", metadata}, {2, object, "spec", statefulSetSpec}, {3, object, "status", statefulSetStatus}}
 	statefulSetSpec = message{
@@ -102,16 +126,28 @@ var (
 	}
 	updateStrategy    = message{{1, word, "type", nil}, {2, object, "rollingUpdate", message{{1, count, "partition", nil}}}}
 	statefulSetStatus = message{
-		{1, number, "observedGeneration", nil}, {2, count, "replicas", nil}, {3, number, "readyReplicas", nil}, {4, number, "currentReplicas", nil},
-		{5, number, "updatedReplicas", nil}, {6, text, "currentRevision", nil}, {7, text, "updateRevision", nil}, {10, objects, "conditions", condition},
+		{1, number, "observedGeneration", nil},
+		{2, count, "replicas", nil},
+		{3, number, "readyReplicas", nil},
+		{4, number, "currentReplicas", nil},
+		{5, number, "updatedReplicas", nil},
+		{6, text, "currentRevision", nil},
+		{7, text, "updateRevision", nil},
+		{10, objects, "conditions", condition},
 		{11, count, "availableReplicas", nil},
 	}
 	daemonSet       = message{{1, object, "metadata", metadata}, {2, object, "spec", daemonSetSpec}, {3, object, "status", daemonSetStatus}}
 	daemonSetSpec   = message{{1, object, "selector", selector}, {3, object, "updateStrategy", message{{1, word, "type", nil}}}}
 	daemonSetStatus = message{
-		{1, count, "currentNumberScheduled", nil}, {2, count, "numberMisscheduled", nil}, {3, count, "desiredNumberScheduled", nil},
-		{4, count, "numberReady", nil}, {5, number, "observedGeneration", nil}, {6, number, "updatedNumberScheduled", nil},
-		{7, number, "numberAvailable", nil}, {8, number, "numberUnavailable", nil}, {10, objects, "conditions", condition},
+		{1, count, "currentNumberScheduled", nil},
+		{2, count, "numberMisscheduled", nil},
+		{3, count, "desiredNumberScheduled", nil},
+		{4, count, "numberReady", nil},
+		{5, number, "observedGeneration", nil},
+		{6, number, "updatedNumberScheduled", nil},
+		{7, number, "numberAvailable", nil},
+		{8, number, "numberUnavailable", nil},
+		{10, objects, "conditions", condition},
 	}
 	// condition is that of a workload: Kubernetes gave its fields the same numbers in each of their kinds.
 	condition = message{{1, word, "type", nil}, {2, word, "status", nil}, {4, word, "reason", nil}, {5, text, "message", nil}}
@@ -120,8 +156,13 @@ var (
 var (
 	pod         = message{{1, object, "metadata", podMetadata}, {2, object, "spec", podSpec}, {3, object, "status", podStatus}}
 	podMetadata = message{
-		{1, text, "name", nil}, {3, word, "namespace", nil}, {5, text, "uid", nil}, {6, text, "resourceVersion", nil}, {9, moment, "deletionTimestamp", nil},
-		{11, dictionary, "labels", nil}, {13, objects, "ownerReferences", owner},
+		{1, text, "name", nil},
+		{3, word, "namespace", nil},
+		{5, text, "uid", nil},
+		{6, text, "resourceVersion", nil},
+		{9, moment, "deletionTimestamp", nil},
+		{11, dictionary, "labels", nil},
+		{13, objects, "ownerReferences", owner},
 	}
 	podSpec   = message{{2, objects, "containers", container}, {10, word, "nodeName", nil}, {20, objects, "initContainers", container}}
 	container = message{
@@ -131,13 +172,22 @@ var (
 		{1, word, "phase", nil}, {8, objects, "containerStatuses", containerStatus}, {10, objects, "initContainerStatuses", containerStatus},
 	}
 	containerStatus = message{
-		{1, word, "name", nil}, {2, object, "state", containerState}, {3, object, "lastState", containerState}, {4, truth, "ready", nil},
-		{5, count, "restartCount", nil}, {6, word, "image", nil}, {9, truth, "started", nil},
+		{1, word, "name", nil},
+		{2, object, "state", containerState},
+		{3, object, "lastState", containerState},
+		{4, truth, "ready", nil},
+		{5, count, "restartCount", nil},
+		{6, word, "image", nil},
+		{9, truth, "started", nil},
 	}
 	containerState = message{{1, object, "waiting", waiting}, {2, object, "running", message{{1, moment, "startedAt", nil}}}, {3, object, "terminated", terminated}}
 	waiting        = message{{1, word, "reason", nil}, {2, text, "message", nil}}
 	terminated     = message{
-		{1, count, "exitCode", nil}, {2, number, "signal", nil}, {3, word, "reason", nil}, {4, text, "message", nil}, {5, moment, "startedAt", nil},
+		{1, count, "exitCode", nil},
+		{2, number, "signal", nil},
+		{3, word, "reason", nil},
+		{4, text, "message", nil},
+		{5, moment, "startedAt", nil},
 		{6, moment, "finishedAt", nil},
 	}
 )
