@@ -1,9 +1,11 @@
 package records
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -159,6 +161,13 @@ func (r *Records) recordPreloaded(ctx context.Context, nodes map[string]*NodeIma
 	if err != nil {
 		return err
 	}
+	if len(data) > maxPreloaded { // without spaces it has room for 10,000 nodes
+		var short bytes.Buffer
+		if err = json.Compact(&short, data); err != nil {
+			return err
+		}
+		data = short.Bytes()
+	}
 	if len(data) > maxPreloaded {
 		return report.Errorf(report.Refused, "the record of preloaded images would be larger than %d KiB", maxPreloaded>>10)
 	}
@@ -184,9 +193,12 @@ func putNode(p *schema.PreloadedImages, name string, node *NodeImages, now time.
 
 // pruneNodes removes the nodes that do not exist, and the sets of none.
 func pruneNodes(p *schema.PreloadedImages, existing []string) {
-	used := map[string]bool{}
+	used, exists := map[string]bool{}, map[string]bool{}
+	for _, name := range existing {
+		exists[name] = true
+	}
 	for name, node := range p.Nodes {
-		if existing != nil && !slices.Contains(existing, name) {
+		if existing != nil && !exists[name] {
 			delete(p.Nodes, name)
 			continue
 		}
