@@ -2,7 +2,7 @@ package render
 
 // NewPayload makes a payload of files without an archive around them.
 func NewPayload(files map[string]string, images ...Image) (*Payload, error) {
-	m := memoryFS{}
+	m := map[string][]byte{}
 	for name, text := range files {
 		m[name] = []byte(text)
 	}

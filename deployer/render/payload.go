@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ type Payload struct {
 	Solution *schema.Solution // with the defaults filled in, see [schema.Solution.Merged]
 	Images   []Image          // ordered by name and tag
 
-	files  memoryFS
+	files  map[string][]byte
 	parsed sync.Map                 // parsed files
 	charts func() ([]object, error) // the definitions and Namespaces of its charts
 	// applications returns the packed definitions of applications, see [Payload.packApplications].
@@ -84,7 +85,7 @@ func FromArchive(a *archive.Archive) (*Payload, error) {
 	return newPayload(files.files, images)
 }
 
-func newPayload(files memoryFS, images []Image) (*Payload, error) {
+func newPayload(files map[string][]byte, images []Image) (*Payload, error) {
 	data, ok := files[archive.ManifestFile]
 	if !ok {
 		return nil, report.Errorf(report.Invalid, "%s is missing", archive.ManifestFile)
@@ -97,7 +98,7 @@ func newPayload(files memoryFS, images []Image) (*Payload, error) {
 	for i, image := range images {
 		refs[i] = image.Ref
 	}
-	p := &Payload{FS: files, Solution: solution.Merged(refs), Images: images, files: files}
+	p := &Payload{FS: memoryFS(files), Solution: solution.Merged(refs), Images: images, files: files}
 	p.charts, p.applications = sync.OnceValues(p.chartDefinitions), sync.OnceValues(p.packApplications)
 	return p, nil
 }
@@ -161,7 +162,7 @@ func (p *Payload) SpareCharts() []string {
 // below lists the files in a directory and the directories in it, sorted.
 func (p *Payload) below(dir string) []string {
 	var names []string
-	for _, name := range p.files.names() {
+	for _, name := range slices.Sorted(maps.Keys(p.files)) {
 		if strings.HasPrefix(name, dir+"/") {
 			names = append(names, name)
 		}
@@ -196,7 +197,7 @@ func (p *Payload) Encode() ([]byte, error) {
 	if err := write(headFile, data); err != nil {
 		return nil, err
 	}
-	for _, name := range p.files.names() {
+	for _, name := range slices.Sorted(maps.Keys(p.files)) {
 		if err := write(filesDir+name, p.files[name]); err != nil {
 			return nil, err
 		}
