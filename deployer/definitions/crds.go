@@ -272,7 +272,7 @@ func (g *Guard) isGone(ctx context.Context, definition *unstructured.Unstructure
 
 // mayHaveObjects fails when a definition may have objects and they cannot be read.
 func (g *Guard) mayHaveObjects(ctx context.Context, live *unstructured.Unstructured, kind kube.GroupVersionKind) (bool, error) {
-	if !established(live) {
+	if !health.IsTrue(live, "Established") {
 		return false, nil // it never was: once it is, it stays so
 	}
 	if kind.Version == "" {
@@ -292,14 +292,6 @@ func (g *Guard) mayHaveObjects(ctx context.Context, live *unstructured.Unstructu
 			WithHint("run the command again; if that does not help, 'kubectl get crd %s -o yaml' shows the reason", live.GetName())
 	}
 	return err == nil, err
-}
-
-func established(definition *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(c any) bool {
-		condition, _ := c.(map[string]any)
-		return condition["type"] == "Established" && condition["status"] == "True"
-	})
 }
 
 func counted(n int, one, many string) string {

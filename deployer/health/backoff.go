@@ -6,9 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // BackingOff returns the pods of a Deployment, StatefulSet or DaemonSet in which nothing runs, and whose node waits, up
@@ -24,14 +22,13 @@ func BackingOff(ctx context.Context, r Reader, owner *unstructured.Unstructured)
 	default:
 		return nil
 	}
-	uid := owner.GetUID()
-	pods := e.selected(podKind, owner, func(owner types.UID) bool { return owner == uid })
+	pods := e.selected(podKind, owner, owner.GetUID())
 	return slices.DeleteFunc(pods, func(pod *unstructured.Unstructured) bool { return !isBackingOff(pod) })
 }
 
 func isBackingOff(object *unstructured.Unstructured) bool {
-	var pod corev1.Pod
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &pod); err != nil || pod.DeletionTimestamp != nil {
+	pod := podOf(object)
+	if pod == nil || pod.DeletionTimestamp != nil {
 		return false
 	}
 	containers := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)

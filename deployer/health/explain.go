@@ -98,9 +98,9 @@ func (e *explainer) list(kind schema.GroupVersionKind, namespace string, o metav
 	return found
 }
 
-// selected returns the objects of a kind that the owner's selector matches and that it owns.
-func (e *explainer) selected(kind schema.GroupVersionKind, owner *unstructured.Unstructured, owned func(types.UID) bool) []*unstructured.Unstructured {
-	fields, _, _ := unstructured.NestedMap(owner.Object, "spec", "selector")
+// selected returns the objects of a kind that the selector of a workload matches and that one of the owners controls.
+func (e *explainer) selected(kind schema.GroupVersionKind, workload *unstructured.Unstructured, owners ...types.UID) []*unstructured.Unstructured {
+	fields, _, _ := unstructured.NestedMap(workload.Object, "spec", "selector")
 	var selector metav1.LabelSelector
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
 		return nil
@@ -110,10 +110,10 @@ func (e *explainer) selected(kind schema.GroupVersionKind, owner *unstructured.U
 		return nil
 	}
 	const many = 500
-	found := e.list(kind, owner.GetNamespace(), metav1.ListOptions{LabelSelector: labels}, many)
+	found := e.list(kind, workload.GetNamespace(), metav1.ListOptions{LabelSelector: labels}, many)
 	return slices.DeleteFunc(found, func(object *unstructured.Unstructured) bool {
 		owner := metav1.GetControllerOfNoCopy(object)
-		return owner == nil || !owned(owner.UID)
+		return owner == nil || !slices.Contains(owners, owner.UID)
 	})
 }
 
@@ -130,8 +130,7 @@ func (e *explainer) explainDeployment(deployment *unstructured.Unstructured) {
 
 // newest returns the newest ReplicaSet of a Deployment; nil when there is none.
 func (e *explainer) newest(deployment *unstructured.Unstructured) *unstructured.Unstructured {
-	uid := deployment.GetUID()
-	sets := e.selected(replicaSetKind, deployment, func(owner types.UID) bool { return owner == uid })
+	sets := e.selected(replicaSetKind, deployment, deployment.GetUID())
 	if len(sets) == 0 {
 		return nil
 	}
@@ -145,9 +144,7 @@ func revision(set *unstructured.Unstructured) int {
 
 // explainOwner looks at the pods that an object makes, and at why it makes too few.
 func (e *explainer) explainOwner(owner *unstructured.Unstructured) {
-	uid := owner.GetUID()
-	pods := e.selected(podKind, owner, func(owner types.UID) bool { return owner == uid })
-	e.explainPods(pods)
+	e.explainPods(e.selected(podKind, owner, owner.GetUID()))
 	e.addConditions(owner, "ReplicaFailure")
 	if len(e.reasons) == 0 {
 		e.addEvents("", e.warnings(owner))

@@ -118,7 +118,7 @@ func pod(object *unstructured.Unstructured) Status {
 	case "Failed":
 		return Status{Failed: true, Reason: "PodFailed", Message: "has failed"}
 	case "Running":
-		if conditions(object)["Ready"].status == "True" {
+		if IsTrue(object, "Ready") {
 			return ready
 		}
 		return Status{Reason: "PodNotReady", Message: "runs, but is not ready"}
@@ -157,6 +157,19 @@ func JobEnded(job *unstructured.Unstructured) string {
 		}
 	}
 	return ""
+}
+
+// JobTimedOut reports whether a Job fails because its deadline has passed. Its pod may still have to end.
+func JobTimedOut(job *unstructured.Unstructured) bool {
+	found := conditions(job)
+	return slices.ContainsFunc([]string{"Failed", "FailureTarget"}, func(name string) bool {
+		return found[name].status == "True" && found[name].reason == "DeadlineExceeded"
+	})
+}
+
+// IsTrue reports whether an object has a condition with the status True.
+func IsTrue(object *unstructured.Unstructured, name string) bool {
+	return conditions(object)[name].status == "True"
 }
 
 // definition judges a CustomResourceDefinition: it is ready when its objects can be created.

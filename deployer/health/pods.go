@@ -25,27 +25,21 @@ type problem struct {
 func (e *explainer) explainPods(pods []*unstructured.Unstructured) {
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod *unstructured.Unstructured) bool { return Of(pod).Ready && !restarted(pod) })
 	slices.SortFunc(pods, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	var order []problem
+	var grave, others []problem
 	owners := map[problem][]string{}
 	for _, object := range pods[:min(len(pods), maxPods)] {
 		for _, p := range e.problems(object) {
-			if owners[p] == nil {
-				order = append(order, p)
+			switch {
+			case owners[p] != nil:
+			case p.grave:
+				grave = append(grave, p)
+			default:
+				others = append(others, p)
 			}
 			owners[p] = append(owners[p], object.GetName())
 		}
 	}
-	slices.SortStableFunc(order, func(a, b problem) int {
-		switch {
-		case a.grave == b.grave:
-			return 0
-		case a.grave:
-			return -1
-		default:
-			return 1
-		}
-	})
-	for _, p := range order {
+	for _, p := range slices.Concat(grave, others) {
 		who := "pod " + owners[p][0]
 		if more := len(owners[p]) - 1; more > 0 {
 			who += fmt.Sprintf(" and %d more", more)

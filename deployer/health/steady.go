@@ -151,17 +151,17 @@ func lasting(pod *corev1.Pod) []corev1.ContainerStatus {
 
 // podsOf returns the pods that a workload has made.
 func (e *explainer) podsOf(workload *unstructured.Unstructured) []*unstructured.Unstructured {
-	owners := map[types.UID]bool{workload.GetUID(): true}
+	owners := []types.UID{workload.GetUID()}
 	switch workload.GroupVersionKind().GroupKind() {
 	case deploymentKind.GroupKind():
-		for _, set := range e.selected(replicaSetKind, workload, func(owner types.UID) bool { return owner == workload.GetUID() }) {
-			owners[set.GetUID()] = true
+		for _, set := range e.selected(replicaSetKind, workload, workload.GetUID()) {
+			owners = append(owners, set.GetUID())
 		}
 	case replicaSetKind.GroupKind(), statefulSetKind, daemonSetKind:
 	default:
 		return nil
 	}
-	return e.selected(podKind, workload, func(owner types.UID) bool { return owners[owner] })
+	return e.selected(podKind, workload, owners...)
 }
 
 var (

@@ -155,17 +155,13 @@ func defined(definition *unstructured.Unstructured) schema.GroupVersionKind {
 
 // explainDefinition names the objects that are left of a definition: it goes when all of them have gone.
 func (e *explainer) explainDefinition(definition *unstructured.Unstructured) {
-	e.explainConversion(definition)
-	e.explainHeld(defined(definition), "")
-	if c := conditions(definition)["Terminating"]; c.status == "True" && c.reason != "InstanceDeletionCompleted" {
-		e.add(c.message)
-	}
-}
-
-func (e *explainer) explainConversion(definition *unstructured.Unstructured) {
 	services := Webhooks{Reader: e.reader}
 	if dead, ok := services.deadConversion(e.ctx, definition); ok {
 		e.add(dead.String())
+	}
+	e.explainHeld(defined(definition), "")
+	if c := conditions(definition)["Terminating"]; c.status == "True" && c.reason != "InstanceDeletionCompleted" {
+		e.add(c.message)
 	}
 }
 
@@ -309,10 +305,9 @@ func (e *explainer) operator(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s runs and has to remove it: see 'kubectl logs --namespace %s deployment/%s'", where, object.GetNamespace(), name)
 }
 
-func hasFields(entry metav1.ManagedFieldsEntry) bool { return entry.FieldsV1 != nil }
-
 // manager returns the field manager that has set a finalizer.
 func (e *explainer) manager(object *unstructured.Unstructured, finalizer string) string {
+	hasFields := func(entry metav1.ManagedFieldsEntry) bool { return entry.FieldsV1 != nil }
 	if !slices.ContainsFunc(object.GetManagedFields(), hasFields) { // only a part of its metadata was read
 		live, err := e.reader.Get(e.ctx, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 		if err != nil || live == nil {
@@ -321,7 +316,7 @@ func (e *explainer) manager(object *unstructured.Unstructured, finalizer string)
 		object = live
 	}
 	for _, entry := range object.GetManagedFields() {
-		if entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), fmt.Sprintf(`"v:\"%s\""`, finalizer)) {
+		if hasFields(entry) && strings.Contains(entry.FieldsV1.GetRawString(), fmt.Sprintf(`"v:\"%s\""`, finalizer)) {
 			return entry.Manager
 		}
 	}

@@ -112,7 +112,10 @@ func read(secret *unstructured.Unstructured) (*Release, error) {
 	text, _, _ := unstructured.NestedString(secret.Object, "data", "release")
 	data, err := unpack(text)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("what Helm has written: %w", err)
+	}
+	if len(data) > maxRelease {
+		return nil, fmt.Errorf("what Helm has written is larger than %d MiB", maxRelease>>20)
 	}
 	r, err := parse(data)
 	if err == nil && (r.Namespace != secret.GetNamespace() || SecretName(r.Name, r.Number) != secret.GetName()) {
@@ -121,27 +124,20 @@ func read(secret *unstructured.Unstructured) (*Release, error) {
 	return r, err
 }
 
-// unpack decodes the JSON of a release: base64 of Kubernetes, base64 of Helm, and gzip, which Helm 2 did not use.
+// unpack decodes the JSON of a release up to a byte more than allowed: base64 of Kubernetes, base64 of Helm, and gzip, which Helm 2 did not use.
 func unpack(text string) ([]byte, error) {
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err == nil {
 		data, err = base64.StdEncoding.DecodeString(string(data))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("what Helm has written: %w", err)
+		return nil, err
 	}
 	packed, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
-		return nil, fmt.Errorf("what Helm has written: %w", err)
+		return nil, err
 	}
-	data, err = io.ReadAll(io.LimitReader(packed, maxRelease+1))
-	if err != nil {
-		return nil, fmt.Errorf("what Helm has written: %w", err)
-	}
-	if len(data) > maxRelease {
-		return nil, fmt.Errorf("what Helm has written is larger than %d MiB", maxRelease>>20)
-	}
-	return data, nil
+	return io.ReadAll(io.LimitReader(packed, maxRelease+1))
 }
 
 func parse(data []byte) (*Release, error) {

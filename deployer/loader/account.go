@@ -68,7 +68,7 @@ func (l *Launcher) keep(ctx context.Context, part string, objects []*unstructure
 	type place struct{ kind, namespace, name string }
 	at := func(o *unstructured.Unstructured) place { return place{o.GetKind(), o.GetNamespace(), o.GetName()} }
 	c, wanted, written := l.Deployer.Cluster, map[place]bool{}, map[place]string{}
-	for _, object := range ofPart(part, objects) {
+	for _, object := range labelled(objects, LabelPart, part) {
 		wanted[at(object)] = true
 	}
 	there, err := l.kept(ctx, fmt.Sprintf("%s in (%s)", LabelPart, strings.Join(append(gone, part), ", ")))
@@ -99,11 +99,11 @@ func (l *Launcher) keep(ctx context.Context, part string, objects []*unstructure
 // annotationContent is the digest of the content that the launcher wrote.
 const annotationContent = "solutionctl.io/content"
 
-// ofPart marks objects as those of a part.
-func ofPart(part string, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+// labelled adds a label to objects.
+func labelled(objects []*unstructured.Unstructured, key, value string) []*unstructured.Unstructured {
 	for _, object := range objects {
 		labels := object.GetLabels()
-		labels[LabelPart] = part
+		labels[key] = value
 		object.SetLabels(labels)
 	}
 	return objects
@@ -114,16 +114,6 @@ func (l *Launcher) drop(ctx context.Context, part string) error { return l.keep(
 
 // LabelJob is on the account of a run, with the UID of its Job: the same work, begun again, is a run of the same name.
 const LabelJob = "solutionctl.io/loader-job"
-
-// ofJob labels the objects of the account of a run with the UID of its Job.
-func ofJob(job *unstructured.Unstructured, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
-	for _, object := range objects {
-		labels := object.GetLabels()
-		labels[LabelJob] = string(job.GetUID())
-		object.SetLabels(labels)
-	}
-	return objects
-}
 
 // dropOf takes the account of a run away, unless another run has it by now.
 func (l *Launcher) dropOf(ctx context.Context, job *unstructured.Unstructured) error {

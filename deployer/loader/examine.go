@@ -57,9 +57,7 @@ func ReadState(ctx context.Context, c *cluster.Cluster, now time.Time) (*State, 
 		}
 	}
 	for _, jobs := range [][]*unstructured.Unstructured{s.Runs, s.Repairs} {
-		slices.SortStableFunc(jobs, func(a, b *unstructured.Unstructured) int {
-			return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
-		})
+		slices.SortStableFunc(jobs, byCreation)
 	}
 	for name, is := range map[string]*bool{accountName: &s.account, repairName: &s.repairAccount} {
 		object, failure := c.Get(ctx, cluster.ServiceAccountKind, cluster.SystemNamespace, name)
@@ -70,6 +68,11 @@ func ReadState(ctx context.Context, c *cluster.Cluster, now time.Time) (*State, 
 	}
 	s.atWork, err = launcherAtWork(ctx, c, now)
 	return s, err
+}
+
+// byCreation orders objects by age, the oldest first.
+func byCreation(a, b *unstructured.Unstructured) int {
+	return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
 }
 
 // launcherAtWork reports whether a launcher is about to start a run, or runs one in its own process.

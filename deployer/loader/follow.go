@@ -381,12 +381,8 @@ func (f *follower) lastWords(ctx context.Context, phase schema.LoadPhase) *schem
 		}
 	}
 	last := &schema.LoadError{Code: report.Failure, Message: "the loader crashed", Hint: report.Run("deploy loader logs").String()}
-	conditions, _, _ := unstructured.NestedSlice(f.job.Object, "status", "conditions")
-	for _, item := range conditions {
-		condition, _ := item.(map[string]any)
-		if condition["type"] == "Failed" && condition["reason"] == "DeadlineExceeded" {
-			last.Code, last.Message = report.Timeout, "the loader did not end in time"
-		}
+	if health.JobTimedOut(f.job) {
+		last.Code, last.Message = report.Timeout, "the loader did not end in time"
 	}
 	if phase == schema.LoadPending && len(f.why) > 0 { // there are no logs
 		last.Message, last.Hint = short(last.Message+": "+strings.Join(f.why, "; ")), report.Run("deploy doctor").String()
@@ -404,9 +400,7 @@ func (f *follower) lastWords(ctx context.Context, phase schema.LoadPhase) *schem
 // pods returns the pods of the run, the newest last.
 func (f *follower) pods(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	pods, err := cluster.Collect(f.Deployer.Cluster.List(ctx, cluster.PodKind, cluster.SystemNamespace, metav1.ListOptions{LabelSelector: LabelRun + "=" + f.run}))
-	slices.SortFunc(pods, func(a, b *unstructured.Unstructured) int {
-		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
-	})
+	slices.SortFunc(pods, byCreation)
 	return pods, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -107,11 +108,7 @@ func podSpec(s schema.LoaderSpec, image, account, run string, values bool) map[s
 		spec["priorityClassName"] = s.Job.PriorityClassName
 	}
 	if len(s.Job.NodeSelector) > 0 {
-		selector := map[string]any{}
-		for key, value := range s.Job.NodeSelector {
-			selector[key] = value
-		}
-		spec["nodeSelector"] = selector
+		_ = unstructured.SetNestedStringMap(spec, s.Job.NodeSelector, "nodeSelector") // it fails only below a value that is not a map
 	}
 	if len(s.Job.Tolerations) > 0 {
 		spec["tolerations"] = tolerations(s.Job.Tolerations)
@@ -122,13 +119,7 @@ func podSpec(s schema.LoaderSpec, image, account, run string, values bool) map[s
 func tolerations(list []schema.Toleration) []any {
 	all := make([]any, len(list))
 	for i, t := range list {
-		one := map[string]any{}
-		for key, value := range map[string]string{"key": t.Key, "operator": t.Operator, "value": t.Value, "effect": t.Effect} {
-			if value != "" {
-				one[key] = value
-			}
-		}
-		all[i] = one
+		all[i], _ = runtime.DefaultUnstructuredConverter.ToUnstructured(&t) // it consists of strings
 	}
 	return all
 }
@@ -172,27 +163,30 @@ func newJob(s schema.LoaderSpec, image, run string, values bool) (*unstructured.
 // there are none.
 func parametersOf(p *schema.LoadParameters) (visible *unstructured.Unstructured, hidden *unstructured.Unstructured, err error) {
 	open, secret := withoutValues(p)
-	text, err := schema.MarshalStored(open)
+	text, err := marshalBounded(open, "the parameters of the loader")
 	if err != nil {
 		return nil, nil, err
-	}
-	const most = 512 << 10
-	if len(text) > most {
-		return nil, nil, report.Errorf(report.Refused, "the parameters of the loader are larger than %d KiB", most>>10)
 	}
 	visible = newObject(cluster.ConfigMapKind, parametersName(p.Run), map[string]any{"immutable": true, "data": map[string]any{parametersKey: string(text)}})
 	if len(secret) == 0 {
 		return visible, nil, nil
 	}
-	if text, err = schema.MarshalStored(secret); err != nil {
+	if text, err = marshalBounded(secret, "the values in the configuration of the loader"); err != nil {
 		return nil, nil, err
-	}
-	if len(text) > most {
-		return nil, nil, report.Errorf(report.Refused, "the values in the configuration of the loader are larger than %d KiB", most>>10)
 	}
 	return visible, newObject(cluster.SecretKind, valuesName(p.Run), map[string]any{
 		"immutable": true, "type": "Opaque", "data": map[string]any{valuesKey: base64.StdEncoding.EncodeToString(text)},
 	}), nil
+}
+
+// marshalBounded returns a document that fits into an object of the cluster.
+func marshalBounded(document any, what string) ([]byte, error) {
+	const most = 512 << 10
+	text, err := schema.MarshalStored(document)
+	if err == nil && len(text) > most {
+		err = report.Errorf(report.Refused, "%s are larger than %d KiB", what, most>>10)
+	}
+	return text, err
 }
 
 // hiddenValues are the values of charts by environment, Solution and component.

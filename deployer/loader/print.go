@@ -41,7 +41,7 @@ func (l *Launcher) JobManifest(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects := append(ofPart(accountName, account(accountName, p.rights)), progress, ofRun(visible, p.Run, nil))
+	objects := append(labelled(account(accountName, p.rights), LabelPart, accountName), progress, ofRun(visible, p.Run, nil))
 	if hidden != nil {
 		objects = append(objects, ofRun(hidden, p.Run, nil))
 	}
@@ -61,7 +61,7 @@ func (l *Launcher) CronJobManifest(ctx context.Context) ([]byte, error) {
 	if objects == nil {
 		return nil, report.Errorf(report.Refused, "the configuration wants no repairs").WithHint("set spec.repair.mode to %s or %s", schema.RepairObserve, schema.RepairOn)
 	}
-	return manifest(ofPart(repairName, objects))
+	return manifest(labelled(objects, LabelPart, repairName))
 }
 
 // manifest are documents for 'kubectl apply'.

@@ -52,7 +52,8 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 			drifted = append(drifted, at)
 		}
 	}
-	if p.Repair == schema.RepairObserve || before != nil && before.Times >= schema.MaxLoaderRepairs && sameAs(before, now.Changed) {
+	again := before != nil && slices.Equal(before.Changed, now.Changed)
+	if p.Repair == schema.RepairObserve || again && before.Times >= schema.MaxLoaderRepairs {
 		drifted = nil // it is only reported
 	}
 	for _, at := range drifted {
@@ -62,8 +63,8 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 		return failure
 	}
 	if p.Repair != schema.RepairObserve && len(now.Changed) > 0 {
-		if now.Times = 1; before != nil && sameAs(before, now.Changed) {
-			now.Times = before.Times + 1
+		if now.Times = 1; again {
+			now.Times += before.Times
 		}
 	}
 	if failure == nil && p.Repair == schema.RepairOn && now.GivenUp() {
@@ -92,10 +93,6 @@ func repairOne(ctx context.Context, d *deployer.Deployer, at schema.LoadedConten
 	}
 	return report.Errorf(report.Conflict, "left alone: %s", strings.Join(left, "; ")).
 		WithHint("let the other manager give it up, or adopt it: '%s' shows how", report.Run("deploy repair", at.Environment, at.Solution))
-}
-
-func sameAs(before *schema.LoadRepair, changed []string) bool {
-	return slices.Equal(before.Changed, changed)
 }
 
 // changedBy describes the changed fields and their managers, a line each.

@@ -228,27 +228,21 @@ func (l *Launcher) launch(ctx context.Context, p *prepared) error {
 	if err != nil {
 		return err
 	}
-	job, err := c.Create(ctx, wanted, cluster.WriteOptions{})
-	if errors.Is(err, cluster.ErrExists) { // an earlier run did the same, and it was undone
-		var old *unstructured.Unstructured
-		if old, err = c.Get(ctx, jobKind, cluster.SystemNamespace, wanted.GetName()); err == nil && old != nil {
-			err = l.remove(ctx, old)
-		}
-		if err == nil {
-			job, err = c.Create(ctx, wanted, cluster.WriteOptions{})
-		}
-	}
+	job, err := l.replace(ctx, wanted, l.remove) // an earlier run possibly did the same, and it was undone
 	if err != nil {
 		return err
 	}
-	if err = l.keep(ctx, accountName, ofJob(job, account(accountName, p.rights))); err != nil {
+	if err = l.keep(ctx, accountName, labelled(account(accountName, p.rights), LabelJob, string(job.GetUID()))); err != nil {
 		return err
+	}
+	drop := func(ctx context.Context, old *unstructured.Unstructured) error {
+		return c.Delete(ctx, old, cluster.DeleteOptions{})
 	}
 	for _, object := range []*unstructured.Unstructured{visible, hidden} {
 		if object == nil {
 			continue
 		}
-		if err = l.replace(ctx, ofRun(object, p.Run, job)); err != nil {
+		if _, err = l.replace(ctx, ofRun(object, p.Run, job), drop); err != nil {
 			return err
 		}
 	}
@@ -256,19 +250,19 @@ func (l *Launcher) launch(ctx context.Context, p *prepared) error {
 	return err
 }
 
-// replace creates an object in the place of one that an earlier Job of the same name has left.
-func (l *Launcher) replace(ctx context.Context, object *unstructured.Unstructured) error {
+// replace creates an object. One that an earlier run has left under the same name is removed first.
+func (l *Launcher) replace(ctx context.Context, object *unstructured.Unstructured, remove func(context.Context, *unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
 	c := l.Deployer.Cluster
-	_, err := c.Create(ctx, object, cluster.WriteOptions{})
+	created, err := c.Create(ctx, object, cluster.WriteOptions{})
 	if !errors.Is(err, cluster.ErrExists) {
-		return err
+		return created, err
 	}
 	old, err := c.Get(ctx, object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 	if err == nil && old != nil {
-		err = c.Delete(ctx, old, cluster.DeleteOptions{})
+		err = remove(ctx, old)
 	}
-	if err == nil {
-		_, err = c.Create(ctx, object, cluster.WriteOptions{})
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return c.Create(ctx, object, cluster.WriteOptions{})
 }

@@ -203,21 +203,13 @@ func (r *run) newNode(object *unstructured.Unstructured) *target {
 	switch {
 	case system != "" && system != "linux":
 		n.problem = report.Errorf(report.Refused, "node %s runs %s: its images are left alone", n.name, system)
-	case !isReady(object):
+	case !health.IsTrue(object, "Ready"):
 		n.problem = report.Errorf(report.Unavailable, "node %s is not ready", n.name).WithHint("once it is: %s", again)
 	case n.socket == "":
 		n.problem = report.Errorf(report.Refused, "node %s does not report a known container runtime", n.name).
 			WithHint("name the socket that its kubelet uses: %s", again.With("socket", "FILE"))
 	}
 	return n
-}
-
-func isReady(object *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(item any) bool {
-		condition, _ := item.(map[string]any)
-		return condition["type"] == "Ready" && condition["status"] == "True"
-	})
 }
 
 // compare fills in, for a dry run, the recorded images of each node.
@@ -392,7 +384,7 @@ func (r *run) follow(ctx context.Context, job *unstructured.Unstructured) (ended
 			return job, nil, err
 		case now == nil || now.GetUID() != job.GetUID():
 			return job, report.Errorf(report.Failure, "its Job was deleted").WithHint("run the same command again"), nil
-		case hasTimedOut(now):
+		case health.JobTimedOut(now):
 			problem := report.Errorf(report.Timeout, "the images were not there after %s", r.options.Timeout)
 			if len(why) > 0 {
 				problem = report.Errorf(report.Timeout, "the Job did not start within %s: %s", r.options.Timeout, strings.Join(why, "; "))
@@ -411,15 +403,6 @@ func (r *run) follow(ctx context.Context, job *unstructured.Unstructured) (ended
 		case <-ticker.C:
 		}
 	}
-}
-
-func hasTimedOut(job *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
-	return slices.ContainsFunc(conditions, func(item any) bool {
-		condition, _ := item.(map[string]any)
-		ends := condition["type"] == "Failed" || condition["type"] == "FailureTarget" // its pod may still have to end
-		return ends && condition["status"] == "True" && condition["reason"] == "DeadlineExceeded"
-	})
 }
 
 // read reads the result of a Job that has ended. The problem is that of a pod that crashed.

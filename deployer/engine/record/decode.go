@@ -47,11 +47,7 @@ func decodeRecord(secret *unstructured.Unstructured, keys ...Key) *State {
 }
 
 func decodeState(secret *unstructured.Unstructured, where string) (*schema.DeploymentState, error) {
-	packed, err := cluster.SecretData(secret, stateKey)
-	if err != nil {
-		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
-	}
-	data, err := decompress(packed, maxState)
+	data, err := unpack(secret, stateKey)
 	if err != nil {
 		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)
 	}
@@ -63,14 +59,19 @@ func decodeSavedOptions(secret *unstructured.Unstructured, where string) ([]byte
 	if _, there, _ := unstructured.NestedFieldNoCopy(secret.Object, "data", savedOptionsKey); !there {
 		return nil, nil
 	}
-	packed, err := cluster.SecretData(secret, savedOptionsKey)
-	if err == nil {
-		packed, err = decompress(packed, maxState)
-	}
+	data, err := unpack(secret, savedOptionsKey)
 	if err != nil {
 		return nil, report.Errorf(report.Corrupt, "%s: %s: %w", where, savedOptionsKey, err)
 	}
-	return packed, nil
+	return data, nil
+}
+
+func unpack(secret *unstructured.Unstructured, key string) ([]byte, error) {
+	packed, err := cluster.SecretData(secret, key)
+	if err != nil {
+		return nil, err
+	}
+	return decompress(packed, maxState)
 }
 
 // document returns the record as it is stored.

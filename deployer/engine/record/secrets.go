@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,15 +65,7 @@ func (r *Store) createStored(ctx context.Context, secret *unstructured.Unstructu
 func sameData(a, b *unstructured.Unstructured) bool {
 	x, _, _ := unstructured.NestedMap(a.Object, "data")
 	y, _, _ := unstructured.NestedMap(b.Object, "data")
-	if len(x) != len(y) {
-		return false
-	}
-	for key := range x {
-		if x[key] != y[key] {
-			return false
-		}
-	}
-	return true
+	return maps.Equal(x, y)
 }
 
 // compressors are pooled, because each has more than a megabyte of tables. The zero value is ready to use.
