@@ -205,13 +205,10 @@ func (c *Cluster) mayDoAll(ctx context.Context) (bool, error) {
 	defer c.user.mu.Unlock()
 	c.user.with(token)
 	if !c.user.asked {
-		answers, err := c.allowed(ctx, []Permission{doAll})
-		if err != nil {
-			return false, err
-		}
-		c.user.asked, c.user.all = true, answers[0]
+		c.user.all, err = c.MayDoAll(ctx)
+		c.user.asked = err == nil
 	}
-	return c.user.all, nil
+	return c.user.all, err
 }
 
 // MayDoAll asks, each time, whether a rule lets the user do everything.

@@ -45,10 +45,8 @@ func (c *Cluster) Mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 	if known := c.kinds.kinds[kind]; known != nil {
 		return known, nil
 	}
-	if c.kinds.kinds == nil || bootTime()-c.kinds.asked >= askAgain {
-		if err := c.discover(ctx); err != nil {
-			return nil, err
-		}
+	if err := c.discover(ctx); err != nil {
+		return nil, err
 	}
 	switch {
 	case c.kinds.kinds[kind] != nil:
@@ -66,10 +64,8 @@ func (c *Cluster) Mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 func (c *Cluster) Kinds(ctx context.Context, needed ...string) ([]*meta.RESTMapping, error) {
 	c.kinds.mu.Lock()
 	defer c.kinds.mu.Unlock()
-	if c.kinds.kinds == nil || bootTime()-c.kinds.asked >= askAgain {
-		if err := c.discover(ctx); err != nil {
-			return nil, err
-		}
+	if err := c.discover(ctx); err != nil {
+		return nil, err
 	}
 	for version := range c.kinds.stale {
 		if slices.Contains(needed, version.Group) {
@@ -86,8 +82,11 @@ func (c *Cluster) Refresh() {
 	c.kinds.kinds = nil
 }
 
-// discover asks the server for its kinds: two requests, one for the core group and one for all others.
+// discover asks the server for its kinds, unless that was done a moment ago: two requests, one for the core group and one for all others.
 func (c *Cluster) discover(ctx context.Context) error {
+	if c.kinds.kinds != nil && bootTime()-c.kinds.asked < askAgain {
+		return nil
+	}
 	found := discovery{kinds: map[schema.GroupVersionKind]*meta.RESTMapping{}, stale: map[schema.GroupVersion]bool{}}
 	for _, path := range []string{"/api", "/apis"} {
 		answer, _, err := c.do(ctx, request{

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -36,35 +37,26 @@ func (c *Cluster) Forward(ctx context.Context, namespace, pod string, remote, lo
 	done := make(chan error, 1)
 	go func() { done <- forwarder.ForwardPorts() }()
 	failed := func(err error) error {
-		if err == nil || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return nil
 		}
 		return report.Errorf(report.Unavailable, "forward a port to Pod %s/%s: %w", namespace, pod, err).
 			WithHint("run the same command again; it needs the permission to create pods/portforward")
 	}
-	select {
-	case err = <-done:
-		return failed(err)
-	case <-ctx.Done():
-		close(stop)
-		<-done //nolint:errcheck // it ends because it was stopped
-		return nil
-	case <-opened:
-	}
-	ports, err := forwarder.GetPorts()
-	if err == nil && len(ports) > 0 {
-		ready(int(ports[0].Local))
-	}
-	select {
-	case err = <-done:
-		if err == nil {
-			err = errors.New("the pod ended the connection")
+	for {
+		select {
+		case err = <-done:
+			return failed(cmp.Or(err, errors.New("the pod ended the connection")))
+		case <-ctx.Done():
+			close(stop)
+			<-done //nolint:errcheck // it ends because it was stopped
+			return nil
+		case <-opened:
+			opened = nil // it stays closed
+			if ports, err := forwarder.GetPorts(); err == nil && len(ports) > 0 {
+				ready(int(ports[0].Local))
+			}
 		}
-		return failed(err)
-	case <-ctx.Done():
-		close(stop)
-		<-done //nolint:errcheck // it ends because it was stopped
-		return nil
 	}
 }
 

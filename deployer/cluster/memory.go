@@ -27,28 +27,27 @@ type memoryKey struct {
 
 type memoryContext struct{}
 
+func newMemory() *memory { return &memory{objects: map[memoryKey]*unstructured.Unstructured{}} }
+
 // memoryOf is the memory of a context; one that has none forgets at once.
 func memoryOf(ctx context.Context) *memory {
 	if m, ok := ctx.Value(memoryContext{}).(*memory); ok {
 		return m
 	}
-	return &memory{}
+	return newMemory()
 }
 
 // WithMemory makes [Cluster.Get] read each object in [SystemNamespace] once with the returned context, and [Cluster.Version] and
 // [Cluster.APIVersions] ask once. It is for callers that read and plan under a lock, and see one state of what the lock protects;
 // to read again before a write, use another context.
 func WithMemory(ctx context.Context) context.Context {
-	return context.WithValue(ctx, memoryContext{}, &memory{objects: map[memoryKey]*unstructured.Unstructured{}})
+	return context.WithValue(ctx, memoryContext{}, newMemory())
 }
 
 // Remember takes objects in [SystemNamespace] into the memory of the context that were read in another way: all of their
 // kind whose names begin like this.
 func Remember(ctx context.Context, kind schema.GroupVersionKind, prefix string, objects []*unstructured.Unstructured) {
-	m, ok := ctx.Value(memoryContext{}).(*memory)
-	if !ok {
-		return
-	}
+	m := memoryOf(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.whole = append(m.whole, memoryKey{kind, prefix})
@@ -59,10 +58,7 @@ func Remember(ctx context.Context, kind schema.GroupVersionKind, prefix string, 
 
 // recall returns what is known of an object.
 func recall(ctx context.Context, key memoryKey) (object *unstructured.Unstructured, known bool) {
-	m, ok := ctx.Value(memoryContext{}).(*memory)
-	if !ok {
-		return nil, false
-	}
+	m := memoryOf(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if object, known = m.objects[key]; known {

@@ -102,11 +102,14 @@ func note(ctx context.Context, r read, s seen) {
 }
 
 func noteObject(ctx context.Context, r request, object *unstructured.Unstructured) {
-	var s seen
-	if object != nil {
-		s = seen{object.GetUID(), object.GetResourceVersion()}
+	note(ctx, read{kind: r.kind, namespace: r.namespace, name: r.name}, seenOf(object))
+}
+
+func seenOf(object *unstructured.Unstructured) seen {
+	if object == nil {
+		return seen{}
 	}
-	note(ctx, read{kind: r.kind, namespace: r.namespace, name: r.name}, s)
+	return seen{object.GetUID(), object.GetResourceVersion()}
 }
 
 const (
@@ -219,11 +222,7 @@ func (f *Follower) poll(ctx context.Context, r read, s seen) bool {
 			return ctx.Err() != nil
 		}
 		f.Answered()
-		now := seen{}
-		if object != nil {
-			now = seen{object.GetUID(), object.GetResourceVersion()}
-		}
-		if now != s {
+		if now := seenOf(object); now != s {
 			s = now
 			f.notify()
 		}

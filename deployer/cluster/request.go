@@ -299,24 +299,17 @@ func (c *Cluster) again(err error, attempt int) (pause time.Duration, again bool
 
 // isPermanent reports whether a failure to reach the API server stays when the request is repeated.
 func isPermanent(err error) bool {
-	var (
-		unknown  x509.UnknownAuthorityError
-		host     x509.HostnameError
-		invalid  x509.CertificateInvalidError
-		record   tls.RecordHeaderError
-		alert    tls.AlertError
-		verify   *tls.CertificateVerificationError
-		resolver *net.DNSError
-	)
-	switch {
-	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &record),
-		errors.As(err, &alert), errors.As(err, &verify), errors.Is(err, errNoToken), errors.Is(err, context.Canceled):
+	if resolver, ok := errors.AsType[*net.DNSError](err); ok && resolver.IsNotFound {
 		return true
-	case errors.As(err, &resolver):
-		return resolver.IsNotFound
-	default:
-		return false
 	}
+	return is[x509.UnknownAuthorityError](err) || is[x509.HostnameError](err) || is[x509.CertificateInvalidError](err) || is[tls.RecordHeaderError](err) ||
+		is[tls.AlertError](err) || is[*tls.CertificateVerificationError](err) || errors.Is(err, errNoToken) || errors.Is(err, context.Canceled)
+}
+
+// is reports whether an error is one of a type, or wraps one.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // mayHaveArrived reports whether the server may have carried out a request that failed without an answer.
