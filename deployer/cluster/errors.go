@@ -249,9 +249,9 @@ func conflict(r request, said metav1.Status, say sayFunc) error {
 	case len(fields) == 0:
 		return say(report.Conflict, ErrChanged, "it was changed or deleted meanwhile").WithHint("run the command again")
 	}
-	return say(report.Conflict, nil, "other managers own these fields: %s", some(fields)).
+	return say(report.Conflict, nil, "other managers own these fields: %s", report.Several(fields)).
 		WithHint("remove the fields from what the other manager applies, or take them with %s",
-			report.Accept("force-conflicts").About(Name(r.kind.Kind, r.namespace, r.name)+": "+some(fields)))
+			report.Accept("force-conflicts").About(Name(r.kind.Kind, r.namespace, r.name)+": "+report.Several(fields)))
 }
 
 func (c *Cluster) notFound(r request, said metav1.Status, say sayFunc) error {
@@ -298,7 +298,7 @@ func causes(said metav1.Status) string {
 			problems = append(problems, problem)
 		}
 	}
-	return some(problems)
+	return report.Several(problems)
 }
 
 // withoutLongValue leaves out the value that the API server does not accept if it is a whole object, in the notation of its
@@ -310,15 +310,6 @@ func withoutLongValue(message string) string {
 		return message
 	}
 	return message[end+2:]
-}
-
-// some joins the first few of many.
-func some(words []string) string {
-	const enough = 10
-	if more := len(words) - enough; more > 0 {
-		words = append(slices.Clip(words[:enough]), fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(words, "; ")
 }
 
 // webhookOf returns the name of the failed webhook in a message, and the reason, or nil.

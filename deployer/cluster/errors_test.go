@@ -180,7 +180,7 @@ func TestAgain(t *testing.T) {
 
 func TestSome(t *testing.T) {
 	words := strings.Split("a b c d e f g h i j k l", " ")
-	if got := some(words); got != "a; b; c; d; e; f; g; h; i; j; and 2 more" || words[10] != "k" {
+	if got := report.Several(words); got != "a; b; c; d; e; f; g; h; i; j; and 2 more" || words[10] != "k" {
 		t.Errorf("%q, %v", got, words)
 	}
 	long := "Invalid value: {" + strings.Repeat("x", 200) + "}: must be short"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -26,6 +27,25 @@ var (
 // NameOf writes the name of an object for people: "Deployment demo/web".
 func NameOf(object *unstructured.Unstructured) string {
 	return Name(object.GetKind(), object.GetNamespace(), object.GetName())
+}
+
+// NewObject returns an object without anything but its identity.
+func NewObject(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetGroupVersionKind(kind)
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	return object
+}
+
+// SetLabel adds a label to an object.
+func SetLabel(object *unstructured.Unstructured, key, value string) {
+	object.SetLabels(labels.Merge(object.GetLabels(), labels.Set{key: value}))
+}
+
+// SetAnnotation adds an annotation to an object.
+func SetAnnotation(object *unstructured.Unstructured, key, value string) {
+	object.SetAnnotations(labels.Merge(object.GetAnnotations(), labels.Set{key: value}))
 }
 
 // SecretData returns what lies below a key of a Secret.

@@ -207,7 +207,7 @@ func (l *Lock) acquire(ctx context.Context, o LockOptions, watch *observer) erro
 			err = o.meanwhile(ctx)
 		}
 		if err == nil {
-			err = sleep(ctx, pollInterval)
+			err = Sleep(ctx, pollInterval)
 		}
 		if err != nil {
 			return fmt.Errorf("wait for the lock %q: %w", l.name, err)
@@ -243,7 +243,7 @@ func (l *Lock) hold(lease *unstructured.Unstructured, since time.Duration) {
 // renew extends the Lease until ctx ends or the lock is lost.
 func (l *Lock) renew(ctx context.Context) {
 	defer close(l.stopped)
-	for sleep(ctx, l.duration/5) == nil {
+	for Sleep(ctx, l.duration/5) == nil {
 		before := bootTime()
 		lease, err := l.renewOnce(ctx, max(time.Duration(l.deadline.Load())-before, l.margin()))
 		switch {
@@ -304,10 +304,7 @@ func (l *Lock) write(ctx context.Context, lease *unstructured.Unstructured, spec
 			return nil, err
 		}
 		verb, method = "create", http.MethodPost
-		lease = &unstructured.Unstructured{Object: map[string]any{}}
-		lease.SetGroupVersionKind(LeaseKind)
-		lease.SetNamespace(SystemNamespace)
-		lease.SetName(l.name)
+		lease = NewObject(LeaseKind, SystemNamespace, l.name)
 	}
 	lease = lease.DeepCopy()
 	lease.Object["spec"] = spec
@@ -326,10 +323,7 @@ func (c *Cluster) ensureSystemNamespace(ctx context.Context) error {
 	if err != nil || found != nil {
 		return err
 	}
-	namespace := &unstructured.Unstructured{Object: map[string]any{}}
-	namespace.SetGroupVersionKind(NamespaceKind)
-	namespace.SetName(SystemNamespace)
-	if _, err = c.Create(ctx, namespace, WriteOptions{}); errors.Is(err, ErrExists) {
+	if _, err = c.Create(ctx, NewObject(NamespaceKind, "", SystemNamespace), WriteOptions{}); errors.Is(err, ErrExists) {
 		return nil
 	}
 	return err

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -192,11 +191,7 @@ func (c *Cluster) CheckLocks(ctx context.Context) error {
 // CheckWrite asks the API server whether it would store an object of a kind in a namespace, and changes nothing. As with
 // [Cluster.CheckLocks], what cannot be determined is not an error.
 func (c *Cluster) CheckWrite(ctx context.Context, kind kube.GroupVersionKind, namespace string) error {
-	object := &unstructured.Unstructured{Object: map[string]any{}}
-	object.SetGroupVersionKind(kind)
-	object.SetNamespace(namespace)
-	object.SetName("check")
-	_, err := c.Create(ctx, object, WriteOptions{DryRun: true})
+	_, err := c.Create(ctx, NewObject(kind, namespace, "check"), WriteOptions{DryRun: true})
 	if code := report.CodeOf(err); code == report.Forbidden || code == report.NotFound || errors.Is(err, ErrExists) {
 		return nil
 	}

@@ -285,7 +285,7 @@ func (c *Cluster) listed(ctx context.Context, r request) error {
 		if pause > lastPause {
 			return report.Errorf(report.Unavailable, "%s: the API server lists the kind, but does not serve it", r.what()).WithHint("run the command again")
 		}
-		if err = sleep(ctx, pause); err == nil {
+		if err = Sleep(ctx, pause); err == nil {
 			_, _, err = c.do(ctx, r)
 		}
 	}

@@ -86,7 +86,7 @@ func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt boo
 			if _, unknown := c.token(ctx); unknown != nil { // why the lock was not renewed
 				return nil, inDoubt, c.translate(ctx, r, unknown)
 			}
-			if errors.Is(err, errSilent) && bootTime()-started < retry && sleep(ctx, firstPause) == nil {
+			if errors.Is(err, errSilent) && bootTime()-started < retry && Sleep(ctx, firstPause) == nil {
 				continue // like an API server that does not answer: it may come back
 			}
 			return nil, inDoubt, fmt.Errorf("%s: %w", r.what(), unguarded.error)
@@ -104,7 +104,7 @@ func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt boo
 		if !again || bootTime()+pause-started > retry || ctx.Err() != nil {
 			return nil, inDoubt, c.translate(ctx, r, err)
 		}
-		if sleep(ctx, pause) != nil {
+		if Sleep(ctx, pause) != nil {
 			return nil, inDoubt, c.translate(ctx, r, err)
 		}
 	}
@@ -361,8 +361,8 @@ const maxWarning = 500
 // particulars are the names and numbers in a warning that differ from object to object.
 var particulars = lazyregexp.New(`"[^"]*"|[0-9]+`)
 
-// sleep waits for a while, or returns the error of the context.
-func sleep(ctx context.Context, pause time.Duration) error {
+// Sleep waits for a while, or returns the error of the context.
+func Sleep(ctx context.Context, pause time.Duration) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

@@ -88,7 +88,7 @@ func (w *watcher) run(ctx context.Context) error {
 				w.failed()
 			}
 		}
-		if err := sleep(ctx, min(firstPause<<min(failures, 10), lastPause)); err != nil {
+		if err := Sleep(ctx, min(firstPause<<min(failures, 10), lastPause)); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -130,12 +129,7 @@ func (r *run) label(ctx context.Context, s *step) (err error) {
 		return err
 	}
 	object := diff.AppliedPart(s.live)
-	labels := maps.Clone(object.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[schema.LabelRelease] = r.plan.Release.ID()
-	object.SetLabels(labels)
+	cluster.SetLabel(object, schema.LabelRelease, r.plan.Release.ID())
 	object.SetUID(s.live.GetUID())
 	object.SetResourceVersion(s.live.GetResourceVersion())
 	_, err = r.Cluster.Apply(ctx, object, cluster.WriteOptions{})

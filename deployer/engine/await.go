@@ -34,7 +34,7 @@ func (e *Engine) Await(ctx context.Context, objects []schema.ObjectRef, timeout 
 			return nil
 		}
 		e.watch(waitCtx, targets)
-		if !r.pause(stablePeriod) {
+		if cluster.Sleep(waitCtx, stablePeriod) != nil {
 			return r.waitError(ctx, targets)
 		}
 	}
@@ -56,16 +56,4 @@ func (r *run) observeAll(targets []*target) (stirred bool, err error) {
 		return nil
 	})
 	return slices.ContainsFunc(targets, func(t *target) bool { return !t.ready() }), err
-}
-
-// pause waits and reports whether time was left until the deadline.
-func (r *run) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-r.waitCtx.Done():
-		return false
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -19,14 +20,7 @@ const (
 
 // explainAll periodically reports why the first targets that are not ready are not.
 func (e *Engine) explainAll(ctx context.Context, targets []*target) {
-	ticker := time.NewTicker(explainEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for cluster.Sleep(ctx, explainEvery) == nil {
 		count := 0
 		for _, t := range targets {
 			if t.over() || count == explained {

@@ -107,9 +107,6 @@ func (e *Engine) Labelled(ctx context.Context, kinds []kube.GroupVersionKind, na
 			if err != nil {
 				return err
 			}
-			for _, object := range found {
-				object.SetGroupVersionKind(kinds[i])
-			}
 			mu.Lock()
 			objects = append(objects, found...)
 			mu.Unlock()

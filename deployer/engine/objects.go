@@ -44,12 +44,7 @@ func prepare(key record.Key, object *unstructured.Unstructured) (*unstructured.U
 	if err := foldStringData(object); err != nil {
 		return nil, err
 	}
-	labels := object.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[schema.LabelRelease] = key.ID()
-	object.SetLabels(labels)
+	cluster.SetLabel(object, schema.LabelRelease, key.ID())
 	return object, nil
 }
 

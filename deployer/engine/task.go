@@ -208,12 +208,7 @@ func finishedOnce(s *record.State, version string) map[taskKey]*time.Time {
 func (d *decider) markRuns(r *schema.DeploymentRevision) {
 	for _, t := range d.tasks {
 		if t.chosen && t.runs() {
-			annotations := t.rendered.GetAnnotations()
-			if annotations == nil {
-				annotations = map[string]string{}
-			}
-			annotations[AnnotationRun] = fmt.Sprintf("%d %s %s", r.Number, r.Started.UTC().Format(time.RFC3339), t.task.When)
-			t.desired.SetAnnotations(annotations)
+			cluster.SetAnnotation(t.desired, AnnotationRun, fmt.Sprintf("%d %s %s", r.Number, r.Started.UTC().Format(time.RFC3339), t.task.When))
 		}
 	}
 }

@@ -147,11 +147,7 @@ func (e *Engine) await(waitCtx context.Context, targets []*target, follow follow
 		if !again || waitCtx.Err() != nil {
 			return
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-waitCtx.Done():
-			timer.Stop()
+		if cluster.Sleep(waitCtx, pause) != nil {
 			return
 		}
 	}
@@ -292,10 +288,7 @@ func (e *Engine) watchEach(ctx context.Context, kind kube.GroupVersionKind, targ
 
 // identity returns an object without its resource version, because perhaps only its metadata was read.
 func identity(object *unstructured.Unstructured) *unstructured.Unstructured {
-	bare := &unstructured.Unstructured{Object: map[string]any{}}
-	bare.SetGroupVersionKind(object.GroupVersionKind())
-	bare.SetNamespace(object.GetNamespace())
-	bare.SetName(object.GetName())
+	bare := cluster.NewObject(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 	bare.SetUID(object.GetUID())
 	return bare
 }
@@ -412,11 +405,7 @@ func (r *run) poll(ctx context.Context, done func() (bool, error), message strin
 		if yes, err := done(); err != nil || yes {
 			return err
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-r.waitCtx.Done():
-			timer.Stop()
+		if cluster.Sleep(r.waitCtx, pause) != nil {
 			if ctx.Err() != nil {
 				return fmt.Errorf("interrupted: %s: %w", message, ctx.Err())
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
@@ -48,8 +49,6 @@ func (i *importing) awaitReplicas(ctx context.Context, entries []store.Entry) er
 	}
 	bounded, cancel := context.WithTimeout(ctx, i.o.ReplicaTimeout)
 	defer cancel()
-	ticks := time.NewTicker(replicaInterval)
-	defer ticks.Stop()
 	for {
 		serving, err := i.replicas(bounded, entries)
 		if err == nil && serving >= i.o.Replicas {
@@ -60,9 +59,7 @@ func (i *importing) awaitReplicas(ctx context.Context, entries []store.Entry) er
 			return err
 		}
 		i.Sink.Emit(report.Event{Step: "replicate", State: report.Running, Note: fmt.Sprintf("%d of %d endpoints serve the archives", serving, i.o.Replicas)})
-		select {
-		case <-ticks.C:
-		case <-bounded.Done():
+		if cluster.Sleep(bounded, replicaInterval) != nil {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}

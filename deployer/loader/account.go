@@ -102,9 +102,7 @@ const annotationContent = "solutionctl.io/content"
 // labelled adds a label to objects.
 func labelled(objects []*unstructured.Unstructured, key, value string) []*unstructured.Unstructured {
 	for _, object := range objects {
-		labels := object.GetLabels()
-		labels[key] = value
-		object.SetLabels(labels)
+		cluster.SetLabel(object, key, value)
 	}
 	return objects
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -114,8 +115,6 @@ func interruptedRepairs(operations []schema.ResumedOperation) []schema.LoadedCon
 // awaitKept waits until the parts that a plan leaves as they are have become ready, and reports whether it had to.
 func (l *Launcher) awaitKept(ctx context.Context, p *prepared) (waited bool, err error) {
 	deadline := l.Deployer.Now().Add(min(bootWait, time.Duration(p.parameters.Timeout)*time.Second))
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
 	for ; ; waited = true {
 		seen, err := look(ctx, l.Deployer, p.parameters.Environments)
 		if err != nil {
@@ -125,10 +124,8 @@ func (l *Launcher) awaitKept(ctx context.Context, p *prepared) (waited bool, err
 		if !unready || l.Deployer.Now().After(deadline) {
 			return waited, nil
 		}
-		select {
-		case <-ctx.Done():
-			return waited, ctx.Err()
-		case <-ticker.C:
+		if err = cluster.Sleep(ctx, time.Second); err != nil {
+			return waited, err
 		}
 	}
 }

@@ -151,8 +151,6 @@ func (l *Launcher) compareKept(ctx context.Context, progress *schema.LoadProgres
 func (l *Launcher) Wait(ctx context.Context, timeout time.Duration) (*schema.LoadProgress, error) {
 	brief, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	ticker := time.NewTicker(pollPods)
-	defer ticker.Stop()
 	var progress *schema.LoadProgress
 	for {
 		now, err := l.Status(brief)
@@ -169,13 +167,11 @@ func (l *Launcher) Wait(ctx context.Context, timeout time.Duration) (*schema.Loa
 		case brief.Err() == nil && report.CodeOf(err) != report.NotFound && report.CodeOf(err) != report.Unavailable:
 			return nil, err
 		}
-		select {
-		case <-brief.Done():
+		if cluster.Sleep(brief, pollPods) != nil {
 			if ctx.Err() != nil {
 				return progress, ctx.Err()
 			}
 			return progress, report.Errorf(report.Timeout, "not everything is ready after %s", timeout).WithHint("'%s' shows why", report.Run("deploy loader status"))
-		case <-ticker.C:
 		}
 	}
 }

@@ -3,6 +3,7 @@ package loader
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,10 +25,8 @@ const LabelRun = "solutionctl.io/loader-run"
 
 // newObject is an object of the namespace in which everything of the loader lies.
 func newObject(kind kube.GroupVersionKind, name string, fields map[string]any) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: fields}
-	object.SetGroupVersionKind(kind)
-	object.SetNamespace(cluster.SystemNamespace)
-	object.SetName(name)
+	object := cluster.NewObject(kind, cluster.SystemNamespace, name)
+	maps.Copy(object.Object, fields)
 	object.SetLabels(ownLabels())
 	return object
 }
@@ -39,9 +38,7 @@ func ownLabels() map[string]string {
 
 // ofRun marks an object as one of a run, which goes with its Job.
 func ofRun(object *unstructured.Unstructured, run string, job *unstructured.Unstructured) *unstructured.Unstructured {
-	labels := object.GetLabels()
-	labels[LabelRun] = run
-	object.SetLabels(labels)
+	cluster.SetLabel(object, LabelRun, run)
 	if job != nil {
 		object.Object["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{ //nolint:forcetypeassert // made by newObject
 			"apiVersion": "batch/v1", "kind": "Job", "name": job.GetName(), "uid": string(job.GetUID()), "controller": true, "blockOwnerDeletion": false,

@@ -188,8 +188,6 @@ func (l *Launcher) settled(ctx context.Context, p *prepared) (begun, error) {
 	progress := l.newProgress(p)
 	progress.Run = runName(p.digest, "", p.plans)
 	deadline := l.Deployer.Now().Add(time.Duration(p.parameters.Timeout) * time.Second)
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
 	for {
 		seen, err := look(ctx, l.Deployer, p.parameters.Environments)
 		if err != nil {
@@ -203,10 +201,8 @@ func (l *Launcher) settled(ctx context.Context, p *prepared) (begun, error) {
 			_ = conclude(progress, seen, nil)
 			break
 		}
-		select {
-		case <-ctx.Done():
-			return begun{}, ctx.Err()
-		case <-ticker.C:
+		if err = cluster.Sleep(ctx, time.Second); err != nil {
+			return begun{}, err
 		}
 	}
 	progress.Ready = readyParts(progress)

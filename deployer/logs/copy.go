@@ -104,12 +104,7 @@ func (r *run) copyAll(ctx context.Context, s source, whole bool) error {
 		if ctx.Err() != nil || !r.runs(ctx, s) {
 			return nil
 		}
-		timer := time.NewTimer(reopenPause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		_ = cluster.Sleep(ctx, reopenPause) // the next call sees the end of ctx
 	}
 }
 

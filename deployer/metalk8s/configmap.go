@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/health"
@@ -49,7 +48,7 @@ func (d *Documents) editData(ctx context.Context, namespace, name string, edit f
 func (d *Documents) writeData(ctx context.Context, object *unstructured.Unstructured, namespace, name string, data map[string]string) error {
 	exists := object != nil
 	if !exists {
-		object = newObject(cluster.ConfigMapKind, namespace, name)
+		object = cluster.NewObject(cluster.ConfigMapKind, namespace, name)
 	}
 	if len(data) == 0 {
 		unstructured.RemoveNestedField(object.Object, "data")
@@ -75,14 +74,6 @@ func dataOf(object *unstructured.Unstructured) map[string]string {
 		return nil
 	}
 	return data
-}
-
-func newObject(kind kube.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(kind)
-	object.SetNamespace(namespace)
-	object.SetName(name)
-	return object
 }
 
 // isOutdated reports whether an object was changed after it was read.

@@ -1,6 +1,7 @@
 package metalk8s
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -85,9 +86,7 @@ func (d *Documents) CreateEnvironment(ctx context.Context, o CreateOptions) (Cre
 
 // Check returns the options with the name of the namespace, or an error about invalid names.
 func (o CreateOptions) Check() (CreateOptions, error) {
-	if o.Namespace == "" {
-		o.Namespace = o.Name
-	}
+	o.Namespace = cmp.Or(o.Namespace, o.Name)
 	return o, o.check()
 }
 
@@ -130,7 +129,7 @@ func (d *Documents) createNamespace(ctx context.Context, o CreateOptions, descri
 }
 
 func (d *Documents) postNamespace(ctx context.Context, o CreateOptions, description string) error {
-	object := newObject(cluster.NamespaceKind, "", o.Namespace)
+	object := cluster.NewObject(cluster.NamespaceKind, "", o.Namespace)
 	object.SetLabels(map[string]string{EnvironmentLabel: o.Name})
 	object.SetAnnotations(map[string]string{descriptionAnnotation: description})
 	_, err := d.Cluster.Create(ctx, object, cluster.WriteOptions{})
@@ -175,7 +174,7 @@ func adopt(live *unstructured.Unstructured, o CreateOptions, description string)
 	default:
 		result = Changed
 	}
-	setLabel(live, o.Name)
+	cluster.SetLabel(live, EnvironmentLabel, o.Name)
 	return result, nil
 }
 
@@ -198,27 +197,13 @@ func busyNamespace(name string) error {
 		WithHint("find out who: kubectl get namespace %s -o yaml --show-managed-fields", name)
 }
 
-func setLabel(namespace *unstructured.Unstructured, environment string) {
-	labels := namespace.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[EnvironmentLabel] = environment
-	namespace.SetLabels(labels)
-}
-
 // describe returns an edit that sets the description of a namespace.
 func describe(description string) func(*unstructured.Unstructured) bool {
 	return func(namespace *unstructured.Unstructured) bool {
-		annotations := namespace.GetAnnotations()
-		if before, ok := annotations[descriptionAnnotation]; ok && before == description {
+		if before, ok := namespace.GetAnnotations()[descriptionAnnotation]; ok && before == description {
 			return false
 		}
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[descriptionAnnotation] = description
-		namespace.SetAnnotations(annotations)
+		cluster.SetAnnotation(namespace, descriptionAnnotation, description)
 		return true
 	}
 }

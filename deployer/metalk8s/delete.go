@@ -90,7 +90,7 @@ func (d *Documents) AwaitGone(ctx context.Context, namespace *unstructured.Unstr
 
 // identityOf copies only the fields that identify an object: a namespace is deleted in its present state.
 func identityOf(object *unstructured.Unstructured) *unstructured.Unstructured {
-	identity := newObject(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
+	identity := cluster.NewObject(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 	identity.SetUID(object.GetUID())
 	return identity
 }

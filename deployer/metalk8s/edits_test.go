@@ -220,7 +220,7 @@ func TestNoEnvironment(t *testing.T) {
 
 // TestDataOf: a ConfigMap that no API server would store is one without data.
 func TestDataOf(t *testing.T) {
-	object := newObject(cluster.ConfigMapKind, "shop", EnvironmentConfigMap)
+	object := cluster.NewObject(cluster.ConfigMapKind, "shop", EnvironmentConfigMap)
 	for name, test := range map[string]struct {
 		data any
 		want map[string]string

@@ -423,7 +423,7 @@ func (d *Documents) ensureConfigMap(ctx context.Context, namespace string) error
 	if err != nil || object != nil {
 		return err
 	}
-	_, err = d.Cluster.Create(ctx, newObject(cluster.ConfigMapKind, namespace, EnvironmentConfigMap), cluster.WriteOptions{})
+	_, err = d.Cluster.Create(ctx, cluster.NewObject(cluster.ConfigMapKind, namespace, EnvironmentConfigMap), cluster.WriteOptions{})
 	if errors.Is(err, cluster.ErrExists) {
 		return nil
 	}

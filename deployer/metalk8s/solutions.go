@@ -165,7 +165,7 @@ func (d *Documents) ensureNamespace(ctx context.Context) error {
 		}
 		return nil
 	}
-	namespace = newObject(cluster.NamespaceKind, "", SolutionsNamespace)
+	namespace = cluster.NewObject(cluster.NamespaceKind, "", SolutionsNamespace)
 	namespace.SetLabels(map[string]string{
 		"app.kubernetes.io/managed-by": "metalk8s",
 		"app.kubernetes.io/part-of":    "metalk8s",

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/host/cri"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -193,8 +194,6 @@ const settleTime = 5 * time.Second
 func (w *nodeWork) check(ctx context.Context, images []string) error {
 	wait, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
-	ticker := time.NewTicker(settleTime / 50)
-	defer ticker.Stop()
 	w.result.Unpinned = slices.DeleteFunc(slices.Clone(images), func(image string) bool { return slices.Contains(w.result.Missing, image) })
 	for {
 		var failure error
@@ -209,10 +208,8 @@ func (w *nodeWork) check(ctx context.Context, images []string) error {
 		if len(w.result.Unpinned) == 0 || w.kept == nil {
 			break
 		}
-		select {
-		case <-wait.Done():
+		if cluster.Sleep(wait, settleTime/50) != nil {
 			return ctx.Err()
-		case <-ticker.C:
 		}
 	}
 	return nil

@@ -354,17 +354,13 @@ func (r *run) remove(ctx context.Context, job *unstructured.Unstructured) error 
 	if err := c.Delete(ctx, job, cluster.DeleteOptions{Propagation: metav1.DeletePropagationForeground}); err != nil && !errors.Is(err, cluster.ErrChanged) {
 		return err
 	}
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
 	for {
 		now, err := c.Get(ctx, jobKind, cluster.SystemNamespace, job.GetName())
 		if err != nil || now == nil || now.GetUID() != job.GetUID() {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
+		if err := cluster.Sleep(ctx, poll); err != nil {
+			return err
 		}
 	}
 }
@@ -374,8 +370,6 @@ const poll = time.Second
 
 // follow waits until a Job has ended, and shows why its pod does not start. The problem is that of a Job which was deleted, or whose time was up.
 func (r *run) follow(ctx context.Context, job *unstructured.Unstructured) (ended *unstructured.Unstructured, problem, err error) {
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
 	var why []string
 	for {
 		now, err := r.deployer.Cluster.Get(ctx, jobKind, cluster.SystemNamespace, job.GetName())
@@ -397,10 +391,8 @@ func (r *run) follow(ctx context.Context, job *unstructured.Unstructured) (ended
 			why = found
 			r.deployer.Sink.Emit(report.Event{Step: "preload", Name: job.GetAnnotations()[annotationNode], State: report.Running, Note: why[0]})
 		}
-		select {
-		case <-ctx.Done():
-			return job, nil, ctx.Err()
-		case <-ticker.C:
+		if err := cluster.Sleep(ctx, poll); err != nil {
+			return job, nil, err
 		}
 	}
 }

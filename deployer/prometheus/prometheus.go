@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -112,11 +113,7 @@ func judge(server *unstructured.Unstructured, o Object) Verdict {
 	v.Labels, obstacles = lacks(server, field+"Selector", o.GetLabels(), "selects no "+o.GetKind()+" at all")
 	v.Obstacles = append(v.Obstacles, obstacles...)
 	if _, restricted := at(server, field+"NamespaceSelector").(map[string]any); restricted || o.GetNamespace() != server.GetNamespace() {
-		labels := maps.Clone(o.Namespace)
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[nameLabel] = o.GetNamespace()
+		labels := labels.Merge(o.Namespace, labels.Set{nameLabel: o.GetNamespace()})
 		v.NamespaceLabels, obstacles = lacks(server, field+"NamespaceSelector", labels, "looks into its own namespace only")
 		v.Obstacles = append(v.Obstacles, obstacles...)
 	}

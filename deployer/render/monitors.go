@@ -16,14 +16,8 @@ func (r *renderer) monitored(o *unstructured.Unstructured) *unstructured.Unstruc
 	if o.GroupVersionKind().Group != monitoringGroup {
 		return r.shown(o)
 	}
-	labels := maps.Clone(o.GetLabels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	const metalk8s = "metalk8s.scality.com/monitor"
-	if _, has := labels[metalk8s]; !has {
-		labels[metalk8s] = ""
-	}
+	labels := map[string]string{"metalk8s.scality.com/monitor": ""}
+	maps.Copy(labels, o.GetLabels())
 	switch o.GetKind() {
 	case "PrometheusRule":
 		maps.Copy(labels, r.s.Monitoring.Labels)
@@ -41,7 +35,7 @@ const annotationFolder = "metalk8s.scality.com/grafana-folder-name"
 // shown gives a dashboard the labels by which the sidecar of the site finds it, and the folder of the Solution, unless the archive
 // has one.
 func (r *renderer) shown(o *unstructured.Unstructured) *unstructured.Unstructured {
-	labels := maps.Clone(o.GetLabels())
+	labels := o.GetLabels()
 	if _, is := labels[schema.LabelDashboard]; !is || o.GetKind() != "ConfigMap" {
 		return o
 	}

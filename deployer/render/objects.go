@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
@@ -243,12 +244,7 @@ func (r *renderer) mark(o *unstructured.Unstructured) {
 }
 
 func setLabel(o *unstructured.Unstructured, key, value string) {
-	labels := o.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[key] = value
-	o.SetLabels(labels)
+	o.SetLabels(labels.Merge(o.GetLabels(), labels.Set{key: value}))
 }
 
 // newKubernetesObject makes an object; content holds everything but its head.

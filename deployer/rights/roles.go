@@ -130,10 +130,7 @@ func (g *Grants) importers(ctx context.Context, c *cluster.Cluster, group string
 			return err
 		}
 		if found == nil {
-			missing := &unstructured.Unstructured{}
-			missing.SetGroupVersionKind(cluster.NamespaceKind)
-			missing.SetName(namespace)
-			g.Items = append(g.Items, missing.Object)
+			g.Items = append(g.Items, cluster.NewObject(cluster.NamespaceKind, "", namespace).Object)
 		}
 	}
 	for _, role := range []rbacv1.ClusterRole{

@@ -76,7 +76,6 @@ func (s *Site) detectSidecar(ctx context.Context, next *schema.MonitoringReport)
 				return false, fmt.Errorf("detect what Grafana looks for: %w", err)
 			}
 			if settings := sidecarOf(workload); settings != nil && !found {
-				workload.SetGroupVersionKind(kind)
 				if err := useSidecar(next, workload, settings); err != nil {
 					return false, err
 				}

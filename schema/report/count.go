@@ -21,6 +21,9 @@ const MaxSome = 10
 // Some lists the first of many lines.
 func Some(lines []string) string { return strings.Join(atMost(MaxSome, lines), "\n  ") }
 
+// Several joins the first of many words.
+func Several(words []string) string { return strings.Join(atMost(MaxSome, words), "; ") }
+
 func atMost(n int, lines []string) []string {
 	if more := len(lines) - n; more > 0 {
 		lines = append(slices.Clip(lines[:n]), fmt.Sprintf("and %d more", more))

@@ -28,14 +28,11 @@ const (
 
 // newSecret returns a Secret of a Store, with the identity of old if that is not nil.
 func newSecret(old *unstructured.Unstructured, name, stores, owner string, parts map[string][]byte) *unstructured.Unstructured {
-	secret := &unstructured.Unstructured{Object: map[string]any{}}
+	secret := cluster.NewObject(cluster.SecretKind, cluster.SystemNamespace, name)
 	if old != nil {
 		secret.SetUID(old.GetUID())
 		secret.SetResourceVersion(old.GetResourceVersion())
 	}
-	secret.SetGroupVersionKind(cluster.SecretKind)
-	secret.SetNamespace(cluster.SystemNamespace)
-	secret.SetName(name)
 	secret.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "solutionctl", labelStores: stores, labelOwner: owner})
 	secret.Object["type"] = "solutionctl.io/" + stores
 	data := map[string]any{}
@@ -52,9 +49,7 @@ func (r *Store) createStored(ctx context.Context, secret *unstructured.Unstructu
 	if !apierrors.IsNotFound(err) {
 		return saved, err
 	}
-	namespace := &unstructured.Unstructured{Object: map[string]any{}}
-	namespace.SetGroupVersionKind(cluster.NamespaceKind)
-	namespace.SetName(cluster.SystemNamespace)
+	namespace := cluster.NewObject(cluster.NamespaceKind, "", cluster.SystemNamespace)
 	namespace.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "solutionctl"})
 	if _, err := r.Cluster.Create(ctx, namespace, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrExists) {
 		return nil, err
