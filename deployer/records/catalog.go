@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -45,10 +46,7 @@ func (c *Catalog) Unread() string {
 func (c *Catalog) Imports() []schema.Import {
 	list := slices.Collect(maps.Values(c.imports))
 	slices.SortFunc(list, func(a, b schema.Import) int {
-		if byName := strings.Compare(a.Name, b.Name); byName != 0 {
-			return byName
-		}
-		return VersionOf(a).Compare(VersionOf(b))
+		return cmp.Or(strings.Compare(a.Name, b.Name), VersionOf(a).Compare(VersionOf(b)))
 	})
 	return list
 }
@@ -252,10 +250,7 @@ func (r *Records) write(ctx context.Context, object *unstructured.Unstructured, 
 
 // systemObject is an object of our own in our own namespace.
 func systemObject(kind kube.GroupVersionKind, name string) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(kind)
-	object.SetNamespace(cluster.SystemNamespace)
-	object.SetName(name)
+	object := cluster.NewObject(kind, cluster.SystemNamespace, name)
 	object.SetLabels(map[string]string{"app.kubernetes.io/managed-by": cluster.FieldManager})
 	return object
 }

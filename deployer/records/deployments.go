@@ -84,11 +84,10 @@ func (r *Records) Active(ctx context.Context, solution string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if state.Current != nil && state.Current.Version != "" {
-		return state.Current.Version, nil
-	}
-	if state.Pending != nil && state.Pending.Version != "" {
-		return state.Pending.Version, nil
+	for _, revision := range slices.Backward(state.Recent()) {
+		if revision.Version != "" {
+			return revision.Version, nil
+		}
 	}
 	solutions, err := r.Documents.Solutions(ctx)
 	if err != nil {
@@ -144,12 +143,9 @@ func (r *Records) pullers(ctx context.Context, id string) ([]string, error) {
 
 // pulls reports whether the pods of a workload have an image from a repository.
 func pulls(workload *unstructured.Unstructured, repository string) bool {
-	for _, use := range images.Find(workload.Object) {
-		if use.Place == images.Container && strings.Contains(use.Image, repository) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(images.Find(workload.Object), func(use images.Use) bool {
+		return use.Place == images.Container && strings.Contains(use.Image, repository)
+	})
 }
 
 func (u Deployment) String() string {

@@ -139,21 +139,17 @@ func (r *Records) Lost(ctx context.Context, objects []engine.Found, states []*re
 
 // unrecorded finds the objects with the label of a release that are on no record.
 func (r *Records) unrecorded(ctx context.Context, objects []engine.Found, states []*record.State) (map[record.Key]*Unrecorded, error) {
-	type place struct {
-		kube.GroupKind
-		namespace, name string
-	}
-	recorded := map[record.Key]map[place]bool{}
+	recorded := map[record.Key]map[record.ObjectKey]bool{}
 	for _, s := range states {
-		recorded[s.Key] = map[place]bool{}
+		recorded[s.Key] = map[record.ObjectKey]bool{}
 		for _, o := range ObjectsOf(s) {
-			recorded[s.Key][place{kube.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind(), o.Namespace, o.Name}] = true
+			recorded[s.Key][record.KeyOf(o.ObjectRef)] = true
 		}
 	}
 	found := map[record.Key]*Unrecorded{}
 	for _, f := range objects {
 		kind := f.Object.GroupVersionKind()
-		if recorded[f.Key][place{kind.GroupKind(), f.Object.GetNamespace(), f.Object.GetName()}] {
+		if recorded[f.Key][record.KeyOf(RefOf(kind, f.Object))] {
 			continue
 		}
 		if found[f.Key] == nil { // check the first object: it may have been deleted, together with its record, in the meantime
@@ -257,7 +253,6 @@ func (r *Records) byContract(ctx context.Context, key record.Key) ([]engine.Foun
 	add := func(kind kube.GroupVersionKind, name string) error {
 		object, err := r.Cluster.GetMetadata(ctx, kind, key.Namespace, name)
 		if err == nil && object != nil && object.GetLabels()[schema.LabelRelease] == "" {
-			object.SetGroupVersionKind(kind)
 			found = append(found, engine.Found{Key: key, Object: object})
 		}
 		return err
@@ -283,7 +278,6 @@ func (r *Records) byContract(ctx context.Context, key record.Key) ([]engine.Foun
 		if !strings.HasPrefix(binding.GetName(), name+"-") {
 			continue
 		}
-		binding.SetGroupVersionKind(roleBindingKind)
 		found = append(found, engine.Found{Key: key, Object: binding})
 		role, _, _ := unstructured.NestedStringMap(binding.Object, "roleRef")
 		if role["kind"] == roleKind.Kind {

@@ -90,13 +90,9 @@ func (r *Records) Foresee(ctx context.Context, catalog *Catalog, imported Import
 	}
 	digest := record.DigestOf(encoded)
 	r.payloads.put(digest, imported.Payload)
-	entry := r.entry(ctx, imported, digest)
-	imports := maps.Clone(catalog.imports)
-	if imports == nil {
-		imports = map[string]schema.Import{}
-	}
-	imports[entry.ID()] = entry
-	return &Catalog{imports: imports}, nil
+	foreseen := &Catalog{imports: maps.Clone(catalog.imports)}
+	foreseen.Put(r.entry(ctx, imported, digest))
+	return foreseen, nil
 }
 
 // CheckImport refuses an import that would change the content of a deployed version, or that could not be distinguished

@@ -27,13 +27,9 @@ func (r *Records) ProgramImage(ctx context.Context, solution, version string) (r
 		return "", "", report.Errorf(report.NotFound, "version %s of Solution %s has no image called %s", found.Version, found.Name, schema.ProgramImage).
 			WithHint("import one that brings it, such as solutionctl-VERSION.iso")
 	}
-	host := schema.RegistryHostOwn
-	registry, err := r.Registry(ctx)
+	host, err := r.registryHost(ctx)
 	if err != nil {
 		return "", "", err
-	}
-	if registry != nil {
-		host = registry.Host
 	}
 	return host + "/" + found.ID() + "/" + images[at] + "@" + found.Images[images[at]], notice, nil
 }

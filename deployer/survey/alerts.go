@@ -170,26 +170,16 @@ func (v *Survey) detectAlertServers(ctx context.Context) ([]alertServer, error) 
 // Without permission, nothing reports that.
 func (v *Survey) noteKind(ctx context.Context) {
 	name := fields.OneTermEqualSelector("metadata.name", prometheus.DefinitionName).String()
-	for _, err := range v.Cluster.ListMetadata(ctx, cluster.DefinitionKind, "", metav1.ListOptions{FieldSelector: name}) {
-		if err != nil {
-			return
-		}
-	}
+	_, _ = cluster.Collect(v.Cluster.ListMetadata(ctx, cluster.DefinitionKind, "", metav1.ListOptions{FieldSelector: name}))
 }
 
 // servicesIn lists the Services of a namespace. Without permission to list them, the result is empty.
 func (v *Survey) servicesIn(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
-	services := []*unstructured.Unstructured{}
-	for service, err := range v.Cluster.List(ctx, cluster.ServiceKind, namespace, metav1.ListOptions{}) {
-		if report.CodeOf(err) == report.Forbidden {
-			return services, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		services = append(services, service)
+	services, err := cluster.Collect(v.Cluster.List(ctx, cluster.ServiceKind, namespace, metav1.ListOptions{}))
+	if report.CodeOf(err) == report.Forbidden {
+		return nil, nil
 	}
-	return services, nil
+	return services, err
 }
 
 // errUnseen means that the user lacks permissions to read from a Prometheus.

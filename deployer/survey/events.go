@@ -150,7 +150,7 @@ func (d *Owned) hadPod(kind, namespace, name string) bool {
 		return false
 	}
 	for owned := range d.names {
-		if rest, ok := strings.CutPrefix(name, owned.name+"-"); ok && owned.namespace == namespace && makesPods(owned.Kind) && strings.Count(rest, "-") <= 1 {
+		if rest, ok := strings.CutPrefix(name, owned.Name+"-"); ok && owned.Namespace == namespace && makesPods(owned.Kind) && strings.Count(rest, "-") <= 1 {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,10 +169,7 @@ func see(object *unstructured.Unstructured) *sighting {
 
 // inventory are the objects that a release should have now.
 func inventory(s *record.State) []schema.DeployedObject {
-	revision := s.Pending
-	if revision == nil {
-		revision = s.Current
-	}
+	revision := cmp.Or(s.Pending, s.Current)
 	if revision == nil {
 		return nil
 	}
@@ -431,7 +429,7 @@ func driftReasons(c schema.Change) []string {
 	var reasons []string
 	for _, field := range c.Fields {
 		from, to := field.Excerpt()
-		reason := fmt.Sprintf("%s was changed: %s is %s, was %s", c.Object, field.Path, orNothing(from), orNothing(to))
+		reason := fmt.Sprintf("%s was changed: %s is %s, was %s", c.Object, field.Path, cmp.Or(from, "missing"), cmp.Or(to, "missing"))
 		if field.Manager != "" && field.Since != nil {
 			reason += " (by " + field.Manager + " at " + field.Since.Format(time.RFC3339) + ")"
 		}
@@ -441,13 +439,6 @@ func driftReasons(c schema.Change) []string {
 		reasons = append(reasons, c.Object.String()+" was changed")
 	}
 	return reasons
-}
-
-func orNothing(value string) string {
-	if value == "" {
-		return "missing"
-	}
-	return value
 }
 
 // foreignReasons describe an operator that this program did not deploy.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -96,31 +97,18 @@ func (v *Survey) backend(ctx context.Context, service *corev1.Service) (*schema.
 			return nil, err
 		}
 		var pod corev1.Pod
-		if Convert(object, &pod) != nil || pod.DeletionTimestamp != nil || !podReady(&pod) {
+		if Convert(object, &pod) != nil || pod.DeletionTimestamp != nil || !health.IsTrue(object, "Ready") {
 			continue
 		}
 		if number := targetPort(&pod, port); number > 0 {
 			return &schema.ServiceBackend{
 				Namespace: service.Namespace, Service: service.Name, Pod: pod.Name, Port: int(number),
-				TLS: port.Name == "https" || port.Port == 443 || cmp.Or(value(port.AppProtocol), "") == "https",
+				TLS: port.Name == "https" || port.Port == 443 || port.AppProtocol != nil && *port.AppProtocol == "https",
 			}, nil
 		}
 	}
 	return nil, report.Errorf(report.Unavailable, "no pod of Service %s/%s is ready", service.Namespace, service.Name).
 		WithHint("'%s' shows why", report.Run("deploy status"))
-}
-
-func value(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
-}
-
-func podReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // targetPort is the port of a pod that a port of its Service leads to; 0 when the pod does not have it.

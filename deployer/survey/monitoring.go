@@ -23,13 +23,11 @@ import (
 func (v *Survey) PrometheusServers(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var servers []*unstructured.Unstructured
 	for _, kind := range prometheus.Servers() {
-		for server, err := range v.Cluster.List(ctx, kind, "", metav1.ListOptions{}) {
-			if err != nil {
-				return nil, err
-			}
-			server.SetGroupVersionKind(kind)
-			servers = append(servers, server)
+		found, err := cluster.Collect(v.Cluster.List(ctx, kind, "", metav1.ListOptions{}))
+		if err != nil {
+			return nil, err
 		}
+		servers = append(servers, found...)
 	}
 	return servers, nil
 }
@@ -86,13 +84,11 @@ func (v *Survey) Unselected(ctx context.Context, s *Selectors) ([]string, error)
 			list = v.Cluster.ListMetadata
 		}
 		for _, of := range []struct{ namespace, selector string }{{"", schema.LabelRelease}, {cluster.SystemNamespace, schema.SelectItself + ",!" + schema.LabelRelease}} {
-			for object, err := range list(ctx, kind, of.namespace, metav1.ListOptions{LabelSelector: of.selector}) {
-				if err != nil {
-					return nil, err
-				}
-				object.SetGroupVersionKind(kind)
-				objects = append(objects, object)
+			found, err := cluster.Collect(list(ctx, kind, of.namespace, metav1.ListOptions{LabelSelector: of.selector}))
+			if err != nil {
+				return nil, err
 			}
+			objects = append(objects, found...)
 		}
 	}
 	return s.remarks(ctx, objects)

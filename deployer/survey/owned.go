@@ -38,18 +38,12 @@ type Owned struct {
 
 	cluster *cluster.Cluster
 	uids    map[types.UID]bool
-	names   map[objectName]bool
+	names   map[record.ObjectKey]bool
 	groups  map[string]bool // of the custom resources of the Solutions
 	objects map[record.Key][]schema.DeployedObject
 
 	mu     sync.Mutex
 	owners map[types.UID]bool // what is known of objects that own others
-}
-
-// objectName is an object whose version does not matter.
-type objectName struct {
-	kube.GroupKind
-	namespace, name string
 }
 
 // Owned finds what is deployed. It reads the records and, for users who are not allowed to read them, labels. The part of a
@@ -67,7 +61,7 @@ func (v *Survey) Owned(ctx context.Context, o Scope) (*Owned, error) {
 		}
 		namespaces = []string{n.Name}
 	}
-	d := &Owned{cluster: v.Cluster, uids: map[types.UID]bool{}, names: map[objectName]bool{}, groups: map[string]bool{}, objects: map[record.Key][]schema.DeployedObject{}, owners: map[types.UID]bool{}}
+	d := &Owned{cluster: v.Cluster, uids: map[types.UID]bool{}, names: map[record.ObjectKey]bool{}, groups: map[string]bool{}, objects: map[record.Key][]schema.DeployedObject{}, owners: map[types.UID]bool{}}
 	found, err := v.deployedStates(ctx, namespaces)
 	if err != nil {
 		return nil, err
@@ -154,9 +148,9 @@ func (d *Owned) add(object schema.DeployedObject) {
 	if object.UID != "" {
 		d.uids[types.UID(object.UID)] = true
 	}
-	kind := kube.FromAPIVersionAndKind(object.APIVersion, object.Kind).GroupKind()
-	d.names[objectName{kind, object.Namespace, object.Name}] = true
-	if kind == cluster.DefinitionKind.GroupKind() {
+	key := record.KeyOf(object.ObjectRef)
+	d.names[key] = true
+	if key.GroupKind == cluster.DefinitionKind.GroupKind() {
 		_, group, _ := strings.Cut(object.Name, ".")
 		d.groups[group] = true
 	}
@@ -164,7 +158,7 @@ func (d *Owned) add(object schema.DeployedObject) {
 
 // Names reports whether an object of this name was deployed, or is a custom resource of the Solution.
 func (d *Owned) Names(kind kube.GroupKind, namespace, name string) bool {
-	return d.groups[kind.Group] || d.names[objectName{kind, namespace, name}]
+	return d.groups[kind.Group] || d.names[record.ObjectKey{GroupKind: kind, Namespace: namespace, Name: name}]
 }
 
 // maxOwners bounds how many owners of owners are looked at.

@@ -82,10 +82,7 @@ func (s *picture) versions(solution string) []schema.ImportedVersion {
 		v.Archive = cmp.Or(v.Archive, i.Archive.Path)
 		byVersion[i.Version] = v
 	}
-	versions := []schema.ImportedVersion{}
-	for _, v := range byVersion {
-		versions = append(versions, v)
-	}
+	versions := slices.AppendSeq([]schema.ImportedVersion{}, maps.Values(byVersion))
 	slices.SortFunc(versions, func(a, b schema.ImportedVersion) int { return schema.CompareVersions(a.Version, b.Version) })
 	return versions
 }

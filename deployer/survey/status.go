@@ -323,10 +323,7 @@ func (s *picture) deployment(key record.Key, wanted, environment string) schema.
 		}
 		status.Reasons = append(status.Reasons, reasons...)
 	}
-	state := s.states[key]
-	if state == nil {
-		state = &record.State{Key: key}
-	}
+	state := cmp.Or(s.states[key], &record.State{Key: key})
 	if state.Current != nil {
 		status.Version = state.Current.Version
 	}
@@ -509,10 +506,5 @@ func (s *picture) problems() []string {
 
 // keys returns the keys of the records, sorted.
 func (s *picture) keys() []record.Key {
-	var keys []record.Key
-	for key := range s.states {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, record.CompareKeys)
-	return keys
+	return slices.SortedFunc(maps.Keys(s.states), record.CompareKeys)
 }

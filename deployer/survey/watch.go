@@ -54,12 +54,6 @@ func awaitChanges(ctx context.Context, changed <-chan struct{}, most time.Durati
 	case <-timer.C:
 		return true
 	case <-changed:
-	}
-	timer.Reset(gatherChanges)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
+		return cluster.Sleep(ctx, gatherChanges) == nil
 	}
 }
