@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
@@ -33,19 +30,17 @@ func awaitInstances(ctx context.Context, d *Deployer, done *schema.Operation, ti
 		if err != nil {
 			return err
 		}
-		definitions, err := render.Definitions(p)
+		own, err := render.Definitions(p)
 		if err != nil {
 			return err
 		}
-		var live []*unstructured.Unstructured
-		for _, definition := range definitions {
-			object, failure := d.Cluster.Get(ctx, cluster.DefinitionKind, "", definition.GetName())
-			if failure != nil {
-				return failure
-			}
-			if object != nil {
-				live = append(live, object)
-			}
+		var names []string
+		for _, definition := range own {
+			names = append(names, definition.GetName())
+		}
+		live, err := d.Definitions.Existing(ctx, names...)
+		if err != nil {
+			return err
 		}
 		list, err := d.Definitions.Instances(ctx, live, part.Namespace)
 		if err != nil {

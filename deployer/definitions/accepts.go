@@ -28,15 +28,12 @@ func (g *Guard) JudgeInstances(ctx context.Context, p *render.Payload, namespace
 	}
 	j := &Judgement{accepted: a}
 	definitions := ByName(objects)
-	for _, name := range slices.Sorted(maps.Keys(definitions)) {
-		live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
-		if err != nil {
-			return nil, err
-		}
-		if live == nil {
-			continue
-		}
-		if err := g.judgeInstancesOf(ctx, j, live, definitions[name], namespaces); err != nil {
+	existing, err := g.Existing(ctx, slices.Sorted(maps.Keys(definitions))...)
+	if err != nil {
+		return nil, err
+	}
+	for _, live := range existing {
+		if err := g.judgeInstancesOf(ctx, j, live, definitions[live.GetName()], namespaces); err != nil {
 			return nil, err
 		}
 	}
@@ -141,13 +138,4 @@ func (g *Guard) checkInstances(ctx context.Context, live, desired *unstructured.
 		Definition: live.GetName(), Kind: there.Spec.Names.Kind, Outcome: schema.DataChecked, Objects: len(all), Losing: len(losing), Invalid: len(invalid),
 	}
 	return rejected, lost, data, nil
-}
-
-func serves(d *crd.Definition, name string) bool {
-	for _, version := range d.Spec.Versions {
-		if version.Name == name {
-			return version.Served
-		}
-	}
-	return false
 }

@@ -91,24 +91,36 @@ func (j *Judgement) refusal() error {
 
 func (g *Guard) judgeAll(ctx context.Context, definitions map[string]*unstructured.Unstructured, a Losses) (*Judgement, error) {
 	j := &Judgement{accepted: a}
-	for _, name := range slices.Sorted(maps.Keys(definitions)) {
-		live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
-		if err != nil {
-			return nil, err
-		}
-		if live == nil {
-			continue
-		}
+	existing, err := g.Existing(ctx, slices.Sorted(maps.Keys(definitions))...)
+	if err != nil {
+		return nil, err
+	}
+	for _, live := range existing {
 		if live.GetDeletionTimestamp() != nil {
 			return nil, report.Errorf(report.Conflict, "custom resource definition %s is being deleted: %s",
-				name, strings.Join(health.Explain(ctx, g.Cluster, live), "; ")).
+				live.GetName(), strings.Join(health.Explain(ctx, g.Cluster, live), "; ")).
 				WithHint("remove what holds it, wait until it is gone, and run the command again")
 		}
-		if err := g.judgeOne(ctx, j, live, definitions[name]); err != nil {
+		if err := g.judgeOne(ctx, j, live, definitions[live.GetName()]); err != nil {
 			return nil, err
 		}
 	}
 	return j, nil
+}
+
+// Existing returns those of the named CustomResourceDefinitions that the cluster has.
+func (g *Guard) Existing(ctx context.Context, names ...string) ([]*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	for _, name := range names {
+		live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
+		if err != nil {
+			return nil, err
+		}
+		if live != nil {
+			found = append(found, live)
+		}
+	}
+	return found, nil
 }
 
 // CheckLosses refuses names without a CRD, which are probably misspelt.
@@ -325,23 +337,35 @@ func Ref(name string) schema.ObjectRef {
 	return schema.ObjectRef{APIVersion: kube.GroupVersion{Group: cluster.DefinitionKind.Group, Version: cluster.DefinitionKind.Version}.String(), Kind: cluster.DefinitionKind.Kind, Name: name}
 }
 
-// Scales reports whether instances have the scale subresource.
-func Scales(d *crd.Definition, version string) bool {
-	for _, v := range d.Spec.Versions {
-		if v.Name == version {
-			return v.Subresources != nil && v.Subresources.Scale != nil
+// versionOf returns a version of a CRD, nil if it does not have it.
+func versionOf(d *crd.Definition, name string) *apiextensionsv1.CustomResourceDefinitionVersion {
+	for i := range d.Spec.Versions {
+		if d.Spec.Versions[i].Name == name {
+			return &d.Spec.Versions[i]
 		}
 	}
-	return false
+	return nil
+}
+
+func hasVersion(d *crd.Definition, name string) bool { return versionOf(d, name) != nil }
+
+func serves(d *crd.Definition, name string) bool {
+	v := versionOf(d, name)
+	return v != nil && v.Served
+}
+
+// Scales reports whether instances have the scale subresource.
+func Scales(d *crd.Definition, version string) bool {
+	v := versionOf(d, version)
+	return v != nil && v.Subresources != nil && v.Subresources.Scale != nil
 }
 
 // ReportsHealth reports whether the status of instances has conditions.
 func ReportsHealth(d *crd.Definition, version string) bool {
-	for _, v := range d.Spec.Versions {
-		if v.Name == version && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
-			_, found := v.Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"]
-			return found
-		}
+	v := versionOf(d, version)
+	if v == nil || v.Schema == nil || v.Schema.OpenAPIV3Schema == nil {
+		return false
 	}
-	return false
+	_, found := v.Schema.OpenAPIV3Schema.Properties["status"].Properties["conditions"]
+	return found
 }

@@ -148,10 +148,7 @@ func (w *listWriter) add(kind kube.GroupVersionKind, object *unstructured.Unstru
 
 // identity has the fields of an object that deleting it takes.
 func identity(object *unstructured.Unstructured) *unstructured.Unstructured {
-	id := &unstructured.Unstructured{}
-	id.SetGroupVersionKind(object.GroupVersionKind())
-	id.SetNamespace(object.GetNamespace())
-	id.SetName(object.GetName())
+	id := cluster.NewObject(object.GroupVersionKind(), object.GetNamespace(), object.GetName())
 	id.SetUID(object.GetUID())
 	id.SetResourceVersion(object.GetResourceVersion())
 	return id

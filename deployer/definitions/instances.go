@@ -53,17 +53,7 @@ func (g *Guard) Of(ctx context.Context, catalog *records.Catalog, solution strin
 			}
 		}
 	}
-	var found []*unstructured.Unstructured
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		object, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
-		if err != nil {
-			return nil, err
-		}
-		if object != nil {
-			found = append(found, object)
-		}
-	}
-	return found, nil
+	return g.Existing(ctx, slices.Sorted(maps.Keys(names))...)
 }
 
 // Instance is an object of a kind that a Solution brought.

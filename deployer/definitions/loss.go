@@ -1,6 +1,7 @@
 package definitions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -86,10 +87,6 @@ func ServedVersion(d *crd.Definition) string {
 		}
 	}
 	return served
-}
-
-func hasVersion(d *crd.Definition, name string) bool {
-	return slices.ContainsFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == name })
 }
 
 // converts reports whether a webhook converts between the versions of a CRD.
@@ -179,10 +176,7 @@ func (j *lossJudge) problems(ctx context.Context, object *unstructured.Unstructu
 // judge returns the lost fields of an object, and the reasons why it is invalid, in each version in which it can be
 // read afterwards. The result of a conversion webhook is unknown here, so with one only the storage version counts.
 func (j *lossJudge) judge(ctx context.Context, object *unstructured.Unstructured) (fields, problems []string, err error) {
-	stored := j.moves
-	if stored == "" {
-		stored = j.listed.Version
-	}
+	stored := cmp.Or(j.moves, j.listed.Version)
 	for _, version := range j.after.Spec.Versions {
 		if !version.Served && !version.Storage || converts(j.after) && version.Name != stored {
 			continue

@@ -141,12 +141,7 @@ func (g *Guard) storeIn(ctx context.Context, live *unstructured.Unstructured, m 
 	if !changed {
 		return live, nil
 	}
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(settle):
-		return live, nil
-	}
+	return live, cluster.Sleep(ctx, settle)
 }
 
 // dropUpdateEntry removes our entry for the operation Update from managedFields. The API server keeps updates and

@@ -30,12 +30,7 @@ func ProtectionName(key record.Key) string { return key.Name + ".crds.solutionct
 // annotates the CRDs with the way to lift it.
 func Protect(key record.Key, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	for _, definition := range ByName(objects) {
-		annotations := definition.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[engine.AnnotationAllowDeletion] = "false"
-		definition.SetAnnotations(annotations)
+		cluster.SetAnnotation(definition, engine.AnnotationAllowDeletion, "false")
 	}
 	name := ProtectionName(key)
 	metadata := map[string]any{
@@ -90,12 +85,7 @@ func (g *Guard) AllowDeletion(ctx context.Context, definitions []*unstructured.U
 			if live.GetUID() != definition.GetUID() {
 				return report.Errorf(report.Conflict, "custom resource definition %s was made again meanwhile", live.GetName()).WithHint("run the command again")
 			}
-			annotations := live.GetAnnotations()
-			if annotations == nil {
-				annotations = map[string]string{}
-			}
-			annotations[engine.AnnotationAllowDeletion] = "true"
-			live.SetAnnotations(annotations)
+			cluster.SetAnnotation(live, engine.AnnotationAllowDeletion, "true")
 			if _, err = g.Cluster.Update(ctx, live, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
 				return err
 			}
@@ -117,9 +107,7 @@ func (g *Guard) AwaitProtection(ctx context.Context, definitions map[string]*uns
 			if inForce {
 				break
 			}
-			select {
-			case <-time.After(protectionPoll):
-			case <-waiting.Done():
+			if cluster.Sleep(waiting, protectionPoll) != nil {
 				return cmp.Or(ctx.Err(), error(report.Errorf(report.Timeout, "the API server does not protect custom resource definition %s", name).
 					WithHint("look at the status of ValidatingAdmissionPolicy objects, then run the same command again")))
 			}

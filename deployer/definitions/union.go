@@ -273,10 +273,10 @@ func (a *activation) between(ctx context.Context) (string, error) {
 			return "", err
 		}
 		fitting, _, err := a.fitting(ctx, a.definitions, []operator{own})
-		if err != nil || !fitting {
-			if err != nil {
-				return "", err
-			}
+		if err != nil {
+			return "", err
+		}
+		if !fitting {
 			continue
 		}
 		fitting, definitions, err := a.fitting(ctx, own.definitions, a.operators)

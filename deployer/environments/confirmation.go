@@ -5,7 +5,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
-	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -33,7 +32,7 @@ func (o DeleteOptions) Confirmation() report.Confirmation {
 	c := report.Confirmation{Question: "Everything in " + part + " will be deleted", Name: o.Environment}
 	if len(o.Others) > 0 {
 		c.Lists = append(c.Lists, report.ConfirmationList{
-			Title: "This is not part of a Solution, and will be deleted without an export", Items: otherTexts(o.Others),
+			Title: "This is not part of a Solution, and will be deleted without an export", Items: survey.OtherTexts(o.Others),
 		})
 	}
 	if len(o.Release) > 0 {
@@ -44,12 +43,4 @@ func (o DeleteOptions) Confirmation() report.Confirmation {
 		c.Lists = append(c.Lists, list)
 	}
 	return c
-}
-
-// otherTexts names objects that are not part of a Solution.
-func otherTexts(others []schema.ObjectRef) (texts []string) {
-	for _, ref := range others {
-		texts = append(texts, survey.OtherText(ref))
-	}
-	return texts
 }

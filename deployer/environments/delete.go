@@ -292,8 +292,8 @@ func (o *DeleteOptions) inUse(usage []metalk8s.Use, others []schema.ObjectRef) e
 	}
 	more := slices.DeleteFunc(slices.Clone(others), func(ref schema.ObjectRef) bool { return survey.IsSetting(ref) || slices.Contains(o.Others, ref) })
 	if len(more) > 0 {
-		things = append(things, "not part of a Solution:\n  "+survey.OthersText(more))
-		remedy = remedy.With("delete-others").About(otherTexts(more)...)
+		things = append(things, "not part of a Solution:\n  "+report.Some(survey.OtherTexts(more)))
+		remedy = remedy.With("delete-others").About(survey.OtherTexts(more)...)
 	}
 	if len(things) == 0 {
 		return nil
@@ -312,7 +312,7 @@ func (o *DeleteOptions) remedy() report.Remedy {
 		remedy = remedy.With("delete-data")
 	}
 	if len(o.Others) > 0 {
-		remedy = remedy.With("delete-others").About(otherTexts(o.Others)...)
+		remedy = remedy.With("delete-others").About(survey.OtherTexts(o.Others)...)
 	}
 	return remedy
 }

@@ -228,7 +228,6 @@ func (e *Environments) solutionNamespaces(ctx context.Context) ([]*unstructured.
 		}
 		solution := strings.TrimSuffix(object.GetName(), render.SystemNamespace(""))
 		if object.GetName() == render.SystemNamespace(solution) && object.GetLabels()[schema.LabelRelease] == (record.Key{Name: solution}).ID() {
-			object.SetGroupVersionKind(cluster.NamespaceKind)
 			ours = append(ours, object)
 		}
 	}
@@ -258,7 +257,6 @@ func (e *Environments) storedObjects(ctx context.Context) ([]*unstructured.Unstr
 				return nil, err
 			}
 			if of.ours(object) {
-				object.SetGroupVersionKind(of.kind)
 				stored = append(stored, object)
 			}
 		}
@@ -312,10 +310,7 @@ func (p *purge) free(ctx context.Context, ours []*unstructured.Unstructured) ([]
 		others = slices.DeleteFunc(others, func(ref schema.ObjectRef) bool {
 			return slices.ContainsFunc(p.stored, func(o *unstructured.Unstructured) bool { return ref == records.RefOf(o.GroupVersionKind(), o) })
 		})
-		var left []string
-		for _, ref := range others {
-			left = append(left, survey.OtherText(ref))
-		}
+		left := survey.OtherTexts(others)
 		for _, use := range usage {
 			left = append(left, use.String())
 		}

@@ -170,11 +170,10 @@ func isWrittenByHand(object *unstructured.Unstructured) bool {
 	return len(managers) > 0 && !slices.ContainsFunc(managers, func(name string) bool { return !strings.HasPrefix(name, "kubectl") })
 }
 
-// OthersText names objects by namespace and kind.
-func OthersText(list []schema.ObjectRef) string {
-	var texts []string
+// OtherTexts names each of the objects that [Survey.Others] lists.
+func OtherTexts(list []schema.ObjectRef) (texts []string) {
 	for _, ref := range list {
 		texts = append(texts, OtherText(ref))
 	}
-	return report.Some(texts)
+	return texts
 }
