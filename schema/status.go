@@ -152,12 +152,19 @@ type ComponentStatus struct {
 	Reasons []string `json:"reasons"`
 }
 
+// PlacedDeployment is a deployment and where it is: Environment and Namespace are empty for the one of an active version, which belongs to
+// the whole cluster.
+type PlacedDeployment struct {
+	Environment, Namespace string
+	DeploymentStatus
+}
+
 // Deployments are all of a cluster, those of active versions first.
-func (s *Status) Deployments() []DeploymentStatus {
-	var all []DeploymentStatus
+func (s *Status) Deployments() []PlacedDeployment {
+	var all []PlacedDeployment
 	for _, solution := range s.Solutions {
 		if solution.Deployment != nil {
-			all = append(all, *solution.Deployment)
+			all = append(all, PlacedDeployment{DeploymentStatus: *solution.Deployment})
 		}
 	}
 	for _, e := range s.Environments {
@@ -167,17 +174,19 @@ func (s *Status) Deployments() []DeploymentStatus {
 }
 
 // Deployments returns the deployments in the namespaces of an environment.
-func (e *EnvironmentStatus) Deployments() []DeploymentStatus {
-	var all []DeploymentStatus
+func (e *EnvironmentStatus) Deployments() []PlacedDeployment {
+	var all []PlacedDeployment
 	for _, n := range e.Namespaces {
-		all = append(all, n.Deployments...)
+		for _, d := range n.Deployments {
+			all = append(all, PlacedDeployment{e.Name, n.Name, d})
+		}
 	}
 	return all
 }
 
 // HasDrift reports whether an object was changed since it was deployed, as far as drift was requested.
 func (s *Status) HasDrift() bool {
-	return slices.ContainsFunc(s.Deployments(), func(d DeploymentStatus) bool { return len(d.Drift) > 0 })
+	return slices.ContainsFunc(s.Deployments(), func(d PlacedDeployment) bool { return len(d.Drift) > 0 })
 }
 
 // PendingOperation is an operation that was begun and has not ended: it is running, or was interrupted.

@@ -222,18 +222,9 @@ func isActive(status *schema.Status, e store.Entry) bool {
 // usesOf lists the namespaces where a version is deployed, or wanted and not deployed yet.
 func usesOf(status *schema.Status, e store.Entry) []schema.VersionUse {
 	uses := []schema.VersionUse{}
-	for _, environment := range status.Environments {
-		for _, namespace := range environment.Namespaces {
-			uses = appendUse(uses, environment.Name, namespace, e)
-		}
-	}
-	return uses
-}
-
-func appendUse(uses []schema.VersionUse, environment string, namespace schema.NamespaceStatus, e store.Entry) []schema.VersionUse {
-	for _, d := range namespace.Deployments {
-		if d.Solution == e.Name && (d.Version == e.Version || d.Wanted == e.Version) {
-			return append(uses, schema.VersionUse{Environment: environment, Namespace: namespace.Name})
+	for _, d := range status.Deployments() {
+		if d.Namespace != "" && d.Solution == e.Name && (d.Version == e.Version || d.Wanted == e.Version) {
+			uses = append(uses, schema.VersionUse{Environment: d.Environment, Namespace: d.Namespace})
 		}
 	}
 	return uses

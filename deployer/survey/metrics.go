@@ -27,7 +27,11 @@ func WriteMetrics(page *metrics.Page, s *schema.Status, looked time.Time) {
 	for _, e := range s.Environments {
 		environments.Add(truth(IsEnvironmentReady(e)), "environment", e.Name)
 	}
-	writeDeployments(page, placesOf(s))
+	var deployments []placed
+	for _, d := range s.Deployments() {
+		deployments = append(deployments, placed{d, []string{"environment", d.Environment, namespaceLabel, d.Namespace, "solution", d.Solution}})
+	}
+	writeDeployments(page, deployments)
 }
 
 // namespaceLabel is not called namespace: that is where node_exporter runs, once the Prometheus operator has scraped it.
@@ -35,27 +39,8 @@ const namespaceLabel = "environment_namespace"
 
 // placed is a Solution in a namespace of an environment.
 type placed struct {
-	*schema.DeploymentStatus
+	schema.PlacedDeployment
 	labels []string // without spare capacity: append copies
-}
-
-func placesOf(s *schema.Status) (all []placed) {
-	add := func(environment, namespace string, d *schema.DeploymentStatus) {
-		all = append(all, placed{d, []string{"environment", environment, namespaceLabel, namespace, "solution", d.Solution}})
-	}
-	for i := range s.Solutions {
-		if d := s.Solutions[i].Deployment; d != nil {
-			add("", "", d)
-		}
-	}
-	for _, e := range s.Environments {
-		for _, n := range e.Namespaces {
-			for i := range n.Deployments {
-				add(e.Name, n.Name, &n.Deployments[i])
-			}
-		}
-	}
-	return all
 }
 
 func writeDeployments(page *metrics.Page, deployments []placed) {

@@ -361,7 +361,7 @@ func printReasons(w *console.Stream, what string, d schema.DeploymentStatus) {
 
 // printWaiting lists the kinds whose CustomResourceDefinitions are missing, with the waiting objects, one line for each
 // kind.
-func printWaiting(w *console.Stream, deployments []schema.DeploymentStatus) {
+func printWaiting(w *console.Stream, deployments []schema.PlacedDeployment) {
 	waiting := map[string]int{}
 	for _, d := range deployments {
 		for _, object := range d.Waiting {

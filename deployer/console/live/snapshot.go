@@ -93,18 +93,9 @@ func (s *Snapshot) Pending() []schema.ResumedOperation {
 		return nil
 	}
 	list := []schema.ResumedOperation{}
-	for _, one := range s.Status.Solutions {
-		if one.Deployment != nil && one.Deployment.Pending != nil {
-			list = append(list, schema.ResumedOperation{Solution: one.Name, PendingOperation: *one.Deployment.Pending})
-		}
-	}
-	for _, e := range s.Status.Environments {
-		for _, n := range e.Namespaces {
-			for _, d := range n.Deployments {
-				if d.Pending != nil {
-					list = append(list, schema.ResumedOperation{Environment: e.Name, Namespace: n.Name, Solution: d.Solution, PendingOperation: *d.Pending})
-				}
-			}
+	for _, d := range s.Status.Deployments() {
+		if d.Pending != nil {
+			list = append(list, schema.ResumedOperation{Environment: d.Environment, Namespace: d.Namespace, Solution: d.Solution, PendingOperation: *d.Pending})
 		}
 	}
 	return list

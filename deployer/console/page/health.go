@@ -49,34 +49,10 @@ func bar(shares []share) []share {
 	return laid
 }
 
-// place is a Solution where it is deployed.
-type place struct {
-	Environment, Namespace string // both "" for the whole cluster
-	schema.DeploymentStatus
-}
-
-// places returns all deployments of a cluster.
-func places(s *schema.Status) []place {
-	var all []place
-	for _, solution := range s.Solutions {
-		if solution.Deployment != nil {
-			all = append(all, place{DeploymentStatus: *solution.Deployment})
-		}
-	}
-	for _, e := range s.Environments {
-		for _, n := range e.Namespaces {
-			for _, d := range n.Deployments {
-				all = append(all, place{e.Name, n.Name, d})
-			}
-		}
-	}
-	return all
-}
-
 // Shares are how many deployments have which health, the worst last: a bar grows from the good end.
 func (o *Overview) Shares() []share {
 	numbers := map[schema.DeploymentHealth]int{}
-	for _, p := range places(o.Status) {
+	for _, p := range o.Status.Deployments() {
 		numbers[p.Health]++
 	}
 	var shares []share
@@ -88,12 +64,12 @@ func (o *Overview) Shares() []share {
 }
 
 // Deployments is the number of all deployments.
-func (o *Overview) Deployments() int { return len(places(o.Status)) }
+func (o *Overview) Deployments() int { return len(o.Status.Deployments()) }
 
 // Ailing are the deployments that are not ready, the worst first.
-func (o *Overview) Ailing() []place {
-	ailing := slices.DeleteFunc(places(o.Status), func(p place) bool { return p.Health == schema.HealthReady })
-	slices.SortStableFunc(ailing, func(a, b place) int { return worse(a.Health, b.Health) })
+func (o *Overview) Ailing() []schema.PlacedDeployment {
+	ailing := slices.DeleteFunc(o.Status.Deployments(), func(p schema.PlacedDeployment) bool { return p.Health == schema.HealthReady })
+	slices.SortStableFunc(ailing, func(a, b schema.PlacedDeployment) int { return worse(a.Health, b.Health) })
 	return ailing
 }
 

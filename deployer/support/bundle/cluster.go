@@ -99,24 +99,11 @@ func (c *collector) status() {
 		c.missing("how deployments are: %v", err)
 		return
 	}
-	for _, s := range status.Solutions {
-		if s.Deployment != nil {
-			c.deployment("", *s.Deployment)
-		}
+	for _, d := range status.Deployments() {
+		c.document.Deployments = append(c.document.Deployments, schema.SupportDeployment{
+			Namespace: d.Namespace, Solution: name(d.Solution), Wanted: version(d.Wanted), Version: d.Version, Health: d.Health, Objects: d.Objects, Ready: d.Ready,
+		})
 	}
-	for _, e := range status.Environments {
-		for _, n := range e.Namespaces {
-			for _, d := range n.Deployments {
-				c.deployment(n.Name, d)
-			}
-		}
-	}
-}
-
-func (c *collector) deployment(namespace string, d schema.DeploymentStatus) {
-	c.document.Deployments = append(c.document.Deployments, schema.SupportDeployment{
-		Namespace: namespace, Solution: name(d.Solution), Wanted: version(d.Wanted), Version: d.Version, Health: d.Health, Objects: d.Objects, Ready: d.Ready,
-	})
 }
 
 // releases copies the records without options and rendered objects.

@@ -72,30 +72,22 @@ func (x *examination) locks() {
 // deployments finds pending operations, and counts deployments that are not ready.
 func (x *examination) deployments(s *schema.Status) {
 	all, bad, pending := 0, 0, 0
-	look := func(d schema.DeploymentStatus, place string) {
+	for _, d := range s.Deployments() {
 		all++
 		if d.Health != schema.HealthReady {
 			bad++
 		}
 		if d.Pending == nil {
-			return
+			continue
+		}
+		place := "in the cluster"
+		if d.Namespace != "" {
+			place = "in namespace " + d.Namespace
 		}
 		if pending++; pending <= maxRows {
 			x.add(schema.CheckWarning, "records", "pending", fmt.Sprintf("%s of %s %s %s was begun by %s at %s and has not ended",
 				d.Pending.Operation, d.Solution, d.Pending.Version, place, d.Pending.User, d.Pending.Started.UTC().Format(time.RFC3339)),
 				fmt.Sprintf("if no process is working on it: '%s' finishes it", report.Run("deploy resume")))
-		}
-	}
-	for _, solution := range s.Solutions {
-		if solution.Deployment != nil {
-			look(*solution.Deployment, "in the cluster")
-		}
-	}
-	for _, e := range s.Environments {
-		for _, n := range e.Namespaces {
-			for _, d := range n.Deployments {
-				look(d, "in namespace "+n.Name)
-			}
 		}
 	}
 	if pending == 0 {
@@ -112,11 +104,9 @@ func (x *examination) deployments(s *schema.Status) {
 // support warns of versions in use whose vendor ends their support soon, or has ended it.
 func (x *examination) support(s *schema.Status) {
 	used := map[string]bool{}
-	for _, e := range s.Environments {
-		for _, n := range e.Namespaces {
-			for _, d := range n.Deployments {
-				used[d.Solution+" "+d.Version] = true
-			}
+	for _, d := range s.Deployments() {
+		if d.Namespace != "" {
+			used[d.Solution+" "+d.Version] = true
 		}
 	}
 	now := x.Now().Add(x.server)

@@ -26,17 +26,8 @@ type Observed struct {
 func (o Observed) Find(now time.Time) []schema.Problem {
 	var list []schema.Problem
 	if o.Status != nil {
-		for _, s := range o.Status.Solutions {
-			if s.Deployment != nil {
-				list = appendDeployment(list, schema.Problem{}, s.Deployment)
-			}
-		}
-		for _, e := range o.Status.Environments {
-			for _, n := range e.Namespaces {
-				for i := range n.Deployments {
-					list = appendDeployment(list, schema.Problem{Environment: e.Name, Namespace: n.Name}, &n.Deployments[i])
-				}
-			}
+		for _, d := range o.Status.Deployments() {
+			list = appendDeployment(list, d)
 		}
 	}
 	if o.Diagnosis != nil {
@@ -62,8 +53,8 @@ const (
 )
 
 // appendDeployment adds the problem of a deployment, if it has one. Changes by others are not one.
-func appendDeployment(list []schema.Problem, p schema.Problem, d *schema.DeploymentStatus) []schema.Problem {
-	p.Subject = d.Solution
+func appendDeployment(list []schema.Problem, d schema.PlacedDeployment) []schema.Problem {
+	p := schema.Problem{Environment: d.Environment, Namespace: d.Namespace, Subject: d.Solution}
 	what := "is not ready"
 	switch d.Health {
 	case schema.HealthFailed:
