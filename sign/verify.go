@@ -225,18 +225,7 @@ func (v *verification) sum(ctx context.Context, size int64, hashes ...crypto.Has
 	return err
 }
 
-func (v *verification) sink() report.Sink { return named{v.Sink, v.Path} }
-
-// named puts the name of the archive on events that do not know it.
-type named struct {
-	report.Sink
-	name string
-}
-
-func (n named) Emit(e report.Event) {
-	e.Name = n.name
-	n.Sink.Emit(e)
-}
+func (v *verification) sink() report.Sink { return report.Named(v.Sink, v.Path) }
 
 func (v *verification) authenticate(b *bundle.Bundle) (*trust.Identified, error) {
 	st := b.Statement()

@@ -120,18 +120,7 @@ func (h *Host) listPackages(ctx context.Context, e store.Entry) (list *schema.Pa
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return sbom.List(ctx, opened.Solution, opened.Images.Images(), sbom.Options{Sink: named{h.Sink, e.ID()}})
-}
-
-// named gives progress about layers the name of their archive.
-type named struct {
-	report.Sink
-	name string
-}
-
-func (n named) Emit(e report.Event) {
-	e.Name = n.name
-	n.Sink.Emit(e)
+	return sbom.List(ctx, opened.Solution, opened.Images.Images(), sbom.Options{Sink: report.Named(h.Sink, e.ID())})
 }
 
 func (h *Host) keepPackages(e store.Entry, list *schema.PackageList) error {

@@ -65,29 +65,33 @@ func (p *UninstallPlan) request(verb string, l *leaving, export string) deployer
 	}
 }
 
-// foresee plans a request without changes.
-func (p *UninstallPlan) foresee(ctx context.Context, verbs host.Performer, r deployer.Request) (*schema.Operation, error) {
-	r.DryRun = true
-	return verbs.Perform(ctx, r)
-}
-
 // planRemoval plans to remove the Solutions from the environment.
 func (p *UninstallPlan) planRemoval(ctx context.Context) error {
 	for _, l := range p.leaving {
 		r := p.request(schema.VerbRemove, l, l.solution+"-"+p.Environment)
 		r.Environment = p.Environment
-		planned, err := p.foresee(ctx, p.installer.Deployer, r)
-		if err != nil && report.CodeOf(err) != report.NotFound {
+		step := schema.InstallStep{Step: "remove", Name: l.solution, Note: "from environment " + p.Environment}
+		if err := p.operate(ctx, p.installer.Deployer, r, step, report.NotFound); err != nil {
 			return err
 		}
-		done := err != nil || planned.Empty()
-		if !done {
-			p.note(planned.Notices...)
-		}
-		p.add(schema.InstallStep{Step: "remove", Name: l.solution, Note: "from environment " + p.Environment, State: stateOf(done)}, func(ctx context.Context) error {
-			return p.noting(p.installer.Deployer.Perform(ctx, r))
-		})
 	}
+	return nil
+}
+
+// operate adds the step of an operation. It is done if nothing is left to do for it, or if the plan of it fails with one of the codes.
+func (p *UninstallPlan) operate(ctx context.Context, verbs host.Performer, r deployer.Request, step schema.InstallStep, absent ...report.Code) error {
+	dry := r
+	dry.DryRun = true
+	planned, err := verbs.Perform(ctx, dry)
+	if err != nil && !slices.Contains(absent, report.CodeOf(err)) {
+		return err
+	}
+	done := err != nil || planned.Empty()
+	if !done {
+		p.note(planned.Notices...)
+	}
+	step.State = stateOf(done)
+	p.add(step, func(ctx context.Context) error { return p.noting(verbs.Perform(ctx, r)) })
 	return nil
 }
 
@@ -191,17 +195,10 @@ func (p *UninstallPlan) planDeactivation(ctx context.Context) error {
 		active := host.Active{Verbs: p.installer.Deployer, Configuration: p.installer.Host.Configuration.Path}
 		r := p.request(schema.VerbDeactivate, l, l.solution)
 		r.Leaves = p.Environment
-		planned, err := p.foresee(ctx, active, r)
-		if code := report.CodeOf(err); err != nil && code != report.NotFound && code != report.NotImported {
+		step := schema.InstallStep{Step: "deactivate", Name: l.solution}
+		if err := p.operate(ctx, active, r, step, report.NotFound, report.NotImported); err != nil {
 			return err
 		}
-		done := err != nil || planned.Empty()
-		if !done {
-			p.note(planned.Notices...)
-		}
-		p.add(schema.InstallStep{Step: "deactivate", Name: l.solution, State: stateOf(done)}, func(ctx context.Context) error {
-			return p.noting(active.Perform(ctx, r))
-		})
 	}
 	return nil
 }

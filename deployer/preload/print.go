@@ -33,9 +33,9 @@ func Print(form string, runtime node.Runtime, images []string) []byte {
 	}
 	switch form {
 	case Salt:
-		return []byte("solutionctl_preload:\n  cmd.run:\n    - name: |\n" + indent(script, 8))
+		return []byte("solutionctl_preload:\n  cmd.run:\n    - name: |\n" + node.Indent(script, 8))
 	case Ansible:
-		return []byte("- name: Keep the images of Solutions on this node\n  ansible.builtin.shell: |\n" + indent(script, 4))
+		return []byte("- name: Keep the images of Solutions on this node\n  ansible.builtin.shell: |\n" + node.Indent(script, 4))
 	}
 	return []byte("#!/bin/sh\n" + script)
 }
@@ -108,16 +108,4 @@ func CheckForm(runtime node.Runtime) error {
 		return report.Errorf(report.Usage, "--print needs --runtime: the lines are for another host").WithHint("choose one of %q", node.Runtimes())
 	}
 	return nil
-}
-
-// indent moves every line to the right.
-func indent(text string, n int) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if strings.TrimSpace(line) != "" {
-			b.WriteString(strings.Repeat(" ", n))
-		}
-		b.WriteString(line)
-	}
-	return b.String()
 }

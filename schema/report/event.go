@@ -48,6 +48,19 @@ type discard struct{}
 
 func (discard) Emit(Event) {}
 
+// Named puts the name of what is worked on, such as that of an archive, on events that do not know it.
+func Named(sink Sink, name string) Sink { return named{sink, name} }
+
+type named struct {
+	Sink
+	name string
+}
+
+func (n named) Emit(e Event) {
+	e.Name = n.name
+	n.Sink.Emit(e)
+}
+
 // Recorder is a sink that keeps every event, for tests. Its zero value is ready to use.
 type Recorder struct {
 	mu     sync.Mutex

@@ -150,7 +150,7 @@ func contains(have, want any) bool {
 func addByHand(file File) error {
 	lines := strings.TrimPrefix(string(bytes.TrimSpace(file.Content)), header)
 	return report.Errorf(report.Conflict, "%s has other content, which is not changed", file.Path).
-		WithHint("add these lines to it, then run the command again:\n%s", indent([]byte(lines), 2))
+		WithHint("add these lines to it, then run the command again:\n%s", Indent(lines, 2))
 }
 
 // talos is the part of Talos' machine configuration that is about registries.

@@ -14,7 +14,7 @@ func Salt(runtime Runtime, files []File) []byte {
 	var b strings.Builder
 	b.WriteString(afterwards(runtime))
 	for _, file := range files {
-		fmt.Fprintf(&b, "%s:\n  file.managed:\n    - makedirs: true\n    - dir_mode: '0755'\n    - mode: '0644'\n    - contents: |\n%s\n", file.Path, indent(file.Content, 8))
+		fmt.Fprintf(&b, "%s:\n  file.managed:\n    - makedirs: true\n    - dir_mode: '0755'\n    - mode: '0644'\n    - contents: |\n%s\n", file.Path, Indent(string(file.Content), 8))
 	}
 	if runtime == CRIO {
 		fmt.Fprintf(&b, "%s:\n  cmd.run:\n    - onchanges:\n", reload)
@@ -31,7 +31,7 @@ func Ansible(runtime Runtime, files []File) []byte {
 	b.WriteString(afterwards(runtime))
 	for _, file := range files {
 		fmt.Fprintf(&b, "- name: Directory of %s\n  ansible.builtin.file:\n    path: %s\n    state: directory\n    mode: '0755'\n", file.Path, path.Dir(file.Path))
-		fmt.Fprintf(&b, "- name: Write %s\n  ansible.builtin.copy:\n    dest: %s\n    mode: '0644'\n    content: |\n%s", file.Path, file.Path, indent(file.Content, 6))
+		fmt.Fprintf(&b, "- name: Write %s\n  ansible.builtin.copy:\n    dest: %s\n    mode: '0644'\n    content: |\n%s", file.Path, file.Path, Indent(string(file.Content), 6))
 		if runtime == CRIO {
 			b.WriteString("  register: solutionctl_registries\n")
 			fmt.Fprintf(&b, "- name: Make CRI-O read %s\n  ansible.builtin.command: %s\n  when: solutionctl_registries is changed\n", file.Path, reload)
@@ -49,10 +49,10 @@ func afterwards(runtime Runtime) string {
 	return ""
 }
 
-// indent moves every line that has something in it to the right.
-func indent(content []byte, n int) string {
+// Indent moves every line that has something in it to the right.
+func Indent(text string, n int) string {
 	var b strings.Builder
-	for line := range strings.Lines(string(content)) {
+	for line := range strings.Lines(text) {
 		if strings.TrimSpace(line) != "" {
 			b.WriteString(strings.Repeat(" ", n))
 		}

@@ -84,7 +84,7 @@ func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Sta
 	if o.Sink == nil {
 		o.Sink = report.Discard
 	}
-	o.Sink = named{o.Sink, source.ID()}
+	o.Sink = report.Named(o.Sink, source.ID())
 	if err := checkID(source); err != nil {
 		return nil, err
 	}
@@ -387,17 +387,6 @@ func (l *Locked) Remove(id string) error {
 		return err
 	}
 	return l.cleanPackages()
-}
-
-// named puts the id of the archive on events that do not know it.
-type named struct {
-	report.Sink
-	name string
-}
-
-func (n named) Emit(e report.Event) {
-	e.Name = n.name
-	n.Sink.Emit(e)
 }
 
 // explainWrite gives an error of bringing an archive its code and hint.
