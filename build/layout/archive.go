@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/durable"
@@ -86,45 +89,74 @@ func (a *Archive) CheckDigest(digest string) error {
 // progressStep is the number of bytes between two events.
 const progressStep = 32 << 20
 
-// copyHashing copies and returns the digest. One goroutine hashes while the other one reads and writes.
+// copyHashing copies and returns the digest. One goroutine reads, one writes, and one hashes.
 func copyHashing(ctx context.Context, w io.Writer, r io.Reader, size int64, name string, sink report.Sink) (string, error) {
-	const buffers = 3
-	free, full, sum := make(chan []byte, buffers), make(chan []byte, buffers), sha256.New()
+	const buffers = 4
+	type piece struct {
+		data  []byte
+		users atomic.Int32 // that are not done with it
+	}
+	// No queue is ever full: the pieces are as many as its places.
+	free, toHash, toWrite := make(chan *piece, buffers), make(chan *piece, buffers), make(chan *piece, buffers)
 	for range buffers {
-		free <- make([]byte, bufferSize)
+		free <- &piece{data: make([]byte, bufferSize)}
 	}
-	hashed := make(chan struct{})
-	go func() {
-		defer close(hashed)
-		for piece := range full {
-			sum.Write(piece)
-			free <- piece[:bufferSize]
-		}
-	}()
-	var err error
-	for done := int64(0); done < size && err == nil; {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-			break
-		}
-		piece := <-free
-		piece = piece[:min(bufferSize, size-done)]
-		if _, err = io.ReadFull(r, piece); err == nil {
-			_, err = w.Write(piece)
-		}
-		before := done
-		done += int64(len(piece))
-		full <- piece
-		if done/progressStep != before/progressStep && done < size {
-			sink.Emit(report.Event{Step: "rebuild", Name: name, State: report.Running, Done: done, Total: size})
+	release := func(p *piece) {
+		if p.users.Add(-1) == 0 {
+			free <- p
 		}
 	}
-	close(full)
-	<-hashed
-	if err == nil {
-		sink.Emit(report.Event{Step: "rebuild", Name: name, State: report.Done, Done: size, Total: size})
+	sum := sha256.New()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		for p := range toHash {
+			sum.Write(p.data)
+			release(p)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		done := int64(0)
+		for p := range toWrite {
+			if _, err := w.Write(p.data); err != nil {
+				return err
+			}
+			before := done
+			if done += int64(len(p.data)); done/progressStep != before/progressStep && done < size {
+				sink.Emit(report.Event{Step: "rebuild", Name: name, State: report.Running, Done: done, Total: size})
+			}
+			release(p)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		defer close(toHash)
+		defer close(toWrite)
+		for left := size; left > 0; {
+			var p *piece
+			select {
+			case p = <-free:
+			case <-ctx.Done():
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			p.data = p.data[:min(bufferSize, left)]
+			if _, err := io.ReadFull(r, p.data); err != nil {
+				return err
+			}
+			left -= int64(len(p.data))
+			p.users.Store(2)
+			toHash <- p
+			toWrite <- p
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return "", err
 	}
-	return hex.EncodeToString(sum.Sum(nil)), err
+	sink.Emit(report.Event{Step: "rebuild", Name: name, State: report.Done, Done: size, Total: size})
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // FindDamage reads all blobs and names the file that has one without its digest. It returns nil when all have theirs: then
@@ -162,7 +194,7 @@ func (a *Archive) WriteFile(ctx context.Context, name string, bundles []Bundle, 
 		return err
 	}
 	if err = durable.Allocate(f.File, a.Size()); err == nil {
-		err = a.Copy(ctx, f, sink)
+		err = a.Copy(ctx, io.NewOffsetWriter(durable.NewDirect(f.File), 0), sink)
 	}
 	if err != nil {
 		return errors.Join(media.WriteError(name, err), f.Discard())

@@ -268,11 +268,24 @@ func (l *Locked) copy(ctx context.Context, out *os.File, source Source, o StageO
 	if err := durable.Allocate(out, source.Chunks.Size); err != nil {
 		return err
 	}
-	whole, err := chunk.Copy(ctx, newWriter(out, l.step), source.Content, source.Chunks, o.Sink)
+	whole, err := chunk.Copy(ctx, stepWriter{durable.NewDirect(out), l.step}, source.Content, source.Chunks, o.Sink)
 	if err != nil {
 		return err
 	}
 	return source.compareWhole(whole)
+}
+
+// stepWriter is a writer whose writes can be made to fail, see [Locked].
+type stepWriter struct {
+	io.WriterAt
+	step func(string) error
+}
+
+func (w stepWriter) WriteAt(p []byte, offset int64) (int, error) {
+	if err := w.step("write"); err != nil {
+		return 0, err
+	}
+	return w.WriterAt.WriteAt(p, offset)
 }
 
 // Commit makes the archive an entry of the store, with its bundles. Those of an archive that it replaces are removed.

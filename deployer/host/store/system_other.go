@@ -11,8 +11,6 @@ import (
 
 func reflink(*os.File, *os.File) error { return errors.ErrUnsupported }
 
-func setDirect(*os.File, bool) error { return errors.ErrUnsupported }
-
 func space(string) (free, total int64, err error) { return 0, 0, errors.ErrUnsupported }
 
 func checkReadOnlyMedium(_ *os.File, path string) error {

@@ -1,4 +1,4 @@
-package store
+package durable
 
 import (
 	"bytes"
@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestWriter writes files of any length in pieces, from memory at any address, by several goroutines.
-func TestWriter(t *testing.T) {
+// TestDirect writes files of any length in pieces, from memory at any address, by several goroutines.
+func TestDirect(t *testing.T) {
 	const piece = 64 << 10
 	for _, test := range []struct {
 		name         string
@@ -33,7 +33,7 @@ func TestWriter(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close() //nolint:errcheck // a test
-			w := newWriter(f, func(string) error { return nil })
+			w := NewDirect(f)
 			var writers errgroup.Group
 			for from := 0; from < len(data); from += piece {
 				writers.Go(func() error {
