@@ -164,7 +164,7 @@ func (c *convergence) checkActivations(ctx context.Context) ([]string, error) {
 		err := a.plan(ctx, run)
 		refused, ok := errors.AsType[*plan.PowersError](err)
 		switch {
-		case ok && !refused.Askable(), !ok && err != nil && n == 0:
+		case ok && !refused.CanBeApproved(), !ok && err != nil && n == 0:
 			return nil, fmt.Errorf("activate %s: %w", at.ID(), err)
 		case ok:
 			ids, missing = append(ids, at.ID()), append(missing, refused.Powers...)

@@ -60,7 +60,7 @@ func TestConvergeNeedsApproval(t *testing.T) {
 	deployertest.Refused(t, err, report.Refused, "activate shop-1.1.0", "mallory", "--allow")
 	unchanged("1.0.0")
 	missing, ok := errors.AsType[*plan.PowersError](err)
-	if !ok || !missing.Askable() {
+	if !ok || !missing.CanBeApproved() {
 		t.Fatalf("nobody can approve of %v", err)
 	}
 	if _, err = converge("1.1.0", plan.Options{Allow: missing.Allowances()}); err != nil {

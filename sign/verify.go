@@ -436,7 +436,7 @@ func (v *verification) explain(candidates []*candidate, required, signers int) e
 			return c.err
 		}
 	}
-	reason := v.mostTelling()
+	reason := v.furthestRejected()
 	if signers > 0 {
 		err := report.Errorf(report.Threshold, "%d of %d required signers have signed", signers, required)
 		if reason != nil {
@@ -450,8 +450,8 @@ func (v *verification) explain(candidates []*candidate, required, signers int) e
 	return report.Errorf(reason.Code, "%s: %s", reason.File, reason.Reason).WithHint("%s", reason.Hint)
 }
 
-// mostTelling is the rejected signature that got furthest.
-func (v *verification) mostTelling() *Signature {
+// furthestRejected is the rejected signature that got furthest.
+func (v *verification) furthestRejected() *Signature {
 	for _, code := range precedence {
 		for i := range v.verdict.Signatures {
 			if s := &v.verdict.Signatures[i]; s.Code == code {

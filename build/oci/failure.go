@@ -37,17 +37,17 @@ func (e *requestError) Unwrap() error { return e.err }
 
 // attempts is how often such a request is made. A registry that does not answer is waited for long enough each time.
 func (e *requestError) attempts() int {
-	if errors.Is(e.err, errMute) {
-		return maxMute
+	if errors.Is(e.err, errUnresponsive) {
+		return maxUnresponsive
 	}
 	return maxAttempts
 }
 
-// errMute is the failure of a registry that takes a connection and sends nothing.
-var errMute = errors.New("it takes connections and does not answer")
+// errUnresponsive is the failure of a registry that takes a connection and sends nothing.
+var errUnresponsive = errors.New("it takes connections and does not answer")
 
-// isMute reports that a request, or one of several that were made for it, ended without an answer in time.
-func isMute(err error) bool {
+// isUnresponsive reports that a request, or one of several that were made for it, ended without an answer in time.
+func isUnresponsive(err error) bool {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return false
 	}
@@ -70,8 +70,8 @@ func (e *requestError) temporary() bool {
 // newRequestError returns what a failed request is known by: the status, the message, when to ask again.
 func newRequestError(err error, resp *http.Response) *requestError {
 	failed := &requestError{err: withoutURL(err)}
-	if isMute(err) {
-		failed.err = errMute
+	if isUnresponsive(err) {
+		failed.err = errUnresponsive
 	}
 	if resp != nil {
 		failed.retryAfter = resp.Header.Get("Retry-After")
@@ -107,7 +107,7 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](failed.err); untrusted {
 		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).WithHint("%s", e.certificateHint(failed.err))
 	}
-	if errors.Is(err, http.ErrSchemeMismatch) && !errors.Is(failed, errMute) {
+	if errors.Is(err, http.ErrSchemeMismatch) && !errors.Is(failed, errUnresponsive) {
 		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
 			WithHint("%s speaks plain HTTP, which everyone on the network can read and change; if you trust the network, add --plain-http %[1]s", host)
 	}
@@ -115,7 +115,7 @@ func (e *endpoint) failure(what string, err error, resp *http.Response) error {
 		return report.Errorf(report.Unavailable, "%s: %s: it does not answer with TLS, and plain HTTP was not asked for", e, what).
 			WithHint("check that %s can be reached from here; if it speaks plain HTTP and you trust the network, add --plain-http %[1]s", host)
 	}
-	if errors.Is(failed, errMute) {
+	if errors.Is(failed, errUnresponsive) {
 		return report.Errorf(report.Unavailable, "%s: %s: %w", e, what, failed).
 			WithHint("check that %s is a registry and what lies between it and here%s", host, e.orMirror())
 	}

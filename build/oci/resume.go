@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	maxAttempts = 5   // of one request, and connections in a row that yield no byte
-	maxResumes  = 100 // of one blob
-	maxMute     = 2   // of a request that gets no answer at all
-	maxBackoff  = 30 * time.Second
-	noticeable  = 5 * time.Second // a pause that is reported
+	maxAttempts     = 5   // of one request, and connections in a row that yield no byte
+	maxResumes      = 100 // of one blob
+	maxUnresponsive = 2   // of a request that gets no answer at all
+	maxBackoff      = 30 * time.Second
+	noticeable      = 5 * time.Second // a pause that is reported
 )
 
 var errShortBody = errors.New("the registry sent less than it should")

@@ -46,7 +46,7 @@ asks for powers that were not approved, or replaces a release.`,
   solutionctl dev --env test --logs=false --yes`,
 		Args: cli.OptionalArgs(nil, "PROJECT"),
 	}
-	w := &workshop{app: a}
+	w := &projectBuilder{app: a}
 	flags := cmd.Flags()
 	flags.StringVar(&w.flags.signing.key, "sign-key", "", "sign the archives with this key, a `FILE` (default dev.key beside the configuration file)")
 	w.flags.signing.addPassword(cmd)
@@ -55,15 +55,15 @@ asks for powers that were not approved, or replaces a release.`,
 	flags.StringVar(&w.flags.cacheDir, "cache-dir", "", "directory that keeps compressed layers from build to build")
 	flags.IntVar(&w.flags.jobs, "jobs", 4, "transfers at once")
 	flags.BoolVar(&w.flags.noLint, "no-lint", false, "build the project whatever lint finds in it")
-	deploy.AddDevelopment(a.App, cmd, func(project string) deploy.Workshop {
+	deploy.AddDevelopment(a.App, cmd, func(project string) deploy.ProjectBuilder {
 		w.project = project
 		return w
 	})
 	return cmd
 }
 
-// workshop builds the archives of 'solutionctl dev'.
-type workshop struct {
+// projectBuilder builds the archives of 'solutionctl dev'.
+type projectBuilder struct {
 	*app
 	flags   buildFlags
 	project string
@@ -72,7 +72,7 @@ type workshop struct {
 	resolver *oci.Resolver // of this round: what it identifies and what it builds have the same images
 }
 
-func (w *workshop) State(ctx context.Context) (string, error) {
+func (w *projectBuilder) State(ctx context.Context) (string, error) {
 	dir := w.project
 	if !isDirectory(dir) {
 		dir = filepath.Dir(dir)
@@ -80,7 +80,7 @@ func (w *workshop) State(ctx context.Context) (string, error) {
 	return build.InputState(ctx, dir)
 }
 
-func (w *workshop) Identify(ctx context.Context) (at schema.SolutionAt, digest string, err error) {
+func (w *projectBuilder) Identify(ctx context.Context) (at schema.SolutionAt, digest string, err error) {
 	err = w.planBuild(ctx, w.flags, w.Sink, func(_ *build.Project, plan *build.Plan) error {
 		at = schema.SolutionAt{Solution: plan.Solution.Metadata.Name, Version: plan.Solution.Spec.Version}
 		content := sha256.New()
@@ -93,7 +93,7 @@ func (w *workshop) Identify(ctx context.Context) (at schema.SolutionAt, digest s
 	return at, digest, err
 }
 
-func (w *workshop) EndRound() {
+func (w *projectBuilder) EndRound() {
 	if w.resolver != nil {
 		_ = w.resolver.Close() // files that were only read
 	}
@@ -101,7 +101,7 @@ func (w *workshop) EndRound() {
 }
 
 // planBuild plans a build of the project, and calls do while what the plan reads is open.
-func (w *workshop) planBuild(ctx context.Context, f buildFlags, sink report.Sink, do func(*build.Project, *build.Plan) error) error {
+func (w *projectBuilder) planBuild(ctx context.Context, f buildFlags, sink report.Sink, do func(*build.Project, *build.Plan) error) error {
 	source, err := build.Load(w.project, f.Overrides)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (w *workshop) planBuild(ctx context.Context, f buildFlags, sink report.Sink
 }
 
 // Key returns the public half of the signing key. The one that no flag names is made when it does not exist.
-func (w *workshop) Key(ctx context.Context) (*key.Public, string, error) {
+func (w *projectBuilder) Key(ctx context.Context) (*key.Public, string, error) {
 	f := &w.flags.signing
 	if f.key == "" {
 		f.key, f.known = filepath.Join(w.ConfigDir(), "dev"+keyExtension), []byte{}
@@ -154,7 +154,7 @@ func (w *workshop) Key(ctx context.Context) (*key.Public, string, error) {
 }
 
 // makeKey makes a key pair without a password, unless the file exists.
-func (w *workshop) makeKey(file string) error {
+func (w *projectBuilder) makeKey(file string) error {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -171,7 +171,7 @@ func (w *workshop) makeKey(file string) error {
 	return err
 }
 
-func (w *workshop) Build(ctx context.Context, version, dir string, signed bool) (string, error) {
+func (w *projectBuilder) Build(ctx context.Context, version, dir string, signed bool) (string, error) {
 	f := w.flags
 	f.Version, f.to = version, dir
 	f.volumeID = version[strings.LastIndex(version, "dev."):] // names and development versions do not fit

@@ -16,17 +16,17 @@ func (c *Console) alerts(v *web.Visit) (*web.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, heard, err := c.server.Everything(v.Identity).AwaitAlerts(v.Context())
+	s, answer, err := c.server.Everything(v.Identity).AwaitAlerts(v.Context())
 	if err != nil {
 		return nil, err
 	}
 	v.Frame.Feed = "/events?seen=" + s.Mark()
-	if heard.Failure != nil && web.WantsJSON(v.Request) {
-		return nil, heard.Failure
+	if answer.Failure != nil && web.WantsJSON(v.Request) {
+		return nil, answer.Failure
 	}
 	var list *schema.AlertList
-	if heard.Alerts != nil {
-		list = heard.Alerts.List
+	if answer.Alerts != nil {
+		list = answer.Alerts.List
 	}
-	return &web.Answer{Document: list, Content: &page.Alerts{Heard: heard.Alerts, Hints: report.Hints(heard.Failure)}}, nil
+	return &web.Answer{Document: list, Content: &page.Alerts{AlertState: answer.Alerts, Hints: report.Hints(answer.Failure)}}, nil
 }

@@ -46,7 +46,7 @@ func (c *Console) overview(v *web.Visit) (*web.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	content := &page.Overview{Status: s.Status, Pending: s.Pending(), Heard: s.Alerts}
+	content := &page.Overview{Status: s.Status, Pending: s.Pending(), AlertState: s.Alerts}
 	if s.Loader != nil {
 		content.Loader = &page.Loader{Progress: s.Loader}
 	}
@@ -114,7 +114,7 @@ func (c *Console) solution(v *web.Visit) (*web.Answer, error) {
 	if at < 0 {
 		return nil, report.Errorf(report.NotFound, "Solution %s was not imported", name)
 	}
-	content := &page.Solution{Heard: s.Alerts, Status: s.Status.Solutions[at], Needs: map[string][]schema.Dependency{}, VersionActions: map[string][]page.Action{}}
+	content := &page.Solution{AlertState: s.Alerts, Status: s.Status.Solutions[at], Needs: map[string][]schema.Dependency{}, VersionActions: map[string][]page.Action{}}
 	d := v.Deployer(nil)
 	if content.Compatibility, err = d.Definitions.Compatibility(v.Context(), definitions.CompatibilityOptions{Solution: name}); err != nil {
 		v.Frame.Problem = page.ProblemOf(err)
@@ -197,7 +197,7 @@ func (c *Console) environment(v *web.Visit) (*web.Answer, error) {
 	if at < 0 {
 		return nil, report.Errorf(report.NotFound, "there is no environment %s", name)
 	}
-	content := &page.Environment{Heard: s.Alerts, Status: s.Status.Environments[at], Namespaces: map[string][]page.Action{}}
+	content := &page.Environment{AlertState: s.Alerts, Status: s.Status.Environments[at], Namespaces: map[string][]page.Action{}}
 	if err := compare(v, &content.Status); err != nil {
 		return nil, err
 	}

@@ -119,7 +119,7 @@ func (c *Console) visibleEnvironment(v *web.Visit, refused error) (*web.Answer, 
 		list.Denied = &page.Denial{Reason: u.What, Rule: u.Rules}
 	}
 	content := &page.Environment{
-		Status: *status, Visitor: true, Heard: c.server.EnvironmentFeed(v.Identity, o.Environment, o.Namespace).LastAlerts().Alerts,
+		Status: *status, Visitor: true, AlertState: c.server.EnvironmentFeed(v.Identity, o.Environment, o.Namespace).LastAlerts().Alerts,
 		Actions: []page.Action{list},
 	}
 	return &web.Answer{Document: status, Content: content}, offerChanges(v, content)

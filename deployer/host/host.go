@@ -103,7 +103,6 @@ func (h *Host) lock(ctx context.Context) (*store.Locked, error) {
 	return h.Store.LockWithin(ctx, h.LockWait, h.Sink)
 }
 
-// find returns where an archive is by now.
 // openArchive opens an archive of the store, to be read through the digests of its import. The caller closes the file.
 func (h *Host) openArchive(e store.Entry) (_ *archive.Archive, file io.Closer, err error) {
 	stored, err := h.Store.Open(e)

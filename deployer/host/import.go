@@ -112,7 +112,7 @@ func (h *Host) Import(ctx context.Context, o ImportOptions) (*schema.ImportRepor
 	if err = i.push(ctx, entries); err != nil {
 		return &i.report, err
 	}
-	if err = i.tellCluster(ctx, list, entries); err == nil {
+	if err = i.registerInCluster(ctx, list, entries); err == nil {
 		err = i.awaitReplicas(ctx, entries)
 	}
 	return &i.report, unfinished(err)
@@ -386,8 +386,8 @@ func (i *importing) publishOne(ctx context.Context, c *admitted, e store.Entry, 
 	return changed || included, err
 }
 
-// tellCluster makes the cluster know the archives.
-func (i *importing) tellCluster(ctx context.Context, list []*admitted, entries []store.Entry) error {
+// registerInCluster makes the cluster know the archives.
+func (i *importing) registerInCluster(ctx context.Context, list []*admitted, entries []store.Entry) error {
 	if i.Cluster == nil {
 		return nil
 	}

@@ -90,7 +90,7 @@ func isUnapproved(err error) bool {
 // configurable adds to a refusal of powers that only the configuration of the loader can accept them.
 func configurable(err error) error {
 	refused, ok := errors.AsType[*plan.PowersError](err)
-	if !ok || !refused.Askable() {
+	if !ok || !refused.CanBeApproved() {
 		return err
 	}
 	return report.Errorf(report.Refused, "%v", err).

@@ -47,8 +47,8 @@ func (r *Run) leave(ctx context.Context, others Others, wanted []schema.Solution
 			r.Notice("Solution " + name + " is in environment " + r.Environment + " and not wanted there: it stays")
 			continue
 		}
-		d := departure{SolutionAt: schema.SolutionAt{Solution: name, Version: there[name]}}
-		if err = r.findDeparture(ctx, &d); err != nil {
+		d := removal{SolutionAt: schema.SolutionAt{Solution: name, Version: there[name]}}
+		if err = r.findRemoval(ctx, &d); err != nil {
 			return err
 		}
 		if _, err = r.checkData(ctx, &d); err != nil {
@@ -86,8 +86,8 @@ func (p *Planner) versionsIn(ctx context.Context, namespaces []metalk8s.Namespac
 	return versions, nil
 }
 
-// departures returns the releases of Solutions that leave: after all that stays is ready, and each Solution after those that need it.
-func (r *Run) departures(staying []engine.Release) (releases []engine.Release) {
+// removals returns the releases of Solutions that leave: after all that stays is ready, and each Solution after those that need it.
+func (r *Run) removals(staying []engine.Release) (releases []engine.Release) {
 	leaving := make([]schema.SolutionAt, len(r.leaving))
 	for i, d := range r.leaving {
 		leaving[i] = d.SolutionAt

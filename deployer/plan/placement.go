@@ -66,7 +66,7 @@ func (r *Run) Place(ctx context.Context, list []*Placement) (err error) {
 
 // planPlacements plans the releases of placements, and after them those of Solutions that leave.
 func (r *Run) planPlacements(ctx context.Context, list []*Placement, staying []engine.Release) error {
-	leaving := r.departures(staying)
+	leaving := r.removals(staying)
 	if err := r.remark(ctx, staying); err != nil {
 		return err
 	}

@@ -30,8 +30,8 @@ func (e *PowersError) Error() string { return strings.Join(e.Lines(), "\n  ") }
 // Lines returns the powers as text, one in a line.
 func (e *PowersError) Lines() []string { return powers.Summarize(e.Powers) }
 
-// Askable reports whether the user can approve all of them before anything is changed.
-func (e *PowersError) Askable() bool {
+// CanBeApproved reports whether the user can approve all of them before anything is changed.
+func (e *PowersError) CanBeApproved() bool {
 	return !e.Changed && !slices.ContainsFunc(e.Powers, func(p schema.Power) bool { return p.Need == schema.NeedRefused })
 }
 

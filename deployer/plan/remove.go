@@ -27,8 +27,8 @@ func Keeps(r *schema.DeploymentRevision) bool { return r.Settings[settingData] =
 
 // Remove plans to remove r.Solution from the namespaces of the run. The going ones, which may need it, leave before.
 func (r *Run) Remove(ctx context.Context, data DataPolicy, going ...string) error {
-	d := departure{SolutionAt: schema.SolutionAt{Solution: r.Solution}, data: data}
-	if err := r.findDeparture(ctx, &d); err != nil {
+	d := removal{SolutionAt: schema.SolutionAt{Solution: r.Solution}, data: data}
+	if err := r.findRemoval(ctx, &d); err != nil {
 		return err
 	}
 	if len(d.namespaces) == 0 {
@@ -65,16 +65,16 @@ func (r *Run) Remove(ctx context.Context, data DataPolicy, going ...string) erro
 	return r.Plan(ctx, d.releases...)
 }
 
-// departure is a Solution that is removed from namespaces.
-type departure struct {
+// removal is a Solution that is removed from namespaces.
+type removal struct {
 	schema.SolutionAt
 	data       DataPolicy
 	namespaces []metalk8s.Namespace
 	releases   []engine.Release
 }
 
-// findDeparture finds in which namespaces of the run there is something of a Solution, and the releases that remove it.
-func (r *Run) findDeparture(ctx context.Context, d *departure) error {
+// findRemoval finds in which namespaces of the run there is something of a Solution, and the releases that remove it.
+func (r *Run) findRemoval(ctx context.Context, d *removal) error {
 	solution := d.Solution
 	found, err := r.Records.ListUnrecorded(ctx, solution, r.Namespaces)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *Run) findDeparture(ctx context.Context, d *departure) error {
 }
 
 // isRemoved reports whether the records say that an earlier run has removed the Solution from all of the namespaces.
-func (p *Planner) isRemoved(ctx context.Context, d *departure) bool {
+func (p *Planner) isRemoved(ctx context.Context, d *removal) bool {
 	return !slices.ContainsFunc(d.namespaces, func(n metalk8s.Namespace) bool {
 		state, err := p.Records.Engine.State(ctx, record.Key{Namespace: n.Name, Name: d.Solution})
 		return err != nil || state.Pending != nil || state.Current == nil || state.Installed() || n.Versions[d.Solution] != ""
@@ -134,7 +134,7 @@ func NotDeployed(solution, environment string, namespaces []metalk8s.Namespace) 
 }
 
 // checkData judges the custom resources that are left without their operator; it returns those to delete.
-func (r *Run) checkData(ctx context.Context, d *departure) ([]definitions.Instance, error) {
+func (r *Run) checkData(ctx context.Context, d *removal) ([]definitions.Instance, error) {
 	solution := d.Solution
 	crds, err := r.Definitions.Of(ctx, r.Catalog, solution)
 	if err != nil {

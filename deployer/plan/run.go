@@ -43,7 +43,7 @@ type Run struct {
 	// nil. An interrupted run calls both again.
 	Before, After func(context.Context) error
 
-	leaving   []departure                   // Solutions that are removed in the same run
+	leaving   []removal                     // Solutions that are removed in the same run
 	lost      []definitions.Scope           // objects that may lose data, which was accepted
 	data      []schema.DataChange           // custom resources that were judged, for the consequences
 	safe      []string                      // definitions that change without an effect on stored objects

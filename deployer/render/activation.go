@@ -43,7 +43,7 @@ func renderActivation(p *Payload, s Settings) (*renderer, error) {
 			return nil, err
 		}
 	}
-	if slices.ContainsFunc(r.objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() == s.Namespace }) || r.housesComponents() {
+	if slices.ContainsFunc(r.objects, func(o *unstructured.Unstructured) bool { return o.GetNamespace() == s.Namespace }) || r.hasClusterComponents() {
 		s.Creates = append([]string{s.Namespace}, s.Creates...)
 	}
 	labels, err := r.podSecurityLabels()
@@ -59,8 +59,8 @@ func renderActivation(p *Payload, s Settings) (*renderer, error) {
 	return r, nil
 }
 
-// housesComponents reports whether cluster components are deployed in the namespace of the Solution.
-func (r *renderer) housesComponents() bool {
+// hasClusterComponents reports whether cluster components are deployed in the namespace of the Solution.
+func (r *renderer) hasClusterComponents() bool {
 	return slices.ContainsFunc(r.p.Solution.Spec.Components, func(c schema.Component) bool {
 		return c.Scope == schema.ScopeCluster && ComponentNamespace(r.p.Solution, &c) == r.s.Namespace
 	})

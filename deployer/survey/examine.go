@@ -57,8 +57,8 @@ func (f *finding) worsen(health schema.DeploymentHealth, reasons ...string) {
 // examine looks at every object on the records: is it there, is it ready, is it as it was applied? With closely, the last is
 // asked of every object, and not only of those whose metadata raise a suspicion.
 // Known are objects that were just listed.
-func (v *Survey) examine(ctx context.Context, states []*record.State, known sightings, closely bool) (map[record.Key]*finding, error) {
-	var live sightings
+func (v *Survey) examine(ctx context.Context, states []*record.State, known observations, closely bool) (map[record.Key]*finding, error) {
+	var live observations
 	var crashes map[workload][]string
 	group, inGroup := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
@@ -80,7 +80,7 @@ func (v *Survey) examine(ctx context.Context, states []*record.State, known sigh
 }
 
 // judgeAll judges releases by their objects and the pods of these.
-func (v *Survey) judgeAll(ctx context.Context, states []*record.State, live sightings, crashes map[workload][]string) (map[record.Key]*finding, error) {
+func (v *Survey) judgeAll(ctx context.Context, states []*record.State, live observations, crashes map[workload][]string) (map[record.Key]*finding, error) {
 	findings := map[record.Key]*finding{}
 	reporting := map[kube.GroupVersionKind]bool{}
 	webhooks := &health.Webhooks{Reader: v.Cluster}
@@ -91,7 +91,7 @@ func (v *Survey) judgeAll(ctx context.Context, states []*record.State, live sigh
 			f.objects++
 			v.judge(ctx, f, known, live[known.ObjectRef])
 		}
-		f.judgeSilent()
+		f.judgeWebhooks()
 		f.reportHidden()
 		if err := v.await(ctx, f, s); err != nil {
 			return nil, err
@@ -119,8 +119,8 @@ func (v *Survey) await(ctx context.Context, f *finding, s *record.State) error {
 	return nil
 }
 
-// judgeSilent reports webhooks that do not answer: as a failure, or as progress while another part of the release is still starting.
-func (f *finding) judgeSilent() {
+// judgeWebhooks reports webhooks that do not answer: as a failure, or as progress while another part of the release is still starting.
+func (f *finding) judgeWebhooks() {
 	word := schema.HealthFailed
 	if f.health == schema.HealthProgressing {
 		word = schema.HealthProgressing
@@ -142,11 +142,11 @@ func (f *finding) reportHidden() {
 	f.reasons = append(f.reasons, "you do not have permission to read "+names+": nothing is known of them")
 }
 
-// sightings are the objects that are there.
-type sightings map[schema.ObjectRef]*sighting
+// observations are the objects that are there.
+type observations map[schema.ObjectRef]*observation
 
-// sighting is how an object was when it was read.
-type sighting struct {
+// observation is how an object was when it was read.
+type observation struct {
 	uid, version string
 	generation   int64
 	status       health.Status
@@ -154,8 +154,8 @@ type sighting struct {
 	hidden       bool                       // the user is not allowed to read it
 }
 
-func see(object *unstructured.Unstructured) *sighting {
-	s := &sighting{uid: string(object.GetUID()), version: object.GetResourceVersion(), generation: object.GetGeneration(), status: health.Status{Ready: true}}
+func observe(object *unstructured.Unstructured) *observation {
+	s := &observation{uid: string(object.GetUID()), version: object.GetResourceVersion(), generation: object.GetGeneration(), status: health.Status{Ready: true}}
 	if !isStateless(object.GroupVersionKind()) || object.GetDeletionTimestamp() != nil {
 		s.status = health.Of(object)
 	}
@@ -176,25 +176,25 @@ func inventory(s *record.State) []schema.DeployedObject {
 	return slices.DeleteFunc(slices.Clone(revision.Objects), func(o schema.DeployedObject) bool { return o.Leaving || o.Kept })
 }
 
-// seeAll returns the objects that were listed with as much as they are judged by: the others are known by their metadata only.
-func seeAll(found []engine.Found) sightings {
-	seen := sightings{}
+// observeAll returns the objects that were listed with as much as they are judged by: the others are known by their metadata only.
+func observeAll(found []engine.Found) observations {
+	seen := observations{}
 	for _, f := range found {
 		if kind := f.Object.GroupVersionKind(); isStateless(kind) || engine.IsListedWithStatus(kind) {
-			seen[records.RefOf(kind, f.Object)] = see(f.Object)
+			seen[records.RefOf(kind, f.Object)] = observe(f.Object)
 		}
 	}
 	return seen
 }
 
 // has reports whether all objects were seen. One that was created in the meantime has not.
-func (s sightings) has(refs []schema.ObjectRef) bool {
+func (s observations) has(refs []schema.ObjectRef) bool {
 	return !slices.ContainsFunc(refs, func(ref schema.ObjectRef) bool { return s[ref] == nil })
 }
 
 // liveObjects reads the objects of releases that are not known: all of one kind at once, or one by one for a user who cannot list the
 // whole cluster.
-func (v *Survey) liveObjects(ctx context.Context, states []*record.State, known sightings) (sightings, error) {
+func (v *Survey) liveObjects(ctx context.Context, states []*record.State, known observations) (observations, error) {
 	byKind := map[kube.GroupVersionKind][]schema.ObjectRef{}
 	for _, s := range states {
 		for _, object := range inventory(s) {
@@ -215,7 +215,7 @@ func (v *Survey) liveObjects(ctx context.Context, states []*record.State, known 
 			continue
 		}
 		group.Go(func() error {
-			found := sightings{}
+			found := observations{}
 			err := v.listInto(ctx, found, kind, "", selector)
 			if report.CodeOf(err) == report.Forbidden {
 				err = v.getInto(ctx, found, kind, refs)
@@ -232,7 +232,7 @@ func (v *Survey) liveObjects(ctx context.Context, states []*record.State, known 
 // kindsAtOnce limits concurrent lists.
 const kindsAtOnce = 4
 
-func (v *Survey) listInto(ctx context.Context, live sightings, kind kube.GroupVersionKind, namespace, selector string) error {
+func (v *Survey) listInto(ctx context.Context, live observations, kind kube.GroupVersionKind, namespace, selector string) error {
 	list := v.Cluster.ListPartial
 	if isStateless(kind) {
 		list = v.Cluster.ListVersions
@@ -241,28 +241,28 @@ func (v *Survey) listInto(ctx context.Context, live sightings, kind kube.GroupVe
 		if err != nil {
 			return err
 		}
-		live[records.RefOf(kind, object)] = see(object)
+		live[records.RefOf(kind, object)] = observe(object)
 	}
 	return nil
 }
 
-func (v *Survey) getInto(ctx context.Context, live sightings, kind kube.GroupVersionKind, refs []schema.ObjectRef) error {
+func (v *Survey) getInto(ctx context.Context, live observations, kind kube.GroupVersionKind, refs []schema.ObjectRef) error {
 	for _, ref := range refs {
 		object, err := v.Cluster.Get(ctx, kind, ref.Namespace, ref.Name)
 		switch {
 		case report.CodeOf(err) == report.Forbidden:
-			live[ref] = &sighting{hidden: true}
+			live[ref] = &observation{hidden: true}
 		case err != nil:
 			return err
 		case object != nil:
-			live[ref] = see(object)
+			live[ref] = observe(object)
 		}
 	}
 	return nil
 }
 
 // judge adds the state of one object. An object that is being created has no UID on the record yet.
-func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObject, live *sighting) {
+func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObject, live *observation) {
 	name := known.String()
 	switch {
 	case live != nil && live.hidden:
@@ -357,7 +357,7 @@ func isStateless(kind kube.GroupVersionKind) bool {
 }
 
 // mayHaveChanged reports whether an object possibly differs from the applied one.
-func mayHaveChanged(known schema.DeployedObject, live *sighting) bool {
+func mayHaveChanged(known schema.DeployedObject, live *observation) bool {
 	switch {
 	case known.ResourceVersion == "" || known.ResourceVersion == live.version:
 		return false

@@ -116,7 +116,7 @@ func (s *Selectors) remarks(ctx context.Context, objects []*unstructured.Unstruc
 			continue
 		case verdict.Selected:
 			var err error
-			if why, err = s.blind(ctx, object); err != nil {
+			if why, err = s.explainNoPods(ctx, object); err != nil {
 				return nil, err
 			}
 		}
@@ -135,9 +135,9 @@ func (s *Selectors) remarks(ctx context.Context, objects []*unstructured.Unstruc
 	return remarks, nil
 }
 
-// blind explains why a selected monitor finds no pods: the account of no Prometheus that selects it has permission to
+// explainNoPods explains why a selected monitor finds no pods: the account of no Prometheus that selects it has permission to
 // list them. It is empty when one has, or when this cannot be checked.
-func (s *Selectors) blind(ctx context.Context, o prometheus.Object) (string, error) {
+func (s *Selectors) explainNoPods(ctx context.Context, o prometheus.Object) (string, error) {
 	if o.GetKind() == prometheus.Rule {
 		return "", nil
 	}
@@ -231,7 +231,7 @@ func (s *Selectors) remedy(verdict prometheus.Verdict, o *unstructured.Unstructu
 
 // remark adds to findings the monitors and rules that no Prometheus selects. They do not change the health: a Solution
 // works without them.
-func (v *Survey) remark(ctx context.Context, states []*record.State, live sightings, findings map[record.Key]*finding) error {
+func (v *Survey) remark(ctx context.Context, states []*record.State, live observations, findings map[record.Key]*finding) error {
 	byRelease := map[record.Key][]*unstructured.Unstructured{}
 	for _, state := range states {
 		for _, known := range inventory(state) {

@@ -45,7 +45,7 @@ func (v *Survey) observe(ctx context.Context, e metalk8s.Environment) (*picture,
 		state.Current.Objects = append(state.Current.Objects, f.Deployed())
 		kinds[f.Object.GroupVersionKind()] = true
 	}
-	live := sightings{}
+	live := observations{}
 	for kind := range kinds {
 		for _, n := range e.Namespaces {
 			if err = v.listInto(ctx, live, kind, n.Name, schema.LabelRelease); err != nil && report.CodeOf(err) != report.Forbidden {

@@ -209,7 +209,7 @@ func (v *Survey) readDeployed(ctx context.Context, s *picture, namespaces []stri
 	for _, state := range states {
 		s.states[state.Key] = state
 	}
-	s.findings, err = v.examine(ctx, states, seeAll(found), s.closely)
+	s.findings, err = v.examine(ctx, states, observeAll(found), s.closely)
 	return err
 }
 

@@ -211,12 +211,12 @@ func TestUnheard(t *testing.T) {
 		schema.HealthReady: schema.HealthFailed, schema.HealthProgressing: schema.HealthProgressing, schema.HealthFailed: schema.HealthFailed,
 	} {
 		f := &finding{health: before, silent: []string{"it does not answer"}}
-		if f.judgeSilent(); f.health != want || len(f.reasons) != 1 {
+		if f.judgeWebhooks(); f.health != want || len(f.reasons) != 1 {
 			t.Errorf("%s becomes %s: %q", before, f.health, f.reasons)
 		}
 	}
 	f := &finding{health: schema.HealthReady}
-	if f.judgeSilent(); f.health != schema.HealthReady {
+	if f.judgeWebhooks(); f.health != schema.HealthReady {
 		t.Errorf("without webhooks: %s", f.health)
 	}
 }
@@ -237,7 +237,7 @@ func TestMayHaveChanged(t *testing.T) {
 		"a ConfigMap":                      {"ConfigMap", "6", 3, true},
 		"another kind of that name":        {"example.com/v1 ConfigMap", "6", 3, false},
 	} {
-		live := &sighting{version: "7", generation: test.generation}
+		live := &observation{version: "7", generation: test.generation}
 		version, kind, named := strings.Cut(test.kind, " ")
 		if !named {
 			version, kind = "v1", test.kind

@@ -294,7 +294,7 @@ func reachOfAll(w where, system bool) schema.Reach {
 // judgeRule finds the powers of one rule.
 func (j *judgement) judgeRule(rule rbacv1.PolicyRule, w where, system bool, note func(schema.PowerName, schema.Reach, ...rbacv1.PolicyRule)) {
 	if len(rule.NonResourceURLs) > 0 {
-		if w == inCluster && slices.ContainsFunc(rule.NonResourceURLs, isTellingURL) {
+		if w == inCluster && slices.ContainsFunc(rule.NonResourceURLs, revealsData) {
 			note(schema.PowerReadOthers, schema.ReachNamespaces, rbacv1.PolicyRule{Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs})
 		}
 		return
@@ -323,8 +323,8 @@ func (j *judgement) judgeRule(rule rbacv1.PolicyRule, w where, system bool, note
 	}
 }
 
-// isTellingURL reports whether a path of the API server shows more than its health and its metrics.
-func isTellingURL(url string) bool {
+// revealsData reports whether a path of the API server shows more than its health and its metrics.
+func revealsData(url string) bool {
 	start, isPattern := strings.CutSuffix(url, "*")
 	return slices.ContainsFunc([]string{"/logs", "/debug"}, func(path string) bool {
 		return strings.HasPrefix(url, path) || isPattern && strings.HasPrefix(path, start)

@@ -18,8 +18,8 @@ import (
 	"github.com/solutionctl/solutionctl/sign/key"
 )
 
-// Workshop builds the archives of a project while it is developed.
-type Workshop interface {
+// ProjectBuilder builds the archives of a project while it is developed.
+type ProjectBuilder interface {
 	// State changes when a local file changes that a build reads.
 	State(ctx context.Context) (string, error)
 	// Identify returns the name and version in solution.yaml, and a digest of what the archive would hold.
@@ -37,7 +37,7 @@ const pollInterval = 300 * time.Millisecond
 
 // AddDevelopment makes cmd the command that builds a project, deploys it and follows its log. Its argument is the project, which open
 // opens.
-func AddDevelopment(a *cli.App, cmd *cobra.Command, open func(project string) Workshop) {
+func AddDevelopment(a *cli.App, cmd *cobra.Command, open func(project string) ProjectBuilder) {
 	d := &development{installation: newInstallation(a, cmd)}
 	flags := cmd.Flags()
 	flags.BoolVarP(&d.watch, "watch", "w", false, "do it again on each change of the project, until interrupted")
@@ -48,7 +48,7 @@ func AddDevelopment(a *cli.App, cmd *cobra.Command, open func(project string) Wo
 	}
 	d.wait = true
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		d.Workshop = open(append(args, ".")[0])
+		d.ProjectBuilder = open(append(args, ".")[0])
 		return d.develop(cmd.Context())
 	}
 }
@@ -56,7 +56,7 @@ func AddDevelopment(a *cli.App, cmd *cobra.Command, open func(project string) Wo
 // development is a run of 'dev'.
 type development struct {
 	*installation
-	Workshop
+	ProjectBuilder
 	watch, logs bool
 }
 

@@ -152,7 +152,7 @@ func (c *installation) prepare(archives []string) (*install.Installer, install.O
 func (c *installation) confirmPlan(ctx context.Context, planned *install.Plan) error {
 	missing := planned.Unapproved()
 	refusal := &plan.PowersError{Powers: missing}
-	if len(missing) > 0 && (c.Yes || !c.Interactive || !refusal.Askable()) {
+	if len(missing) > 0 && (c.Yes || !c.Interactive || !refusal.CanBeApproved()) {
 		return report.Errorf(report.Refused, "not approved, the Solutions ask for the powers to:\n  %w", refusal).WithHint("approve: %s", plan.Approving(missing))
 	}
 	question := report.Confirmation{Question: "Install this", Lists: []report.ConfirmationList{{Title: "This will be done", Items: stepLines(planned.Steps)}}}

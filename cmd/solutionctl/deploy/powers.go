@@ -48,7 +48,7 @@ func (f *verbFlags) addAllow(cmd *cobra.Command, about func(args []string) deplo
 func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (again bool, err error) {
 	missing, asks := errors.AsType[*plan.PowersError](refusal)
 	o, takes := options.(interface{ AllowMore(allowances ...string) })
-	if !asks || !takes || !f.Interactive || !missing.Askable() {
+	if !asks || !takes || !f.Interactive || !missing.CanBeApproved() {
 		return false, nil
 	}
 	if r, isRequest := options.(*deployer.Request); isRequest {

@@ -39,6 +39,6 @@ func (p *Pages) ContentAction(v *web.Visit, solution, version string) []page.Act
 	}
 	return []page.Action{{
 		Label: page.Text("action.content") + " " + version, URL: page.URL("solutions", solution, "content", version),
-		Denied: barred(v, rights.VerbImport),
+		Denied: denialOnHost(v, rights.VerbImport),
 	}}
 }

@@ -146,7 +146,7 @@ func (p *Pages) examinationPage(v *web.Visit, e *examined, events string, action
 	if e.err != nil {
 		a.Status, a.Document, content.Problem = web.StatusOf(e.err), web.FailureOf(e.err), page.ProblemOf(e.err)
 	} else {
-		actions.Action.Denied = barred(v, rights.VerbImport)
+		actions.Action.Denied = denialOnHost(v, rights.VerbImport)
 		content.Form = actions
 	}
 	if r := e.result; r != nil {

@@ -113,8 +113,8 @@ func credentials(ctx context.Context, v *web.Visit) (string, error) {
 	return v.Bearer(ctx)
 }
 
-// barred explains why the user is not allowed to use a verb of the host; nil if they are.
-func barred(v *web.Visit, verb string) *page.Denial {
+// denialOnHost explains why the user is not allowed to use a verb of the host; nil if they are.
+func denialOnHost(v *web.Visit, verb string) *page.Denial {
 	if v.Way == session.ByLink {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (p *Pages) importing(v *web.Visit) (*web.Answer, error) {
 			Command string `json:"command"`
 		}{elsewhere.Command}, Content: &page.Import{Elsewhere: elsewhere}}, nil
 	}
-	content, denied := &page.Import{}, barred(v, rights.VerbImport)
+	content, denied := &page.Import{}, denialOnHost(v, rights.VerbImport)
 	document := struct {
 		Uploads []sentUpload `json:"uploads"`
 	}{[]sentUpload{}}

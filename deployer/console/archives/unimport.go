@@ -29,7 +29,7 @@ func (p *Pages) askUnimport(v *web.Visit) (*web.Answer, error) {
 		Form: page.Form{
 			Action: page.Action{
 				Label: page.Text("action.unimport"), URL: page.Query(at+"/unimport", "version", o.Version), Post: true, Weight: page.WeightDanger,
-				Confirm: o.Solution + "-" + o.Version, Denied: barred(v, rights.VerbUnimport),
+				Confirm: o.Solution + "-" + o.Version, Denied: denialOnHost(v, rights.VerbUnimport),
 			},
 			Cancel: page.Link{URL: at},
 		},
@@ -78,6 +78,6 @@ func (p *Pages) UnimportAction(v *web.Visit, solution, version string) []page.Ac
 	}
 	return []page.Action{{
 		Label: page.Text("action.unimport") + " " + version, URL: page.Query(page.URL("solutions", solution)+"/unimport", "version", version),
-		Weight: page.WeightDanger, Denied: barred(v, rights.VerbUnimport),
+		Weight: page.WeightDanger, Denied: denialOnHost(v, rights.VerbUnimport),
 	}}
 }

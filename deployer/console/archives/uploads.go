@@ -53,14 +53,14 @@ func (p *Pages) BodyLimit(r *http.Request) int64 {
 	return 0
 }
 
-// patient reads a body for as long as it comes at some speed.
-type patient struct {
+// progressReader reads a body for as long as it comes at some speed.
+type progressReader struct {
 	io.Reader
 	connection *http.ResponseController
 	left       int // of the window
 }
 
-func (p *patient) Read(buffer []byte) (int, error) {
+func (p *progressReader) Read(buffer []byte) (int, error) {
 	if p.left <= 0 {
 		p.left = window
 		until := time.Now().Add(windowTime) //nolint:forbidigo // a deadline of the network is not a time that people read
@@ -72,8 +72,8 @@ func (p *patient) Read(buffer []byte) (int, error) {
 	return n, err
 }
 
-func patiently(w http.ResponseWriter, r io.Reader) io.Reader {
-	return &patient{Reader: r, connection: http.NewResponseController(w)}
+func newProgressReader(w http.ResponseWriter, r io.Reader) io.Reader {
+	return &progressReader{Reader: r, connection: http.NewResponseController(w)}
 }
 
 // sentUpload is an upload as a document.
@@ -246,7 +246,7 @@ func (p *Pages) takePiece(w http.ResponseWriter, v *web.Visit) error {
 	if err != nil || v.Header.Get("Content-Type") != tusBody {
 		return report.Errorf(report.Usage, "a piece has a header Upload-Offset, and is %s", tusBody)
 	}
-	at, err := u.Append(v.Context(), offset, patiently(w, v.Body))
+	at, err := u.Append(v.Context(), offset, newProgressReader(w, v.Body))
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,7 @@ func (p *Pages) sendForm(w http.ResponseWriter, v *web.Visit) {
 }
 
 func (p *Pages) takeForm(w http.ResponseWriter, v *web.Visit) (to string, err error) {
-	v.Body = io.NopCloser(patiently(w, v.Body))
+	v.Body = io.NopCloser(newProgressReader(w, v.Body))
 	parts, err := v.MultipartReader()
 	if err != nil {
 		return "", report.Errorf(report.Usage, "the form has no files: %w", err)

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// hearing is the time between two requests to Prometheus while browsers watch. Reading the cluster does not wait for the answer:
+	// askInterval is the time between two requests to Prometheus while browsers watch. Reading the cluster does not wait for the answer:
 	// Prometheus may be slow, or not answer at all.
-	hearing = 12 * time.Second
-	// silence is the age after which a Prometheus is looked for again where none is known, and no watch would report one.
-	silence = 5 * time.Minute
+	askInterval = 12 * time.Second
+	// searchInterval is the age after which a Prometheus is looked for again where none is known, and no watch would report one.
+	searchInterval = 5 * time.Minute
 )
 
 // AskAlerts asks for alerts.
@@ -32,20 +32,20 @@ type alertSources struct {
 
 // AlertAnswer is an answer of Prometheus, or why there is none.
 type AlertAnswer struct {
-	Alerts  *page.Heard // nil before the first answer
-	Failure error
-	when    time.Time
-	sounds  string // a digest of it
+	Alerts         *page.AlertState // nil before the first answer
+	Failure        error
+	when           time.Time
+	digestOfAlerts string
 }
 
-// hear asks for alerts, unless that is being done or was just done. Only a request of a browser calls it: when a token is renewed in
+// askForAlerts asks for alerts, unless that is being done or was just done. Only a request of a browser calls it: when a token is renewed in
 // the background, no browser learns of the new one. The caller holds the mutex of the feed.
-func (f *Feed) hear(ctx context.Context) {
-	if f.asking != nil || f.heard.Alerts != nil && f.Now().Sub(f.heard.when) < hearing/2 || f.last != nil && f.last.refused != nil {
+func (f *Feed) askForAlerts(ctx context.Context) {
+	if f.asking != nil || f.alertAnswer.Alerts != nil && f.Now().Sub(f.alertAnswer.when) < askInterval/2 || f.last != nil && f.last.refused != nil {
 		return
 	}
 	f.asking = make(chan struct{})
-	go f.hearNow(context.WithoutCancel(ctx))
+	go f.askNow(context.WithoutCancel(ctx))
 }
 
 // findSources returns the servers to ask: those that were found before, as long as nothing has changed.
@@ -72,13 +72,13 @@ func (a *alertSources) isValid(now time.Time) bool {
 	case !a.followed:
 		return false
 	case report.CodeOf(a.failure) == report.NotFound:
-		return a.reads.Include(cluster.DefinitionKind) || now.Sub(a.at) < silence
+		return a.reads.Include(cluster.DefinitionKind) || now.Sub(a.at) < searchInterval
 	default:
 		return a.failure == nil
 	}
 }
 
-func (f *Feed) hearNow(ctx context.Context) {
+func (f *Feed) askNow(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, PageTimeout)
 	defer cancel()
 	var list *schema.AlertList
@@ -86,22 +86,22 @@ func (f *Feed) hearNow(ctx context.Context) {
 	err := sources.failure
 	if err == nil {
 		if list, err = sources.ask(ctx); err == nil {
-			f.user.pulse.beat()
+			f.user.liveness.answered()
 		}
 	}
-	answer := &page.Heard{List: list}
+	answer := &page.AlertState{List: list}
 	if err != nil && report.CodeOf(err) != report.NotFound {
 		answer.Problem = page.ProblemOf(err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.heard = AlertAnswer{Alerts: answer, Failure: err, when: f.Now()}
-	if !answer.IsSilent() { // else pages stay as they are
-		f.heard.sounds = Digest(answer)
+	f.alertAnswer = AlertAnswer{Alerts: answer, Failure: err, when: f.Now()}
+	if !answer.IsEmpty() { // else pages stay as they are
+		f.alertAnswer.digestOfAlerts = Digest(answer)
 	}
 	if f.last != nil && f.last.refused == nil {
 		next := *f.last
-		next.AlertAnswer = f.heard
+		next.AlertAnswer = f.alertAnswer
 		f.publish(&next)
 	}
 	close(f.asking)
@@ -112,16 +112,16 @@ func (f *Feed) hearNow(ctx context.Context) {
 func (f *Feed) LastAlerts() AlertAnswer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.heard
+	return f.alertAnswer
 }
 
-// keepHearing asks again and again until ctx ends. All feeds of a user ask at the same time, so that they share the answers.
-func (f *Feed) keepHearing(ctx context.Context) {
+// keepAsking asks again and again until ctx ends. All feeds of a user ask at the same time, so that they share the answers.
+func (f *Feed) keepAsking(ctx context.Context) {
 	follower := f.follower(ctx)
 	defer follower.Close()
 	for {
 		f.mu.Lock()
-		f.hear(ctx)
+		f.askForAlerts(ctx)
 		asking := f.asking
 		f.mu.Unlock()
 		if asking != nil {
@@ -136,7 +136,7 @@ func (f *Feed) keepHearing(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-f.After(now.Truncate(hearing).Add(hearing).Sub(now)):
+		case <-f.After(now.Truncate(askInterval).Add(askInterval).Sub(now)):
 		}
 		select {
 		case <-follower.Changed():
@@ -160,7 +160,7 @@ func (f *Feed) followSources(follower *cluster.Follower) {
 // AwaitAlerts asks for alerts, unless the last answer is young enough, and waits for the answer. It returns the last snapshot with it.
 func (f *Feed) AwaitAlerts(ctx context.Context) (*Snapshot, AlertAnswer, error) {
 	f.mu.Lock()
-	f.hear(ctx)
+	f.askForAlerts(ctx)
 	asking := f.asking
 	f.mu.Unlock()
 	if asking != nil {
@@ -172,5 +172,5 @@ func (f *Feed) AwaitAlerts(ctx context.Context) (*Snapshot, AlertAnswer, error) 
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.last, f.heard, nil
+	return f.last, f.alertAnswer, nil
 }

@@ -30,7 +30,7 @@ const (
 	readTimeout  = PageTimeout * 5 / 6     // a read ends before the page that waits for it gives up
 	readRetry    = 2 * time.Second         // a read retries an API server that does not answer for so long; then pages report it
 	pingInterval = time.Second             // between checks whether the API server answers, while browsers follow; it doubles up to maxPing
-	maxPing      = 13 * time.Second        // between answers of an API server that has answered for a while; more than hearing
+	maxPing      = 13 * time.Second        // between answers of an API server that has answered for a while; more than askInterval
 	pingTimeout  = 1500 * time.Millisecond // an API server that does not answer within it counts as down
 	pingAfter    = 500 * time.Millisecond  // a page that waits for a read for so long checks whether the API server answers
 	frameAfter   = 50 * time.Millisecond   // a browser that waits for so long gets the frame of its page first
@@ -68,20 +68,20 @@ type Feed struct {
 	news    chan struct{}  // closed when last changes
 	viewers int
 	stop    context.CancelFunc
-	away    bool          // the API server did not answer the last check of the pulse
+	away    bool          // the API server did not answer the last check
 	wake    chan struct{} // has something when the next look is due at once
 	apart   time.Duration // time between two reads without a change
 	rested  time.Time     // when the last snapshot was found to be valid without a read
 
-	heard   AlertAnswer
-	asking  chan struct{} // closed when the answer is there; nil without a request
-	sources *alertSources // nil before they were found
+	alertAnswer AlertAnswer
+	asking      chan struct{} // closed when the answer is there; nil without a request
+	sources     *alertSources // nil before they were found
 }
 
 // Feeds are the feeds of one user: of everything, and of the environments that a visitor looks at.
 type Feeds struct {
 	Answers     Answers
-	pulse       pulse
+	liveness    liveness
 	permissions permissions
 
 	mu  sync.Mutex
@@ -255,8 +255,8 @@ func (f *Feed) lookNow(ctx context.Context, looking chan struct{}, reads *cluste
 		next = f.last.outdated(err)
 	}
 	next.AlertAnswer = AlertAnswer{}
-	if f.Now().Sub(f.heard.when) < PageTimeout { // else no browser has followed since
-		next.AlertAnswer = f.heard
+	if f.Now().Sub(f.alertAnswer.when) < PageTimeout { // else no browser has followed since
+		next.AlertAnswer = f.alertAnswer
 	}
 	f.publish(next)
 }

@@ -17,9 +17,9 @@ func (f *Feed) watch() {
 	}
 	ctx, stop := context.WithCancel(f.Context)
 	f.stop, f.news, f.apart, f.away = stop, make(chan struct{}), minInterval, false
-	f.user.pulse.join(f)
+	f.user.liveness.join(f)
 	go f.keepLooking(ctx)
-	go f.keepHearing(ctx)
+	go f.keepAsking(ctx)
 }
 
 func (f *Feed) keepLooking(ctx context.Context) {
@@ -47,7 +47,7 @@ func (f *Feed) keepLooking(ctx context.Context) {
 // follower returns a follower of nothing yet, on the clock of the feed.
 func (f *Feed) follower(ctx context.Context) *cluster.Follower {
 	follower := f.Cluster.Follower(ctx)
-	follower.After, follower.Answered = f.After, f.user.pulse.beat
+	follower.After, follower.Answered = f.After, f.user.liveness.answered
 	return follower
 }
 
@@ -111,7 +111,7 @@ func (f *Feed) isValid(ctx context.Context) bool {
 	if !f.user.permissions.unchanged(asking, f.Source, last.reads.Namespaces(), last.at) {
 		return false
 	}
-	f.user.pulse.beat()
+	f.user.liveness.answered()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rested = now
@@ -156,6 +156,6 @@ func (f *Feed) leave() {
 	defer f.mu.Unlock()
 	if f.viewers--; f.viewers == 0 {
 		f.stop()
-		f.user.pulse.leave(f)
+		f.user.liveness.leave(f)
 	}
 }

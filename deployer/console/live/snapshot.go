@@ -39,9 +39,9 @@ func (s *Snapshot) outdated(why error) *Snapshot {
 // Mark identifies the visible state of a snapshot.
 func (s *Snapshot) Mark() string {
 	if s.Stale != nil {
-		return s.digest + s.sounds + "-stale"
+		return s.digest + s.digestOfAlerts + "-stale"
 	}
-	return s.digest + s.sounds
+	return s.digest + s.digestOfAlerts
 }
 
 // isReady reports whether everything is ready, and no operation is at work.

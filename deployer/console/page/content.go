@@ -27,8 +27,8 @@ type Overview struct {
 	// Waiting are sentences about obstacles: a held lock, an interrupted operation.
 	Waiting []Notice
 	// Pending are operations that were begun and have not ended.
-	Pending []schema.ResumedOperation
-	Heard   *Heard // alerts
+	Pending    []schema.ResumedOperation
+	AlertState *AlertState // alerts
 	// Actions are the most useful actions: import, create an environment, resume.
 	Actions []Action
 	// Loader is nil where it never ran, or cannot be seen.
@@ -79,7 +79,7 @@ type Solution struct {
 	Needs map[string][]schema.Dependency
 	// Actions of each version, by version: activate, unimport.
 	VersionActions map[string][]Action
-	Heard          *Heard // alerts
+	AlertState     *AlertState // alerts
 	// Actions are the actions on the Solution: deactivate, drift.
 	Actions []Action
 }
@@ -173,8 +173,8 @@ type Environment struct {
 	Namespaces map[string][]Action
 	// Held are the objects that finalizers hold, one line each. Objects that are not ready or drifted are part of
 	// Status.
-	Held  []string
-	Heard *Heard // alerts
+	Held       []string
+	AlertState *AlertState // alerts
 	// Visitor may see no page but those of this environment.
 	Visitor bool
 	// Actions are the actions on the environment: add, applications, add a namespace, drift, delete.

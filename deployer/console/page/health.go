@@ -66,11 +66,11 @@ func (o *Overview) Shares() []share {
 // Deployments is the number of all deployments.
 func (o *Overview) Deployments() int { return len(o.Status.Deployments()) }
 
-// Ailing are the deployments that are not ready, the worst first.
-func (o *Overview) Ailing() []schema.PlacedDeployment {
-	ailing := slices.DeleteFunc(o.Status.Deployments(), func(p schema.PlacedDeployment) bool { return p.Health == schema.HealthReady })
-	slices.SortStableFunc(ailing, func(a, b schema.PlacedDeployment) int { return worse(a.Health, b.Health) })
-	return ailing
+// NotReady are the deployments that are not ready, the worst first.
+func (o *Overview) NotReady() []schema.PlacedDeployment {
+	notReady := slices.DeleteFunc(o.Status.Deployments(), func(p schema.PlacedDeployment) bool { return p.Health == schema.HealthReady })
+	slices.SortStableFunc(notReady, func(a, b schema.PlacedDeployment) int { return worse(a.Health, b.Health) })
+	return notReady
 }
 
 // Active is the number of Solutions that are active.

@@ -47,7 +47,7 @@ func EndedReason(r *http.Request) string {
 func (m *Manager) Login(w http.ResponseWriter, r *http.Request) {
 	to := LocalPath(r.FormValue("to"))
 	if s, _ := m.Session(r); s != nil {
-		m.Lead(w, r, to)
+		m.Redirect(w, r, to)
 		return
 	}
 	m.ShowLogin(w, r, http.StatusOK, to, nil)
@@ -97,7 +97,7 @@ func (m *Manager) enter(w http.ResponseWriter, r *http.Request, i *Identity, to 
 	s := m.sessions.open(i, m.BrowserState())
 	m.setCookie(w, loginCookie, "", http.SameSiteLaxMode, 0)
 	m.giveSession(w, s)
-	m.Lead(w, r, to)
+	m.Redirect(w, r, to)
 }
 
 // dismiss ends the session of this browser, and returns it, nil where there was none.
@@ -164,9 +164,9 @@ func (t *tokens) hasExpired(now time.Time) bool {
 	return err == nil && json.Unmarshal(text, &claims) == nil && claims.Expires > 0 && float64(now.Unix()) >= claims.Expires
 }
 
-// Lead sends a browser to a path of the console. A browser that comes from another site gets a page that leads on: after a
+// Redirect sends a browser to a path of the console. A browser that comes from another site gets a page that leads on: after a
 // redirect it would still count as coming from there, and keep the cookie of the session to itself.
-func (m *Manager) Lead(w http.ResponseWriter, r *http.Request, to string) {
+func (m *Manager) Redirect(w http.ResponseWriter, r *http.Request, to string) {
 	if r.Header.Get("Sec-Fetch-Site") != "cross-site" {
 		http.Redirect(w, r, m.Base+to, http.StatusSeeOther)
 		return

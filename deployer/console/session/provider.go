@@ -152,12 +152,12 @@ func (t *tokens) key(ctx context.Context) (string, error) {
 	if t.manager.ConnectAs == nil {
 		return key, nil
 	}
-	w, err := t.whose(ctx)
+	w, err := t.identity(ctx)
 	return key + " " + w.key(), err
 }
 
-// whose returns the present user and groups of these tokens, from the provider.
-func (t *tokens) whose(ctx context.Context) (impersonated, error) {
+// identity returns the present user and groups of these tokens, from the provider.
+func (t *tokens) identity(ctx context.Context) (impersonated, error) {
 	if _, err := t.bearer(ctx); err != nil {
 		return impersonated{}, err
 	}
@@ -179,12 +179,12 @@ func (t *tokens) whose(ctx context.Context) (impersonated, error) {
 
 // impersonate makes the connection of an identity one in the name of its user, for as long as the provider calls them the same.
 func (m *Manager) impersonate(ctx context.Context, i *Identity) (*cluster.Cluster, error) {
-	user, err := i.tokens.whose(ctx)
+	user, err := i.tokens.identity(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return m.ConnectAs(user.name, user.groups, func(ctx context.Context) error {
-		now, err := i.current().whose(ctx)
+		now, err := i.current().identity(ctx)
 		if err == nil && now.key() != user.key() {
 			err = report.Errorf(report.Unauthenticated, "the identity provider has changed your name or groups").WithHint("log in again")
 		}

@@ -98,7 +98,7 @@ func (c *Server) turnAway(w http.ResponseWriter, r *http.Request, reason string)
 	if reason != "" {
 		to += "&ended=" + reason
 	}
-	c.Sessions.Lead(w, r, to)
+	c.Sessions.Redirect(w, r, to)
 }
 
 // HandleRead answers with the result of a handler that changes nothing. It does not wait for an API server that does not answer.

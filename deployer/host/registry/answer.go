@@ -202,7 +202,7 @@ func (x *exchange) sendSmall(b *blob) {
 	data, err := b.load(x.r.Context())
 	if err != nil {
 		if x.unreadable(err); x.damaged {
-			b.archive.blame()
+			b.archive.markUnreadable()
 		}
 		return
 	}
@@ -218,7 +218,7 @@ func (x *exchange) sendLarge(b *blob) {
 	}
 	if err != nil {
 		if x.unreadable(fmt.Errorf("%s: %w", b.path, err)); x.damaged {
-			b.archive.blame()
+			b.archive.markUnreadable()
 		}
 		return
 	}
@@ -228,7 +228,7 @@ func (x *exchange) sendLarge(b *blob) {
 	http.ServeContent(sender, x.r, "", time.Time{}, content)
 	x.aborted, x.damaged = x.w.reason != nil, sender.damaged
 	if x.damaged {
-		b.archive.blame()
+		b.archive.markUnreadable()
 	}
 }
 

@@ -28,14 +28,14 @@ const (
 
 // Archive is an archive that can be served.
 type Archive struct {
-	id     string
-	fsys   fs.FS // nil when everything is read from the file
-	file   *file
-	images []*image
-	shared *Shared          // nil: only its images are served
-	blobs  map[string]*blob // by digest
-	budget atomic.Int64     // of bytes that small blobs may still take
-	blamed atomic.Bool      // a blob could not be read
+	id         string
+	fsys       fs.FS // nil when everything is read from the file
+	file       *file
+	images     []*image
+	shared     *Shared          // nil: only its images are served
+	blobs      map[string]*blob // by digest
+	budget     atomic.Int64     // of bytes that small blobs may still take
+	unreadable atomic.Bool      // a blob could not be read
 }
 
 // image is one image of an archive with everything that it refers to.
@@ -104,16 +104,16 @@ func (a *Archive) Check() error {
 	if err := a.file.check(); err != nil {
 		return err
 	}
-	if a.blamed.Load() {
+	if a.unreadable.Load() {
 		return errors.New("it could not be read")
 	}
 	return nil
 }
 
 // Retry clears the mark of an archive that could not be read, so that it is read again.
-func (a *Archive) Retry() { a.blamed.Store(false) }
+func (a *Archive) Retry() { a.unreadable.Store(false) }
 
-func (a *Archive) blame() { a.blamed.Store(true) }
+func (a *Archive) markUnreadable() { a.unreadable.Store(true) }
 
 func (a *Archive) addBlob(ref schema.ImageRef, d oci.Descriptor) (*blob, error) {
 	digest := d.Digest.String()

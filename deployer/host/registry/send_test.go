@@ -466,7 +466,7 @@ func TestManySmallBlobs(t *testing.T) {
 	}
 }
 
-// TestGone writes to a client that has left: the archive is not to blame.
+// TestGone writes to a client that has left: the archive is not at fault.
 func TestGone(t *testing.T) {
 	w := newWorld(t, registry.Options{})
 	s := &gone{spy: newSpy()}

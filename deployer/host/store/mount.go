@@ -194,13 +194,13 @@ func (m *Mounts) editFstab(ctx context.Context, edit func([]byte) ([]byte, error
 	if err = file.replace(before, data); err != nil {
 		return false, err
 	}
-	m.tellSystemd(ctx)
+	m.notifySystemd(ctx)
 	return true, nil
 }
 
-// tellSystemd makes systemd, which keeps a copy of fstab, read it again. Whatever keeps it from doing so now, it reads it
+// notifySystemd makes systemd, which keeps a copy of fstab, read it again. Whatever keeps it from doing so now, it reads it
 // at the next boot.
-func (m *Mounts) tellSystemd(ctx context.Context) {
+func (m *Mounts) notifySystemd(ctx context.Context) {
 	if _, err := os.Stat("/run/systemd/system"); err == nil {
 		_ = run(ctx, "systemctl", "daemon-reload")
 	}

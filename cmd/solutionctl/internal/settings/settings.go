@@ -96,7 +96,7 @@ func New(root *cobra.Command, getenv func(string) string, defaultFile string) *S
 // applied even when the file turns out to be bad, so that the complaint appears in the form that the user asked for.
 func (s *Settings) Apply(cmd *cobra.Command) error {
 	var problems []error
-	for owner := range lineage(cmd) {
+	for owner := range commandPath(cmd) {
 		problems = append(problems, s.applyEnvironment(owner))
 	}
 	if err := errors.Join(problems...); err != nil {
@@ -105,7 +105,7 @@ func (s *Settings) Apply(cmd *cobra.Command) error {
 	if err := s.load(); err != nil {
 		return err
 	}
-	for owner := range lineage(cmd) {
+	for owner := range commandPath(cmd) {
 		problems = append(problems, s.applyFile(owner))
 	}
 	return errors.Join(problems...)
@@ -217,8 +217,8 @@ func (s *Settings) load() error {
 	return err
 }
 
-// lineage returns a command's ancestors, the root first, and the command itself.
-func lineage(cmd *cobra.Command) iter.Seq[*cobra.Command] {
+// commandPath returns a command's ancestors, the root first, and the command itself.
+func commandPath(cmd *cobra.Command) iter.Seq[*cobra.Command] {
 	var commands []*cobra.Command
 	for ; cmd != nil; cmd = cmd.Parent() {
 		commands = append(commands, cmd)

@@ -65,20 +65,20 @@ func Samples(say func(string) string) map[string]page.View {
 	add("loader-never", page.SectionOverview, &page.Loader{}, trail("Overview", "/"))
 	add("overview-empty", page.SectionOverview, &page.Overview{Status: &schema.Status{Ready: true}, Start: sampleStart(say, 0)})
 	add("overview-start", page.SectionOverview, &page.Overview{Status: &schema.Status{Solutions: Status(say, 0).Solutions[:1]}, Start: sampleStart(say, 1)})
-	heard := sampleHeard(say)
-	add("overview-alerts", page.SectionOverview, &page.Overview{Status: Status(say, 1), Heard: heard})
-	add("alerts", page.SectionOverview, &page.Alerts{Heard: heard})
+	alerts := sampleAlertState(say)
+	add("overview-alerts", page.SectionOverview, &page.Overview{Status: Status(say, 1), AlertState: alerts})
+	add("alerts", page.SectionOverview, &page.Alerts{AlertState: alerts})
 	add("alerts-unknown", page.SectionOverview, &page.Alerts{
-		Heard: &page.Heard{}, Hints: []string{say("say where it is, as Grafana has it: solutionctl deploy monitoring config --prometheus http://SERVICE.NAMESPACE:9090")},
+		AlertState: &page.AlertState{}, Hints: []string{say("say where it is, as Grafana has it: solutionctl deploy monitoring config --prometheus http://SERVICE.NAMESPACE:9090")},
 	})
 	alerting, alertingSolution := sampleEnvironment(say), sampleSolution(say)
-	alerting.Heard, alertingSolution.Heard = heard, &page.Heard{Problem: &page.Problem{
+	alerting.AlertState, alertingSolution.AlertState = alerts, &page.AlertState{Problem: &page.Problem{
 		Code: report.Forbidden, Message: say("you do not have permission to read the alerts of a Prometheus of this cluster"),
 		Hints: []string{say("an administrator can allow it with this rule of a Role\nin namespace monitoring:\n- apiGroups: [\"\"]\n  resources: [\"services/proxy\"]")},
 	}}
-	for i := range heard.List.Alerts {
-		if heard.List.Alerts[i].Environment != "" {
-			heard.List.Alerts[i].Environment = alerting.Status.Name
+	for i := range alerts.List.Alerts {
+		if alerts.List.Alerts[i].Environment != "" {
+			alerts.List.Alerts[i].Environment = alerting.Status.Name
 		}
 	}
 	add("environment-alerts", page.SectionEnvironments, alerting, trail("Environments", "/environments"))
@@ -275,8 +275,8 @@ func Status(say func(string) string, environments int) *schema.Status {
 	return s
 }
 
-func sampleHeard(say func(string) string) *page.Heard {
-	return &page.Heard{List: &schema.AlertList{
+func sampleAlertState(say func(string) string) *page.AlertState {
+	return &page.AlertState{List: &schema.AlertList{
 		Asked: []string{say("Prometheus monitoring/kps"), say("Prometheus openshift-user-workload-monitoring/user-workload")},
 		Alerts: []schema.Alert{
 			{

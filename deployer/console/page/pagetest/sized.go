@@ -50,10 +50,10 @@ func sizedContents(n int) map[string]page.Content {
 	solution, environment := sizedSolution(n), sizedEnvironment(n)
 	status := &schema.Status{Solutions: solutions, Environments: environments}
 	contents := map[string]page.Content{
-		"overview": &page.Overview{Status: status, Pending: sizedPending(n), Heard: sizedHeard(n), Actions: []page.Action{
+		"overview": &page.Overview{Status: status, Pending: sizedPending(n), AlertState: sizedAlerts(n), Actions: []page.Action{
 			{Label: page.Text("action.import"), URL: "/import", Weight: page.WeightPrimary}, {Label: page.Text("action.createEnvironment"), URL: "/environments/new"},
 		}},
-		"alerts":       &page.Alerts{Heard: sizedHeard(n)},
+		"alerts":       &page.Alerts{AlertState: sizedAlerts(n)},
 		"solutions":    sizedSearch(n),
 		"solution":     solution,
 		"environments": &page.Environments{Environments: environments, Create: &page.Action{Label: page.Text("action.createEnvironment"), URL: "/environments/new", Weight: page.WeightPrimary}},
@@ -111,10 +111,10 @@ func sizedSolutions(n int) []schema.SolutionStatus {
 
 // sizedEnvironments have a deployment each that is not ready, so that there are as many of them.
 func sizedEnvironments(n int) []schema.EnvironmentStatus {
-	ailing := Status(Honest, 2).Environments[1]
+	notReady := Status(Honest, 2).Environments[1]
 	return times(Status(Honest, 60).Environments, n, func(e *schema.EnvironmentStatus, _ int) {
 		e.Namespaces = slices.Clone(e.Namespaces)
-		e.Namespaces[0].Deployments = append(slices.Clone(e.Namespaces[0].Deployments[:3]), ailing.Namespaces[0].Deployments[1])
+		e.Namespaces[0].Deployments = append(slices.Clone(e.Namespaces[0].Deployments[:3]), notReady.Namespaces[0].Deployments[1])
 	})
 }
 
@@ -122,8 +122,8 @@ func sizedPending(n int) []schema.ResumedOperation {
 	return times([]schema.ResumedOperation{samplePending(Honest)}, n, func(r *schema.ResumedOperation, i int) { r.Environment = suffixed(r.Environment, i) })
 }
 
-func sizedHeard(n int) *page.Heard {
-	h := sampleHeard(Honest)
+func sizedAlerts(n int) *page.AlertState {
+	h := sampleAlertState(Honest)
 	h.List.Alerts = times(h.List.Alerts, n, func(a *schema.Alert, i int) { a.Name = suffixed(a.Name, i) })
 	return h
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// pulse checks for all followed feeds of a user whether the API server answers: a watch does not notice that it hangs, and the next read may
+// liveness checks for all followed feeds of a user whether the API server answers: a watch does not notice that it hangs, and the next read may
 // be far away. It finds out, too, whether the user's token is still accepted.
-type pulse struct {
-	mu    sync.Mutex
-	feeds []*Feed // that browsers follow
-	stop  context.CancelFunc
-	joins chan struct{} // has something when another feed has come
-	beats chan struct{} // has something when the API server has answered another request of the user
+type liveness struct {
+	mu      sync.Mutex
+	feeds   []*Feed // that browsers follow
+	stop    context.CancelFunc
+	joins   chan struct{} // has something when another feed has come
+	answers chan struct{} // has something when the API server has answered another request of the user
 }
 
-func (p *pulse) join(f *Feed) {
+func (p *liveness) join(f *Feed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.feeds = append(p.feeds, f)
@@ -29,11 +29,11 @@ func (p *pulse) join(f *Feed) {
 	}
 	var ctx context.Context
 	ctx, p.stop = context.WithCancel(f.Context)
-	p.joins, p.beats = make(chan struct{}, 1), make(chan struct{}, 1)
-	go p.check(ctx, f, p.joins, p.beats)
+	p.joins, p.answers = make(chan struct{}, 1), make(chan struct{}, 1)
+	go p.check(ctx, f, p.joins, p.answers)
 }
 
-func (p *pulse) leave(f *Feed) {
+func (p *liveness) leave(f *Feed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.feeds = slices.DeleteFunc(p.feeds, func(one *Feed) bool { return one == f })
@@ -42,12 +42,12 @@ func (p *pulse) leave(f *Feed) {
 	}
 }
 
-// beat notes that the API server has answered a request of the user, and accepted the token.
-func (p *pulse) beat() {
+// answered notes that the API server has answered a request of the user, and accepted the token.
+func (p *liveness) answered() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.feeds) > 0 {
-		signal(p.beats)
+		signal(p.answers)
 	}
 }
 
@@ -60,9 +60,9 @@ func signal(to chan<- struct{}) {
 }
 
 // check checks again and again until ctx ends. From is any feed of the user.
-func (p *pulse) check(ctx context.Context, from *Feed, joins, beats <-chan struct{}) {
+func (p *liveness) check(ctx context.Context, from *Feed, joins, answers <-chan struct{}) {
 	for pause := pingInterval; ; pause = min(2*pause, maxPing) {
-		heard := beats
+		counted := answers
 		err := from.ping(ctx)
 		if ctx.Err() != nil {
 			return
@@ -74,14 +74,14 @@ func (p *pulse) check(ctx context.Context, from *Feed, joins, beats <-chan struc
 			f.answer(err)
 		}
 		if err != nil && report.CodeOf(err) != report.Unauthenticated {
-			pause, heard = pingInterval/2, nil // only an answer to a check ends the absence
+			pause, counted = pingInterval/2, nil // only an answer to a check ends the absence
 		}
-		pause = await(ctx, from, pause, joins, heard)
+		pause = await(ctx, from, pause, joins, counted)
 	}
 }
 
 // await waits for this time after the last answer of the API server, or until another feed has come. It returns the pause.
-func await(ctx context.Context, from *Feed, pause time.Duration, joins, beats <-chan struct{}) time.Duration {
+func await(ctx context.Context, from *Feed, pause time.Duration, joins, answers <-chan struct{}) time.Duration {
 	for due := from.After(pause); ; {
 		select {
 		case <-ctx.Done():
@@ -90,7 +90,7 @@ func await(ctx context.Context, from *Feed, pause time.Duration, joins, beats <-
 			return pingInterval / 2
 		case <-due:
 			return pause
-		case <-beats:
+		case <-answers:
 			due = from.After(pause)
 		}
 	}
