@@ -18,12 +18,12 @@ import (
 )
 
 // While browsers watch, a feed reads again when objects change. Without that it reads after maxInterval, because leases expire and pods grow
-// old, then after twice that time, and so on. After a failed read it tries again up to a minute later. Without viewers a snapshot younger than maxAge is shown as it is.
+// old, then after twice that time, and so on. After a failed read, and without permission to watch, it reads up to a minute later. Without viewers a
+// snapshot younger than maxAge is shown as it is.
 const (
 	minInterval  = 2 * time.Second         // between two reads, and at first between those without a watch
 	maxInterval  = 15 * time.Second        // at first between two reads
-	quiet        = time.Minute             // between two checks of a user's permissions while nothing changes
-	blind        = 5 * time.Minute         // between two reads without a watch at most
+	quiet        = time.Minute             // between two checks of a user's permissions while nothing changes, and at most between two reads without a watch
 	still        = 20 * time.Minute        // between two reads at most, and at once where everything is ready
 	settleTime   = 100 * time.Millisecond  // wait for further changes after the first one
 	maxAge       = time.Second             // of a snapshot without viewers

@@ -55,12 +55,8 @@ func (f *Feed) follower(ctx context.Context) *cluster.Follower {
 // none.
 func (f *Feed) follow(follower *cluster.Follower, same int) (changed <-chan struct{}, apart time.Duration) {
 	const most = 10 // doublings
-	reads := f.followable()
-	switch {
-	case reads == nil:
+	if reads := f.followable(); reads == nil || !follower.Follow(reads) {
 		return nil, min(minInterval<<min(same, most), quiet)
-	case !follower.Follow(reads):
-		return nil, min(minInterval<<min(same, most), blind)
 	}
 	if same > 0 && f.isReady() {
 		return follower.Changed(), still
