@@ -1,16 +1,13 @@
 package deployer
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
-	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -97,123 +94,4 @@ func (o *ChangeOptions) wanted() []plan.Wanted {
 		list = append(list, plan.Wanted{Solution: at.Solution, Version: at.Version, Rendering: plan.Rendering{AcceptHazards: o.AcceptHazards}})
 	}
 	return list
-}
-
-// AddOptions select the version to add to an environment.
-type AddOptions struct {
-	plan.Options
-	Environment, Solution string
-	// Version is an imported version; "" stands for the active one and "latest" for the highest release.
-	Version string
-	// Namespace is one of the environment's; "" stands for all of them.
-	Namespace string
-	plan.Rendering
-}
-
-// Add deploys an imported version of a Solution in the namespaces of an environment.
-func (d *Deployer) Add(ctx context.Context, o AddOptions) (*schema.Operation, error) {
-	run := d.begin(schema.Operation{Operation: schema.VerbAdd, Environment: o.Environment}, o.Options)
-	return run.InNamespaces(ctx, o.Namespace, func(ctx context.Context) error {
-		if err := run.ReadCatalog(ctx); err != nil {
-			return err
-		}
-		found, err := run.Choose(ctx, o.Solution, o.Version)
-		if err != nil {
-			return err
-		}
-		run.Solution, run.Version = found.Name, found.Version
-		if err = run.CheckAbsent(ctx, found); err != nil {
-			return err
-		}
-		return run.Place(ctx, []*plan.Placement{{Import: found, Verb: schema.VerbAdd, Namespaces: run.Namespaces, Rendering: o.Rendering}})
-	})
-}
-
-// RemoveOptions select the Solution to remove from an environment.
-type RemoveOptions struct {
-	plan.Options
-	Environment, Solution string
-	Namespace             string // one of the environment's; "" stands for all of them
-	Data                  plan.DataPolicy
-	Export                definitions.Export // where custom resources go before they are deleted
-	Going                 []string           // other Solutions that leave the environment before this one: what they need is not kept for them
-}
-
-// Remove deletes a Solution from namespaces of an environment. It refuses while unrecorded objects of the Solution exist, unless o.Adopt deletes
-// them, too.
-func (d *Deployer) Remove(ctx context.Context, o RemoveOptions) (*schema.Operation, error) {
-	run := d.begin(schema.Operation{Operation: schema.VerbRemove, Solution: o.Solution, Environment: o.Environment}, o.Options)
-	run.Export = o.Export
-	return run.InNamespaces(ctx, o.Namespace, func(ctx context.Context) error { return run.Remove(ctx, o.Data, o.Going...) })
-}
-
-// RollbackOptions select the Solution to roll back.
-type RollbackOptions struct {
-	plan.Options
-	definitions.Losses
-	Environment, Solution string
-	Namespace             string // one of the environment's; "" stands for all of them
-	Revision              int64  // of the history; 0 stands for the one before
-}
-
-// Rollback restores the objects of an earlier revision as they were rendered then: of the revision before an interrupted operation, else of the one
-// before the last. Solutions that changed in the same run are rolled back together, unless a revision is named. CRDs belong to the whole cluster and do
-// not change; it first checks that they serve the earlier version. After a completed rollback it changes nothing, unless a revision is named.
-func (d *Deployer) Rollback(ctx context.Context, o RollbackOptions) (*schema.Operation, error) {
-	run := d.begin(schema.Operation{Operation: schema.VerbRollback, Solution: o.Solution, Environment: o.Environment}, o.Options)
-	run.Losses = o.Losses
-	return run.InNamespaces(ctx, o.Namespace, func(ctx context.Context) error {
-		if err := run.ReadCatalog(ctx); err != nil {
-			return err
-		}
-		return run.RollBack(ctx, o.Revision)
-	})
-}
-
-// awaitInstances waits until the custom resources of the changed Solutions are ready in the namespaces of an operation.
-func awaitInstances(ctx context.Context, d *Deployer, done *schema.Operation, timeout time.Duration) error {
-	catalog, err := d.Records.Catalog(ctx)
-	if err != nil {
-		return err
-	}
-	var objects []schema.ObjectRef
-	for _, part := range done.Parts {
-		if part.Namespace == "" {
-			continue
-		}
-		found, _, err := catalog.Find(cmp.Or(part.Solution, done.Solution), cmp.Or(part.Version, done.Version))
-		if err != nil {
-			return err
-		}
-		p, err := d.Records.Payload(ctx, found)
-		if err != nil {
-			return err
-		}
-		own, err := render.Definitions(p)
-		if err != nil {
-			return err
-		}
-		var names []string
-		for _, definition := range own {
-			names = append(names, definition.GetName())
-		}
-		live, err := d.Definitions.Existing(ctx, names...)
-		if err != nil {
-			return err
-		}
-		list, err := d.Definitions.Instances(ctx, live, part.Namespace)
-		if err != nil {
-			return err
-		}
-		for _, one := range list {
-			objects = append(objects, records.RefOf(one.Kind, one.Object))
-		}
-	}
-	if len(objects) == 0 {
-		return nil
-	}
-	if err := d.Records.Engine.Await(ctx, objects, cmp.Or(timeout, records.DefaultTimeout)); err != nil {
-		return fmt.Errorf("the Solution is deployed, but not all of its custom resources are ready: %w", err)
-	}
-	return nil
 }

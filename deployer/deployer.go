@@ -33,7 +33,6 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/deployer/records"
-	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/deployer/site"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -174,9 +173,4 @@ func (d *Deployer) RebuildRecords(ctx context.Context, o rebuild.Options) (*sche
 // Broken is [rebuild.Problems].
 func (d *Deployer) Broken(ctx context.Context) ([]rebuild.Problem, error) {
 	return rebuild.Problems(ctx, d.planner())
-}
-
-// Roles is [plan.Planner.Roles].
-func (d *Deployer) Roles(ctx context.Context, o rights.RolesOptions) (*rights.Grants, error) {
-	return d.planner().Roles(ctx, o)
 }

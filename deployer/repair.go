@@ -3,15 +3,12 @@ package deployer
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
-	"github.com/solutionctl/solutionctl/deployer/records"
-	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -111,50 +108,6 @@ func (o *RepairOptions) plan(ctx context.Context, run *plan.Run, changed map[rec
 					change.Object, report.Run("deploy activate", p.Release.Name, p.Release.Version)))
 			}
 		}
-	}
-	return nil
-}
-
-// RepairRights returns the permissions that [Deployer.Repair] needs in an environment: to compare objects, and with change to restore any of
-// them except CustomResourceDefinitions.
-func (d *Deployer) RepairRights(ctx context.Context, environment string, change bool) ([]cluster.Permission, error) {
-	states, _, _, err := d.Survey.Deployed(ctx, survey.Selection{Environment: environment})
-	if err != nil {
-		return nil, err
-	}
-	releases, _, err := d.Records.Engine.Deployed(ctx, states)
-	if err != nil {
-		return nil, err
-	}
-	return rights.Repair(ctx, d.Cluster, releases, change)
-}
-
-// Diff reports changes since the deployment: applied fields that another field manager changed, with its name and the
-// time, and objects that were deleted. It ignores fields that others added. It needs no permission to write.
-func (d *Deployer) Diff(ctx context.Context, o survey.Selection) (*schema.Operation, error) {
-	run := d.begin(schema.Operation{Operation: "diff", Solution: o.Solution, Environment: o.Environment, Planned: true}, plan.Options{})
-	states, namespaces, notices, err := d.Survey.Deployed(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	run.Notice(notices...)
-	var unread map[record.Key]error
-	if run.Plans, unread, err = d.Survey.Drift(ctx, states); err != nil {
-		return nil, err
-	}
-	if run.Changes, _, err = d.Records.VersionDrift(ctx, states, namespaces); err != nil {
-		return nil, err
-	}
-	return run.Report(), noticeUnread(run, unread, o)
-}
-
-// noticeUnread reports deployed revisions that cannot be read any more. It is an error if the user asked for this Solution.
-func noticeUnread(run *plan.Run, failures map[record.Key]error, o survey.Selection) error {
-	for _, key := range slices.SortedFunc(maps.Keys(failures), record.CompareKeys) {
-		if o.Solution != "" {
-			return failures[key]
-		}
-		run.Notice(records.UnreadText(key, failures[key]))
 	}
 	return nil
 }

@@ -6,16 +6,11 @@ package environments
 
 import (
 	"context"
-	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
-	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema"
@@ -92,33 +87,4 @@ func (e *Environments) checkUnmanaged(ctx context.Context, namespace string) err
 
 func namespaceRef(name string) schema.ObjectRef {
 	return schema.ObjectRef{APIVersion: "v1", Kind: "Namespace", Name: name}
-}
-
-// usage returns what is used in namespaces by the documents of MetalK8s, the records and the cluster. Objects that a Solution deploys are
-// part of it, and no use.
-func (e *Environments) usage(ctx context.Context, namespaces []metalk8s.Namespace, states []*record.State) ([]metalk8s.Use, error) {
-	usage, err := e.Records.Documents.Usage(ctx, namespaces)
-	if err != nil {
-		return nil, err
-	}
-	brought := map[string]bool{}
-	for _, s := range states {
-		for _, object := range records.ObjectsOf(s) {
-			if !object.Kept {
-				brought[object.UID] = true
-			}
-		}
-	}
-	for i := range usage {
-		usage[i].Objects = slices.DeleteFunc(usage[i].Objects, func(o *unstructured.Unstructured) bool { return brought[string(o.GetUID())] })
-	}
-	usage = slices.DeleteFunc(usage, func(u metalk8s.Use) bool { return u.Solution == "" && len(u.Objects) == 0 })
-	for _, s := range states {
-		version, deployed := records.DeployedVersion(s)
-		listed := slices.ContainsFunc(usage, func(u metalk8s.Use) bool { return u.Namespace == s.Namespace && u.Solution == s.Name })
-		if deployed && !listed {
-			usage = append(usage, metalk8s.Use{Namespace: s.Namespace, Solution: s.Name, Version: version})
-		}
-	}
-	return usage, nil
 }

@@ -26,14 +26,6 @@ import (
 // PurgeOptions say how to purge a cluster.
 type PurgeOptions struct{ plan.Options }
 
-// Confirmation returns the question before a cluster is purged.
-func (o PurgeOptions) Confirmation() report.Confirmation {
-	if o.DryRun {
-		return report.Confirmation{}
-	}
-	return report.Confirmation{Question: "purge the cluster"}
-}
-
 // Purge removes what stays when every Solution was removed and every archive unimported: the namespaces of Solutions, the records, the
 // catalogue, the locks, and their namespace. It refuses while anything is left that they describe, and while records must
 // be rebuilt. Objects of others stay, with their namespace, and so do the documents of MetalK8s.

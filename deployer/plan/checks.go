@@ -3,17 +3,13 @@ package plan
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/definitions"
-	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
-	"github.com/solutionctl/solutionctl/deployer/preflight"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/render"
-	"github.com/solutionctl/solutionctl/kube/images"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -156,73 +152,4 @@ func (r *Run) checkActive(ctx context.Context, p *render.Payload) error {
 		return report.Errorf(report.Refused, "%w; and version %s cannot become active: %w", e, version, refused)
 	}
 	return e.WithHint("%s", report.Run("deploy activate", name, version))
-}
-
-// checkCluster adds to a plan whether what it deploys can run in the cluster. It asks nothing for a plan that changes nothing, and refuses
-// nothing.
-func (r *Run) checkCluster(ctx context.Context) error {
-	var objects []engine.Object
-	changes := false
-	for _, p := range r.Plans {
-		changes = changes || !p.Empty()
-		if p.Release.Version != "" {
-			objects = append(objects, p.Objects()...)
-		}
-	}
-	if !changes || len(objects) == 0 {
-		return nil
-	}
-	if version, err := r.Cluster.Version(ctx); err == nil {
-		r.Preflight = append(r.Preflight, preflight.Kubernetes(version))
-	}
-	r.Preflight = append(r.Preflight, r.images...)
-	more, err := preflight.Examine(ctx, r.Cluster, preflight.LoadOf(objects))
-	r.Preflight = append(r.Preflight, more...)
-	return err
-}
-
-// imagesVerdict is the check for the answers of the registry.
-func imagesVerdict(answers []records.Answer, wrong, silent []string) schema.PreflightCheck {
-	check := schema.PreflightCheck{Name: schema.PreflightImages, Result: schema.PreflightPass}
-	switch bad := append(append([]string{}, wrong...), silent...); {
-	case len(bad) == 0:
-		check.Message = fmt.Sprintf("%d of %d endpoints serve the images", len(answers), len(answers))
-	default:
-		check.Result = schema.PreflightWarning
-		check.Message = fmt.Sprintf("%d of %d endpoints serve the images: %s", len(answers)-len(bad), len(answers), strings.Join(bad, "; "))
-		check.Hint = report.Run("deploy doctor").String()
-	}
-	return check
-}
-
-// HazardForeignImages is the name by which images are accepted that no archive has.
-const HazardForeignImages = "foreign-images"
-
-// checkForeignImages refuses charts that name images which no archive has: without internet their pods, or those that an operator starts,
-// would wait for ever. It reports all of them at once, with the lines for solution.yaml. Accepted images are a notice.
-func (t *target) checkForeignImages() error {
-	var lines, entries []string
-	for _, component := range slices.Sorted(maps.Keys(t.of.foreign)) {
-		for _, use := range t.of.foreign[component] {
-			lines = append(lines, fmt.Sprintf("component %s: %s, %s: %s", component, use.Object, use.Path, use.Image))
-			entry := "- name it in full: " + use.Image
-			if reference, ok := images.ParseReference(use.Image); ok {
-				entry = "- " + reference.Entry()
-			}
-			if !slices.Contains(entries, entry) {
-				entries = append(entries, entry)
-			}
-		}
-	}
-	if len(lines) == 0 {
-		return nil
-	}
-	if slices.Contains(acceptedHazards(t.release.Settings), HazardForeignImages) {
-		t.notice("images that the archive does not have are accepted:\n  " + strings.Join(lines, "\n  "))
-		return nil
-	}
-	return report.Errorf(report.Refused, "charts of %s name images that are not in its archive, which nodes of a site cannot pull:\n  %s",
-		t.of.ID(), strings.Join(lines, "\n  ")).
-		WithHint("ask the vendor to add to images in solution.yaml:\n  %s\nif nothing pulls them, or nodes have them: %s",
-			strings.Join(entries, "\n  "), report.Accept("accept-hazard", HazardForeignImages).About(lines...))
 }

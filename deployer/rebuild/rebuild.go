@@ -310,35 +310,3 @@ func (r *Record) noMatch(m *engine.Match) error {
 	}
 	return e.WithHint("add it again: %s", report.Run("deploy add", r.namespace.Environment, r.key.Name, "VERSION"))
 }
-
-// Problem is stored data of this program that is lost or cannot be read.
-type Problem struct{ What, Cure string }
-
-// Problems finds broken records of deployments and of imports in the whole cluster.
-func Problems(ctx context.Context, p *plan.Planner) (found []Problem, err error) {
-	broken, err := Find(ctx, p, survey.Selection{})
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range broken {
-		found = append(found, Problem{What: r.Problem(), Cure: r.Remedy()})
-	}
-	catalog, err := p.Records.CatalogOrDamage(ctx)
-	if err != nil {
-		return nil, err
-	}
-	add := func(err error) {
-		found = append(found, Problem{What: err.Error(), Cure: strings.Join(report.Hints(err), "; ")})
-	}
-	if catalog.Damage != nil {
-		add(catalog.Damage)
-	}
-	for _, i := range catalog.Imports() {
-		if _, err := p.Records.Payload(ctx, i); report.CodeOf(err) == report.Corrupt {
-			add(err)
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
-}

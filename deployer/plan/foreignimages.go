@@ -1,0 +1,43 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/solutionctl/solutionctl/kube/images"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// HazardForeignImages is the name by which images are accepted that no archive has.
+const HazardForeignImages = "foreign-images"
+
+// checkForeignImages refuses charts that name images which no archive has: without internet their pods, or those that an operator starts,
+// would wait for ever. It reports all of them at once, with the lines for solution.yaml. Accepted images are a notice.
+func (t *target) checkForeignImages() error {
+	var lines, entries []string
+	for _, component := range slices.Sorted(maps.Keys(t.of.foreign)) {
+		for _, use := range t.of.foreign[component] {
+			lines = append(lines, fmt.Sprintf("component %s: %s, %s: %s", component, use.Object, use.Path, use.Image))
+			entry := "- name it in full: " + use.Image
+			if reference, ok := images.ParseReference(use.Image); ok {
+				entry = "- " + reference.Entry()
+			}
+			if !slices.Contains(entries, entry) {
+				entries = append(entries, entry)
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	if slices.Contains(acceptedHazards(t.release.Settings), HazardForeignImages) {
+		t.notice("images that the archive does not have are accepted:\n  " + strings.Join(lines, "\n  "))
+		return nil
+	}
+	return report.Errorf(report.Refused, "charts of %s name images that are not in its archive, which nodes of a site cannot pull:\n  %s",
+		t.of.ID(), strings.Join(lines, "\n  ")).
+		WithHint("ask the vendor to add to images in solution.yaml:\n  %s\nif nothing pulls them, or nodes have them: %s",
+			strings.Join(entries, "\n  "), report.Accept("accept-hazard", HazardForeignImages).About(lines...))
+}
