@@ -164,9 +164,10 @@ func (h *Host) pulledFile(l *schema.ArchiveLayout) string {
 // EndPull removes what Pull returned when its import has succeeded, or has found that it is not what it should be; err is the error of the
 // import. After any other error the next import can use the files: they stay, and the error that is returned names them.
 func (h *Host) EndPull(err error, files ...string) error {
-	if status := report.CodeOf(err).ExitStatus(); err != nil && status != refusedSignature && status != refusedContent {
+	status := report.CodeOf(err).ExitStatus()
+	if err != nil && status != report.Untrusted.ExitStatus() && status != report.Corrupt.ExitStatus() {
 		for _, file := range files {
-			err = report.As(report.CodeOf(err), err).WithHint("%s stays, and the next import need not transfer it again; to give it up: rm -f %[1]s*", file)
+			err = report.As(report.CodeOf(err), err).WithHint("%s stays, and the next import need not transfer it again; to give it up: rm -f %s*", file, report.ShellWord(file))
 		}
 		return err
 	}
@@ -176,9 +177,6 @@ func (h *Host) EndPull(err error, files ...string) error {
 	}
 	return errors.Join(failures...)
 }
-
-// Exit statuses of errors about the signatures and the content of an archive.
-const refusedSignature, refusedContent = 4, 5
 
 // removePulled removes what Pull returned.
 func (h *Host) removePulled(file string) error {

@@ -34,9 +34,10 @@ func (f *Feed) keepLooking(ctx context.Context) {
 			same = 0
 		}
 		changed, apart := f.follow(follower, same)
-		f.lookAfter(min(apart, quiet))
 		if changed == nil {
 			f.lookAfter(minInterval)
+		} else {
+			f.lookAfter(min(apart, quiet))
 		}
 		if f.rest(ctx, changed, apart, soonest) {
 			same = -1
