@@ -58,7 +58,7 @@ func (p *UninstallPlan) Kept() []string {
 		kept = append(kept, "environment "+p.Environment+" (--delete-env deletes it)")
 	}
 	if !p.o.CleanHost {
-		kept = append(kept, "the registry of this host, and the settings of this node (--clean-host removes them)")
+		kept = append(kept, "the registry of this host and the settings of this node, where there are any (--clean-host removes them)")
 	}
 	if p.o.Untrust == "" {
 		kept = append(kept, "the trusted keys (--untrust NAME removes one)")
