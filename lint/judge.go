@@ -45,7 +45,7 @@ func Judge(ctx context.Context, paths []string, r Request) (*Report, error) {
 	for _, path := range paths {
 		one, err := judge(ctx, path, older.Target, r)
 		if err != nil {
-			return nil, report.Errorf(report.CodeOf(err), "%s: %w", path, err)
+			return nil, err
 		}
 		all.add(one)
 	}
@@ -106,10 +106,10 @@ func judgeOnce(ctx context.Context, path string, older *target.Target, r Request
 	defer o.close()
 	j, err := o.judge(ctx, older, r)
 	if err != nil || !r.Fix || len(j.fixes) == 0 {
-		return j, nil, err
+		return j, nil, inPath(path, err)
 	}
 	changed, err := o.write(applyFixes(j.fixes))
-	return j, changed, err
+	return j, changed, inPath(path, err)
 }
 
 func (o *opened) judge(ctx context.Context, older *target.Target, r Request) (*judged, error) {

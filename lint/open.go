@@ -34,7 +34,7 @@ func (o *opened) close() {
 }
 
 // open detects by the content of a path whether it is a project, a directory with the content of an archive, or an ISO
-// image. Of a project it reads tar files with images only when r.Deep is set. The caller closes the result.
+// image. Of a project it reads tar files with images only when r.Deep is set. The caller closes the result. Errors name the path.
 func open(ctx context.Context, name string, r Request) (*opened, error) {
 	if err := media.RefuseRegistry(name); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func open(ctx context.Context, name string, r Request) (*opened, error) {
 	case !info.IsDir():
 		err = o.openISO(r.more)
 	case isProject(name):
-		err = o.openProject(ctx, r.Deep, r.Overrides)
+		err = inPath(name, o.openProject(ctx, r.Deep, r.Overrides))
 	default:
 		o.Target, err = target.OpenDirectory(o.sources, name)
 	}
@@ -74,10 +74,18 @@ func (o *opened) openISO(more []string) error {
 		return err
 	}
 	if o.Target, err = target.OpenISO(image, image.Size); err != nil {
-		return err
+		return inPath(o.path, err)
 	}
 	o.sources = o.FS
 	return nil
+}
+
+// inPath adds the path to an error that does not name it.
+func inPath(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return report.Errorf(report.CodeOf(err), "%s: %w", name, err)
 }
 
 func (o *opened) openProject(ctx context.Context, deep bool, overrides build.Overrides) error {

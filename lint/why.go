@@ -26,7 +26,7 @@ func Why(ctx context.Context, paths []string, image string) ([]ImageUse, error) 
 	for _, path := range paths {
 		o, err := open(ctx, path, Request{})
 		if err != nil {
-			return nil, report.Errorf(report.CodeOf(err), "%s: %w", path, err)
+			return nil, err
 		}
 		for _, use := range Uses(ctx, o.Target, image) {
 			all = append(all, o.imageUse(use))

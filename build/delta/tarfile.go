@@ -131,13 +131,17 @@ func unexpected(at int64) error {
 
 // document reads delta.json.
 func (t *tarReader) document() (*schema.ArchiveDelta, error) {
+	notDelta := report.Errorf(report.Invalid, "this is not a delta").WithHint("a delta is made with: solutionctl delta create OLD.iso NEW.iso")
+	if !IsDelta(t.r) {
+		return nil, notDelta
+	}
 	block := make([]byte, tarBlock)
 	if err := t.read(block, 0); err != nil {
 		return nil, err
 	}
 	size, err := strconv.ParseInt(strings.Trim(string(block[124:136]), "\x00 "), 8, 64)
-	if !IsDelta(t.r) || err != nil || size < 1 || size > maxDocument {
-		return nil, report.Errorf(report.Invalid, "this is not a delta").WithHint("a delta is made with: solutionctl delta create OLD.iso NEW.iso")
+	if err != nil || size < 1 || size > maxDocument {
+		return nil, notDelta
 	}
 	at, err := t.next(documentName, size)
 	if err != nil {

@@ -73,6 +73,7 @@ func (a *Archive) Copy(ctx context.Context, w io.Writer, sink report.Sink) error
 	if err = a.CheckDigest(digest); err != nil {
 		return cmp.Or(a.FindDamage(ctx), err)
 	}
+	sink.Emit(report.Event{Step: rebuildStep, Name: a.layout.ID(), State: report.Done, Done: a.Size(), Total: a.Size()})
 	return nil
 }
 
@@ -85,6 +86,9 @@ func (a *Archive) CheckDigest(digest string) error {
 	return report.Errorf(report.Corrupt, "%s is damaged: the archive that it makes does not have the digest sha256:%s", a.from, a.layout.SHA256).
 		WithHint("copy it again from its source")
 }
+
+// rebuildStep is the step of events about an archive that is written out of blobs.
+const rebuildStep = "rebuild"
 
 // progressStep is the number of bytes between two events.
 const progressStep = 32 << 20
@@ -123,7 +127,7 @@ func copyHashing(ctx context.Context, w io.Writer, r io.Reader, size int64, name
 			}
 			before := done
 			if done += int64(len(p.data)); done/progressStep != before/progressStep && done < size {
-				sink.Emit(report.Event{Step: "rebuild", Name: name, State: report.Running, Done: done, Total: size})
+				sink.Emit(report.Event{Step: rebuildStep, Name: name, State: report.Running, Done: done, Total: size})
 			}
 			release(p)
 		}
@@ -155,7 +159,6 @@ func copyHashing(ctx context.Context, w io.Writer, r io.Reader, size int64, name
 	if err := group.Wait(); err != nil {
 		return "", err
 	}
-	sink.Emit(report.Event{Step: "rebuild", Name: name, State: report.Done, Done: size, Total: size})
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 

@@ -49,13 +49,13 @@ Podman, crane and this program have compressed, and layers that are not compress
 func newDeltaApplyCommand(a *app) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
-		Use:   "apply OLD... DELTA",
+		Use:   "apply [OLD...] DELTA",
 		Short: "Make the new archive",
 		Long: `Write the archive that a delta makes, and its signatures beside it. It has every byte of the archive of the vendor, or nothing is
 written. Its signatures prove its origin: verify it before it is used. 'solutionctl deploy import DELTA' does all of this with
 archives that were imported before.`,
 		Example: "  solutionctl delta apply example-solution-1.0.0.iso example-solution-1.1.0.delta",
-		Args:    cli.AtLeastArgs("OLD", "DELTA"),
+		Args:    cli.AtLeastArgs("DELTA"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.applyDelta(cmd.Context(), args, to) },
 	}
 	cmd.Flags().StringVar(&to, "to", "", "write the archive to this `FILE`, NAME-VERSION.iso by default")
@@ -187,7 +187,13 @@ func (a *app) applyDelta(ctx context.Context, names []string, to string) error {
 	defer image.Close() //nolint:errcheck // opened for reading
 	d, err := openDelta(names[last], image)
 	if err != nil {
+		if first, _ := describeDelta(names[:1]); first != nil && last > 0 {
+			return report.Errorf(report.Usage, "%s is a delta, and has to be the last argument", names[0]).WithHint("solutionctl delta apply %s %s", names[last], names[0])
+		}
 		return err
+	}
+	if last == 0 && len(d.Bases) > 0 {
+		return missingBases(names[0], d).WithHint("name what it needs: solutionctl delta apply %s.iso %s", d.Bases[0].ID(), names[0])
 	}
 	s, err := openSources(names[:last])
 	if err != nil {
@@ -216,6 +222,11 @@ func (a *app) applyDelta(ctx context.Context, names []string, to string) error {
 	}
 	result := rebuilt{File: to, Solution: d.Layout.Name, Version: d.Layout.Version, SHA256: d.Layout.SHA256, Size: d.Layout.Size, Signatures: len(d.ArchiveDelta.Bundles)}
 	return a.EmitResult(result, result.print)
+}
+
+// missingBases is the error for a delta that is named without the archives that it needs.
+func missingBases(name string, d *delta.Delta) *report.Error {
+	return report.Errorf(report.Usage, "%s is a delta: it makes %s %s from %s", name, d.Layout.Name, d.Layout.Version, d.Needs())
 }
 
 // rebuilt is an archive that a delta made.

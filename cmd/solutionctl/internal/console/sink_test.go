@@ -287,5 +287,5 @@ func ExampleNewSink() {
 	defer sink.Close()
 	sink.Emit(report.Event{Step: "pull", Name: "ui:1.0.0", State: report.Started, Total: 3 << 19})
 	sink.Emit(report.Event{Step: "pull", Name: "ui:1.0.0", State: report.Done, Done: 3 << 19, Total: 3 << 19})
-	// Output: pull ui:1.0.0: done, 1.5 MiB in 0ms
+	// Output: pull ui:1.0.0: done, 1.5 MiB
 }
