@@ -118,7 +118,7 @@ func (s Source) detectFile(info fs.FileInfo) (Kind, error) {
 
 // errUnknown refuses a source that is none of the kinds.
 func (s Source) errUnknown(why string) error {
-	return report.Errorf(report.Usage, "%s is nothing that a component can be made of: %s", s.Name, why).WithHint("%s", sourceKinds)
+	return report.Errorf(report.Usage, "no component can be made of %s: %s", s.Name, why).WithHint("%s", sourceKinds)
 }
 
 func isYAMLName(name string) bool {

@@ -84,7 +84,7 @@ completed by running it again. The same input gives the same bytes; --check prov
 	f.signing.addPassword(cmd)
 	flags.StringVar(&f.expires, "expires", "", "refuse the signature after this `TIME` (2028-01-31 or RFC 3339)")
 	flags.BoolVar(&f.sbom, "sbom", false, "put a bill of materials of each image into the archive, in SPDX: sbom/NAME/TAG.spdx.json.gz and as a referrer, with those that the image brings; reads each layer twice")
-	flags.BoolVar(&f.provenance, "provenance", false, "write of what, how and by which version the archive is made: signed with --sign-key, else for 'sign'")
+	flags.BoolVar(&f.provenance, "provenance", false, "write the provenance of the archive: its sources, the flags and this version; signed with --sign-key, else by 'sign'")
 	flags.StringArrayVar(&f.deltaFrom, "delta-from", nil, "write a delta as well, for sites that have this older `ARCHIVE`; may be repeated")
 	flags.BoolVar(&f.noPatches, "no-patches", false, "with --delta-from: write changed layers as a whole, see 'solutionctl delta create --help'")
 	flags.BoolVar(&f.md5, "implant-md5", false, "implant the checksum that checkisomd5 reads")

@@ -95,7 +95,7 @@ func readSums(name string) ([]byte, error) {
 	case info.IsDir():
 		return nil, report.Errorf(report.Failure, "%s is a directory", name).WithHint("remove it, or leave out --sha256sum")
 	case !info.Mode().IsRegular() || info.Size() > maxSums:
-		return nil, report.Errorf(report.Failure, "%s is no list of checksums", name).WithHint("remove it, or leave out --sha256sum")
+		return nil, report.Errorf(report.Failure, "%s is not a list of checksums", name).WithHint("remove it, or leave out --sha256sum")
 	}
 	f, err := durable.OpenNoFollow(name)
 	if err != nil {

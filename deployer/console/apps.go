@@ -343,7 +343,7 @@ func (c *Console) scaleApp(v *web.Visit) (*web.Answer, error) {
 	o := instance(v)
 	replicas, err := strconv.ParseInt(strings.TrimSpace(v.PostFormValue("replicas")), 10, 32)
 	if err != nil || replicas < 0 {
-		return nil, report.Errorf(report.Usage, "%q is not a number of at least 0", v.PostFormValue("replicas"))
+		return nil, report.Errorf(report.Usage, "the number of replicas must be 0 or more, not %q", v.PostFormValue("replicas"))
 	}
 	return c.server.Begin(v, appOperation("scale", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		changed, err := v.Deployer(sink).Apps.Scale(ctx, apps.ScaleOptions{Options: o, Replicas: replicas})

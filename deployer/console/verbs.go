@@ -134,7 +134,7 @@ func (v verb) orderOf(r *web.Visit) (*order, error) {
 	case at >= 0:
 		o.Data = v.data[at]
 	case word != "":
-		return nil, report.Errorf(report.Usage, "%q is not what can become of data here", word)
+		return nil, report.Errorf(report.Usage, "%q is not a choice for the data", word)
 	}
 	return o, nil
 }

@@ -94,7 +94,7 @@ func (c *Console) visibleComponents(v *web.Visit, refused error) (*web.Answer, e
 	v.Frame.Trail = append(v.Frame.Trail, page.Link{Label: r.Environment, URL: page.URL("environments", r.Environment)})
 	namespace, deployment, found := deploymentIn([]schema.EnvironmentStatus{*status}, r)
 	if !found {
-		return nil, report.Errorf(report.NotFound, "of Solution %s there is nothing in environment %s that you may see", r.Solution, r.Environment)
+		return nil, report.Errorf(report.NotFound, "environment %s has no part of Solution %s that you can see", r.Environment, r.Solution)
 	}
 	shown := *status
 	at := slices.IndexFunc(status.Namespaces, func(n schema.NamespaceStatus) bool { return n.Name == namespace })

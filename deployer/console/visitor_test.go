@@ -57,11 +57,11 @@ func TestVisitor(t *testing.T) {
 	}
 	for _, name := range []string{"nowhere", "production", "production-1", "kube-system", "<script>alert(1)</script>", "../x"} {
 		a := c.do(http.MethodGet, "/environments?open="+strings.ReplaceAll(name, "/", "%2F"), nil)
-		if a.StatusCode != http.StatusNotFound || !strings.Contains(a.body, "that you may see") || strings.Contains(a.body, "<script>alert") {
+		if a.StatusCode != http.StatusNotFound || !strings.Contains(a.body, "that you can see") || strings.Contains(a.body, "<script>alert") {
 			t.Errorf("open %s: %d\n%s", name, a.StatusCode, content(a.body))
 		}
 	}
-	if a := c.get("/environments/production"); a.StatusCode != http.StatusNotFound || !strings.Contains(a.body, "that you may see") {
+	if a := c.get("/environments/production"); a.StatusCode != http.StatusNotFound || !strings.Contains(a.body, "that you can see") {
 		t.Errorf("another environment: %d\n%s", a.StatusCode, content(a.body))
 	}
 	site := "/environments/" + deployertest.Environment

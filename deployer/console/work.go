@@ -132,7 +132,7 @@ func (c *Console) sendExport(w http.ResponseWriter, v *web.Visit) {
 
 func noOperation() error {
 	return report.Errorf(report.NotFound, "this console has no such operation of yours").
-		WithHint("what was done is in the history; what was interrupted can be resumed from the page of operations")
+		WithHint("the history has the finished operations; interrupted ones are resumed from the page of operations")
 }
 
 // showOperations shows the operations in progress, here and elsewhere, and the interrupted ones.

@@ -58,7 +58,7 @@ func TestCheck(t *testing.T) {
 		{"it is not active", wide, "", Put("shop", "1.0.0", inTest), report.Refused, "needs dns >=1 to be active: it is not there", "solutionctl deploy activate dns 1.0.0"},
 		{"to be active it needs nothing in an environment", shop, "", active("shop-1.0.0"), "", "", ""},
 		{"others need it to be active", wide, "@dns-1.0.0 shop-1.0.0", active("dns-"), report.InUse, "shop 1.0.0 in environment test needs dns", "first: solutionctl deploy remove test shop"},
-		{"they need each other", []string{"a 1.0.0: b", "b 1.0.0: a"}, "", Put("a", "1.0.0", inTest), report.Refused, "a → b → a", "a mistake of their makers"},
+		{"they need each other", []string{"a 1.0.0: b", "b 1.0.0: a"}, "", Put("a", "1.0.0", inTest), report.Refused, "a → b → a", "report it to the vendor"},
 		{"they need each other to be active", []string{"a 1.0.0: b in cluster", "b 1.0.0: a in cluster"}, "", active("a-1.0.0"), report.Refused, "a → b → a", "solutionctl deploy apply -f FILE"},
 		{"active needs active", []string{"a 1.0.0: b in cluster", "b 1.0.0"}, "@a-1.0.0 @b-1.0.0", active("b-"), report.InUse, "a 1.0.0 needs b", "solutionctl deploy deactivate a"},
 		{"an invalid range", []string{"a 1.0.0: b ?"}, "", Put("a", "1.0.0", inTest), report.Invalid, "dependsOn b", ""},

@@ -254,7 +254,7 @@ func (r *refusal) missing(u *unmet) error {
 		if u.Scope == schema.ScopeCluster {
 			return e.WithHint("activate them together: name them in a SolutionsConfiguration, and %s", report.Run("deploy apply", "-f", "FILE"))
 		}
-		return e.WithHint("none of them can be the first: this is a mistake of their makers")
+		return e.WithHint("they need each other in a circle, so none of them can be activated first: report it to the vendor")
 	}
 	have := "it is not there"
 	if len(u.have) > 0 {

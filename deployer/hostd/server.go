@@ -128,10 +128,10 @@ func (s *Server) begin(ctx context.Context, all *works, r *request, file *os.Fil
 	case err != nil:
 		return nil, err
 	case user == "" || user == "system:anonymous":
-		return nil, report.Errorf(report.Unauthenticated, "the API server does not know who asks")
+		return nil, report.Errorf(report.Unauthenticated, "the API server does not accept these credentials")
 	case r.Verb == verbEvents:
 		if w = all.find(user, r.ID); w == nil || file != nil {
-			return nil, report.Errorf(report.NotFound, "nothing of this name was begun, or it ended long ago")
+			return nil, report.Errorf(report.NotFound, "no import has this name, or it ended long ago")
 		}
 		return w, nil
 	}

@@ -69,7 +69,7 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 	}
 	if failure == nil && p.Repair == schema.RepairOn && now.GivenUp() {
 		failure = report.Errorf(report.Conflict, "it was changed again after each of %d repairs, and is left alone: %s", schema.MaxLoaderRepairs, strings.Join(now.Changed, "; ")).
-			WithHint("find out who does it; what is to be so belongs into the values of the component")
+			WithHint("find out who changes it; a lasting change belongs into the values of the component")
 	}
 	return errors.Join(failure, recordRepair(ctx, c.Cluster, now))
 }

@@ -39,7 +39,7 @@ func TestNamespaceRead(t *testing.T) {
 		many[fmt.Sprintf("s%03d", i)] = "1.0.0"
 	}
 	n = Namespace{Name: "shop"}
-	if n.read(many); len(n.Versions) != maxAsked || len(n.Problems) != 1 || !strings.Contains(n.Problems[0].String(), "3 more keys not looked at") {
+	if n.read(many); len(n.Versions) != maxAsked || len(n.Problems) != 1 || !strings.Contains(n.Problems[0].String(), "3 more keys not checked") {
 		t.Errorf("%d versions, %v", len(n.Versions), n.Problems)
 	}
 }

@@ -295,7 +295,7 @@ func (n *Namespace) read(config map[string]string) {
 		}
 	}
 	if left > 0 {
-		n.Problems = append(n.Problems, Problem{Where: where, Err: fmt.Errorf("%s not looked at", report.Count(left, "more key"))})
+		n.Problems = append(n.Problems, Problem{Where: where, Err: fmt.Errorf("%s not checked", report.Count(left, "more key"))})
 	}
 }
 

@@ -81,7 +81,7 @@ func (r *Run) checkImages(ctx context.Context, imports ...schema.Import) error {
 	case len(wrong) == len(answers):
 		r.images[0].Result = schema.PreflightFail
 		return ImagesError{report.Errorf(report.Refused, "no node could pull the images: %s", strings.Join(wrong, "; ")).
-			WithHint("what is wrong with which endpoint, and what helps: %s", report.Run("deploy doctor"))}
+			WithHint("see the problem of each endpoint, and its remedy: %s", report.Run("deploy doctor"))}
 	case len(silent) == len(answers):
 		r.Notice("the registry does not answer from here, and pods wait until nodes reach it: " + strings.Join(silent, "; "))
 	}

@@ -53,7 +53,7 @@ func (r *Run) leave(ctx context.Context, others Others, wanted []schema.Solution
 		}
 		if _, err = r.checkData(ctx, &d); err != nil {
 			if report.CodeOf(err) == report.DataLoss { // its remedies are options for one Solution
-				return report.Errorf(report.DataLoss, "%s", err.Error()).WithHint("say what becomes of them: %s", report.Run("deploy remove", r.Environment, name))
+				return report.Errorf(report.DataLoss, "%s", err.Error()).WithHint("choose what happens to them: %s", report.Run("deploy remove", r.Environment, name))
 			}
 			return err
 		}

@@ -313,7 +313,7 @@ func (r *Records) VersionDrift(ctx context.Context, states []*record.State, name
 
 // NotDeployed is the error for a Solution that is on no record.
 func NotDeployed(solution string) error {
-	return report.Errorf(report.NotFound, "Solution %s was not deployed here", solution).WithHint("'%s' lists what was", report.Run("deploy status"))
+	return report.Errorf(report.NotFound, "Solution %s was not deployed here", solution).WithHint("'%s' lists the deployed Solutions", report.Run("deploy status"))
 }
 
 // DefaultTimeout is the longest wait for an object where the caller sets none.

@@ -43,7 +43,7 @@ func (o *Selection) check(states []*record.State) error {
 		if near := report.Nearest(name, names); near != "" {
 			return err.WithHint("did you mean %s?", near)
 		}
-		return err.WithHint("'%s' shows what was", report.Run("deploy components", o.Environment, o.Solution))
+		return err.WithHint("'%s' shows the deployed components", report.Run("deploy components", o.Environment, o.Solution))
 	}
 	return nil
 }

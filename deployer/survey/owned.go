@@ -110,7 +110,7 @@ func (o Scope) check(there, components map[string]bool, namespaces []string, e *
 		if len(there) > 0 {
 			return err.WithHint("deployed there: %s", strings.Join(slices.Sorted(maps.Keys(there)), ", "))
 		}
-		return err.WithHint("'%s' lists what is", report.Run("deploy status"))
+		return err.WithHint("'%s' lists what is deployed", report.Run("deploy status"))
 	case o.Component != "" && !components[o.Component]:
 		delete(components, "")
 		err := report.Errorf(report.NotFound, "Solution %s has no component %s in namespaces %s", o.Solution, o.Component, strings.Join(namespaces, ", "))

@@ -49,7 +49,7 @@ func checkAbsent(path string) error {
 		}
 		if _, err := os.Stat(at); errors.Is(err, fs.ErrNotExist) {
 			return report.Errorf(report.TrustStore, "%s is a link to nothing", at).
-				WithHint("restore what it leads to, or remove the link if there is to be nothing")
+				WithHint("restore the target of the link, or remove the link")
 		}
 		return nil
 	}

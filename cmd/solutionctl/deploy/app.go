@@ -35,7 +35,7 @@ type appFlags struct {
 
 func addAppFlags(a *cli.App, cmd *cobra.Command) *appFlags {
 	f := &appFlags{clusterFlags: addClusterFlags(a, cmd)}
-	cmd.Flags().StringVarP(&f.o.Namespace, "namespace", "n", "", "a `NAMESPACE` of the environment, where it has several or you may see no other")
+	cmd.Flags().StringVarP(&f.o.Namespace, "namespace", "n", "", "a `NAMESPACE` of the environment, where it has several, or you can see no other one")
 	cmd.Flags().StringVar(&f.o.Kind, "kind", "", "`KIND` of application, where there are several")
 	cmd.ValidArgsFunction = f.completeApps
 	return f

@@ -39,7 +39,7 @@ func newAppScaleCommand(a *cli.App) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		replicas, err := strconv.ParseInt(args[2], 10, 32)
 		if err != nil || replicas < 0 {
-			return report.Errorf(report.Usage, "REPLICAS %q is not a number of at least 0", args[2])
+			return report.Errorf(report.Usage, "REPLICAS must be a number, 0 or more, not %q", args[2])
 		}
 		return f.do(args, func(d *deployer.Deployer) (*schema.App, error) {
 			return d.Apps.Scale(cmd.Context(), apps.ScaleOptions{Options: f.o, Replicas: replicas})

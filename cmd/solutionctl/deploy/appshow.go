@@ -149,7 +149,7 @@ func newAppFieldsCommand(a *cli.App) *cobra.Command {
 	}
 	f := addClusterFlags(a, cmd)
 	var o apps.Options
-	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "a `NAMESPACE` of the environment, where versions differ or you may see no other")
+	cmd.Flags().StringVarP(&o.Namespace, "namespace", "n", "", "a `NAMESPACE` of the environment, where versions differ, or you can see no other one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return show(f, printFields, func(d *deployer.Deployer) (*schema.AppForm, error) {
 			o.Environment, o.Kind = args[0], append(args, "")[1]

@@ -47,10 +47,10 @@ the operator the rights that its archive asks for.`,
 	takesArguments(cmd, func(ctx context.Context, args []string) error {
 		o.Solution = args[0]
 		if o.Applications != "" && o.Environment == "" {
-			return report.Errorf(report.Usage, "--applications needs --environment: where are they?")
+			return report.Errorf(report.Usage, "--applications needs --environment")
 		}
 		if o.Solution == "" && o.Environment+o.Installers+o.Applications != "" {
-			return report.Errorf(report.Usage, "which Solution? Without one there are the roles of --importers alone")
+			return report.Errorf(report.Usage, "name a Solution; without one, only the roles of --importers are printed")
 		}
 		return show(c, printGrants, func(d *deployer.Deployer) (*rights.Grants, error) { return d.Roles(ctx, o) })
 	}, c.completeImported, argument{name: "SOLUTION", optional: true})

@@ -102,7 +102,7 @@ func Open(dir string, now func() time.Time) (*Spool, error) {
 	case !info.IsDir():
 		return nil, report.Errorf(report.Usage, "%s is not a directory", dir)
 	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows", !mine(info):
-		return nil, report.Errorf(report.Refused, "others may look into %s", dir).WithHint("give it to the user of the console alone: chmod 0700 %s", report.ShellWord(dir))
+		return nil, report.Errorf(report.Refused, "other users can read %s", dir).WithHint("give it to the user of the console alone: chmod 0700 %s", report.ShellWord(dir))
 	}
 	return &Spool{dir: dir, now: now, free: space, verified: map[string]int64{}}, nil
 }

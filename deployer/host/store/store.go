@@ -228,7 +228,7 @@ func (s *Store) notFound(entries []Entry, name, version string) error {
 	case len(all) > 0:
 		return err.WithHint("imported here: %s", strings.Join(all, ", "))
 	default:
-		return err.WithHint("nothing was: %s is empty. Run the command on the host that archives were imported on", s.Dir())
+		return err.WithHint("%s is empty: run the command on the host with the imported archives", s.Dir())
 	}
 }
 

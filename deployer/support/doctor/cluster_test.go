@@ -383,7 +383,7 @@ func TestWithoutHost(t *testing.T) {
 			hosts = append(hosts, string(c.Result)+" "+c.Message)
 		}
 	}
-	if len(hosts) != 1 || !strings.HasPrefix(hosts[0], "skipped the host was not looked at") {
+	if len(hosts) != 1 || !strings.HasPrefix(hosts[0], "skipped its archives and its node were not checked") {
 		t.Errorf("of the host it says %q", hosts)
 	}
 	for _, area := range []string{"cluster", "rights", "records", "registry"} {

@@ -38,7 +38,7 @@ type Options struct {
 func Examine(ctx context.Context, o Options) *schema.Diagnosis {
 	x := &examination{Options: o, ctx: ctx, diagnosis: schema.Diagnosis{Checks: []schema.Check{}}}
 	if x.Store == nil {
-		x.skip("host", "store", "the host was not looked at, neither its archives nor its node: '%s' does that, for who runs it there", report.Run("deploy doctor"))
+		x.skip("host", "store", "its archives and its node were not checked: '%s' on the host checks them", report.Run("deploy doctor"))
 	} else {
 		x.host()
 	}

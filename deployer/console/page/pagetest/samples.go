@@ -85,7 +85,7 @@ func Samples(say func(string) string) map[string]page.View {
 	add("solution-alerts", page.SectionSolutions, alertingSolution, trail("Solutions", "/solutions"))
 	add("yours", page.SectionOverview, &page.Yours{
 		Unseen: schema.Unseen{What: say("Which environments there are, what was imported and what is deployed elsewhere."), Rules: say("- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [list]")},
-		Name:   say("prod"), Problem: say("There is no environment prod that you may see."), Opened: []string{say("staging"), say("Donaudampfschifffahrtselektrizitätenhauptbetriebswerk")},
+		Name:   say("prod"), Problem: say("There is no environment prod that you can see."), Opened: []string{say("staging"), say("Donaudampfschifffahrtselektrizitätenhauptbetriebswerk")},
 	})
 	add("environment-part", page.SectionEnvironments, samplePart(say), trail("Environments", "/environments"))
 	add("solutions", page.SectionSolutions, &page.Solutions{Result: sampleSearch(say), Import: &page.Action{Label: page.Text("action.import"), URL: "/import", Weight: page.WeightPrimary}})
