@@ -46,7 +46,7 @@ a note names them; build the project and judge the archive.`,
 	flags.StringVar(&f.failOn, "fail-on", "", "lowest `severity` that makes the command fail: error (default) or warning")
 	flags.StringSliceVar(&f.Enable, "enable", nil, "apply these rules or groups: `ID|GROUP`")
 	flags.StringSliceVar(&f.Disable, "disable", nil, "do not apply these rules or groups: `ID|GROUP`")
-	flags.StringVar(&f.KubernetesVersion, "kubernetes-version", "", "judge for this release of Kubernetes, instead of those that the manifest allows")
+	flags.StringVar(&f.KubernetesVersion, "kubernetes-version", "", "check for this `VERSION` of Kubernetes, instead of those that the manifest allows")
 	flags.StringVar(&f.Against, "against", "", "judge the upgrade from this older `archive`, too")
 	flags.BoolVar(&f.Deep, "deep", false, "read every layer and compare its digest, and open tar files with images")
 	flags.BoolVar(&f.all, "all", false, "show every warning about a chart, not the first of each rule")

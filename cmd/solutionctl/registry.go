@@ -97,7 +97,7 @@ docker or podman.`,
 	}
 	p.add(cmd)
 	cmd.Flags().IntVar(&p.jobs, "jobs", 4, "uploads at once; fewer when the registry cannot keep up")
-	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "upload nothing, only say how much would be uploaded")
+	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "upload nothing, only show how much would be uploaded")
 	return cmd
 }
 

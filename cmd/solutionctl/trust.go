@@ -22,7 +22,7 @@ func newTrustCommand(a *app) *cobra.Command {
 		newTrustAddCommand(a, &f), newTrustListCommand(a, &f), newTrustExportCommand(a, &f),
 		newTrustImportCommand(a, &f), newTrustRevokeCommand(a, &f), newTrustRemoveCommand(a, &f))
 	group.PersistentFlags().StringVar(&f.dir, "trust-dir", "", "the trust store, a `DIRECTORY`")
-	group.PersistentFlags().StringVar(&f.state, "state", "/var/lib/solutionctl/state.json", "what was seen before, a `FILE`")
+	group.PersistentFlags().StringVar(&f.state, "state", "/var/lib/solutionctl/state.json", "`FILE` with the versions and revocations that were seen before")
 	return group
 }
 

@@ -39,7 +39,7 @@ cleaned up, for instance outside of the cluster, then remain.`,
 	flags.StringVar(&e.data.export, "export", "", "where --delete-data writes custom resources to, a new `FILE` (default NAME-TIME.json)")
 	flags.BoolVar(&e.others, "delete-others", false, "list and delete objects outside of Solutions")
 	flags.BoolVar(&e.finalizers, "force-finalizers", false, "list and remove the finalizers of what was deleted and does not go away")
-	e.addRun(cmd, "only say what would be deleted", "wait until the namespaces are gone")
+	e.addRun(cmd, "only show what would be deleted", "wait until the namespaces are gone")
 	takesArguments(cmd, e.run, e.completeEnvironments, environmentArgument)
 	cli.Must(cmd.RegisterFlagCompletionFunc("namespace", e.completeNamespaces))
 	return cmd

@@ -50,7 +50,7 @@ systemd opens the socket, and starts the command at the first request: --print-u
 	c.addPlaces(cmd)
 	flags.StringVar(&c.places.Nginx, "nginx-dir", store.DefaultNginxDir, "where MetalK8s' nginx looks for what it serves, a `DIRECTORY`")
 	flags.StringVar(&c.verify.TrustDir, "trust-dir", "", "the trust store, a `DIRECTORY`")
-	flags.StringVar(&c.verify.State, "state", "/var/lib/solutionctl/state.json", "what was imported before, a `FILE`")
+	flags.StringVar(&c.verify.State, "state", "/var/lib/solutionctl/state.json", "`FILE` with the versions that were imported before")
 	cli.AddChoice(cmd, flags, &c.mount, "mount", "", "mount archives, which MetalK8s' nginx needs: auto is where the kernel can", "never", "auto", "always")
 	flags.StringVar(&c.listen, "listen", hostd.DefaultSocket, "the socket, a `PATH`, where systemd gives none")
 	flags.StringVar(&c.peer, "peer", "solutionctl-console", "the `USER` whose programs may ask, and whose group the socket has")

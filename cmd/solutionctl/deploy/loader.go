@@ -218,7 +218,7 @@ becomes of them.`,
 	var o loader.StopOptions
 	flags := cmd.Flags()
 	flags.BoolVar(&o.Prune, "prune", false, "remove what was loaded and is not in the configuration any more")
-	flags.BoolVar(&o.DryRun, "dry-run", false, "stop nothing, and only say what --prune would remove")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "stop nothing, and only show what --prune would remove")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.Prune {
 			return withLauncher(f.launcher, func(ctx context.Context, l *loader.Launcher) error { return f.prune(ctx, l, o) })(cmd, args)

@@ -39,7 +39,7 @@ Control characters are shown as such and not obeyed, on a terminal and in a file
 	flags.StringVar(&c.o.Pod, "pod", "", "only the pod `NAME`")
 	flags.StringVar(&c.o.Container, "container", "", "only containers called `NAME`")
 	flags.BoolVarP(&c.o.Follow, "follow", "f", false, "continue until interrupted, and wait for pods that have not started")
-	flags.BoolVar(&c.o.Previous, "previous", false, "of containers that were started again: what they wrote before")
+	flags.BoolVar(&c.o.Previous, "previous", false, "show what containers wrote before they were started again")
 	flags.DurationVar(&c.o.Since, "since", 0, "only lines of the last `DURATION`, such as 10m")
 	flags.IntVar(&c.o.Tail, "tail", defaultTail, "the last `N` lines of each container, -1 for all; all with --since")
 	cli.AddChoice(cmd, flags, &a.Output, "output", "o", "format of each line", "text", "json")

@@ -52,9 +52,9 @@ operator, or for users who are not allowed to list the objects of the operator.`
 	flags.StringArrayVar(&o.DashboardLabels, "dashboard-label", nil, "`KEY=VALUE` of every ConfigMap with a dashboard (may be repeated)")
 	flags.StringVar(&folder, "folder-annotation", "", "`KEY` of the annotation in which Grafana looks for the folder of a dashboard")
 	flags.StringVar(&namespace, "dashboard-namespace", "", "`NAMESPACE`, which must be there, of all dashboards (default that of each Solution)")
-	flags.StringArrayVar(&o.Prometheus, "prometheus", nil, "`URL` of who is asked for alerts, http://SERVICE.NAMESPACE:PORT, in place of those recorded (may be repeated; '' for none)")
+	flags.StringArrayVar(&o.Prometheus, "prometheus", nil, "`URL` of the Prometheus or Alertmanager that is asked for alerts, http://SERVICE.NAMESPACE:PORT, in place of those recorded (may be repeated; '' for none)")
 	flags.BoolVar(&o.Detect, "detect", false, "set what the Prometheus objects and the Grafana sidecar of the cluster look for")
-	flags.BoolVar(&o.DryRun, "dry-run", false, "change nothing, only say what would be recorded")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "change nothing, only show what would be recorded")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if flags.Changed("folder-annotation") {
 			o.FolderAnnotation = &folder
@@ -91,7 +91,7 @@ func printMonitoring(w *console.Stream, m *schema.MonitoringReport) {
 		{"dashboards", labelList(m.Dashboards.Labels)},
 		{"folder of dashboards", m.Dashboards.FolderAnnotation},
 		{"namespace of dashboards", m.Dashboards.Namespace},
-		{"who is asked for alerts", strings.Join(schema.Strings(m.Prometheus), ", ")},
+		{"asked for alerts", strings.Join(schema.Strings(m.Prometheus), ", ")},
 	} {
 		if row.value != "" {
 			table.Add(row.of, row.value)

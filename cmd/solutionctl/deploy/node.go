@@ -69,7 +69,7 @@ patch of Talos' machine configuration. On MetalK8s, which configures its nodes i
 	flags.StringVar(&f.config.CertsDir, "certs-dir", "", "`DIRECTORY` that containerd's config_path names (default "+node.DefaultCertsDir+", or that of the distribution)")
 	flags.StringVar(&f.root, "root", "/", "write below `DIRECTORY`, the file system of an image")
 	cli.AddChoice(cmd, flags, &f.print, "print", "", "print the files for a configuration management instead of writing them", "no", "salt", "ansible", "k3s", "talos")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what would be done")
 	flags.BoolVar(&f.remove, "remove", false, "remove the files that this command has written")
 	cmd.MarkFlagsMutuallyExclusive("remove", "print")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.configure(cmd.Context()) }

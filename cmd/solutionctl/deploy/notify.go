@@ -52,7 +52,7 @@ reads an address that is secret itself.`,
 	cli.AddChoice(cmd, flags, &c.format, "format", "", "form of what is posted", string(notify.FormatJSON), string(notify.FormatAlertmanager))
 	flags.StringVar(&c.header, "header-file", "", "add the header of this `FILE` to each request, a line for each field")
 	flags.StringVar(&c.ca, "ca", "", "trust the certificates in this `FILE`, in place of those of the host")
-	flags.StringVar(&c.state, "notified", filepath.Join(store.DefaultDir, store.NotificationsFile), "where this host keeps what was sent, a `FILE`")
+	flags.StringVar(&c.state, "notified", filepath.Join(store.DefaultDir, store.NotificationsFile), "`FILE` in which this host records what was sent")
 	flags.DurationVar(&c.after, "after", 10*time.Minute, "send what can be normal for a while when it has lasted for `DURATION`")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "print what would be sent, and send nothing")
 	cli.AddChoice(cmd, flags, &c.timer, "print-timer", "", "print units for systemd that run this command every five minutes, and do nothing else", "", "timer", "service")

@@ -39,7 +39,7 @@ func (f *partsFlags) add(v *verb, where schema.Scope) {
 	flags.StringSliceVar(&f.profiles, "profile", nil, "with the components of this `PROFILE` (may be repeated; '' for none)")
 	flags.StringArrayVar(&f.values, "values", nil, "YAML `FILE` with the values of charts, below the names of their components; - is standard input")
 	flags.StringArrayVar(&f.sets, "set", nil, "one value of a chart: `COMPONENT.KEY[.KEY]=VALUE`; secrets belong into a file")
-	flags.StringSliceVar(&f.rotate, "rotate", nil, "draw the passwords and certificates of this `COMPONENT` again (may be repeated)")
+	flags.StringSliceVar(&f.rotate, "rotate", nil, "generate the passwords and certificates of this `COMPONENT` again (may be repeated)")
 	flags.StringSliceVar(&f.helm, "adopt-helm", nil, "adopt the release of Helm that this `COMPONENT[=NAMESPACE/RELEASE]` was installed as (may be repeated)")
 	flags.BoolVar(&f.restart, "accept-restart", false, "accept that pods of what is adopted from Helm restart")
 	for flag, names := range partNames {

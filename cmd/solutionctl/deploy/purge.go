@@ -27,7 +27,7 @@ interruption, run the command again.`,
 	f := &verbFlags{clusterFlags: addClusterFlags(a, cmd)}
 	f.addWaitFlags(cmd)
 	f.addExpect(cmd)
-	f.addRun(cmd, "only say what would be removed", "wait until the namespaces are gone")
+	f.addRun(cmd, "only show what would be removed", "wait until the namespaces are gone")
 	f.addExitStatus(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.purge(cmd.Context()) }
 	return cmd

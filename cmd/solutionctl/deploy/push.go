@@ -40,7 +40,7 @@ docker or podman.`,
 	flags := cmd.Flags()
 	flags.StringVar(&o.CA, "ca", "", "`FILE` with the certificates by which this host and the nodes trust the registry (default those that they trust anyway)")
 	addPushFlags(flags, &o.PushTarget)
-	flags.BoolVar(&o.DryRun, "dry-run", false, "upload nothing, only say how much would be uploaded")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "upload nothing, only show how much would be uploaded")
 	takesArguments(cmd, func(ctx context.Context, words []string) error {
 		o.Solution, o.Version, o.Registry = words[0], words[1], words[2]
 		login(&o.PushTarget)

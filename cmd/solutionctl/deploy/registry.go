@@ -45,7 +45,7 @@ authority is refused, because another machine may use it. --replace confirms tha
 	flags := cmd.Flags()
 	flags.StringVar(&o.CA, "ca", "", "`FILE` with the certificates by which nodes trust the addresses (default the authority of 'deploy serve' on this host)")
 	flags.BoolVar(&o.Replace, "replace", false, "replace addresses that are recorded with another authority")
-	flags.BoolVar(&o.DryRun, "dry-run", false, "change nothing, only say what would be recorded")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "change nothing, only show what would be recorded")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.URLs = args
 		return f.addEndpoints(cmd.Context(), o)

@@ -42,8 +42,8 @@ the operator the rights that its archive asks for.`,
 	flags.StringVar(&o.Installers, "installers", "", "the `GROUP` that deploys the Solution")
 	flags.StringVar(&o.Applications, "applications", "", "the `GROUP` that runs its applications; needs --environment")
 	flags.StringVar(&o.Importers, "importers", "", "the `GROUP` that imports archives, of any Solution")
-	flags.BoolVar(&o.Webhook, "webhook", false, "the operator is to have a certificate for its webhooks")
-	flags.BoolVar(&o.ProtectCRDs, "protect-crds", false, "definitions are to be protected")
+	flags.BoolVar(&o.Webhook, "webhook", false, "the operator gets a certificate for its webhooks")
+	flags.BoolVar(&o.ProtectCRDs, "protect-crds", false, "the CustomResourceDefinitions are protected")
 	takesArguments(cmd, func(ctx context.Context, args []string) error {
 		o.Solution = args[0]
 		if o.Applications != "" && o.Environment == "" {

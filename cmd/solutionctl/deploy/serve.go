@@ -62,7 +62,7 @@ printed; another one may want labels, which --monitoring-label adds.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Store, "store", store.DefaultDir, "the imported archives, a `DIRECTORY`; empty for none")
+	flags.StringVar(&o.Store, "store", store.DefaultDir, "`DIRECTORY` with the imported archives; empty for none")
 	flags.StringArrayVar(&o.Archives, "archive", nil, "serve this `FILE` as well, without verifying it (may be repeated)")
 	flags.StringVar(&o.Listen, "listen", defaultRegistry, "`ADDRESS` to listen on, HOST:PORT or :PORT")
 	flags.StringVar(&o.MetricsListen, "metrics-listen", "", "`ADDRESS` for /metrics alone, unencrypted, instead of that of --listen")

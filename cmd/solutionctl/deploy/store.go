@@ -62,7 +62,7 @@ this command every five minutes, and --print-timer=service the service that it s
 	flags.StringVar(&c.o.CA, "ca", "", "`FILE` with the certificates by which the other host is trusted: tls/ca.crt in its store")
 	flags.IntVar(&c.o.Jobs, "jobs", 4, "downloads at once")
 	flags.BoolVar(&c.o.Prune, "prune", false, "remove versions that neither the other host nor the cluster has")
-	flags.BoolVar(&c.o.DryRun, "dry-run", false, "change nothing, only say what would be imported and removed")
+	flags.BoolVar(&c.o.DryRun, "dry-run", false, "change nothing, only show what would be imported and removed")
 	cli.AddChoice(cmd, flags, &c.imports.mount, "mount", "", "mount archives: auto is where the kernel can", "auto", "always", "never")
 	cli.AddChoice(cmd, flags, &c.imports.registryMode, "registry-mode", "", "who serves images; auto is MetalK8s where its nginx is", "auto", "own", "metalk8s")
 	cli.AddChoice(cmd, flags, &c.timer, "print-timer", "", "print units for systemd that run this command every five minutes, and do nothing else", "", "timer", "service")

@@ -106,7 +106,7 @@ It ends with Ctrl-C or SIGTERM. Operations that are at work then are interrupted
 	flags.StringVar(&c.o.Uploads, "uploads", "", "a `DIRECTORY` of its own for archives on their way (default $STATE_DIRECTORY/uploads, else one of the user's cache)")
 	flags.StringVar(&c.socket, "host-socket", hostd.DefaultSocket, "where 'deploy hostd' imports on this host for people who log in by themselves, a `PATH`")
 	flags.StringVar(&c.verify.TrustDir, "trust-dir", "", "the trust store, a `DIRECTORY`, for imports with --login link")
-	flags.StringVar(&c.verify.State, "state", "/var/lib/solutionctl/state.json", "what was imported before, a `FILE`, for imports with --login link")
+	flags.StringVar(&c.verify.State, "state", "/var/lib/solutionctl/state.json", "`FILE` with the versions that were imported before, for imports with --login link")
 	flags.StringVar(&c.issuer, "oidc-issuer", "", "the `URL` of an identity provider that speaks OpenID Connect")
 	flags.StringVar(&c.client, "oidc-client-id", "solutionctl-console", "the `NAME` by which the provider knows the console")
 	flags.StringVar(&c.secret, "oidc-client-secret", "", "a `FILE` with the secret that goes with it")

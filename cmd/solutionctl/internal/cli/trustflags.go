@@ -26,7 +26,7 @@ func (o *TrustFlags) Add(cmd *cobra.Command) {
 	flags.StringSliceVar(&o.keys, "key", nil, "trust this public key, a `FILE`, instead of the trust store (may be repeated)")
 	flags.StringSliceVar(&o.Bundles, "bundle", nil, "the signature, a `FILE`, if it is not beside the archive (may be repeated)")
 	flags.StringVar(&o.TrustDir, "trust-dir", "", "the trust store, a `DIRECTORY`")
-	flags.StringVar(&o.State, "state", "/var/lib/solutionctl/state.json", "what was imported before, a `FILE`")
+	flags.StringVar(&o.State, "state", "/var/lib/solutionctl/state.json", "`FILE` with the versions that were imported before")
 	flags.BoolVar(&o.Downgrade, "allow-downgrade", false, "accept a version older than what was imported before")
 }
 
