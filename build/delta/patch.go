@@ -11,6 +11,11 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
@@ -49,98 +54,144 @@ type Workspace struct {
 type patching struct {
 	*Delta
 	Workspace
-	out  *durable.Scratch
-	at   int64     // where the next blob begins
-	last *unpacked // the source of the last patch, which the next one often has as well
-	from string    // its digest
+	out *durable.Scratch
 }
 
-// patches applies patches whose sources were found, and adds the places of their blobs.
+// job is a source, and the patches that need it.
+type job struct {
+	source  schema.DeltaSource
+	from    media.Run
+	patches []target
+}
+
+// target is a patch, and the place of its blob in the temporary file.
+type target struct {
+	schema.DeltaPatch
+	at, size int64
+}
+
+const (
+	memory   = 20 << 20 // bytes that patches take at the same time; the process has 20 MB beside
+	applying = 5 << 20  // bytes that one takes without its codec
+)
+
+// patches applies patches whose sources were found, and adds the places of their blobs. Those of different sources are applied side by side.
 func (p *patching) patches(ctx context.Context, list []schema.DeltaPatch, sources, places map[string]media.Run) (err error) {
-	defer func() { err = errors.Join(err, p.last.close()) }()
 	p.out, err = durable.NewScratch(p.Dir)
 	if errors.Is(err, fs.ErrPermission) { // a user who only looks at what would be imported
 		p.Workspace = Workspace{}
 		p.out, err = durable.NewScratch("")
 	}
-	if err == nil {
-		err = p.requireSpace(list, places)
-	}
 	if err != nil {
 		return err
 	}
-	for _, patch := range list {
-		made := places[patch.SHA256]
-		if err = p.patch(ctx, patch, sources[patch.SHA256], made.Size); err != nil {
-			return err
-		}
-		places[patch.SHA256] = media.Run{ReaderAt: p.out, Name: "the delta", From: p.at}
-		p.at += made.Size
-	}
-	return nil
-}
-
-// requireSpace compares the free space with what the patches make, the largest source of one, and the caller's later output.
-func (p *patching) requireSpace(list []schema.DeltaPatch, places map[string]media.Run) error {
-	made, largest := int64(0), int64(0)
-	for _, patch := range list {
-		made, largest = made+places[patch.SHA256].Size, max(largest, patch.Source.Unpacked)
-	}
-	dir, needed := cmp.Or(p.Dir, os.TempDir()), p.Spare+made+largest
-	if needed < p.Spare { // the size of the archive is not proven yet
-		needed = math.MaxInt64
-	}
-	if err := durable.RequireSpace(dir, needed); err != nil {
-		return report.Errorf(report.NoSpace, "make %s of the delta: %w", p.Layout.ID(), err).WithHint("free some space on the file system of %s", dir)
-	}
-	return nil
-}
-
-// patch makes one blob of size bytes.
-func (p *patching) patch(ctx context.Context, patch schema.DeltaPatch, source media.Run, size int64) error {
-	if err := p.open(ctx, patch.Source, source); err != nil {
+	jobs, made := p.jobs(list, sources, places)
+	most, err := p.sideBySide(jobs, made)
+	if err != nil {
 		return err
 	}
-	out := &limited{w: io.NewOffsetWriter(p.out, p.at), left: size, sum: sha256.New()}
+	bound := semaphore.NewWeighted(memory)
+	group, bounded := errgroup.WithContext(ctx)
+	for _, j := range jobs {
+		share := max(memory/most, j.memory())
+		if bound.Acquire(bounded, share) != nil {
+			break // another one has failed, or the caller does not wait any more
+		}
+		group.Go(func() error {
+			defer bound.Release(share)
+			return p.apply(bounded, j)
+		})
+	}
+	return cmp.Or(group.Wait(), context.Cause(ctx))
+}
+
+// jobs groups patches by their sources, in the order of the delta, and returns how many bytes they make.
+func (p *patching) jobs(list []schema.DeltaPatch, sources, places map[string]media.Run) (jobs []*job, made int64) {
+	of := map[string]*job{}
+	for _, patch := range list {
+		j := of[patch.Source.SHA256]
+		if j == nil {
+			j = &job{source: patch.Source, from: sources[patch.SHA256]}
+			of[patch.Source.SHA256] = j
+			jobs = append(jobs, j)
+		}
+		size := places[patch.SHA256].Size
+		j.patches = append(j.patches, target{patch, made, size})
+		places[patch.SHA256] = media.Run{ReaderAt: p.out, Name: "the delta", From: made}
+		made += size
+	}
+	return jobs, made
+}
+
+// memory is how many bytes applying the patches takes, one after another.
+func (j *job) memory() int64 {
+	most := int64(0)
+	for _, patch := range j.patches {
+		most = max(most, applying+recompress.Codec(patch.Codec).Memory())
+	}
+	return min(most, memory)
+}
+
+// sideBySide returns how many jobs run at once: one for each processor, and fewer where there is no room for their sources beside what all
+// patches make and the caller's later output.
+func (p *patching) sideBySide(jobs []*job, made int64) (most int64, err error) {
+	var sizes []int64
+	for _, j := range jobs {
+		sizes = append(sizes, j.source.Unpacked)
+	}
+	slices.SortFunc(sizes, func(a, b int64) int { return cmp.Compare(b, a) })
+	dir := cmp.Or(p.Dir, os.TempDir())
+	for n := min(len(jobs), runtime.GOMAXPROCS(0)); n > 0; n-- {
+		needed := p.Spare + made
+		for _, size := range sizes[:n] {
+			needed += size
+		}
+		if needed < p.Spare { // the size of the archive is not proven yet
+			needed = math.MaxInt64
+		}
+		if err = durable.RequireSpace(dir, needed); err == nil {
+			return int64(n), nil
+		}
+	}
+	return 0, report.Errorf(report.NoSpace, "make %s of the delta: %w", p.Layout.ID(), err).WithHint("free some space on the file system of %s", dir)
+}
+
+// apply unpacks a source and applies its patches.
+func (p *patching) apply(ctx context.Context, j *job) error {
+	old, err := unpack(ctx, p.Dir, j.from, j.source.Unpacked)
+	if errors.Is(err, errContent) {
+		return cmp.Or(layout.CheckBlob(ctx, j.from, j.source.SHA256), p.damaged("blob sha256:"+j.source.SHA256+" of "+j.from.Name+" has other content than a patch expects"))
+	}
+	for i := 0; i < len(j.patches) && err == nil; i++ {
+		err = p.patch(ctx, j, j.patches[i], old.tar())
+	}
+	return errors.Join(err, old.close())
+}
+
+// patch makes one blob of the content of its source.
+func (p *patching) patch(ctx context.Context, j *job, patch target, old tardiff.Tar) error {
+	out := &limited{w: io.NewOffsetWriter(p.out, patch.at), left: patch.size, sum: sha256.New()}
 	w, err := recompress.Codec(patch.Codec).NewWriter(out)
 	if err != nil {
 		return p.explainCodec(err)
 	}
 	content := sha256.New()
 	operations := io.NewSectionReader(p.r, p.blobs[patch.SHA256], patch.Size)
-	err = tardiff.Apply(ctx, io.MultiWriter(content, w), operations, p.last.tar(), patch.Content.Size)
+	err = tardiff.Apply(ctx, io.MultiWriter(content, w), operations, old, patch.Content.Size)
 	if closed := w.Close(); err == nil {
 		err = closed
 	}
 	switch {
 	case errors.Is(err, errLonger):
-		return p.explainCodec(report.Errorf(report.Mismatch, "blob sha256:%s has %d bytes, and the codec %q makes more", patch.SHA256, size, patch.Codec))
+		return p.explainCodec(report.Errorf(report.Mismatch, "blob sha256:%s has %d bytes, and the codec %q makes more", patch.SHA256, patch.size, patch.Codec))
 	case err != nil && (ctx.Err() != nil || report.CodeOf(err) == report.Failure):
 		return err
 	case err != nil || hex.EncodeToString(content.Sum(nil)) != patch.Content.SHA256:
-		return p.explainPatch(ctx, patch, source, err)
+		return p.explainPatch(ctx, j, patch.SHA256, err)
 	case out.left > 0 || hex.EncodeToString(out.sum.Sum(nil)) != patch.SHA256:
 		return p.explainCodec(report.Errorf(report.Mismatch, "the codec %q of this program does not make the bytes of blob sha256:%s", patch.Codec, patch.SHA256))
 	}
 	return nil
-}
-
-// open unpacks the source of a patch.
-func (p *patching) open(ctx context.Context, source schema.DeltaSource, run media.Run) error {
-	if p.last != nil && p.from == source.SHA256 {
-		return nil
-	}
-	err := p.last.close()
-	p.last = nil
-	if err != nil {
-		return err
-	}
-	u, err := unpack(ctx, p.Dir, run, source.Unpacked)
-	if errors.Is(err, errContent) {
-		return cmp.Or(layout.CheckBlob(ctx, run, source.SHA256), p.damaged("blob sha256:"+source.SHA256+" of "+run.Name+" has other content than a patch expects"))
-	}
-	p.last, p.from = u, source.SHA256
-	return err
 }
 
 func (p *patching) explainCodec(err error) error {
@@ -148,14 +199,14 @@ func (p *patching) explainCodec(err error) error {
 }
 
 // explainPatch finds out whether the source or the patch is damaged.
-func (p *patching) explainPatch(ctx context.Context, patch schema.DeltaPatch, source media.Run, err error) error {
-	if damage := layout.CheckBlob(ctx, source, patch.Source.SHA256); damage != nil {
+func (p *patching) explainPatch(ctx context.Context, j *job, blob string, err error) error {
+	if damage := layout.CheckBlob(ctx, j.from, j.source.SHA256); damage != nil {
 		return damage
 	}
 	if err == nil {
-		return p.damaged("the patch for blob sha256:" + patch.SHA256 + " makes other content than it names")
+		return p.damaged("the patch for blob sha256:" + blob + " makes other content than it names")
 	}
-	return report.Errorf(report.CodeOf(err), "the delta is damaged: the patch for blob sha256:%s: %w", patch.SHA256, err).WithHint("get the delta again from its source")
+	return report.Errorf(report.CodeOf(err), "the delta is damaged: the patch for blob sha256:%s: %w", blob, err).WithHint("get the delta again from its source")
 }
 
 func (p *patching) damaged(reason string) error {

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
@@ -66,12 +69,28 @@ func (p *patches) find(ctx context.Context) error {
 	if p.file, err = durable.NewScratch(p.dir); err != nil {
 		return err
 	}
+	p.Sink.Emit(event)
+	group, bounded := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	turn := make(chan struct{})
+	close(turn)
 	for _, i := range wanted {
-		p.Sink.Emit(event)
-		if err = p.patch(ctx, blobs[i], p.parts.Blob(i)); err != nil {
+		mine, next := turn, make(chan struct{})
+		turn = next
+		group.Go(func() error {
+			defer close(next)
+			l, err := p.readLayer(bounded, blobs[i], p.parts.Blob(i))
+			<-mine // in the order of the layout: each patch leaves less to the next ones
+			if err == nil && l != nil {
+				err = errors.Join(p.diff(bounded, l), l.content.close())
+			}
+			event.Done += blobs[i].Size
+			p.Sink.Emit(event)
 			return err
-		}
-		event.Done += blobs[i].Size
+		})
+	}
+	if err = group.Wait(); err != nil {
+		return err
 	}
 	event.State = report.Done
 	p.Sink.Emit(event)
@@ -123,28 +142,34 @@ func (p *patches) addSource(ctx context.Context, c candidate) error {
 	return err
 }
 
-// patch makes the patch for one blob.
-func (p *patches) patch(ctx context.Context, b layout.Blob, content *io.SectionReader) error {
-	made, err := unpack(ctx, p.dir, media.Run{ReaderAt: content, Size: b.Size}, b.Size*maxRatio)
+// layer is a new blob that a codec makes of its content.
+type layer struct {
+	blob    layout.Blob
+	content *unpacked
+	names   map[string]int64 // of its files, with their sizes
+	codec   recompress.Codec
+}
+
+// readLayer returns nil for a blob that no patch can make.
+func (p *patches) readLayer(ctx context.Context, b layout.Blob, compressed *io.SectionReader) (*layer, error) {
+	content, err := unpack(ctx, p.dir, media.Run{ReaderAt: compressed, Size: b.Size}, b.Size*maxRatio)
 	if errors.Is(err, errContent) {
-		return nil
+		return nil, nil //nolint:nilnil // documented
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer made.close() //nolint:errcheck // a temporary file
-	names, err := made.tar().Names(ctx)
-	if report.CodeOf(err) == report.Invalid {
-		return nil
+	l := &layer{blob: b, content: content}
+	if l.names, err = content.tar().Names(ctx); err == nil {
+		l.codec, err = recompress.Find(ctx, compressed, content.section())
+	}
+	if report.CodeOf(err) == report.Invalid || err == nil && l.codec == "" {
+		return nil, content.close()
 	}
 	if err != nil {
-		return err
+		return nil, errors.Join(err, content.close())
 	}
-	codec, err := recompress.Find(ctx, content, made.section())
-	if err != nil || codec == "" {
-		return err
-	}
-	return p.diff(ctx, made, schema.DeltaPatch{SHA256: b.SHA256, Size: b.Size, Codec: string(codec)}, p.nearest(names, made.size))
+	return l, nil
 }
 
 // nearest returns the layer that shares most bytes with one that has these files, judged by their names and sizes. When none shares a name,
@@ -174,10 +199,11 @@ func (p *patches) left(archive int) int64 {
 	return left
 }
 
-// diff writes a patch from one layer to another behind those before, and keeps it if it saves a quarter of the blob,
-// whose size the patch has before: to apply one takes time.
-func (p *patches) diff(ctx context.Context, made *unpacked, patch schema.DeltaPatch, from candidate) error {
-	cost := from.size + made.size + patch.Size
+// diff writes a patch from the nearest old layer to a new one behind the patches before, and keeps it if it saves a quarter of the blob: to
+// apply one takes time.
+func (p *patches) diff(ctx context.Context, l *layer) error {
+	from := p.nearest(l.names, l.content.size)
+	cost := from.size + l.content.size + l.blob.Size
 	if cost > p.left(from.archive) {
 		return nil
 	}
@@ -187,23 +213,25 @@ func (p *patches) diff(ctx context.Context, made *unpacked, patch schema.DeltaPa
 	}
 	defer old.close() //nolint:errcheck // a temporary file
 	w := io.NewOffsetWriter(p.file, p.end)
-	if err = tardiff.Diff(ctx, w, old.tar(), made.tar()); err != nil {
+	if err = tardiff.Diff(ctx, w, old.tar(), l.content.tar()); err != nil {
 		return err
 	}
-	whole := patch.Size
-	if patch.Size, err = w.Seek(0, io.SeekCurrent); err != nil || patch.Size > whole/4*3 {
+	size, err := w.Seek(0, io.SeekCurrent)
+	if err != nil || size > l.blob.Size/4*3 {
 		return err
 	}
 	sum := sha256.New()
-	if err = layout.Copy(ctx, sum, made.section()); err != nil {
+	if err = layout.Copy(ctx, sum, l.content.section()); err != nil {
 		return err
 	}
-	patch.Content = schema.DeltaContent{SHA256: hex.EncodeToString(sum.Sum(nil)), Size: made.size}
-	patch.Source = schema.DeltaSource{SHA256: from.blob.SHA256, Size: from.blob.Size, Unpacked: from.size}
-	p.document.Patches = append(p.document.Patches, patch)
-	p.end += patch.Size
+	p.document.Patches = append(p.document.Patches, schema.DeltaPatch{
+		SHA256: l.blob.SHA256, Size: size, Codec: string(l.codec),
+		Content: schema.DeltaContent{SHA256: hex.EncodeToString(sum.Sum(nil)), Size: l.content.size},
+		Source:  schema.DeltaSource{SHA256: from.blob.SHA256, Size: from.blob.Size, Unpacked: from.size},
+	})
+	p.end += size
 	p.spent += cost
 	p.used[from.archive] = true
-	delete(p.absent, patch.SHA256)
+	delete(p.absent, l.blob.SHA256)
 	return nil
 }

@@ -91,6 +91,37 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// TestRoomForOne applies patches one after another where there is no room for the sources of several.
+func TestRoomForOne(t *testing.T) {
+	r := rand.New(rand.NewPCG(35, 36))
+	var first, second [][]byte
+	for range 3 {
+		files := randomFiles(r, 10, 60_000)
+		first = append(first, gzipped(t, "gzip-go-6", layer(t, files)))
+		second = append(second, gzipped(t, "gzip-go-6", layer(t, update(r, files))))
+	}
+	old, made := layouttest.Archive(t, "1.0.0", first...), layouttest.Archive(t, "1.1.0", second...)
+	d := openDelta(t, create(t, made, source("old.iso", old)))
+	if len(d.Patches) != 3 {
+		t.Fatalf("%d patches, want 3", len(d.Patches))
+	}
+	room, largest := int64(0), int64(0)
+	for i, p := range d.Patches {
+		room, largest = room+int64(len(second[i])), max(largest, p.Source.Unpacked)
+	}
+	a, err := d.Archive(t.Context(), delta.Workspace{Dir: small(t, int(room+largest+64<<10))}, source("old.iso", old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err = a.Copy(t.Context(), &b, report.Discard); err != nil || !bytes.Equal(b.Bytes(), made) {
+		t.Errorf("%d bytes, want %d: %v", b.Len(), len(made), err)
+	}
+	if err = a.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRoomWithoutPatches reserves the room of an archive before it is written.
 func TestRoomWithoutPatches(t *testing.T) {
 	r := rand.New(rand.NewPCG(33, 34))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	klauspost "github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -72,6 +73,17 @@ func (c Codec) NewWriter(w io.Writer) (io.WriteCloser, error) {
 		}
 	}
 	return nil, report.Errorf(report.Mismatch, "this program does not have the codec %q", string(c))
+}
+
+// Memory is how many bytes a writer of the codec takes, with its garbage.
+func (c Codec) Memory() int64 {
+	switch {
+	case strings.HasPrefix(string(c), "gzip-go"):
+		return 2 << 20
+	case c == "none":
+		return 0
+	}
+	return 14 << 20
 }
 
 // Find returns the codec that compresses the second reader to exactly the bytes of the first one; "" when there is none.
