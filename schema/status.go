@@ -267,6 +267,9 @@ type FoundVersion struct {
 	// Stored is true when this host has its archive.
 	Stored  bool   `json:"stored"`
 	Archive string `json:"archive,omitempty"`
+	// Signers are the names of the keys whose signatures counted at the import: none of an import without a trusted signature. They are absent
+	// where they are not known.
+	Signers []string `json:"signers,omitzero"`
 	// Environments lists the environments where it is deployed.
 	Environments []string     `json:"environments"`
 	Images       []FoundImage `json:"images"`

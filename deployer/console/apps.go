@@ -60,7 +60,7 @@ func (c *Console) apps(v *web.Visit) (*web.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	content := &page.Apps{Environment: o.Environment, Query: v.FormValue("q"), List: list}
+	content := &page.Apps{Environment: o.Environment, Listing: page.NewListing(v.FormValue), List: list}
 	for _, k := range kinds {
 		content.Create = append(content.Create, createApp(v, o.Environment, k))
 	}

@@ -46,7 +46,7 @@ func (c *Console) overview(v *web.Visit) (*web.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	content := &page.Overview{Status: s.Status, Pending: s.Pending(), AlertState: s.Alerts}
+	content := &page.Overview{Listing: page.NewListing(v.FormValue), Status: s.Status, Pending: s.Pending(), AlertState: s.Alerts}
 	if s.Loader != nil {
 		content.Loader = &page.Loader{Progress: s.Loader}
 	}
@@ -87,8 +87,8 @@ func offerNamespace(v *web.Visit, a page.Action) page.Action {
 // solutions shows the versions that were imported.
 func (c *Console) solutions(v *web.Visit) (*web.Answer, error) {
 	v.Frame.Section = page.SectionSolutions
-	query := v.FormValue("q")
-	result, err := v.Deployer(nil).Records.Search(v.Context(), records.SearchOptions{Term: query})
+	listing := page.NewListing(v.FormValue)
+	result, err := v.Deployer(nil).Records.Search(v.Context(), records.SearchOptions{Term: listing.Query})
 	if web.IsVisitor(err) {
 		return c.yours(v, page.SectionSolutions, err, nil), nil
 	}
@@ -96,7 +96,7 @@ func (c *Console) solutions(v *web.Visit) (*web.Answer, error) {
 		return nil, err
 	}
 	more := primary(v, page.Text("action.import"), "/import")
-	return &web.Answer{Document: result, Content: &page.Solutions{Query: query, Result: result, Import: &more}}, nil
+	return &web.Answer{Document: result, Content: &page.Solutions{Listing: listing, Result: result, Import: &more}}, nil
 }
 
 // solution shows one Solution: which versions there are, and which of them can be active.
@@ -168,18 +168,18 @@ func (c *Console) environments(v *web.Visit) (*web.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	query := v.FormValue("q")
 	create := offerNamespace(v, createAction())
 	create.Weight = page.WeightPrimary
-	content := &page.Environments{Query: query, Environments: []schema.EnvironmentStatus{}, Create: &create}
+	content := &page.Environments{Listing: page.NewListing(v.FormValue), Environments: s.Status.Environments, Create: &create}
+	found := []schema.EnvironmentStatus{}
 	for _, e := range s.Status.Environments {
-		if strings.Contains(strings.ToLower(e.Name+" "+e.Description), strings.ToLower(query)) {
-			content.Environments = append(content.Environments, e)
+		if strings.Contains(strings.ToLower(e.Name+" "+e.Description), strings.ToLower(content.Listing.Query)) {
+			found = append(found, e)
 		}
 	}
 	return &web.Answer{Document: struct {
 		Environments []schema.EnvironmentStatus `json:"environments"`
-	}{content.Environments}, Content: content}, nil
+	}{found}, Content: content}, nil
 }
 
 // environment shows the deployments of one.

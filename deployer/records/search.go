@@ -49,7 +49,7 @@ func (r *Records) Search(ctx context.Context, o SearchOptions) (*schema.SearchRe
 	}
 	for _, i := range catalog.Imports() {
 		v := found.version(i.Name, i.Version)
-		v.Imported, v.Archive = true, cmp.Or(v.Archive, i.Archive.Path)
+		v.Imported, v.Archive, v.Signers = true, cmp.Or(v.Archive, i.Archive.Path), i.Signers
 		for image, digest := range i.Images {
 			found.image(v, image).Digest = digest
 		}

@@ -23,7 +23,8 @@ type Login struct {
 // Overview is the state of everything: /.
 type Overview struct {
 	Status *schema.Status
-	Query  string // the search of the environments, from parameter "q"; the page filters
+	// Listing is how the environments are listed.
+	Listing Listing
 	// Waiting are sentences about obstacles: a held lock, an interrupted operation.
 	Waiting []Notice
 	// Pending are operations that were begun and have not ended.
@@ -63,9 +64,10 @@ func (y *Yours) Open() Form {
 
 // Solutions are the versions that are imported or stored: /solutions.
 type Solutions struct {
-	Query  string // the search, from parameter "q"
-	Result *schema.SearchResult
-	Import *Action
+	// Listing is how they are listed. Result has been searched for its query already.
+	Listing Listing
+	Result  *schema.SearchResult
+	Import  *Action
 }
 
 // Solution is one Solution: /solutions/NAME.
@@ -147,7 +149,7 @@ type ArchiveContent struct {
 
 // Environments are all environments: /environments.
 type Environments struct {
-	Query string // the search, from parameter "q"; the page filters
+	Listing Listing
 	// Environments have their deployments where the user may see them.
 	Environments []schema.EnvironmentStatus
 	Create       *Action
@@ -236,7 +238,7 @@ type Difference struct{ New, Other, Gone []string }
 // Apps are the instances in an environment: /environments/NAME/apps.
 type Apps struct {
 	Environment string
-	Query       string // the search, from parameter "q"; the page filters
+	Listing     Listing
 	List        *schema.AppList
 	// Create are the kinds of which one can be created, one action each.
 	Create []Action

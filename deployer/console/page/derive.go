@@ -17,8 +17,50 @@ type group struct {
 	Versions          []schema.FoundVersion // the highest first
 }
 
-// Groups are the Solutions that were found.
-func (s *Solutions) Groups() []group {
+// SignedBy describes who has signed a version, "" where that is not known.
+func (g group) SignedBy(v schema.FoundVersion) string { return signedBy(v.Signers) }
+
+// Signed describes who has signed all versions; "" where that is not known of each, or they have different signers.
+func (g group) Signed() string {
+	for _, v := range g.Versions {
+		if v.Signers == nil || !slices.Equal(v.Signers, g.Versions[0].Signers) {
+			return ""
+		}
+	}
+	return signedBy(g.Versions[0].Signers)
+}
+
+// signedBy names the signers of an imported version; "" of nil: they are not known.
+func signedBy(signers []string) string {
+	switch {
+	case signers == nil:
+		return ""
+	case len(signers) == 0:
+		return Text("environment.unsigned")
+	default:
+		return Text("environment.signed", strings.Join(signers, ", "))
+	}
+}
+
+// state tells whether one of the versions is active.
+func (g group) state() string {
+	if slices.ContainsFunc(g.Versions, func(v schema.FoundVersion) bool { return v.Active }) {
+		return stateActive
+	}
+	return stateInactive
+}
+
+// used is in how many environments the versions are deployed.
+func (g group) used() int {
+	n := 0
+	for _, v := range g.Versions {
+		n += len(v.Environments)
+	}
+	return n
+}
+
+// all are the Solutions that were found, by name.
+func (s *Solutions) all() []group {
 	var groups []group
 	for _, v := range s.Result.Versions {
 		if len(groups) == 0 || groups[len(groups)-1].Name != v.Name {
@@ -31,6 +73,39 @@ func (s *Solutions) Groups() []group {
 		slices.Reverse(g.Versions)
 	}
 	return groups
+}
+
+// columnUse sorts Solutions by the number of their environments.
+const columnUse = "-used"
+
+func (s *Solutions) listing() Listing { return s.Listing.at(URL("solutions")) }
+
+// Groups are the Solutions as the listing has them.
+func (s *Solutions) Groups() []group {
+	groups := slices.DeleteFunc(s.all(), func(g group) bool { return s.Listing.State != "" && g.state() != s.Listing.State })
+	if s.Listing.Sort == columnUse {
+		slices.SortStableFunc(groups, func(a, b group) int { return b.used() - a.used() })
+	}
+	return groups
+}
+
+// Facets are the states of the Solutions.
+func (s *Solutions) Facets() []facet {
+	return facets(s.listing(), s.all(), func(g group) []string { return []string{g.state()} })
+}
+
+// Clear is the link that shows all Solutions again; nil where no filter is set.
+func (s *Solutions) Clear() *Link { return s.listing().Clear() }
+
+// Toggle is the link that sorts the Solutions by use, or by name.
+func (s *Solutions) Toggle() *Link {
+	l, label := s.listing(), Text("facet.byuse")
+	if l.Sort == columnUse {
+		l.Sort, label = "", Text("facet.byname")
+	} else {
+		l.Sort = columnUse
+	}
+	return &Link{Label: label, URL: l.url()}
 }
 
 // versionRow is a version of a Solution with everything that is known of it.

@@ -261,14 +261,3 @@ func Sentence(message string) string {
 	}
 	return message + "."
 }
-
-// Rows are the instances that match the query.
-func (a *Apps) Rows() []schema.App {
-	var rows []schema.App
-	for _, app := range a.List.Apps {
-		if matches(a.Query, app.Name, app.Namespace, app.Kind, app.Solution, string(app.Health)) {
-			rows = append(rows, app)
-		}
-	}
-	return rows
-}

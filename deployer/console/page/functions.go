@@ -53,7 +53,10 @@ func (p *Pages) functions() template.FuncMap {
 		"first":         func(list any) any { return piece(list, 0, fewLines) },
 		"others":        func(list any) any { return piece(list, fewLines, math.MaxInt) },
 		"next":          nextOf,
-		"search":        func(label, query, table string) search { return search{label, query, table} },
+		"search":        func(label, query, table string) search { return search{Label: label, Query: query, Table: table} },
+		"searchList":    func(label string, l Listing, table string) search { return search{label, l.Query, table, l.Kept()} },
+		"shownOf":       func(table string, some, all int, clear *Link) shown { return shown{table, some, all, clear} },
+		"state":         stateText,
 		"bar":           bar,
 		"percent":       func(part, whole int64) int64 { return part * 100 / max(whole, 1) },
 	}
@@ -193,7 +196,17 @@ func nextOf(text string, actions any, part string) empty {
 }
 
 // search is a field that filters a table, or the cards of a list.
-type search struct{ Label, Query, Table string }
+type search struct {
+	Label, Query, Table string
+	Kept                []Hidden // what else the page is asked for
+}
+
+// shown is how many rows of a table are shown, and the link to the others.
+type shown struct {
+	Table      string
+	Shown, All int
+	Clear      *Link
+}
 
 // matches reports whether every word of a query is somewhere in the texts.
 func matches(query string, texts ...string) bool {

@@ -84,95 +84,12 @@ func (o *Overview) Active() int {
 	return n
 }
 
-// Matrix shows the environments that match the query.
-func (o *Overview) Matrix() matrix { return newMatrix(o.Status.Environments, o.Query) }
+// Matrix shows the environments as the listing has them.
+func (o *Overview) Matrix() matrix { return newMatrix(o.Status.Environments, o.Listing.at(URL())) }
 
-// Matrix shows the environments that match the query.
-func (e *Environments) Matrix() matrix { return newMatrix(e.Environments, e.Query) }
-
-// maxColumns is the number of Solutions up to which each has a column of its own.
-const maxColumns = 7
-
-// matrix is a table of environments and Solutions.
-type matrix struct {
-	Columns []string // Solutions; none where there are too many
-	Rows    []row
-	All     int // rows without the query
-}
-
-// row is a namespace of an environment; an environment without one has a row, too.
-type row struct {
-	Environment, Description string
-	Namespace                string
-	Terminating              bool
-	Problems                 []string
-	Worst                    schema.DeploymentHealth
-	Cells                    []*schema.DeploymentStatus // one for each column, nil where the Solution is not there
-}
-
-func newMatrix(environments []schema.EnvironmentStatus, query string) matrix {
-	var m matrix
-	for _, e := range environments {
-		for _, n := range e.Namespaces {
-			for _, d := range n.Deployments {
-				m.Columns = append(m.Columns, d.Solution)
-			}
-		}
-	}
-	slices.Sort(m.Columns)
-	m.Columns = slices.Compact(m.Columns)
-	if len(m.Columns) > maxColumns {
-		m.Columns = nil
-	}
-	for _, e := range environments {
-		namespaces := e.Namespaces
-		if len(namespaces) == 0 {
-			namespaces = []schema.NamespaceStatus{{}}
-		}
-		for _, n := range namespaces {
-			m.All++
-			if r := newRow(e, n, m.Columns); r.matches(query) {
-				m.Rows = append(m.Rows, r)
-			}
-		}
-	}
-	return m
-}
-
-func newRow(e schema.EnvironmentStatus, n schema.NamespaceStatus, columns []string) row {
-	r := row{
-		Environment: e.Name, Description: e.Description, Namespace: n.Name, Terminating: n.Terminating, Problems: n.Problems,
-		Cells: make([]*schema.DeploymentStatus, len(columns)),
-	}
-	for i := range n.Deployments {
-		d := &n.Deployments[i]
-		if r.Worst == "" || worse(d.Health, r.Worst) < 0 {
-			r.Worst = d.Health
-		}
-		if column, ok := slices.BinarySearch(columns, d.Solution); ok {
-			r.Cells[column] = d
-		} else {
-			r.Cells = append(r.Cells, d)
-		}
-	}
-	return r
-}
-
-func (r row) matches(query string) bool {
-	if query == "" {
-		return true
-	}
-	texts := []string{r.Environment, r.Description, r.Namespace}
-	for _, d := range r.Cells {
-		if d == nil {
-			continue
-		}
-		texts = append(texts, d.Solution+" "+d.Version)
-		if d.Health != schema.HealthReady || r.Worst == schema.HealthReady { // as shown on the page, for the browser's search
-			texts = append(texts, string(d.Health), Text("health."+string(d.Health)))
-		}
-	}
-	return matches(query, texts...)
+// Matrix shows the environments as the listing has them.
+func (e *Environments) Matrix() matrix {
+	return newMatrix(e.Environments, e.Listing.at(URL("environments")))
 }
 
 // Worst is the health of an environment: that of the deployment with which it is worst.
@@ -215,15 +132,7 @@ func (e *Environment) NewerOf(namespace, solution string) string {
 
 // SignedBy returns who has signed the deployed version, in a few words; "" where that is not known.
 func (e *Environment) SignedBy(namespace, solution string) string {
-	signers, known := e.Signers[Deployment{namespace, solution}]
-	switch {
-	case !known:
-		return ""
-	case len(signers) == 0:
-		return Text("environment.unsigned")
-	default:
-		return Text("environment.signed", strings.Join(signers, ", "))
-	}
+	return signedBy(e.Signers[Deployment{namespace, solution}])
 }
 
 // On returns the actions on a Solution in a namespace.

@@ -54,7 +54,9 @@ func elements(t *testing.T, text string) (found []element, visible string) {
 	for n := range root.Descendants() {
 		switch n.Type {
 		case html.TextNode:
-			words.WriteString(n.Data)
+			if !isHidden(n) {
+				words.WriteString(n.Data)
+			}
 		case html.ElementNode:
 			e := element{n.Data, map[string]string{}}
 			if n.Namespace == "svg" && n.Data == "title" {
@@ -73,6 +75,16 @@ func elements(t *testing.T, text string) (found []element, visible string) {
 		}
 	}
 	return found, words.String()
+}
+
+// isHidden reports whether a node is in a row of a table that is hidden.
+func isHidden(n *html.Node) bool {
+	for above := range n.Ancestors() {
+		if above.Data == "tr" && slices.ContainsFunc(above.Attr, func(a html.Attribute) bool { return a.Key == "hidden" }) {
+			return true
+		}
+	}
+	return false
 }
 
 // isMixed reports whether an element has text and elements beside each other.
@@ -334,7 +346,7 @@ func TestSearchWithoutScript(t *testing.T) {
 		{"failed", "customer-042", "customer-043"},
 		{"nothing has this", "Nothing matches", "customer-001"},
 	} {
-		_, text := elements(t, render(t, p, page.View{Content: &page.Environments{Environments: status.Environments, Query: test.query}}))
+		_, text := elements(t, render(t, p, page.View{Content: &page.Environments{Environments: status.Environments, Listing: page.Listing{Query: test.query}}}))
 		if !strings.Contains(text, test.shown) || strings.Contains(text, test.hidden) {
 			t.Errorf("%q: want %s and not %s", test.query, test.shown, test.hidden)
 		}

@@ -19,6 +19,9 @@ func sampleSearch(say func(string) string) *schema.SearchResult {
 				Active: i == 1, Imported: i < 2, Stored: true,
 				Images: []schema.FoundImage{{Image: say(name + "-operator:" + version), Digest: "sha256:" + strings.Repeat("ab", 32), Origin: say("registry.example.com/acme/" + name + "-operator:" + version), Matches: i == 1 && name == "shop"}},
 			}
+			if i < 2 && name == "shop" {
+				v.Signers = []string{say("acme-release")}
+			}
 			if i < 2 {
 				v.Environments = []string{say("production"), say("staging")}
 			}

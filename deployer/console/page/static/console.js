@@ -25,15 +25,30 @@ function filter(input) {
   const table = document.getElementById(input.dataset.filter);
   if (!table) return;
   const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-  const rows = [...table.tBodies?.[0].rows ?? table.children];
+  const rows = table.tBodies ? [...table.tBodies].flatMap(body => [...body.rows]).filter(row => row.className !== 'group') : [...table.children];
   let shown = 0;
   for (const row of rows) {
     const text = row.textContent.toLowerCase();
     row.hidden = !wanted.every(word => text.includes(word));
     if (!row.hidden) shown++;
   }
+  for (const group of table.querySelectorAll('tr.group')) group.hidden = ![...group.parentNode.rows].some(row => row !== group && !row.hidden);
   const says = document.querySelector(`[data-shown="${input.dataset.filter}"]`);
   if (says) says.textContent = words.shown.replace('{0}', shown).replace('{1}', rows.length);
+}
+
+// What is searched for stays in the address of the page, and in those of the same list in another order.
+
+function remember(input) {
+  const links = document.querySelectorAll('a[data-list]');
+  if (!links.length) return;
+  const add = address => {
+    const url = new URL(address);
+    if (input.value) url.searchParams.set('q', input.value); else url.searchParams.delete('q');
+    return url.href;
+  };
+  history.replaceState(null, '', add(location.href));
+  for (const link of links) link.href = add(link.href);
 }
 
 // Blocks of text get a button that copies them.
@@ -80,7 +95,7 @@ function enliven(root) {
 
 document.addEventListener('input', event => {
   const input = event.target;
-  if (input.dataset.filter) filter(input);
+  if (input.dataset.filter) { filter(input); remember(input); }
   if (input.form) guard(input.form);
 });
 document.addEventListener('formdata', event => { // what is agreed to stays agreed to when the plan is shown again
