@@ -16,7 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/host/registry"
 )
 
-// socket counts what is written to it, and fails from one call on.
+// socket counts its writes, and fails from one call on.
 type socket struct {
 	net.Conn
 	calls, closed *atomic.Int64
