@@ -42,7 +42,7 @@ func signedBy(signers []string) string {
 	}
 }
 
-// state tells whether one of the versions is active.
+// state reports whether one of the versions is active.
 func (g group) state() string {
 	if slices.ContainsFunc(g.Versions, func(v schema.FoundVersion) bool { return v.Active }) {
 		return stateActive

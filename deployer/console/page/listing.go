@@ -124,7 +124,7 @@ func sorted[T any](l Listing, rows []T, compare func(key string) func(a, b T) in
 	return rows
 }
 
-// The states of rows that are no health.
+// The states of rows that do not describe health.
 const (
 	stateEmpty    = "empty"    // of an environment without a Solution
 	stateActive   = "active"   // of a Solution

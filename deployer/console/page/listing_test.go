@@ -12,7 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// parameters are those of an address.
+// parameters returns the parameters of an address.
 func parameters(pairs ...string) func(string) string {
 	return func(name string) string {
 		for i := 0; i+1 < len(pairs); i += 2 {

@@ -183,7 +183,7 @@ func newRow(e schema.EnvironmentStatus, n schema.NamespaceStatus, columns []stri
 	return r
 }
 
-// states are those of the deployments of a row. It is ready if all of them are.
+// states lists the states of the deployments of a row. It is ready if all of them are.
 func (r row) states() []string {
 	if r.Worst == "" {
 		return []string{stateEmpty}
