@@ -145,9 +145,9 @@ func line(e report.Event, elapsed time.Duration) string {
 		text += string(e.State)
 	}
 	switch {
-	case e.State == report.Done && e.Done > 0 && elapsed > 0:
+	case e.State == report.Done && e.Done > 0 && elapsed >= time.Millisecond:
 		text += fmt.Sprintf(", %s in %s", quantity(e.Done, e.Unit), report.Duration(elapsed))
-	case e.State == report.Done && e.Done > 0: // its first event: when it began is unknown
+	case e.State == report.Done && e.Done > 0:
 		text += ", " + quantity(e.Done, e.Unit)
 	case e.State == report.Done && elapsed >= time.Second, e.State == report.Running:
 		text += " after " + report.Duration(elapsed)
