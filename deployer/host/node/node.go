@@ -231,6 +231,9 @@ func (c Config) containerd(hosts, endpoints []string) []File {
 		settings(own[last], "")
 		for _, peer := range c.Peers {
 			fmt.Fprintf(&b, "\n[host.%q]\n  capabilities = [\"pull\"]\n  dial_timeout = \"200ms\"\n", peer)
+			if origin := originOfPeers(own); origin != "" {
+				fmt.Fprintf(&b, "\n  [host.%q.header]\n    %s = %q\n", peer, dragonflyRegistry, origin)
+			}
 		}
 		for _, endpoint := range own[:max(1, last)] { // containerd refuses a file without a host
 			fmt.Fprintf(&b, "\n[host.%q]\n", address(endpoint))

@@ -14,6 +14,20 @@ import (
 // digestOnly is the value of pull-from-mirror in registries.conf with which a mirror is never asked for a tag.
 const digestOnly = "digest-only"
 
+// dragonflyRegistry is the header by which Dragonfly's client learns where to get what no node has. Without it, the client takes the name of the
+// registry that containerd sends as "ns", which is that of image references: it has no address. Other peers ignore the header.
+const dragonflyRegistry = "X-Dragonfly-Registry"
+
+// originOfPeers returns the first endpoint that has the repositories by the names that a peer is asked for, or nothing.
+func originOfPeers(endpoints []string) string {
+	for _, endpoint := range endpoints {
+		if !schema.IsPushedTo(endpoint) {
+			return endpoint
+		}
+	}
+	return ""
+}
+
 // checkPeers refuses what cannot be a peer, and runtimes that would ask a peer for tags: its answer could be any image.
 func (c Config) checkPeers() error {
 	if len(c.Peers) > 0 && (c.Runtime == K3s || c.Runtime == RKE2) {

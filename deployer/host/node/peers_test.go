@@ -25,9 +25,15 @@ dial_timeout = "1s"
   capabilities = ["pull"]
   dial_timeout = "200ms"
 
+  [host."http://10.0.0.7:30020".header]
+    X-Dragonfly-Registry = "http://10.0.0.1:5000"
+
 [host."https://cache.example.com"]
   capabilities = ["pull"]
   dial_timeout = "200ms"
+
+  [host."https://cache.example.com".header]
+    X-Dragonfly-Registry = "http://10.0.0.1:5000"
 
 [host."http://10.0.0.1:5000"]
   capabilities = ["pull", "resolve"]
