@@ -45,7 +45,7 @@ registry's endpoints or its CA change. What the node has is found out by itself:
 
 Endpoints and CA come from the first import, as the cluster has recorded them, unless --endpoint sets others. Nodes begin
 with different endpoints. No pull leaves the site: what the registry does not have does not exist. With --mirror the
-images of other registries come from ours, too. With --peer the node asks a cache on the site, such as Spegel, before the registry, and
+images of other registries come from ours, too. With --peer the node asks a cache on the site, such as Spegel or Dragonfly, before the registry, and
 by digest only, so that it need not be trusted; later calls keep it.
 
 Only files of this command are changed or removed. A registries.yaml of the site stays as it is: the command prints the lines to
