@@ -32,7 +32,7 @@ func originOfPeers(endpoints []string) string {
 func (c Config) checkPeers() error {
 	if len(c.Peers) > 0 && (c.Runtime == K3s || c.Runtime == RKE2) {
 		return report.Errorf(report.Usage, "registries.yaml of %s cannot restrict a peer to digests: it could answer for a tag with any image", c.Runtime).
-			WithHint("leave out --peer, and set 'embedded-registry: true' in %s/config.yaml of the servers: it brings Spegel", rancherDirs[c.Runtime])
+			WithHint("leave out --peer. Where every node is trusted, set 'embedded-registry: true' in %s/config.yaml of the servers: it brings Spegel", rancherDirs[c.Runtime])
 	}
 	endpoints := spread(c.Endpoints, "")
 	for _, text := range c.Peers {
