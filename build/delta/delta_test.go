@@ -155,7 +155,7 @@ func TestRefusals(t *testing.T) {
 		{"another base", x, layouttest.Archive(t, "0.9.0", other), report.Mismatch, "from demo 1.0.0 (sha256:" + layouttest.Hex(old) + "); base.iso is demo 0.9.0: 1 blobs of 50000 bytes are missing"},
 		{"damaged base", x, damaged, report.Corrupt, "base.iso is damaged: blob sha256:" + layouttest.Hex(shared)},
 		{"a base that is not an archive", x, make([]byte, 100_000), report.Corrupt, "base.iso"},
-		{"empty", nil, old, report.Corrupt, "ends at byte 0"},
+		{"empty", nil, old, report.Invalid, "not a delta"},
 		{"an archive", old, old, report.Invalid, "not a delta"},
 		{"truncated", x[:len(x)-600], old, report.Corrupt, "earlier than expected"},
 		{"truncated in a blob", x[:inBlob+10], old, report.Corrupt, "earlier than expected"},
