@@ -122,26 +122,32 @@ const (
 	pollEvery = 12 * time.Second
 )
 
-// Follower reports that something that was read has changed. It watches the metadata of what was read, and keeps nothing.
+// Follower reports that something that was read has changed. It watches the metadata of what was read, of pods and what makes them all fields, and
+// keeps no object.
 type Follower struct {
 	cluster *Cluster
 	ctx     context.Context //nolint:containedctx // of the watches, which end with Close
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	changed chan struct{} // holds one when something has changed
-	// After reports that a time has passed before an object that cannot be watched is read again, and Answered is called when the API server has
-	// answered that. Set them before Follow.
+	// Now and After are the clock, and Answered is called when the API server has answered the read of an object that cannot be watched. Set them
+	// before Follow.
+	Now      func() time.Time
 	After    func(time.Duration) <-chan time.Time
 	Answered func()
 
-	mu      sync.Mutex
-	watches map[read]context.CancelFunc
-	ended   map[read]bool // watches that the server does not allow to continue
+	mu        sync.Mutex
+	watches   map[read]context.CancelFunc
+	ended     map[read]bool // watches that the server does not allow to continue
+	histories map[types.UID]*history
 }
 
 // Follower returns a follower of nothing yet. It must be closed.
 func (c *Cluster) Follower(ctx context.Context) *Follower {
-	f := &Follower{cluster: c, changed: make(chan struct{}, 1), After: time.After, Answered: func() {}, watches: map[read]context.CancelFunc{}, ended: map[read]bool{}}
+	f := &Follower{
+		cluster: c, changed: make(chan struct{}, 1), Now: c.options.Now, After: time.After, Answered: func() {},
+		watches: map[read]context.CancelFunc{}, ended: map[read]bool{}, histories: map[types.UID]*history{},
+	}
 	f.ctx, f.stop = context.WithCancel(ctx)
 	return f
 }
@@ -184,9 +190,9 @@ func (f *Follower) Follow(reads *Reads) bool {
 
 func (f *Follower) watch(ctx context.Context, r read, s seen) {
 	w := watcher{
-		cluster: f.cluster, kind: r.kind, namespace: r.namespace, metadata: true, version: s.version, seconds: followSeconds,
+		cluster: f.cluster, kind: r.kind, namespace: r.namespace, metadata: true, states: hasStates(r.kind), version: s.version, seconds: followSeconds,
 		options: metav1.ListOptions{LabelSelector: r.labels, FieldSelector: r.fields},
-		yield:   func(Change, error) bool { f.notify(); return true },
+		yield:   func(c Change, _ error) bool { f.observe(c); return true },
 		failed:  f.notify,
 	}
 	if r.name != "" { // its version may be so old that no watch can begin there

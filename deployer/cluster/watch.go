@@ -55,6 +55,7 @@ type watcher struct {
 	namespace string
 	options   metav1.ListOptions
 	metadata  bool                                     // ask for nothing else
+	states    bool                                     // but ask for whole objects when they change
 	version   string                                   // what happens after it is asked for; "" lists first
 	known     map[types.UID]*unstructured.Unstructured // nil keeps nothing: existing objects are yielded again after each gap
 	yield     func(Change, error) bool
@@ -118,7 +119,7 @@ func (w *watcher) once(ctx context.Context) (request, error) {
 			return r, err
 		}
 	}
-	if w.metadata {
+	if w.metadata && !w.states {
 		r.accept = metadataEvents
 	}
 	r.query = listQuery(w.options)

@@ -30,7 +30,7 @@ func (f *Feed) keepLooking(ctx context.Context) {
 		before := f.digest()
 		f.lookAgain(ctx)     // errors are part of the snapshot
 		debug.FreeOSMemory() // in a large cluster a read takes several times the memory of its result, and the next one may be far away
-		if f.digest() != before {
+		if f.digest() != before && !follower.IsFlapping() {
 			same = 0
 		}
 		changed, apart := f.follow(follower, same)
@@ -48,7 +48,7 @@ func (f *Feed) keepLooking(ctx context.Context) {
 // follower returns a follower of nothing yet, on the clock of the feed.
 func (f *Feed) follower(ctx context.Context) *cluster.Follower {
 	follower := f.Cluster.Follower(ctx)
-	follower.After, follower.Answered = f.After, f.user.liveness.answered
+	follower.Now, follower.After, follower.Answered = f.Now, f.After, f.user.liveness.answered
 	return follower
 }
 

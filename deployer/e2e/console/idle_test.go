@@ -2,6 +2,8 @@ package console_test
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/cookiejar"
@@ -16,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -81,6 +84,91 @@ func TestIdle(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestIdleCrashLoop counts the requests of open pages to a real API server while a container ends again and again. Its status is written as the
+// kubelet does; the controllers of the cluster do the rest.
+func TestIdleCrashLoop(t *testing.T) {
+	testcluster.Long(t, "TestQuietCrashLoop of deployer/console")
+	c := testcluster.StartFor(t, testcluster.Options{FakeNodes: 1, ReadyAtOnce: true})
+	deployShop(t, c)
+	crashes(t, c)
+	kubeconfig, take := counted(t, c.Kubeconfig, "")
+	openTabs(t, kubeconfig, 3)
+	isRead := func(r string) bool {
+		return strings.Contains(r, "/api/v1/namespaces?") && !strings.Contains(r, "watch=")
+	}
+	for tries := 0; ; tries++ { // the pauses between restarts, and those between reads, become long
+		take()
+		time.Sleep(5 * time.Minute / haste)
+		if !slices.ContainsFunc(take(), isRead) {
+			break
+		} else if tries == 15 {
+			t.Fatal("the console reads the cluster all the time")
+		}
+	}
+	const minutes = 20
+	time.Sleep(minutes * time.Minute / haste)
+	requests := take()
+	reads := len(slices.DeleteFunc(slices.Clone(requests), func(r string) bool { return !isRead(r) }))
+	t.Logf("%.1f requests a minute, with %d reads", float64(len(requests))/minutes, reads)
+	if len(requests) > 10*minutes {
+		t.Errorf("%d requests in %d minutes:\n%s", len(requests), minutes, strings.Join(requests, "\n"))
+	}
+}
+
+// crashes lets the container of the pods of a Solution end as soon as it runs, until the test ends. It is started again after 10 s, 20 s, and so on up to
+// five minutes of the fast clock.
+func crashes(t *testing.T, c *testcluster.Cluster) {
+	t.Helper()
+	pods := c.Client().CoreV1().Pods("site")
+	show := func(ctx context.Context, restarts int32, state corev1.ContainerState) error {
+		list, err := pods.List(ctx, metav1.ListOptions{})
+		for i := range list.Items {
+			pod := &list.Items[i]
+			one := corev1.ContainerStatus{Name: pod.Spec.Containers[0].Name, Image: "x", RestartCount: restarts, State: state, Ready: state.Running != nil}
+			if restarts > 0 {
+				one.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", FinishedAt: metav1.Now()}
+			}
+			ready := corev1.ConditionFalse
+			if one.Ready {
+				ready = corev1.ConditionTrue
+			}
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{one}
+			for j := range pod.Status.Conditions {
+				if at := &pod.Status.Conditions[j]; at.Type == corev1.PodReady || at.Type == corev1.ContainersReady {
+					at.Status, at.LastTransitionTime = ready, metav1.Now()
+				}
+			}
+			_, failure := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+			err = errors.Join(err, failure)
+		}
+		return err
+	}
+	ctx, end := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for i := int32(1); ; i++ {
+			for _, step := range []struct {
+				pause time.Duration
+				state corev1.ContainerState
+			}{
+				{time.Second, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", FinishedAt: metav1.Now()}}},
+				{time.Second, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off"}}},
+				{min(10*time.Second<<min(i, 10), 5*time.Minute), corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}},
+			} {
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(step.pause / haste):
+				}
+				if err := show(ctx, i, step.state); err != nil && ctx.Err() == nil {
+					t.Logf("it does not crash: %v", err)
+				}
+			}
+		}
+	})
+	t.Cleanup(func() { end(); running.Wait() })
 }
 
 // deployShop deploys a Solution to a cluster.
