@@ -171,7 +171,10 @@ func (c *consoleRun) run(ctx context.Context) error {
 		defer signal.Stop(hangups)
 		c.o.Hangup = hangups
 	}
-	c.o.Ready = func(served *web.Console) { c.printAddress(ctx, served) }
+	c.o.Ready = func(served *web.Console) {
+		debug.FreeOSMemory() // what the start has left behind; a console may wait for its first visitor for long
+		c.printAddress(ctx, served)
+	}
 	interrupted, err := web.Serve(ctx, c.o)
 	if err == nil && interrupted > 0 {
 		err = report.Errorf(report.Interrupted, "%s interrupted", report.Count(interrupted, "operation")).WithHint("finish what was begun: solutionctl deploy resume")

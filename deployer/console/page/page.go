@@ -17,10 +17,9 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"io/fs"
 	"net/url"
-	"path"
 	"strings"
+	"sync"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -38,36 +37,42 @@ const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 
 // Pages renders the pages of one console.
 type Pages struct {
 	base   string
-	sets   map[string]*template.Template // by the name of the content
 	assets assets
+	common *template.Template // what all pages have; it is never executed
+
+	mu   sync.Mutex
+	sets map[string]*template.Template // of the pages that were shown, by the name of the content: each has a copy of common
 }
 
 // New returns the pages of a console below a path, such as "/solutions"; "" is the root of its origin.
 func New(base string) (*Pages, error) {
 	p := &Pages{base: base, sets: map[string]*template.Template{}, assets: loadAssets()}
-	common, err := template.New("").Option("missingkey=error").Funcs(p.functions()).ParseFS(templates, "templates/*.html")
+	var err error
+	p.common, err = template.New("").Option("missingkey=error").Funcs(p.functions()).ParseFS(templates, "templates/*.html")
+	return p, err
+}
+
+// set returns the templates of a content. They are parsed when a page with it is shown first: a console may wait for its
+// first visitor for long.
+func (p *Pages) set(content string) (*template.Template, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if set := p.sets[content]; set != nil {
+		return set, nil
+	}
+	text, err := templates.ReadFile("templates/pages/" + content + ".html")
 	if err != nil {
 		return nil, err
 	}
-	files, err := fs.Glob(templates, "templates/pages/*.html")
+	set, err := p.common.Clone()
 	if err != nil {
 		return nil, err
 	}
-	for _, file := range files {
-		set, err := common.Clone()
-		if err != nil {
-			return nil, err
-		}
-		text, err := templates.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := set.New("content").Parse(string(text)); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		p.sets[strings.TrimSuffix(path.Base(file), ".html")] = set
+	if _, err = set.New("content").Parse(string(text)); err != nil {
+		return nil, err
 	}
-	return p, nil
+	p.sets[content] = set
+	return set, nil
 }
 
 // Render writes a page. Nothing is written when it fails.
@@ -75,17 +80,17 @@ func (p *Pages) Render(w io.Writer, v View) error { return p.render(w, "page", v
 
 // render writes a page or one of the two parts of it.
 func (p *Pages) render(w io.Writer, part string, v View) error {
-	set, ok := p.sets[v.Content.name()]
-	if !ok {
-		return fmt.Errorf("there is no template for %T", v.Content)
+	set, err := p.set(v.Content.name())
+	if err != nil {
+		return fmt.Errorf("template of %T: %w", v.Content, err)
 	}
 	var b bytes.Buffer
-	if err := set.ExecuteTemplate(&b, part, v); err != nil {
+	if err = set.ExecuteTemplate(&b, part, v); err != nil {
 		return fmt.Errorf("render %s %s: %w", part, v.Content.name(), err)
 	}
 	// All invisible characters of the data become visible here, in one place: the templates have none, and the
 	// replacements have no meaning in HTML.
-	_, err := io.WriteString(w, report.Clean(b.String()))
+	_, err = io.WriteString(w, report.Clean(b.String()))
 	return err
 }
 

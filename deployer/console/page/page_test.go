@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -127,6 +128,27 @@ func contentOf(t *testing.T, text string) string {
 		t.Fatalf("the page has no element main:\n%s", text)
 	}
 	return "<main" + content + "</main>\n"
+}
+
+// TestNewIsSmall: pages take little memory before one of them is shown.
+func TestNewIsSmall(t *testing.T) {
+	inUse := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc) //nolint:gosec // no heap has 2⁶³ bytes
+	}
+	before := inUse()
+	p := newPages(t, "")
+	fresh := inUse() - before
+	for _, v := range pagetest.Samples(pagetest.Honest) {
+		render(t, p, v)
+	}
+	t.Logf("%d KB, and %d KB when each page was shown", fresh>>10, (inUse()-before)>>10)
+	if fresh > 2<<20 {
+		t.Errorf("%d KB before a page is shown", fresh>>10)
+	}
+	runtime.KeepAlive(p)
 }
 
 // TestGoldenPages compares pages with those in testdata.
