@@ -55,6 +55,7 @@ func TestReal(t *testing.T) {
 		{"rights", (*world).testRights},
 		{"changed", (*world).testChanged},
 		{"components", (*world).testComponents},
+		{"storage", (*world).testStorage},
 		{"interrupted", (*world).testInterrupted},
 		{"killed", (*world).testKilled},
 		{"away", (*world).testAway},
