@@ -96,6 +96,9 @@ func (l *crashLoop) heal() {
 // TestQuietCrashLoop counts the requests of open pages while a container ends again and again, some minutes after the last other change. What
 // else happens is shown at once, and that the container keeps running when it has done so for ten minutes.
 func TestQuietCrashLoop(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long test: in short mode there are TestQuiet, and TestFlaps of package cluster")
+	}
 	t.Parallel() // it waits
 	bed := deployertest.New(t)
 	bed.Added("shop", "1.0.0", deployertest.Content{})
