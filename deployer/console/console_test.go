@@ -35,6 +35,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/console"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/host/service"
@@ -737,6 +738,55 @@ func TestFrameFirst(t *testing.T) {
 		if text := string(rest); err != nil || !strings.Contains(text, "</main>") || !strings.Contains(text, `data-feed="/events?seen=`) {
 			t.Errorf("%v\n%s", err, text)
 		}
+	}
+}
+
+// TestPreviewFirst: names of environments and requested versions are shown while the objects that were deployed are still read.
+func TestPreviewFirst(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Added("shop", "1.0.0", deployertest.Content{})
+	var slow atomic.Bool
+	release := make(chan struct{})
+	b := startOn(t, bed.Server, nil)
+	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if slow.Load() && strings.HasSuffix(r.URL.Path, "/deployments") {
+			<-release
+		}
+		return b.authenticate(w, r)
+	}
+	c := b.in(t)
+	c.get("/") // which kinds there are is known then
+	b.clock.advance(time.Minute)
+	slow.Store(true)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+"/", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/html")
+	a, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close() //nolint:errcheck // it is read to its end
+	var first strings.Builder
+	for part := make([]byte, 64<<10); !strings.Contains(first.String(), page.Text("matrix.shown", 1, 1)); {
+		n, err := a.Body.Read(part)
+		if first.Write(part[:n]); err != nil {
+			t.Fatalf("%v\n%s", err, &first)
+		}
+	}
+	for _, text := range []string{`href="/environments/site"`, `<span class="dim">1.0.0</span>`, page.Text("frame.checking")} {
+		if !strings.Contains(first.String(), text) {
+			t.Errorf("nothing of %q in\n%s", text, &first)
+		}
+	}
+	if strings.Contains(first.String(), page.Text("health.ready")) || strings.Contains(first.String(), "</main>") {
+		t.Errorf("health is known before it is read:\n%s", &first)
+	}
+	close(release)
+	rest, err := io.ReadAll(a.Body)
+	if text := string(rest); err != nil || !strings.Contains(text, page.Text("health.ready")) || !strings.Contains(text, `data-feed="/events?seen=`) {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
 

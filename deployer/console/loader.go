@@ -11,7 +11,7 @@ import (
 // loader shows the progress of the loader and the loaded Solutions. Only its host, with the configuration, can start
 // it.
 func (c *Console) loader(v *web.Visit) (*web.Answer, error) {
-	s, err := c.watched(v, page.SectionOverview, &page.Loader{})
+	s, err := c.watched(v, page.SectionOverview, titled(&page.Loader{}))
 	var progress *schema.LoadProgress
 	switch {
 	case report.CodeOf(err) == report.Forbidden: // who sees nothing of the cluster but this sees this, programs too

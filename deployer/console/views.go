@@ -20,13 +20,21 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// watched is a snapshot for a page that follows it. A browser that has to wait for it gets the frame of the page first, with the
-// title of early; that is nil for a page that may turn out to be somewhere else, or not to be.
-func (c *Console) watched(v *web.Visit, section page.Section, early page.Content) (*live.Snapshot, error) {
+// earlyContent makes the content of a page that is sent before health is known; of nil it has only the title.
+type earlyContent func(preview *schema.Status) page.Content
+
+// titled is the early content of a page without a preview.
+func titled(content page.Content) earlyContent {
+	return func(*schema.Status) page.Content { return content }
+}
+
+// watched is a snapshot for a page that follows it. A browser that has to wait for it gets the frame of the page first, and its early content;
+// early is nil for a page that may turn out to be somewhere else, or not to be.
+func (c *Console) watched(v *web.Visit, section page.Section, early earlyContent) (*live.Snapshot, error) {
 	v.Frame.Section, v.Frame.Reload = section, 30
-	var slow func()
+	var slow func(*schema.Status)
 	if early != nil && v.FrameFirst != nil {
-		slow = func() { v.FrameFirst(early) }
+		slow = func(preview *schema.Status) { v.FrameFirst(early(preview)) }
 	}
 	s, err := c.server.Everything(v.Identity).Read(v.Context(), slow)
 	v.NoteVisitor(err)
@@ -39,14 +47,15 @@ func (c *Console) watched(v *web.Visit, section page.Section, early page.Content
 
 // overview shows the state of everything.
 func (c *Console) overview(v *web.Visit) (*web.Answer, error) {
-	s, err := c.watched(v, page.SectionOverview, &page.Overview{})
+	listing := page.NewListing(v.FormValue)
+	s, err := c.watched(v, page.SectionOverview, func(preview *schema.Status) page.Content { return page.PreviewOverview(preview, listing) })
 	if web.IsVisitor(err) {
 		return c.yours(v, page.SectionOverview, err, nil), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	content := &page.Overview{Listing: page.NewListing(v.FormValue), Status: s.Status, Pending: s.Pending(), AlertState: s.Alerts}
+	content := &page.Overview{Listing: listing, Status: s.Status, Pending: s.Pending(), AlertState: s.Alerts}
 	if s.Loader != nil {
 		content.Loader = &page.Loader{Progress: s.Loader}
 	}
@@ -157,9 +166,9 @@ func planURL(of, name, verb string, parameters url.Values) string {
 
 // environments shows all environments.
 func (c *Console) environments(v *web.Visit) (*web.Answer, error) {
-	var early page.Content
+	var early earlyContent
 	if v.FormValue("open") == "" { // else a visitor is led there
-		early = &page.Environments{}
+		early = titled(&page.Environments{})
 	}
 	s, err := c.watched(v, page.SectionEnvironments, early)
 	if web.IsVisitor(err) {

@@ -35,16 +35,20 @@ type picture struct {
 }
 
 // look looks at namespaces, or without any at the whole cluster. What does not depend on each other is read at once.
-func (v *Survey) look(ctx context.Context, environments func() ([]metalk8s.Environment, error), namespaces []string, closely bool) (*picture, error) {
-	s := &picture{closely: closely, states: map[record.Key]*record.State{}, foreign: map[record.Key]*unstructured.Unstructured{}}
+func (v *Survey) look(ctx context.Context, environments func() ([]metalk8s.Environment, error), namespaces []string, o StatusOptions) (*picture, error) {
+	s := &picture{closely: o.Drift, states: map[record.Key]*record.State{}, foreign: map[record.Key]*unstructured.Unstructured{}}
 	if err := v.readImported(ctx, s); err != nil {
 		return nil, err // a user who is not allowed to see it asks for no more
 	}
 	err := together(
 		func() (err error) {
-			if s.environments, err = environments(); err == nil {
-				s.operators, err = v.unlabelledOperators(ctx, s.environments)
+			if s.environments, err = environments(); err != nil {
+				return err
 			}
+			if o.Preview != nil {
+				o.Preview(s.preview())
+			}
+			s.operators, err = v.unlabelledOperators(ctx, s.environments)
 			return err
 		},
 		func() error { return v.readDeployed(ctx, s, namespaces) },
@@ -59,6 +63,30 @@ func (v *Survey) look(ctx context.Context, environments func() ([]metalk8s.Envir
 		err = v.findForeign(ctx, s)
 	}
 	return s, err
+}
+
+// preview is the part of a status that is known before the records and the deployed objects were read.
+func (s *picture) preview() *schema.Status {
+	status := &schema.Status{Solutions: []schema.SolutionStatus{}, Environments: []schema.EnvironmentStatus{}}
+	for _, name := range s.imported() {
+		one := s.solutionStatus(name)
+		if one.Active != "" {
+			one.Deployment = &schema.DeploymentStatus{Solution: name, Wanted: one.Active}
+		}
+		status.Solutions = append(status.Solutions, one)
+	}
+	for _, e := range s.environments {
+		one := schema.EnvironmentStatus{Name: e.Name, Description: e.Description}
+		for _, n := range e.Namespaces {
+			space := schema.NamespaceStatus{Name: n.Name, Terminating: n.Terminating}
+			for _, solution := range slices.Sorted(maps.Keys(n.Versions)) {
+				space.Deployments = append(space.Deployments, schema.DeploymentStatus{Solution: solution, Wanted: n.Versions[solution]})
+			}
+			one.Namespaces = append(one.Namespaces, space)
+		}
+		status.Environments = append(status.Environments, one)
+	}
+	return status
 }
 
 // together calls functions at once, and returns the first error in their order.

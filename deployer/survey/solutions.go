@@ -35,20 +35,15 @@ func (v *Survey) readImported(ctx context.Context, s *picture) error {
 
 // solutionStatuses lists the imported versions, as recorded here and by MetalK8s.
 func (s *picture) solutionStatuses() []schema.SolutionStatus {
-	names := map[string]bool{}
-	for _, name := range s.catalog.Names() {
-		names[name] = true
-	}
-	for name := range s.solutions.Versions {
-		names[name] = true
-	}
+	names := s.imported()
 	there := map[record.Key]bool{}
 	for _, key := range s.in("") {
-		there[key], names[key.Name] = true, true
+		there[key], names = true, append(names, key.Name)
 	}
+	slices.Sort(names)
 	statuses := []schema.SolutionStatus{}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		status := schema.SolutionStatus{Name: name, DisplayName: s.displayName(name), Active: s.solutions.Active(name), Versions: s.versions(name)}
+	for _, name := range slices.Compact(names) {
+		status := s.solutionStatus(name)
 		if key := (record.Key{Name: name}); there[key] {
 			part := s.deployment(key, status.Active, "")
 			status.Deployment, status.Active = &part, cmp.Or(part.Version, status.Active)
@@ -56,6 +51,18 @@ func (s *picture) solutionStatuses() []schema.SolutionStatus {
 		statuses = append(statuses, status)
 	}
 	return statuses
+}
+
+// imported lists the Solutions of which a version was imported, sorted.
+func (s *picture) imported() []string {
+	names := slices.AppendSeq(s.catalog.Names(), maps.Keys(s.solutions.Versions))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// solutionStatus is the status of a Solution without its deployment.
+func (s *picture) solutionStatus(name string) schema.SolutionStatus {
+	return schema.SolutionStatus{Name: name, DisplayName: s.displayName(name), Active: s.solutions.Active(name), Versions: s.versions(name)}
 }
 
 // displayName is that of the highest version that has one.

@@ -20,6 +20,9 @@ import (
 // StatusOptions say how closely to look.
 type StatusOptions struct {
 	Drift bool // compare every field of every object with the deployed one
+	// Preview is called once with what is read first, and before Status returns: the imported versions and the environments, with the versions that they
+	// ask for. Nothing is known of the health of a deployment, which is "" there. Nil is not called.
+	Preview func(*schema.Status)
 }
 
 // Status returns the imported versions, the deployments and their health. It changes nothing.
@@ -33,7 +36,7 @@ func (v *Survey) Status(ctx context.Context, o StatusOptions) (*schema.Status, e
 	var unnamed error
 	if err = together(
 		func() (err error) {
-			s, err = v.look(ctx, environments, nil, o.Drift)
+			s, err = v.look(ctx, environments, nil, o)
 			return err
 		},
 		func() error {
@@ -84,7 +87,7 @@ func (v *Survey) EnvironmentStatus(ctx context.Context, o EnvironmentOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	s, err := v.look(ctx, func() ([]metalk8s.Environment, error) { return []metalk8s.Environment{*e}, nil }, e.Names(), o.Drift)
+	s, err := v.look(ctx, func() ([]metalk8s.Environment, error) { return []metalk8s.Environment{*e}, nil }, e.Names(), StatusOptions{Drift: o.Drift})
 	if report.CodeOf(err) == report.Forbidden {
 		whole = false
 		s, err = v.observe(ctx, *e)

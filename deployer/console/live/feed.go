@@ -14,6 +14,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -48,7 +49,8 @@ type Source struct {
 	Now     func() time.Time
 	After   func(time.Duration) <-chan time.Time // reports that a time has passed, on the clock of Now
 	Cluster *cluster.Cluster
-	See     func(ctx context.Context) (*Snapshot, error) // reads everything that is shown
+	// See reads everything that is shown. It can call preview once with what it knows first.
+	See func(ctx context.Context, preview func(*schema.Status)) (*Snapshot, error)
 	// FindAlerts finds the Prometheus servers, and returns the function that asks them.
 	FindAlerts func(ctx context.Context) (AskAlerts, error)
 }
@@ -61,11 +63,10 @@ type Feed struct {
 
 	mu      sync.Mutex
 	last    *Snapshot
-	looking chan struct{}  // closed when the look that is under way has ended; nil when there is none
-	reads   *cluster.Reads // of that look
-	err     error          // of the last look
-	expired bool           // something was changed since it began
-	news    chan struct{}  // closed when last changes
+	looking *look         // under way; nil when there is none
+	err     error         // of the last look
+	expired bool          // something was changed since it began
+	news    chan struct{} // closed when last changes
 	viewers int
 	stop    context.CancelFunc
 	away    bool          // the API server did not answer the last check
@@ -76,6 +77,14 @@ type Feed struct {
 	alertAnswer AlertAnswer
 	asking      chan struct{} // closed when the answer is there; nil without a request
 	sources     *alertSources // nil before they were found
+}
+
+// look is a read that is under way.
+type look struct {
+	ended     chan struct{}
+	reads     *cluster.Reads
+	previewed chan struct{} // closed when there is a preview
+	preview   *schema.Status
 }
 
 // Feeds are the feeds of one user: of everything, and of the environments that a visitor looks at.
@@ -139,16 +148,17 @@ func (f *Feed) isIdle() bool {
 
 // Read returns a snapshot that is younger than maxAge. Where the cluster cannot be read it returns the last one, marked as stale. It
 // fails when there never was a snapshot, and when the user is no longer allowed to see it. It waits for a read of a large cluster, but not
-// for an API server that does not answer. Slow, unless nil, is called when the API server has begun to answer and the rest takes longer.
-func (f *Feed) Read(ctx context.Context, slow func()) (*Snapshot, error) {
+// for an API server that does not answer. Slow, unless nil, is called when the API server has begun to answer and the rest takes longer: with what is
+// known before health is, or with nil and later with that.
+func (f *Feed) Read(ctx context.Context, slow func(preview *schema.Status)) (*Snapshot, error) {
 	f.mu.Lock()
 	if f.isFresh(f.Now()) || f.isAway() {
 		defer f.mu.Unlock()
 		return f.last, nil
 	}
-	looking, reads := f.startLook(ctx)
+	looking := f.startLook(ctx)
 	f.mu.Unlock()
-	if err := f.await(ctx, looking, reads, slow); err != nil {
+	if err := f.await(ctx, looking, slow); err != nil {
 		return nil, err
 	}
 	f.mu.Lock()
@@ -167,15 +177,15 @@ func (f *Feed) isAway() bool {
 
 // await waits for a look until it ends, or until the API server does not answer: then what was seen last is stale, or the error is the reason why
 // there is nothing. Slow, unless nil, is called when the API server, which knows the user, turns out to need more time.
-func (f *Feed) await(ctx context.Context, looking <-chan struct{}, reads *cluster.Reads, slow func()) error {
+func (f *Feed) await(ctx context.Context, l *look, slow func(preview *schema.Status)) error {
 	doubt := time.After(pingAfter)
-	var begun <-chan struct{}
+	var begun, previewed <-chan struct{}
 	if slow != nil {
 		select {
-		case <-looking:
+		case <-l.ended:
 			return nil
 		case <-time.After(frameAfter):
-			begun = reads.Begun()
+			begun, previewed = l.reads.Begun(), l.previewed
 		case <-ctx.Done():
 			return f.endOf(ctx)
 		}
@@ -183,11 +193,16 @@ func (f *Feed) await(ctx context.Context, looking <-chan struct{}, reads *cluste
 	missed := make(chan error, 1)
 	for {
 		select {
-		case <-looking:
+		case <-l.ended:
 			return nil
 		case <-begun:
 			begun = nil
-			slow()
+			if !isClosed(previewed) {
+				slow(nil)
+			}
+		case <-previewed:
+			begun, previewed = nil, nil
+			slow(l.preview)
 		case <-doubt:
 			go func() { missed <- f.reach(ctx) }()
 		case err := <-missed:
@@ -208,43 +223,53 @@ func (f *Feed) endOf(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// startLook returns the read in progress, or a new one, and the objects that it reads. The caller has the lock of the
-// feed.
-func (f *Feed) startLook(ctx context.Context) (ended <-chan struct{}, reads *cluster.Reads) {
-	if f.looking == nil {
-		f.looking, f.expired = make(chan struct{}), false
-		// Others wait for it as well: it does not end because one of them goes away.
-		var shared context.Context
-		shared, f.reads = cluster.WithReads(context.WithoutCancel(ctx))
-		go f.lookNow(shared, f.looking, f.reads)
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	return f.looking, f.reads
+}
+
+// startLook returns the read in progress, or a new one. The caller has the lock of the feed.
+func (f *Feed) startLook(ctx context.Context) *look {
+	if f.looking == nil {
+		// Others wait for it as well: it does not end because one of them goes away.
+		shared, reads := cluster.WithReads(context.WithoutCancel(ctx))
+		f.looking, f.expired = &look{ended: make(chan struct{}), reads: reads, previewed: make(chan struct{})}, false
+		go f.lookNow(shared, f.looking)
+	}
+	return f.looking
 }
 
 // lookAgain waits for the end of a look.
 func (f *Feed) lookAgain(ctx context.Context) {
 	f.mu.Lock()
-	looking, _ := f.startLook(ctx)
+	looking := f.startLook(ctx)
 	f.mu.Unlock()
 	select {
-	case <-looking:
+	case <-looking.ended:
 	case <-ctx.Done():
 	}
 }
 
-func (f *Feed) lookNow(ctx context.Context, looking chan struct{}, reads *cluster.Reads) {
+func (f *Feed) lookNow(ctx context.Context, l *look) {
 	ctx, cancel := context.WithTimeout(cluster.WithRetry(ctx, readRetry), readTimeout)
 	defer cancel()
 	at := f.Now()
-	next, err := f.See(ctx)
+	next, err := f.See(ctx, func(s *schema.Status) {
+		l.preview = s
+		close(l.previewed)
+	})
 	err = ExplainTimeout(err)
 	if err == nil {
-		next.at, next.reads, next.digest = at, reads, Digest(next.Status, next.working(at), next.Environment, next.Loader)
+		next.at, next.reads, next.digest = at, l.reads, Digest(next.Status, next.working(at), next.Environment, next.Loader)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.looking, f.err = nil, err
-	defer close(looking)
+	defer close(l.ended)
 	switch {
 	case err == nil:
 	case f.last == nil:

@@ -107,36 +107,82 @@ func (p *Pages) Respond(w http.ResponseWriter, r *http.Request, status int, v Vi
 	return nil
 }
 
-// Begin sends a browser the top of a page whose content takes long, with the title of a content like it. finish sends
-// the rest, with the part of the frame below the title: such pages have no trail. Call it once; if it fails, nothing
-// more was sent.
-func (p *Pages) Begin(w http.ResponseWriter, r *http.Request, v View) (finish func(View) error, err error) {
+// Begun is a page of which a part was sent.
+type Begun struct {
+	pages     *Pages
+	body      io.Writer
+	send, end func() error
+	previewed bool
+}
+
+// Begin sends a browser the top of a page whose content takes long, with the title of a content like it, and the preview that this is. Such pages
+// have no trail.
+func (p *Pages) Begin(w http.ResponseWriter, r *http.Request, v View) (*Begun, error) {
 	var out bytes.Buffer
 	if err := p.render(&out, "begun", v); err != nil {
 		return nil, err
 	}
-	var body io.Writer = w
-	send := func() error { return http.NewResponseController(w).Flush() }
-	end := func() error { return nil }
+	b := &Begun{pages: p, body: w, send: http.NewResponseController(w).Flush, end: func() error { return nil }}
+	if err := b.preview(&out, v); err != nil {
+		return nil, err
+	}
 	if takesGzip(w, r) {
 		zipped, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
-		body, end = zipped, zipped.Close
-		send = func() error { return errors.Join(zipped.Flush(), http.NewResponseController(w).Flush()) }
+		b.body, b.end = zipped, zipped.Close
+		b.send = func() error { return errors.Join(zipped.Flush(), http.NewResponseController(w).Flush()) }
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("X-Accel-Buffering", "no") // a proxy passes it on at once
-	_, _ = body.Write(out.Bytes())   // the browser has gone, here and below
-	_ = send()
-	return func(v View) error {
-		out.Reset()
-		if err := p.render(&out, "rest", v); err != nil {
-			return err
-		}
-		_, _ = body.Write(out.Bytes())
-		_ = end()
+	_, _ = out.WriteTo(b.body)       // the browser has gone, here and below
+	_ = b.send()
+	return b, nil
+}
+
+// Preview sends what is known of the content, if it is a preview. The rest of the page replaces it.
+func (b *Begun) Preview(v View) error {
+	var out bytes.Buffer
+	if err := b.preview(&out, v); err != nil {
+		return err
+	}
+	_, _ = out.WriteTo(b.body)
+	_ = b.send()
+	return nil
+}
+
+// identities are the attributes that an element of a page has alone.
+var identities = strings.NewReplacer(` id="`, ` data-id="`)
+
+func (b *Begun) preview(out *bytes.Buffer, v View) error {
+	content, is := v.Content.(interface{ isPreview() bool })
+	if !is || !content.isPreview() || b.previewed {
 		return nil
-	}, nil
+	}
+	var part bytes.Buffer
+	if err := b.pages.render(&part, "preview", v); err != nil {
+		return err
+	}
+	b.previewed = true
+	_, _ = identities.WriteString(out, part.String()) // data has no quotation marks: they are escaped
+	return nil
+}
+
+// IsTitled reports whether the page keeps the title that was sent: nothing was sent before begun, and after a preview there is another one.
+func (b *Begun) IsTitled() bool { return b != nil && !b.previewed }
+
+// Finish sends the rest, with the part of the frame below the title. Call it once; if it fails, nothing more was sent.
+func (b *Begun) Finish(v View) error {
+	part := "rest"
+	if b.previewed {
+		part = "again"
+	}
+	var out bytes.Buffer
+	if err := b.pages.render(&out, part, v); err != nil {
+		return err
+	}
+	_, _ = out.WriteTo(b.body)
+	_ = b.end()
+	return nil
 }
 
 // takesGzip reports whether the answer will be compressed, and sets its header.

@@ -140,16 +140,16 @@ func TestBegin(t *testing.T) {
 		r.Header.Set("Accept-Encoding", accept)
 		early := v
 		early.Feed, early.Content = "", &page.Overview{}
-		finish, err := p.Begin(w, r, early)
+		begun, err := p.Begin(w, r, early)
 		if err != nil || !w.Flushed {
 			t.Fatalf("%v, the browser has got something: %t", err, w.Flushed)
 		}
 		sent := w.Body.Len()
 		broken := page.View{Content: &page.Failure{Problem: page.Problem{Remedies: []page.Action{{URL: "https://evil.example"}}}}}
-		if err = finish(broken); err == nil || w.Body.Len() > sent {
+		if err = begun.Finish(broken); err == nil || w.Body.Len() > sent {
 			t.Errorf("%v, %d bytes after %d", err, w.Body.Len(), sent)
 		}
-		if err = finish(v); err != nil {
+		if err = begun.Finish(v); err != nil {
 			t.Fatal(err)
 		}
 		var body io.Reader = w.Body
@@ -167,6 +167,48 @@ func TestBegin(t *testing.T) {
 		if !found || asking.ReplaceAllString(string(got), "") != render(t, p, v) {
 			t.Errorf("found %t in\n%s", found, got)
 		}
+	}
+}
+
+// TestPreview: a preview has the names and the requested versions, has nothing about health, and is followed by the page as it is without it.
+func TestPreview(t *testing.T) {
+	p := newPages(t, "")
+	status := pagetest.Status(pagetest.Honest, 60)
+	v := page.View{Frame: pagetest.Samples(pagetest.Honest)["overview"].Frame, Content: &page.Overview{Status: status}}
+	title, preview := v, v
+	title.Content, preview.Content = page.PreviewOverview(nil, page.Listing{}), page.PreviewOverview(pagetest.Preview(status), page.Listing{})
+	for name, first := range map[string]page.View{"with the frame": preview, "after the frame": title} {
+		t.Run(name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			begun, err := p.Begin(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody), first)
+			if err == nil {
+				err = begun.Preview(preview) // a second one is not sent
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent := w.Body.String()
+			_, shown, _ := strings.Cut(sent, `<div class="preview">`)
+			if strings.Count(sent, `class="preview"`) != 1 || regexp.MustCompile(` id=`).MatchString(shown) {
+				t.Errorf("not one preview, or one with ids:\n%s", sent)
+			}
+			for _, text := range []string{">production</bdi>", ">customer-049</bdi>", `<span class="dim">1.10.0</span>`, page.Text("health.checking"), page.Text("matrix.shown", 50, 60)} {
+				if !strings.Contains(shown, text) {
+					t.Errorf("nothing of %q in\n%s", text, shown)
+				}
+			}
+			for _, health := range []string{"ready", "failed", "drifted", "unknown"} {
+				if text := page.Text("health." + health); strings.Contains(shown, text) {
+					t.Errorf("%q in\n%s", text, shown)
+				}
+			}
+			if err = begun.Finish(v); err != nil {
+				t.Fatal(err)
+			}
+			if got := regexp.MustCompile(`(?s)<div class="head">.*(<div class="head">)`).ReplaceAllString(w.Body.String(), "$1"); got != render(t, p, v) {
+				t.Errorf("the rest is another page:\n%s", got)
+			}
+		})
 	}
 }
 

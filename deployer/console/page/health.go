@@ -14,6 +14,9 @@ var badness = []schema.DeploymentHealth{
 	schema.HealthProgressing, schema.HealthUnknown, schema.HealthReady,
 }
 
+// healthChecking is that of deployments of a preview.
+const healthChecking schema.DeploymentHealth = "checking"
+
 // worse compares healths; words that this program does not know come first.
 func worse(a, b schema.DeploymentHealth) int {
 	return cmp.Compare(slices.Index(badness, a), slices.Index(badness, b))
@@ -66,8 +69,13 @@ func (o *Overview) Shares() []share {
 // Deployments is the number of all deployments.
 func (o *Overview) Deployments() int { return len(o.Status.Deployments()) }
 
+func (o *Overview) isPreview() bool { return o.Checking }
+
 // NotReady are the deployments that are not ready, the worst first.
 func (o *Overview) NotReady() []schema.PlacedDeployment {
+	if o.Checking {
+		return nil
+	}
 	notReady := slices.DeleteFunc(o.Status.Deployments(), func(p schema.PlacedDeployment) bool { return p.Health == schema.HealthReady })
 	slices.SortStableFunc(notReady, func(a, b schema.PlacedDeployment) int { return worse(a.Health, b.Health) })
 	return notReady
@@ -84,8 +92,24 @@ func (o *Overview) Active() int {
 	return n
 }
 
+// maxPreview bounds the environments of a preview: more than a window shows.
+const maxPreview = 50
+
 // Matrix shows the environments as the listing has them.
-func (o *Overview) Matrix() matrix { return newMatrix(o.Status.Environments, o.Listing.at(URL())) }
+func (o *Overview) Matrix() matrix {
+	m := newMatrix(o.Status.Environments, o.Listing.at(URL()))
+	if o.Checking { // then it has one group
+		all := &m.Groups[0]
+		all.Rows, m.Shown = all.Rows[:min(len(all.Rows), maxPreview)], 0
+		for _, r := range all.Rows {
+			if !r.Hidden {
+				m.Shown++
+			}
+		}
+		all.Shown = m.Shown
+	}
+	return m
+}
 
 // Matrix shows the environments as the listing has them.
 func (e *Environments) Matrix() matrix {

@@ -15,9 +15,9 @@ import (
 
 // Everything returns the feed of the whole cluster.
 func (c *Server) Everything(i *session.Identity) *live.Feed {
-	return c.feed(i, survey.EnvironmentOptions{}, c.accepted(i, func(ctx context.Context) (*live.Snapshot, error) {
+	return c.feed(i, survey.EnvironmentOptions{}, c.accepted(i, func(ctx context.Context, preview func(*schema.Status)) (*live.Snapshot, error) {
 		d := c.deployer(i, nil)
-		status, err := d.Survey.Status(ctx, survey.StatusOptions{})
+		status, err := d.Survey.Status(ctx, survey.StatusOptions{Preview: preview})
 		if err != nil {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func (c *Server) Everything(i *session.Identity) *live.Feed {
 // EnvironmentFeed returns the feed of the part of an environment that a visitor can see.
 func (c *Server) EnvironmentFeed(i *session.Identity, environment, namespace string) *live.Feed {
 	o := survey.EnvironmentOptions{Environment: environment, Namespace: namespace, Members: true}
-	return c.feed(i, o, c.accepted(i, func(ctx context.Context) (*live.Snapshot, error) {
+	return c.feed(i, o, c.accepted(i, func(ctx context.Context, _ func(*schema.Status)) (*live.Snapshot, error) {
 		d := c.deployer(i, nil)
 		status, err := d.Survey.EnvironmentStatus(ctx, o)
 		if name, failure := d.Records.NameOfCluster(ctx); failure == nil {
@@ -47,11 +47,14 @@ func (c *Server) EnvironmentFeed(i *session.Identity, environment, namespace str
 	}), survey.AlertOptions{Environment: environment, Namespace: namespace})
 }
 
-// feed returns the feed of an identity; see reads its snapshots.
-func (c *Server) feed(i *session.Identity, of survey.EnvironmentOptions, see func(context.Context) (*live.Snapshot, error), alerts survey.AlertOptions) *live.Feed {
+// see reads a snapshot, after a preview of it.
+type see func(ctx context.Context, preview func(*schema.Status)) (*live.Snapshot, error)
+
+// feed returns the feed of an identity; read reads its snapshots.
+func (c *Server) feed(i *session.Identity, of survey.EnvironmentOptions, read see, alerts survey.AlertOptions) *live.Feed {
 	feeds := &stateOf(i).Feeds
 	return feeds.Of(of, live.Source{
-		Context: c.Context, Now: c.Now, After: c.After, Cluster: i.Cluster, See: see,
+		Context: c.Context, Now: c.Now, After: c.After, Cluster: i.Cluster, See: read,
 		FindAlerts: func(ctx context.Context) (live.AskAlerts, error) {
 			v := c.deployer(i, nil).Survey
 			sources, err := v.AlertSources(ctx, alerts)
@@ -69,9 +72,9 @@ func (c *Server) feed(i *session.Identity, of survey.EnvironmentOptions, see fun
 
 // accepted is a look after which the sessions of a user are over whose token the API server does not accept any more: pages that are open
 // say so at once.
-func (c *Server) accepted(i *session.Identity, see func(context.Context) (*live.Snapshot, error)) func(context.Context) (*live.Snapshot, error) {
-	return func(ctx context.Context) (*live.Snapshot, error) {
-		s, err := see(ctx)
+func (c *Server) accepted(i *session.Identity, read see) see {
+	return func(ctx context.Context, preview func(*schema.Status)) (*live.Snapshot, error) {
+		s, err := read(ctx, preview)
 		if report.CodeOf(err) == report.Unauthenticated && i.Way != session.ByLink {
 			c.Sessions.Refuse(i)
 		}

@@ -27,7 +27,7 @@ type Visit struct {
 	// FrameFirst sends the frame of a page that takes long, with the title of this content, and sets finish, which sends the rest.
 	// It is nil for programs.
 	FrameFirst func(page.Content)
-	finish     func(page.View) error
+	begun      *page.Begun
 }
 
 // Handler answers a visit.
@@ -150,7 +150,7 @@ func (c *Server) Handle(h Handler) http.Handler {
 			c.Answer(w, v, a)
 		case report.CodeOf(err) == report.Unauthenticated && v.Way != session.ByLink:
 			why := c.Sessions.Refuse(v.Identity)
-			if v.finish != nil { // the headers are sent: only the page can report it
+			if v.begun != nil { // the headers are sent: only the page can report it
 				c.Answer(w, v, v.Failed(err))
 				return
 			}
@@ -177,19 +177,27 @@ func (v *Visit) Failed(err error) *Answer {
 			p.Remedies = []page.Action{{Label: page.Text("failure.again"), URL: at, Weight: page.WeightPrimary}}
 		}
 	}
-	return &Answer{Status: StatusOf(err), Document: FailureOf(err), Content: &page.Failure{Problem: *p, Begun: v.finish != nil}}
+	return &Answer{Status: StatusOf(err), Document: FailureOf(err), Content: &page.Failure{Problem: *p, Begun: v.begun.IsTitled()}}
 }
 
-// sendFrame sends the frame of a page whose content is still to come.
+// sendFrame sends the frame of a page whose content is still to come, and what is known of that.
 func (c *Server) sendFrame(w http.ResponseWriter, v *Visit, early page.Content) {
-	w.Header().Add("Vary", "Accept")
-	c.nameCluster(v)
-	finish, err := c.Pages.Begin(w, v.Request, page.View{Frame: v.Frame, Content: early})
-	if err != nil {
-		c.noPage(err) // the whole page comes later, or reports it
+	view := page.View{Frame: v.Frame, Content: early}
+	if v.begun == nil {
+		w.Header().Add("Vary", "Accept")
+		c.nameCluster(v)
+		view.Frame = v.Frame
+		begun, err := c.Pages.Begin(w, v.Request, view)
+		if err != nil {
+			c.noPage(err) // the whole page comes later, or reports it
+			return
+		}
+		v.begun = begun
 		return
 	}
-	v.finish = finish
+	if err := v.begun.Preview(view); err != nil {
+		c.noPage(err)
+	}
 }
 
 // nameWait is how long the frame of a page waits for the name of the cluster.
@@ -211,8 +219,8 @@ func (c *Server) nameCluster(v *Visit) {
 
 // Answer sends the document, the page, or the rest of a page whose frame was sent.
 func (c *Server) Answer(w http.ResponseWriter, v *Visit, a *Answer) {
-	if v.finish != nil {
-		if err := v.finish(page.View{Frame: v.Frame, Content: a.Content}); err != nil {
+	if v.begun != nil {
+		if err := v.begun.Finish(page.View{Frame: v.Frame, Content: a.Content}); err != nil {
 			c.noPage(err)
 			panic(http.ErrAbortHandler) // the browser must not take the sent part for the whole
 		}

@@ -41,7 +41,7 @@ func TestBegun(t *testing.T) {
 			static.ServeHTTP(w, r)
 			return
 		}
-		finish, err := pages.Begin(w, r, view)
+		begun, err := pages.Begin(w, r, view)
 		if err != nil {
 			t.Error(err)
 		}
@@ -51,7 +51,7 @@ func TestBegun(t *testing.T) {
 		case silent:
 			<-r.Context().Done()
 		default:
-			if err := finish(view); err != nil {
+			if err := begun.Finish(view); err != nil {
 				t.Error(err)
 			}
 		}

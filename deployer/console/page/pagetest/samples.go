@@ -3,6 +3,7 @@
 package pagetest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -59,6 +60,7 @@ func Samples(say func(string) string) map[string]page.View {
 	add("overview-stale", page.SectionOverview, &page.Overview{Status: Status(say, 3)}, func(f *page.Frame) {
 		f.Stale = &page.Stale{Since: Noon.Add(-time.Minute), Why: say("list namespaces: API server https://10.0.0.1:6443: it does not answer")}
 	})
+	add("overview-checking", page.SectionOverview, page.PreviewOverview(Preview(Status(say, 3)), page.Listing{}))
 	add("overview-loader", page.SectionOverview, &page.Overview{Status: Status(say, 2), Loader: sampleLoader(say, schema.LoadFailed)})
 	add("loader", page.SectionOverview, sampleLoader(say, schema.LoadRunning), trail("Overview", "/"))
 	add("loader-failed", page.SectionOverview, sampleLoader(say, schema.LoadFailed), trail("Overview", "/"))
@@ -220,6 +222,33 @@ func sampleStart(say func(string) string, done int) *page.Checklist {
 }
 
 var solutionNames = []string{"shop", "object-storage", "monitoring", "message-queue", "identity"}
+
+// Preview is the part of a status that is known before health.
+func Preview(of *schema.Status) *schema.Status {
+	preview := &schema.Status{}
+	unchecked := func(d schema.DeploymentStatus) schema.DeploymentStatus {
+		return schema.DeploymentStatus{Solution: d.Solution, Wanted: cmp.Or(d.Wanted, d.Version)}
+	}
+	for _, s := range of.Solutions {
+		if s.Deployment != nil {
+			deployment := unchecked(*s.Deployment)
+			s.Deployment = &deployment
+		}
+		preview.Solutions = append(preview.Solutions, s)
+	}
+	for _, e := range of.Environments {
+		one := schema.EnvironmentStatus{Name: e.Name, Description: e.Description}
+		for _, n := range e.Namespaces {
+			space := schema.NamespaceStatus{Name: n.Name, Terminating: n.Terminating}
+			for _, d := range n.Deployments {
+				space.Deployments = append(space.Deployments, unchecked(d))
+			}
+			one.Namespaces = append(one.Namespaces, space)
+		}
+		preview.Environments = append(preview.Environments, one)
+	}
+	return preview
+}
 
 // Status is that of a cluster with so many environments.
 func Status(say func(string) string, environments int) *schema.Status {

@@ -1,7 +1,7 @@
 // A page whose content is still to come. It reports a lost connection, and an answer that takes longer than any answer may, and is loaded again
 // when the server can be reached again. It ends when the rest of the page is there.
 
-const asking = document.querySelector('.asking'), link = asking.querySelector('a'), words = asking.dataset;
+const asking = document.querySelector('.asking'), link = asking?.querySelector('a'), words = asking?.dataset; // gone when the page is whole already
 const isWhole = () => !!document.querySelector('footer');
 const pause = seconds => new Promise(resolve => setTimeout(resolve, seconds * 1000));
 

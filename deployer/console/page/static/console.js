@@ -5,6 +5,7 @@
 // was typed stay.
 
 const main = document.getElementById('main');
+main.querySelectorAll(':scope > .preview, :scope > .head:has(~ .head)').forEach(part => part.remove()); // what was shown before all was there
 const template = document.getElementById('words');
 const words = template.dataset;
 const stale = document.getElementById('stale');

@@ -21,6 +21,7 @@ import (
 type loaded struct {
 	Byte, Paint   float64
 	Content       float64 // the first frame that can have the first row
+	Whole         float64 // the first frame that can have the whole page, with health
 	End, Shift    float64
 	Bytes, Script float64
 	Style         float64
@@ -34,7 +35,7 @@ const tellLoaded = `new Promise(resolve => {
 		const paint = performance.getEntriesByName("first-contentful-paint")[0];
 		if (!paint) return setTimeout(report, 50);
 		const [page] = performance.getEntriesByType("navigation");
-		resolve({Byte: page.responseStart, Content: window.contentAt, End: page.responseEnd, Paint: paint.startTime, Shift: window.layoutShift, Requests: all.filter(e => e.initiatorType !== "other" || e.transferSize > 0).length,
+		resolve({Byte: page.responseStart, Content: window.contentAt, Whole: window.wholeAt, End: page.responseEnd, Paint: paint.startTime, Shift: window.layoutShift, Requests: all.filter(e => e.initiatorType !== "other" || e.transferSize > 0).length,
 			Bytes: all.reduce((sum, e) => sum + e.transferSize, 0), Script: size(".js"), Style: size(".css")});
 	};
 	setTimeout(report, 1000); // what moves later counts, too
@@ -61,13 +62,13 @@ func (u *consoleUnderTest) load(ctx context.Context) error {
 func (u *consoleUnderTest) loadTimes(ctx context.Context, when string) error {
 	for _, slow := range []bool{false, true} {
 		var all []loaded
-		var contents []float64
+		var contents, wholes []float64
 		for range 5 {
 			one, err := u.open(ctx, slow)
 			if err != nil {
 				return err
 			}
-			all, contents = append(all, one), append(contents, one.Content)
+			all, contents, wholes = append(all, one), append(contents, one.Content), append(wholes, one.Whole)
 		}
 		slices.SortFunc(all, func(a, b loaded) int { return int(a.Paint - b.Paint) })
 		got := all[len(all)/2]
@@ -79,8 +80,8 @@ func (u *consoleUnderTest) loadTimes(ctx context.Context, when string) error {
 			row("first load", "%.1f KB, %d requests", got.Bytes/1000, got.Requests)
 			row("layout shift", "%.3f", got.Shift)
 		}
-		row("first byte, first paint, first row, last byte "+how+", "+when, "%.2f s, %.2f s, %.2f s, %.2f s",
-			got.Byte/1000, got.Paint/1000, median(contents)/1000, got.End/1000)
+		row("first byte, first paint, first row, health, last byte "+how+", "+when, "%.2f s, %.2f s, %.2f s, %.2f s, %.2f s",
+			got.Byte/1000, got.Paint/1000, median(contents)/1000, median(wholes)/1000, got.End/1000)
 	}
 	return nil
 }
@@ -118,12 +119,16 @@ func (u *consoleUnderTest) open(ctx context.Context, slow bool) (got loaded, err
 	const observe = `window.layoutShift = 0;
 new PerformanceObserver(list => { for (const e of list.getEntries()) window.layoutShift += e.value; }).observe({type: "layout-shift", buffered: true});
 
-const rows = new MutationObserver(() => {
-	if (!document.querySelector('a[href^="/environments/env-"]')) return;
-	rows.disconnect();
-	requestAnimationFrame(() => { window.contentAt = performance.now(); });
-});
-rows.observe(document, {childList: true, subtree: true});`
+const note = (name, selector) => {
+	const parts = new MutationObserver(() => {
+		if (!document.querySelector(selector)) return;
+		parts.disconnect();
+		requestAnimationFrame(() => { window[name] = performance.now(); });
+	});
+	parts.observe(document, {childList: true, subtree: true});
+};
+note("contentAt", 'a[href^="/environments/env-"]');
+note("wholeAt", "footer");`
 	if _, err = chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: observe}); err != nil {
 		return got, err
 	}
