@@ -79,14 +79,14 @@ func (p *patches) find(ctx context.Context) error {
 		turn = next
 		group.Go(func() error {
 			defer close(next)
-			l, err := p.readLayer(bounded, blobs[i], p.parts.Blob(i))
+			l, failure := p.readLayer(bounded, blobs[i], p.parts.Blob(i))
 			<-mine // in the order of the layout: each patch leaves less to the next ones
-			if err == nil && l != nil {
-				err = errors.Join(p.diff(bounded, l), l.content.close())
+			if failure == nil && l != nil {
+				failure = errors.Join(p.diff(bounded, l), l.content.close())
 			}
 			event.Done += blobs[i].Size
 			p.Sink.Emit(event)
-			return err
+			return failure
 		})
 	}
 	if err = group.Wait(); err != nil {

@@ -770,9 +770,9 @@ func TestPreviewFirst(t *testing.T) {
 	defer a.Body.Close() //nolint:errcheck // it is read to its end
 	var first strings.Builder
 	for part := make([]byte, 64<<10); !strings.Contains(first.String(), page.Text("matrix.shown", 1, 1)); {
-		n, err := a.Body.Read(part)
-		if first.Write(part[:n]); err != nil {
-			t.Fatalf("%v\n%s", err, &first)
+		n, failure := a.Body.Read(part)
+		if first.Write(part[:n]); failure != nil {
+			t.Fatalf("%v\n%s", failure, &first)
 		}
 	}
 	for _, text := range []string{`href="/environments/site"`, `<span class="dim">1.0.0</span>`, page.Text("frame.checking")} {

@@ -77,8 +77,8 @@ func (l *crashLoop) show(restarts int, state string, ready int) {
 	}
 	l.bed.Server.Put(l.bed.TB, strings.ReplaceAll(fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {%s}, spec: {containers: [{name: main, image: x}]},
 status: {phase: Running, containerStatuses: [{name: main, restartCount: %d, ready: %t, state: {%s}%s}]}}`, l.pod, restarts, ready > 0, state, last), "TIME", l.now().UTC().Format(time.RFC3339)))
-	for _, name := range []string{"ReplicaSet shop-operator-1", "Deployment shop-operator"} {
-		kind, name, _ := strings.Cut(name, " ")
+	for _, of := range []string{"ReplicaSet shop-operator-1", "Deployment shop-operator"} {
+		kind, name, _ := strings.Cut(of, " ")
 		object := l.bed.Server.Object(kind, deployertest.Environment, name)
 		for _, field := range []string{"readyReplicas", "availableReplicas"} {
 			_ = unstructured.SetNestedField(object.Object, int64(ready), "status", field) // it has a status

@@ -76,7 +76,10 @@ func TestBatches(t *testing.T) {
 		if ranges != "" {
 			request.Header.Set("Range", ranges)
 		}
-		answer := must(client.Do(request))(t)
+		answer, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
 		defer answer.Body.Close() //nolint:errcheck // it is read to its end
 		return string(must(io.ReadAll(answer.Body))(t))
 	}
