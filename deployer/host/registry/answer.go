@@ -225,7 +225,6 @@ func (x *exchange) sendLarge(b *blob) {
 	defer content.Close() //nolint:errcheck // read only
 	x.describe("application/octet-stream", b.Digest.String())
 	sender := &sender{recorder: x.w, transfers: x.registry.transfers, blob: b, content: content}
-	sender.batch, _ = x.r.Context().Value(batchKey{}).(*batch)
 	http.ServeContent(sender, x.r, "", time.Time{}, content)
 	x.aborted, x.damaged = x.w.reason != nil, sender.damaged
 	if x.damaged {

@@ -15,8 +15,7 @@ type sender struct {
 	transfers *transfers
 	blob      *blob
 	content   io.ReadSeeker
-	batch     *batch // nil: without TLS
-	damaged   bool   // the archive could not be read
+	damaged   bool // the archive could not be read
 }
 
 // piece is the number of bytes after which the deadline of the client is set again.
@@ -56,7 +55,7 @@ func (s *sender) sendFile(f *os.File, size int64) (sent int64, err error) {
 	for sent < size {
 		want := min(piece, size-sent)
 		s.transfers.pace(s.recorder, want)
-		n, err := s.sendPiece(f, want)
+		n, err := s.recorder.ReadFrom(&io.LimitedReader{R: f, N: want})
 		sent += n
 		if err == nil && n < want {
 			err = fmt.Errorf("%s ends early: %w", s.blob.path, io.ErrUnexpectedEOF)
@@ -67,14 +66,6 @@ func (s *sender) sendFile(f *os.File, size int64) (sent int64, err error) {
 		}
 	}
 	return sent, nil
-}
-
-// sendPiece sends size bytes from the position of a file on.
-func (s *sender) sendPiece(f *os.File, size int64) (sent int64, err error) {
-	if s.batch != nil {
-		return s.batch.copy(s.recorder, f, size)
-	}
-	return s.recorder.ReadFrom(&io.LimitedReader{R: f, N: size})
 }
 
 // copy sends content that cannot go through sendfile.

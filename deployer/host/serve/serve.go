@@ -154,7 +154,7 @@ func open(ctx context.Context, address string, config *tls.Config, h http.Handle
 func (l *listener) serve() error {
 	serve := l.server.Serve
 	if l.server.TLSConfig != nil {
-		serve = func(socket net.Listener) error { return l.server.ServeTLS(registry.Batched(socket), "", "") }
+		serve = func(socket net.Listener) error { return l.server.ServeTLS(socket, "", "") }
 	}
 	if err := serve(l.Listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("%s: %w", l.url, err)
