@@ -1,8 +1,6 @@
 package page
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/solutionctl/solutionctl/schema"
@@ -40,36 +38,6 @@ type Overview struct {
 	Start *Checklist
 	// Checking is set while health is not known yet.
 	Checking bool
-}
-
-// PreviewOverview is the overview while health is not known yet, in which deployments have the requested version. Of nil, without environments, and
-// where they are listed by health, it has only the title.
-func PreviewOverview(preview *schema.Status, l Listing) *Overview {
-	if preview == nil || len(preview.Environments) == 0 || l.State != "" || l.Group || strings.TrimPrefix(l.Sort, "-") == columnHealth {
-		return &Overview{}
-	}
-	checking := func(d schema.DeploymentStatus) schema.DeploymentStatus {
-		d.Version, d.Health = d.Wanted, healthChecking
-		return d
-	}
-	status := &schema.Status{Solutions: slices.Clone(preview.Solutions), Environments: slices.Clone(preview.Environments)} // others show it, too
-	for i, s := range status.Solutions {
-		if s.Deployment != nil {
-			deployment := checking(*s.Deployment)
-			status.Solutions[i].Deployment = &deployment
-		}
-	}
-	for i, e := range status.Environments {
-		status.Environments[i].Namespaces = slices.Clone(e.Namespaces)
-		for j, n := range e.Namespaces {
-			here := &status.Environments[i].Namespaces[j].Deployments
-			*here = nil
-			for _, d := range n.Deployments {
-				*here = append(*here, checking(d))
-			}
-		}
-	}
-	return &Overview{Status: status, Listing: l, Checking: true}
 }
 
 // Loader has the progress of the loader and the loaded Solutions: /loader.

@@ -14,9 +14,6 @@ var badness = []schema.DeploymentHealth{
 	schema.HealthProgressing, schema.HealthUnknown, schema.HealthReady,
 }
 
-// healthChecking is that of deployments of a preview.
-const healthChecking schema.DeploymentHealth = "checking"
-
 // worse compares healths; words that this program does not know come first.
 func worse(a, b schema.DeploymentHealth) int {
 	return cmp.Compare(slices.Index(badness, a), slices.Index(badness, b))
@@ -69,8 +66,6 @@ func (o *Overview) Shares() []share {
 // Deployments is the number of all deployments.
 func (o *Overview) Deployments() int { return len(o.Status.Deployments()) }
 
-func (o *Overview) isPreview() bool { return o.Checking }
-
 // NotReady are the deployments that are not ready, the worst first.
 func (o *Overview) NotReady() []schema.PlacedDeployment {
 	if o.Checking {
@@ -91,9 +86,6 @@ func (o *Overview) Active() int {
 	}
 	return n
 }
-
-// maxPreview bounds the environments of a preview: more than a window shows.
-const maxPreview = 50
 
 // Matrix shows the environments as the listing has them.
 func (o *Overview) Matrix() matrix {
