@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -34,6 +35,7 @@ func TestDirect(t *testing.T) {
 			}
 			defer f.Close() //nolint:errcheck // a test
 			w := NewDirect(f)
+			defer w.Close()
 			var writers errgroup.Group
 			for from := 0; from < len(data); from += piece {
 				writers.Go(func() error {
@@ -48,5 +50,26 @@ func TestDirect(t *testing.T) {
 				t.Errorf("%d bytes differ from the %d that were written: %v", len(got), len(data), err)
 			}
 		})
+	}
+}
+
+// TestDirectProcessors checks that a small machine has processors for writes that wait, until the last writer is closed.
+func TestDirectProcessors(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "archive"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // a test
+	for _, test := range []struct{ machine, writing int }{{1, 3}, {2, 4}, {3, 3}, {64, 64}} {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(test.machine))
+		first, second := NewDirect(f), NewDirect(f)
+		first.Close()
+		if got := runtime.GOMAXPROCS(0); got != test.writing {
+			t.Errorf("%d processors of %d while there is a writer, want %d", got, test.machine, test.writing)
+		}
+		second.Close()
+		if got := runtime.GOMAXPROCS(0); got != test.machine {
+			t.Errorf("%d processors of %d after the last writer", got, test.machine)
+		}
 	}
 }

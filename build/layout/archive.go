@@ -197,7 +197,9 @@ func (a *Archive) WriteFile(ctx context.Context, name string, bundles []Bundle, 
 		return err
 	}
 	if err = durable.Allocate(f.File, a.Size()); err == nil {
-		err = a.Copy(ctx, io.NewOffsetWriter(durable.NewDirect(f.File), 0), sink)
+		direct := durable.NewDirect(f.File)
+		err = a.Copy(ctx, io.NewOffsetWriter(direct, 0), sink)
+		direct.Close()
 	}
 	if err != nil {
 		return errors.Join(media.WriteError(name, err), f.Discard())
