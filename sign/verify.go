@@ -32,7 +32,7 @@ type Options struct {
 	// nothing of an archive is parsed before it was compared with the signed digests.
 	Identify func(r io.ReaderAt, size int64) (Identity, error)
 	// Examine is the last check, of the archive's structure. It is given a reader of verified content.
-	Examine func(r io.ReaderAt, size int64) error
+	Examine func(r *chunk.Reader) error
 	// Locate names the file of the archive that lies at a range of bytes, for the report on altered ones.
 	Locate func(chunk.Range) string
 
@@ -164,7 +164,7 @@ func (v *verification) examine(r *chunk.Reader) error {
 		v.verdict.check("structure", Skipped, "")
 		return nil
 	}
-	if err := v.Examine(r, r.Size()); err != nil {
+	if err := v.Examine(r); err != nil {
 		v.verdict.check("structure", Failed, err.Error())
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
+	"github.com/solutionctl/solutionctl/sign/chunk"
 )
 
 func newVerifyCommand(a *app) *cobra.Command {
@@ -204,7 +205,7 @@ func (v *verification) verify(ctx context.Context) error {
 	} else {
 		o.Workers = 1 // from the beginning to the end: each blob is one stream
 	}
-	o.Examine = func(r io.ReaderAt, size int64) error { return sign.CheckStructure(r, v.content, size, 1) }
+	o.Examine = func(r *chunk.Reader) error { return sign.CheckStructure(r, v.content, r.Size(), 1) }
 	verdict, _, err := sign.Verify(ctx, v.content, v.size, v.bundles, o)
 	if v.remote != nil {
 		verdict.Archive.Artifact, verdict.Archive.Fetched = v.remote.Digest, v.remote.Fetched()

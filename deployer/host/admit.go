@@ -206,7 +206,7 @@ func (d *admission) judge(ctx context.Context, c *admitted) (*chunk.Reader, erro
 	}
 	o := d.signOptions(c.name)
 	o.Device, o.Unchanged, o.Locate = c.device, c.files.Unchanged, sign.Locate(c.source.Content, c.size)
-	o.Identify, o.Examine = sign.Identify, checkVerified
+	o.Identify, o.Examine = sign.Identify, c.examine
 	verdict, reader, err := sign.Verify(ctx, c.source.Content, c.size, bundles, o)
 	c.verdict = verdict
 	if report.CodeOf(err) == report.Downgrade && d.has(*verdict.Solution, verdict.Archive.SHA256) {
@@ -240,9 +240,10 @@ func signersOf(v *sign.Verdict) []string {
 	return names
 }
 
-// checkVerified reads every byte through the verified reader, so that the stored bytes are the examined ones.
-func checkVerified(r io.ReaderAt, size int64) error {
-	return sign.CheckStructure(r, r, size, runtime.GOMAXPROCS(0))
+// examine reads every byte through the verified reader, or leaves it to the store to confirm it, so that the stored bytes are the examined ones.
+func (c *admitted) examine(r *chunk.Reader) error {
+	c.source.Zeros = chunk.NewZeros(r)
+	return sign.CheckStructure(r, c.source.Zeros, r.Size(), runtime.GOMAXPROCS(0))
 }
 
 // bundles are found beside the name that was given or beside the file that it leads to.
@@ -277,7 +278,7 @@ func (d *admission) sum(ctx context.Context, c *admitted) (*chunk.Reader, error)
 			return nil, err
 		}
 	}
-	if err = errors.Join(c.identify(reader), checkVerified(reader, reader.Size())); err != nil {
+	if err = errors.Join(c.identify(reader), c.examine(reader)); err != nil {
 		return nil, err
 	}
 	if err = d.trusted.CheckArchive(sums.SHA256[:], c.solution()); err != nil {

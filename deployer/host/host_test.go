@@ -336,6 +336,40 @@ func TestImportIsAllOrNothing(t *testing.T) {
 	}
 }
 
+// TestImportOfHiddenData imports an archive that was signed with data between its files, from a file that has it, and from one that gets it once the
+// archive was examined.
+func TestImportOfHiddenData(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		late bool
+		want report.Code
+	}{
+		{"from the beginning", false, report.Invalid},
+		{"after the examination", true, report.Corrupt},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			// The second file ends in a chunk of which nothing else is read.
+			const size = chunk.DefaultSize*3/2 + 1000
+			path := w.archive("1.0.0", "docs/1", strings.Repeat("x", size), "docs/2", strings.Repeat("y", size), "docs/3", strings.Repeat("z", size))
+			innocent := w.read(path)
+			hiding := bytes.Clone(innocent)
+			hiding[bytes.LastIndex(innocent, []byte("yyyy"))+4] = 1
+			w.write(path, hiding)
+			w.sign(path, "1.0.0", w.acme, "")
+			if test.late {
+				w.write(path, innocent)
+				w.before = func() { w.write(path, hiding) }
+			}
+			_, err := w.do(path)
+			checkCode(t, err, test.want)
+			if got := w.stored(); len(got) > 0 {
+				t.Errorf("stored: %q", got)
+			}
+		})
+	}
+}
+
 func TestImportRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name    string

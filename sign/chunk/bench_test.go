@@ -60,7 +60,7 @@ func BenchmarkHashing(b *testing.B) {
 			return err
 		}},
 		{"check", func() error {
-			_, err := chunk.Check(b.Context(), f, &sums.Chunks, report.Discard)
+			_, err := chunk.Check(b.Context(), f, &sums.Chunks, nil, report.Discard)
 			return err
 		}},
 		{"read", func() error {

@@ -10,19 +10,19 @@ import (
 
 // Copy writes the listed bytes of r to w, at the same offsets, and returns the digest of the whole, in one read. Each chunk
 // is written from the memory in which it was compared with the list, so only listed content is ever written,
-// whatever happens to r meanwhile. Several goroutines write at once. The error of a chunk that differs has the code report.Corrupt; it names the first such
-// chunk, and not which other chunks were written.
-func Copy(ctx context.Context, w io.WriterAt, r io.ReaderAt, list *List, sink report.Sink) (digest [sha256.Size]byte, _ error) {
-	return list.stream(ctx, r, &tracker{sink: sink, step: "copy", total: list.Size}, func(data []byte, offset int64) error {
+// whatever happens to r meanwhile. Zeros that were read before, if any, are confirmed. Several goroutines write at once. The error of a chunk that
+// differs has the code report.Corrupt; it names the first such chunk, and not which other chunks were written.
+func Copy(ctx context.Context, w io.WriterAt, r io.ReaderAt, list *List, before *Zeros, sink report.Sink) (digest [sha256.Size]byte, _ error) {
+	return list.stream(ctx, r, before, &tracker{sink: sink, step: "copy", total: list.Size}, func(data []byte, offset int64) error {
 		_, err := w.WriteAt(data, offset)
 		return err
 	})
 }
 
-// Check compares the listed bytes of r with the list and returns the digest of the whole, in one read. The error of a
-// chunk that differs has the code report.Corrupt; it names the first such chunk.
-func Check(ctx context.Context, r io.ReaderAt, list *List, sink report.Sink) (digest [sha256.Size]byte, _ error) {
-	return list.stream(ctx, r, &tracker{sink: sink, step: "hash", total: list.Size}, nil)
+// Check compares the listed bytes of r with the list, confirms zeros that were read before, if any, and returns the digest of the whole, in one
+// read. The error of a chunk that differs has the code report.Corrupt; it names the first such chunk.
+func Check(ctx context.Context, r io.ReaderAt, list *List, before *Zeros, sink report.Sink) (digest [sha256.Size]byte, _ error) {
+	return list.stream(ctx, r, before, &tracker{sink: sink, step: "hash", total: list.Size}, nil)
 }
 
 // read fills data with chunk i and compares it.

@@ -42,7 +42,7 @@ func TestCopy(t *testing.T) {
 			data := random(size)
 			var out memory
 			var events report.Recorder
-			digest, err := chunk.Copy(t.Context(), &out, bytes.NewReader(data), small(data), &events)
+			digest, err := chunk.Copy(t.Context(), &out, bytes.NewReader(data), small(data), nil, &events)
 			if err != nil || digest != sha256.Sum256(data) {
 				t.Fatalf("%x, %v", digest, err)
 			}
@@ -64,7 +64,7 @@ func TestCopyWritesOnlyWhatIsListed(t *testing.T) {
 		altered := slices.Clone(data)
 		altered[place] ^= 1
 		var out memory
-		_, err := chunk.Copy(t.Context(), &out, bytes.NewReader(altered), list, report.Discard)
+		_, err := chunk.Copy(t.Context(), &out, bytes.NewReader(altered), list, nil, report.Discard)
 		if report.CodeOf(err) != report.Corrupt {
 			t.Errorf("byte %d: got %v", place, err)
 		}
@@ -88,13 +88,13 @@ func TestFirstError(t *testing.T) {
 		}
 		want := fmt.Sprintf("bytes %d to %d differ from what was signed", 7*chunk.MinSize, 8*chunk.MinSize-1)
 		var out memory
-		if _, err := chunk.Copy(t.Context(), &out, bytes.NewReader(altered), list, report.Discard); err == nil || err.Error() != want {
+		if _, err := chunk.Copy(t.Context(), &out, bytes.NewReader(altered), list, nil, report.Discard); err == nil || err.Error() != want {
 			t.Fatalf("copy: got %v, want %s", err, want)
 		}
 		if len(out.data) > 7*chunk.MinSize {
 			t.Fatalf("%d bytes were written, want at most %d", len(out.data), 7*chunk.MinSize)
 		}
-		if _, err := chunk.Check(t.Context(), bytes.NewReader(altered), list, report.Discard); err == nil || err.Error() != want {
+		if _, err := chunk.Check(t.Context(), bytes.NewReader(altered), list, nil, report.Discard); err == nil || err.Error() != want {
 			t.Fatalf("check: got %v, want %s", err, want)
 		}
 	}
@@ -103,7 +103,7 @@ func TestFirstError(t *testing.T) {
 func TestCheck(t *testing.T) {
 	for _, size := range []int{1, 63, chunk.MinSize, 40*chunk.MinSize + 7} {
 		data := random(size)
-		digest, err := chunk.Check(t.Context(), bytes.NewReader(data), small(data), report.Discard)
+		digest, err := chunk.Check(t.Context(), bytes.NewReader(data), small(data), nil, report.Discard)
 		if err != nil || digest != sha256.Sum256(data) {
 			t.Errorf("%d bytes: %x, %v", size, digest, err)
 		}
@@ -114,16 +114,16 @@ func TestCopyFails(t *testing.T) {
 	data := random(20 * chunk.MinSize) // more than is in memory at once
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := chunk.Copy(cancelled, &memory{}, bytes.NewReader(data), small(data), report.Discard); !errors.Is(err, context.Canceled) {
+	if _, err := chunk.Copy(cancelled, &memory{}, bytes.NewReader(data), small(data), nil, report.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := chunk.Copy(t.Context(), &memory{limit: chunk.MinSize}, bytes.NewReader(data), small(data), report.Discard); !errors.Is(err, errFull) {
+	if _, err := chunk.Copy(t.Context(), &memory{limit: chunk.MinSize}, bytes.NewReader(data), small(data), nil, report.Discard); !errors.Is(err, errFull) {
 		t.Errorf("full: %v", err)
 	}
-	if _, err := chunk.Copy(t.Context(), &memory{}, bytes.NewReader(data[:100]), small(data), report.Discard); report.CodeOf(err) != report.Corrupt {
+	if _, err := chunk.Copy(t.Context(), &memory{}, bytes.NewReader(data[:100]), small(data), nil, report.Discard); report.CodeOf(err) != report.Corrupt {
 		t.Errorf("cut off: %v", err)
 	}
-	if _, err := chunk.Copy(t.Context(), &memory{}, bytes.NewReader(data), &chunk.List{Size: 5}, report.Discard); report.CodeOf(err) != report.Invalid {
+	if _, err := chunk.Copy(t.Context(), &memory{}, bytes.NewReader(data), &chunk.List{Size: 5}, nil, report.Discard); report.CodeOf(err) != report.Invalid {
 		t.Errorf("bad list: %v", err)
 	}
 }

@@ -16,9 +16,11 @@ import (
 //
 // The digest of the whole is one sequence, and decides how long the pass takes. The digest of a chunk can be computed by
 // either of two goroutines: the one that comes to the chunk first. Where that is the one of the whole, it computes both
-// digests in one pass, which costs half a hash more. So two processors finish together.
+// digests in one pass, which costs half a hash more. So two processors finish together. While chunks are passed on, the one of the whole always does
+// that with one of four, so that the other processor also reads and writes.
 type stream struct {
 	list   *List
+	before *Zeros // nil: none
 	track  *tracker
 	use    func(data []byte, offset int64) error // called by several goroutines; nil: the caller needs nothing but the digest
 	whole  hash.Hash
@@ -42,10 +44,13 @@ type piece struct {
 // users are the goroutines that pass chunks on. While one waits for the medium, the other has the next write ready.
 const users = 2
 
+// sharing is the number of chunks of which the goroutine of the whole computes both digests of one, if chunks are passed on.
+const sharing = 4
+
 // inMemory is the size in bytes of the chunks that a pass holds at once, if they are small.
 const inMemory = 24 << 20
 
-func (l *List) stream(ctx context.Context, r io.ReaderAt, track *tracker, use func([]byte, int64) error) (digest [sha256.Size]byte, _ error) {
+func (l *List) stream(ctx context.Context, r io.ReaderAt, before *Zeros, track *tracker, use func([]byte, int64) error) (digest [sha256.Size]byte, _ error) {
 	if err := l.Validate(); err != nil {
 		return digest, err
 	}
@@ -53,7 +58,7 @@ func (l *List) stream(ctx context.Context, r io.ReaderAt, track *tracker, use fu
 	defer cancel()
 	n := min(int(min(6, max(2, inMemory/l.ChunkSize))), l.Len())
 	s := &stream{
-		list: l, track: track, use: use, whole: sha256.New(), cancel: cancel, failed: l.Len(),
+		list: l, before: before, track: track, use: use, whole: sha256.New(), cancel: cancel, failed: l.Len(),
 		// No queue is ever full: the pieces are as many as its places.
 		free: make(chan *piece, n), sequence: make(chan *piece, n), unequal: make(chan *piece, n), equal: make(chan *piece, n),
 	}
@@ -118,15 +123,22 @@ func (s *stream) hashWhole() {
 // compareAll compares the chunks that the goroutine of the whole does not.
 func (s *stream) compareAll() {
 	for p := range s.unequal {
-		if !s.skips(p) && p.claimed.CompareAndSwap(false, true) {
+		if !s.isLeft(p) && !s.skips(p) && p.claimed.CompareAndSwap(false, true) {
 			s.compare(p, sha256.Sum256(p.data))
 		}
 		s.release(p)
 	}
 }
 
+// isLeft reports whether a chunk is left to the goroutine of the whole.
+func (s *stream) isLeft(p *piece) bool { return s.use != nil && p.index%sharing == 0 }
+
 func (s *stream) compare(p *piece, digest [sha256.Size]byte) {
-	if err := s.list.compare(p.index, digest); err != nil {
+	err := s.list.compare(p.index, digest)
+	if err == nil && s.before != nil {
+		err = s.before.Confirm(p.data, s.list.Range(p.index).From)
+	}
+	if err != nil {
 		s.fail(p.index, err)
 		return
 	}

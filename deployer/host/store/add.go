@@ -30,6 +30,8 @@ type Source struct {
 	// together: the archive is compared with both.
 	Chunks *chunk.List
 	SHA256 string
+	// Zeros were read while the archive was examined. They are confirmed on the way into the store.
+	Zeros *chunk.Zeros
 	// Path is where the archive was found.
 	Path          string
 	Name, Version string
@@ -189,7 +191,7 @@ func verifyInPlace(ctx context.Context, source Source, o StageOptions) error {
 
 // verifyContent compares the content with all its signed digests.
 func verifyContent(ctx context.Context, r io.ReaderAt, source Source, o StageOptions) error {
-	whole, err := chunk.Check(ctx, r, source.Chunks, o.Sink)
+	whole, err := chunk.Check(ctx, r, source.Chunks, source.Zeros, o.Sink)
 	if err != nil {
 		return err
 	}
@@ -268,7 +270,9 @@ func (l *Locked) copy(ctx context.Context, out *os.File, source Source, o StageO
 	if err := durable.Allocate(out, source.Chunks.Size); err != nil {
 		return err
 	}
-	whole, err := chunk.Copy(ctx, stepWriter{durable.NewDirect(out), l.step}, source.Content, source.Chunks, o.Sink)
+	direct := durable.NewDirect(out)
+	defer direct.Close()
+	whole, err := chunk.Copy(ctx, stepWriter{direct, l.step}, source.Content, source.Chunks, source.Zeros, o.Sink)
 	if err != nil {
 		return err
 	}
