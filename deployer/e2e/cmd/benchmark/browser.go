@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -26,16 +27,17 @@ type loaded struct {
 	Bytes, Script float64
 	Style         float64
 	Requests      int
+	Moved         []string // what the largest shift of the layout moved, from where to where
 }
 
-const tellLoaded = `new Promise(resolve => {
+const reportLoaded = `new Promise(resolve => {
 	const report = () => {
 		const all = performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"));
 		const size = end => all.filter(e => new URL(e.name).pathname.endsWith(end)).reduce((sum, e) => sum + e.encodedBodySize, 0);
 		const paint = performance.getEntriesByName("first-contentful-paint")[0];
 		if (!paint) return setTimeout(report, 50);
 		const [page] = performance.getEntriesByType("navigation");
-		resolve({Byte: page.responseStart, Content: window.contentAt, Whole: window.wholeAt, End: page.responseEnd, Paint: paint.startTime, Shift: window.layoutShift, Requests: all.filter(e => e.initiatorType !== "other" || e.transferSize > 0).length,
+		resolve({Byte: page.responseStart, Content: window.contentAt, Whole: window.wholeAt, End: page.responseEnd, Paint: paint.startTime, Shift: window.layoutShift, Moved: window.moved, Requests: all.filter(e => e.initiatorType !== "other" || e.transferSize > 0).length,
 			Bytes: all.reduce((sum, e) => sum + e.transferSize, 0), Script: size(".js"), Style: size(".css")});
 	};
 	setTimeout(report, 1000); // what moves later counts, too
@@ -78,7 +80,8 @@ func (u *consoleUnderTest) loadTimes(ctx context.Context, when string) error {
 		} else {
 			row("script and styles, compressed", "%.1f KB, %.1f KB", got.Script/1000, got.Style/1000)
 			row("first load", "%.1f KB, %d requests", got.Bytes/1000, got.Requests)
-			row("layout shift", "%.3f", got.Shift)
+			most := slices.MaxFunc(all, func(a, b loaded) int { return cmp.Compare(a.Shift, b.Shift) })
+			row("layout shift, at most", "%.3f %s", most.Shift, strings.Join(most.Moved, "; "))
 		}
 		row("first byte, first paint, first row, health, last byte "+how+", "+when, "%.2f s, %.2f s, %.2f s, %.2f s, %.2f s",
 			got.Byte/1000, got.Paint/1000, median(contents)/1000, median(wholes)/1000, got.End/1000)
@@ -117,7 +120,17 @@ func (u *consoleUnderTest) open(ctx context.Context, slow bool) (got loaded, err
 		}
 	}
 	const observe = `window.layoutShift = 0;
-new PerformanceObserver(list => { for (const e of list.getEntries()) window.layoutShift += e.value; }).observe({type: "layout-shift", buffered: true});
+window.moved = [];
+let largest = 0;
+const place = r => r.x + "," + r.y + " " + r.width + "x" + r.height;
+new PerformanceObserver(list => {
+	for (const e of list.getEntries()) {
+		window.layoutShift += e.value;
+		if (e.value <= largest) continue;
+		largest = e.value;
+		window.moved = e.sources.map(s => (s.node ? s.node.nodeName + "." + s.node.className : "removed") + " from " + place(s.previousRect) + " to " + place(s.currentRect));
+	}
+}).observe({type: "layout-shift", buffered: true});
 
 const note = (name, selector) => {
 	const parts = new MutationObserver(() => {
@@ -135,7 +148,7 @@ note("wholeAt", "footer");`
 	if err = chromedp.Do(ctx, chromedp.Navigate(u.origin+"/")); err != nil {
 		return got, err
 	}
-	got, err = chromedp.Run(ctx, chromedp.Evaluate[loaded](tellLoaded, chromedp.EvalAwaitPromise))
+	got, err = chromedp.Run(ctx, chromedp.Evaluate[loaded](reportLoaded, chromedp.EvalAwaitPromise))
 	if err == nil && (got.Script == 0 || got.Style == 0 || got.Content == 0) {
 		err = errors.New("the browser shows another page")
 	}
