@@ -20,7 +20,7 @@ import (
 )
 
 // onCluster are the guides whose commands need a cluster: the tests of deployer/e2e run them.
-var onCluster = []string{"console.md", "install.md", "loader.md", "metalk8s.md", "operate.md", "rights.md", "site-monitoring.md", "upgrade.md"}
+var onCluster = []string{"console-setup.md", "install.md", "loader.md", "metalk8s.md", "operate.md", "rights.md", "site-monitoring.md", "upgrade.md"}
 
 // toolsOf are the programs that the reader of a guide has, beside those of each Unix system.
 var toolsOf = map[string][]struct{ file, remedy string }{

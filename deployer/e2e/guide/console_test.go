@@ -36,7 +36,7 @@ const consoleNamespace = "solutionctl-console"
 func TestConsoleInTheCluster(t *testing.T) {
 	shared := testcluster.Shared(t)
 	image := importProgram(t, shared)
-	steps, err := guides.Steps("console.md")
+	steps, err := guides.Steps("console-setup.md")
 	if err != nil || len(steps) != 2 {
 		t.Fatalf("%+v, %v", steps, err)
 	}
