@@ -80,9 +80,9 @@ func (u *consoleUnderTest) loadTimes(ctx context.Context, when string) error {
 		} else {
 			row("script and styles, compressed", "%.1f KB, %.1f KB", got.Script/1000, got.Style/1000)
 			row("first load", "%.1f KB, %d requests", got.Bytes/1000, got.Requests)
-			most := slices.MaxFunc(all, func(a, b loaded) int { return cmp.Compare(a.Shift, b.Shift) })
-			row("layout shift, at most", "%.3f %s", most.Shift, strings.Join(most.Moved, "; "))
 		}
+		most := slices.MaxFunc(all, func(a, b loaded) int { return cmp.Compare(a.Shift, b.Shift) })
+		row("layout shift "+how+", "+when+", at most", "%.3f %s", most.Shift, strings.Join(most.Moved, "; "))
 		row("first byte, first paint, first row, health, last byte "+how+", "+when, "%.2f s, %.2f s, %.2f s, %.2f s, %.2f s",
 			got.Byte/1000, got.Paint/1000, median(contents)/1000, median(wholes)/1000, got.End/1000)
 	}
