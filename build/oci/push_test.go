@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -513,6 +514,17 @@ func TestPushOfDamagedArchive(t *testing.T) {
 	_, err := pushTo(t.Context(), list, oci.PushOptions{})
 	if report.CodeOf(err) != report.Corrupt || g.tags.Load() != 0 {
 		t.Errorf("%v, %d tags", err, g.tags.Load())
+	}
+}
+
+// TestPushToClosedPort names the registry, and no flag that a push does not have.
+func TestPushToClosedPort(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	host := strings.TrimPrefix(server.URL, "http://")
+	server.Close()
+	_, err := pushTo(t.Context(), uploads(t, host), oci.PushOptions{})
+	if hints := report.Hints(err); report.CodeOf(err) != report.Unavailable || !slices.Equal(hints, []string{"check that " + host + " can be reached from here"}) {
+		t.Errorf("%v, hints %q", err, hints)
 	}
 }
 

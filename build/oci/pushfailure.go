@@ -33,7 +33,7 @@ func (t *repository) failure(x exchange, err error, resp *http.Response) error {
 			return report.Errorf(report.Unavailable, "%s: %s: %w", t, what, failed).WithHint("%s", hint)
 		}
 	}
-	e := &endpoint{r: &Resolver{o: Options{CertsDirs: t.c.o.CertsDirs}}, repo: t.repo}
+	e := &endpoint{r: &Resolver{o: Options{CertsDirs: t.c.o.CertsDirs, NoMirrors: true}}, repo: t.repo} // uploads go to this one registry
 	return e.failure(what, err, resp)
 }
 
