@@ -281,10 +281,31 @@ func (d *admission) sum(ctx context.Context, c *admitted) (*chunk.Reader, error)
 	if err = errors.Join(c.identify(reader), c.examine(reader)); err != nil {
 		return nil, err
 	}
+	if err = checkBlobs(ctx, c.source.Content, c.size); err != nil {
+		return nil, err
+	}
 	if err = d.trusted.CheckArchive(sums.SHA256[:], c.solution()); err != nil {
 		return nil, err
 	}
 	return reader, d.checkHistory(c)
+}
+
+// checkBlobs compares the content of images with their digests, where no signature covers it: a damaged copy would be
+// noticed by the first node that pulls it, and then keep the intact archive out of the store.
+func checkBlobs(ctx context.Context, r io.ReaderAt, size int64) error {
+	opened, err := target.OpenISO(r, size)
+	if err != nil {
+		return err
+	}
+	only := lint.Options{Enable: []string{"SOL104"}, Deep: true}
+	for _, group := range lint.Groups() {
+		only.Disable = append(only.Disable, string(group))
+	}
+	result, err := lint.Run(ctx, opened, only)
+	if err != nil || len(result.Findings) == 0 {
+		return err
+	}
+	return report.Errorf(report.Corrupt, "%s", result.Findings[0]).WithHint("copy the archive again from its source")
 }
 
 // has reports whether exactly this archive is in the store.
