@@ -124,6 +124,7 @@ func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permissi
 	if everything, err := c.mayDoAll(ctx); err != nil || everything {
 		return nil, err
 	}
+	wanted = c.withoutGranted(ctx, wanted)
 	single := map[Permission][]Permission{} // those on one object, by that on all of them
 	var general []Permission
 	for _, p := range wanted {
@@ -160,6 +161,63 @@ func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permissi
 		}
 	}
 	return refused, nil
+}
+
+// severalHere is the number of permissions in a namespace from which on its rules are read instead of asking for each.
+const severalHere = 3
+
+// withoutGranted leaves out the permissions that the rules of their namespace grant, with one question for each of a few namespaces. What is left
+// has to be asked for: rules that an API server cannot list completely prove nothing, and those of a namespace nothing about the cluster.
+func (c *Cluster) withoutGranted(ctx context.Context, wanted []Permission) []Permission {
+	here := map[string]int{}
+	for _, p := range wanted {
+		here[p.Namespace]++
+	}
+	delete(here, "")
+	maps.DeleteFunc(here, func(_ string, n int) bool { return n < severalHere })
+	if len(here) > manyPlaces {
+		return wanted
+	}
+	namespaces := slices.Collect(maps.Keys(here))
+	granted := make([][]authorization.ResourceRule, len(namespaces))
+	_ = All(len(namespaces), func(i int) error {
+		if rules, complete, _ := c.rulesIn(ctx, namespaces[i]); complete { // an error is met again by the questions
+			granted[i] = rules
+		}
+		return nil
+	})
+	rules := map[string][]authorization.ResourceRule{}
+	for i, namespace := range namespaces {
+		rules[namespace] = granted[i]
+	}
+	return slices.DeleteFunc(slices.Clone(wanted), func(p Permission) bool {
+		return slices.ContainsFunc(rules[p.Namespace], p.grantedBy)
+	})
+}
+
+// grantedBy reports whether a rule grants a permission, as the API server reads it.
+func (p Permission) grantedBy(rule authorization.ResourceRule) bool {
+	has := func(list []string, names ...string) bool {
+		return slices.ContainsFunc(list, func(entry string) bool { return entry == "*" || slices.Contains(names, entry) })
+	}
+	resources := []string{p.Resource}
+	if p.Subresource != "" {
+		resources = []string{p.Resource + "/" + p.Subresource, "*/" + p.Subresource}
+	}
+	name := cmp.Or(p.One, p.Name)
+	return has(rule.Verbs, p.Verb) && has(rule.APIGroups, p.Group) && has(rule.Resources, resources...) &&
+		(len(rule.ResourceNames) == 0 || name != "" && slices.Contains(rule.ResourceNames, name))
+}
+
+// rulesIn lists the rules of the user in a namespace, with those that hold in every namespace, and reports whether the API server can list all of
+// them: not those of a webhook.
+func (c *Cluster) rulesIn(ctx context.Context, namespace string) (rules []authorization.ResourceRule, complete bool, err error) {
+	review := authorization.SelfSubjectRulesReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectRulesReview"},
+		Spec:     authorization.SelfSubjectRulesReviewSpec{Namespace: namespace},
+	}
+	err = c.ask(ctx, "authorization.k8s.io", "selfsubjectrulesreviews", &review)
+	return review.Status.ResourceRules, err == nil && !review.Status.Incomplete, err
 }
 
 // missing returns those of distinct permissions that the user does not have.
@@ -223,15 +281,12 @@ var doAll = Permission{Verb: "*", Group: "*", Resource: "*"} //nolint:gochecknog
 // PermissionsIn returns a digest of what the user is allowed to do in a namespace, with the permissions that hold in every namespace. It
 // is "" where the API server cannot list them, such as those that a webhook grants.
 func (c *Cluster) PermissionsIn(ctx context.Context, namespace string) (string, error) {
-	review := authorization.SelfSubjectRulesReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectRulesReview"},
-		Spec:     authorization.SelfSubjectRulesReviewSpec{Namespace: namespace},
-	}
-	if err := c.ask(ctx, "authorization.k8s.io", "selfsubjectrulesreviews", &review); err != nil || review.Status.Incomplete {
+	granted, complete, err := c.rulesIn(ctx, namespace)
+	if err != nil || !complete {
 		return "", err
 	}
-	rules := make([]string, len(review.Status.ResourceRules))
-	for i, rule := range review.Status.ResourceRules {
+	rules := make([]string, len(granted))
+	for i, rule := range granted {
 		rules[i] = rule.String()
 	}
 	slices.Sort(rules) // the API server lists them in any order

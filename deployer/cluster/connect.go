@@ -89,6 +89,7 @@ type Cluster struct {
 	warned   sync.Map    // warnings that the user has seen
 
 	renewals chan struct{} // has room for as many locks as are renewed at a time
+	freed    freedLeases
 }
 
 // source names the kubeconfig or service account of the connection, for messages.

@@ -159,13 +159,16 @@ func (l *Lock) free(ctx context.Context, lease *unstructured.Unstructured) error
 			return err
 		}
 		r.write = false // see write
-		if err = l.cluster.deleteObject(ctx, r); report.CodeOf(err) != report.Forbidden {
+		if _, err = l.cluster.deleteObject(ctx, r); report.CodeOf(err) != report.Forbidden {
 			return err
 		}
 	}
 	spec := specOf(lease)
 	spec["holderIdentity"] = ""
-	_, err := l.write(ctx, lease, spec)
+	freed, err := l.write(ctx, lease, spec)
+	if err == nil {
+		l.cluster.freed.keep(freed)
+	}
 	return err
 }
 
@@ -180,6 +183,11 @@ func (l *Lock) acquire(ctx context.Context, o LockOptions, watch *observer) erro
 			o.Sink.Emit(report.Event{Step: "lock", Name: l.name, State: report.Done})
 		}
 	}()
+	if lease := l.cluster.freed.take(l.name); lease != nil { // changed only if it is still as this process left it
+		if err := l.take(ctx, lease); err == nil || ctx.Err() != nil || report.CodeOf(err) == report.Unavailable {
+			return err
+		}
+	}
 	for {
 		before := bootTime()
 		lease, err := l.cluster.Get(ctx, LeaseKind, SystemNamespace, l.name)

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -31,6 +33,34 @@ const (
 	ClusterLock = "cluster"
 	LockPrefix  = "env-"
 )
+
+// freedLeases are the Leases of locks that this process gave back, as they were written then: the next to take one of them need not read it. The
+// zero value is ready to use.
+type freedLeases struct {
+	mu     sync.Mutex
+	byName map[string]*unstructured.Unstructured
+}
+
+// maxFreed bounds the Leases that are kept.
+const maxFreed = 1000
+
+func (f *freedLeases) keep(lease *unstructured.Unstructured) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byName == nil || len(f.byName) >= maxFreed {
+		f.byName = map[string]*unstructured.Unstructured{}
+	}
+	f.byName[lease.GetName()] = lease
+}
+
+// take returns the Lease of a lock once; nil if none is kept.
+func (f *freedLeases) take(name string) *unstructured.Unstructured {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	lease := f.byName[name]
+	delete(f.byName, name)
+	return lease
+}
 
 // Work reports whether a process holds a lock, according to its Lease.
 type Work struct {

@@ -94,6 +94,7 @@ type WriteOptions struct {
 	DryRun bool // let the server check and answer, but change nothing
 	Force  bool // only for Apply: take ownership of fields from other managers
 	Whole  bool // only for Create: what is made is replaced by Update and never applied, which costs the server half
+	Unread bool // only for Create: the caller needs no answer, and gets nil
 }
 
 // Create makes an object that must not be there; if it is, the error is [ErrExists]. It returns what the server stored.
@@ -115,7 +116,14 @@ func (c *Cluster) Create(ctx context.Context, object *unstructured.Unstructured,
 		return nil, err
 	}
 	r.format = format
-	created, inDoubt, err := c.exchange(ctx, r)
+	var created *unstructured.Unstructured
+	var inDoubt bool
+	if o.Unread {
+		r.accept = metadataOfOne
+		_, inDoubt, err = c.do(ctx, r)
+	} else {
+		created, inDoubt, err = c.exchange(ctx, r)
+	}
 	if !inDoubt || !errors.Is(err, ErrExists) {
 		return created, err
 	}
@@ -215,11 +223,28 @@ type DeleteOptions struct {
 // that state, too, else the error is [ErrChanged]. It is not an error if the object is gone already, or stays until its
 // finalizers are removed.
 func (c *Cluster) Delete(ctx context.Context, object *unstructured.Unstructured, o DeleteOptions) error {
+	_, err := c.Remove(ctx, object, o)
+	return err
+}
+
+// Remove is [Cluster.Delete], and reports whether the answer proves that the object is gone. If it does not, the object may still be there, or
+// be gone as well.
+func (c *Cluster) Remove(ctx context.Context, object *unstructured.Unstructured, o DeleteOptions) (gone bool, err error) {
 	r, err := c.deleteRequest(ctx, object, o)
 	if err != nil {
-		return unlessNoKind(err)
+		return false, unlessNoKind(err)
 	}
-	return c.deleteObject(ctx, r)
+	answer, err := c.deleteObject(ctx, r)
+	return err == nil && !o.DryRun && isDeletion(answer, object.GetUID()), err
+}
+
+// isDeletion reports whether the answer to a deletion is that of an API server which has removed the object from its storage: a status with the
+// UID. An object that waits for its finalizers or its pods is returned itself, and so are the deleted ones of a few kinds. A server behind the
+// API server may answer with a status before it has deleted anything, but without the UID.
+func isDeletion(answer []byte, uid types.UID) bool {
+	var status metav1.Status
+	return json.Unmarshal(answer, &status) == nil && status.Kind == "Status" && status.Status == metav1.StatusSuccess &&
+		status.Details != nil && status.Details.UID == uid && uid != ""
 }
 
 // deleteRequest describes the deletion of the object that was read.
@@ -249,13 +274,13 @@ func (c *Cluster) deleteRequest(ctx context.Context, object *unstructured.Unstru
 	return r, err
 }
 
-// deleteObject sends a deletion, and accepts that the object is gone already.
-func (c *Cluster) deleteObject(ctx context.Context, r request) error {
-	_, _, err := c.do(ctx, r)
+// deleteObject sends a deletion and returns the answer, none if the object is gone already.
+func (c *Cluster) deleteObject(ctx context.Context, r request) (answer []byte, err error) {
+	answer, _, err = c.do(ctx, r)
 	if apierrors.IsNotFound(err) && !errors.Is(err, ErrNoKind) {
-		return nil
+		return nil, nil
 	}
-	return err
+	return answer, err
 }
 
 // request describes a request about one object, or, without a name, about all of a kind.

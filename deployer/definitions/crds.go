@@ -112,7 +112,7 @@ func (g *Guard) judgeAll(ctx context.Context, definitions map[string]*unstructur
 func (g *Guard) Existing(ctx context.Context, names ...string) ([]*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	for _, name := range names {
-		live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
+		live, err := g.Cluster.Definition(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -325,7 +325,7 @@ func Requirements(list []schema.CRDRequirement) string {
 // Missing returns the requirements that the cluster does not meet, each with the versions that it lacks.
 func (g *Guard) Missing(ctx context.Context, required []schema.CRDRequirement) (missing []schema.CRDRequirement, err error) {
 	missing = render.MissingCRDs(required, func(name string) *unstructured.Unstructured {
-		object, failure := g.Cluster.Get(ctx, cluster.DefinitionKind, "", name)
+		object, failure := g.Cluster.Definition(ctx, name)
 		err = cmp.Or(err, failure)
 		return object
 	})

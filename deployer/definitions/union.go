@@ -93,7 +93,7 @@ func (g *Guard) unite(ctx context.Context, definitions map[string]*unstructured.
 	for i, o := range operators {
 		fits[i].operator = o
 		for _, wanted := range lacking(o.required, alone) {
-			live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", wanted.Name)
+			live, err := g.Cluster.Definition(ctx, wanted.Name)
 			if err != nil {
 				return nil, err
 			}
@@ -395,7 +395,7 @@ func (g *Guard) Unneeded(ctx context.Context, catalog *records.Catalog, next *re
 func (g *Guard) servedBeside(ctx context.Context, definitions []*unstructured.Unstructured) ([]schema.CRDRequirement, error) {
 	var extra []schema.CRDRequirement
 	for _, definition := range definitions {
-		live, err := g.Cluster.Get(ctx, cluster.DefinitionKind, "", definition.GetName())
+		live, err := g.Cluster.Definition(ctx, definition.GetName())
 		if err != nil {
 			return nil, err
 		}

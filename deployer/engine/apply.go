@@ -355,7 +355,7 @@ func (r *run) write(ctx context.Context, s *step) (*unstructured.Unstructured, e
 
 // deleteExisting deletes the object that is to be replaced and waits until it is gone.
 func (r *run) deleteExisting(ctx context.Context, s *step) error {
-	if err := r.Cluster.Delete(ctx, s.live, cluster.DeleteOptions{Propagation: s.propagation}); err != nil {
+	if gone, err := r.Cluster.Remove(ctx, s.live, cluster.DeleteOptions{Propagation: s.propagation}); err != nil || gone {
 		return err
 	}
 	return r.waitGone(ctx, s.live)

@@ -115,7 +115,7 @@ const namespaceTerminating metav1.CauseType = "NamespaceTerminating"
 
 // tryCreate asks the server whether the object could be created. done is false if the object exists.
 func (d *decider) tryCreate(ctx context.Context, s *step) (done bool, err error) {
-	_, err = d.Cluster.Create(ctx, s.desired, cluster.WriteOptions{DryRun: true})
+	_, err = d.Cluster.Create(ctx, s.desired, cluster.WriteOptions{DryRun: true, Unread: true})
 	switch {
 	case err == nil:
 		s.Action = schema.ActionCreate

@@ -72,7 +72,10 @@ func (r *run) remove(ctx context.Context, s *step) error {
 		if attempt >= attempts/2 { // it changes all the time: delete it in any version
 			s.live.SetResourceVersion("")
 		}
-		err := r.Cluster.Delete(ctx, s.live, cluster.DeleteOptions{Propagation: r.propagation(s)})
+		gone, err := r.Cluster.Remove(ctx, s.live, cluster.DeleteOptions{Propagation: r.propagation(s)})
+		if gone {
+			return nil
+		}
 		if err == nil {
 			return r.waitGone(ctx, s.live)
 		}

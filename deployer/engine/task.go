@@ -474,10 +474,12 @@ func (r *run) tidy(ctx context.Context, t *taskStep, leaves bool) error {
 // drop deletes the object that was created for a task, and no other of its name, and waits until it is gone.
 func (r *run) drop(ctx context.Context, t *taskStep, live *unstructured.Unstructured) error {
 	object := identity(live)
-	err := r.Cluster.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground})
+	gone, err := r.Cluster.Remove(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground})
 	if err != nil && !errors.Is(err, cluster.ErrChanged) {
 		return err
 	}
-	t.dropped = true
+	if t.dropped = true; gone {
+		return nil
+	}
 	return r.waitGone(ctx, object)
 }

@@ -274,10 +274,11 @@ func (d *Documents) PlainKinds(ctx context.Context) ([]kube.GroupVersionKind, er
 func (d *Documents) kinds(ctx context.Context) (custom, plain []kube.GroupVersionKind, err error) {
 	defined := map[string]bool{}
 	var groups []string
-	for object, err := range d.Cluster.ListMetadata(ctx, cluster.DefinitionKind, "", metav1.ListOptions{}) {
-		if err != nil {
-			return nil, nil, err
-		}
+	definitions, err := d.Cluster.Definitions(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, object := range definitions {
 		defined[object.GetName()] = true
 		_, group, _ := strings.Cut(object.GetName(), ".")
 		groups = append(groups, group)

@@ -397,7 +397,7 @@ func (p *Planner) foreignGroups(ctx context.Context, solution string, groups []s
 		if !slices.Contains(groups, group) || foreign[group] != "" || schema.IsProtectedGroup(solution, group) {
 			continue
 		}
-		definition, err := p.Cluster.Get(ctx, cluster.DefinitionKind, "", kind.Resource.Resource+"."+group)
+		definition, err := p.Cluster.Definition(ctx, kind.Resource.Resource+"."+group)
 		if err != nil {
 			return nil, err
 		}

@@ -38,8 +38,13 @@ func (w write) delete(body []byte) (any, error) {
 	}
 	if !w.dryRun {
 		w.leave(w.groupResource(), w.key(), options.PropagationPolicy)
+		if left := w.live(); left != nil {
+			return left, nil
+		}
 	}
-	return metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess}, nil
+	return metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{Name: w.name, UID: live.GetUID()},
+	}, nil
 }
 
 // leave deletes an object, or marks it while it has finalizers.

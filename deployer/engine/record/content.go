@@ -56,7 +56,7 @@ func (r *Store) storeParts(ctx context.Context, owner, digest string, data []byt
 	stored = true
 	// The first part comes last: if it exists, all of them do.
 	for _, secret := range slices.Backward(partsOf(owner, digest, r.compressors.compress(data))) {
-		_, err := r.createStored(ctx, secret)
+		_, err := r.createStored(ctx, secret, cluster.WriteOptions{Unread: true})
 		if errors.Is(err, cluster.ErrExists) {
 			stored = false
 		} else if err != nil {

@@ -44,8 +44,9 @@ func newSecret(old *unstructured.Unstructured, name, stores, owner string, parts
 }
 
 // createStored creates a Secret of the Store, and the namespace if it does not exist.
-func (r *Store) createStored(ctx context.Context, secret *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	saved, err := r.Cluster.Create(ctx, secret, cluster.WriteOptions{Whole: true})
+func (r *Store) createStored(ctx context.Context, secret *unstructured.Unstructured, o cluster.WriteOptions) (*unstructured.Unstructured, error) {
+	o.Whole = true
+	saved, err := r.Cluster.Create(ctx, secret, o)
 	if !apierrors.IsNotFound(err) {
 		return saved, err
 	}
@@ -54,7 +55,7 @@ func (r *Store) createStored(ctx context.Context, secret *unstructured.Unstructu
 	if _, err := r.Cluster.Create(ctx, namespace, cluster.WriteOptions{}); err != nil && !errors.Is(err, cluster.ErrExists) {
 		return nil, err
 	}
-	return r.Cluster.Create(ctx, secret, cluster.WriteOptions{Whole: true})
+	return r.Cluster.Create(ctx, secret, o)
 }
 
 func sameData(a, b *unstructured.Unstructured) bool {

@@ -34,14 +34,21 @@ func (r *Store) State(ctx context.Context, key Key) (*State, error) {
 
 // ReadState is [Store.State], but returns a record that cannot be read with its Damage and no error.
 func (r *Store) ReadState(ctx context.Context, key Key) (*State, error) {
-	secret, err := r.Cluster.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, key.SecretName())
+	state, err := cluster.Derived(ctx, key.SecretName(), func() (*State, error) {
+		secret, err := r.Cluster.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, key.SecretName())
+		if err != nil {
+			return nil, fmt.Errorf("record of %s: %w", key, err)
+		}
+		if secret == nil {
+			return &State{Key: key}, nil
+		}
+		return decodeRecord(secret, key), nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("record of %s: %w", key, err)
+		return nil, err
 	}
-	if secret == nil {
-		return &State{Key: key}, nil
-	}
-	return decodeRecord(secret, key), nil
+	own := *state // a run replaces its fields
+	return &own, nil
 }
 
 // States returns all records, sorted by namespace and name. A record that cannot be read is included, with its Damage.
@@ -208,7 +215,7 @@ func (r *Store) Save(ctx context.Context, s *State) error {
 	secret := newSecret(s.secret, s.SecretName(), "state", s.ID(), parts)
 	var saved *unstructured.Unstructured
 	if s.secret == nil {
-		saved, err = r.createStored(ctx, secret)
+		saved, err = r.createStored(ctx, secret, cluster.WriteOptions{})
 	} else {
 		saved, err = r.Cluster.Update(ctx, secret, cluster.WriteOptions{})
 	}
