@@ -20,7 +20,7 @@ type AddOptions struct {
 
 // Add deploys an imported version of a Solution in the namespaces of an environment.
 func (d *Deployer) Add(ctx context.Context, o AddOptions) (*schema.Operation, error) {
-	run := d.begin(schema.Operation{Operation: schema.VerbAdd, Environment: o.Environment}, o.Options)
+	run := d.begin(schema.Operation{Operation: schema.VerbAdd, Solution: o.Solution, Environment: o.Environment}, o.Options)
 	return run.InNamespaces(ctx, o.Namespace, func(ctx context.Context) error {
 		if err := run.ReadCatalog(ctx); err != nil {
 			return err

@@ -20,12 +20,16 @@ import (
 const attempts = 100
 
 // editData changes the data of a ConfigMap that others write as well. A ConfigMap that is not there is made, unless
-// nothing is to be in it.
-func (d *Documents) editData(ctx context.Context, namespace, name string, edit func(data map[string]string) error) error {
+// nothing is to be in it. Known is the ConfigMap as it was read before, nil to read it now: if it has changed since, or needs no change, it is
+// read again.
+func (d *Documents) editData(ctx context.Context, namespace, name string, known *unstructured.Unstructured, edit func(data map[string]string) error) error {
 	for range attempts {
-		object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, namespace, name)
-		if err != nil {
-			return err
+		object, recent := known.DeepCopy(), known == nil
+		if known = nil; recent {
+			var err error
+			if object, err = d.Cluster.Get(ctx, cluster.ConfigMapKind, namespace, name); err != nil {
+				return err
+			}
 		}
 		before := dataOf(object)
 		data := map[string]string{}
@@ -34,7 +38,10 @@ func (d *Documents) editData(ctx context.Context, namespace, name string, edit f
 			return err
 		}
 		if maps.Equal(before, data) {
-			return nil
+			if recent {
+				return nil
+			}
+			continue
 		}
 		if err := d.writeData(ctx, object, namespace, name, data); !isOutdated(err) {
 			return d.explainTerminating(ctx, err, namespace)

@@ -49,6 +49,7 @@ type Namespace struct {
 	Config map[string]string
 
 	object *unstructured.Unstructured
+	config *unstructured.Unstructured // ConfigMap metalk8s-environment; nil where it is absent, or was read in part
 }
 
 // Namespace returns one of the environment's namespaces.
@@ -135,9 +136,9 @@ func (d *Documents) Namespace(ctx context.Context, environment, name string) (Na
 	if err != nil {
 		return Namespace{}, err
 	}
-	configs, err := d.configsOneByOne(ctx, []Namespace{n})
-	n.read(configs[name])
-	return n, err
+	namespaces := []Namespace{n}
+	err = d.addVersions(ctx, namespaces)
+	return namespaces[0], err
 }
 
 // bare reads a namespace of an environment without its requested versions.
@@ -246,12 +247,16 @@ func (d *Documents) namespaces(ctx context.Context, selector string) ([]Namespac
 
 // addVersions reads the requested versions of namespaces.
 func (d *Documents) addVersions(ctx context.Context, namespaces []Namespace) error {
-	configs, err := d.configs(ctx, namespaces)
+	configs, whole, err := d.configs(ctx, namespaces)
 	if err != nil {
 		return err
 	}
 	for i := range namespaces {
-		namespaces[i].read(configs[namespaces[i].Name])
+		n := &namespaces[i]
+		n.read(dataOf(configs[n.Name]))
+		if whole {
+			n.config = configs[n.Name]
+		}
 	}
 	return nil
 }
@@ -338,12 +343,13 @@ func newNamespace(object *unstructured.Unstructured) Namespace {
 const fewNamespaces = 3
 
 // configs reads ConfigMap metalk8s-environment of each namespace: with one list for many, or one by one for a few and
-// for a user who is not allowed to list the whole cluster.
-func (d *Documents) configs(ctx context.Context, namespaces []Namespace) (map[string]map[string]string, error) {
+// for a user who is not allowed to list the whole cluster. A list has only a part of each.
+func (d *Documents) configs(ctx context.Context, namespaces []Namespace) (configs map[string]*unstructured.Unstructured, whole bool, err error) {
 	if len(namespaces) <= fewNamespaces {
-		return d.configsOneByOne(ctx, namespaces)
+		configs, err = d.configsOneByOne(ctx, namespaces)
+		return configs, true, err
 	}
-	configs := map[string]map[string]string{}
+	configs = map[string]*unstructured.Unstructured{}
 	all := metav1.ListOptions{FieldSelector: "metadata.name=" + EnvironmentConfigMap}
 	var failure error
 	for object, err := range d.Cluster.ListPartial(ctx, cluster.ConfigMapKind, "", all) {
@@ -351,22 +357,23 @@ func (d *Documents) configs(ctx context.Context, namespaces []Namespace) (map[st
 			failure = err
 			break
 		}
-		configs[object.GetNamespace()] = dataOf(object)
+		configs[object.GetNamespace()] = object
 	}
 	if report.CodeOf(failure) != report.Forbidden {
-		return configs, failure
+		return configs, false, failure
 	}
-	return d.configsOneByOne(ctx, namespaces)
+	configs, err = d.configsOneByOne(ctx, namespaces)
+	return configs, true, err
 }
 
-func (d *Documents) configsOneByOne(ctx context.Context, namespaces []Namespace) (map[string]map[string]string, error) {
-	configs := map[string]map[string]string{}
+func (d *Documents) configsOneByOne(ctx context.Context, namespaces []Namespace) (map[string]*unstructured.Unstructured, error) {
+	configs := map[string]*unstructured.Unstructured{}
 	for _, n := range namespaces {
 		object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, n.Name, EnvironmentConfigMap)
 		if err != nil {
 			return nil, err
 		}
-		configs[n.Name] = dataOf(object)
+		configs[n.Name] = object
 	}
 	return configs, nil
 }
@@ -403,7 +410,18 @@ func group(namespaces []Namespace) []Environment {
 // SetVersion sets the requested version of a Solution in ConfigMap metalk8s-environment of a namespace; "" removes it.
 // The entries of other Solutions stay.
 func (d *Documents) SetVersion(ctx context.Context, namespace, solution, version string) error {
-	return d.editData(ctx, namespace, EnvironmentConfigMap, setVersion(solution, version))
+	return d.editData(ctx, namespace, EnvironmentConfigMap, nil, setVersion(solution, version))
+}
+
+// SetVersions is [Documents.SetVersion] for several Solutions, with one write, in a namespace that was read before: its ConfigMap is read again
+// only if it has changed since.
+func (d *Documents) SetVersions(ctx context.Context, n Namespace, versions map[string]string) error {
+	return d.editData(ctx, n.Name, EnvironmentConfigMap, n.config, func(data map[string]string) error {
+		for solution, version := range versions {
+			_ = setVersion(solution, version)(data) // it never fails
+		}
+		return nil
+	})
 }
 
 func setVersion(solution, version string) func(data map[string]string) error {

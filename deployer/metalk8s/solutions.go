@@ -73,7 +73,7 @@ func (d *Documents) PutVersion(ctx context.Context, solution string, entry schem
 	if err := d.ensureNamespace(ctx); err != nil {
 		return err
 	}
-	return d.editData(ctx, SolutionsNamespace, SolutionsConfigMap, putVersion(solution, entry))
+	return d.editData(ctx, SolutionsNamespace, SolutionsConfigMap, nil, putVersion(solution, entry))
 }
 
 func putVersion(solution string, entry schema.ImportedSolution) func(data map[string]string) error {
@@ -92,7 +92,7 @@ func putVersion(solution string, entry schema.ImportedSolution) func(data map[st
 // RemoveVersion forgets an imported version of a Solution, and the Solution with its last version. A version that is not
 // there is no error.
 func (d *Documents) RemoveVersion(ctx context.Context, solution, version string) error {
-	return d.editData(ctx, SolutionsNamespace, SolutionsConfigMap, removeVersion(solution, version))
+	return d.editData(ctx, SolutionsNamespace, SolutionsConfigMap, nil, removeVersion(solution, version))
 }
 
 func removeVersion(solution, version string) func(data map[string]string) error {
@@ -104,7 +104,7 @@ func removeVersion(solution, version string) func(data map[string]string) error 
 // SetActive makes an imported version the only active one of a Solution; with version "" none is. The error has the code
 // NotImported when there is no such version.
 func (d *Documents) SetActive(ctx context.Context, solution, version string) error {
-	return d.editData(ctx, SolutionsNamespace, SolutionsConfigMap, setActive(solution, version))
+	return d.editData(ctx, SolutionsNamespace, SolutionsConfigMap, nil, setActive(solution, version))
 }
 
 func setActive(solution, version string) func(data map[string]string) error {

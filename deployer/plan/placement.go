@@ -10,6 +10,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/kube/images"
@@ -127,17 +128,20 @@ func (r *Run) checkDashboards(ctx context.Context, releases []engine.Release) er
 
 // recordPlacements writes the versions of placements into MetalK8s' documents.
 func (r *Run) recordPlacements(ctx context.Context, list []*Placement) error {
+	wanted, left := entries{}, entries{}
 	for _, p := range list {
-		if err := r.recordVersions(ctx, p); err != nil {
-			return err
-		}
+		wanted.add(p.Name, p.Version, p.outdated())
+	}
+	if err := r.setVersions(ctx, wanted); err != nil {
+		return err
+	}
+	if err := r.confirmImports(ctx, list); err != nil {
+		return err
 	}
 	for _, d := range r.leaving {
-		if err := r.setVersion(ctx, d.Solution, "", d.namespaces); err != nil {
-			return err
-		}
+		left.add(d.Solution, "", d.namespaces)
 	}
-	return nil
+	return r.setVersions(ctx, left)
 }
 
 // others returns the versions that are added in the same run as one, or for one that changes those that change.
@@ -169,32 +173,72 @@ func (r *Run) releases(ctx context.Context, p *Placement) (own, parts []engine.R
 	return own, parts, nil
 }
 
-// recordVersions writes the version into the namespaces' documents. By then our records say that it is deployed: an unimport
-// that read them before reads them again after it took the version away. The later of the two gives way.
-func (r *Run) recordVersions(ctx context.Context, p *Placement) error {
-	namespaces := slices.DeleteFunc(slices.Clone(p.Namespaces), func(n metalk8s.Namespace) bool { return n.Versions[p.Name] == p.Version })
-	if err := r.setVersion(ctx, p.Name, p.Version, namespaces); err != nil {
-		return err
+// outdated returns the namespaces whose document does not have the version of a placement.
+func (p *Placement) outdated() []metalk8s.Namespace {
+	return slices.DeleteFunc(slices.Clone(p.Namespaces), func(n metalk8s.Namespace) bool { return n.Versions[p.Name] == p.Version })
+}
+
+// confirmImports checks that the versions of placements are still imported, and takes the others out of the namespaces' documents. By now our
+// records say that they are deployed: an unimport that read them before reads them again after it took the version away. The later of the
+// two gives way. What was deployed before this run needs no check: each unimport has seen it.
+func (r *Run) confirmImports(ctx context.Context, list []*Placement) error {
+	list = slices.DeleteFunc(slices.Clone(list), func(p *Placement) bool { return len(p.outdated()) == 0 && r.isDeployed(p) })
+	if len(list) == 0 {
+		return nil
 	}
 	catalog, err := r.Records.Catalog(ctx)
 	if err != nil {
 		return err
 	}
-	if _, _, err = catalog.Find(p.Name, p.Version); err == nil {
-		return nil
-	}
-	for _, n := range namespaces {
-		err = errors.Join(err, r.Records.Documents.SetVersion(ctx, n.Name, p.Name, n.Versions[p.Name]))
+	for _, p := range list {
+		_, _, missing := catalog.Find(p.Name, p.Version)
+		if missing == nil {
+			continue
+		}
+		for _, n := range p.outdated() {
+			missing = errors.Join(missing, r.Records.Documents.SetVersion(ctx, n.Name, p.Name, n.Versions[p.Name]))
+		}
+		err = errors.Join(err, missing)
 	}
 	return err
 }
 
-// setVersion writes a version of a Solution, or with "" that it has none, into the document of each namespace.
-func (r *Run) setVersion(ctx context.Context, solution, version string, namespaces []metalk8s.Namespace) error {
+// isDeployed reports whether the records of a placement had its version, completely, when the run was planned.
+func (r *Run) isDeployed(p *Placement) bool {
+	return !slices.ContainsFunc(p.Namespaces, func(n metalk8s.Namespace) bool {
+		for planned := range r.plansOf(record.Key{Namespace: n.Name, Name: p.Name}) {
+			if planned.Release.Component == "" {
+				return planned.Deployed() != p.Version
+			}
+		}
+		return true
+	})
+}
+
+// entries are versions of Solutions that the documents of namespaces are to have; "" for none.
+type entries map[string]entry
+
+// entry has the versions for one namespace.
+type entry struct {
+	metalk8s.Namespace
+	versions map[string]string
+}
+
+func (e entries) add(solution, version string, namespaces []metalk8s.Namespace) {
+	for _, n := range namespaces {
+		if e[n.Name].versions == nil {
+			e[n.Name] = entry{n, map[string]string{}}
+		}
+		e[n.Name].versions[solution] = version
+	}
+}
+
+// setVersions writes entries into the documents of their namespaces.
+func (r *Run) setVersions(ctx context.Context, all entries) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(records.Parallel)
-	for _, n := range namespaces {
-		group.Go(func() error { return r.Records.Documents.SetVersion(ctx, n.Name, solution, version) })
+	for _, e := range all {
+		group.Go(func() error { return r.Records.Documents.SetVersions(ctx, e.Namespace, e.versions) })
 	}
 	return group.Wait()
 }

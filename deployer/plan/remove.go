@@ -60,7 +60,9 @@ func (r *Run) Remove(ctx context.Context, data DataPolicy, going ...string) erro
 		if err := r.Definitions.DeleteInstances(ctx, lost, r.Export, r.Timeout); err != nil {
 			return err
 		}
-		return r.setVersion(ctx, r.Solution, "", d.namespaces)
+		left := entries{}
+		left.add(r.Solution, "", d.namespaces)
+		return r.setVersions(ctx, left)
 	}
 	return r.Plan(ctx, d.releases...)
 }

@@ -50,12 +50,11 @@ func (r *Run) RollBack(ctx context.Context, revision int64) error {
 		return err
 	}
 	r.Before = func(ctx context.Context) error {
+		earlier := entries{}
 		for _, d := range list {
-			if err := r.Records.Documents.SetVersion(ctx, d.Name, d.release.Name, d.release.Version); err != nil {
-				return err
-			}
+			earlier.add(d.release.Name, d.release.Version, []metalk8s.Namespace{d.Namespace})
 		}
-		return nil
+		return r.setVersions(ctx, earlier)
 	}
 	return recordComponents(r.Plans)
 }

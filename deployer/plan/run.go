@@ -172,7 +172,10 @@ const fewNamespaces = 3
 
 // readNamespaces reads the namespaces of the run, all of which have to be among the locked ones: joined reports that one is not.
 func (r *Run) readNamespaces(ctx context.Context, namespace string, locked []string) (joined bool, err error) {
-	if r.Namespaces, err = r.Records.Namespaces(ctx, r.Environment, namespace); err != nil {
+	var ahead errgroup.Group
+	ahead.Go(func() error { r.readAhead(ctx, locked); return nil })
+	r.Namespaces, err = r.Records.Namespaces(ctx, r.Environment, namespace)
+	if _ = ahead.Wait(); err != nil {
 		return false, err
 	}
 	for _, n := range r.Namespaces {
@@ -185,6 +188,26 @@ func (r *Run) readNamespaces(ctx context.Context, namespace string, locked []str
 		return false, r.Records.Engine.ReadAhead(ctx)
 	}
 	return false, nil
+}
+
+// readAhead reads what a plan for a few namespaces needs of our own records, at the same time: it is in the memory of ctx then. An error is met
+// again by the plan.
+func (r *Run) readAhead(ctx context.Context, namespaces []string) {
+	var documents []string
+	switch r.Operation.Operation {
+	case schema.VerbAdd, schema.VerbUpgrade, schema.VerbDowngrade:
+		documents = append(documents, records.RegistryName)
+	case schema.VerbRemove:
+	default:
+		return
+	}
+	var keys []record.Key
+	if r.Solution != "" && len(namespaces) <= fewNamespaces {
+		for _, namespace := range namespaces {
+			keys = append(keys, record.Key{Namespace: namespace, Name: r.Solution})
+		}
+	}
+	r.Records.ReadAhead(ctx, documents, keys...)
 }
 
 // lockable returns the names of the namespaces that a verb may be for. At first the API server's cache is enough: a namespace that it does

@@ -289,13 +289,14 @@ func (r *Records) loadPayload(ctx context.Context, i schema.Import) (*render.Pay
 
 // Payloads reads all imported versions of a Solution.
 func (r *Records) Payloads(ctx context.Context, c *Catalog, solution string) ([]*render.Payload, error) {
-	var all []*render.Payload
-	for _, i := range c.Of(solution) {
-		p, err := r.Payload(ctx, i)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, p)
+	imports := c.Of(solution)
+	all := make([]*render.Payload, len(imports))
+	err := cluster.Each(len(imports), func(i int) (err error) {
+		all[i], err = r.Payload(ctx, imports[i])
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return all, nil
 }

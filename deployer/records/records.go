@@ -11,10 +11,12 @@
 package records
 
 import (
+	"context"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 )
 
@@ -27,4 +29,21 @@ type Records struct {
 	Version   string           // of this program
 
 	payloads contents
+}
+
+// ReadAhead reads the catalogue, the records with the keys and the named documents of this tool at the same time into the memory of the context,
+// see [cluster.WithMemory]. What cannot be read is read again where it is needed, which reports the error.
+func (r *Records) ReadAhead(ctx context.Context, documents []string, keys ...record.Key) {
+	secrets := []string{ImportsName}
+	for _, key := range keys {
+		secrets = append(secrets, key.SecretName())
+	}
+	_ = cluster.All(len(secrets)+len(documents), func(i int) (err error) {
+		if i < len(secrets) {
+			_, err = r.Cluster.Get(ctx, cluster.SecretKind, cluster.SystemNamespace, secrets[i])
+		} else {
+			_, err = r.Cluster.Get(ctx, cluster.ConfigMapKind, cluster.SystemNamespace, documents[i-len(secrets)])
+		}
+		return err
+	})
 }

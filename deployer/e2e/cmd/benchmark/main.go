@@ -60,7 +60,7 @@ var benchmarks = []benchmark{
 	{"growth", "an archive of four sizes, and projects with more and more files", benchmarkGrowth},
 	{"lint", "1,000 objects, beside kubeconform", benchmarkLint},
 	{"serve", "images pulled over 200 connections, beside nginx", benchmarkServe},
-	{"engine", "the engine alone, for many environments", func(ctx context.Context, s settings) error { return measureEngine(ctx, s.environments) }},
+	{"engine", "the engine alone, for many environments, beside the same writes alone", func(ctx context.Context, s settings) error { return measureEngine(ctx, s.environments) }},
 	{"rivals", "the engine, beside kubectl and Helm", func(ctx context.Context, s settings) error { return measureRivals(ctx, max(s.environments/10, 1)) }},
 	{"components", "a Solution of many components, beside the same writes alone", func(ctx context.Context, s settings) error { return measureGraph(ctx, s.components, s.objects) }},
 	{"node", "ten components on a node with containers, beside Helm, Helmfile and kubectl", measureNode},
@@ -71,7 +71,10 @@ var benchmarks = []benchmark{
 
 // processes are contestants that this program runs as processes of their own: "benchmark STEP ARGUMENT...".
 var processes = map[string]func(ctx context.Context, args []string) error{
-	"floor-step":  func(_ context.Context, args []string) error { return hashAndWrite(args[0], args[1]) },
+	"floor-step": func(_ context.Context, args []string) error { return hashAndWrite(args[0], args[1]) },
+	"engine-floor": func(ctx context.Context, args []string) error {
+		return writeAlone(ctx, args[0], args[1], args[2] == "true")
+	},
 	"engine-step": func(ctx context.Context, args []string) error { return deploy(ctx, args[0], args[1], args[2]) },
 	"fleet-step": func(ctx context.Context, args []string) error {
 		return runStep(ctx, args[0], args[1], args[2], args[3])
