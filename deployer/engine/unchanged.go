@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,17 +104,12 @@ func (e *Engine) answer(ctx context.Context, q query, selector string) ([]*unstr
 	if q.names == nil {
 		return cluster.Collect(e.Cluster.ListMetadata(ctx, q.kind, q.namespace, metav1.ListOptions{LabelSelector: selector}))
 	}
-	var found []*unstructured.Unstructured
-	for _, name := range q.names {
-		object, err := e.Cluster.GetMetadata(ctx, q.kind, q.namespace, name)
-		if err != nil {
-			return nil, err
-		}
-		if object != nil {
-			found = append(found, object)
-		}
-	}
-	return found, nil
+	found := make([]*unstructured.Unstructured, len(q.names))
+	err := cluster.Each(len(q.names), func(i int) (err error) {
+		found[i], err = e.Cluster.GetMetadata(ctx, q.kind, q.namespace, q.names[i])
+		return err
+	})
+	return slices.DeleteFunc(found, func(o *unstructured.Unstructured) bool { return o == nil }), err
 }
 
 // generations are kinds whose generation grows with every change except those of metadata and status. This depends on the kind:
