@@ -166,8 +166,8 @@ func (c *Cluster) Missing(ctx context.Context, wanted ...Permission) ([]Permissi
 // severalHere is the number of permissions in a namespace from which on its rules are read instead of asking for each.
 const severalHere = 3
 
-// withoutGranted leaves out the permissions that the rules of their namespace grant, with one question for each of a few namespaces. What is left
-// has to be asked for: rules that an API server cannot list completely prove nothing, and those of a namespace nothing about the cluster.
+// withoutGranted leaves out the permissions that the rules of their namespace grant, with one question for each of a few namespaces. The others
+// have to be asked for: rules that an API server cannot list completely prove nothing, and those of a namespace nothing about the cluster.
 func (c *Cluster) withoutGranted(ctx context.Context, wanted []Permission) []Permission {
 	here := map[string]int{}
 	for _, p := range wanted {

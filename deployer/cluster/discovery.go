@@ -45,7 +45,7 @@ func (c *Cluster) Mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 	if known := c.kinds.kinds[kind]; known != nil {
 		return known, nil
 	}
-	if err := c.discover(ctx); err != nil {
+	if err := c.discover(ctx, bootTime()); err != nil {
 		return nil, err
 	}
 	switch {
@@ -59,12 +59,13 @@ func (c *Cluster) Mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 }
 
 // Kinds returns every kind of the cluster whose objects can be listed and deleted, in the version that the server prefers,
-// sorted by group and kind. It asks the server, unless that was done within the last second. The kinds of a server behind
-// the API server that does not answer are left out; that is an error only for the groups that the caller needs.
+// sorted by group and kind. It asks the server, unless that was done within the last second, or since a second before the memory of the context
+// began, see [WithMemory]. The kinds of a server behind the API server that does not answer are left out; that is an error only for the
+// groups that the caller needs.
 func (c *Cluster) Kinds(ctx context.Context, needed ...string) ([]*meta.RESTMapping, error) {
 	c.kinds.mu.Lock()
 	defer c.kinds.mu.Unlock()
-	if err := c.discover(ctx); err != nil {
+	if err := c.discover(ctx, memoryOf(ctx).began); err != nil {
 		return nil, err
 	}
 	for version := range c.kinds.stale {
@@ -82,9 +83,10 @@ func (c *Cluster) Refresh() {
 	c.kinds.kinds = nil
 }
 
-// discover asks the server for its kinds, unless that was done a moment ago: two requests, one for the core group and one for all others.
-func (c *Cluster) discover(ctx context.Context) error {
-	if c.kinds.kinds != nil && bootTime()-c.kinds.asked < askAgain {
+// discover asks the server for its kinds, unless that was done since a moment before a time: two requests, one for the core group and one for all
+// others.
+func (c *Cluster) discover(ctx context.Context, since time.Duration) error {
+	if c.kinds.kinds != nil && since-c.kinds.asked < askAgain {
 		return nil
 	}
 	found := discovery{kinds: map[schema.GroupVersionKind]*meta.RESTMapping{}, stale: map[schema.GroupVersion]bool{}}

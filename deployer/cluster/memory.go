@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +13,7 @@ import (
 
 // memory holds the tool's own objects as they were last read, and what the server is.
 type memory struct {
+	began   time.Duration // on the boot clock
 	mu      sync.Mutex
 	objects map[memoryKey]*unstructured.Unstructured // nil for an object that does not exist
 	derived map[string]any
@@ -34,7 +36,7 @@ type memoryKey struct {
 type memoryContext struct{}
 
 func newMemory() *memory {
-	return &memory{objects: map[memoryKey]*unstructured.Unstructured{}, derived: map[string]any{}}
+	return &memory{began: bootTime(), objects: map[memoryKey]*unstructured.Unstructured{}, derived: map[string]any{}}
 }
 
 // memoryOf is the memory of a context; one that has none forgets at once.

@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authorization "k8s.io/api/authorization/v1"
@@ -209,6 +211,30 @@ func TestDefinitionsOnce(t *testing.T) {
 			if _, err := c.Definitions(ctx); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if got := len(s.Requests()); got != test.want {
+			t.Errorf("%s: %d requests, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+// TestKindsOfAPlan checks that a plan which takes long asks for the kinds once, also after those were asked for just before it.
+func TestKindsOfAPlan(t *testing.T) {
+	s, c := connected(t)
+	ctx := WithMemory(t.Context())
+	longAgo := func() { // as if the time had passed for all of it
+		memoryOf(ctx).began -= time.Hour
+		c.kinds.asked -= time.Hour
+	}
+	for _, test := range []struct {
+		name string
+		ctx  context.Context
+		want int
+	}{{"a plan", ctx, 0}, {"another one", WithMemory(t.Context()), 2}} {
+		longAgo()
+		s.Requests()
+		if _, err := c.Kinds(test.ctx); err != nil {
+			t.Fatal(err)
 		}
 		if got := len(s.Requests()); got != test.want {
 			t.Errorf("%s: %d requests, want %d", test.name, got, test.want)
