@@ -100,7 +100,8 @@ func TestRulesInsteadOfQuestions(t *testing.T) {
 		"subresources": {
 			rules: []authorization.ResourceRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods/log", "*/scale"}}},
 			wanted: []Permission{
-				{Verb: "get", Resource: "pods", Subresource: "log", Namespace: "shop"}, {Verb: "get", Resource: "pods", Subresource: "scale", Namespace: "shop"},
+				{Verb: "get", Resource: "pods", Subresource: "log", Namespace: "shop"},
+				{Verb: "get", Resource: "pods", Subresource: "scale", Namespace: "shop"},
 				{Verb: "get", Resource: "pods", Namespace: "shop"},
 			},
 			missing: []Permission{{Verb: "get", Resource: "pods", Namespace: "shop"}}, questions: 1,
@@ -165,7 +166,7 @@ func TestLockAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			if test.meanwhile != nil {
-				if err := test.meanwhile(s, c); err != nil {
+				if err = test.meanwhile(s, c); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -421,6 +421,48 @@ func TestWantVersion(t *testing.T) {
 	}
 }
 
+// TestSetVersions checks that the versions of a namespace are written at once, from what was read before unless that has changed or has them.
+func TestSetVersions(t *testing.T) {
+	for name, test := range map[string]struct {
+		meanwhile string // the data of another client
+		wanted    map[string]string
+		want      string
+		requests  string
+	}{
+		"as it was read":               {"", map[string]string{"db": "1.0.0", "web": ""}, "db=1.0.0", "PUT"},
+		"changed since":                {"other: 3.0.0", map[string]string{"db": "1.0.0"}, "db=1.0.0 other=3.0.0", "PUT GET PUT"},
+		"nothing to change":            {"", map[string]string{"web": "1.0.0"}, "web=1.0.0", "GET"},
+		"nothing to change any more":   {"db: 1.0.0", map[string]string{"db": "1.0.0"}, "db=1.0.0", "PUT GET"},
+		"what was right is not so now": {"web: 2.0.0", map[string]string{"web": "1.0.0"}, "web=1.0.0", "GET PUT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, d := documents(t, namespaceOf("prod", "prod"), asks("prod", "web: 1.0.0"))
+			n, err := d.Namespace(t.Context(), "prod", "prod")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.meanwhile != "" {
+				s.Put(t, asks("prod", test.meanwhile))
+			}
+			s.Requests()
+			if err := d.SetVersions(t.Context(), n, test.wanted); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(dataIn(s, "prod", EnvironmentConfigMap), " "); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+			var methods []string
+			for _, r := range s.Requests() {
+				method, _, _ := strings.Cut(r, " ")
+				methods = append(methods, method)
+			}
+			if got := strings.Join(methods, " "); got != test.requests {
+				t.Errorf("requests %s, want %s", got, test.requests)
+			}
+		})
+	}
+}
+
 // TestDeleteEnvironment: only the namespaces that were read are deleted, and a waiting user sees the objects that hold
 // them.
 func TestDeleteEnvironment(t *testing.T) {

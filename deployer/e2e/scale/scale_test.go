@@ -15,6 +15,25 @@ func TestMain(m *testing.M) { testcluster.Main(m, scale.Options) }
 // the metadata of records, or of nodes. A record has 2,000 at least, and a node 13,000.
 const metadata = 1500
 
+// most is how many requests a verb for one environment makes at most, with three imported versions of a Solution of six objects: each has a request
+// for its payload. Requests for locks and those to wait for pods are left out, because their number depends on the time.
+var most = map[string]int{
+	"env create": 10, "plan add": 23, "add": 32, "add again": 20, "upgrade": 40, "downgrade": 41, "rollback": 36, "remove": 63, "env delete": 45,
+}
+
+// steady adds up the requests whose number does not depend on the time.
+func steady(counts map[string]proxy.Count) (requests int) {
+	for kind, count := range counts {
+		verb, resource, _ := strings.Cut(kind, " ")
+		waits := verb == "watch" || strings.Contains(kind, "pods") || strings.Contains(kind, "replicasets") ||
+			(verb == "get" || verb == "list") && strings.HasPrefix(resource, "deployments")
+		if !waits && !strings.HasSuffix(kind, " leases") {
+			requests += count.Requests
+		}
+	}
+	return requests
+}
+
 // TestGrowth compares what verbs ask of the API server on a small site with what they ask when it has more environments, and then more nodes. In
 // short mode it leaves out most verbs for all environments.
 func TestGrowth(t *testing.T) {
@@ -52,6 +71,13 @@ func TestGrowth(t *testing.T) {
 			continue
 		}
 		t.Run(verb.Name, func(t *testing.T) {
+			if limit := most[verb.Name]; limit > 0 {
+				for _, counts := range []map[string]proxy.Count{small[verb.Name], apart[verb.Name], large[verb.Name]} {
+					if got := steady(counts); got > limit {
+						t.Errorf("%d requests, want %d at most: %v", got, limit, counts)
+					}
+				}
+			}
 			if verb.Of == scale.OfOne {
 				compare(t, "environment", small[verb.Name], apart[verb.Name], many-few)
 			}
