@@ -12,11 +12,15 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // maxLine bounds a line in bytes. A longer one is passed on in pieces.
 const maxLine = 64 << 10
+
+// colour matches what sets the colours of a terminal. Programs write it to pipes as well, where it would hide words from filters.
+var colour = lazyregexp.New(`\x1b\[[0-9;:]*m`)
 
 // copy passes on what a log has after a moment, until the log ends, and returns the time of its last line. A connection that breaks off
 // ends it as well. The whole log is passed on where it began in this run.
@@ -51,7 +55,7 @@ func (r *run) copy(ctx context.Context, s source, after time.Time, whole bool) (
 			}
 		}
 		begin = !more
-		if err = r.line(schema.LogLine{Namespace: s.namespace, Pod: s.pod, Container: s.container, Time: last, Text: text}); err != nil {
+		if err = r.line(schema.LogLine{Namespace: s.namespace, Pod: s.pod, Container: s.container, Time: last, Text: colour.ReplaceAllString(text, "")}); err != nil {
 			return last, errRefused{err}
 		}
 	}

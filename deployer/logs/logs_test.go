@@ -110,7 +110,7 @@ func at(n int, text string) string { return fmt.Sprintf(second, n) + text }
 func TestRead(t *testing.T) {
 	b := newBed(t)
 	b.writes("operator-a/main", at(1, "started"), at(2, "ready"))
-	b.writes("clock-b/main", at(1, "tick"), "no time", at(3, strings.Repeat("x", 70000)))
+	b.writes("clock-b/main", at(1, "\x1b[1;31mti\x1b[0mck"), "no time", at(3, strings.Repeat("x", 70000)))
 	b.writes("stranger/main", at(1, "secret"))
 	got, err := b.run(logs.Options{Tail: 10, Since: time.Hour}, nil)
 	want := []string{
