@@ -131,6 +131,9 @@ func sampleHistory(say func(string) string) *page.History {
 		if i < 2 {
 			e.Failure = &schema.DeploymentFailure{Code: report.Timeout, Message: say("Deployment production/shop-operator: 0 of 1 replicas is ready")}
 		}
+		if verb == "repair" {
+			e.Component = say("database")
+		}
 		if verb == "activate" {
 			e.Environment, e.Namespace = "", ""
 		}
