@@ -44,6 +44,7 @@ func (p *Pages) functions() template.FuncMap {
 		"parents":       parents,
 		"leaf":          leaf,
 		"briefOf":       briefOf,
+		"causes":        causesOf,
 		"capitalized":   report.Capitalized,
 		"opens":         func(c schema.Change) bool { return len(c.Fields) > 0 && len(c.Fields) <= 12 },
 		"partsOf":       partsOf,

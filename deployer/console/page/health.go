@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -125,9 +126,33 @@ func (e *Environment) Worst() schema.DeploymentHealth {
 func (e *Environment) Reasons(d schema.DeploymentStatus) []string {
 	return slices.DeleteFunc(slices.Clone(d.Reasons), func(reason string) bool {
 		return slices.ContainsFunc(d.Drift, func(c schema.Change) bool {
-			return len(c.Fields) > 0 && strings.HasPrefix(reason, c.Object.String()+" was changed: ")
+			return len(c.Fields) > 0 && strings.HasPrefix(withoutComponent(reason), c.Object.String()+" was changed: ")
 		})
 	})
+}
+
+// A cause is a reason for a health, with the log that has more about it.
+type cause struct {
+	Reason    string
+	Log       string // its page; "" where there is none
+	Container string
+}
+
+// causesOf returns the causes of what is the matter with a Solution in a namespace of an environment.
+func causesOf(environment, namespace, solution string, reasons []string) []cause {
+	var causes []cause
+	for _, reason := range reasons {
+		one := cause{Reason: reason}
+		if log, ok := health.LogOf(reason); ok && environment != "" {
+			to := []string{"namespace", namespace, "pod", log.Pod, "container", log.Container}
+			if log.Previous {
+				to = append(to, "previous", "true")
+			}
+			one.Container, one.Log = log.Container, LogsURL(environment, solution, to...)
+		}
+		causes = append(causes, one)
+	}
+	return causes
 }
 
 // Searchable reports whether one looks for a Solution in a namespace with a filter: in the first one that has many.

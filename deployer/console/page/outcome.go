@@ -75,7 +75,7 @@ func (p *Progress) Readiness() string {
 				continue
 			}
 			all++
-			if slices.ContainsFunc(d.Reasons, func(reason string) bool { return isAbout(reason, c.Object.String()) }) {
+			if slices.ContainsFunc(d.Reasons, func(reason string) bool { return isAbout(withoutComponent(reason), c.Object.String()) }) {
 				bad++
 			}
 		}
@@ -90,4 +90,12 @@ func (p *Progress) Readiness() string {
 func isAbout(reason, object string) bool {
 	rest, ok := strings.CutPrefix(reason, object)
 	return ok && (rest == "" || strings.ContainsAny(rest[:1], ":, "))
+}
+
+// withoutComponent returns a reason of a Solution without the component that it begins with.
+func withoutComponent(reason string) string {
+	if rest, ok := strings.CutPrefix(reason, "component "); ok {
+		_, reason, _ = strings.Cut(rest, ": ")
+	}
+	return reason
 }

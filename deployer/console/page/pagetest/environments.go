@@ -17,7 +17,7 @@ func sampleEnvironment(say func(string) string) *page.Environment {
 		Fields: []schema.FieldChange{{Path: say("data.level"), From: strconv.Quote(say("debug")), To: `"info"`, Manager: say("kubectl-edit"), Since: new(ago(20 * time.Hour))}},
 	}}
 	status.Namespaces[0].Deployments[0].Health = schema.HealthDrifted
-	status.Namespaces[0].Deployments[0].Reasons = []string{status.Namespaces[0].Deployments[0].Drift[0].Object.String() + say(" was changed: data.level is debug, was info")}
+	status.Namespaces[0].Deployments[0].Reasons = []string{"component web: " + status.Namespaces[0].Deployments[0].Drift[0].Object.String() + say(" was changed: data.level is debug, was info")}
 	status.Namespaces[0].Deployments[0].Components = []schema.ComponentStatus{{Name: say("database")}, {Name: say("web")}}
 	status.Members = []schema.Member{
 		{Namespace: say("staging"), Kind: "User", Name: say("oidc:joe@example.com"), Role: "view"},

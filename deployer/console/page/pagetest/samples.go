@@ -280,7 +280,7 @@ func Status(say func(string) string, environments int) *schema.Status {
 			switch {
 			case i%41 == 1 && j == 1:
 				d.Health, d.Ready = schema.HealthFailed, 11
-				d.Reasons = []string{say("Deployment " + name + "/object-storage-operator, container manager: CrashLoopBackOff, exit code 1, 14 restarts: cannot open /etc/object-storage/configuration.yaml: permission denied")}
+				d.Reasons = []string{say("Deployment " + name + "/object-storage-operator: pod object-storage-operator-7d9f64b8c5-x2wvq: container manager: ends again and again (14 times so far): exit code 1: cannot open /etc/object-storage/configuration.yaml: permission denied")}
 			case i%29 == 2 && j == 0:
 				d.Health, d.Ready = schema.HealthDrifted, 12
 				d.Reasons = []string{say("ConfigMap " + name + "/shop was changed by kubectl-edit at 2026-11-21T09:12:00Z")}
