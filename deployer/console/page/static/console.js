@@ -91,6 +91,11 @@ function enliven(root) {
   root.querySelectorAll('form').forEach(guard);
   root.querySelectorAll('input[data-filter]').forEach(input => { if (input.value) filter(input); });
   root.querySelectorAll('pre[data-copy]').forEach(copyable);
+  const search = document.querySelector('.search input'); // on a device without a keyboard, the key would only take room
+  if (search && !search.ariaKeyShortcuts && matchMedia('(hover: hover)').matches) {
+    search.ariaKeyShortcuts = '/';
+    search.placeholder += ' ( / )';
+  }
   relate();
 }
 
