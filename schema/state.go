@@ -13,7 +13,7 @@ func States() []State {
 	return []State{
 		{string(HealthReady), "Every object exists and works.", ""},
 		{string(HealthUnknown), "You do not have permission to see enough of it.", "Ask an administrator for the role that the page shows."},
-		{string(HealthProgressing), "An object is not ready yet, and there is no sign of a failure.", "Wait."},
+		{string(HealthProgressing), "An object is not ready yet, and can still become so.", "Wait, unless the reason beside it is a failure."},
 		{string(AppDeleting), "An application is being deleted.", "Wait."},
 		{string(HealthForeign), "Another tool deployed it, such as Helm or Salt.", "Adopt it with the next plan, or leave it to the other tool."},
 		{string(HealthDrifted), "Objects differ from the deployed ones, or another version is requested.", "Repair it, or deploy the requested version."},
