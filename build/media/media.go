@@ -81,9 +81,18 @@ func open(name string, more []string, openOne func(string) (*os.File, error)) (*
 	}
 	f, err := openOne(name)
 	if err != nil {
-		return nil, err
+		return nil, Missing(name, err)
 	}
 	return opened(f, name)
+}
+
+// Missing is the error for an archive that is not there. Other errors stay as they are.
+func Missing(name string, err error) error {
+	var reason *fs.PathError
+	if !errors.Is(err, fs.ErrNotExist) || !errors.As(err, &reason) {
+		return err
+	}
+	return report.Errorf(report.NotFound, "%s: %w", name, reason.Err).WithHint("name the file or the disk with the archive")
 }
 
 func opened(f *os.File, name string) (*Image, error) {

@@ -1,7 +1,9 @@
 package media_test
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,7 +31,7 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := media.OpenNoFollow(dir); report.CodeOf(err) != report.Invalid {
 		t.Errorf("directory: %v", err)
 	}
-	if _, err := media.OpenNoFollow(filepath.Join(dir, "none")); !os.IsNotExist(err) {
+	if _, err := media.OpenNoFollow(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) || report.CodeOf(err) != report.NotFound {
 		t.Errorf("missing file: %v", err)
 	}
 }

@@ -278,7 +278,10 @@ func (d *admission) sum(ctx context.Context, c *admitted) (*chunk.Reader, error)
 			return nil, err
 		}
 	}
-	if err = errors.Join(c.identify(reader), c.examine(reader)); err != nil {
+	if err = c.identify(reader); err == nil {
+		err = c.examine(reader)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err = checkBlobs(ctx, c.source.Content, c.size); err != nil {

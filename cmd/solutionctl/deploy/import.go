@@ -113,7 +113,7 @@ func (c *archiveImport) named(archives []string) (map[int]artifact.Reference, er
 	for i, archive := range archives {
 		if !strings.HasPrefix(archive, artifact.Scheme) {
 			if _, err := os.Stat(archive); err != nil {
-				return nil, report.As(report.Failure, err).WithHint("name the file or the disk with the archive")
+				return nil, media.Missing(archive, err)
 			}
 			continue
 		}
