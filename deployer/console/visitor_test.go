@@ -182,6 +182,10 @@ func TestEnvironmentPage(t *testing.T) {
 	if err != nil || len(status.Members) == 0 || len(status.Namespaces[0].Deployments[0].Drift) == 0 {
 		t.Errorf("%v %s", err, data)
 	}
+
+	bed.Deleted("Role", deployertest.Environment, "shop-operator") // what is worse does not hide the change
+	b.clock.advance(10 * time.Second)
+	c.get(site).has(t, "Failed", "changed by others", `class="button primary" href="`+site+`/plan/repair`)
 }
 
 // TestVisitorFollows: the page of a visitor is updated after a change, and when the user loses the permission for it.
