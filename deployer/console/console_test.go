@@ -148,7 +148,8 @@ type answer struct {
 	body string
 }
 
-func (b *browser) do(method, path string, form url.Values) answer {
+// begin sends a request, and returns the response with its body still to be read.
+func (b *browser) begin(method, path string, form url.Values) *http.Response {
 	b.Helper()
 	target := path
 	if !strings.HasPrefix(path, "http") {
@@ -169,6 +170,12 @@ func (b *browser) do(method, path string, form url.Values) answer {
 	if err != nil {
 		b.Fatal(err)
 	}
+	return response
+}
+
+func (b *browser) do(method, path string, form url.Values) answer {
+	b.Helper()
+	response := b.begin(method, path, form)
 	defer response.Body.Close() //nolint:errcheck // it was read
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
@@ -715,15 +722,7 @@ func TestFrameFirst(t *testing.T) {
 	slow.Store(true)
 	var bodies []io.Reader
 	for _, path := range []string{"/", "/environments"} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Accept", "text/html")
-		a, err := c.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := c.begin(http.MethodGet, path, nil)
 		defer a.Body.Close() //nolint:errcheck // it is read to its end
 		first := make([]byte, 64<<10)
 		n, err := a.Body.Read(first)
@@ -758,15 +757,7 @@ func TestPreviewFirst(t *testing.T) {
 	c.get("/") // which kinds there are is known then
 	b.clock.advance(time.Minute)
 	slow.Store(true)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.server.URL+"/", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Accept", "text/html")
-	a, err := c.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := c.begin(http.MethodGet, "/", nil)
 	defer a.Body.Close() //nolint:errcheck // it is read to its end
 	var first strings.Builder
 	for part := make([]byte, 64<<10); !strings.Contains(first.String(), page.Text("matrix.shown", 1, 1)); {
