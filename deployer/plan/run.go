@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -172,10 +173,10 @@ const fewNamespaces = 3
 
 // readNamespaces reads the namespaces of the run, all of which have to be among the locked ones: joined reports that one is not.
 func (r *Run) readNamespaces(ctx context.Context, namespace string, locked []string) (joined bool, err error) {
-	var ahead errgroup.Group
-	ahead.Go(func() error { r.readAhead(ctx, locked); return nil })
+	var ahead sync.WaitGroup
+	ahead.Go(func() { r.readAhead(ctx, locked) })
 	r.Namespaces, err = r.Records.Namespaces(ctx, r.Environment, namespace)
-	if _ = ahead.Wait(); err != nil {
+	if ahead.Wait(); err != nil {
 		return false, err
 	}
 	for _, n := range r.Namespaces {
