@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -514,6 +515,68 @@ func TestPushOfDamagedArchive(t *testing.T) {
 	_, err := pushTo(t.Context(), list, oci.PushOptions{})
 	if report.CodeOf(err) != report.Corrupt || g.tags.Load() != 0 {
 		t.Errorf("%v, %d tags", err, g.tags.Load())
+	}
+}
+
+// TestPushOfChangingArchive changes a layer after the registry has taken a part of it and lost the connection. The upload is not completed,
+// although this registry would take anything.
+func TestPushOfChangingArchive(t *testing.T) {
+	for name, change := range map[string]int{"in the part that was sent": 0, "in the rest": 100 << 10} {
+		t.Run(name, func(t *testing.T) {
+			g := newTarget(t)
+			list := uploads(t, g.host)[:1]
+			blob := &list[0].Image.Blobs[1]
+			genuine, err := blob.Open(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := io.ReadAll(genuine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			blob.Open = func(_ context.Context, offset int64) (io.ReadCloser, error) {
+				g.mu.Lock()
+				defer g.mu.Unlock()
+				return io.NopCloser(bytes.NewReader(bytes.Clone(data[offset:]))), nil
+			}
+			var sent atomic.Int64
+			g.answer(func(w http.ResponseWriter, r *http.Request) bool {
+				switch {
+				case r.Method == http.MethodPut && strings.Contains(r.URL.RawQuery, blob.Digest.Hex):
+					t.Error("the upload is completed")
+				case r.Method != http.MethodPatch || r.ContentLength < blob.Size:
+				case sent.Add(1) == 1:
+					part, _ := io.ReadAll(io.LimitReader(r.Body, blob.Size/2))
+					g.mu.Lock()
+					g.parts[r.URL.Path] = part
+					data[change] ^= 1
+					g.mu.Unlock()
+					panic(http.ErrAbortHandler)
+				}
+				return false
+			})
+			_, err = pushTo(t.Context(), list, oci.PushOptions{Jobs: 1})
+			if report.CodeOf(err) != report.Corrupt || sent.Load() != 1 || g.tags.Load() != 0 {
+				t.Errorf("%v, broken off %d times, %d tags", err, sent.Load(), g.tags.Load())
+			}
+		})
+	}
+}
+
+// TestPushOfUnreadableArchive has a medium that fails: the error is that of the medium, and the registry is not asked again.
+func TestPushOfUnreadableArchive(t *testing.T) {
+	g := newTarget(t)
+	list := uploads(t, g.host)
+	broken := errors.New("input/output error")
+	var opened atomic.Int64
+	blob := &list[0].Image.Blobs[1]
+	blob.Open = func(context.Context, int64) (io.ReadCloser, error) {
+		opened.Add(1)
+		return io.NopCloser(io.MultiReader(bytes.NewReader(make([]byte, 10)), iotest.ErrReader(broken))), nil
+	}
+	_, err := pushTo(t.Context(), list, oci.PushOptions{})
+	if !errors.Is(err, broken) || report.CodeOf(err) == report.Unavailable || opened.Load() != 1 || g.tags.Load() != 0 {
+		t.Errorf("%v, read %d times, %d tags", err, opened.Load(), g.tags.Load())
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // upload brings one blob into a repository. It continues at the offset that the registry reports.
@@ -164,18 +162,21 @@ func (u *upload) follow(header http.Header) error {
 	return nil
 }
 
-// send uploads the rest of the blob in one request.
+// send uploads the rest of the blob in one request. It fails with the last byte of content that does not have the digest, so that this is never completed.
 func (u *upload) send(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	content, err := u.blob.Open(ctx, u.offset)
+	content, err := u.blob.Open(ctx, 0)
 	if err != nil {
 		return err
 	}
-	body := &sentBody{reader: content, content: content, sent: u.sent, cancel: cancel, idle: u.to.c.idle}
-	if u.offset == 0 {
-		body.reader = VerifyReader(content, u.blob.Descriptor)
+	verified := VerifyReader(content, u.blob.Descriptor)
+	// The digest is of the whole blob: what arrived before is read again, and not sent.
+	if _, err = io.CopyN(io.Discard, verified, u.offset); err != nil {
+		_ = content.Close() // only read
+		return err
 	}
+	body := &sentBody{reader: verified, content: content, sent: u.sent, cancel: cancel, idle: u.to.c.idle}
 	body.timer = time.AfterFunc(body.idle, cancel)
 	defer body.timer.Stop()
 	header := http.Header{"Content-Type": {"application/octet-stream"}}
@@ -274,8 +275,8 @@ func (b *sentBody) finish() int64 {
 func (b *sentBody) failure() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if report.CodeOf(b.err) == report.Corrupt {
-		return b.err
+	if errors.Is(b.err, context.Canceled) { // of the request
+		return nil
 	}
-	return nil
+	return b.err
 }
