@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/chunk"
 )
 
 // PushTarget is a registry of the site that images are pushed to.
@@ -102,11 +105,11 @@ func (h *Host) checkPushed(ctx context.Context, record *schema.ClusterRegistry) 
 // pushEntry uploads the images of one archive.
 func (h *Host) pushEntry(ctx context.Context, entry store.Entry, t PushTarget, record *schema.ClusterRegistry, dryRun bool) (_ *schema.PushReport, err error) {
 	registry := schema.EndpointPlace(record.Endpoints[0])
-	uploads, closeArchive, err := h.uploads(entry, registry)
+	uploads, stored, err := h.uploads(entry, registry)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeArchive()) }()
+	defer func() { err = errors.Join(err, stored.Close()) }()
 	done := &schema.PushReport{Solution: entry.Name, Version: entry.Version, Registry: registry, Images: []schema.PushedImage{}, DryRun: dryRun}
 	for _, u := range uploads {
 		done.Images = append(done.Images, schema.PushedImage{Name: u.Image.Ref.String(), Repository: u.Repository, Tag: u.Image.Ref.Tag, Digest: u.Image.Root.Digest.String()})
@@ -125,21 +128,42 @@ func (h *Host) pushEntry(ctx context.Context, entry store.Entry, t PushTarget, r
 		err = push.Run(ctx)
 	}
 	if err != nil {
-		return nil, unfinished(fmt.Errorf("images of %s: %w", entry.ID(), err))
+		return nil, unfinished(fmt.Errorf("images of %s: %w", entry.ID(), explainDamage(ctx, stored, err)))
 	}
 	return done, nil
 }
 
-// uploads are the images of an archive of the store and their repositories. Everything is read with the signed digests of the archive.
-func (h *Host) uploads(entry store.Entry, registry string) (list []oci.Upload, closeArchive func() error, err error) {
-	opened, file, err := h.openArchive(entry)
+// explainDamage adds to the error of a blob without its digest which bytes of the archive were changed since its import.
+func explainDamage(ctx context.Context, stored *store.File, err error) error {
+	if report.CodeOf(err) != report.Corrupt || len(report.Hints(err)) > 0 {
+		return err
+	}
+	if _, damage := chunk.Check(ctx, stored.File, stored.Verified.List(), nil, report.Discard); damage != nil {
+		return report.Errorf(report.Corrupt, "%w; in the archive, %w", err, damage).WithHint("import the archive again")
+	}
+	return report.As(report.Corrupt, err).WithHint("the archive is as it was imported: ask the vendor for a correct one")
+}
+
+// uploads are the images of an archive of the store and their repositories. The caller closes the archive after the push.
+//
+// Manifests are read with the digests of the import. Blobs are not: each has to have the digest in its manifest, which the upload
+// compares before the registry gets a manifest. The other digests would find the same damage, not a fault of the vendor, and cost
+// another hash of each byte.
+func (h *Host) uploads(entry store.Entry, registry string) (list []oci.Upload, _ *store.File, err error) {
+	stored, err := h.Store.Open(entry)
 	if err != nil {
 		return nil, nil, err
+	}
+	reader := &struct{ io.ReaderAt }{stored.Verified}
+	opened, err := archive.Open(reader, entry.Size)
+	if err != nil {
+		return nil, nil, errors.Join(err, stored.Close())
 	}
 	for _, image := range opened.Images.Images() {
 		list = append(list, oci.Upload{Repository: registry + "/" + entry.ID() + "/" + image.Ref.Name, Image: image, Tags: []string{image.Ref.Tag}})
 	}
-	return list, file.Close, nil
+	reader.ReaderAt = stored.File
+	return list, stored, nil
 }
 
 // earlier are the images of other versions of the same Solution in the store, which the registry may have: their blobs are
@@ -153,11 +177,11 @@ func (h *Host) earlier(entry store.Entry, registry string) (list []oci.Upload) {
 		if other.Name != entry.Name || other.Version == entry.Version {
 			continue
 		}
-		uploads, closeArchive, err := h.uploads(other, registry)
+		uploads, stored, err := h.uploads(other, registry)
 		if err != nil {
 			continue
 		}
-		_ = closeArchive() // only its manifests were needed
+		_ = stored.Close() // only its manifests were needed
 		list = append(list, uploads...)
 	}
 	return list
