@@ -176,6 +176,16 @@ func (t *repository) lies(d Descriptor, kind string, size int64, digest string) 
 // Run uploads the missing content: each blob once, then manifests, tags last. Afterwards every digest is compared with what the
 // registry has. Run may be repeated after any failure: bytes that have arrived are not sent again.
 func (p *Push) Run(ctx context.Context) error {
+	err := p.run(ctx)
+	event := report.Event{Step: "push", Name: p.name(), State: report.Done, Done: p.NewBytes, Total: p.NewBytes}
+	if err != nil {
+		event.State, event.Done = report.Failed, p.moved
+	}
+	p.client.o.Sink.Emit(event)
+	return err
+}
+
+func (p *Push) run(ctx context.Context) error {
 	if err := p.pushBlobs(ctx); err != nil {
 		return err
 	}
@@ -409,11 +419,7 @@ func (p *Push) check(ctx context.Context) error {
 			})
 		}
 	}
-	err := group.Wait()
-	if err == nil {
-		p.client.o.Sink.Emit(report.Event{Step: "push", Name: p.name(), State: report.Done, Done: p.NewBytes, Total: p.NewBytes})
-	}
-	return err
+	return group.Wait()
 }
 
 // lost is the error for content that was uploaded and is not there.

@@ -502,6 +502,45 @@ func TestPushMountsFromEarlier(t *testing.T) {
 	checkPushed(t, later)
 }
 
+// TestPushReportsAttempts has a registry that breaks off an upload, forgets another and then refuses everything.
+func TestPushReportsAttempts(t *testing.T) {
+	g := newTarget(t)
+	var events report.Recorder
+	var patches atomic.Int64
+	g.answer(func(w http.ResponseWriter, r *http.Request) bool {
+		switch {
+		case r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/manifests/"):
+			w.WriteHeader(http.StatusForbidden)
+		case r.Method != http.MethodPatch:
+			return false
+		case patches.Add(1) == 1:
+			panic(http.ErrAbortHandler)
+		case patches.Load() == 3:
+			w.WriteHeader(http.StatusNotFound)
+		default:
+			return false
+		}
+		return true
+	})
+	_, err := pushTo(t.Context(), uploads(t, g.host), oci.PushOptions{Jobs: 1, Sink: &events})
+	if report.CodeOf(err) != report.Unavailable {
+		t.Error(err)
+	}
+	var notes []string
+	for _, e := range events.Events() {
+		if e.State == report.Warning {
+			notes = append(notes, e.Note)
+		}
+	}
+	text := strings.Join(notes, "\n")
+	if len(notes) != 2 || !strings.Contains(text, "EOF; the next attempt is in 250ms") || !strings.Contains(text, "404 Not Found; it is sent again from its start") {
+		t.Errorf("warnings:\n%s", text)
+	}
+	if all := events.Events(); all[len(all)-1].State != report.Failed || all[len(all)-1].Name != g.host {
+		t.Errorf("the last event is %+v", all[len(all)-1])
+	}
+}
+
 // TestPushOfDamagedArchive uploads a layer that does not have its digest.
 func TestPushOfDamagedArchive(t *testing.T) {
 	g := newTarget(t)
@@ -540,7 +579,7 @@ func TestPushOfChangingArchive(t *testing.T) {
 				return io.NopCloser(bytes.NewReader(bytes.Clone(data[offset:]))), nil
 			}
 			var sent atomic.Int64
-			g.answer(func(w http.ResponseWriter, r *http.Request) bool {
+			g.answer(func(_ http.ResponseWriter, r *http.Request) bool {
 				switch {
 				case r.Method == http.MethodPut && strings.Contains(r.URL.RawQuery, blob.Digest.Hex):
 					t.Error("the upload is completed")

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -225,15 +226,19 @@ func (t *repository) get(ctx context.Context, x exchange) (*http.Response, error
 		if err == nil {
 			return resp, nil
 		}
-		if err = t.again(ctx, attempt, err); err != nil {
+		changes := ""
+		if x.method != http.MethodGet && x.method != http.MethodHead {
+			changes, _, _ = strings.Cut(x.what, "?")
+		}
+		if err = t.again(ctx, attempt, err, changes); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // again waits before the next attempt after a failure that may be temporary; it returns any other, and the one after
-// which enough was tried.
-func (t *repository) again(ctx context.Context, attempt int, err error) error {
+// which enough was tried. It reports each attempt to change something, and of others those that people wait for.
+func (t *repository) again(ctx context.Context, attempt int, err error, changes string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -248,10 +253,18 @@ func (t *repository) again(ctx context.Context, attempt int, err error) error {
 		t.c.gate.halve()
 	}
 	wait := backoff(attempt, failure.retryAfter)
-	if wait >= noticeable {
-		t.c.o.Sink.Emit(report.Event{Step: "push", Name: t.String(), State: report.Warning, Note: fmt.Sprintf("%v; the next attempt is in %v", failure, wait)})
+	switch {
+	case changes != "" && failure.status != http.StatusUnauthorized: // else a token has expired
+		t.warn("%s: %v; the next attempt is in %v", changes, failure, wait)
+	case wait >= noticeable:
+		t.warn("%v; the next attempt is in %v", failure, wait)
 	}
 	return t.c.wait(ctx, wait)
+}
+
+// warn reports a difficulty of a push that continues.
+func (t *repository) warn(format string, args ...any) {
+	t.c.o.Sink.Emit(report.Event{Step: "push", Name: t.String(), State: report.Warning, Note: fmt.Sprintf(format, args...)})
 }
 
 // once sends a request once.

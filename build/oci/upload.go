@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // upload brings one blob into a repository. It continues at the offset that the registry reports.
@@ -37,12 +39,13 @@ func (u *upload) run(ctx context.Context) error {
 		if u.best > before && total < maxResumes {
 			attempt = 0
 		}
-		if u.isLost(err) && lost < maxLost {
+		if failure := u.lostBy(err); failure != nil && lost < maxLost {
+			u.to.warn("blob %s: %v; it is sent again from its start", shorten(u.blob.Digest), failure)
 			u.location = ""
 			lost++
 			continue
 		}
-		if err = u.to.again(ctx, attempt, err); err != nil {
+		if err = u.to.again(ctx, attempt, err, fmt.Sprintf("blob %s of %s", shorten(u.blob.Digest), report.Bytes(u.blob.Size))); err != nil {
 			return err
 		}
 	}
@@ -51,10 +54,13 @@ func (u *upload) run(ctx context.Context) error {
 // maxLost is how often an upload that its registry has forgotten, or mixed up, is begun again.
 const maxLost = 2
 
-// isLost reports that the registry does not know the upload, or that what it has received is not the blob.
-func (u *upload) isLost(err error) bool {
+// lostBy returns the answer by which the registry does not know the upload, or did not receive the blob; nil for any other error.
+func (u *upload) lostBy(err error) *requestError {
 	failure, ok := errors.AsType[*requestError](err)
-	return ok && u.location != "" && (failure.status == http.StatusNotFound || failure.status == http.StatusBadRequest)
+	if ok && u.location != "" && (failure.status == http.StatusNotFound || failure.status == http.StatusBadRequest) {
+		return failure
+	}
+	return nil
 }
 
 // step is one attempt: it begins or continues an upload, sends the missing bytes and completes it.
