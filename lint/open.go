@@ -2,6 +2,7 @@ package lint
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -40,6 +41,9 @@ func open(ctx context.Context, name string, r Request) (*opened, error) {
 		return nil, err
 	}
 	info, err := os.Stat(name)
+	if missing, ok := errors.AsType[*report.Error](media.Missing(name, err)); ok {
+		return nil, missing.WithHint("name a project, an archive or a directory with the content of an archive; make a project with: solutionctl init")
+	}
 	if err != nil {
 		return nil, report.As(report.Usage, err)
 	}
