@@ -230,13 +230,12 @@ func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (meth
 	if err = l.step("fill partial"); err != nil {
 		return "", err
 	}
-	switch {
-	case linked:
+	if linked {
 		method, err = Linked, verifyContent(ctx, out, source, o)
-	case source.File != nil && reflink(out, source.File) == nil:
-		// The original may change from now on: the comparison reads our copy.
-		method, err = Reflinked, verifyContent(ctx, out, source, o)
-	default:
+	} else if clone, failed := readCloned(out, source.File); failed == nil {
+		method, err = Reflinked, verifyContent(ctx, clone, source, o)
+		clone.close()
+	} else {
 		method, err = Copied, l.copy(ctx, out, source, o)
 	}
 	if err != nil {

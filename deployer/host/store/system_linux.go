@@ -13,9 +13,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// reflink makes out share the blocks of in. It fails where the file system cannot, or where they are on two.
-func reflink(out, in *os.File) error { return unix.IoctlFileClone(int(out.Fd()), int(in.Fd())) }
-
 // changing are file systems whose content can change without this host's kernel and root.
 var changing = map[int64]string{
 	unix.FUSE_SUPER_MAGIC: "FUSE", unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.SMB2_SUPER_MAGIC: "SMB",

@@ -56,7 +56,12 @@ func benchmarkReflink(ctx context.Context, s settings, archive, key string) (err
 			return fmt.Errorf("%w: %s", failure, output)
 		}
 	}
-	return importFrom(ctx, s, there, key, filepath.Join(place, "import"), true)
+	for _, cached := range []bool{true, false} {
+		if err = importFrom(ctx, s, there, key, filepath.Join(place, "import"), cached); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func importFrom(ctx context.Context, s settings, archive, key, place string, cached bool) error {
