@@ -42,20 +42,20 @@ func (c *cloned) ReadAt(p []byte, offset int64) (int, error) {
 	return n + rest, err
 }
 
-// readOriginal reads what is in memory, and returns 0 if it can have been changed when it was read.
+// readOriginal reads what is in memory, and returns 0 if it can have been changed when it was read. The first byte that is not in memory ends it:
+// the kernel would read the original ahead (preadv2(2), RWF_NOWAIT), beside the clone.
 func (c *cloned) readOriginal(p []byte, offset int64) int {
 	if !c.leased.Load() {
 		return 0
 	}
-	n, err := unix.Preadv2(int(c.original.Fd()), [][]byte{p}, offset, unix.RWF_NOWAIT)
-	if kind, lost := unix.FcntlInt(c.original.Fd(), unix.F_GETLEASE, 0); lost != nil || kind != unix.F_RDLCK {
+	n, _ := unix.Preadv2(int(c.original.Fd()), [][]byte{p}, offset, unix.RWF_NOWAIT)
+	if kind, err := unix.FcntlInt(c.original.Fd(), unix.F_GETLEASE, 0); err != nil || kind != unix.F_RDLCK {
+		n = 0
+	}
+	if n < len(p) {
 		c.close() // who wants to write waits for it
-		return 0
 	}
-	if err != nil {
-		return 0
-	}
-	return n
+	return max(n, 0)
 }
 
 // close gives the lease back.

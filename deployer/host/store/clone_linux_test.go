@@ -46,7 +46,7 @@ func TestCloned(t *testing.T) {
 		leased        bool // afterwards
 	}{
 		{name: "in memory", leased: true},
-		{name: "not in memory", while: forget, want: size, leased: true},
+		{name: "not in memory", while: forget, want: size},
 		{name: "open for writing before", before: openWriter, want: size},
 		{name: "another process wants to write", want: size, while: func(t *testing.T, original *os.File) {
 			if _, err := os.OpenFile(original.Name(), os.O_WRONLY|unix.O_NONBLOCK, 0); !errors.Is(err, syscall.EWOULDBLOCK) {

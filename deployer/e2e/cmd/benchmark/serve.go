@@ -128,7 +128,11 @@ func unpackLayers(path, to string) (layers map[string]int64, image string, err e
 			continue
 		}
 		layers[entry.Name()] = info.Size()
-		if err := copyOut(fsys, "images/image-0/1.0.0/"+entry.Name(), filepath.Join(to, entry.Name())); err != nil {
+		layer := filepath.Join(to, entry.Name())
+		if err := copyOut(fsys, "images/image-0/1.0.0/"+entry.Name(), layer); err != nil {
+			return nil, "", err
+		}
+		if err := forget(layer); err != nil { // as an import does not go through the page cache either
 			return nil, "", err
 		}
 	}
