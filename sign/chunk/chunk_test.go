@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 
@@ -195,6 +197,32 @@ func TestVerify(t *testing.T) {
 	broken := errors.New("broken disk")
 	if _, err := chunk.Verify(t.Context(), readerAt{iotest.ErrReader(broken)}, list, 2, report.Discard); !errors.Is(err, broken) {
 		t.Errorf("got %v, want %v", err, broken)
+	}
+}
+
+// busy fails when it is read by two goroutines at once, and counts the reads.
+type busy struct {
+	io.ReaderAt
+	readers, reads atomic.Int32
+}
+
+func (b *busy) ReadAt(p []byte, offset int64) (int, error) {
+	defer b.readers.Add(-1)
+	b.reads.Add(1)
+	if b.readers.Add(1) > 1 {
+		return 0, errors.New("another one reads")
+	}
+	runtime.Gosched()
+	return b.ReaderAt.ReadAt(p, offset)
+}
+
+// TestVerifyReadsInTurn verifies with several workers: each chunk is one read, while nothing else is read.
+func TestVerifyReadsInTurn(t *testing.T) {
+	data := random(40*chunk.MinSize + 7)
+	r := &busy{ReaderAt: bytes.NewReader(data)}
+	bad, err := chunk.Verify(t.Context(), r, small(data), 4, report.Discard)
+	if err != nil || len(bad) > 0 || r.reads.Load() != 41 {
+		t.Errorf("%v %v, %d reads", bad, err, r.reads.Load())
 	}
 }
 

@@ -25,13 +25,14 @@ func Verify(ctx context.Context, r io.ReaderAt, list *List, workers int, sink re
 		return nil, err
 	}
 	track := tracker{sink: sink, step: "verify", total: list.Size}
+	r = &inTurn{ReaderAt: r}
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
 	var mu sync.Mutex
 	var bad []Range
 	for range max(workers, 1) {
 		group.Go(func() error {
-			h, buffer := sha256.New(), make([]byte, 256<<10)
+			h, buffer := sha256.New(), make([]byte, min(DefaultSize, list.ChunkSize, list.Size))
 			for i := int(next.Add(1) - 1); i < list.Len(); i = int(next.Add(1) - 1) {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
@@ -56,6 +57,18 @@ func Verify(ctx context.Context, r io.ReaderAt, list *List, workers int, sink re
 	}
 	slices.SortFunc(bad, byStart)
 	return merge(bad), nil
+}
+
+// inTurn is read by one goroutine at a time. A disk would otherwise move between several places, and the kernel does not read ahead for them.
+type inTurn struct {
+	mu sync.Mutex
+	io.ReaderAt
+}
+
+func (t *inTurn) ReadAt(p []byte, offset int64) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ReaderAt.ReadAt(p, offset)
 }
 
 // matches hashes one chunk in pieces, so that a worker needs little memory whatever the chunk size is.
