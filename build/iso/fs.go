@@ -167,6 +167,10 @@ type openFile struct {
 	r      io.ReaderAt
 	at     int64
 	closed bool
+
+	inOrder int64  // bytes that were read up to at without a Seek
+	buffer  []byte // of ahead
+	ahead   []byte // bytes from at on
 }
 
 func (o *openFile) fail(op string, err error) error {
@@ -190,9 +194,40 @@ func (o *openFile) Read(p []byte) (int, error) {
 	if o.at >= o.node.size {
 		return 0, io.EOF
 	}
-	n, err := o.ReadAt(p[:min(int64(len(p)), o.node.size-o.at)], o.at)
+	if len(o.ahead) == 0 {
+		if err := o.readAhead(len(p)); err != nil {
+			return 0, err
+		}
+	}
+	var n int
+	var err error
+	if len(o.ahead) > 0 {
+		n = copy(p, o.ahead)
+		o.ahead = o.ahead[n:]
+	} else {
+		n, err = o.ReadAt(p[:min(int64(len(p)), o.node.size-o.at)], o.at)
+	}
 	o.at += int64(n)
+	o.inOrder += int64(n)
 	return n, err
+}
+
+// readAhead reads as much as was read in order before, if that is more than size: all files of an image are read through one descriptor, for which
+// the kernel does not read ahead as soon as two of them are read at once.
+func (o *openFile) readAhead(size int) error {
+	want := int(min(o.inOrder, copyBuffer, o.node.size-o.at))
+	if want <= size {
+		return nil
+	}
+	if len(o.buffer) < want {
+		o.buffer = make([]byte, min(copyBuffer, o.node.size-o.at))
+	}
+	n, err := o.ReadAt(o.buffer[:want], o.at)
+	o.ahead = o.buffer[:n]
+	if n > 0 {
+		return nil // an error comes again with the byte after these
+	}
+	return err
 }
 
 // ReadAt reads whole slices except at the end of the file. A medium that ends early is an error, never io.EOF.
@@ -237,7 +272,9 @@ func (o *openFile) Seek(offset int64, whence int) (int64, error) {
 	if offset < 0 {
 		return 0, o.fail("seek", fs.ErrInvalid)
 	}
-	o.at = offset
+	if offset != o.at {
+		o.at, o.inOrder, o.ahead = offset, 0, nil
+	}
 	return offset, nil
 }
 

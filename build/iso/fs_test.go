@@ -243,7 +243,7 @@ func TestFileReads(t *testing.T) {
 
 // TestMediumEndsEarly cuts the content after the image was opened: that is an error and never the end of the file.
 func TestMediumEndsEarly(t *testing.T) {
-	data := imageBytes(t, smallTree())
+	data := imageBytes(t, append(smallTree(), textFile("read-ahead", strings.Repeat("x", 200_000))))
 	r := &shrinking{data: data}
 	fsys, err := Open(r, int64(len(data)))
 	if err != nil {
@@ -264,12 +264,81 @@ func TestMediumEndsEarly(t *testing.T) {
 	if got, err := io.ReadAll(f); !errors.Is(err, io.ErrUnexpectedEOF) || len(got) != 5 {
 		t.Errorf("Read: %d bytes and %v", len(got), err)
 	}
+	if f, err = fsys.Open("read-ahead"); err != nil {
+		t.Fatal(err)
+	}
+	if info, err = f.Stat(); err != nil {
+		t.Fatal(err)
+	}
+	r.data = data[:info.Sys().(*Stat).Sections[0].Offset+150_000]
+	if got, err := io.ReadAll(f); !errors.Is(err, io.ErrUnexpectedEOF) || len(got) != 150_000 {
+		t.Errorf("Read ahead: %d bytes and %v", len(got), err)
+	}
 }
 
 type shrinking struct{ data []byte }
 
 func (s *shrinking) ReadAt(p []byte, offset int64) (int, error) {
 	return bytes.NewReader(s.data).ReadAt(p, offset)
+}
+
+// measured remembers the sizes of reads.
+type measured struct {
+	io.ReaderAt
+	sizes []int
+}
+
+func (r *measured) ReadAt(p []byte, offset int64) (int, error) {
+	r.sizes = append(r.sizes, len(p))
+	return r.ReaderAt.ReadAt(p, offset)
+}
+
+// TestReadAhead reads a file in small pieces: the image is read in large ones, of which no more than what was asked for before is for later.
+func TestReadAhead(t *testing.T) {
+	const size, piece = 5<<20 + 7, 32 << 10
+	content := strings.Repeat("0123456789", size/10+1)[:size]
+	data := imageBytes(t, []File{textFile("f", content)})
+	r := &measured{ReaderAt: bytes.NewReader(data)}
+	fsys, err := Open(r, int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.sizes = nil
+	f, err := fsys.Open("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	for asked := piece; ; asked += piece {
+		n, err := io.CopyN(struct{ io.Writer }{&got}, struct{ io.Reader }{f}, piece)
+		read := 0
+		for _, size := range r.sizes {
+			read += size
+		}
+		if read > 2*asked {
+			t.Fatalf("%d bytes were read for %d", read, asked)
+		}
+		if n < piece && errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got.String() != content {
+		t.Error("other content")
+	}
+	if most := 5 + size/copyBuffer + 2; len(r.sizes) > most {
+		t.Errorf("%d reads, want at most %d: %d", len(r.sizes), most, r.sizes)
+	}
+	r.sizes = nil
+	if _, err = f.(io.Seeker).Seek(100, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	small := make([]byte, 10)
+	if _, err = f.Read(small); err != nil || string(small) != content[100:110] || !slices.Equal(r.sizes, []int{10}) {
+		t.Errorf("after Seek: %q %v, reads %d", small, err, r.sizes)
+	}
 }
 
 func TestConcurrentReads(t *testing.T) {
