@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/solutionctl/solutionctl/build/archive"
@@ -192,87 +191,4 @@ func (b *blob) load(ctx context.Context) ([]byte, error) {
 		b.archive.budget.Add(b.Size)
 	}
 	return data, nil
-}
-
-// file is the file of an archive. It stays open as long as a request reads from it.
-type file struct {
-	f      *os.File // nil: there is none
-	self   string   // opens the same file again, with a position of its own, whatever has become of its name
-	opened fs.FileInfo
-
-	mu     sync.Mutex
-	users  int
-	closed bool
-}
-
-// newFile takes a file that may be nil.
-func newFile(f *os.File) (*file, error) {
-	if f == nil {
-		return &file{}, nil
-	}
-	info, err := f.Stat()
-	return &file{f: f, self: fmt.Sprintf("/proc/self/fd/%d", f.Fd()), opened: info}, err
-}
-
-// check compares the open file with its first state, and with the file of its name.
-func (f *file) check() error {
-	if f.f == nil || !f.acquire() {
-		return nil
-	}
-	defer f.release()
-	if err := f.holds(f.opened.Size()); err != nil {
-		return err
-	}
-	info, err := os.Stat(f.f.Name())
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return errors.New("its file was removed")
-	case err == nil && !os.SameFile(info, f.opened):
-		return errors.New("its file was replaced by another one")
-	}
-	return nil // the name does not matter for the open file
-}
-
-// holds fails when the file has become too short for content that ends there. A device has no size.
-func (f *file) holds(end int64) error {
-	if f.f == nil || !f.opened.Mode().IsRegular() {
-		return nil
-	}
-	info, err := f.f.Stat()
-	if err == nil && info.Size() < end {
-		err = report.Errorf(report.Corrupt, "its file was cut off: it has %d bytes of %d", info.Size(), f.opened.Size())
-	}
-	return err
-}
-
-// acquire keeps the file open until release is called; it reports false when the file is closed already.
-func (f *file) acquire() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return false
-	}
-	f.users++
-	return true
-}
-
-func (f *file) release() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.users--; f.users == 0 && f.closed && f.f != nil {
-		_ = f.f.Close() // nothing was written to it
-	}
-}
-
-func (f *file) close() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return nil
-	}
-	f.closed = true
-	if f.users > 0 || f.f == nil {
-		return nil
-	}
-	return f.f.Close()
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"syscall"
+
+	"github.com/solutionctl/solutionctl/build/iso"
 )
 
 // sender sends a large blob. [http.ServeContent] copies a range of content to it with [io.CopyN], which calls ReadFrom,
@@ -18,7 +20,7 @@ type sender struct {
 	damaged   bool // the archive could not be read
 }
 
-// piece is the number of bytes after which the deadline of the client is set again.
+// piece is the number of bytes after which the deadline of the client is set again, and which are read into the page cache at once.
 const piece = 8 << 20
 
 // ReadFrom sends a range of the blob, or whatever else it is given: the parts of several ranges come through a pipe.
@@ -41,7 +43,7 @@ func (s *sender) ReadFrom(r io.Reader) (sent int64, err error) {
 		if _, err = own.Seek(section.Offset, io.SeekStart); err != nil {
 			return sent, err
 		}
-		n, err := s.sendFile(own, section.Size)
+		n, err := s.sendFile(own, section)
 		sent += n
 		if err != nil {
 			return sent, err
@@ -50,10 +52,14 @@ func (s *sender) ReadFrom(r io.Reader) (sent int64, err error) {
 	return sent, nil
 }
 
-// sendFile sends size bytes from the position of a file on, piece by piece.
-func (s *sender) sendFile(f *os.File, size int64) (sent int64, err error) {
-	for sent < size {
-		want := min(piece, size-sent)
+// sendFile sends a section of a file, which is at its start, piece by piece. Less than a piece does not make more be read than was asked for.
+func (s *sender) sendFile(f *os.File, section iso.Section) (sent int64, err error) {
+	for sent < section.Size {
+		at, want := section.Offset+sent, min(piece, section.Size-sent)
+		if section.Size >= piece {
+			s.blob.archive.file.load(at, want)
+			s.blob.archive.file.loadAhead(at+want, min(piece, section.Size-sent-want))
+		}
 		s.transfers.pace(s.recorder, want)
 		n, err := s.recorder.ReadFrom(&io.LimitedReader{R: f, N: want})
 		sent += n

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package registry
+
+import "os"
+
+func populate(*os.File, int64, int64) {}
