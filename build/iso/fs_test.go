@@ -243,36 +243,30 @@ func TestFileReads(t *testing.T) {
 
 // TestMediumEndsEarly cuts the content after the image was opened: that is an error and never the end of the file.
 func TestMediumEndsEarly(t *testing.T) {
-	data := imageBytes(t, append(smallTree(), textFile("read-ahead", strings.Repeat("x", 200_000))))
-	r := &shrinking{data: data}
-	fsys, err := Open(r, int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := fsys.Stat("images/ui/1.0.0/version")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.data = data[:info.Sys().(*Stat).Sections[0].Offset+5]
-	if _, err = fsys.ReadFile("images/ui/1.0.0/version"); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("ReadFile: %v", err)
-	}
-	f, err := fsys.Open("images/ui/1.0.0/version")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := io.ReadAll(f); !errors.Is(err, io.ErrUnexpectedEOF) || len(got) != 5 {
-		t.Errorf("Read: %d bytes and %v", len(got), err)
-	}
-	if f, err = fsys.Open("read-ahead"); err != nil {
-		t.Fatal(err)
-	}
-	if info, err = f.Stat(); err != nil {
-		t.Fatal(err)
-	}
-	r.data = data[:info.Sys().(*Stat).Sections[0].Offset+150_000]
-	if got, err := io.ReadAll(f); !errors.Is(err, io.ErrUnexpectedEOF) || len(got) != 150_000 {
-		t.Errorf("Read ahead: %d bytes and %v", len(got), err)
+	const small, large = "images/ui/1.0.0/version", "read-ahead"
+	data := imageBytes(t, append(smallTree(), textFile(large, strings.Repeat("x", 200_000))))
+	for name, left := range map[string]int64{small: 5, large: 150_000} {
+		r := &shrinking{data: data}
+		fsys, err := Open(r, int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := fsys.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.data = data[:info.Sys().(*Stat).Sections[0].Offset+left]
+		if _, err = fsys.ReadFile(name); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: ReadFile: %v", name, err)
+		}
+		f, err := fsys.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(f)
+		if !errors.Is(err, io.ErrUnexpectedEOF) || int64(len(got)) != left {
+			t.Errorf("%s: Read: %d bytes and %v", name, len(got), err)
+		}
 	}
 }
 
@@ -310,7 +304,8 @@ func TestReadAhead(t *testing.T) {
 	}
 	var got bytes.Buffer
 	for asked := piece; ; asked += piece {
-		n, err := io.CopyN(struct{ io.Writer }{&got}, struct{ io.Reader }{f}, piece)
+		var n int64
+		n, err = io.CopyN(struct{ io.Writer }{&got}, struct{ io.Reader }{f}, piece)
 		read := 0
 		for _, size := range r.sizes {
 			read += size

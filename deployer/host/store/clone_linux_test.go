@@ -49,11 +49,13 @@ func TestCloned(t *testing.T) {
 		{name: "not in memory", while: forget, want: size},
 		{name: "open for writing before", before: openWriter, want: size},
 		{name: "another process wants to write", want: size, while: func(t *testing.T, original *os.File) {
+			t.Helper()
 			if _, err := os.OpenFile(original.Name(), os.O_WRONLY|unix.O_NONBLOCK, 0); !errors.Is(err, syscall.EWOULDBLOCK) {
 				t.Fatalf("the lease does not keep it waiting: %v", err)
 			}
 		}},
 		{name: "another process cuts it off", want: size, while: func(t *testing.T, original *os.File) {
+			t.Helper()
 			done := make(chan error)
 			go func() { done <- os.Truncate(original.Name(), 0) }()
 			t.Cleanup(func() {
