@@ -287,7 +287,7 @@ func (r *measured) ReadAt(p []byte, offset int64) (int, error) {
 	return r.ReaderAt.ReadAt(p, offset)
 }
 
-// TestReadAhead reads a file in small pieces: the image is read in large ones, of which no more than what was asked for before is for later.
+// TestReadAhead reads a file in small pieces: the image is read in large ones, and never more than twice as much as was asked for.
 func TestReadAhead(t *testing.T) {
 	const size, piece = 5<<20 + 7, 32 << 10
 	content := strings.Repeat("0123456789", size/10+1)[:size]

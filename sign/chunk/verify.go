@@ -25,14 +25,14 @@ func Verify(ctx context.Context, r io.ReaderAt, list *List, workers int, sink re
 		return nil, err
 	}
 	track := tracker{sink: sink, step: "verify", total: list.Size}
-	r = &inTurn{ReaderAt: r}
+	r, workers = &inTurn{ReaderAt: r}, max(workers, 1)
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
 	var mu sync.Mutex
 	var bad []Range
-	for range max(workers, 1) {
+	for range workers {
 		group.Go(func() error {
-			h, buffer := sha256.New(), make([]byte, min(DefaultSize, list.ChunkSize, list.Size))
+			h, buffer := sha256.New(), make([]byte, min(list.ChunkSize, list.Size, max(readMemory/int64(workers), MinSize)))
 			for i := int(next.Add(1) - 1); i < list.Len(); i = int(next.Add(1) - 1) {
 				if ctx.Err() != nil {
 					return context.Cause(ctx)
@@ -58,6 +58,9 @@ func Verify(ctx context.Context, r io.ReaderAt, list *List, workers int, sink re
 	slices.SortFunc(bad, byStart)
 	return merge(bad), nil
 }
+
+// readMemory is the size in bytes of the buffers of all workers together: whole chunks of the default size on two processors.
+const readMemory = 8 << 20
 
 // inTurn is read by one goroutine at a time. A disk would otherwise move between several places, and the kernel does not read ahead for them.
 type inTurn struct {
