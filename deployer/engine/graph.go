@@ -33,6 +33,7 @@ type queued struct {
 	applied, ready, ended chan struct{}
 	awaited               bool // another run needs it ready
 	precedes              bool // another run starts after it
+	rank                  int  // the length of the longest chain of runs that wait for it
 }
 
 type need struct {
@@ -86,7 +87,23 @@ func (e *Engine) queue(plans []*Plan, o ApplyOptions) (runs []*run, ordered bool
 			runs = append(runs, r)
 		}
 	}
-	return runs, ordered, e.rejectCycles(runs)
+	if err = e.rejectCycles(runs); err != nil {
+		return nil, ordered, err
+	}
+	for _, r := range runs {
+		r.raise(r.rank)
+	}
+	return runs, ordered, nil
+}
+
+// raise sets the rank of a run and raises those of the runs that it waits for.
+func (r *run) raise(rank int) {
+	r.rank = rank
+	for _, n := range r.needs {
+		if n.rank <= rank {
+			n.raise(rank + 1)
+		}
+	}
 }
 
 // rejectCycles refuses runs that wait for themselves. Dependencies may come from a record that has been edited.
@@ -116,16 +133,18 @@ func (e *Engine) rejectCycles(runs []*run) error {
 	return nil
 }
 
-// inOrder starts each run when its needs are met. A failure stops the runs that need it, and no others.
+// inOrder starts each run when its needs are met. A failure stops the runs that need it, and no others. Runs that longer chains of others
+// wait for write first.
 func (e *Engine) inOrder(ctx context.Context, runs []*run) {
 	watches := newSharedWatches(e)
 	defer watches.close()
 	var group sync.WaitGroup
-	places := make(chan struct{}, cluster.Workers) // the same limit as for runs side by side
+	places := newTurns(cluster.Workers) // the same limit as for runs side by side
+	writes := newTurns(cluster.InFlight)
 	for _, r := range runs {
 		group.Go(func() {
 			defer close(r.ended)
-			r.follow = watches.follow
+			r.follow, r.writes = watches.follow, writes
 			r.err = r.runInOrder(ctx, places)
 			recordFailures(ctx, []*run{r}, nil)
 			if !r.idle || r.err != nil {
@@ -136,7 +155,7 @@ func (e *Engine) inOrder(ctx context.Context, runs []*run) {
 	group.Wait()
 }
 
-func (r *run) runInOrder(ctx context.Context, places chan struct{}) error {
+func (r *run) runInOrder(ctx context.Context, places *turns) error {
 	if err := r.awaitNeeds(ctx); err != nil {
 		return err
 	}
@@ -144,9 +163,9 @@ func (r *run) runInOrder(ctx context.Context, places chan struct{}) error {
 	r.waitCtx, cancel = context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	if !r.idle {
-		places <- struct{}{}
+		places.take(r.rank)
 		err := r.change(ctx)
-		<-places
+		places.give()
 		if err != nil {
 			return err
 		}
