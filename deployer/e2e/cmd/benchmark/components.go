@@ -7,13 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -22,44 +25,51 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// graphSteps are the measured steps of a Solution with components, in this order. The first is the floor: the same objects, without order,
-// plan, records or waiting.
-var graphSteps = []string{"write the objects alone", "plan", "add", "add again", "plan again", "remove"}
+// graphSteps are the measured steps of a Solution with components, in this order. The first two are floors: the same objects without order,
+// plan, records or waiting, and those of each component when the components that it needs are ready.
+var graphSteps = []string{"write the objects alone", "write them in order, and wait", "plan", "add", "add again", "plan again", "remove"}
 
-// graphContent is a Solution whose components need up to three of those before them.
-func graphContent(components, objects int) deployertest.Content {
+// graphPart is a component, with those before it that it needs.
+type graphPart struct {
+	name  string
+	needs []string
+}
+
+// graphParts returns components that need up to three of those before them: the same ones in each process.
+func graphParts(components int) []graphPart {
 	random := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // the same graph in each process
+	parts := make([]graphPart, components)
+	for i := range parts {
+		parts[i].name = fmt.Sprintf("part-%03d", i)
+		for range min(i, random.IntN(4)) {
+			if need := fmt.Sprintf("part-%03d", random.IntN(i)); !slices.Contains(parts[i].needs, need) {
+				parts[i].needs = append(parts[i].needs, need)
+			}
+		}
+	}
+	return parts
+}
+
+// graphContent is a Solution with the components of graphParts.
+func graphContent(components, objects int) deployertest.Content {
 	content := deployertest.Content{Files: map[string]string{}}
 	var manifest strings.Builder
 	manifest.WriteString("components:\n")
-	for i := range components {
-		name := fmt.Sprintf("part-%03d", i)
+	for _, part := range graphParts(components) {
 		var needs []string
-		for range min(i, random.IntN(4)) {
-			needs = append(needs, fmt.Sprintf("{component: part-%03d}", random.IntN(i)))
+		for _, need := range part.needs {
+			needs = append(needs, "{component: "+need+"}")
 		}
-		needs = unique(needs)
-		fmt.Fprintf(&manifest, "  - {name: %s, manifests: components/%s.yaml, dependsOn: [%s]}\n", name, name, strings.Join(needs, ", "))
-		content.Files["components/"+name+".yaml"] = graphObjects(name, objects)
+		fmt.Fprintf(&manifest, "  - {name: %s, manifests: components/%s.yaml, dependsOn: [%s]}\n", part.name, part.name, strings.Join(needs, ", "))
+		content.Files["components/"+part.name+".yaml"] = graphObjects(part.name, objects)
 	}
 	content.Manifest = manifest.String()
 	return content
-}
-
-func unique(texts []string) []string {
-	seen := map[string]bool{}
-	var list []string
-	for _, text := range texts {
-		if !seen[text] {
-			seen[text] = true
-			list = append(list, text)
-		}
-	}
-	return list
 }
 
 // graphObjects are a Deployment without replicas, a Service, an account, and as many settings as there are to be objects.
@@ -108,6 +118,8 @@ func runGraphStep(ctx context.Context, kubeconfig, components, objects, step str
 	switch step {
 	case graphSteps[0]:
 		err = writeObjects(ctx, c, graphContent(count, each))
+	case graphSteps[1]:
+		err = writeInOrder(ctx, c, graphParts(count), each)
 	case "plan", "plan again":
 		add.DryRun = true
 		_, err = d.Add(ctx, add)
@@ -130,19 +142,76 @@ func writeObjects(ctx context.Context, c *cluster.Cluster, content deployertest.
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(cluster.InFlight)
 	for _, text := range content.Files {
-		for document := range strings.SplitSeq(strings.ReplaceAll(text, "{{ repository }}", "registry.invalid"), "---\n") {
-			group.Go(func() error {
-				object := &unstructured.Unstructured{}
-				if err := yaml.Unmarshal([]byte(document), object); err != nil {
-					return err
-				}
-				object.SetNamespace("default")
-				_, err := c.Apply(ctx, object, cluster.WriteOptions{})
-				return err
-			})
+		for _, document := range documents(text) {
+			group.Go(func() error { return writeObject(ctx, c, "default", document) })
 		}
 	}
 	return group.Wait()
+}
+
+func documents(text string) []string {
+	return strings.Split(strings.ReplaceAll(text, "{{ repository }}", "registry.invalid"), "---\n")
+}
+
+func writeObject(ctx context.Context, c *cluster.Cluster, namespace, document string) error {
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(document), object); err != nil {
+		return err
+	}
+	object.SetNamespace(namespace)
+	_, err := c.Apply(ctx, object, cluster.WriteOptions{})
+	return err
+}
+
+// writeInOrder applies the objects of each component when the Deployments of those that it needs are ready: its own Deployment last.
+func writeInOrder(ctx context.Context, c *cluster.Cluster, parts []graphPart, objects int) error {
+	const namespace = "ordered"
+	if _, err := c.Apply(ctx, cluster.NewObject(cluster.NamespaceKind, "", namespace), cluster.WriteOptions{}); err != nil {
+		return err
+	}
+	ready := map[string]chan struct{}{}
+	for _, part := range parts {
+		ready[part.name] = make(chan struct{})
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return closeReady(ctx, c, namespace, ready) })
+	for _, part := range parts {
+		group.Go(func() error {
+			for _, need := range part.needs {
+				select {
+				case <-ready[need]:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			all := documents(graphObjects(part.name, objects))
+			for _, some := range [][]string{all[1:], all[:1]} { // the cluster sends as many at a time as for the engine
+				if err := cluster.Each(len(some), func(i int) error { return writeObject(ctx, c, namespace, some[i]) }); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// closeReady closes the channel of each Deployment that is ready, until all of them are.
+func closeReady(ctx context.Context, c *cluster.Cluster, namespace string, ready map[string]chan struct{}) error {
+	left := maps.Clone(ready)
+	for change, err := range c.Watch(ctx, cluster.DeploymentKind, namespace, metav1.ListOptions{}) {
+		if err != nil {
+			return err
+		}
+		if name := change.Object.GetName(); left[name] != nil && health.Of(change.Object).Ready {
+			close(left[name])
+			delete(left, name)
+		}
+		if len(left) == 0 {
+			return nil
+		}
+	}
+	return ctx.Err()
 }
 
 func prepareGraph(ctx context.Context, d *deployer.Deployer, components, objects int) error {
