@@ -58,6 +58,18 @@ var CommonKinds = []kube.GroupVersionKind{
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 }
 
+// onlyInCluster are kinds of which only a release of the whole cluster has objects: a namespace has no release with one of them.
+var onlyInCluster = map[kube.GroupKind]bool{
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:                 true,
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}:                               true,
+	{Group: "storage.k8s.io", Kind: "StorageClass"}:                                   true,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                             true,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}:   true,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:     true,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"}:        true,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"}: true,
+}
+
 // Found is an object of a release that was found by its label or its name.
 type Found struct {
 	record.Key
@@ -89,13 +101,13 @@ func (e *Engine) Labelled(ctx context.Context, kinds []kube.GroupVersionKind, na
 	if len(namespaces) == 0 || len(namespaces) > manyNamespaces {
 		places = []string{""}
 	}
+	if len(namespaces) > 0 && !slices.Contains(namespaces, "") {
+		kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind kube.GroupVersionKind) bool { return onlyInCluster[kind.GroupKind()] })
+	}
 	var mu sync.Mutex
 	var objects []*unstructured.Unstructured
 	err := cluster.Each(len(kinds), func(i int) error {
 		for _, place := range places {
-			if kinds[i].Kind == "CustomResourceDefinition" && len(namespaces) > 0 {
-				continue // it is cluster-wide
-			}
 			list := e.Cluster.ListMetadata
 			if IsListedWithStatus(kinds[i]) {
 				list = e.Cluster.ListPartial

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -149,7 +148,7 @@ func (e *Environments) planDeletion(ctx context.Context, run *plan.Run, o Delete
 	if err != nil {
 		return err
 	}
-	usage, err := e.usage(ctx, namespaces, states)
+	usage, claims, err := e.usage(ctx, namespaces, states)
 	if err != nil {
 		return err
 	}
@@ -168,11 +167,7 @@ func (e *Environments) planDeletion(ctx context.Context, run *plan.Run, o Delete
 	}
 	lost := addDeleted(run, usage, others)
 	for _, n := range namespaces {
-		deleted, failure := e.deleted(ctx, n.Name, usage, others)
-		if failure != nil {
-			return failure
-		}
-		run.Deleted = append(run.Deleted, deleted)
+		run.Deleted = append(run.Deleted, deleted(n.Name, usage, claims, others))
 	}
 	if run.Needs, err = definitions.DeletePermissions(ctx, e.Cluster, lost); err != nil {
 		return err
@@ -215,14 +210,13 @@ func (e *Environments) planDeletion(ctx context.Context, run *plan.Run, o Delete
 }
 
 // deleted counts what goes with a namespace: also the volumes of Solutions, which do not make the namespace one in use.
-func (e *Environments) deleted(ctx context.Context, namespace string, usage []metalk8s.Use, others []schema.ObjectRef) (schema.DeletedNamespace, error) {
+func deleted(namespace string, usage []metalk8s.Use, claims []*unstructured.Unstructured, others []schema.ObjectRef) schema.DeletedNamespace {
 	n := schema.DeletedNamespace{Name: namespace}
-	for claim, err := range e.Cluster.List(ctx, cluster.ClaimKind, namespace, metav1.ListOptions{}) {
-		if err != nil {
-			return n, err
+	for _, claim := range claims {
+		if claim.GetNamespace() == namespace {
+			n.Volumes++
+			n.Bytes += sizeOf(claim)
 		}
-		n.Volumes++
-		n.Bytes += sizeOf(claim)
 	}
 	for _, use := range usage {
 		if use.Namespace == namespace && !use.IsClaim() {
@@ -234,7 +228,7 @@ func (e *Environments) deleted(ctx context.Context, namespace string, usage []me
 			n.Others++
 		}
 	}
-	return n, nil
+	return n
 }
 
 // sizeOf returns the size of the volume of a claim in bytes: the requested one while it has none.

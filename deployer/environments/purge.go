@@ -303,7 +303,7 @@ func (p *purge) free(ctx context.Context, ours []*unstructured.Unstructured) ([]
 		if err != nil {
 			return nil, err
 		}
-		usage, err := p.usage(ctx, []metalk8s.Namespace{namespace}, nil)
+		usage, _, err := p.usage(ctx, []metalk8s.Namespace{namespace}, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -12,11 +12,13 @@ import (
 )
 
 // usage returns what is used in namespaces by the documents of MetalK8s, the records and the cluster. Objects that a Solution deploys are
-// part of it, and no use.
-func (e *Environments) usage(ctx context.Context, namespaces []metalk8s.Namespace, states []*record.State) ([]metalk8s.Use, error) {
-	usage, err := e.Records.Documents.Usage(ctx, namespaces)
+// part of it, and no use. The claims are all volume claims of the namespaces.
+func (e *Environments) usage(ctx context.Context, namespaces []metalk8s.Namespace, states []*record.State) (
+	usage []metalk8s.Use, claims []*unstructured.Unstructured, err error,
+) {
+	usage, claims, err = e.Records.Documents.Usage(ctx, namespaces)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	brought := map[string]bool{}
 	for _, s := range states {
@@ -37,5 +39,5 @@ func (e *Environments) usage(ctx context.Context, namespaces []metalk8s.Namespac
 			usage = append(usage, metalk8s.Use{Namespace: s.Namespace, Solution: s.Name, Version: version})
 		}
 	}
-	return usage, nil
+	return usage, claims, nil
 }

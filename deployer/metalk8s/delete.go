@@ -224,9 +224,9 @@ func (u Use) String() string {
 func (u Use) IsClaim() bool { return u.Kind == cluster.ClaimKind }
 
 // Usage lists the uses that deleting the namespaces would destroy: deployed Solutions, custom resources of any kind,
-// which users created, and volume claims. Objects with an owner are not counted.
-func (d *Documents) Usage(ctx context.Context, namespaces []Namespace) ([]Use, error) {
-	var usage []Use
+// which users created, and volume claims. Objects with an owner are not counted. Volume claims are read completely, and all of them are
+// returned besides.
+func (d *Documents) Usage(ctx context.Context, namespaces []Namespace) (usage []Use, claims []*unstructured.Unstructured, err error) {
 	for _, n := range namespaces {
 		for _, solution := range slices.Sorted(maps.Keys(n.Versions)) {
 			usage = append(usage, Use{Namespace: n.Name, Solution: solution, Version: n.Versions[solution]})
@@ -234,29 +234,38 @@ func (d *Documents) Usage(ctx context.Context, namespaces []Namespace) ([]Use, e
 	}
 	kinds, err := d.customKinds(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	kinds = append(kinds, cluster.ClaimKind)
-	for _, n := range namespaces {
-		for _, kind := range kinds {
-			var objects []*unstructured.Unstructured
-			for object, err := range d.Cluster.ListMetadata(ctx, kind, n.Name, metav1.ListOptions{}) {
-				if errors.Is(err, cluster.ErrNoKind) { // its definition went while this looked, and every object with it
-					break
-				}
-				if err != nil {
-					return nil, fmt.Errorf("look for %s in namespace %s: %w", kind.Kind, n.Name, err)
-				}
-				if len(object.GetOwnerReferences()) == 0 {
-					objects = append(objects, object)
-				}
-			}
-			if len(objects) > 0 {
-				usage = append(usage, Use{Namespace: n.Name, Kind: kind, Objects: objects})
-			}
+	found := make([][]*unstructured.Unstructured, len(namespaces)*len(kinds))
+	err = cluster.Each(len(found), func(i int) (err error) {
+		namespace, kind, list := namespaces[i/len(kinds)].Name, kinds[i%len(kinds)], d.Cluster.ListMetadata
+		if kind == cluster.ClaimKind {
+			list = d.Cluster.List
+		}
+		found[i], err = cluster.Collect(list(ctx, kind, namespace, metav1.ListOptions{}))
+		if errors.Is(err, cluster.ErrNoKind) { // its definition went while this looked, and every object with it
+			found[i], err = nil, nil
+		}
+		if err != nil {
+			return fmt.Errorf("look for %s in namespace %s: %w", kind.Kind, namespace, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, objects := range found {
+		kind := kinds[i%len(kinds)]
+		if kind == cluster.ClaimKind {
+			claims = append(claims, objects...)
+		}
+		objects = slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool { return len(o.GetOwnerReferences()) > 0 })
+		if len(objects) > 0 {
+			usage = append(usage, Use{Namespace: namespaces[i/len(kinds)].Name, Kind: kind, Objects: objects})
 		}
 	}
-	return usage, nil
+	return usage, claims, nil
 }
 
 // customKinds are the kinds of custom resources that live in namespaces, each in a version that is served.

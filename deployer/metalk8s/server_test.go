@@ -564,15 +564,16 @@ func TestUsage(t *testing.T) {
 	const pizza = "{apiVersion: example.com/v1, kind: Pizza, metadata: {name: %s, namespace: a%s}}\n---\n"
 	s, d := documents(t, namespaceOf("shop", "a"), asks("a", "db: 1.0.0"), `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition,
 metadata: {name: pizzas.example.com}, spec: {group: example.com, scope: Namespaced, names: {kind: Pizza, plural: pizzas}, versions: [{name: v1, served: true, storage: true}]}}`,
-		"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: a}}", "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: a}}",
+		"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: a}, spec: {resources: {requests: {storage: 1Gi}}}}", "{apiVersion: v1, kind: Secret, metadata: {name: s, namespace: a}}",
 		fmt.Sprintf(pizza, "p1", "")+fmt.Sprintf(pizza, "p2", "")+fmt.Sprintf(pizza, "p3", "")+fmt.Sprintf(pizza, "p4", ""))
 	owner := s.Object("Pizza", "a", "p1").GetUID()
-	s.Put(t, fmt.Sprintf(pizza, "part", fmt.Sprintf(", ownerReferences: [{apiVersion: example.com/v1, kind: Pizza, name: p1, uid: %s}]", owner)))
+	owned := fmt.Sprintf(", ownerReferences: [{apiVersion: example.com/v1, kind: Pizza, name: p1, uid: %s}]", owner)
+	s.Put(t, fmt.Sprintf(pizza, "part", owned)+"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: scratch, namespace: a"+owned+"}}")
 	selected, err := d.Select(t.Context(), "shop", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	usage, err := d.Usage(t.Context(), selected)
+	usage, claims, err := d.Usage(t.Context(), selected)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -582,6 +583,9 @@ metadata: {name: pizzas.example.com}, spec: {group: example.com, scope: Namespac
 	}
 	if diff := cmp.Diff([]string{"Solution db 1.0.0 in namespace a", "Pizza p1, p2, p3 and 1 more in namespace a", "PersistentVolumeClaim data in namespace a"}, got); diff != "" {
 		t.Error(diff)
+	}
+	if len(claims) != 2 || claims[0].Object["spec"] == nil {
+		t.Errorf("%v, want both claims as they are", claims)
 	}
 	plain, err := d.PlainKinds(t.Context())
 	if err != nil || !slices.Contains(plain, cluster.SecretKind) || slices.Contains(plain, cluster.ClaimKind) || slices.ContainsFunc(plain, func(k kube.GroupVersionKind) bool { return k.Kind == "Pizza" || k.Kind == "Node" }) {
@@ -606,8 +610,8 @@ metadata: {name: pizzas.example.com}, spec: {group: example.com, scope: Namespac
 		}
 		return false
 	}
-	usage, err := d.Usage(t.Context(), selected)
-	if err != nil || len(usage) != 1 || !usage[0].IsClaim() {
-		t.Errorf("%v, %v", usage, err)
+	usage, claims, err := d.Usage(t.Context(), selected)
+	if err != nil || len(usage) != 1 || !usage[0].IsClaim() || len(claims) != 1 {
+		t.Errorf("%v, %v, %v", usage, claims, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -32,24 +33,34 @@ const metalk8sIngressClass = "nginx-control-plane"
 
 // Renderer reads an imported version, and the settings that are the same everywhere in the cluster.
 func (p *Planner) Renderer(ctx context.Context, catalog *records.Catalog, i schema.Import) (r Renderer, err error) {
-	imported, err := p.Records.Payloads(ctx, catalog, i.Name)
-	if err != nil {
+	r.Planner = p
+	if r.Payload, err = p.Records.Payload(ctx, i); err != nil {
 		return r, err
 	}
-	at := slices.IndexFunc(imported, func(p *render.Payload) bool { return p.Solution.Spec.Version == i.Version })
+	group, within := errgroup.WithContext(ctx)
+	if r.Payload.HasOperators() { // they are configured with all versions
+		group.Go(func() (err error) {
+			r.Settings.Imported, err = p.Records.Payloads(within, catalog, i.Name)
+			return err
+		})
+	}
+	if r.Payload.IsMonitored() {
+		group.Go(func() (err error) {
+			r.Settings.Monitoring, err = p.Records.Monitoring(within)
+			return err
+		})
+	}
 	registry, err := p.Records.Registry(ctx)
+	if failure := group.Wait(); err == nil {
+		err = failure
+	}
 	if err != nil {
 		return r, err
 	}
 	if registry == nil {
 		registry = &schema.ClusterRegistry{Mode: schema.RegistryOwn, Host: schema.RegistryHostOwn}
 	}
-	r = Renderer{Planner: p, Payload: imported[at], Settings: render.Settings{Registry: registry.Host, Imported: imported, Now: p.Now()}}
-	if r.Payload.IsMonitored() {
-		if r.Settings.Monitoring, err = p.Records.Monitoring(ctx); err != nil {
-			return r, err
-		}
-	}
+	r.Settings.Registry, r.Settings.Now = registry.Host, p.Now()
 	if registry.Mode == schema.RegistryMetalK8s {
 		r.Settings.IngressClass = metalk8sIngressClass
 	}

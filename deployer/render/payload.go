@@ -137,6 +137,11 @@ func (p *Payload) ReleaseNotes() string {
 
 func (p *Payload) hasOperator() bool { return slices.Contains(p.Parts(), schema.NodeOperator) }
 
+// HasOperators reports whether the archive has an operator: its own, or one of a component.
+func (p *Payload) HasOperators() bool {
+	return p.hasOperator() || slices.ContainsFunc(p.Solution.Spec.Components, func(c schema.Component) bool { return c.Operator != "" })
+}
+
 // IsMonitored reports whether the archive can have objects that Prometheus or Grafana select.
 func (p *Payload) IsMonitored() bool {
 	if p.Solution.OperatorMetrics() != nil {

@@ -29,7 +29,7 @@ import (
 type Settings struct {
 	// Registry is the name under which nodes pull from the registry, HOST[:PORT] such as "registry.solutionctl.invalid".
 	Registry string
-	// Imported are the payloads of all imported versions of the Solution, which operators are configured with. The
+	// Imported are the payloads of all imported versions of the Solution, which operators are configured with; nothing else uses them. The
 	// rendered payload is always included.
 	Imported []*Payload
 

@@ -180,7 +180,7 @@ func deleteUnused(ctx context.Context, d *metalk8s.Documents, environment, names
 	if err != nil {
 		return err
 	}
-	usage, err := d.Usage(ctx, namespaces)
+	usage, _, err := d.Usage(ctx, namespaces)
 	if err != nil {
 		return err
 	}
