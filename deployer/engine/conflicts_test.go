@@ -385,6 +385,30 @@ func TestImmutable(t *testing.T) {
 	}
 }
 
+// TestLabelledInNamespace: a release in a namespace has no object of a kind that only the cluster has, except what its roles need.
+func TestLabelledInNamespace(t *testing.T) {
+	w := newFixture(t, "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high, labels: {"+schema.LabelRelease+": demo}}}")
+	listed := func(namespaces ...string) (paths string) {
+		t.Helper()
+		w.server.Requests()
+		if _, err := w.Labelled(t.Context(), engine.Kinds, namespaces...); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(w.server.Requests(), "\n")
+	}
+	for _, test := range []struct {
+		namespaces []string
+		want       bool
+	}{{[]string{"shop"}, false}, {[]string{"shop", ""}, true}, {nil, true}} {
+		if got := strings.Contains(listed(test.namespaces...), "priorityclasses"); got != test.want {
+			t.Errorf("namespaces %q: lists of classes: %v, want %v", test.namespaces, got, test.want)
+		}
+	}
+	if paths := listed("shop"); !strings.Contains(paths, "configmaps") {
+		t.Errorf("no lists of objects of the namespace:\n%s", paths)
+	}
+}
+
 // TestMatchAndRebuild checks that a lost record can be written again from the objects in the cluster.
 func TestMatchAndRebuild(t *testing.T) {
 	w := newFixture(t, strings.Replace(account, "name: web", "name: theirs, namespace: shop", 1))
