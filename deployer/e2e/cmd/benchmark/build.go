@@ -18,7 +18,7 @@ import (
 // benchmarkBuild compares a build with what MetalK8s documents, skopeo and genisoimage, and with the floor: hashing the
 // layers and writing them to one file.
 func benchmarkBuild(ctx context.Context, s settings) error {
-	set, err := makeImages(filepath.Join(s.dir, "set"), s.size)
+	set, err := makeImages(filepath.Join(s.dir, "set"), s.size, s.layers)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func buildLarge(ctx context.Context, s settings, size int64) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	set, err := makeImages(filepath.Join(s.dir, "set"), size)
+	set, err := makeImages(filepath.Join(s.dir, "set"), size, s.layers)
 	if err != nil {
 		return "", err
 	}

@@ -31,7 +31,7 @@ func checkBuilds(ctx context.Context, s settings, names []string) error {
 	if err != nil {
 		return err
 	}
-	subjects, err := newSubjects(ctx, s, linted)
+	_, subjects, err := newSubjects(ctx, s, linted)
 	if err != nil {
 		return err
 	}
@@ -89,25 +89,25 @@ func buildBase(ctx context.Context, s settings) (string, error) {
 }
 
 // newSubjects prepares what the program reads: an archive of the size of the settings, and so many objects.
-func newSubjects(ctx context.Context, s settings, count int) ([]subject, error) {
+func newSubjects(ctx context.Context, s settings, count int) (*imageSet, []subject, error) {
 	key := filepath.Join(s.dir, "check")
 	archive, err := buildSigned(ctx, s, key)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	set, err := makeImages(filepath.Join(s.dir, "check-set"), s.size)
+	set, err := makeImages(filepath.Join(s.dir, "check-set"), s.size, s.layers)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	project, out, objects := filepath.Join(s.dir, "check-project"), filepath.Join(s.dir, "check-out"), filepath.Join(s.dir, "check-objects")
 	if err = set.writeProject(project, func(name string) string { return "oci:" + filepath.Join(set.dir, "images") + ":" + name }); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if _, err = writeManifests(objects, count); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	clean := func() error { return errors.Join(os.RemoveAll(out), os.Mkdir(out, 0o755)) }
-	return []subject{
+	return set, []subject{
 		{"start", []string{"version"}, nil},
 		{"build", []string{"build", "--quiet", project, "--to", out}, clean},
 		{"inspect", []string{"inspect", archive}, nil},

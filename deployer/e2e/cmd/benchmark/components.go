@@ -229,29 +229,35 @@ func prepareGraph(ctx context.Context, d *deployer.Deployer, components, objects
 }
 
 // measureGraph prints what a Solution of many components takes.
-func measureGraph(ctx context.Context, components, objects int) (err error) {
-	c, err := testcluster.Start(ctx, testcluster.Options{FakeNodes: 3, Progress: os.Stderr})
+func measureGraph(ctx context.Context, components, objects int) error {
+	samples, err := measureGraphSteps(ctx, testcluster.Options{FakeNodes: 3, Progress: os.Stderr}, components, objects, graphSteps)
 	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Stop()) }()
-	contestant := func(step string) (sample, error) {
-		return measure(ctx, os.Args[0], "graph-step", c.Kubeconfig, strconv.Itoa(components), strconv.Itoa(objects), step)
-	}
-	if _, err := contestant("prepare"); err != nil {
 		return err
 	}
 	fmt.Printf("\n%d components of %d objects, each of which needs up to three others\n\n", components, objects)
 	fmt.Println("| | time | CPU | peak RssAnon |")
 	fmt.Println("|---|---|---|---|")
-	for _, step := range graphSteps {
-		s, err := contestant(step)
-		if err != nil {
-			return fmt.Errorf("%s: %w", step, err)
-		}
-		if err := printStep(step, s); err != nil {
+	for i, step := range graphSteps {
+		if err := printStep(step, samples[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// measureGraphSteps measures steps of a Solution on a cluster of its own.
+func measureGraphSteps(ctx context.Context, o testcluster.Options, components, objects int, steps []string) (samples []sample, err error) {
+	c, err := testcluster.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	for _, step := range append([]string{"prepare"}, steps...) {
+		s, err := measure(ctx, os.Args[0], "graph-step", c.Kubeconfig, strconv.Itoa(components), strconv.Itoa(objects), step)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", step, err)
+		}
+		samples = append(samples, s)
+	}
+	return samples[1:], nil
 }

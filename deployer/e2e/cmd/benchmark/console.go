@@ -37,7 +37,7 @@ const (
 	chromium = "/usr/lib/chromium/chromium-headless-shell"
 	tabs     = 4                // of one browser that follow: with HTTP/1.1 further ones ask now and then
 	pages    = 15               // of a kind that are fetched
-	consoles = 5                // that are started, for its first page
+	consoles = 5                // started for the first page
 	watching = 30 * time.Second // for which requests are counted
 )
 
@@ -54,9 +54,16 @@ func measureConsole(ctx context.Context, s settings) (err error) {
 		}
 	}
 	fmt.Printf("\n%d environments, %d Solutions in each\n\n| | |\n|---|---|\n", s.environments, solutions)
-	if err = firstVisits(ctx, c, s.binary); err != nil {
+	visits, err := firstVisits(ctx, c, s.binary, consoles)
+	if err != nil {
 		return err
 	}
+	var before, after []float64
+	for _, v := range visits {
+		before, after = append(before, v.before), append(after, v.after)
+	}
+	row("RssAnon before and after the first visit", "%.1f MiB, %.1f MiB", median(before), median(after))
+	printVisits("first overview of a console", visits)
 	// What takes time is measured without the proxy that counts requests: it takes some of the same processors.
 	if err = withConsole(ctx, c, s.binary, c.Kubeconfig, (*consoleUnderTest).logIn, (*consoleUnderTest).overview, (*consoleUnderTest).load); err != nil {
 		return err
@@ -80,32 +87,30 @@ func withConsole(ctx context.Context, c *testcluster.Cluster, program, kubeconfi
 }
 
 // firstVisits measures the first overview of consoles that have just been started.
-func firstVisits(ctx context.Context, c *testcluster.Cluster, program string) error {
-	var visits []visit
-	var before, after []float64
+func firstVisits(ctx context.Context, c *testcluster.Cluster, program string, consoles int) (visits []visit, err error) {
 	for range consoles {
-		if err := withConsole(ctx, c, program, c.Kubeconfig, func(u *consoleUnderTest, ctx context.Context) error {
+		if err = withConsole(ctx, c, program, c.Kubeconfig, func(u *consoleUnderTest, ctx context.Context) error {
 			if err := pause(ctx, 2*time.Second); err != nil {
 				return err
 			}
-			before = append(before, u.anonymous())
-			if err := u.logIn(ctx); err != nil {
-				return err
-			}
-			one, err := u.visit(ctx)
-			visits, after = append(visits, one), append(after, u.anonymous())
+			before, peak := u.anonymous(), watchMemory(u.command.Process.Pid)
+			one, err := u.visit(ctx, u.link) // it leads to the overview
+			one.before, one.after, one.peak = before, u.anonymous(), peak()
+			visits = append(visits, one)
 			return err
 		}); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	row("RssAnon before and after the first visit", "%.1f MiB, %.1f MiB", median(before), median(after))
-	printVisits("first overview of a console", visits)
-	return nil
+	return visits, nil
 }
 
 // visit is how long a page without an open tab took: until its first row was there, until all of it was, and of the processor.
-type visit struct{ row, all, processor time.Duration }
+type visit struct {
+	row, all, processor time.Duration
+	before, after       float64 // RssAnon of a console that had just been started, in MiB
+	peak                int64   // and at most, in bytes
+}
 
 func printVisits(name string, visits []visit) {
 	of := func(part func(visit) time.Duration) int64 {
@@ -122,10 +127,10 @@ func printVisits(name string, visits []visit) {
 // firstRow begins the row of the first environment: its name, in a list that has the Solutions, their versions and health.
 const firstRow = `<a href="/environments/env-`
 
-// visit fetches the overview.
-func (u *consoleUnderTest) visit(ctx context.Context) (v visit, err error) {
+// visit fetches the overview, or what leads there.
+func (u *consoleUnderTest) visit(ctx context.Context, path string) (v visit, err error) {
 	before, started := u.processor(), time.Now()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.origin+"/", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.origin+path, nil)
 	if err != nil {
 		return v, err
 	}
@@ -305,7 +310,7 @@ func (u *consoleUnderTest) overview(ctx context.Context) error {
 			if err := pause(ctx, apart); err != nil {
 				return err
 			}
-			one, err := u.visit(ctx)
+			one, err := u.visit(ctx, "/")
 			if err != nil {
 				return err
 			}

@@ -5,11 +5,13 @@ package main
 import (
 	"compress/gzip"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -22,22 +24,30 @@ import (
 // they hold.
 type imageSet struct {
 	dir     string // of the project; the layout is in images
-	payload int64  // bytes of distinct layers
+	options layerOptions
+	payload int64 // bytes of distinct layers
 	names   []string
+	layers  map[string]int64  // of the first image, by digest
 	digests map[string]string // of the manifest, by name
+}
+
+// layerOptions say how layers are made.
+type layerOptions struct {
+	largest int64 // bytes
+	holes   bool  // a layer takes no place on a disk
 }
 
 type object = map[string]any
 
-// makeImages writes a project with images of four layers each, of 32 MiB at most, one of which all share.
-func makeImages(dir string, payload int64) (*imageSet, error) {
-	set := &imageSet{dir: dir, digests: map[string]string{}}
+// makeImages writes a project with images of four layers each, one of which all share.
+func makeImages(dir string, payload int64, options layerOptions) (*imageSet, error) {
+	set := &imageSet{dir: dir, options: options, layers: map[string]int64{}, digests: map[string]string{}}
 	if err := os.MkdirAll(filepath.Join(dir, "images", "blobs", "sha256"), 0o755); err != nil {
 		return nil, err
 	}
 	random := rand.NewChaCha8([32]byte{1})
 	layer := func(size int64) (object, error) { return set.addLayer(random, size) }
-	shared, err := layer(min(payload/8, 32<<20))
+	shared, err := layer(min(payload/8, options.largest))
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +55,7 @@ func makeImages(dir string, payload int64) (*imageSet, error) {
 	for set.payload < payload {
 		layers := []object{shared}
 		for range 3 {
-			size := min(32<<20, payload-set.payload)
+			size := min(options.largest, payload-set.payload)
 			if size <= 0 {
 				break
 			}
@@ -73,25 +83,59 @@ func (s *imageSet) addLayer(random io.Reader, size int64) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := sha256.New()
-	packed, err := gzip.NewWriterLevel(io.MultiWriter(f, h), gzip.NoCompression)
+	mediaType := "application/vnd.oci.image.layer.v1.tar+gzip"
+	if s.options.holes {
+		mediaType, err = "application/vnd.oci.image.layer.v1.tar+zstd", writeHoles(f, s.payload, size)
+	} else {
+		err = writeRandom(f, random, size)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if _, err = io.CopyN(packed, random, size); err != nil {
-		return nil, err
-	}
-	if err = errors.Join(packed.Close(), f.Sync()); err != nil {
-		return nil, err
-	}
-	info, err := f.Stat()
+	h := sha256.New()
+	size, err = io.Copy(h, io.NewSectionReader(f, 0, math.MaxInt64))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
 	digest := hex.EncodeToString(h.Sum(nil))
-	s.payload += info.Size()
-	return object{"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", "digest": "sha256:" + digest, "size": info.Size()},
-		os.Rename(f.Name(), s.blob(digest))
+	s.payload += size
+	if len(s.names) == 0 {
+		s.layers[digest] = size
+	}
+	return object{"mediaType": mediaType, "digest": "sha256:" + digest, "size": size}, os.Rename(f.Name(), s.blob(digest))
+}
+
+func writeRandom(w io.Writer, random io.Reader, size int64) error {
+	packed, err := gzip.NewWriterLevel(w, gzip.NoCompression)
+	if err == nil {
+		_, err = io.CopyN(packed, random, size)
+	}
+	if err != nil {
+		return err
+	}
+	return packed.Close()
+}
+
+// writeHoles writes a layer in zstandard: an empty tar archive, and frames that readers skip. These are holes but for their headers and a
+// number, which makes the layer differ from others.
+func writeHoles(f *os.File, number, size int64) error {
+	const (
+		empty  = "\x28\xb5\x2f\xfd\x60\x00\x03\x03\x20\x00\x00" // 1024 zeros
+		header = "\x50\x2a\x4d\x18"                             // and the number of bytes that follow
+	)
+	if _, err := f.WriteString(empty); err != nil {
+		return err
+	}
+	at := int64(len(empty))
+	for at < size {
+		length := max(16, min(1<<31, size-at))
+		frame := binary.LittleEndian.AppendUint32([]byte(header), uint32(length)-8)
+		if _, err := f.WriteAt(binary.LittleEndian.AppendUint64(frame, uint64(number)), at); err != nil {
+			return err
+		}
+		at += length
+	}
+	return f.Truncate(at)
 }
 
 func (s *imageSet) addDocument(mediaType string, value any) (object, error) {

@@ -31,37 +31,44 @@ func benchmarkImport(ctx context.Context, s settings) error {
 }
 
 // benchmarkReflink imports on XFS, in a file that is mounted for this.
-func benchmarkReflink(ctx context.Context, s settings, archive, key string) (err error) {
+func benchmarkReflink(ctx context.Context, s settings, archive, key string) error {
 	if _, missing := exec.LookPath("mkfs.xfs"); missing != nil || os.Geteuid() != 0 {
 		fmt.Println("\nImport on XFS: left out, it needs root and mkfs.xfs")
 		return nil
 	}
-	disk, place := filepath.Join(s.dir, "xfs"), filepath.Join(s.dir, "xfs-mounted")
+	return onFileSystem(ctx, s.dir, "xfs", "loop", max(3*s.size, 1<<30), func(place string) error {
+		there := filepath.Join(place, filepath.Base(archive))
+		for _, suffix := range []string{"", ".sigstore.json"} {
+			if output, failure := exec.CommandContext(ctx, "cp", archive+suffix, there+suffix).CombinedOutput(); failure != nil {
+				return fmt.Errorf("%w: %s", failure, output)
+			}
+		}
+		for _, cached := range []bool{true, false} {
+			if err := importFrom(ctx, s, there, key, filepath.Join(place, "import"), cached); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// onFileSystem calls a function with a directory where a file system of this kind is mounted, which is in a file.
+func onFileSystem(ctx context.Context, dir, kind, options string, size int64, do func(place string) error) (err error) {
+	disk, place := filepath.Join(dir, kind), filepath.Join(dir, kind+"-mounted")
 	f, err := os.Create(disk)
 	if err != nil {
 		return err
 	}
-	if err = errors.Join(f.Truncate(max(3*s.size, 1<<30)), f.Close(), os.Mkdir(place, 0o755)); err != nil {
+	if err = errors.Join(f.Truncate(size), f.Close(), os.Mkdir(place, 0o755)); err != nil {
 		return err
 	}
-	for _, command := range [][]string{{"mkfs.xfs", "-q", disk}, {"mount", "-o", "loop", disk, place}} {
+	for _, command := range [][]string{{"mkfs." + kind, "-q", disk}, {"mount", "-o", options, disk, place}} {
 		if output, failure := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput(); failure != nil {
 			return fmt.Errorf("%v: %w: %s", command, failure, output)
 		}
 	}
 	defer func() { err = errors.Join(err, unix.Unmount(place, 0), os.Remove(disk)) }()
-	there := filepath.Join(place, filepath.Base(archive))
-	for _, suffix := range []string{"", ".sigstore.json"} {
-		if output, failure := exec.CommandContext(ctx, "cp", archive+suffix, there+suffix).CombinedOutput(); failure != nil {
-			return fmt.Errorf("%w: %s", failure, output)
-		}
-	}
-	for _, cached := range []bool{true, false} {
-		if err = importFrom(ctx, s, there, key, filepath.Join(place, "import"), cached); err != nil {
-			return err
-		}
-	}
-	return nil
+	return do(place)
 }
 
 func importFrom(ctx context.Context, s settings, archive, key, place string, cached bool) error {

@@ -42,6 +42,8 @@ type settings struct {
 	helmfile     string
 	limit        time.Duration
 	base, svg    string
+	sparse       int64 // bytes
+	layers       layerOptions
 
 	dir, binary string
 }
@@ -57,7 +59,7 @@ var benchmarks = []benchmark{
 	{"build", "a build, beside skopeo with genisoimage, and beside hashing and writing", benchmarkBuild},
 	{"sign", "signing and verifying, beside openssl", benchmarkSign},
 	{"import", "an import, beside one hash and a copy", benchmarkImport},
-	{"growth", "an archive of four sizes, and projects with more and more files", benchmarkGrowth},
+	{"growth", "archives, projects, Solutions and clusters of four sizes", benchmarkGrowth},
 	{"lint", "1,000 objects, beside kubeconform", benchmarkLint},
 	{"serve", "images pulled over 200 connections, beside nginx", benchmarkServe},
 	{"engine", "the engine alone, for many environments, beside the same writes alone", func(ctx context.Context, s settings) error { return measureEngine(ctx, s.environments) }},
@@ -103,6 +105,7 @@ func main() {
 func parse() settings {
 	var s settings
 	size := flag.Int64("size", 512, "`MiB` of layers in the archives")
+	sparse := flag.Int64("sparse", 0, "growth: measure an archive with `GiB` of holes as well, which needs root and mkfs.btrfs")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds of each comparison")
 	flag.IntVar(&s.environments, "environments", 50, "environments of a cluster, with five Solutions each")
 	flag.IntVar(&s.components, "components", 200, "components of a Solution")
@@ -122,7 +125,7 @@ func parse() settings {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	s.size = *size << 20
+	s.size, s.sparse, s.layers.largest = *size<<20, *sparse<<30, 32<<20
 	return s
 }
 
@@ -131,7 +134,12 @@ func run(ctx context.Context, s settings) (err error) {
 	if s.dir, err = os.MkdirTemp("", "solutionctl-benchmark-"); err != nil {
 		return err
 	}
-	defer os.RemoveAll(s.dir) //nolint:errcheck // a temporary directory
+	defer os.RemoveAll(s.dir)                                           //nolint:errcheck // a temporary directory
+	for _, name := range []string{"GOGC", "GOMEMLIMIT", "GOMAXPROCS"} { // users do not set what a developer sets for compilers
+		if err = os.Unsetenv(name); err != nil {
+			return err
+		}
+	}
 	s.binary = filepath.Join(s.dir, "solutionctl")
 	if err = inModule(ctx, ".ci/build", s.binary); err != nil {
 		return fmt.Errorf("build solutionctl: %w", err)

@@ -22,7 +22,7 @@ func benchmarkSign(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	set, err := makeImages(filepath.Join(s.dir, "set"), s.size)
+	set, err := makeImages(filepath.Join(s.dir, "set"), s.size, s.layers)
 	if err != nil {
 		return err
 	}
