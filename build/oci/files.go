@@ -35,6 +35,7 @@ type layout struct {
 	// strict makes it an error that a manifest listed in index.json is missing or damaged even when no image needs it.
 	strict bool
 
+	listed    once[[]Descriptor]            // in index.json
 	referrers once[map[Digest][]Descriptor] // by subject
 }
 
@@ -52,8 +53,14 @@ func (l *layout) index() ([]Descriptor, error) {
 	return slices.DeleteFunc(entries, isStandIn), err
 }
 
-// entries returns all descriptors of index.json.
+// entries returns all descriptors of index.json, in a slice of the caller's own. It parses them once: a project takes each of its images from
+// the same layout.
 func (l *layout) entries() ([]Descriptor, error) {
+	listed, err := l.listed.get(l.parseIndex)
+	return slices.Clone(listed), err
+}
+
+func (l *layout) parseIndex() ([]Descriptor, error) {
 	data, err := readFile(l.fsys, indexFile)
 	if err != nil {
 		return nil, err

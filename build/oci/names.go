@@ -96,7 +96,7 @@ func (l *layout) find(ctx context.Context, ref string) (Descriptor, string, erro
 }
 
 func isNamed(d Descriptor, ref string) bool {
-	return d.Annotations[refName] == ref || d.Digest.String() == ref || "@"+d.Digest.String() == ref ||
+	return d.Annotations[refName] == ref || strings.HasSuffix(ref, d.Digest.Hex) && strings.TrimPrefix(ref, "@") == d.Digest.String() ||
 		d.Annotations[fullName] != "" && sameReference(d.Annotations[fullName], ref)
 }
 
