@@ -21,6 +21,7 @@ type node struct {
 	mode       fs.FileMode
 	uid, gid   uint32
 	links      uint32
+	record     uint32 // sector with the record of a directory
 	modTime    time.Time
 	parent     *node   // of the root, the root
 	children   []*node // in the order of the records
@@ -85,6 +86,7 @@ func (r *reader) readDirectory(d *node) error {
 			return err
 		}
 		for sector := 0; sector < len(chunk); sector += sectorSize {
+			l.sector = uint32((offset + int64(sector)) / sectorSize) //nolint:gosec // within the volume, whose sectors have numbers of 32 bits
 			if err := l.readSector(chunk[sector : sector+sectorSize]); err != nil {
 				return err
 			}
@@ -120,6 +122,7 @@ func (s *scan) volumeSize() int64 { return int64(s.primary.blocks) * sectorSize 
 type listing struct {
 	*reader
 	dir      *node
+	sector   uint32 // that is read
 	count    int
 	previous string // identifier of the record before
 	open     *node  // the file whose further sections follow
@@ -331,7 +334,7 @@ func (l *listing) printIdentifier(id string) string {
 }
 
 func (l *listing) addDirectory(n *node, r *dirRecord) error {
-	n.extent, n.length = r.extent, r.size
+	n.extent, n.length, n.record = r.extent, r.size, l.sector
 	if r.flags&flagMultiExtent != 0 || l.open != nil {
 		return l.fail(ruleMultiExtent, n.path, "a directory is in the place of a section of a file")
 	}

@@ -3,6 +3,7 @@ package iso
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,19 @@ func TestCompareDiskFSAgrees(t *testing.T) {
 		for _, f := range CompareDiskFS(bytes.NewReader(data), int64(len(data))) {
 			t.Errorf("%s: %s: %s", name, f.Rule, f)
 		}
+	}
+}
+
+// TestCompareDiskFSManyDirectories has more images than go-diskfs could read within its budget if it read the list of all images on the way to
+// each.
+func TestCompareDiskFSManyDirectories(t *testing.T) {
+	var files []File
+	for i := range 2000 {
+		files = append(files, textFile(fmt.Sprintf("images/image-%04d/1.0.0/manifest.json", i), "x"))
+	}
+	data := imageBytes(t, files)
+	for _, f := range CompareDiskFS(bytes.NewReader(data), int64(len(data))) {
+		t.Errorf("%s: %s", f.Rule, f)
 	}
 }
 
