@@ -35,7 +35,7 @@ func drawPanels(panels []*panel) string {
 // x is the place of a size, which is a multiple of the smallest one.
 func (p *panel) x(times float64) float64 {
 	sizes := p.series[0].sizes
-	return panelMargin + math.Log(times)/math.Log(sizes[growthSizes-1]/sizes[0])*(panelWidth-2.5*panelMargin)
+	return panelMargin + math.Log(times)/math.Log(sizes[len(sizes)-1]/sizes[0])*(panelWidth-2.5*panelMargin)
 }
 
 func y(seconds float64) float64 {
@@ -44,7 +44,7 @@ func y(seconds float64) float64 {
 
 func (p *panel) drawAxes(b *strings.Builder) {
 	sizes := p.series[0].sizes
-	most := sizes[growthSizes-1] / sizes[0]
+	most := sizes[len(sizes)-1] / sizes[0]
 	for decade := range decades + 1 {
 		value := math.Pow10(decade - 3)
 		fmt.Fprintf(b, `<path d="M%d %.1fH%.1f" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n",
@@ -60,15 +60,15 @@ func (p *panel) drawAxes(b *strings.Builder) {
 }
 
 func (p *panel) drawSeries(b *strings.Builder) {
-	slowestFirst := slices.SortedFunc(slices.Values(p.series), func(a, b *series) int { return cmp.Compare(b.wall[growthSizes-1], a.wall[growthSizes-1]) })
+	slowestFirst := slices.SortedFunc(slices.Values(p.series), func(a, b *series) int { return cmp.Compare(b.wall[len(b.wall)-1], a.wall[len(a.wall)-1]) })
 	label := 0.0
 	for i, one := range slowestFirst {
 		var points []string
 		for k, size := range one.sizes {
 			points = append(points, fmt.Sprintf("%.1f,%.1f", p.x(size/one.sizes[0]), y(one.wall[k])))
 		}
-		label = max(y(one.wall[growthSizes-1])+4, label+14) // below that of the slower one
+		label = max(y(one.wall[len(one.wall)-1])+4, label+14) // below that of the slower one
 		fmt.Fprintf(b, `<polyline points="%[1]s" fill="none" stroke="%[2]s" stroke-width="2"/><text x="%.1[3]f" y="%.1[4]f" fill="%[2]s">%[5]s</text>`+"\n",
-			strings.Join(points, " "), colors[i%len(colors)], p.x(one.sizes[growthSizes-1]/one.sizes[0])+6, label, one.name)
+			strings.Join(points, " "), colors[i%len(colors)], p.x(one.sizes[len(one.sizes)-1]/one.sizes[0])+6, label, one.name)
 	}
 }
