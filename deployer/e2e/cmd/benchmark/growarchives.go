@@ -46,10 +46,10 @@ func growBytes(ctx context.Context, s settings, p *panel) error {
 	})
 }
 
-// growImages measures archives with more and more images of a few kilobytes.
+// growImages measures archives with more and more images of a few kilobytes. An archive has at most 5,000.
 func growImages(ctx context.Context, s settings, p *panel) error {
 	s.layers.largest = growthLayer
-	return eachArchive(ctx, s, s.size/32, func(sized settings, _ int) error {
+	return eachArchive(ctx, s, s.size/64, func(sized settings, _ int) error {
 		set, subjects, err := newSubjects(ctx, sized, 1)
 		if err != nil {
 			return err
