@@ -116,7 +116,7 @@ func writeRandom(w io.Writer, random io.Reader, size int64) error {
 	return packed.Close()
 }
 
-// writeHoles writes a layer in zstandard: an empty tar archive, and frames that readers skip. These are holes but for their headers and a
+// writeHoles writes a layer in zstandard: an empty tar archive, and frames that readers skip. These are holes, except their headers and a
 // number, which makes the layer differ from others.
 func writeHoles(f *os.File, number, size int64) error {
 	const (
