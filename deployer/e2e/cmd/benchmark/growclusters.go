@@ -22,8 +22,8 @@ func growObjects(ctx context.Context, s settings, p *panel) error {
 		if err != nil {
 			return fmt.Errorf("%d components: %w", components, err)
 		}
-		for i, taken := range samples {
-			p.add(graphSteps[i], "objects", float64(components*s.objects), []sample{taken})
+		for i, name := range []string{"floor", "plan", "add", "add again"} {
+			p.add(name, "objects", float64(components*s.objects), samples[i:i+1])
 		}
 	}
 	return nil
