@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -226,19 +225,15 @@ func (t *repository) get(ctx context.Context, x exchange) (*http.Response, error
 		if err == nil {
 			return resp, nil
 		}
-		changes := ""
-		if x.method != http.MethodGet && x.method != http.MethodHead {
-			changes, _, _ = strings.Cut(x.what, "?")
-		}
-		if err = t.again(ctx, attempt, err, changes); err != nil {
+		if err = t.again(ctx, attempt, err, ""); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // again waits before the next attempt after a failure that may be temporary; it returns any other, and the one after
-// which enough was tried. It reports each attempt to change something, and of others those that people wait for.
-func (t *repository) again(ctx context.Context, attempt int, err error, changes string) error {
+// which enough was tried. It reports pauses that people notice, and the first failure in a row of an upload, which blob names.
+func (t *repository) again(ctx context.Context, attempt int, err error, blob string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -254,8 +249,8 @@ func (t *repository) again(ctx context.Context, attempt int, err error, changes 
 	}
 	wait := backoff(attempt, failure.retryAfter)
 	switch {
-	case changes != "" && failure.status != http.StatusUnauthorized: // else a token has expired
-		t.warn("%s: %v; the next attempt is in %v", changes, failure, wait)
+	case blob != "" && attempt == 0 && failure.status != http.StatusUnauthorized: // else a token has expired
+		t.warn("%s: %v; the next attempt is in %v", blob, failure, wait)
 	case wait >= noticeable:
 		t.warn("%v; the next attempt is in %v", failure, wait)
 	}
