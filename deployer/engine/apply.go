@@ -159,7 +159,6 @@ type run struct {
 	err        error
 
 	follow follower // how objects are waited for
-	writes *turns   // of runs that write in the order of their ranks; nil without one
 	idle   bool     // nothing to do, but others wait until its objects are ready
 	queued
 }
@@ -333,7 +332,7 @@ func (r *run) write(ctx context.Context, s *step) (*unstructured.Unstructured, e
 	case schema.ActionNone, schema.ActionSkip:
 		return s.live, nil
 	case schema.ActionCreate:
-		return r.create(ctx, s.desired)
+		return r.Cluster.Create(ctx, s.desired, cluster.WriteOptions{})
 	case schema.ActionDelete:
 		return nil, r.deleteExisting(ctx, s)
 	case schema.ActionReplace:
@@ -345,21 +344,13 @@ func (r *run) write(ctx context.Context, s *step) (*unstructured.Unstructured, e
 		if err := r.deleteExisting(ctx, s); err != nil {
 			return nil, err
 		}
-		return r.create(ctx, s.desired)
+		return r.Cluster.Create(ctx, s.desired, cluster.WriteOptions{})
 	default:
 		if err := r.clearFields(ctx, s); err != nil {
 			return nil, err
 		}
-		r.writes.take(r.rank)
-		defer r.writes.give()
 		return r.Cluster.Apply(ctx, update(s), cluster.WriteOptions{Force: s.force})
 	}
-}
-
-func (r *run) create(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	r.writes.take(r.rank)
-	defer r.writes.give()
-	return r.Cluster.Create(ctx, object, cluster.WriteOptions{})
 }
 
 // deleteExisting deletes the object that is to be replaced and waits until it is gone.

@@ -33,7 +33,6 @@ type queued struct {
 	applied, ready, ended chan struct{}
 	awaited               bool // another run needs it ready
 	precedes              bool // another run starts after it
-	rank                  int  // the length of the longest chain of runs that wait for it
 }
 
 type need struct {
@@ -87,23 +86,7 @@ func (e *Engine) queue(plans []*Plan, o ApplyOptions) (runs []*run, ordered bool
 			runs = append(runs, r)
 		}
 	}
-	if err = e.rejectCycles(runs); err != nil {
-		return nil, ordered, err
-	}
-	for _, r := range runs {
-		r.raise(r.rank)
-	}
-	return runs, ordered, nil
-}
-
-// raise sets the rank of a run and raises those of the runs that it waits for.
-func (r *run) raise(rank int) {
-	r.rank = rank
-	for _, n := range r.needs {
-		if n.rank <= rank {
-			n.raise(rank + 1)
-		}
-	}
+	return runs, ordered, e.rejectCycles(runs)
 }
 
 // rejectCycles refuses runs that wait for themselves. Dependencies may come from a record that has been edited.
@@ -133,18 +116,16 @@ func (e *Engine) rejectCycles(runs []*run) error {
 	return nil
 }
 
-// inOrder starts each run when its needs are met. A failure stops the runs that need it, and no others. Runs that longer chains of others
-// wait for write first.
+// inOrder starts each run when its needs are met. A failure stops the runs that need it, and no others.
 func (e *Engine) inOrder(ctx context.Context, runs []*run) {
 	watches := newSharedWatches(e)
 	defer watches.close()
 	var group sync.WaitGroup
-	places := newTurns(cluster.Workers) // the same limit as for runs side by side
-	writes := newTurns(cluster.InFlight)
+	places := make(chan struct{}, cluster.Workers) // the same limit as for runs side by side
 	for _, r := range runs {
 		group.Go(func() {
 			defer close(r.ended)
-			r.follow, r.writes = watches.follow, writes
+			r.follow = watches.follow
 			r.err = r.runInOrder(ctx, places)
 			recordFailures(ctx, []*run{r}, nil)
 			if !r.idle || r.err != nil {
@@ -155,7 +136,7 @@ func (e *Engine) inOrder(ctx context.Context, runs []*run) {
 	group.Wait()
 }
 
-func (r *run) runInOrder(ctx context.Context, places *turns) error {
+func (r *run) runInOrder(ctx context.Context, places chan struct{}) error {
 	if err := r.awaitNeeds(ctx); err != nil {
 		return err
 	}
@@ -163,9 +144,9 @@ func (r *run) runInOrder(ctx context.Context, places *turns) error {
 	r.waitCtx, cancel = context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	if !r.idle {
-		places.take(r.rank)
+		places <- struct{}{}
 		err := r.change(ctx)
-		places.give()
+		<-places
 		if err != nil {
 			return err
 		}

@@ -19,8 +19,6 @@ func (r *run) promote(ctx context.Context) error {
 		return err
 	}
 	r.complete()
-	r.writes.take(lastRank)
-	defer r.writes.give()
 	err := r.Save(ctx, &r.state)
 	if errors.Is(err, record.ErrStale) {
 		return report.As(report.Interrupted, err).WithHint("run the same command again")
