@@ -411,7 +411,7 @@ func TestComponentsAreSeen(t *testing.T) {
 	deployertest.Valid(t, "environment", status)
 	one := status.Deployments()[0]
 	if one.Health == schema.HealthReady || len(one.Components) != 2 || one.Components[0].Name != "api" || one.Components[0].Health == schema.HealthReady ||
-		one.Components[1].Health != schema.HealthReady || !strings.Contains(strings.Join(one.Reasons, "\n"), "component api: ") {
+		one.Components[1].Health != schema.HealthReady || !strings.Contains(strings.Join(schema.Sentences(one.Reasons), "\n"), "component api: ") {
 		t.Errorf("%+v", one)
 	}
 	if len(one.Drift) != 1 || one.Drift[0].Object.Name != "api" {

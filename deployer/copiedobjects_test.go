@@ -11,6 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -94,7 +95,7 @@ func TestUnrecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reasons := strings.Join(status.Environments[0].Namespaces[0].Deployments[0].Reasons, "\n"); strings.Contains(reasons, "--records") || !strings.Contains(reasons, "kubectl label") {
+	if reasons := strings.Join(schema.Sentences(status.Environments[0].Namespaces[0].Deployments[0].Reasons), "\n"); strings.Contains(reasons, "--records") || !strings.Contains(reasons, "kubectl label") {
 		t.Errorf("the reasons are %s", reasons)
 	}
 	labels := left.GetLabels()

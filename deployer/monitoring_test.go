@@ -82,7 +82,7 @@ func TestMonitoringNotSelected(t *testing.T) {
 		if err != nil || !status.Ready {
 			t.Errorf("%+v, %v", status, err)
 		}
-		return status.Environments[0].Namespaces[0].Deployments[0].Reasons
+		return schema.Sentences(status.Environments[0].Namespaces[0].Deployments[0].Reasons)
 	}
 	wantWords(t, reasons(), lacks, cure)
 	configure(b, monitoring.Options{Detect: true})

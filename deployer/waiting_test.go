@@ -108,7 +108,7 @@ func TestKindsInstalledLater(t *testing.T) {
 
 	b.Server.Put(t, deployertest.ServiceMonitors)
 	b.Cluster.Refresh()
-	if s := status(); s.Health != schema.HealthDrifted || len(s.Waiting) > 0 || !strings.Contains(strings.Join(s.Reasons, "\n"), monitor.String()) {
+	if s := status(); s.Health != schema.HealthDrifted || len(s.Waiting) > 0 || !strings.Contains(strings.Join(schema.Sentences(s.Reasons), "\n"), monitor.String()) {
 		t.Errorf("with the kind it is %s, and waits for %v: %q", s.Health, s.Waiting, s.Reasons)
 	}
 	create := []string{"create " + monitor.String()}

@@ -133,7 +133,7 @@ type DeploymentStatus struct {
 	// Pending is the operation that was begun and has not ended.
 	Pending *PendingOperation `json:"pending,omitempty"`
 	// Reasons say why it is not ready, or what is amiss although it is, one sentence each.
-	Reasons []string `json:"reasons"`
+	Reasons []Reason `json:"reasons"`
 	// Drift holds the changes that would revert changes by other field managers since it was deployed; absent unless
 	// requested.
 	Drift []Change `json:"drift,omitzero"`
@@ -149,7 +149,7 @@ type ComponentStatus struct {
 	Objects int              `json:"objects" schema:"minimum=0"`
 	Ready   int              `json:"ready" schema:"minimum=0"`
 	// Reasons say why it is not ready, one sentence each.
-	Reasons []string `json:"reasons"`
+	Reasons []Reason `json:"reasons"`
 }
 
 // PlacedDeployment is a deployment and where it is: Environment and Namespace are empty for the one of an active version, which belongs to

@@ -256,7 +256,7 @@ func compare(v *web.Visit, status *schema.EnvironmentStatus) error {
 	asked := v.FormValue("compare") != ""
 	drifted := func(d schema.DeploymentStatus) bool {
 		// What is worse than a change can follow from it, such as an image that cannot be pulled.
-		return d.Health == schema.HealthDrifted || slices.ContainsFunc(d.Reasons, func(reason string) bool { return strings.Contains(reason, " was changed") })
+		return d.Health == schema.HealthDrifted || slices.ContainsFunc(d.Reasons, func(r schema.Reason) bool { return r.Changed })
 	}
 	if !asked && !slices.ContainsFunc(status.Namespaces, func(n schema.NamespaceStatus) bool { return slices.ContainsFunc(n.Deployments, drifted) }) {
 		return nil

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	document "github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -40,6 +41,11 @@ var (
 // Explain returns the reasons why an object is not ready: a sentence for each, the gravest first, at most ten. It reads
 // the objects that belong to it, except those that the user is not allowed to read.
 func Explain(ctx context.Context, r Reader, object *unstructured.Unstructured) []string {
+	return document.Sentences(Reasons(ctx, r, object))
+}
+
+// Reasons is like Explain, and also returns the logs that have more about a reason.
+func Reasons(ctx context.Context, r Reader, object *unstructured.Unstructured) []document.Reason {
 	e := explainer{ctx: ctx, reader: r}
 	now := Of(object)
 	if now.Ready {
@@ -69,19 +75,21 @@ func Explain(ctx context.Context, r Reader, object *unstructured.Unstructured) [
 type explainer struct {
 	ctx     context.Context //nolint:containedctx // lives for one call of Explain
 	reader  Reader
-	reasons []string
+	reasons []document.Reason
 }
 
-func (e *explainer) add(reason string) {
-	reason = report.OneLine(reason, maxLength)
-	if reason != "" && !slices.Contains(e.reasons, reason) {
+func (e *explainer) add(reason string) { e.addReason(document.Reason{Text: reason}) }
+
+func (e *explainer) addReason(reason document.Reason) {
+	reason.Text = report.OneLine(reason.Text, maxLength)
+	if reason.Text != "" && !slices.Contains(e.reasons, reason) {
 		e.reasons = append(e.reasons, reason)
 	}
 }
 
-func (e *explainer) bounded() []string {
+func (e *explainer) bounded() []document.Reason {
 	if more := len(e.reasons) - maxReasons; more > 0 {
-		return append(slices.Clip(e.reasons[:maxReasons-1]), fmt.Sprintf("and %d more reasons", more+1))
+		return append(slices.Clip(e.reasons[:maxReasons-1]), document.Reason{Text: fmt.Sprintf("and %d more reasons", more+1)})
 	}
 	return e.reasons
 }

@@ -131,9 +131,9 @@ func TestObjects(t *testing.T) {
 					word = "failed"
 				}
 				fmt.Fprintf(&got, "%s %s: %s %s\n", object.GetKind(), object.GetName(), word, strings.TrimSpace(status.Reason+" "+status.Message))
-				for _, reason := range health.Explain(t.Context(), cluster, object) {
+				for _, reason := range health.Reasons(t.Context(), cluster, object) {
 					fmt.Fprintf(&got, "  %s\n", reason)
-					if log, ok := health.LogOf("component shop: Deployment demo/web: " + reason); ok {
+					if log := reason.Log; log.Container != "" {
 						fmt.Fprintf(&got, "    log: %s/%s, previous %t\n", log.Pod, log.Container, log.Previous)
 					}
 				}

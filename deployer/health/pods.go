@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	document "github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
@@ -19,6 +20,18 @@ import (
 type problem struct {
 	text  string
 	grave bool // it does not pass by itself
+
+	container string // whose log has more about it; "": none
+	previous  bool   // the log of the container before it was started again
+}
+
+// of returns the reason that a problem is for a pod, which who names.
+func (p problem) of(pod, who string) document.Reason {
+	reason := document.Reason{Text: who + ": " + p.text}
+	if p.container != "" {
+		reason.Log = document.ContainerLog{Pod: pod, Container: p.container, Previous: p.previous}
+	}
+	return reason
 }
 
 // explainPods adds the problems of pods: those that do not pass by themselves first, each once, with its pods.
@@ -44,7 +57,7 @@ func (e *explainer) explainPods(pods []*unstructured.Unstructured) {
 		if more := len(owners[p]) - 1; more > 0 {
 			who += fmt.Sprintf(" and %d more", more)
 		}
-		e.add(who + ": " + p.text)
+		e.addReason(p.of(owners[p][0], who))
 	}
 }
 
@@ -120,26 +133,32 @@ func containerProblem(pod *corev1.Pod, c corev1.ContainerStatus, events []event)
 	name := "container " + c.Name + ": "
 	switch waiting, ended := c.State.Waiting, c.State.Terminated; {
 	case waiting != nil && slices.Contains(imageReasons, waiting.Reason):
-		return problem{name + imageProblem(c, waiting, events), true}, true
+		return problem{text: name + imageProblem(c, waiting, events), grave: true}, true
 	case waiting != nil && waiting.Reason == "CrashLoopBackOff" && c.LastTerminationState.Terminated != nil:
-		return problem{name + "ends again and again (" + times(c.RestartCount) + " so far): " + ending(c.LastTerminationState.Terminated), true}, true
+		return problem{name + "ends again and again (" + times(c.RestartCount) + " so far): " + ending(c.LastTerminationState.Terminated), true, c.Name, true}, true
 	case waiting != nil && waiting.Reason == "CrashLoopBackOff":
-		return problem{name + "ends again and again: " + waiting.Message, true}, true
+		return problem{name + "ends again and again: " + waiting.Message, true, c.Name, true}, true
 	case waiting != nil && (waiting.Reason == "ContainerCreating" || waiting.Reason == "PodInitializing" || waiting.Reason == ""):
 		return problem{}, false // something else is waited for
 	case waiting != nil:
-		return problem{name + "cannot be started: " + runtimeWords(cmp.Or(waiting.Message, waiting.Reason)), true}, true
+		return problem{text: name + "cannot be started: " + runtimeWords(cmp.Or(waiting.Message, waiting.Reason)), grave: true}, true
 	case ended != nil && ended.ExitCode != 0:
-		return problem{name + "has ended: " + ending(ended), true}, true
+		return problem{name + "has ended: " + ending(ended), true, c.Name, false}, true
 	case c.State.Running != nil && !c.Ready && !isInit(pod, c.Name):
-		return problem{name + probeProblem(c, events), false}, true
+		return problem{name + probeProblem(c, events), false, c.Name, false}, true
 	case c.State.Running != nil && isInit(pod, c.Name) && !c.Ready && !isSidecar(pod, c.Name):
-		return problem{"initialization " + strings.TrimSuffix(name, ": ") + " has not ended yet", false}, true
+		return problem{"initialization " + strings.TrimSuffix(name, ": ") + " has not ended yet", false, c.Name, false}, true
 	case c.State.Running != nil && c.LastTerminationState.Terminated != nil && c.LastTerminationState.Terminated.ExitCode != 0:
-		return problem{name + "runs again; it has ended (" + times(c.RestartCount) + " so far): " + ending(c.LastTerminationState.Terminated), false}, true
+		return runsAgain(c), true
 	default:
 		return problem{}, false
 	}
+}
+
+// runsAgain is the problem of a container that runs and has ended before.
+func runsAgain(c corev1.ContainerStatus) problem {
+	text := "container " + c.Name + ": runs again; it has ended (" + times(c.RestartCount) + " so far): " + ending(c.LastTerminationState.Terminated)
+	return problem{text: text, container: c.Name, previous: true}
 }
 
 func isInit(pod *corev1.Pod, name string) bool {
@@ -269,11 +288,11 @@ func hindrances(events []event) []problem {
 	for _, w := range events {
 		switch w.reason {
 		case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
-			found = append(found, problem{"waits for a volume: " + w.message, true})
+			found = append(found, problem{text: "waits for a volume: " + w.message, grave: true})
 		case "FailedCreatePodSandBox":
-			found = append(found, problem{"its network cannot be made: " + runtimeWords(w.message), true})
+			found = append(found, problem{text: "its network cannot be made: " + runtimeWords(w.message), grave: true})
 		case "NetworkNotReady", "FailedBinding", "FailedScheduling":
-			found = append(found, problem{w.message, true})
+			found = append(found, problem{text: w.message, grave: true})
 		}
 	}
 	const enough = 2

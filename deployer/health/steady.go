@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	document "github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -47,37 +48,38 @@ func LooksUnsteady(ctx context.Context, r Reader, workload *unstructured.Unstruc
 			continue
 		}
 		for _, c := range lasting(pod) {
-			wait, problem := unsteady(pod, c, age)
+			wait, fault := unsteady(pod, c, age)
 			if wait > 0 {
 				found.Wait = max(found.Wait, wait)
 				which = append(which, fmt.Sprintf("%s/%s/%d", pod.UID, c.Name, c.RestartCount))
 			}
-			if problem != "" {
-				e.add("pod " + pod.Name + ": " + problem)
+			if fault.text != "" {
+				e.addReason(fault.of(pod.Name, "pod "+pod.Name))
 			}
 		}
 	}
 	slices.Sort(which)
-	found.Which, found.Reasons = strings.Join(which, " "), e.bounded()
+	found.Which, found.Reasons = strings.Join(which, " "), document.Sentences(e.bounded())
 	return found
 }
 
-// Crashes describes the fault of a pod whose containers end again and again, "" if they do not. One that runs at the moment
+// Crashes describes the fault of a pod whose containers end again and again. One that runs at the moment
 // is among them until it has run for a while.
-func Crashes(object *unstructured.Unstructured, age Age) string {
+func Crashes(object *unstructured.Unstructured, age Age) (reason document.Reason, crashes bool) {
 	if !hasEnded(object) {
-		return ""
+		return reason, false
 	}
 	pod := podOf(object)
 	if pod == nil || pod.DeletionTimestamp != nil {
-		return ""
+		return reason, false
 	}
 	for _, c := range lasting(pod) {
-		if _, problem := unsteady(pod, c, age); problem != "" {
-			return "pod " + pod.Name + ": " + report.OneLine(problem, maxLength)
+		if _, fault := unsteady(pod, c, age); fault.text != "" {
+			fault.text = report.OneLine(fault.text, maxLength)
+			return fault.of(pod.Name, "pod "+pod.Name), true
 		}
 	}
-	return ""
+	return reason, false
 }
 
 // hasEnded reports whether a container of a pod is not running, or has terminated before. Most pods need no further
@@ -99,22 +101,22 @@ func hasEnded(pod *unstructured.Unstructured) bool {
 }
 
 // unsteady returns the time that a container still has to run to be trusted, and its last end.
-func unsteady(pod *corev1.Pod, c corev1.ContainerStatus, age Age) (wait time.Duration, problem string) {
+func unsteady(pod *corev1.Pod, c corev1.ContainerStatus, age Age) (wait time.Duration, found problem) {
 	switch running := c.State.Running; {
 	case running == nil:
 		if p, ok := containerProblem(pod, c, nil); ok && c.RestartCount > 0 || c.State.Terminated != nil && c.State.Terminated.ExitCode != 0 {
-			return settles, p.text
+			return settles, p
 		}
-		return 0, "" // the object that makes the pod knows that it is not ready
+		return 0, found // the object that makes the pod knows that it is not ready
 	case c.LastTerminationState.Terminated != nil:
 		if wait = left(settlesAgain, age(running.StartedAt.Time)); wait == 0 {
-			return 0, ""
+			return 0, found
 		}
-		return wait, "container " + c.Name + ": runs again; it has ended (" + times(c.RestartCount) + " so far): " + ending(c.LastTerminationState.Terminated)
+		return wait, runsAgain(c)
 	case c.Ready && isProbed(pod, c.Name):
-		return 0, "" // it works, as it has answered
+		return 0, found // it works, as it has answered
 	default:
-		return left(settles, age(running.StartedAt.Time)), ""
+		return left(settles, age(running.StartedAt.Time)), found
 	}
 }
 

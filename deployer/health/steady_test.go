@@ -70,7 +70,7 @@ status: `
 			if (found.Which == "") != (test.wait == 0) {
 				t.Errorf("it is about %q", found.Which)
 			}
-			if problem := health.Crashes(one, age); !strings.Contains(problem, test.problem) || (problem == "") != (test.problem == "") {
+			if problem, crashes := health.Crashes(one, age); !strings.Contains(problem.Text, test.problem) || crashes != (test.problem != "") {
 				t.Errorf("it crashes: %q", problem)
 			}
 		})

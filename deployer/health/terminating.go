@@ -19,7 +19,7 @@ import (
 const maxHeld = 3
 
 // explainTerminating names the holders of an object that is being deleted.
-func (e *explainer) explainTerminating(object *unstructured.Unstructured) []string {
+func (e *explainer) explainTerminating(object *unstructured.Unstructured) []document.Reason {
 	switch object.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Kind: "Namespace"}:
 		e.explainNamespace(object)

@@ -194,10 +194,10 @@ func see(seen map[string]partSeen, e *schema.EnvironmentStatus) {
 
 // seeParts adds the state of a deployment and of its components. Its own objects have no component.
 func seeParts(seen map[string]partSeen, namespace string, s schema.DeploymentStatus) {
-	own := partSeen{version: s.Version, reasons: s.Reasons}
+	own := partSeen{version: s.Version, reasons: schema.Sentences(s.Reasons)}
 	objects, ready := s.Objects-s.Completed, s.Ready
 	for _, c := range s.Components {
-		is := partSeen{version: c.Version, ready: c.Health == schema.HealthReady || c.Health == schema.HealthDrifted && c.Ready == c.Objects, reasons: c.Reasons}
+		is := partSeen{version: c.Version, ready: c.Health == schema.HealthReady || c.Health == schema.HealthDrifted && c.Ready == c.Objects, reasons: schema.Sentences(c.Reasons)}
 		seen[record.Key{Namespace: namespace, Name: s.Solution, Component: c.Name}.String()] = is
 		objects, ready = objects-c.Objects, ready-c.Ready
 	}

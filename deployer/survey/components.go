@@ -10,7 +10,7 @@ import (
 )
 
 // addComponents adds to the status of a Solution those of its components.
-func (s *picture) addComponents(status *schema.DeploymentStatus, own record.Key, environment string, worsen func(schema.DeploymentHealth, ...string)) {
+func (s *picture) addComponents(status *schema.DeploymentStatus, own record.Key, environment string, worsen func(schema.DeploymentHealth, ...schema.Reason)) {
 	for _, key := range s.components(own) {
 		c := s.component(key, environment)
 		if f := s.findings[key]; f != nil {
@@ -22,7 +22,8 @@ func (s *picture) addComponents(status *schema.DeploymentStatus, own record.Key,
 		}
 		worsen(c.Health)
 		for _, reason := range c.Reasons {
-			worsen(c.Health, "component "+c.Name+": "+reason)
+			reason.Component = c.Name
+			worsen(c.Health, reason)
 		}
 		status.Components = append(status.Components, c)
 	}
@@ -42,7 +43,7 @@ func (s *picture) components(own record.Key) []record.Key {
 
 // component judges one component.
 func (s *picture) component(key record.Key, environment string) schema.ComponentStatus {
-	c := schema.ComponentStatus{Name: key.Component, Health: schema.HealthReady, Reasons: []string{}}
+	c := schema.ComponentStatus{Name: key.Component, Health: schema.HealthReady, Reasons: []schema.Reason{}}
 	state := s.states[key]
 	if f := s.findings[key]; f != nil {
 		c.Objects, c.Ready, c.Health = f.objects, f.ready, f.health
@@ -52,11 +53,11 @@ func (s *picture) component(key record.Key, environment string) schema.Component
 	switch {
 	case state != nil && state.Damage != nil:
 		c.Health = schema.HealthFailed
-		c.Reasons = append(c.Reasons, "its record cannot be read: "+unreadable(state.Damage, environment, key))
+		c.Reasons = append(c.Reasons, schema.Reason{Text: "its record cannot be read: " + unreadable(state.Damage, environment, key)})
 	case lost != nil:
 		_, deployed := records.DeployedVersion(cmp.Or(state, &record.State{}))
 		c.Health = schema.HealthFailed
-		c.Reasons = append(c.Reasons, offRecord(lost, deployed, Rebuilding(environment, key)))
+		c.Reasons = append(c.Reasons, schema.Reason{Text: offRecord(lost, deployed, Rebuilding(environment, key))})
 	case state.Pending != nil && severity(c.Health) < severity(schema.HealthPending):
 		c.Health = schema.HealthPending
 	}

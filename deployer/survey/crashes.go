@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/health"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -31,7 +32,7 @@ const podsOfNamespace = 10
 
 // crashes returns, by workload, the containers that restart again and again. Without permission to list pods, it is
 // empty.
-func (v *Survey) crashes(ctx context.Context, states []*record.State) (map[workload][]string, error) {
+func (v *Survey) crashes(ctx context.Context, states []*record.State) (map[workload][]schema.Reason, error) {
 	namespaces := map[string]bool{}
 	for _, s := range states {
 		for _, object := range inventory(s) {
@@ -46,7 +47,7 @@ func (v *Survey) crashes(ctx context.Context, states []*record.State) (map[workl
 			return found, err
 		}
 	}
-	found := map[workload][]string{}
+	found := map[workload][]schema.Reason{}
 	var mu sync.Mutex
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(kindsAtOnce)
@@ -68,8 +69,8 @@ func (v *Survey) crashes(ctx context.Context, states []*record.State) (map[workl
 // errManyPods ends a list after the most pods.
 var errManyPods = errors.New("there are more pods")
 
-func (v *Survey) crashesIn(ctx context.Context, namespace string, most int) (map[workload][]string, error) {
-	found := map[workload][]string{}
+func (v *Survey) crashesIn(ctx context.Context, namespace string, most int) (map[workload][]schema.Reason, error) {
+	found := map[workload][]schema.Reason{}
 	age := func(at time.Time) time.Duration { return v.Now().Sub(at) }
 	var o metav1.ListOptions
 	if most < math.MaxInt {
@@ -82,7 +83,7 @@ func (v *Survey) crashesIn(ctx context.Context, namespace string, most int) (map
 		if most--; most < 0 {
 			return nil, errManyPods
 		}
-		if problem := health.Crashes(pod, age); problem != "" {
+		if problem, crashes := health.Crashes(pod, age); crashes {
 			kind, name := health.WorkloadOf(pod)
 			key := workload{kind, pod.GetNamespace(), name}
 			found[key] = append(found[key], problem)

@@ -31,14 +31,14 @@ type finding struct {
 	objects, ready int
 	completed      int // Jobs that have ended and are gone
 	health         schema.DeploymentHealth
-	reasons        []string
+	reasons        []schema.Reason
 	changed        bool // some objects may no longer be as they were applied
 	drift          []schema.Change
 	explained      int
-	crashes        map[workload][]string
+	crashes        map[workload][]schema.Reason
 	reporting      map[kube.GroupVersionKind]bool // of which kinds operators report how an object is; shared by all findings
 	webhooks       *health.Webhooks               // likewise
-	silent         []string                       // objects whose webhooks do not answer
+	silent         []schema.Reason                // objects whose webhooks do not answer
 	waiting        []schema.ObjectRef             // for their kinds
 	hidden         []string                       // objects that the user is not allowed to read
 }
@@ -47,7 +47,7 @@ type finding struct {
 // different things.
 const maxExplained = 3
 
-func (f *finding) worsen(health schema.DeploymentHealth, reasons ...string) {
+func (f *finding) worsen(health schema.DeploymentHealth, reasons ...schema.Reason) {
 	if severity(health) > severity(f.health) {
 		f.health = health
 	}
@@ -59,7 +59,7 @@ func (f *finding) worsen(health schema.DeploymentHealth, reasons ...string) {
 // Known are objects that were just listed.
 func (v *Survey) examine(ctx context.Context, states []*record.State, known observations, closely bool) (map[record.Key]*finding, error) {
 	var live observations
-	var crashes map[workload][]string
+	var crashes map[workload][]schema.Reason
 	group, inGroup := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		live, err = v.liveObjects(inGroup, states, known)
@@ -80,7 +80,7 @@ func (v *Survey) examine(ctx context.Context, states []*record.State, known obse
 }
 
 // judgeAll judges releases by their objects and the pods of these.
-func (v *Survey) judgeAll(ctx context.Context, states []*record.State, live observations, crashes map[workload][]string) (map[record.Key]*finding, error) {
+func (v *Survey) judgeAll(ctx context.Context, states []*record.State, live observations, crashes map[workload][]schema.Reason) (map[record.Key]*finding, error) {
 	findings := map[record.Key]*finding{}
 	reporting := map[kube.GroupVersionKind]bool{}
 	webhooks := &health.Webhooks{Reader: v.Cluster}
@@ -113,7 +113,9 @@ func (v *Survey) await(ctx context.Context, f *finding, s *record.State) error {
 			return err
 		default:
 			f.changed = true
-			f.worsen(schema.HealthDrifted, object.String()+" was not created, because the cluster did not have its kind; it has now")
+			f.worsen(schema.HealthDrifted, schema.Reason{
+				Object: object, Text: object.String() + " was not created, because the cluster did not have its kind; it has now",
+			})
 		}
 	}
 	return nil
@@ -139,7 +141,7 @@ func (f *finding) reportHidden() {
 	if more := len(f.hidden) - maxExplained; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	f.reasons = append(f.reasons, "you do not have permission to read "+names+": nothing is known of them")
+	f.reasons = append(f.reasons, schema.Reason{Text: "you do not have permission to read " + names + ": nothing is known of them"})
 }
 
 // observations are the objects that are there.
@@ -264,6 +266,7 @@ func (v *Survey) getInto(ctx context.Context, live observations, kind kube.Group
 // judge adds the state of one object. An object that is being created has no UID on the record yet.
 func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObject, live *observation) {
 	name := known.String()
+	about := func(text string) schema.Reason { return schema.Reason{Object: known.ObjectRef, Text: name + text} }
 	switch {
 	case live != nil && live.hidden:
 		f.objects, f.hidden = f.objects-1, append(f.hidden, name)
@@ -272,25 +275,25 @@ func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObj
 		f.ready, f.completed = f.ready+1, f.completed+1
 		return
 	case live == nil && known.UID == "":
-		f.worsen(schema.HealthProgressing, name+" is not there yet")
+		f.worsen(schema.HealthProgressing, about(" is not there yet"))
 		return
 	case live == nil:
-		f.worsen(schema.HealthFailed, name+" is gone")
+		f.worsen(schema.HealthFailed, about(" is gone"))
 		return
 	case known.UID != "" && live.uid != known.UID:
-		f.worsen(schema.HealthDrifted, name+" is not the deployed object: it was deleted and created again by another client")
+		f.worsen(schema.HealthDrifted, about(" is not the deployed object: it was deleted and created again by another client"))
 	}
 	f.changed = f.changed || mayHaveChanged(known, live)
 	status := live.status
 	crashes := f.crashes[workload{known.Kind, known.Namespace, known.Name}]
 	if status.Ready && len(crashes) == 0 {
 		if live.object != nil && v.neglected(ctx, f, live.object) {
-			f.worsen(schema.HealthProgressing, name+": its operator has not looked at it yet")
+			f.worsen(schema.HealthProgressing, about(": its operator has not looked at it yet"))
 			return
 		}
 		if live.object != nil {
 			if dead := f.webhooks.Dead(ctx, live.object); len(dead) > 0 {
-				f.silent = append(f.silent, name+" "+dead[0].Problem)
+				f.silent = append(f.silent, about(" "+dead[0].Problem))
 				return
 			}
 		}
@@ -298,21 +301,25 @@ func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObj
 		return
 	}
 	if status.Ready {
-		f.worsen(schema.HealthProgressing, name+": "+strings.Join(crashes[:min(len(crashes), maxExplained)], "; "))
+		reason := about(": " + strings.Join(schema.Sentences(crashes[:min(len(crashes), maxExplained)]), "; "))
+		reason.Log = crashes[0].Log
+		f.worsen(schema.HealthProgressing, reason)
 		return
 	}
 	word := schema.HealthProgressing
 	if status.Failed {
 		word = schema.HealthFailed
 	}
-	reasons := []string{status.Message}
+	reasons := []schema.Reason{{Text: status.Message}}
 	if f.explained++; f.explained <= maxExplained {
-		if more := health.Explain(ctx, v.Cluster, live.object); len(more) > 0 {
+		if more := health.Reasons(ctx, v.Cluster, live.object); len(more) > 0 {
 			reasons = more
 		}
 	}
 	for _, reason := range reasons {
-		f.worsen(word, name+": "+reason)
+		whole := about(": " + reason.Text)
+		whole.Log = reason.Log
+		f.worsen(word, whole)
 	}
 }
 
@@ -384,7 +391,7 @@ func (v *Survey) explainChanges(ctx context.Context, states []*record.State, fin
 		return fmt.Errorf("compare with what was deployed: %w", err)
 	}
 	for key, failure := range unread {
-		findings[key].worsen(schema.HealthDrifted, "it cannot be compared with what was deployed: "+failure.Error())
+		findings[key].worsen(schema.HealthDrifted, schema.Reason{Text: "it cannot be compared with what was deployed: " + failure.Error()})
 	}
 	for _, p := range plans {
 		f := findings[p.Release.Key]
@@ -409,7 +416,7 @@ func (v *Survey) driftOneByOne(ctx context.Context, suspects []*record.State, fi
 		some, failed, err := v.Drift(ctx, []*record.State{s})
 		switch {
 		case report.CodeOf(err) == report.Forbidden:
-			findings[s.Key].reasons = append(findings[s.Key].reasons, "it cannot be compared with what was deployed: "+err.Error())
+			findings[s.Key].reasons = append(findings[s.Key].reasons, schema.Reason{Text: "it cannot be compared with what was deployed: " + err.Error()})
 		case err != nil:
 			return nil, nil, err
 		}
@@ -420,36 +427,36 @@ func (v *Survey) driftOneByOne(ctx context.Context, suspects []*record.State, fi
 }
 
 // driftReasons lists the changed fields of an object, derived from the change that would restore it.
-func driftReasons(c schema.Change) []string {
+func driftReasons(c schema.Change) []schema.Reason {
 	switch c.Action {
 	case schema.ActionUpdate, schema.ActionAdopt:
 	default:
 		return nil // missing objects were reported before
 	}
-	var reasons []string
+	var reasons []schema.Reason
 	for _, field := range c.Fields {
 		from, to := field.Excerpt()
-		reason := fmt.Sprintf("%s was changed: %s is %s, was %s", c.Object, field.Path, cmp.Or(from, "missing"), cmp.Or(to, "missing"))
+		text := fmt.Sprintf("%s was changed: %s is %s, was %s", c.Object, field.Path, cmp.Or(from, "missing"), cmp.Or(to, "missing"))
 		if field.Manager != "" && field.Since != nil {
-			reason += " (by " + field.Manager + " at " + field.Since.Format(time.RFC3339) + ")"
+			text += " (by " + field.Manager + " at " + field.Since.Format(time.RFC3339) + ")"
 		}
-		reasons = append(reasons, reason)
+		reasons = append(reasons, schema.Reason{Object: c.Object, Changed: true, Text: text})
 	}
 	if len(reasons) == 0 {
-		reasons = append(reasons, c.Object.String()+" was changed")
+		reasons = append(reasons, schema.Reason{Object: c.Object, Changed: true, Text: c.Object.String() + " was changed"})
 	}
 	return reasons
 }
 
 // foreignReasons describe an operator that this program did not deploy.
-func foreignReasons(operator *unstructured.Unstructured) []string {
+func foreignReasons(operator *unstructured.Unstructured) []schema.Reason {
 	maker := "another program"
 	if slices.Contains([]string{operator.GetLabels()["heritage"], operator.GetLabels()["app.kubernetes.io/managed-by"]}, "salt") {
 		maker = "MetalK8s"
 	}
-	reasons := []string{"it was deployed by " + maker + ": add it with " + report.Accept("adopt").String() + " to look after it from here"}
+	reasons := []schema.Reason{{Text: "it was deployed by " + maker + ": add it with " + report.Accept("adopt").String() + " to look after it from here"}}
 	if status := health.Of(operator); !status.Ready {
-		reasons = append(reasons, strings.TrimSpace("its operator "+status.Message))
+		reasons = append(reasons, schema.Reason{Text: strings.TrimSpace("its operator " + status.Message)})
 	}
 	return reasons
 }

@@ -255,7 +255,9 @@ func (v *Survey) remark(ctx context.Context, states []*record.State, live observ
 		if err != nil {
 			return err
 		}
-		findings[key].reasons = append(findings[key].reasons, remarks...)
+		for _, remark := range remarks {
+			findings[key].reasons = append(findings[key].reasons, schema.Reason{Text: remark})
+		}
 	}
 	return nil
 }

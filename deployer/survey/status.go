@@ -155,13 +155,14 @@ func (s *picture) environmentStatus(e metalk8s.Environment) schema.EnvironmentSt
 // deployment judges a Solution in a namespace of an environment, or its part for the whole cluster, of which MetalK8s'
 // document asks for a version.
 func (s *picture) deployment(key record.Key, wanted, environment string) schema.DeploymentStatus {
-	status := schema.DeploymentStatus{Solution: key.Name, Wanted: wanted, Health: schema.HealthReady, Reasons: []string{}}
-	worsen := func(health schema.DeploymentHealth, reasons ...string) {
+	status := schema.DeploymentStatus{Solution: key.Name, Wanted: wanted, Health: schema.HealthReady, Reasons: []schema.Reason{}}
+	worsen := func(health schema.DeploymentHealth, reasons ...schema.Reason) {
 		if severity(health) > severity(status.Health) {
 			status.Health = health
 		}
 		status.Reasons = append(status.Reasons, reasons...)
 	}
+	because := func(health schema.DeploymentHealth, text string) { worsen(health, schema.Reason{Text: text}) }
 	state := cmp.Or(s.states[key], &record.State{Key: key})
 	if state.Current != nil {
 		status.Version = state.Current.Version
@@ -176,7 +177,7 @@ func (s *picture) deployment(key record.Key, wanted, environment string) schema.
 	s.addComponents(&status, key, environment, worsen)
 	if p := state.Pending; p != nil {
 		status.Pending = &schema.PendingOperation{Operation: p.Operation, Version: p.Version, User: p.User, Started: p.Started}
-		worsen(schema.HealthPending, s.unended(key.Namespace, p, cmp.Or(p.Version, status.Version)))
+		because(schema.HealthPending, s.unended(key.Namespace, p, cmp.Or(p.Version, status.Version)))
 	}
 	_, deployed := records.DeployedVersion(state)
 	_, imported := s.catalog.Get(key.Name + "-" + wanted)
@@ -186,10 +187,10 @@ func (s *picture) deployment(key record.Key, wanted, environment string) schema.
 	}
 	switch {
 	case state.Damage != nil:
-		worsen(schema.HealthFailed, "its record cannot be read, and nothing can be done with it: "+unreadable(state.Damage, environment, key))
+		because(schema.HealthFailed, "its record cannot be read, and nothing can be done with it: "+unreadable(state.Damage, environment, key))
 		return status
 	case lost != nil:
-		worsen(schema.HealthFailed, offRecord(lost, deployed, Rebuilding(environment, key)))
+		because(schema.HealthFailed, offRecord(lost, deployed, Rebuilding(environment, key)))
 	}
 	switch {
 	case lost != nil && !deployed:
@@ -198,17 +199,17 @@ func (s *picture) deployment(key record.Key, wanted, environment string) schema.
 		worsen(schema.HealthForeign, foreignReasons(s.foreign[key])...)
 	case wanted == "" && s.quiet[key.Namespace]: // nothing to compare with
 	case !deployed && s.dim[key.Namespace]:
-		worsen(schema.HealthUnknown, fmt.Sprintf("version %s is requested; you do not have permission to see the deployed one", wanted))
+		because(schema.HealthUnknown, fmt.Sprintf("version %s is requested; you do not have permission to see the deployed one", wanted))
 	case wanted == "" && key.Namespace != "":
-		worsen(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s does not ask for it", metalk8s.EnvironmentConfigMap))
+		because(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s does not ask for it", metalk8s.EnvironmentConfigMap))
 	case wanted == "":
-		worsen(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s has no active version of it", metalk8s.SolutionsConfigMap))
+		because(schema.HealthDrifted, fmt.Sprintf("it is deployed, but ConfigMap %s has no active version of it", metalk8s.SolutionsConfigMap))
 	case !deployed && !imported && s.catalog.Damage == nil:
-		worsen(schema.HealthMissing, fmt.Sprintf("version %s is asked for, but was not imported", wanted))
+		because(schema.HealthMissing, fmt.Sprintf("version %s is asked for, but was not imported", wanted))
 	case !deployed:
-		worsen(schema.HealthMissing, fmt.Sprintf("version %s is asked for, but is not deployed", wanted))
+		because(schema.HealthMissing, fmt.Sprintf("version %s is asked for, but is not deployed", wanted))
 	case status.Pending == nil && wanted != status.Version:
-		worsen(schema.HealthDrifted, fmt.Sprintf("version %s is asked for, but %s is deployed", wanted, status.Version))
+		because(schema.HealthDrifted, fmt.Sprintf("version %s is asked for, but %s is deployed", wanted, status.Version))
 	}
 	return status
 }

@@ -119,7 +119,7 @@ func TestHealth(t *testing.T) {
 					t.Errorf("closely %t: it is %s, want %s; ready %t: %q", closely, d.Health, test.want, status.Ready, d.Reasons)
 				}
 				for _, word := range test.words {
-					if !strings.Contains(strings.Join(d.Reasons, "\n"), word) {
+					if !strings.Contains(strings.Join(schema.Sentences(d.Reasons), "\n"), word) {
 						t.Errorf("closely %t: nothing about %q in %q", closely, word, d.Reasons)
 					}
 				}

@@ -69,12 +69,12 @@ func TestDeployment(t *testing.T) {
 		},
 		{
 			name: "an upgrade has begun", wanted: "1.1.0", state: record.State{Current: revision("1.0.0"), Pending: revision("1.1.0")},
-			finding: &finding{health: schema.HealthProgressing, reasons: []string{"a pod waits"}},
+			finding: &finding{health: schema.HealthProgressing, reasons: []schema.Reason{{Text: "a pod waits"}}},
 			health:  schema.HealthPending, version: "1.0.0", words: []string{"a pod waits", "upgrade of version 1.1.0, begun by alice@there", "solutionctl deploy resume"},
 		},
 		{
 			name: "a pod fails, which is worse than another version", wanted: "1.1.0", state: record.State{Current: revision("1.0.0")},
-			finding: &finding{health: schema.HealthFailed, reasons: []string{"a pod fails"}},
+			finding: &finding{health: schema.HealthFailed, reasons: []schema.Reason{{Text: "a pod fails"}}},
 			health:  schema.HealthFailed, version: "1.0.0", words: []string{"a pod fails", "but 1.0.0 is deployed"},
 		},
 		{
@@ -126,7 +126,7 @@ func TestDeployment(t *testing.T) {
 			if got.Health != test.health || got.Version != test.version {
 				t.Errorf("%s, version %q, want %s, %q", got.Health, got.Version, test.health, test.version)
 			}
-			text := strings.Join(got.Reasons, "\n")
+			text := strings.Join(schema.Sentences(got.Reasons), "\n")
 			for _, word := range test.words {
 				if !strings.Contains(text, word) {
 					t.Errorf("nothing about %q in:\n%s", word, text)
@@ -210,7 +210,7 @@ func TestUnheard(t *testing.T) {
 	for before, want := range map[schema.DeploymentHealth]schema.DeploymentHealth{
 		schema.HealthReady: schema.HealthFailed, schema.HealthProgressing: schema.HealthProgressing, schema.HealthFailed: schema.HealthFailed,
 	} {
-		f := &finding{health: before, silent: []string{"it does not answer"}}
+		f := &finding{health: before, silent: []schema.Reason{{Text: "it does not answer"}}}
 		if f.judgeWebhooks(); f.health != want || len(f.reasons) != 1 {
 			t.Errorf("%s becomes %s: %q", before, f.health, f.reasons)
 		}
@@ -258,6 +258,9 @@ func TestDriftReasons(t *testing.T) {
 	want := "[Deployment shop/web was changed: spec.replicas is 9, was 1 (by kubectl at 2026-01-02T03:04:05Z) Deployment shop/web was changed: spec.paused is true, was missing]"
 	if got := fmt.Sprint(driftReasons(change)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := driftReasons(change)[0]; !got.Changed || got.Object != object {
+		t.Errorf("it is about %+v, changed %t", got.Object, got.Changed)
 	}
 	if got := driftReasons(schema.Change{Action: schema.ActionAdopt, Object: object}); len(got) != 1 {
 		t.Errorf("without fields: %q", got)

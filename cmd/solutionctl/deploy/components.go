@@ -48,7 +48,7 @@ func printComponents(w *console.Stream, g *schema.ComponentGraph) {
 			continue
 		}
 		for _, reason := range n.Status.Reasons {
-			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, n.Name+":"), console.Line(reason))
+			fmt.Fprintf(w, "%s %s\n", w.Paint(console.Yellow, n.Name+":"), console.Line(reason.String()))
 		}
 	}
 }

@@ -355,7 +355,7 @@ func printReasons(w *console.Stream, what string, d schema.DeploymentStatus) {
 	}
 	fmt.Fprintf(w, "\n%s: %s%s\n", console.Line(what), w.Paint(healthStyles[d.Health], string(d.Health)), progress)
 	for _, reason := range d.Reasons {
-		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(console.Clean(reason), "\n", "\n  "))
+		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(console.Clean(reason.String()), "\n", "\n  "))
 	}
 }
 

@@ -123,7 +123,7 @@ func healthText(d *schema.DeploymentStatus) string {
 		text += fmt.Sprintf(" (%d of %s ready)", d.Ready, report.Count(d.Objects, "object"))
 	}
 	if len(d.Reasons) > 0 {
-		text += ": " + strings.Join(d.Reasons, "; ")
+		text += ": " + strings.Join(schema.Sentences(d.Reasons), "; ")
 	}
 	return text
 }

@@ -3,9 +3,7 @@ package page
 import (
 	"cmp"
 	"slices"
-	"strings"
 
-	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -123,11 +121,9 @@ func (e *Environment) Worst() schema.DeploymentHealth {
 }
 
 // Reasons are the reasons for the health of a deployment, except changed fields, which its drift lists.
-func (e *Environment) Reasons(d schema.DeploymentStatus) []string {
-	return slices.DeleteFunc(slices.Clone(d.Reasons), func(reason string) bool {
-		return slices.ContainsFunc(d.Drift, func(c schema.Change) bool {
-			return len(c.Fields) > 0 && strings.HasPrefix(withoutComponent(reason), c.Object.String()+" was changed: ")
-		})
+func (e *Environment) Reasons(d schema.DeploymentStatus) []schema.Reason {
+	return slices.DeleteFunc(slices.Clone(d.Reasons), func(r schema.Reason) bool {
+		return r.Changed && slices.ContainsFunc(d.Drift, func(c schema.Change) bool { return len(c.Fields) > 0 && c.Object == r.Object })
 	})
 }
 
@@ -139,11 +135,11 @@ type cause struct {
 }
 
 // causesOf returns the causes of what is the matter with a Solution in a namespace of an environment.
-func causesOf(environment, namespace, solution string, reasons []string) []cause {
+func causesOf(environment, namespace, solution string, reasons []schema.Reason) []cause {
 	var causes []cause
 	for _, reason := range reasons {
-		one := cause{Reason: reason}
-		if log, ok := health.LogOf(reason); ok && environment != "" {
+		one := cause{Reason: reason.String()}
+		if log := reason.Log; log.Container != "" && environment != "" {
 			to := []string{"namespace", namespace, "pod", log.Pod, "container", log.Container}
 			if log.Previous {
 				to = append(to, "previous", "true")

@@ -77,9 +77,8 @@ var shownKinds = []string{"Service", "Ingress", "PersistentVolumeClaim"}
 func (c *Objects) object(o schema.TreeObject) *branch {
 	b := &branch{Kind: o.Kind, Name: o.Name, Health: "ready"}
 	for _, reason := range c.Deployment.Reasons {
-		reason = reason[max(0, strings.Index(reason, o.Kind+" ")):] // behind the component
-		if isAbout(reason, o.String()) {
-			b.Health, b.Reason = string(c.Deployment.Health), strings.Trim(reason[len(o.String()):], ":, ")
+		if reason.Object.String() == o.String() {
+			b.Health, b.Reason = string(c.Deployment.Health), strings.Trim(strings.TrimPrefix(reason.Text, o.String()), ":, ")
 		}
 	}
 	ready := 0

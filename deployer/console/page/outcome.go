@@ -75,7 +75,7 @@ func (p *Progress) Readiness() string {
 				continue
 			}
 			all++
-			if slices.ContainsFunc(d.Reasons, func(reason string) bool { return isAbout(withoutComponent(reason), c.Object.String()) }) {
+			if slices.ContainsFunc(d.Reasons, func(r schema.Reason) bool { return r.Object.String() == c.Object.String() }) {
 				bad++
 			}
 		}
@@ -84,18 +84,4 @@ func (p *Progress) Readiness() string {
 		return Text("health.objects", d.Ready, d.Objects)
 	}
 	return Count("ended.workloads", all, all-bad)
-}
-
-// isAbout reports whether a reason begins with the name of an object, and not with a longer one.
-func isAbout(reason, object string) bool {
-	rest, ok := strings.CutPrefix(reason, object)
-	return ok && (rest == "" || strings.ContainsAny(rest[:1], ":, "))
-}
-
-// withoutComponent returns a reason of a Solution without the component that it begins with.
-func withoutComponent(reason string) string {
-	if rest, ok := strings.CutPrefix(reason, "component "); ok {
-		_, reason, _ = strings.Cut(rest, ": ")
-	}
-	return reason
 }

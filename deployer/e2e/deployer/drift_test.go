@@ -249,7 +249,7 @@ func TestStatusWithDrift(t *testing.T) {
 			continue
 		}
 		d := e.Namespaces[0].Deployments[0]
-		if len(d.Drift) != 1 || d.Health != schema.HealthDrifted || !strings.Contains(d.Reasons[0], "(by somebody at 20") {
+		if len(d.Drift) != 1 || d.Health != schema.HealthDrifted || !strings.Contains(d.Reasons[0].Text, "(by somebody at 20") {
 			t.Errorf("%+v", d)
 		}
 	}

@@ -64,7 +64,7 @@ func (b *bed) deployment() schema.DeploymentStatus {
 func (b *bed) wantReason(words ...string) schema.DeploymentStatus {
 	b.Helper()
 	d := b.deployment()
-	text := strings.Join(d.Reasons, "\n")
+	text := strings.Join(schema.Sentences(d.Reasons), "\n")
 	for _, word := range words {
 		if !strings.Contains(text, word) {
 			b.Errorf("nothing about %q in:\n%s", word, text)

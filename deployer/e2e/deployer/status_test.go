@@ -61,7 +61,7 @@ func (b *bed) wantHealth(health schema.DeploymentHealth, words ...string) {
 	if status.Health != health {
 		b.Errorf("health %s, want %s: %+v", status.Health, health, status)
 	}
-	text := strings.Join(status.Reasons, "\n")
+	text := strings.Join(schema.Sentences(status.Reasons), "\n")
 	for _, word := range words {
 		if !strings.Contains(text, word) {
 			b.Errorf("nothing about %q in:\n%s", word, text)
@@ -366,7 +366,7 @@ func TestStatusOfWebhooks(t *testing.T) {
 	nobody := "no pod behind Service " + system + "/webhook is ready"
 	got, text := part(), ""
 	for _, reason := range got.Reasons {
-		text += reason + "\n"
+		text += reason.String() + "\n"
 	}
 	if got.Health != schema.HealthFailed || got.Ready != got.Objects-2 ||
 		!strings.Contains(text, "CustomResourceDefinition "+b.crdName()+" converts its objects by a webhook that does not answer: "+nobody) ||

@@ -68,7 +68,7 @@ func appendDeployment(list []schema.Problem, d schema.PlacedDeployment) []schema
 	}
 	p.Summary = d.Solution + " " + d.Version + " in " + placeOf(p) + " " + what
 	if len(d.Reasons) > 0 {
-		p.Summary += ": " + d.Reasons[0]
+		p.Summary += ": " + d.Reasons[0].String()
 	}
 	return append(list, p)
 }

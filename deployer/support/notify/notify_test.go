@@ -26,7 +26,7 @@ func observed(healths, checks map[string]string) notify.Observed {
 	status, diagnosis := &schema.Status{}, &schema.Diagnosis{}
 	for name, health := range healths {
 		status.Environments = append(status.Environments, schema.EnvironmentStatus{Name: name, Namespaces: []schema.NamespaceStatus{{
-			Name: name, Deployments: []schema.DeploymentStatus{{Solution: "shop", Version: "1.0.0", Health: schema.DeploymentHealth(health), Reasons: []string{"Deployment web: crashes"}}},
+			Name: name, Deployments: []schema.DeploymentStatus{{Solution: "shop", Version: "1.0.0", Health: schema.DeploymentHealth(health), Reasons: []schema.Reason{{Text: "Deployment web: crashes"}}}},
 		}}})
 	}
 	for name, result := range checks {

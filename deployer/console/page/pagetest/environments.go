@@ -17,7 +17,10 @@ func sampleEnvironment(say func(string) string) *page.Environment {
 		Fields: []schema.FieldChange{{Path: say("data.level"), From: strconv.Quote(say("debug")), To: `"info"`, Manager: say("kubectl-edit"), Since: new(ago(20 * time.Hour))}},
 	}}
 	status.Namespaces[0].Deployments[0].Health = schema.HealthDrifted
-	status.Namespaces[0].Deployments[0].Reasons = []string{"component web: " + status.Namespaces[0].Deployments[0].Drift[0].Object.String() + say(" was changed: data.level is debug, was info")}
+	changed := status.Namespaces[0].Deployments[0].Drift[0].Object
+	status.Namespaces[0].Deployments[0].Reasons = []schema.Reason{{
+		Component: "web", Object: changed, Changed: true, Text: changed.String() + say(" was changed: data.level is debug, was info"),
+	}}
 	status.Namespaces[0].Deployments[0].Components = []schema.ComponentStatus{{Name: say("database")}, {Name: say("web")}}
 	status.Members = []schema.Member{
 		{Namespace: say("staging"), Kind: "User", Name: say("oidc:joe@example.com"), Role: "view"},
@@ -82,8 +85,8 @@ func sampleComponents(say func(string) string) *page.Components {
 	all := graph.Components
 	all[2].Name, all[6].DependsOn[1].Component = schema.NodeOperator, schema.NodeOperator
 	all[3].Scope, all[5].Reason, all[5].By = schema.ScopeCluster, schema.SelectedAsNeeded, say("compute")
-	all[6].Status.Ready, all[6].Status.Reasons = 9, []string{say("Deployment production/identity: 1 of 3 replicas is ready")}
-	all[7].Status.Ready, all[7].Status.Reasons = 3, []string{say("Job production/compute-db: failed, exit code 1: cannot reach the database")}
+	all[6].Status.Ready, all[6].Status.Reasons = 9, []schema.Reason{{Text: say("Deployment production/identity: 1 of 3 replicas is ready")}}
+	all[7].Status.Ready, all[7].Status.Reasons = 3, []schema.Reason{{Text: say("Job production/compute-db: failed, exit code 1: cannot reach the database")}}
 	all[8].Selected, all[8].Reason, all[8].Profiles = false, schema.NotSelected, []string{say("large")}
 	return &page.Components{
 		Environment: say("production"), Namespace: say("production"), Graph: graph, Deployment: schema.DeploymentStatus{Solution: say("cloud"), Health: schema.HealthFailed},
@@ -92,13 +95,13 @@ func sampleComponents(say func(string) string) *page.Components {
 }
 
 func sampleYourComponents(say func(string) string) *page.YourComponents {
-	part := func(name string, health schema.DeploymentHealth, reasons ...string) schema.ComponentStatus {
+	part := func(name string, health schema.DeploymentHealth, reasons ...schema.Reason) schema.ComponentStatus {
 		return schema.ComponentStatus{Name: say(name), Version: say("2.0.0"), Health: health, Objects: 3, Ready: 3 - len(reasons), Reasons: reasons}
 	}
 	return &page.YourComponents{
 		Environment: say("staging"), Namespace: say("staging-1"), Unseen: samplePart(say).Status.Unseen,
 		Deployment: schema.DeploymentStatus{Solution: say("cloud"), Version: say("2.0.0"), Health: schema.HealthProgressing, Components: []schema.ComponentStatus{
-			part("database", schema.HealthReady), part("Donaudampfschifffahrtselektrizitätenhauptbetriebswerk", schema.HealthProgressing, say("Deployment staging-1/identity: 0 of 1 ready")),
+			part("database", schema.HealthReady), part("Donaudampfschifffahrtselektrizitätenhauptbetriebswerk", schema.HealthProgressing, schema.Reason{Text: say("Deployment staging-1/identity: 0 of 1 ready")}),
 		}},
 	}
 }
@@ -108,7 +111,7 @@ func samplePart(say func(string) string) *page.Environment {
 	status := Status(say, 2).Environments[1]
 	deployments := status.Namespaces[0].Deployments
 	deployments[0].Health, deployments[0].Version = schema.HealthUnknown, ""
-	deployments[0].Reasons = []string{say("version 1.10.0 is requested; you do not have permission to see the deployed one")}
+	deployments[0].Reasons = []schema.Reason{{Text: say("version 1.10.0 is requested; you do not have permission to see the deployed one")}}
 	status.Unseen = []schema.Unseen{
 		{What: say("other namespaces of this environment, if it has any"), Rules: say("in every namespace:\n- apiGroups: [\"\"]\n  resources: [namespaces]\n  verbs: [list]")},
 		{What: say("the records")},

@@ -44,7 +44,7 @@ func largeComponents(say func(string) string) *page.Components {
 		}
 		if i%37 == 5 {
 			n.Status.Health, n.Status.Ready = schema.HealthProgressing, 4
-			n.Status.Reasons = []string{say("Deployment production/" + largeName(i) + ": 1 of 3 replicas is ready")}
+			n.Status.Reasons = []schema.Reason{{Text: say("Deployment production/" + largeName(i) + ": 1 of 3 replicas is ready")}}
 		}
 		c.Graph.Components = append(c.Graph.Components, n)
 	}

@@ -56,7 +56,10 @@ func sampleObjects(say func(string) string) *page.Objects {
 		Environment: say("production"), Namespace: say("production"),
 		Deployment: schema.DeploymentStatus{
 			Solution: say("shop"), Version: say("1.2.0"), Health: schema.HealthProgressing,
-			Reasons: []string{"component cache: StatefulSet production/cache: " + say("1 of 2 pods are ready")},
+			Reasons: []schema.Reason{{
+				Component: "cache", Object: schema.ObjectRef{Kind: "StatefulSet", Namespace: "production", Name: "cache"},
+				Text: "StatefulSet production/cache: " + say("1 of 2 pods are ready"),
+			}},
 		},
 		Tree: &schema.ObjectTree{
 			Environment: say("production"), Solution: say("shop"),

@@ -199,7 +199,10 @@ func Failed(say func(string) string) *page.Progress {
 		Heading: say("In production now: shop 1.9.0"),
 		Deployment: &schema.DeploymentStatus{
 			Solution: say("shop"), Version: say("1.9.0"), Health: schema.HealthFailed, Objects: 12, Ready: 11,
-			Reasons: []string{"component operator: Deployment production/" + say("shop-operator") + ": pod shop-operator-7c9f: container manager: ends again and again (14 times so far): exit code 1"},
+			Reasons: []schema.Reason{{
+				Component: "operator", Object: schema.ObjectRef{Kind: "Deployment", Namespace: "production", Name: say("shop-operator")},
+				Text: "Deployment production/" + say("shop-operator") + ": pod shop-operator-7c9f: container manager: ends again and again (14 times so far): exit code 1",
+			}},
 		},
 		LogsURL: page.LogsURL("production", "shop"),
 		Logs:    []page.LogTail{{Name: say("shop-operator-7c9f manager"), Lines: []string{say("starting"), say("cannot open /etc/shop/configuration.yaml: permission denied")}}},

@@ -280,13 +280,16 @@ func Status(say func(string) string, environments int) *schema.Status {
 			switch {
 			case i%41 == 1 && j == 1:
 				d.Health, d.Ready = schema.HealthFailed, 11
-				d.Reasons = []string{say("Deployment " + name + "/object-storage-operator: pod object-storage-operator-7d9f64b8c5-x2wvq: container manager: ends again and again (14 times so far): exit code 1: cannot open /etc/object-storage/configuration.yaml: permission denied")}
+				d.Reasons = []schema.Reason{{
+					Log:  schema.ContainerLog{Pod: "object-storage-operator-7d9f64b8c5-x2wvq", Container: "manager", Previous: true},
+					Text: say("Deployment " + name + "/object-storage-operator: pod object-storage-operator-7d9f64b8c5-x2wvq: container manager: ends again and again (14 times so far): exit code 1: cannot open /etc/object-storage/configuration.yaml: permission denied"),
+				}}
 			case i%29 == 2 && j == 0:
 				d.Health, d.Ready = schema.HealthDrifted, 12
-				d.Reasons = []string{say("ConfigMap " + name + "/shop was changed by kubectl-edit at 2026-11-21T09:12:00Z")}
+				d.Reasons = []schema.Reason{{Text: say("ConfigMap " + name + "/shop was changed by kubectl-edit at 2026-11-21T09:12:00Z")}}
 			case i%23 == 0 && j == 2:
 				d.Health, d.Ready = schema.HealthProgressing, 9
-				d.Reasons = []string{say("StatefulSet " + name + "/monitoring: 1 of 3 replicas is ready")}
+				d.Reasons = []schema.Reason{{Text: say("StatefulSet " + name + "/monitoring: 1 of 3 replicas is ready")}}
 			case i%57 == 5 && j == 3:
 				d.Health, d.Wanted, d.Ready = schema.HealthPending, say("1.11.0"), 4
 				d.Pending = &schema.PendingOperation{Operation: "upgrade", Version: say("1.11.0"), User: say("joe@admin-1"), Started: ago(3 * time.Hour)}
