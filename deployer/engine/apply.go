@@ -171,15 +171,15 @@ func finish(ctx context.Context, runs []*run) error {
 	return cluster.Join(failures(runs))
 }
 
-// OwnPartReady is the note of an event for a release of which only parts have failed.
-const OwnPartReady = "its own part is ready"
+// ownPartReady is the note of an event for a release of which only parts have failed.
+const ownPartReady = "its own part is ready"
 
 // report reports the result of a run and adds the name of the release to its error.
 func (r *run) report(ctx context.Context) {
 	name := r.plan.Release.String()
 	state, note := report.Done, ""
 	if r.incomplete {
-		note = OwnPartReady
+		note = ownPartReady
 	}
 	switch {
 	case r.err == nil:
@@ -190,7 +190,7 @@ func (r *run) report(ctx context.Context) {
 	default:
 		state, r.err = report.Failed, fmt.Errorf("deploy %s: %w", name, r.err)
 	}
-	r.emit(report.Event{Step: "deploy", Name: name, State: state, Note: note})
+	r.emit(report.Event{Step: "deploy", Name: name, State: state, Note: note, OwnPartReady: r.incomplete})
 }
 
 // failures returns the errors of runs; those of runs that were never begun come last.

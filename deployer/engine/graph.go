@@ -177,7 +177,8 @@ func (r *run) runInOrder(ctx context.Context, places chan struct{}) error {
 func (r *run) awaitParts() error {
 	if open := r.incompleteReleases(); len(open) > 0 {
 		label := r.plan.Release.Label()
-		r.emit(report.Event{Step: "wait", Name: label, State: report.Running, Note: OwnPartReady + ", and complete with " + strings.Join(open, ", ")})
+		note := ownPartReady + ", and complete with " + strings.Join(open, ", ")
+		r.emit(report.Event{Step: "wait", Name: label, State: report.Running, Note: note, OwnPartReady: true})
 		defer r.emit(report.Event{Step: "wait", Name: label, State: report.Done})
 	}
 	var failed []*run

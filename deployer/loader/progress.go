@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -150,7 +148,7 @@ func (p *publisher) note(part *schema.LoadPart, i int, e report.Event) {
 	switch {
 	case e.Step == "wait" && e.State == report.Running && part.State != schema.PartReady:
 		part.State = schema.PartWaiting
-		if part.ReadyAt.IsZero() && strings.HasPrefix(e.Note, engine.OwnPartReady) {
+		if part.ReadyAt.IsZero() && e.OwnPartReady {
 			part.ReadyAt = p.second()
 		}
 		if p.waiting[i] == nil {
@@ -159,7 +157,7 @@ func (p *publisher) note(part *schema.LoadPart, i int, e report.Event) {
 		p.waiting[i][e.Name] = e.Note
 	case e.Step == "wait":
 		delete(p.waiting[i], e.Name)
-	case e.Step == "deploy" && (e.State == report.Done || e.Note == engine.OwnPartReady):
+	case e.Step == "deploy" && (e.State == report.Done || e.OwnPartReady):
 		part.State, part.ReadyAt, part.Error = schema.PartReady, p.second(), nil
 		if part.StartedAt.IsZero() {
 			part.StartedAt = part.ReadyAt

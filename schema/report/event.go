@@ -33,6 +33,8 @@ type Event struct {
 	Note  string `json:"note,omitempty"`
 	// Part is the release that the step belongs to, in a run that changes several at once: NAMESPACE/SOLUTION[.COMPONENT].
 	Part string `json:"part,omitempty"`
+	// OwnPartReady reports of a release that its own part is ready, while others of its parts are not. It is for this process only.
+	OwnPartReady bool `json:"-"`
 }
 
 // Sink receives events. Emit is called from several goroutines at once, must not block for long and must not keep
