@@ -90,14 +90,14 @@ func withConsole(ctx context.Context, c *testcluster.Cluster, program, kubeconfi
 func firstVisits(ctx context.Context, c *testcluster.Cluster, program string, consoles int) (visits []visit, err error) {
 	for range consoles {
 		if err = withConsole(ctx, c, program, c.Kubeconfig, func(u *consoleUnderTest, ctx context.Context) error {
-			if err := pause(ctx, 2*time.Second); err != nil {
-				return err
+			if paused := pause(ctx, 2*time.Second); paused != nil {
+				return paused
 			}
 			before, peak := u.anonymous(), watchMemory(u.command.Process.Pid)
-			one, err := u.visit(ctx, u.link) // it leads to the overview
+			one, failure := u.visit(ctx, u.link) // it leads to the overview
 			one.before, one.after, one.peak = before, u.anonymous(), peak()
 			visits = append(visits, one)
-			return err
+			return failure
 		}); err != nil {
 			return nil, err
 		}

@@ -145,8 +145,8 @@ func measureSparse(ctx context.Context, s settings) error {
 			if strings.Contains("start lint", one.name) {
 				continue
 			}
-			taken, err := contestant{one.name, append([]string{s.binary}, one.args...), one.prepare}.measure(ctx)
-			if err != nil {
+			var taken sample
+			if taken, err = (contestant{one.name, append([]string{s.binary}, one.args...), one.prepare}).measure(ctx); err != nil {
 				return err
 			}
 			print(one.name, taken)
