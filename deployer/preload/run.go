@@ -308,7 +308,7 @@ func (r *run) node(ctx context.Context, n *target) (*schema.NodePreload, error) 
 				result.Node = n.name
 			}
 		}
-		if err = r.deployer.Cluster.Delete(ctx, job, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground}); err != nil && !errors.Is(err, cluster.ErrChanged) {
+		if err = r.drop(ctx, job, metav1.DeletePropagationBackground); err != nil {
 			return nil, err
 		}
 	}
@@ -350,12 +350,11 @@ func (r *run) start(ctx context.Context, n *target) (*unstructured.Unstructured,
 
 // remove deletes a Job with its pods, and waits until it is gone.
 func (r *run) remove(ctx context.Context, job *unstructured.Unstructured) error {
-	c := r.deployer.Cluster
-	if err := c.Delete(ctx, job, cluster.DeleteOptions{Propagation: metav1.DeletePropagationForeground}); err != nil && !errors.Is(err, cluster.ErrChanged) {
+	if err := r.drop(ctx, job, metav1.DeletePropagationForeground); err != nil {
 		return err
 	}
 	for {
-		now, err := c.Get(ctx, jobKind, cluster.SystemNamespace, job.GetName())
+		now, err := r.deployer.Cluster.Get(ctx, jobKind, cluster.SystemNamespace, job.GetName())
 		if err != nil || now == nil || now.GetUID() != job.GetUID() {
 			return err
 		}
@@ -363,6 +362,15 @@ func (r *run) remove(ctx context.Context, job *unstructured.Unstructured) error 
 			return err
 		}
 	}
+}
+
+// drop deletes a Job in any state, as the cluster changes its status at any time. Another one of its name stays.
+func (r *run) drop(ctx context.Context, job *unstructured.Unstructured, propagation metav1.DeletionPropagation) error {
+	job.SetResourceVersion("")
+	if err := r.deployer.Cluster.Delete(ctx, job, cluster.DeleteOptions{Propagation: propagation}); !errors.Is(err, cluster.ErrChanged) {
+		return err
+	}
+	return nil
 }
 
 // poll is the interval between two looks at a Job.

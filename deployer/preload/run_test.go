@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -269,29 +271,31 @@ func TestBadNodes(t *testing.T) {
 	}
 }
 
+// interrupt begins a run and ends it when there are two Jobs.
+func interrupt(t *testing.T, b *deployertest.Bed, o preload.Options) {
+	t.Helper()
+	started := len(b.Sink.Events())
+	ctx, kill := context.WithCancel(t.Context())
+	defer kill()
+	go func() {
+		for len(b.Sink.Events()) < started+2 || len(b.Server.Names("Job")) < 2 {
+			time.Sleep(5 * time.Millisecond)
+		}
+		time.Sleep(50 * time.Millisecond)
+		kill()
+	}()
+	_, err := preload.Run(ctx, b.Deployer, o)
+	deployertest.Refused(t, err, report.Interrupted, "which continue", "run the same command again")
+}
+
 // TestKilled: the Job of a command that was killed is followed, and one with other work is replaced.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	b := site(t)
 	uid := func() any { return b.Server.Object("Job", cluster.SystemNamespace, preload.JobName("one")).GetUID() }
-	interrupted := func(o preload.Options) {
-		t.Helper()
-		started := len(b.Sink.Events())
-		ctx, kill := context.WithCancel(t.Context())
-		defer kill()
-		go func() {
-			for len(b.Sink.Events()) < started+2 || len(b.Server.Names("Job")) < 2 {
-				time.Sleep(5 * time.Millisecond)
-			}
-			time.Sleep(50 * time.Millisecond)
-			kill()
-		}()
-		_, err := preload.Run(ctx, b.Deployer, o)
-		deployertest.Refused(t, err, report.Interrupted, "which continue", "run the same command again")
-	}
-	interrupted(options)
+	interrupt(t, b, options)
 	first := uid()
-	interrupted(options)
+	interrupt(t, b, options)
 	if uid() != first {
 		t.Error("the Job of the first run was replaced")
 	}
@@ -301,6 +305,32 @@ func TestKilled(t *testing.T) {
 	got, err := preload.Run(t.Context(), b.Deployer, other)
 	if err != nil || got.Nodes[0].Pulled != len(got.Images) {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestChangingJob: the cluster writes the status of a Job at the moment of its deletion, which takes place nevertheless.
+func TestChangingJob(t *testing.T) {
+	t.Parallel()
+	b := site(t)
+	b.Server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/jobs/") {
+			job := b.Server.Object("Job", cluster.SystemNamespace, path.Base(r.URL.Path))
+			_ = unstructured.SetNestedField(job.Object, int64(1), "status", "active")
+			b.Server.Update(t, job)
+		}
+		return false
+	}
+	interrupt(t, b, options)
+	kubelet(t, b, works)
+	other := options
+	other.Next = true
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if got, err := preload.Run(ctx, b.Deployer, other); err != nil || got.Nodes[0].Pulled != len(got.Images) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if names := b.Server.Names("Job"); len(names) > 0 {
+		t.Errorf("%q are still there", names)
 	}
 }
 
