@@ -153,7 +153,7 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 	}
 	found := []string{
 		"create Role -operator",
-		"update ConfigMap -operator-config, data[operator.yaml] (somebody)",
+		"update ConfigMap -operator-config, data[operator.yaml] (another-manager)",
 		"update Deployment -operator, metadata.labels[app.kubernetes.io/version]",
 	}
 	b.wantDrift(found...)
@@ -170,7 +170,7 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 		t.Errorf("data %v, labels %v", data, repaired.GetLabels())
 	}
 	if replicas, _, _ := unstructured.NestedInt64(b.get(deployments, b.Env, operator).Object, "spec", "replicas"); replicas != 0 {
-		t.Errorf("%d replicas, and somebody wanted none", replicas)
+		t.Errorf("%d replicas, and the other manager wanted none", replicas)
 	}
 	b.wantRepaired(plan.Options{})
 
@@ -249,7 +249,7 @@ func TestStatusWithDrift(t *testing.T) {
 			continue
 		}
 		d := e.Namespaces[0].Deployments[0]
-		if len(d.Drift) != 1 || d.Health != schema.HealthDrifted || !strings.Contains(d.Reasons[0].Text, "(by somebody at 20") {
+		if len(d.Drift) != 1 || d.Health != schema.HealthDrifted || !strings.Contains(d.Reasons[0].Text, "(by another-manager at 20") {
 			t.Errorf("%+v", d)
 		}
 	}

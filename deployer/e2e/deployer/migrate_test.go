@@ -118,10 +118,10 @@ func TestMigrationKeepsOwners(t *testing.T) {
 	}
 	// The owner can apply again without a conflict, may remove their fields, and conflicts with others.
 	if err := apply("flux", "v2", `{"colour": "blue"}`); !apierrors.IsConflict(err) {
-		t.Errorf("somebody else took the colour: %v", err)
+		t.Errorf("another manager took the colour: %v", err)
 	}
 	if err := apply("flux", "v2", `{"size": "small"}`); !apierrors.IsConflict(err) {
-		t.Errorf("somebody else took the size: %v", err)
+		t.Errorf("another manager took the size: %v", err)
 	}
 	if err := apply("argo", "v2", `{"colour": "green"}`); err != nil {
 		t.Error(err)

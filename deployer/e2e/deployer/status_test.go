@@ -74,7 +74,7 @@ func (b *bed) patch(object *unstructured.Unstructured, data string) {
 	resource := map[string]string{"Deployment": "deployments", "ConfigMap": "configmaps"}[object.GetKind()]
 	var err error
 	client := b.in.Client()
-	options := metav1.PatchOptions{FieldManager: "somebody"}
+	options := metav1.PatchOptions{FieldManager: "another-manager"}
 	switch resource {
 	case "deployments":
 		_, err = client.AppsV1().Deployments(object.GetNamespace()).Patch(b.Context(), object.GetName(), types.MergePatchType, []byte(data), options)
