@@ -44,16 +44,24 @@ func (c *checker) walk(value any, pattern, path []string, f func([]string, any))
 	step := func(key string, value any) { c.walk(value, pattern[1:], append(slices.Clone(path), key), f) }
 	switch value := value.(type) {
 	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			if pattern[0] == "*" || pattern[0] == key {
-				step(key, value[key])
+		if pattern[0] != "*" {
+			if one, has := value[pattern[0]]; has {
+				step(pattern[0], one)
 			}
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			step(key, value[key])
 		}
 	case []any:
-		for i, item := range value {
-			if index := strconv.Itoa(i); pattern[0] == "*" || pattern[0] == index {
-				step(index, item)
+		if pattern[0] != "*" {
+			if i, err := strconv.Atoi(pattern[0]); err == nil && i >= 0 && i < len(value) {
+				step(pattern[0], value[i])
 			}
+			return
+		}
+		for i, item := range value {
+			step(strconv.Itoa(i), item)
 		}
 	}
 }

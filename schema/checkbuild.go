@@ -36,6 +36,7 @@ func checkSolutionBuild(c *checker) {
 func (c *checker) checkBuildImages() {
 	name, version := c.text("metadata.name"), c.text("spec.version")
 	var refs []string
+	known := map[string]bool{}
 	complete := true
 	images, _ := lookup(c.pruned, "spec", "images").([]any)
 	for i := range images {
@@ -46,9 +47,10 @@ func (c *checker) checkBuildImages() {
 			continue
 		}
 		ref := (&BuildSpec{Version: version}).ImageRef(image).String()
-		if slices.Contains(refs, ref) {
+		if known[ref] {
 			c.fail(at, "give it another name or tag", "image %s is there already", ref)
 		}
+		known[ref] = true
 		refs = append(refs, ref)
 	}
 	if !complete || name == "" || version == "" {

@@ -156,3 +156,24 @@ func TestInvalidDocuments(t *testing.T) {
 		})
 	}
 }
+
+// TestTooManyImages has one image more than an archive can list beside its payload. The project is refused before any image is read.
+func TestTooManyImages(t *testing.T) {
+	for _, test := range []struct {
+		images int
+		want   string
+	}{{4999, ""}, {5000, "has 5000 items, more than 4999"}} {
+		var b strings.Builder
+		b.WriteString("apiVersion: solutionctl.io/v1alpha1\nkind: SolutionBuild\nmetadata: {name: a}\nspec:\n  version: 1.0.0\n  images:\n")
+		for i := range test.images {
+			fmt.Fprintf(&b, "    - {name: image-%d, source: \"oci:images:image-%d\"}\n", i, i)
+		}
+		got := ""
+		if _, err := schema.ParseSolutionBuild("solution.yaml", []byte(b.String())); err != nil {
+			got = err.Error()
+		}
+		if !strings.HasSuffix(got, test.want) || test.want == "" && got != "" {
+			t.Errorf("%d images: got %q, want %q", test.images, got, test.want)
+		}
+	}
+}
