@@ -154,6 +154,10 @@ func (l *arrangement) addIndex(images []*Image, name func(*Image) (annotation, n
 		r.Annotations, r.Platform = nil, nil
 		index.Manifests = append(index.Manifests, r)
 	}
+	if n := len(index.Manifests); n > maxDescriptors { // readers refuse it
+		return report.Errorf(report.Invalid, "the archive would list %d images, charts and what belongs to them, the limit is %d", n, maxDescriptors).
+			WithHint("make several Solutions of it; bills of materials and signatures count as well")
+	}
 	data, err := encodeJSON(index)
 	if err != nil {
 		return err
