@@ -28,6 +28,8 @@ type dockerImage struct {
 	Config   string
 	RepoTags []string
 	Layers   []string
+
+	tags []string // RepoTags as full references
 }
 
 // image returns the image named ref, or the only one when ref is empty.
@@ -118,8 +120,10 @@ func (a *dockerArchive) legacyImage(ctx context.Context, ref string) (*Image, er
 	return image, nil
 }
 
-// entries returns those of manifest.json.
-func (a *dockerArchive) entries() ([]dockerImage, error) {
+// entries returns those of manifest.json. They are parsed once: a project can take each of its images from the same file.
+func (a *dockerArchive) entries() ([]dockerImage, error) { return a.layout.saved.get(a.parseEntries) }
+
+func (a *dockerArchive) parseEntries() ([]dockerImage, error) {
 	data, err := readFile(a.layout.fsys, manifestFile)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -132,6 +136,11 @@ func (a *dockerArchive) entries() ([]dockerImage, error) {
 	if err := json.Unmarshal(data, &entries); err != nil {
 		return nil, report.Errorf(report.Invalid, "manifest.json is not valid: %w", err)
 	}
+	for i := range entries {
+		for _, tag := range entries[i].RepoTags {
+			entries[i].tags = append(entries[i].tags, normalReference(tag))
+		}
+	}
 	return entries, nil
 }
 
@@ -143,12 +152,13 @@ func (a *dockerArchive) find(ref string) (dockerImage, error) {
 	}
 	var names []string
 	var found []dockerImage
+	reference := normalReference(ref)
 	for _, entry := range entries {
 		names = append(names, entry.RepoTags...)
 		if id := imageID(entry.Config); len(entry.RepoTags) == 0 && id != "" {
 			names = append(names, id)
 		}
-		if ref == "" || slices.ContainsFunc(entry.RepoTags, func(tag string) bool { return sameReference(tag, ref) }) || imageID(entry.Config) == ref {
+		if ref == "" || slices.Contains(entry.RepoTags, ref) || reference != "" && slices.Contains(entry.tags, reference) || imageID(entry.Config) == ref {
 			found = append(found, entry)
 		}
 	}

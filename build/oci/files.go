@@ -2,14 +2,10 @@ package oci
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"path"
-	"slices"
-
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -35,8 +31,9 @@ type layout struct {
 	// strict makes it an error that a manifest listed in index.json is missing or damaged even when no image needs it.
 	strict bool
 
-	listed    once[[]Descriptor]            // in index.json
+	listed    once[*listing]                // of index.json
 	referrers once[map[Digest][]Descriptor] // by subject
+	saved     once[[]dockerImage]           // of manifest.json, in a file of docker
 }
 
 func (l *layout) manifest(_ context.Context, d Descriptor) ([]byte, error) {
@@ -45,39 +42,6 @@ func (l *layout) manifest(_ context.Context, d Descriptor) ([]byte, error) {
 
 func (l *layout) blob(_ context.Context, d Descriptor) (Blob, error) {
 	return fileBlob(l.fsys, blobPath(d.Digest), d)
-}
-
-// index returns the descriptors of index.json, without those that stand in for another.
-func (l *layout) index() ([]Descriptor, error) {
-	entries, err := l.entries()
-	return slices.DeleteFunc(entries, isStandIn), err
-}
-
-// entries returns all descriptors of index.json, in a slice of the caller's own. It parses them once: a project takes each of its images from
-// the same layout.
-func (l *layout) entries() ([]Descriptor, error) {
-	listed, err := l.listed.get(l.parseIndex)
-	return slices.Clone(listed), err
-}
-
-func (l *layout) parseIndex() ([]Descriptor, error) {
-	data, err := readFile(l.fsys, indexFile)
-	if err != nil {
-		return nil, err
-	}
-	var index v1.IndexManifest
-	if err := json.Unmarshal(data, &index); err != nil {
-		return nil, report.Errorf(report.Invalid, "index.json is not valid: %w", err)
-	}
-	if len(index.Manifests) > maxDescriptors {
-		return nil, report.Errorf(report.Invalid, "index.json lists %d manifests, the limit is %d", len(index.Manifests), maxDescriptors)
-	}
-	for _, d := range index.Manifests {
-		if err := checkDescriptor(d); err != nil {
-			return nil, inContext(indexFile, err)
-		}
-	}
-	return index.Manifests, nil
 }
 
 // image gathers the image of one entry of index.json and the manifests that refer to it.
@@ -122,12 +86,12 @@ func (l *layout) findReferrers(ctx context.Context) (map[Digest][]Descriptor, er
 }
 
 func (l *layout) readReferrers(ctx context.Context) (map[Digest][]Descriptor, error) {
-	index, err := l.index()
+	listed, err := l.list()
 	if err != nil {
 		return nil, err
 	}
 	referrers := map[Digest][]Descriptor{}
-	for _, d := range index {
+	for _, d := range listed.images {
 		data, err := readManifest(ctx, l, d)
 		if err != nil && l.strict {
 			return nil, err
@@ -224,22 +188,4 @@ func missing(name string, err error) error {
 		return report.Errorf(report.Corrupt, "%s is missing: %w", name, fs.ErrNotExist)
 	}
 	return err
-}
-
-// refNames returns the names of entries of index.json, for messages; their digests where they have none.
-func refNames(index []Descriptor) []string {
-	var names []string
-	for _, d := range index {
-		name := d.Annotations[refName]
-		if name == "" {
-			name = d.Digest.String()
-			if p := platformOf(d); p != (schema.Platform{}) {
-				name += " (" + p.String() + ")"
-			}
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }

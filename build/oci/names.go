@@ -46,10 +46,6 @@ func normalReference(s string) string {
 	return strings.Replace(ref.Name(), name.DefaultRegistry+"/", "docker.io/", 1)
 }
 
-func sameReference(a, b string) bool {
-	return a == b || normalReference(a) != "" && normalReference(a) == normalReference(b)
-}
-
 // named gathers the image that ref names, or the only one when ref is empty.
 func (l *layout) named(ctx context.Context, ref string, platforms []schema.Platform) (*Image, error) {
 	d, origin, err := l.find(ctx, ref)
@@ -70,15 +66,13 @@ func (l *layout) named(ctx context.Context, ref string, platforms []schema.Platf
 // find returns the entry of index.json that ref names, or the only one when ref is empty, and the origin in the entry.
 // Entries that refer to others, such as signatures, are not images.
 func (l *layout) find(ctx context.Context, ref string) (Descriptor, string, error) {
-	index, err := l.index()
+	listed, err := l.list()
 	if err != nil {
 		return Descriptor{}, "", err
 	}
-	var found []Descriptor
-	for _, d := range index {
-		if ref == "" || isNamed(d, ref) {
-			found = append(found, d)
-		}
+	found := listed.named(ref)
+	if ref == "" {
+		found = slices.Clone(listed.images)
 	}
 	found = uniqueDigests(found)
 	if len(found) > 1 && ref == "" {
@@ -88,16 +82,11 @@ func (l *layout) find(ctx context.Context, ref string) (Descriptor, string, erro
 	}
 	if n := len(found); n != 1 {
 		if ref != "" {
-			found = index
+			found = listed.images
 		}
 		return Descriptor{}, "", notOne(n, ref, refNames(found))
 	}
 	return found[0], originOf(found[0]), nil
-}
-
-func isNamed(d Descriptor, ref string) bool {
-	return d.Annotations[refName] == ref || strings.HasSuffix(ref, d.Digest.Hex) && strings.TrimPrefix(ref, "@") == d.Digest.String() ||
-		d.Annotations[fullName] != "" && sameReference(d.Annotations[fullName], ref)
 }
 
 // originOf returns the image reference in an entry of index.json. A ref.name is one only when it has a registry.
@@ -161,10 +150,13 @@ func list(names []string) string {
 
 // closest orders candidates by their similarity to want.
 func closest(want string, candidates []string) []string {
+	distances := make(map[string]int, len(candidates)) // sorting compares each many times
+	for _, candidate := range candidates {
+		distances[candidate] = report.EditDistance(beginning(want), beginning(candidate))
+	}
 	candidates = slices.Clone(candidates)
-	distance := func(candidate string) int { return report.EditDistance(beginning(want), beginning(candidate)) }
 	slices.SortStableFunc(candidates, func(a, b string) int {
-		return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(distances[a], distances[b]), cmp.Compare(a, b))
 	})
 	return candidates
 }

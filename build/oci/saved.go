@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -42,8 +41,10 @@ func (r *Resolver) saved(ctx context.Context, name string) ([]Saved, error) {
 		return nil, inContext(name, err)
 	}
 	var found []Saved
+	known := map[string]bool{}
 	add := func(kind, origin, name string) {
-		if origin != "" && !slices.ContainsFunc(found, func(s Saved) bool { return s.Origin == origin }) {
+		if origin != "" && !known[origin] {
+			known[origin] = true
 			found = append(found, Saved{origin, kind + ":" + path + ":" + name})
 		}
 	}
@@ -60,11 +61,11 @@ func (r *Resolver) saved(ctx context.Context, name string) ([]Saved, error) {
 		}
 		kind = kindLayoutArchive
 	}
-	index, err := opened.layout.index()
+	listed, err := opened.layout.list()
 	if err != nil {
 		return nil, inContext(name, err)
 	}
-	for _, d := range index {
+	for _, d := range listed.images {
 		name := d.Annotations[fullName]
 		if name == "" {
 			name = d.Annotations[refName]

@@ -47,12 +47,16 @@ func standIn(root Manifest) (_ Manifest, needed bool, _ error) {
 
 // checkStandIns checks that a client of a stand-in gets the original image.
 func (s *Store) checkStandIns(entries []Descriptor) error {
+	byName := map[string][]*Image{}
+	for _, image := range s.all {
+		byName[image.Ref.String()] = append(byName[image.Ref.String()], image)
+	}
 	for _, d := range entries {
 		if !isStandIn(d) {
 			continue
 		}
 		name := d.Annotations[refName]
-		found := s.named(name)
+		found := byName[name]
 		if len(found) != 1 || found[0].Root.Digest.String() != d.Annotations[standsFor] {
 			return report.Errorf(report.Invalid, "index.json: %q stands for an image that is not listed", name)
 		}

@@ -60,11 +60,11 @@ func (s *Store) Image(ref schema.ImageRef) *Image {
 
 func (s *Store) readLayout() error {
 	s.layout = &layout{fsys: s.fsys, strict: true}
-	entries, err := s.layout.entries()
+	listed, err := s.layout.list()
 	if err != nil {
 		return err
 	}
-	for _, d := range entries {
+	for _, d := range listed.all {
 		if isStandIn(d) {
 			continue // the image once more
 		}
@@ -82,7 +82,7 @@ func (s *Store) readLayout() error {
 		image.Ref, image.Origin = ref, d.Annotations[fullName]
 		s.all = append(s.all, image)
 	}
-	return s.checkStandIns(entries)
+	return s.checkStandIns(listed.all)
 }
 
 func (s *Store) readDirs() error {
