@@ -1,6 +1,7 @@
 package iso
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +36,7 @@ func CompareDiskFS(r io.ReaderAt, size int64) []report.Finding {
 	return v.result()
 }
 
-// The calls that go-diskfs may make: some for opening and some for each entry. It reads a part of every directory on the way to
+// The calls that go-diskfs can make, some for opening and some for each entry, and the bytes that it can ask for. It reads a part of every directory on the way to
 // a directory again, and makes one call for each record of them that has a continuation area.
 const (
 	diskfsCalls         = 100_000
@@ -57,7 +58,7 @@ func (c *comparison) run(ours *scan, tree *hierarchy) (err error) {
 			err = fmt.Errorf("it panics: %v", p)
 		}
 	}()
-	guard := &guardedFile{r: ours.src.r, size: ours.src.size, calls: diskfsCalls, bytes: diskfsBytes, way: map[int64]*node{}}
+	guard := &guardedFile{r: ours.src.r, size: ours.src.size, calls: diskfsCalls, bytes: diskfsBytes, way: map[int64]*node{}, records: map[int64]*node{}}
 	c.guard = guard
 	for _, d := range tree.directories {
 		if len(d.children) > diskfsEntries {
@@ -77,23 +78,44 @@ type guardedFile struct {
 	size         int64
 	calls, bytes int64
 	way          map[int64]*node // by the offset of a directory on the way to the one that is listed, the next one
+	records      map[int64]*node // the same, by the offset of the sector with its record
 }
 
 // ReadAt reads, of a directory on the way, only the sector with the record that leads on: go-diskfs parses all that it gets, and the time for a
 // directory with many others would grow with their square. Sectors that begin with a zero are empty to it. The directory has been compared.
 func (g *guardedFile) ReadAt(p []byte, offset int64) (int, error) {
+	if next := g.records[offset]; next != nil && len(p) == sectorSize {
+		return g.readRecord(p, next)
+	}
 	next := g.way[offset]
 	if next == nil || int64(len(p)) != int64(next.parent.length) {
 		return g.read(p, offset)
 	}
+	g.bytes -= int64(len(p) - sectorSize)
 	for at := 0; at < len(p); at += sectorSize {
 		p[at] = 0
 	}
 	at := int64(next.record)*sectorSize - offset
-	if _, err := g.read(p[at:at+sectorSize], offset+at); err != nil {
+	if _, err := g.readRecord(p[at:at+sectorSize], next); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// readRecord reads the sector with the record of a directory. If that is on the way itself, its record shows the one sector of it that leads on:
+// go-diskfs makes room for as many bytes as a record shows.
+func (g *guardedFile) readRecord(sector []byte, n *node) (int, error) {
+	count, err := g.read(sector, int64(n.record)*sectorSize)
+	next := g.way[int64(n.extent)*sectorSize]
+	if err != nil || next == nil {
+		return count, err
+	}
+	for at := 0; at < sectorSize && sector[at] != 0; at += int(sector[at]) {
+		if r := sector[at:]; len(r) > 33 && r[25]&flagDirectory != 0 && binary.LittleEndian.Uint32(r[2:]) == n.extent {
+			appendBoth32(appendBoth32(r[:2], next.record), sectorSize)
+		}
+	}
+	return count, nil
 }
 
 func (g *guardedFile) read(p []byte, offset int64) (int, error) {
@@ -144,9 +166,11 @@ func (c *comparison) directory(d *node, theirPath string) error {
 		theirs = theirs[n.records:]
 		if c.compare(n, found) && n.dir {
 			here := int64(d.extent) * sectorSize
-			c.guard.way[here] = n
+			record := int64(n.record) * sectorSize
+			c.guard.way[here], c.guard.records[record] = n, n
 			err := c.directory(n, joinPath(theirPath, found.name))
 			delete(c.guard.way, here)
+			delete(c.guard.records, record)
 			if err != nil {
 				return err
 			}
