@@ -25,7 +25,7 @@ import (
 // Names of the generated files of an archive.
 const (
 	ManifestFile       = "manifest.yaml"
-	registryConfigFile = "registry-config.inc.j2"
+	registryConfigFile = oci.RegistryConfigFile
 	PayloadImage       = "payload" // name of the artifact that holds everything but the images
 )
 

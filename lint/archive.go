@@ -21,7 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-const registryConfigFile = "registry-config.inc.j2"
+const registryConfigFile = oci.RegistryConfigFile
 
 func checkRequiredFiles(_ context.Context, t *subject, r *reporter) {
 	if t.Broken != nil {

@@ -75,18 +75,22 @@ func FromFS(fsys fs.FS) (*Archive, error) {
 // VolumeID is the volume identifier of the image, empty for an archive that is not one.
 func (a *Archive) VolumeID() string { return a.volumeID }
 
-// ReadDocument reads a document of an archive, which may have 4 MiB at most.
+// ReadDocument reads a document of an archive. It can have 4 MiB, and a registry configuration [oci.MaxRegistryConfig].
 func ReadDocument(fsys fs.FS, name string) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxDocument+1))
+	limit := maxDocument
+	if name == oci.RegistryConfigFile {
+		limit = oci.MaxRegistryConfig
+	}
+	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	if len(data) > maxDocument {
-		return nil, report.Errorf(report.Invalid, "%s is larger than %d bytes", name, maxDocument)
+	if len(data) > limit {
+		return nil, report.Errorf(report.Invalid, "%s is larger than %d bytes", name, limit)
 	}
 	return data, nil
 }

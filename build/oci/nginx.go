@@ -22,6 +22,13 @@ const (
 	Legacy = "legacy"
 )
 
+// RegistryConfigFile is the name of a registry configuration in an archive.
+const RegistryConfigFile = "registry-config.inc.j2"
+
+// MaxRegistryConfig is the size of the largest registry configuration that is written and read, in bytes: 5,000 images of one platform have
+// 7.4 million, and each further platform of an image adds 400.
+const MaxRegistryConfig = 32 << 20
+
 // RegistryConfig returns the content of registry-config.inc.j2: nginx locations that serve images/ as a registry. It is
 // a template with the variables repository and registry_root, which MetalK8s replaces and includes in a server block
 // that has the constant locations (/v2/ and @404_tag) already.
@@ -42,6 +49,10 @@ func RegistryConfig(images []*Image, form string) ([]byte, error) {
 		default:
 			return nil, report.Errorf(report.Invalid, "registry configuration %q is unknown", form).WithHint("the forms are %s and %s", Extended, Legacy)
 		}
+	}
+	if out.Len() > MaxRegistryConfig {
+		return nil, report.Errorf(report.Invalid, "%s would have %d bytes, the limit is %d", RegistryConfigFile, out.Len(), MaxRegistryConfig).
+			WithHint("put the images into several Solutions")
 	}
 	return []byte(out.String()), nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -24,7 +25,7 @@ type parsed struct {
 // MaxText is the size of the largest file that rules read: that of the largest YAML document.
 const MaxText = schema.MaxSize
 
-// Text returns the content of a file of the archive, of 4 MiB at most.
+// Text returns the content of a file of the archive, of [MaxText] at most, and of [oci.MaxRegistryConfig] if it is a registry configuration.
 func (t *Target) Text(name string) ([]byte, error) {
 	if PartOf(name) == "" {
 		return t.read(name)
@@ -41,12 +42,16 @@ func (t *Target) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(f, MaxText+1))
+	limit := MaxText
+	if name == oci.RegistryConfigFile {
+		limit = oci.MaxRegistryConfig
+	}
+	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	if len(data) > MaxText {
-		return nil, report.Errorf(report.Invalid, "%s is larger than %d bytes", name, MaxText)
+	if len(data) > limit {
+		return nil, report.Errorf(report.Invalid, "%s is larger than %d bytes", name, limit)
 	}
 	return data, nil
 }
