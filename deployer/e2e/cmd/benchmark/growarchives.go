@@ -73,7 +73,7 @@ func growImages(ctx context.Context, s settings, p *panel) error {
 
 // eachArchive calls a function with the settings for archives up to the largest, and with a number of files that grows alike.
 func eachArchive(ctx context.Context, s settings, largest int64, measure func(sized settings, files int) error) error {
-	for step := range growthSizes {
+	for step := growthSizes - s.sizes; step < growthSizes; step++ {
 		factor := int64(math.Pow(growthStep, float64(step)))
 		sized := s
 		sized.size = largest * factor / int64(math.Pow(growthStep, growthSizes-1))

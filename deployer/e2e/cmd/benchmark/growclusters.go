@@ -17,12 +17,19 @@ var growthCluster = testcluster.Options{FakeNodes: 3, ReadyAtOnce: true, Progres
 
 // growObjects measures a Solution of more and more components, on a cluster of its own for each size.
 func growObjects(ctx context.Context, s settings, p *panel) error {
-	for _, components := range sizesTo(s.components) {
-		samples, err := measureGraphSteps(ctx, growthCluster, components, s.objects, graphSteps[:4])
+	for _, components := range sizesTo(s.components, s.sizes) {
+		steps := []string{graphSteps[0], "plan", "add", "add again"}
+		if s.alone {
+			steps = steps[1:]
+		}
+		samples, err := measureGraphSteps(ctx, growthCluster, components, s.objects, steps)
 		if err != nil {
 			return fmt.Errorf("%d components: %w", components, err)
 		}
-		for i, name := range []string{"floor", "plan", "add", "add again"} {
+		for i, name := range steps {
+			if name == graphSteps[0] {
+				name = "floor"
+			}
 			p.add(name, "objects", float64(components*s.objects), samples[i:i+1])
 		}
 	}
@@ -37,7 +44,7 @@ func growEnvironments(ctx context.Context, s settings, p *panel) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
 	steps := []string{"prepare", "create environments", "add"}
-	for i, environments := range sizesTo(s.environments) {
+	for i, environments := range sizesTo(s.environments, s.sizes) {
 		for _, step := range steps[min(i, 1):] {
 			if _, err = measure(ctx, os.Args[0], "fleet-step", c.Kubeconfig, strconv.Itoa(environments), "apart", step); err != nil {
 				return fmt.Errorf("%d environments: %s: %w", environments, step, err)

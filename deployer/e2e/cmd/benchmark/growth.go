@@ -31,19 +31,28 @@ func benchmarkGrowth(ctx context.Context, s settings) error {
 	bytes := &panel{title: "bytes of an archive; files of a project (lint)"}
 	images := &panel{title: "images of an archive"}
 	objects := &panel{title: "objects of a Solution; environments of a cluster (console)"}
-	for _, measure := range []func() error{
-		func() error { return growBytes(ctx, s, bytes) },
-		func() error { return growImages(ctx, s, images) },
-		func() error { return growObjects(ctx, s, objects) },
-		func() error { return growEnvironments(ctx, s, objects) },
+	if s.sizes < 1 || s.sizes > growthSizes {
+		return fmt.Errorf("-sizes must be 1 to %d", growthSizes)
+	}
+	for _, one := range []struct {
+		name    string
+		measure func() error
+	}{
+		{"bytes", func() error { return growBytes(ctx, s, bytes) }},
+		{"images", func() error { return growImages(ctx, s, images) }},
+		{"objects", func() error { return growObjects(ctx, s, objects) }},
+		{"environments", func() error { return growEnvironments(ctx, s, objects) }},
 	} {
-		if err := measure(); err != nil {
+		if !slices.Contains(strings.Split(s.series, ","), one.name) {
+			continue
+		}
+		if err := one.measure(); err != nil {
 			return err
 		}
 	}
-	panels := []*panel{bytes, images, objects}
+	panels := slices.DeleteFunc([]*panel{bytes, images, objects}, func(p *panel) bool { return len(p.series) == 0 })
 	printSeries(panels)
-	if s.svg != "" {
+	if s.svg != "" && len(panels) > 0 && s.sizes > 1 {
 		if err := os.WriteFile(s.svg, []byte(drawPanels(panels)), 0o644); err != nil {
 			return err
 		}
@@ -59,7 +68,7 @@ func printSeries(panels []*panel) {
 		"| | sizes | wall | exponent | CPU | exponent | peak RssAnon | exponent |\n|---|---|---|---|---|---|---|---|\n")
 	for _, p := range panels {
 		for _, one := range p.series {
-			fmt.Printf("| %s, %s | %s | %s s | %.2f | %s s | %.2f | %s MiB | %.2f |\n", one.name, one.unit, list("%.0f", one.sizes),
+			fmt.Printf("| %s, %s | %s | %s s | %s | %s s | %s | %s MiB | %s |\n", one.name, one.unit, list("%.0f", one.sizes),
 				list("%.2f", one.wall), one.exponent(one.wall), list("%.2f", one.cpu), one.exponent(one.cpu), list("%.0f", one.memory), one.exponent(one.memory))
 		}
 	}
@@ -80,19 +89,22 @@ func (p *panel) add(name, unit string, size float64, samples []sample) {
 		one.wall[len(one.wall)-1], one.cpu[len(one.cpu)-1], one.memory[len(one.memory)-1], load())
 }
 
-// exponent is that with which values grew from the second largest size to the largest one.
-func (l *series) exponent(values []float64) float64 {
+// exponent is that with which values grew from the second largest size to the largest one, empty for one size.
+func (l *series) exponent(values []float64) string {
 	n := len(values)
-	return math.Log(values[n-1]/values[n-2]) / math.Log(l.sizes[n-1]/l.sizes[n-2])
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", math.Log(values[n-1]/values[n-2])/math.Log(l.sizes[n-1]/l.sizes[n-2]))
 }
 
-// sizesTo returns the sizes of a series, from 1 to the largest in equal ratios.
-func sizesTo(largest int) []int {
+// sizesTo returns the largest count of the sizes of a series, which go from 1 to the largest in equal ratios.
+func sizesTo(largest, count int) []int {
 	sizes := make([]int, growthSizes)
 	for i := range sizes {
 		sizes[i] = int(math.Round(math.Pow(float64(largest), float64(i)/(growthSizes-1))))
 	}
-	return sizes
+	return sizes[growthSizes-count:]
 }
 
 func list(format string, values []float64) string {

@@ -43,6 +43,8 @@ type settings struct {
 	limit        time.Duration
 	base, svg    string
 	sparse       int64 // bytes
+	series       string
+	sizes        int // of each series, the largest ones
 	layers       layerOptions
 
 	dir, binary string
@@ -110,7 +112,9 @@ func parse() settings {
 	flag.IntVar(&s.environments, "environments", 50, "environments of a cluster, with five Solutions each")
 	flag.IntVar(&s.components, "components", 200, "components of a Solution")
 	flag.IntVar(&s.objects, "objects", 10, "objects of each component")
-	flag.BoolVar(&s.alone, "alone", false, "node: leave out the rivals, which compilers take minutes for")
+	flag.BoolVar(&s.alone, "alone", false, "node: leave out the rivals, which compilers take minutes for; growth: leave out the floor")
+	flag.StringVar(&s.series, "series", "bytes,images,objects,environments", "growth: measure these")
+	flag.IntVar(&s.sizes, "sizes", growthSizes, "growth: measure the largest `N` of the sizes")
 	flag.StringVar(&s.helmfile, "helmfile", "", "node: measure this `VERSION` of Helmfile, too: v1.8.0")
 	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "start no benchmark after this `TIME`; 0 is no limit")
 	flag.StringVar(&s.base, "base", "", "compare the working tree with the program of this `COMMIT`")
