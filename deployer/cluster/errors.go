@@ -27,12 +27,14 @@ var (
 	ErrExists = errors.New("it exists already")
 	// ErrChanged means that an object is gone or no longer what it was when it was read: read it again.
 	ErrChanged = errors.New("it was changed meanwhile")
+	// ErrFull means that a ConfigMap or a Secret would have more than [MaxData].
+	ErrFull = errors.New("it is full")
 )
 
 // failure is our sentence about an error of the API server or a library, which it wraps.
 type failure struct {
 	text string
-	kind error // ErrExists, ErrChanged, ErrNoKind or nil
+	kind error // ErrExists, ErrChanged, ErrFull, ErrNoKind or nil
 	err  error
 }
 
@@ -112,6 +114,8 @@ func (c *Cluster) translate(ctx context.Context, r request, err error) error {
 		return conflict(r, said, say)
 	case apierrors.IsInvalid(err) && isOther(said):
 		return say(report.Conflict, ErrChanged, "it was deleted and made again meanwhile").WithHint("run the command again")
+	case apierrors.IsInvalid(err) && isFull(r, said):
+		return say(report.Invalid, ErrFull, "its values have more than %d KiB together, which is all that a %s can have", MaxData>>10, r.kind.Kind)
 	case apierrors.IsInvalid(err):
 		return say(report.Invalid, nil, "the API server does not accept it: %s", causes(said))
 	case apierrors.IsBadRequest(err), apierrors.IsUnsupportedMediaType(err), apierrors.IsMethodNotSupported(err), isNoPatch(err):

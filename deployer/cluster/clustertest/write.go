@@ -1,6 +1,7 @@
 package clustertest
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -200,7 +202,7 @@ func (w write) finish(managed runtime.Object) (*unstructured.Unstructured, error
 	if !ok {
 		return nil, fmt.Errorf("%T", managed)
 	}
-	if err := w.admit(); err != nil {
+	if err := errors.Join(w.admit(), w.fit(object)); err != nil {
 		return nil, err
 	}
 	live := w.live()
@@ -238,6 +240,30 @@ func (w write) finish(managed runtime.Object) (*unstructured.Unstructured, error
 	}
 	w.store(w.groupResource(), w.key(), object)
 	return w.live(), nil
+}
+
+// fit refuses a ConfigMap or a Secret with more data than the API server stores.
+func (w write) fit(object *unstructured.Unstructured) error {
+	const most = 1 << 20
+	size, at := 0, field.NewPath("")
+	switch {
+	case w.Group == "" && w.Kind == "ConfigMap":
+		data, _, _ := unstructured.NestedStringMap(object.Object, "data")
+		for _, value := range data {
+			size += len(value)
+		}
+	case w.Group == "" && w.Kind == "Secret":
+		at = field.NewPath("data")
+		data, _, _ := unstructured.NestedStringMap(object.Object, "data")
+		for _, value := range data {
+			decoded, _ := base64.StdEncoding.DecodeString(value)
+			size += len(decoded)
+		}
+	}
+	if size <= most {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Kind: w.Kind}, w.name, field.ErrorList{field.TooLong(at, "", most)})
 }
 
 // admit refuses what is to be made in a namespace that is not there, or that goes.
