@@ -121,6 +121,9 @@ func (e *Engine) begin(ctx context.Context, runs []*run, o ApplyOptions) error {
 
 // beginAll records runs. Releases that have parts come first: the record of a component alone does not show what the operation was.
 func beginAll(ctx context.Context, runs []*run, user string) {
+	if all(runs, func(r *run) error { return r.checkRoom(user) }); len(unfailed(runs)) < len(runs) {
+		return
+	}
 	wholes := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return len(r.plan.Release.Parts) == 0 })
 	parts := slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return len(r.plan.Release.Parts) > 0 })
 	begin := func(r *run) error { return r.begin(ctx, user) }

@@ -41,6 +41,26 @@ func (r *run) begin(ctx context.Context, user string) error {
 	return err
 }
 
+// manyObjects is the number of objects from which on the size of a record is checked before the records of other releases are written.
+const manyObjects = 2000
+
+// checkRoom refuses a run whose record or content is too large, before any release is recorded.
+func (r *run) checkRoom(user string) error {
+	if len(r.plan.steps) < manyObjects && len(r.plan.Release.SavedOptions) == 0 {
+		return nil
+	}
+	data, err := r.plan.decider.content()
+	if err == nil {
+		err = record.CheckSize(data)
+	}
+	if err != nil {
+		return err
+	}
+	draft := &run{Engine: r.Engine, plan: r.plan, options: r.options, state: *r.plan.state, results: map[*step]*unstructured.Unstructured{}}
+	draft.propose(user, record.DigestOf(data))
+	return r.CheckRoom(&draft.state)
+}
+
 // propose makes the new work the pending revision. A run that resumes the same work keeps its number; other work moves the pending
 // revision to the history.
 func (r *run) propose(user, digest string) {

@@ -431,7 +431,10 @@ func TestSavedOptions(t *testing.T) {
 	rand.NewChaCha8([32]byte{}).Read(large) //nolint:errcheck // it does not fail
 	r := w.release("1.0.0", settings)
 	r.SavedOptions = large
-	w.failed(w.run(r), report.Refused, "too large to store")
+	w.failed(w.run(w.component("db"), r), report.Refused, "too large to store")
+	if states, err := w.States(t.Context()); err != nil || len(states) > 0 {
+		t.Errorf("other releases were recorded: %v, %v", states, err)
+	}
 }
 
 // TestKilledInOrder kills a run of several releases at each write: the next run completes it.

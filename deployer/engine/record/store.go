@@ -191,19 +191,60 @@ func (r *Store) placeDamaged(ctx context.Context, states []*State) error {
 // ErrStale means that another process has written the record since it was read.
 var ErrStale = errors.New("another process has changed the record meanwhile")
 
-// Save writes the record in place of the one that was read; a damaged one is deleted first. The error is ErrStale if the record has changed
-// since, unless the cluster has exactly the record to write: then an earlier attempt succeeded, and its answer was lost.
-func (r *Store) Save(ctx context.Context, s *State) error {
+// createdSize is how many bytes an object adds to a compressed record when it is created: its UID, which is random, and its resourceVersion.
+const createdSize = 32
+
+// checkRoom refuses a pending revision whose record has no room in a Secret: now, when its objects have been created, or when the next revision,
+// which can be its removal, lists them beside it. The sizes are the compressed record and the compressed saved options.
+func (s *State) checkRoom(size, options int) error {
+	if s.Pending == nil {
+		return nil
+	}
+	for _, object := range s.Pending.Objects {
+		if object.UID == "" {
+			size += createdSize
+		}
+	}
+	if s.Current == nil {
+		size *= 2
+	}
+	if size += options; size <= cluster.MaxData {
+		return nil
+	}
+	return report.Errorf(report.Refused, "the record of %s would have %d KiB with the %d objects of this revision and of the next one, and a Secret can have %d",
+		s.Key, size>>10, len(s.Pending.Objects), cluster.MaxData>>10).
+		WithHint("its vendor can distribute the objects over several components, each of which has a record of its own")
+}
+
+// CheckRoom returns the error with which [Store.Save] would refuse a record as too large, and writes nothing.
+func (r *Store) CheckRoom(s *State) error {
+	_, err := r.encode(s)
+	return err
+}
+
+// encode returns the data of the Secret.
+func (r *Store) encode(s *State) (map[string][]byte, error) {
 	data, err := s.document(r.Tool)
 	if err != nil {
-		return fmt.Errorf("record of %s: %w", s.Key, err)
+		return nil, fmt.Errorf("record of %s: %w", s.Key, err)
 	}
 	parts := map[string][]byte{stateKey: r.compressors.compress(data)}
 	if len(s.SavedOptions) > 0 && s.Pending != nil {
 		parts[savedOptionsKey] = r.compressors.compress(s.SavedOptions)
 		if len(parts[savedOptionsKey]) > maxSavedOptions {
-			return report.Errorf(report.Refused, "the values of %s are too large to store: %d KiB compressed, the limit is %d", s.Key, len(parts[savedOptionsKey])>>10, maxSavedOptions>>10)
+			return nil, report.Errorf(report.Refused, "the values of %s are too large to store: %d KiB compressed, the limit is %d", s.Key, len(parts[savedOptionsKey])>>10, maxSavedOptions>>10).
+				WithHint("shorten the values of this run; a large file can be a ConfigMap of the site that the values name")
 		}
+	}
+	return parts, s.checkRoom(len(parts[stateKey]), len(parts[savedOptionsKey]))
+}
+
+// Save writes the record in place of the one that was read; a damaged one is deleted first. The error is ErrStale if the record has changed
+// since, unless the cluster has exactly the record to write: then an earlier attempt succeeded, and its answer was lost.
+func (r *Store) Save(ctx context.Context, s *State) error {
+	parts, err := r.encode(s)
+	if err != nil {
+		return err
 	}
 	if s.Damage != nil && s.secret != nil {
 		// It may have another type by now, or be immutable.
