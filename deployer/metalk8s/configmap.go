@@ -37,6 +37,10 @@ func (d *Documents) editData(ctx context.Context, namespace, name string, known 
 		if err := edit(data); err != nil {
 			return err
 		}
+		if sizeOf(data) > max(cluster.MaxData, sizeOf(before)) {
+			return report.Errorf(report.Refused, "ConfigMap %s/%s would have %d KiB, and can have %d", namespace, name, sizeOf(data)>>10, cluster.MaxData>>10).
+				WithHint("remove unused entries: kubectl edit configmap -n %s %s", namespace, name)
+		}
 		if maps.Equal(before, data) {
 			if recent {
 				return nil
@@ -69,6 +73,14 @@ func (d *Documents) writeData(ctx context.Context, object *unstructured.Unstruct
 		_, err = d.Cluster.Create(ctx, object, cluster.WriteOptions{})
 	}
 	return err
+}
+
+func sizeOf(data map[string]string) int {
+	size := 0
+	for _, value := range data {
+		size += len(value)
+	}
+	return size
 }
 
 // dataOf is the data of a ConfigMap, nil when it is absent, has none, or has something that no API server would store.

@@ -76,7 +76,60 @@ func (d *Documents) PutVersion(ctx context.Context, solution string, entry schem
 	return d.editData(ctx, SolutionsNamespace, SolutionsConfigMap, nil, putVersion(solution, entry))
 }
 
+// CheckVersion returns the error that [Documents.PutVersion] would end with, and writes nothing.
+func (d *Documents) CheckVersion(ctx context.Context, solution string, entry schema.ImportedSolution) error {
+	object, err := d.Cluster.Get(ctx, cluster.ConfigMapKind, SolutionsNamespace, SolutionsConfigMap)
+	if err != nil {
+		return err
+	}
+	data := map[string]string{}
+	maps.Copy(data, dataOf(object))
+	return putVersion(solution, entry)(data)
+}
+
 func putVersion(solution string, entry schema.ImportedSolution) func(data map[string]string) error {
+	put := editVersion(solution, entry)
+	return func(data map[string]string) error {
+		before := sizeOf(data)
+		if err := put(data); err != nil {
+			return err
+		}
+		if size := sizeOf(data); size > max(cluster.MaxData, before) {
+			return full(data, solution, entry)
+		}
+		return nil
+	}
+}
+
+// full is the error of the ConfigMap when it has no room for the manifest of a version.
+func full(data map[string]string, solution string, entry schema.ImportedSolution) error {
+	if len(entry.Manifest) > cluster.MaxData {
+		return report.Errorf(report.Refused, "the manifest of %s has %d KiB, and %s, which has the manifest of each imported version, can have %d KiB",
+			entry.ID, len(entry.Manifest)>>10, solutionsWhere, cluster.MaxData>>10).
+			WithHint("its vendor can distribute the components over several Solutions")
+	}
+	var largest schema.ImportedSolution
+	var of string
+	versions := 0
+	solutions := parseSolutions(data).Versions
+	for _, name := range slices.Sorted(maps.Keys(solutions)) {
+		for _, one := range solutions[name] {
+			versions++
+			if !one.Active && (name != solution || one.Version != entry.Version) && len(one.Manifest) > len(largest.Manifest) {
+				largest, of = one, name
+			}
+		}
+	}
+	err := report.Errorf(report.Refused, "%s has the manifest of each imported version. With %s these would be %d versions of %d KiB, and it can have %d KiB",
+		solutionsWhere, entry.ID, versions, sizeOf(data)>>10, cluster.MaxData>>10)
+	if of == "" {
+		return err.WithHint("unimport versions that nothing uses: %s", report.Run("deploy unimport", "SOLUTION", "VERSION"))
+	}
+	return err.WithHint("unimport versions that nothing uses; the largest that is not active has %d KiB: %s", len(largest.Manifest)>>10,
+		report.Run("deploy unimport", of, largest.Version))
+}
+
+func editVersion(solution string, entry schema.ImportedSolution) func(data map[string]string) error {
 	return editSolution(solution, func(list []schema.ImportedSolution) ([]schema.ImportedSolution, error) {
 		if i := indexOf(list, entry.Version); i >= 0 {
 			active := list[i].Active

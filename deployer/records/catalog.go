@@ -209,8 +209,7 @@ func (r *Records) editImports(ctx context.Context, edit func(map[string]schema.I
 	if secret != nil && maps.EqualFunc(before, imports.Imports, sameImport) {
 		return nil
 	}
-	imports.Stamp = schema.NewStamp("imports", r.Version)
-	data, err := schema.MarshalStored(imports)
+	data, err := r.encodeImports(imports)
 	if err != nil {
 		return err
 	}
@@ -223,6 +222,21 @@ func (r *Records) editImports(ctx context.Context, edit func(map[string]schema.I
 		return err
 	}
 	return r.write(ctx, secret, exists)
+}
+
+// encodeImports returns the catalogue as it is stored. It lists the images of each version, 110 bytes for each; without spaces 90.
+func (r *Records) encodeImports(imports *schema.Imports) ([]byte, error) {
+	imports.Stamp = schema.NewStamp("imports", r.Version)
+	data, err := schema.MarshalStored(imports)
+	if err == nil {
+		data, err = compactDocument(data, cluster.MaxData)
+	}
+	if err == nil && len(data) > cluster.MaxData {
+		err = report.Errorf(report.Refused, "Secret %s/%s has the images of each imported version. These would be %d versions of %d KiB, and it can have %d KiB",
+			cluster.SystemNamespace, ImportsName, len(imports.Imports), len(data)>>10, cluster.MaxData>>10).
+			WithHint("unimport versions that nothing uses: %s", report.Run("deploy unimport", "SOLUTION", "VERSION"))
+	}
+	return data, err
 }
 
 func sameImport(a, b schema.Import) bool {

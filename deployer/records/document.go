@@ -1,7 +1,9 @@
 package records
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -30,6 +32,16 @@ func recordAgain(err error, name, where string, remedy report.Remedy) error {
 	return report.As(report.Corrupt, err).WithHint("delete it (kubectl delete configmap -n %s %s), then record it again%s: %s", cluster.SystemNamespace, name, where, remedy)
 }
 
+// compactDocument returns a document without the spaces for readers if it has more bytes than it is to have.
+func compactDocument(data []byte, most int) ([]byte, error) {
+	if len(data) <= most {
+		return data, nil
+	}
+	var short bytes.Buffer
+	err := json.Compact(&short, data)
+	return short.Bytes(), err
+}
+
 // writeDocument stores a document in the ConfigMap that was read, nil for a new one.
 func (r *Records) writeDocument(ctx context.Context, name string, object *unstructured.Unstructured, document []byte) error {
 	exists := object != nil
@@ -38,6 +50,9 @@ func (r *Records) writeDocument(ctx context.Context, name string, object *unstru
 	}
 	if err := unstructured.SetNestedField(object.Object, string(document), "data", name+".json"); err != nil {
 		return err
+	}
+	if size := cluster.DataSize(object); size > cluster.MaxData {
+		return report.Errorf(report.Refused, "ConfigMap %s/%s would have %d KiB, and can have %d", cluster.SystemNamespace, name, size>>10, cluster.MaxData>>10)
 	}
 	return r.write(ctx, object, exists)
 }

@@ -116,7 +116,28 @@ func (r *Records) CheckImport(ctx context.Context, catalog *Catalog, imported Im
 			return nil, err
 		}
 	}
-	return notices, catalog.checkNew(imported.Payload.Solution)
+	if err = catalog.checkNew(imported.Payload.Solution); err != nil {
+		return nil, err
+	}
+	return notices, r.checkRoom(ctx, catalog, imported)
+}
+
+// checkRoom refuses an import for which the catalogue, or the record of MetalK8s, has no room.
+func (r *Records) checkRoom(ctx context.Context, catalog *Catalog, imported ImportRecord) error {
+	entry, err := schema.NewImportedSolution(imported.Payload.Solution, imported.Path)
+	if err == nil {
+		err = r.Documents.CheckVersion(ctx, imported.Payload.Solution.Metadata.Name, entry)
+	}
+	if err != nil {
+		return err
+	}
+	known := &Catalog{imports: maps.Clone(catalog.imports)}
+	if catalog.Damage != nil || known.imports == nil {
+		known.imports = map[string]schema.Import{}
+	}
+	known.Put(r.entry(ctx, imported, record.DigestOf(nil)))
+	_, err = r.encodeImports(&schema.Imports{Imports: known.imports})
+	return err
 }
 
 func (r *Records) checkReleased(ctx context.Context, previous schema.Import) error {

@@ -1,11 +1,9 @@
 package records
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -161,15 +160,13 @@ func (r *Records) recordPreloaded(ctx context.Context, nodes map[string]*NodeIma
 	if err != nil {
 		return err
 	}
-	if len(data) > maxPreloaded { // without spaces it has room for 10,000 nodes
-		var short bytes.Buffer
-		if err = json.Compact(&short, data); err != nil {
-			return err
-		}
-		data = short.Bytes()
+	if data, err = compactDocument(data, maxPreloaded); err != nil { // which has room for 10,000 nodes
+		return err
 	}
 	if len(data) > maxPreloaded {
-		return report.Errorf(report.Refused, "the record of preloaded images would be larger than %d KiB", maxPreloaded>>10)
+		return report.Errorf(report.Refused, "ConfigMap %s/%s would have the images of %d nodes in %d KiB, and can have %d", cluster.SystemNamespace, PreloadName,
+			len(next.Nodes), len(data)>>10, maxPreloaded>>10).
+			WithHint("keep the same images on all nodes, so that they share one list: %s", report.Run("deploy node preload").With("nodes", "all"))
 	}
 	return r.writeDocument(ctx, PreloadName, object, data)
 }
