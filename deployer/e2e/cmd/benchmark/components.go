@@ -230,7 +230,7 @@ func prepareGraph(ctx context.Context, d *deployer.Deployer, components, objects
 
 // measureGraph prints what a Solution of many components takes.
 func measureGraph(ctx context.Context, components, objects int) error {
-	samples, err := measureGraphSteps(ctx, testcluster.Options{FakeNodes: 3, Progress: os.Stderr}, components, objects, graphSteps)
+	samples, err := measureGraphSteps(ctx, growthCluster, components, objects, graphSteps)
 	if err != nil {
 		return err
 	}
@@ -241,6 +241,25 @@ func measureGraph(ctx context.Context, components, objects int) error {
 		if err := printStep(step, samples[i]); err != nil {
 			return err
 		}
+	}
+	return printGraphRatios(samples)
+}
+
+// printGraphRatios prints how much longer add takes than the floors, as a whole and without the time of its plan.
+func printGraphRatios(samples []sample) error {
+	var seconds [4]float64 // the floors, plan, add
+	for i := range seconds {
+		if err := json.Unmarshal(samples[i].output, &seconds[i]); err != nil {
+			return fmt.Errorf("%s: %w: %s", graphSteps[i], err, samples[i].output)
+		}
+	}
+	fmt.Println("\n| add | to the floor | to the floor in order |")
+	fmt.Println("|---|---|---|")
+	for _, part := range []struct {
+		name    string
+		seconds float64
+	}{{"the whole", seconds[3]}, {"without its plan", seconds[3] - seconds[2]}} {
+		fmt.Printf("| %s | %.2f | %.2f |\n", part.name, part.seconds/seconds[0], part.seconds/seconds[1])
 	}
 	return nil
 }
