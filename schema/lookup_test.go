@@ -43,3 +43,18 @@ func TestLookupInLargeFile(t *testing.T) {
 	}
 	group.Wait()
 }
+
+// TestRelease: places are found again in documents whose values were dropped.
+func TestRelease(t *testing.T) {
+	documents, err := schema.ParseYAML("a.yaml", []byte("a: 1\n---\nb: {c: 2}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema.Release(documents)
+	for i, want := range []int{1, 3} {
+		path := [][]string{{"a"}, {"b", "c"}}[i]
+		if line, _ := documents[i].Lookup(path...); line != want || documents[i].Value() != nil {
+			t.Errorf("%v is in line %d, want %d; value %v", path, line, want, documents[i].Value())
+		}
+	}
+}

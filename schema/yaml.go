@@ -82,6 +82,15 @@ func (s *source) node(i int) *yaml.Node {
 	return s.nodes[i]
 }
 
+// Release drops the values of documents of one file, for callers that keep the documents only for places: [Document.Lookup] reads the file again.
+// It must not run beside another method of these documents.
+func Release(documents []*Document) {
+	for _, d := range documents {
+		d.value = nil
+		d.source.nodes, d.source.once = nil, sync.Once{}
+	}
+}
+
 func (d *Document) root() *yaml.Node { return d.source.node(d.index) }
 
 // ParseYAML reads every document of a file; file is its name in messages. Documents without content are there, with a

@@ -81,6 +81,7 @@ func parseObjectsOf(kind, file string, data []byte) ([]object, error) {
 		}
 		objects = append(objects, found...)
 	}
+	schema.Release(documents) // the objects are kept, with the documents, and errors about their fields are rare
 	return objects, nil
 }
 
