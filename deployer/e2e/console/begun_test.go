@@ -3,6 +3,7 @@ package console_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -32,12 +33,19 @@ func TestBegun(t *testing.T) {
 	view := pagetest.Samples(pagetest.Honest)["overview"]
 	view.Feed = ""
 	var state atomic.Int64
+	shown := make(chan struct{}) // gets a value when the page asks whether the server can be reached, which it does once it is shown
 	static := pages.Static()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if state.Load() == away {
 			panic(http.ErrAbortHandler)
 		}
 		if r.URL.Path != "/" {
+			if strings.HasPrefix(r.URL.Path, "/static/icon.") {
+				select {
+				case shown <- struct{}{}:
+				default:
+				}
+			}
 			static.ServeHTTP(w, r)
 			return
 		}
@@ -47,6 +55,10 @@ func TestBegun(t *testing.T) {
 		}
 		switch state.Load() {
 		case aborted:
+			select { // a browser that gets the end with the beginning can drop both, and show an empty page
+			case <-shown:
+			case <-r.Context().Done():
+			}
 			panic(http.ErrAbortHandler)
 		case silent:
 			<-r.Context().Done()
