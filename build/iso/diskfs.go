@@ -36,8 +36,8 @@ func CompareDiskFS(r io.ReaderAt, size int64) []report.Finding {
 	return v.result()
 }
 
-// The calls that go-diskfs can make, some for opening and some for each entry, and the bytes that it can ask for. It reads a part of every directory on the way to
-// a directory again, and makes one call for each record of them that has a continuation area.
+// The calls that go-diskfs can make, some for opening and some for each entry, and the bytes that it can ask for. It reads a part of every
+// directory on the way to a directory again, and makes one call for each record of them that has a continuation area.
 const (
 	diskfsCalls         = 100_000
 	diskfsCallsPerEntry = 16
