@@ -12,6 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -45,10 +46,12 @@ func (embedded) Load(url string) (any, error) {
 	return jsonschema.UnmarshalJSON(bytes.NewReader(data))
 }
 
-// mustCompile compiles an embedded schema; one that does not compile is a mistake in the program.
+// mustCompile compiles an embedded schema; one that does not compile is a mistake in the program. Its patterns are compiled when a text is
+// compared with them: most documents need few.
 func mustCompile(file string) *jsonschema.Schema {
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(embedded{})
+	compiler.UseRegexpEngine(func(text string) (jsonschema.Regexp, error) { return lazyregexp.New(text), nil })
 	compiler.AssertFormat()
 	return compiler.MustCompile(schemaURL + file)
 }
