@@ -102,6 +102,13 @@ func ParseEnvironmentConfiguration(file string, data []byte) (*EnvironmentConfig
 	return c, err
 }
 
+// Prepare begins to compile the schema of a kind, for a caller that is about to read such a document. It returns at once.
+func Prepare(kind string) {
+	if row, ok := documentOf(kind); ok {
+		go row.schema()
+	}
+}
+
 // KindOf returns the kind of the document in a file, "" when it has none. It is for callers that accept several kinds and
 // checks nothing else.
 func KindOf(file string, data []byte) (string, error) {

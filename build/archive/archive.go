@@ -39,6 +39,7 @@ type Archive struct {
 
 // Open reads an archive in ISO 9660 format of the given size. The archive reads from r as long as it is used.
 func Open(r io.ReaderAt, size int64) (*Archive, error) {
+	schema.Prepare(schema.KindSolution)
 	image, err := iso.Open(r, size)
 	if err != nil {
 		return nil, err
