@@ -25,14 +25,6 @@ func Check(ctx context.Context, r io.ReaderAt, list *List, before *Zeros, sink r
 	return list.stream(ctx, r, before, &tracker{sink: sink, step: "hash", total: list.Size}, nil)
 }
 
-// read fills data with chunk i and compares it.
-func (l *List) read(r io.ReaderAt, i int, data []byte) error {
-	if err := readFull(r, data, l.Range(i).From); err != nil {
-		return err
-	}
-	return l.compare(i, sha256.Sum256(data))
-}
-
 func (l *List) compare(i int, digest [sha256.Size]byte) error {
 	if digest != l.digest(i) {
 		place := l.Range(i)

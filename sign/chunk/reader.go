@@ -3,8 +3,10 @@ package chunk
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -212,5 +214,31 @@ func (v *Reader) load(s *slot) error {
 		s.data = make([]byte, min(v.list.ChunkSize, v.list.Size))
 	}
 	s.data = s.data[:place.Len()]
-	return v.list.read(v.r, s.chunk, s.data)
+	digest, err := readHashed(v.r, s.data, place.From)
+	if err != nil {
+		return err
+	}
+	return v.list.compare(s.chunk, digest)
+}
+
+// readHashed fills data, and hashes what it has read while it reads the next piece.
+func readHashed(r io.ReaderAt, data []byte, offset int64) (digest [sha256.Size]byte, err error) {
+	const size = 256 << 10
+	pieces := make(chan []byte, len(data)/size+1)
+	go func() {
+		defer close(pieces)
+		for piece := range slices.Chunk(data, size) {
+			if err = readFull(r, piece, offset); err != nil {
+				return
+			}
+			offset += int64(len(piece))
+			pieces <- piece
+		}
+	}()
+	hash := sha256.New()
+	for piece := range pieces {
+		hash.Write(piece)
+	}
+	hash.Sum(digest[:0])
+	return digest, err
 }
