@@ -28,6 +28,13 @@ func short(identity string) cluster.LockOptions {
 	return cluster.LockOptions{Identity: identity, Duration: 3 * time.Second}
 }
 
+// waiting is short for a process that waits for the holder, which can still renew its lease when it is stopped: with a request on its way.
+func waiting(identity string) cluster.LockOptions {
+	options := short(identity)
+	options.Wait, options.Sink = time.Hour, report.Discard
+	return options
+}
+
 func lockName(t *testing.T) string {
 	t.Helper()
 	return strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
@@ -267,7 +274,7 @@ func TestStoppedHolder(t *testing.T) {
 	check(t, err, report.Locked, "alice@node1")
 
 	alice.signal(t, syscall.SIGSTOP)
-	lock, err := c.Lock(t.Context(), lockName(t), short("bob@node2"))
+	lock, err := c.Lock(t.Context(), lockName(t), waiting("bob@node2"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +322,7 @@ func TestKilledHolder(t *testing.T) {
 	alice := startHelper(t, lockName(t), ns)
 	alice.expect(t, "locked 1")
 	alice.signal(t, syscall.SIGKILL)
-	lock, err := c.Lock(t.Context(), lockName(t), short("bob@node2"))
+	lock, err := c.Lock(t.Context(), lockName(t), waiting("bob@node2"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -332,9 +339,7 @@ func TestManyWantTheLock(t *testing.T) {
 	for i := range people {
 		c := connect(t, cluster.Options{})
 		go func() {
-			options := short(fmt.Sprintf("person%d@node", i))
-			options.Wait, options.Sink = time.Hour, report.Discard
-			lock, err := c.Lock(t.Context(), lockName(t), options)
+			lock, err := c.Lock(t.Context(), lockName(t), waiting(fmt.Sprintf("person%d@node", i)))
 			if err != nil {
 				finished <- err
 				return

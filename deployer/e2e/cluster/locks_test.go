@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func lockNames(t *testing.T, from, to int) []string {
@@ -43,8 +41,7 @@ func TestLockAllAtOnce(t *testing.T) {
 	for i, names := range sets {
 		c := connect(t, cluster.Options{})
 		go func() {
-			options := short(fmt.Sprintf("person%d@node", i))
-			options.Wait, options.Sink = time.Hour, report.Discard
+			options := waiting(fmt.Sprintf("person%d@node", i))
 			var failed error
 			for range 3 {
 				locks, err := c.LockAll(t.Context(), names, options)
