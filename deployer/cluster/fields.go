@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/encoding/protowire"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -28,17 +30,18 @@ func (m message) field(number protowire.Number) (field, bool) {
 type form int
 
 const (
-	text       form = iota // a string, left out when it is empty
-	word                   // a string that many objects have, likewise
-	number                 // left out when it is 0
-	count                  // an integer that is also written when it is 0
-	truth                  // a Boolean
-	moment                 // a time, left out when it is zero
-	object                 // another message
-	objects                // a list of messages
-	texts                  // a list of strings
-	dictionary             // a map of strings
-	data                   // a map of bytes, in base64
+	text        form = iota // a string, left out when it is empty
+	word                    // a string that many objects have, likewise
+	number                  // left out when it is 0
+	count                   // an integer that is also written when it is 0
+	truth                   // a Boolean
+	moment                  // a time, left out when it is zero
+	microMoment             // the same with microseconds
+	object                  // another message
+	objects                 // a list of messages
+	texts                   // a list of strings
+	dictionary              // a map of strings
+	data                    // a map of bytes, in base64
 )
 
 // partial returns the fields of a kind that [Cluster.ListPartial] reads in part, nil for other kinds.
@@ -51,9 +54,13 @@ func partial(kind schema.GroupVersionKind) message {
 			return statefulSet
 		case "DaemonSet":
 			return daemonSet
+		case "ReplicaSet":
+			return replicaSet
 		}
 	}
 	switch kind {
+	case EventKind:
+		return event
 	case PodKind:
 		return pod
 	case ConfigMapKind:
@@ -149,6 +156,21 @@ var (
 		{8, number, "numberUnavailable", nil},
 		{10, objects, "conditions", condition},
 	}
+	replicaSet = message{
+		{1, object, "metadata", message{
+			{1, text, "name", nil},
+			{3, word, "namespace", nil},
+			{5, text, "uid", nil},
+			{6, text, "resourceVersion", nil},
+			{9, moment, "deletionTimestamp", nil},
+			{11, dictionary, "labels", nil},
+			{12, dictionary, "annotations", nil},
+			{13, objects, "ownerReferences", owner},
+			{14, texts, "finalizers", nil},
+		}},
+		{2, object, "spec", message{{2, object, "selector", selector}}},
+		{3, object, "status", message{{6, objects, "conditions", condition}}},
+	}
 	// condition is that of a workload: Kubernetes gave its fields the same numbers in each of their kinds.
 	condition = message{{1, word, "type", nil}, {2, word, "status", nil}, {4, word, "reason", nil}, {5, text, "message", nil}}
 )
@@ -191,3 +213,24 @@ var (
 		{6, moment, "finishedAt", nil},
 	}
 )
+
+// podWithConditions has more of a pod: its conditions alone are a quarter of what is read of it.
+var (
+	podWithConditions = message{
+		{1, object, "metadata", slices.Concat(podMetadata, message{{14, texts, "finalizers", nil}})},
+		{2, object, "spec", slices.Concat(podSpec, message{{28, objects, "readinessGates", message{{1, word, "conditionType", nil}}}})},
+		{3, object, "status", slices.Concat(podStatus, message{{2, objects, "conditions", podCondition}, {3, text, "message", nil}, {4, word, "reason", nil}})},
+	}
+	podCondition = message{{1, word, "type", nil}, {2, word, "status", nil}, {5, word, "reason", nil}, {6, text, "message", nil}}
+)
+
+var event = message{
+	{1, object, "metadata", message{{1, text, "name", nil}, {3, word, "namespace", nil}, {8, moment, "creationTimestamp", nil}}},
+	{2, object, "involvedObject", message{{4, text, "uid", nil}}},
+	{3, word, "reason", nil},
+	{4, text, "message", nil},
+	{7, moment, "lastTimestamp", nil},
+	{9, word, "type", nil},
+	{10, microMoment, "eventTime", nil},
+	{11, object, "series", message{{2, microMoment, "lastObservedTime", nil}}},
+}

@@ -33,11 +33,24 @@ func (c *Cluster) List(ctx context.Context, kind schema.GroupVersionKind, namesp
 }
 
 // ListPartial is [Cluster.List] for callers that read many objects and need little of each: of workloads the fields that their health depends on, of pods
-// those of their containers, of ConfigMaps and Secrets the data; and the metadata, without the fields that managers own. Other kinds, and
+// those of their containers, of Events what they report, of ConfigMaps and Secrets the data; and the metadata, without the fields that managers own. Other kinds, and
 // all kinds of a server without protobuf, are read as a whole.
 func (c *Cluster) ListPartial(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
-	form := listForm{inProtobuf, partial(kind)}
-	if form.of == nil {
+	return c.listPartial(ctx, kind, namespace, o, partial(kind))
+}
+
+// ListWithConditions is [Cluster.ListPartial], and of pods it also has the conditions, the gates and the message: why they are not ready.
+func (c *Cluster) ListWithConditions(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
+	of := partial(kind)
+	if kind == PodKind {
+		of = podWithConditions
+	}
+	return c.listPartial(ctx, kind, namespace, o, of)
+}
+
+func (c *Cluster) listPartial(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions, of message) iter.Seq2[*unstructured.Unstructured, error] {
+	form := listForm{inProtobuf, of}
+	if of == nil {
 		form = listForm{}
 		if o.Limit == 0 {
 			o.Limit = wholeSize

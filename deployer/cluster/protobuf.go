@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -197,6 +198,11 @@ func (d *decoder) set(result map[string]any, f field, value []byte) (err error) 
 		if at, err = timeOf(value); !at.IsZero() {
 			result[f.name] = at.UTC().Format(time.RFC3339)
 		}
+	case microMoment:
+		var at time.Time
+		if at, err = timeOf(value); !at.IsZero() {
+			result[f.name] = at.UTC().Format(metav1.RFC3339Micro)
+		}
 	case object:
 		result[f.name], err = d.object(value, f.of)
 	case objects:
@@ -259,8 +265,10 @@ func (d *decoder) word(value []byte) string {
 	return known
 }
 
-// timeOf reads a Time of Kubernetes: seconds, and nanoseconds that JSON does not have.
+// timeOf reads a Time of Kubernetes, or a MicroTime: seconds and nanoseconds. It returns the zero time if neither is there.
 func timeOf(content []byte) (time.Time, error) {
+	var parts [3]int64 // by number
+	there := false
 	for len(content) > 0 {
 		number, kind, n := protowire.ConsumeTag(content)
 		if n < 0 || kind != protowire.VarintType {
@@ -270,10 +278,13 @@ func timeOf(content []byte) (time.Time, error) {
 		if length < 0 {
 			return time.Time{}, errNotProtobuf
 		}
-		if number == 1 {
-			return time.Unix(int64(value), 0), nil //nolint:gosec // G115: that is how negative numbers are written
+		if int(number) < len(parts) {
+			parts[number], there = int64(value), true //nolint:gosec // G115: that is how negative numbers are written
 		}
 		content = content[n+length:]
 	}
-	return time.Time{}, nil
+	if !there {
+		return time.Time{}, nil
+	}
+	return time.Unix(parts[1], parts[2]), nil
 }

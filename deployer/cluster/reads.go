@@ -85,6 +85,11 @@ func WithReads(ctx context.Context) (context.Context, *Reads) {
 	return context.WithValue(ctx, readsContext{}, reads), reads
 }
 
+// WithoutReads returns a context that does not note reads, so that a [Follower] does not watch them.
+func WithoutReads(ctx context.Context) context.Context {
+	return context.WithValue(ctx, readsContext{}, nil)
+}
+
 // note notes a read. The first of several equal reads counts: it is unknown which of them saw a change in between.
 func note(ctx context.Context, r read, s seen) {
 	reads, ok := ctx.Value(readsContext{}).(*Reads)

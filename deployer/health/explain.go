@@ -46,7 +46,10 @@ func Explain(ctx context.Context, r Reader, object *unstructured.Unstructured) [
 
 // Reasons is like Explain, and also returns the logs that have more about a reason.
 func Reasons(ctx context.Context, r Reader, object *unstructured.Unstructured) []document.Reason {
-	e := explainer{ctx: ctx, reader: r}
+	return (&explainer{ctx: ctx, reader: r}).explain(object)
+}
+
+func (e *explainer) explain(object *unstructured.Unstructured) []document.Reason {
 	now := Of(object)
 	if now.Ready {
 		return nil
@@ -73,9 +76,10 @@ func Reasons(ctx context.Context, r Reader, object *unstructured.Unstructured) [
 
 // explainer collects reasons.
 type explainer struct {
-	ctx     context.Context //nolint:containedctx // lives for one call of Explain
-	reader  Reader
-	reasons []document.Reason
+	ctx      context.Context //nolint:containedctx // lives for one call of Explain
+	reader   Reader
+	gathered *Gathered // nil without any
+	reasons  []document.Reason
 }
 
 func (e *explainer) add(reason string) { e.addReason(document.Reason{Text: reason}) }
@@ -108,6 +112,9 @@ func (e *explainer) list(kind schema.GroupVersionKind, namespace string, o metav
 
 // selected returns the objects of a kind that the selector of a workload matches and that one of the owners controls.
 func (e *explainer) selected(kind schema.GroupVersionKind, workload *unstructured.Unstructured, owners ...types.UID) []*unstructured.Unstructured {
+	if e.gathered != nil {
+		return e.gathered.ownedBy(kind, owners)
+	}
 	fields, _, _ := unstructured.NestedMap(workload.Object, "spec", "selector")
 	var selector metav1.LabelSelector
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector); err != nil {
@@ -177,9 +184,7 @@ func (e *explainer) warnings(object *unstructured.Unstructured) []event {
 	if object.GetUID() == "" {
 		return nil
 	}
-	found := e.list(eventKind, object.GetNamespace(), metav1.ListOptions{
-		FieldSelector: "involvedObject.uid=" + string(object.GetUID()) + ",type=Warning",
-	}, maxEvents)
+	found := e.warningsOf(object)
 	slices.SortStableFunc(found, func(a, b *unstructured.Unstructured) int { return cmp.Compare(lastSeen(b), lastSeen(a)) })
 	var warnings []event
 	for _, item := range found {
@@ -190,6 +195,16 @@ func (e *explainer) warnings(object *unstructured.Unstructured) []event {
 		}
 	}
 	return warnings
+}
+
+// warningsOf returns the Events that warn about an object.
+func (e *explainer) warningsOf(object *unstructured.Unstructured) []*unstructured.Unstructured {
+	if e.gathered != nil {
+		return slices.Clone(e.gathered.warnings[object.GetUID()])
+	}
+	return e.list(eventKind, object.GetNamespace(), metav1.ListOptions{
+		FieldSelector: "involvedObject.uid=" + string(object.GetUID()) + ",type=Warning",
+	}, maxEvents)
 }
 
 // lastSeen returns the time at which an Event was last observed, as text that sorts by time.

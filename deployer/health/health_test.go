@@ -61,7 +61,7 @@ func (o objects) List(_ context.Context, kind schema.GroupVersionKind, namespace
 			for _, field := range []string{"involvedObject.uid", "type"} {
 				selectable[field], _, _ = unstructured.NestedString(object.Object, strings.Split(field, ".")...)
 			}
-			if object.GroupVersionKind() != kind || object.GetNamespace() != namespace ||
+			if object.GroupVersionKind() != kind || namespace != "" && object.GetNamespace() != namespace ||
 				!byLabel.Matches(labels.Set(object.GetLabels())) || !byField.Matches(selectable) {
 				continue
 			}
@@ -70,6 +70,11 @@ func (o objects) List(_ context.Context, kind schema.GroupVersionKind, namespace
 			}
 		}
 	}
+}
+
+// ListWithConditions reads whole objects, in one namespace or in all.
+func (o objects) ListWithConditions(ctx context.Context, kind schema.GroupVersionKind, namespace string, options metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
+	return o.List(ctx, kind, namespace, options)
 }
 
 func parse(t *testing.T, data []byte) []*unstructured.Unstructured {
@@ -89,7 +94,17 @@ func parse(t *testing.T, data []byte) []*unstructured.Unstructured {
 	return parsed
 }
 
-// TestObjects judges and explains the first object of each object.yaml in testdata; cluster.yaml has the other objects.
+// others are so many namespaces that the whole cluster is listed.
+func others() []string {
+	var names []string
+	for i := range 30 {
+		names = append(names, fmt.Sprint("other-", i))
+	}
+	return names
+}
+
+// TestObjects judges and explains the first object of each object.yaml in testdata; cluster.yaml has the other objects. Reasons are the same when they
+// are found for many objects at once.
 // "forbidden: KIND" in the comment at the top removes the permission to read a kind.
 func TestObjects(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -131,7 +146,16 @@ func TestObjects(t *testing.T) {
 					word = "failed"
 				}
 				fmt.Fprintf(&got, "%s %s: %s %s\n", object.GetKind(), object.GetName(), word, strings.TrimSpace(status.Reason+" "+status.Message))
-				for _, reason := range health.Reasons(t.Context(), cluster, object) {
+				reasons := health.Reasons(t.Context(), cluster, object)
+				for _, gathered := range []*health.Gathered{
+					health.Gather(t.Context(), cluster, []string{object.GetNamespace()}),
+					health.Gather(t.Context(), cluster, append(others(), object.GetNamespace())),
+				} {
+					if diff := cmp.Diff(reasons, gathered.Reasons(t.Context(), object)); diff != "" {
+						t.Errorf("%s: of what was gathered (-want +got):\n%s", object.GetName(), diff)
+					}
+				}
+				for _, reason := range reasons {
 					fmt.Fprintf(&got, "  %s\n", reason)
 					if log := reason.Log; log.Container != "" {
 						fmt.Fprintf(&got, "    log: %s/%s, previous %t\n", log.Pod, log.Container, log.Previous)
@@ -195,6 +219,41 @@ status:
 	for _, reason := range reasons {
 		if len(reason) > 620 {
 			t.Errorf("%d bytes: %s", len(reason), reason)
+		}
+	}
+}
+
+// limited lists the whole cluster as a user cannot, or as one in which others have many objects.
+type limited struct {
+	objects
+	whole iter.Seq2[*unstructured.Unstructured, error] // replaces a list of the whole cluster
+}
+
+func (l limited) ListWithConditions(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
+	if namespace == "" {
+		return l.whole
+	}
+	return l.objects.ListWithConditions(ctx, kind, namespace, o)
+}
+
+// TestGatherByNamespace finds the same reasons where the whole cluster cannot be listed, or has too many objects of others.
+func TestGatherByNamespace(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/unschedulable.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ill, cluster := parse(t, archive.Files[0].Data)[0], objects{list: parse(t, archive.Files[1].Data)}
+	want := health.Reasons(t.Context(), cluster, ill)
+	for name, whole := range map[string]iter.Seq2[*unstructured.Unstructured, error]{
+		"forbidden": func(yield func(*unstructured.Unstructured, error) bool) { yield(nil, errForbidden) },
+		"endless": func(yield func(*unstructured.Unstructured, error) bool) {
+			for yield(&unstructured.Unstructured{Object: map[string]any{}}, nil) {
+			}
+		},
+	} {
+		gathered := health.Gather(t.Context(), limited{cluster, whole}, append(others(), ill.GetNamespace()))
+		if diff := cmp.Diff(want, gathered.Reasons(t.Context(), ill)); diff != "" || len(want) == 0 {
+			t.Errorf("%s: (-want +got):\n%s", name, diff)
 		}
 	}
 }

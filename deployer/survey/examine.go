@@ -36,11 +36,12 @@ type finding struct {
 	drift          []schema.Change
 	explained      int
 	crashes        map[workload][]schema.Reason
-	reporting      map[kube.GroupVersionKind]bool // of which kinds operators report how an object is; shared by all findings
-	webhooks       *health.Webhooks               // likewise
-	silent         []schema.Reason                // objects whose webhooks do not answer
-	waiting        []schema.ObjectRef             // for their kinds
-	hidden         []string                       // objects that the user is not allowed to read
+	reasonsOf      func(ctx context.Context, object *unstructured.Unstructured) []schema.Reason // why an object is not ready
+	reporting      map[kube.GroupVersionKind]bool                                               // of which kinds operators report how an object is; shared by all findings
+	webhooks       *health.Webhooks                                                             // likewise
+	silent         []schema.Reason                                                              // objects whose webhooks do not answer
+	waiting        []schema.ObjectRef                                                           // for their kinds
+	hidden         []string                                                                     // objects that the user is not allowed to read
 }
 
 // maxExplained bounds the objects of a Solution that are followed down to their containers: they are rarely ill of
@@ -84,8 +85,9 @@ func (v *Survey) judgeAll(ctx context.Context, states []*record.State, live obse
 	findings := map[record.Key]*finding{}
 	reporting := map[kube.GroupVersionKind]bool{}
 	webhooks := &health.Webhooks{Reader: v.Cluster}
+	reasonsOf := v.reasonsOf(ctx, live)
 	for _, s := range states {
-		f := &finding{health: schema.HealthReady, crashes: crashes, reporting: reporting, webhooks: webhooks}
+		f := &finding{health: schema.HealthReady, crashes: crashes, reasonsOf: reasonsOf, reporting: reporting, webhooks: webhooks}
 		findings[s.Key] = f
 		for _, known := range inventory(s) {
 			f.objects++
@@ -312,7 +314,7 @@ func (v *Survey) judge(ctx context.Context, f *finding, known schema.DeployedObj
 	}
 	reasons := []schema.Reason{{Text: status.Message}}
 	if f.explained++; f.explained <= maxExplained {
-		if more := health.Reasons(ctx, v.Cluster, live.object); len(more) > 0 {
+		if more := f.reasonsOf(ctx, live.object); len(more) > 0 {
 			reasons = more
 		}
 	}
