@@ -23,7 +23,7 @@ var kwokStages []byte
 func (c *Cluster) startFakeNodes(ctx context.Context) error {
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("32"), corev1.ResourceMemory: resource.MustParse("256Gi"),
-		corev1.ResourcePods: resource.MustParse("1000"),
+		corev1.ResourcePods: resource.MustParse("10000"), // of thousands of environments, on three nodes
 	}
 	nodes := c.client.CoreV1().Nodes()
 	for i := range c.options.FakeNodes {

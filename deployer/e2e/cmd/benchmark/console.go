@@ -48,7 +48,7 @@ func measureConsole(ctx context.Context, s settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	for _, step := range []string{"prepare", "create environments", "add"} {
+	for _, step := range []string{"prepare", "create environments", "add", "wait"} {
 		if _, err = measure(ctx, os.Args[0], "fleet-step", c.Kubeconfig, strconv.Itoa(s.environments), "apart", step); err != nil {
 			return fmt.Errorf("%s: %w", step, err)
 		}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 // atOnce is the number of environments that an administrator with many of them changes at once.
@@ -111,6 +113,8 @@ func (f *fleet) step(ctx context.Context, name string) error {
 			err = fmt.Errorf("%d environments", len(status.Environments))
 		}
 		return err
+	case "wait":
+		return f.wait(ctx)
 	case "numbers with drift":
 		status, err := f.Survey.Status(ctx, survey.StatusOptions{Drift: true})
 		if err != nil {
@@ -138,6 +142,23 @@ func (f *fleet) step(ctx context.Context, name string) error {
 	default:
 		return fmt.Errorf("there is no step %q", name)
 	}
+}
+
+// wait waits until all Solutions are ready, which add did not wait for.
+func (f *fleet) wait(ctx context.Context) error {
+	ready := errors.New("all Solutions are ready")
+	ctx, stop := context.WithTimeoutCause(ctx, time.Hour, errors.New("the Solutions do not become ready"))
+	defer stop()
+	err := f.Survey.WatchStatus(ctx, survey.StatusOptions{}, func(status *schema.Status, err error) error {
+		if err == nil && status.Ready {
+			return ready
+		}
+		return nil
+	})
+	if errors.Is(err, ready) {
+		return nil
+	}
+	return cmp.Or(err, context.Cause(ctx))
 }
 
 func (f *fleet) create(ctx context.Context, each func(func(context.Context, string) error) error) error {

@@ -43,7 +43,7 @@ func growEnvironments(ctx context.Context, s settings, p *panel) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Stop()) }()
-	steps := []string{"prepare", "create environments", "add"}
+	steps := []string{"prepare", "create environments", "add", "wait"}
 	for i, environments := range sizesTo(s.environments, s.sizes) {
 		for _, step := range steps[min(i, 1):] {
 			if _, err = measure(ctx, os.Args[0], "fleet-step", c.Kubeconfig, strconv.Itoa(environments), "apart", step); err != nil {
