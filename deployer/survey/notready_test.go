@@ -2,8 +2,10 @@ package survey_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -11,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // TestManyNotReady: the requests of a status do not grow with the objects that are not ready, and each has its reasons.
@@ -52,6 +55,68 @@ func TestManyNotReady(t *testing.T) {
 	}
 	if requests[25] != requests[70] {
 		t.Errorf("requests by environments: %v", requests)
+	}
+}
+
+// TestManyNotDeployed: the requests of a status do not grow with the environments in which something is not deployed, or not as it was begun.
+func TestManyNotDeployed(t *testing.T) {
+	add := func(b *deployertest.Bed, environment string, timeout time.Duration) {
+		b.Helper()
+		b.Namespace(environment, environment)
+		_, err := b.Add(b.Context(), deployer.AddOptions{Environment: environment, Solution: shop, Options: plan.Options{Timeout: timeout}})
+		if err != nil && report.CodeOf(err) != report.Timeout {
+			b.Fatal(err)
+		}
+	}
+	ask := func(b *deployertest.Bed, environment string) {
+		b.Namespace(environment, environment)
+		b.Server.Put(b.TB, "{apiVersion: v1, kind: ConfigMap, metadata: {name: metalk8s-environment, namespace: "+environment+"}, data: {shop: 1.0.0}}")
+	}
+	for name, test := range map[string]struct {
+		put  func(b *deployertest.Bed, environment string)
+		want string // in the status of each
+	}{
+		"asked for": {ask, "version 1.0.0 is asked for, but is not deployed"},
+		"deployed by MetalK8s": {func(b *deployertest.Bed, environment string) {
+			ask(b, environment)
+			b.Server.Put(b.TB, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: shop-operator, namespace: "+environment+", labels: {heritage: salt}}}")
+		}, "it was deployed by MetalK8s"},
+		"begun": {func(b *deployertest.Bed, environment string) {
+			b.Server.Stall("Deployment")
+			add(b, environment, 1)
+		}, "no process works on it since"},
+		"in a deleted namespace": {func(b *deployertest.Bed, environment string) {
+			add(b, environment, time.Minute)
+			b.Deleted("Namespace", "", environment)
+		}, "which was deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployertest.New(t)
+			b.Activated(shop, "1.0.0", deployertest.Content{})
+			requests := map[int]int{}
+			added := 0
+			for _, environments := range []int{25, 40} {
+				for ; added < environments; added++ {
+					test.put(b, fmt.Sprintf("site-%d", added))
+				}
+				b.Server.Requests()
+				status, err := b.Survey.Status(t.Context(), survey.StatusOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				requests[environments] = len(b.Server.Requests())
+				texts := slices.Clone(status.Problems)
+				for _, d := range status.Deployments() {
+					texts = append(texts, schema.Sentences(d.Reasons)...)
+				}
+				if n := strings.Count(strings.Join(texts, "\n"), test.want); n != environments {
+					t.Errorf("%d times %q in %q", n, test.want, texts)
+				}
+			}
+			if requests[25] != requests[40] {
+				t.Errorf("requests by environments: %v", requests)
+			}
+		})
 	}
 }
 

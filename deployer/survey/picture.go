@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -130,6 +131,9 @@ func (v *Survey) readDeployed(ctx context.Context, s *picture, namespaces []stri
 	return err
 }
 
+// fewReads is the number of objects up to which each is read separately; more are listed.
+const fewReads = 16
+
 // findGone looks for the namespaces that are on the records and in no environment.
 func (v *Survey) findGone(ctx context.Context, s *picture) error {
 	s.gone = map[string]bool{"": false}
@@ -138,15 +142,30 @@ func (v *Survey) findGone(ctx context.Context, s *picture) error {
 			s.gone[n.Name] = false
 		}
 	}
+	var others []string
 	for _, key := range s.keys() {
-		if _, known := s.gone[key.Namespace]; known || s.states[key].Damage != nil {
-			continue
+		if _, known := s.gone[key.Namespace]; !known && s.states[key].Damage == nil {
+			s.gone[key.Namespace] = true
+			others = append(others, key.Namespace)
 		}
-		live, err := v.Cluster.Get(ctx, cluster.NamespaceKind, "", key.Namespace)
+	}
+	if len(others) > fewReads {
+		for namespace, err := range v.Cluster.ListMetadata(ctx, cluster.NamespaceKind, "", metav1.ListOptions{}) {
+			if err != nil {
+				return err
+			}
+			if s.gone[namespace.GetName()] {
+				s.gone[namespace.GetName()] = false
+			}
+		}
+		return nil
+	}
+	for _, name := range others {
+		live, err := v.Cluster.Get(ctx, cluster.NamespaceKind, "", name)
 		if err != nil {
 			return err
 		}
-		s.gone[key.Namespace] = live == nil
+		s.gone[name] = live == nil
 	}
 	return nil
 }
@@ -170,21 +189,58 @@ func (v *Survey) findForeign(ctx context.Context, s *picture) error {
 			}
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(operators), record.CompareKeys) {
-		if state := s.states[key]; state != nil {
-			if _, deployed := records.DeployedVersion(state); deployed || state.Damage != nil {
-				continue
-			}
+	maps.DeleteFunc(operators, func(key record.Key, _ *unstructured.Unstructured) bool {
+		state := s.states[key]
+		if state == nil {
+			return false
 		}
-		operator, err := v.Cluster.Get(ctx, cluster.DeploymentKind, key.Namespace, records.OperatorName(key.Name))
-		if err != nil {
-			return err
-		}
-		if operator != nil && operator.GetLabels()[schema.LabelRelease] == "" {
+		_, deployed := records.DeployedVersion(state)
+		return deployed || state.Damage != nil
+	})
+	found, err := v.operatorsOf(ctx, slices.SortedFunc(maps.Keys(operators), record.CompareKeys))
+	for key, operator := range found {
+		if operator.GetLabels()[schema.LabelRelease] == "" {
 			s.foreign[key] = operator
 		}
 	}
-	return nil
+	return err
+}
+
+// operatorsOf reads the Deployments with the names of operators. Of many it can leave out those with our label.
+func (v *Survey) operatorsOf(ctx context.Context, keys []record.Key) (map[record.Key]*unstructured.Unstructured, error) {
+	if len(keys) > fewReads {
+		found, err := v.listOperators(ctx, keys)
+		if report.CodeOf(err) != report.Forbidden {
+			return found, err
+		}
+	}
+	found := map[record.Key]*unstructured.Unstructured{}
+	for _, key := range keys {
+		operator, err := v.Cluster.Get(ctx, cluster.DeploymentKind, key.Namespace, records.OperatorName(key.Name))
+		if err != nil {
+			return found, err
+		}
+		if operator != nil {
+			found[key] = operator
+		}
+	}
+	return found, nil
+}
+
+func (v *Survey) listOperators(ctx context.Context, keys []record.Key) (map[record.Key]*unstructured.Unstructured, error) {
+	wanted, found := map[[2]string]record.Key{}, map[record.Key]*unstructured.Unstructured{}
+	for _, key := range keys {
+		wanted[[2]string{key.Namespace, records.OperatorName(key.Name)}] = key
+	}
+	for object, err := range v.Cluster.ListPartial(ctx, cluster.DeploymentKind, "", metav1.ListOptions{LabelSelector: "!" + schema.LabelRelease}) {
+		if err != nil {
+			return nil, err
+		}
+		if key, ok := wanted[[2]string{object.GetNamespace(), object.GetName()}]; ok {
+			found[key] = object
+		}
+	}
+	return found, nil
 }
 
 // in returns the keys of a namespace, "" for the cluster-wide ones, for which there is a readable record, an unreadable
@@ -208,17 +264,31 @@ func (s *picture) in(namespace string) []record.Key {
 // findWork reads which processes work on pending operations. For a user without the permission this is unknown.
 func (v *Survey) findWork(ctx context.Context, s *picture) error {
 	s.work = map[string]cluster.Work{}
+	pending := map[string]bool{}
 	for _, state := range s.states {
-		if _, read := s.work[state.Namespace]; read || state.Pending == nil {
-			continue
+		if state.Pending != nil {
+			pending[state.Namespace] = true
 		}
-		work, err := v.Cluster.Work(ctx, cluster.LockOf(state.Namespace))
+	}
+	if len(pending) > fewReads {
+		leases, err := cluster.Collect(v.Cluster.List(ctx, cluster.LeaseKind, cluster.SystemNamespace, metav1.ListOptions{}))
+		if report.CodeOf(err) == report.Forbidden {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		ctx = cluster.WithMemory(ctx)
+		cluster.Remember(ctx, cluster.LeaseKind, "", leases)
+	}
+	for namespace := range pending {
+		work, err := v.Cluster.Work(ctx, cluster.LockOf(namespace))
 		switch {
 		case report.CodeOf(err) == report.Forbidden:
 		case err != nil:
 			return err
 		default:
-			s.work[state.Namespace] = work
+			s.work[namespace] = work
 		}
 	}
 	return nil

@@ -15,9 +15,6 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// fewNotReady is the number of objects up to which the reasons of each are read separately.
-const fewNotReady = 16
-
 // reasonsOf returns the function that finds out why an object is not ready. If many are not, what they depend on is read at once.
 func (v *Survey) reasonsOf(ctx context.Context, live observations) func(context.Context, *unstructured.Unstructured) []schema.Reason {
 	notReady := 0
@@ -29,7 +26,7 @@ func (v *Survey) reasonsOf(ctx context.Context, live observations) func(context.
 		}
 	}
 	delete(namespaces, "")
-	if notReady > fewNotReady {
+	if notReady > fewReads {
 		return health.Gather(ctx, eventsApart{v.Cluster}, slices.Sorted(maps.Keys(namespaces))).Reasons
 	}
 	return func(ctx context.Context, object *unstructured.Unstructured) []schema.Reason {
