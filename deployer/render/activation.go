@@ -31,7 +31,7 @@ func renderActivation(p *Payload, s Settings) (*renderer, error) {
 		return nil, err
 	}
 	for i, crd := range r.crds {
-		crd.Unstructured = crd.DeepCopy() // the payload keeps those of charts
+		crd.Unstructured = crd.DeepCopy()
 		r.crds[i] = crd
 		r.mark(crd.Unstructured)
 		if err = r.add(crd.document.File(), crd.Unstructured); err != nil {

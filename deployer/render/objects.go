@@ -36,8 +36,17 @@ func (o object) is(group string, kinds ...string) bool {
 }
 
 // read returns the objects of a manifest in which the variable repository stands for a text; the caller may change them.
-// Each file is parsed once, however many environments there are.
 func (p *Payload) read(file, repository string) ([]object, error) {
+	parsed, err := p.parse(file, repository)
+	objects := slices.Clone(parsed)
+	for i, o := range objects {
+		objects[i].Unstructured = o.DeepCopy()
+	}
+	return objects, err
+}
+
+// parse is read for callers that do not change the objects. Each file is parsed once, however many environments and components there are.
+func (p *Payload) parse(file, repository string) ([]object, error) {
 	key := file + "\x00" + repository
 	parsed, known := p.parsed.Load(key)
 	if !known {
@@ -51,11 +60,7 @@ func (p *Payload) read(file, repository string) ([]object, error) {
 		}
 		parsed, _ = p.parsed.LoadOrStore(key, objects)
 	}
-	objects := slices.Clone(parsed.([]object))
-	for i, o := range objects {
-		objects[i].Unstructured = o.DeepCopy()
-	}
-	return objects, nil
+	return parsed.([]object), nil
 }
 
 func parseObjects(file string, data []byte) ([]object, error) { return parseObjectsOf("", file, data) }

@@ -45,6 +45,7 @@ type Payload struct {
 	Images   []Image          // ordered by name and tag
 
 	files  map[string][]byte
+	names  []string                 // of the files, sorted
 	parsed sync.Map                 // parsed files
 	charts func() ([]object, error) // the definitions and Namespaces of its charts
 	// applications returns the packed definitions of applications, see [Payload.packApplications].
@@ -98,7 +99,7 @@ func newPayload(files map[string][]byte, images []Image) (*Payload, error) {
 	for i, image := range images {
 		refs[i] = image.Ref
 	}
-	p := &Payload{FS: memoryFS(files), Solution: solution.Merged(refs), Images: images, files: files}
+	p := &Payload{FS: memoryFS(files), Solution: solution.Merged(refs), Images: images, files: files, names: slices.Sorted(maps.Keys(files))}
 	p.charts, p.applications = sync.OnceValues(p.chartDefinitions), sync.OnceValues(p.packApplications)
 	return p, nil
 }
@@ -166,13 +167,12 @@ func (p *Payload) SpareCharts() []string {
 
 // below lists the files in a directory and the directories in it, sorted.
 func (p *Payload) below(dir string) []string {
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(p.files)) {
-		if strings.HasPrefix(name, dir+"/") {
-			names = append(names, name)
-		}
+	first, _ := slices.BinarySearch(p.names, dir+"/")
+	last := first
+	for last < len(p.names) && strings.HasPrefix(p.names[last], dir+"/") {
+		last++
 	}
-	return names
+	return slices.Clone(p.names[first:last])
 }
 
 // manifests lists the YAML files directly in a directory, sorted.
@@ -202,7 +202,7 @@ func (p *Payload) Encode() ([]byte, error) {
 	if err := write(headFile, data); err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.files)) {
+	for _, name := range p.names {
 		if err := write(filesDir+name, p.files[name]); err != nil {
 			return nil, err
 		}

@@ -119,12 +119,18 @@ func (r *renderer) add(from string, objects ...*unstructured.Unstructured) error
 // generated is the origin, in messages, of objects that no file of the archive has.
 const generated = "what solutionctl makes itself"
 
-// crds returns the CustomResourceDefinitions that activation applies.
+// crds returns the CustomResourceDefinitions that activation applies. They belong to the payload, and must not be changed.
 func (p *Payload) crds() ([]object, error) {
-	files := slices.DeleteFunc(p.below("operator/deploy/crds"), func(name string) bool { return !strings.HasSuffix(name, "_crd.yaml") })
-	objects, err := p.objectsIn(files, "")
-	if err != nil {
-		return nil, err
+	var objects []object
+	for _, name := range p.below("operator/deploy/crds") {
+		if !strings.HasSuffix(name, "_crd.yaml") {
+			continue
+		}
+		found, err := p.parse(name, "")
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, found...)
 	}
 	for _, o := range objects {
 		if !o.is("apiextensions.k8s.io", "CustomResourceDefinition") {
@@ -145,7 +151,7 @@ func Definitions(p *Payload) ([]*unstructured.Unstructured, error) {
 	crds, err := p.crds()
 	definitions := make([]*unstructured.Unstructured, len(crds))
 	for i, crd := range crds {
-		definitions[i] = crd.Unstructured
+		definitions[i] = crd.DeepCopy()
 	}
 	return definitions, err
 }

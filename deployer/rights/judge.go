@@ -19,6 +19,9 @@ import (
 // IneffectiveRules returns a notice for each rule of the roles among the objects of a version that grants nothing. What roles grant is
 // checked as powers.
 func IneffectiveRules(ctx context.Context, c *cluster.Cluster, p *render.Payload, objects []*unstructured.Unstructured) (notices []string, err error) {
+	if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return roleResource(o) != "" }) {
+		return nil, nil
+	}
 	scope, err := scopes(ctx, c)
 	if err != nil {
 		return nil, err
