@@ -74,19 +74,28 @@ func (c *Cluster) GetMetadata(ctx context.Context, kind schema.GroupVersionKind,
 	if err != nil {
 		return nil, err
 	}
-	found := &unstructured.Unstructured{}
+	found, err := metadataIn(r, answer)
+	if err == nil {
+		noteObject(ctx, r, found)
+	}
+	return found, err
+}
+
+// metadataIn reads an answer that was asked for with [metadataOfOne].
+func metadataIn(r request, answer []byte) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	var err error
 	if raw, ok := fromProtobuf(answer); ok {
 		var d decoder
-		found.Object, err = d.object(raw, onlyHeader)
+		object.Object, err = d.object(raw, onlyHeader)
 	} else {
-		err = kubejson.Unmarshal(answer, &found.Object)
+		err = kubejson.Unmarshal(answer, &object.Object)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: answer of the API server: %w", r.what(), err)
 	}
-	found.SetGroupVersionKind(kind)
-	noteObject(ctx, r, found)
-	return found, nil
+	object.SetGroupVersionKind(r.kind)
+	return object, nil
 }
 
 // WriteOptions changes how an object is written.
@@ -95,6 +104,7 @@ type WriteOptions struct {
 	Force  bool // only for Apply: take ownership of fields from other managers
 	Whole  bool // only for Create: what is made is replaced by Update and never applied, which costs the server half
 	Unread bool // only for Create: the caller needs no answer, and gets nil
+	Brief  bool // for Create and Apply: the caller needs no more of the answer than what [Cluster.GetMetadata] returns
 }
 
 // Create makes an object that must not be there; if it is, the error is [ErrExists]. It returns what the server stored.
@@ -116,14 +126,10 @@ func (c *Cluster) Create(ctx context.Context, object *unstructured.Unstructured,
 		return nil, err
 	}
 	r.format = format
-	var created *unstructured.Unstructured
-	var inDoubt bool
-	if o.Unread {
-		r.accept = metadataOfOne
-		_, inDoubt, err = c.do(ctx, r)
-	} else {
-		created, inDoubt, err = c.exchange(ctx, r)
+	if o.Whole && o.DryRun {
+		r.query.Set("fieldValidation", metav1.FieldValidationStrict) // as an apply does
 	}
+	created, inDoubt, err := c.exchangeAs(ctx, r, o)
 	if !inDoubt || !errors.Is(err, ErrExists) {
 		return created, err
 	}
@@ -158,7 +164,7 @@ func (c *Cluster) Apply(ctx context.Context, object *unstructured.Unstructured, 
 	if o.Force {
 		r.query.Set("force", "true")
 	}
-	applied, _, err := c.exchange(ctx, r)
+	applied, _, err := c.exchangeAs(ctx, r, o)
 	return applied, err
 }
 
@@ -346,6 +352,19 @@ func (c *Cluster) exchange(ctx context.Context, r request) (object *unstructured
 		return nil, inDoubt, fmt.Errorf("%s: answer of the API server: %w", r.what(), err)
 	}
 	return object, inDoubt, nil
+}
+
+// exchangeAs is exchange for as much of the answer as the options ask for.
+func (c *Cluster) exchangeAs(ctx context.Context, r request, o WriteOptions) (object *unstructured.Unstructured, inDoubt bool, err error) {
+	if !o.Unread && !o.Brief {
+		return c.exchange(ctx, r)
+	}
+	r.accept = metadataOfOne
+	answer, inDoubt, err := c.do(ctx, r)
+	if err == nil && o.Brief {
+		object, err = metadataIn(r, answer)
+	}
+	return object, inDoubt, err
 }
 
 func unlessNoKind(err error) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authorization "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 )
@@ -54,6 +55,28 @@ func TestRemove(t *testing.T) {
 	}
 	if gone, err := c.Remove(t.Context(), was, DeleteOptions{}); gone || err != nil {
 		t.Errorf("deleted by others: gone %t, %v", gone, err)
+	}
+}
+
+// TestBrief checks writes whose caller reads only the metadata of the answer.
+func TestBrief(t *testing.T) {
+	s, c := connected(t, config("a", "1"))
+	for name, write := range map[string]func() (*unstructured.Unstructured, error){
+		"create": func() (*unstructured.Unstructured, error) {
+			return c.Create(t.Context(), parsed(t, config("b", "2")), WriteOptions{Brief: true})
+		},
+		"apply": func() (*unstructured.Unstructured, error) {
+			return c.Apply(t.Context(), parsed(t, config("a", "2")), WriteOptions{Brief: true, Force: true})
+		},
+	} {
+		answer, err := write()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored := s.Object("ConfigMap", "shop", answer.GetName())
+		if answer.GroupVersionKind() != ConfigMapKind || answer.GetUID() != stored.GetUID() || answer.GetResourceVersion() != stored.GetResourceVersion() || answer.Object["data"] != nil {
+			t.Errorf("%s: %v, stored %v", name, answer, stored)
+		}
 	}
 }
 

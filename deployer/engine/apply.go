@@ -331,11 +331,12 @@ func timeoutMessage(s *step) string {
 
 // write sends the change of a step.
 func (r *run) write(ctx context.Context, s *step) (*unstructured.Unstructured, error) {
+	options := cluster.WriteOptions{Force: s.force, Brief: !s.awaited()}
 	switch s.Action {
 	case schema.ActionNone, schema.ActionSkip:
 		return s.live, nil
 	case schema.ActionCreate:
-		return r.Cluster.Create(ctx, s.desired, cluster.WriteOptions{})
+		return r.Cluster.Create(ctx, s.desired, options)
 	case schema.ActionDelete:
 		return nil, r.deleteExisting(ctx, s)
 	case schema.ActionReplace:
@@ -347,12 +348,12 @@ func (r *run) write(ctx context.Context, s *step) (*unstructured.Unstructured, e
 		if err := r.deleteExisting(ctx, s); err != nil {
 			return nil, err
 		}
-		return r.Cluster.Create(ctx, s.desired, cluster.WriteOptions{})
+		return r.Cluster.Create(ctx, s.desired, options)
 	default:
 		if err := r.clearFields(ctx, s); err != nil {
 			return nil, err
 		}
-		return r.Cluster.Apply(ctx, update(s), cluster.WriteOptions{Force: s.force})
+		return r.Cluster.Apply(ctx, update(s), options)
 	}
 }
 
