@@ -104,7 +104,14 @@ func TestConflictsOfObjects(t *testing.T) {
 		},
 		"no right to do it": {
 			before: func(w *fixture) {
-				w.refuse(apierrors.NewForbidden(kube.GroupResource{Resource: "configmaps"}, "settings", errors.New(`User "jane@example.com" cannot patch resource "configmaps" in API group "" in the namespace "shop"`)), http.MethodPatch, "/configmaps/settings")
+				refusal := apierrors.NewForbidden(kube.GroupResource{Resource: "configmaps"}, "settings", errors.New(`User "jane@example.com" cannot create resource "configmaps" in API group "" in the namespace "shop"`))
+				w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
+					refuses := r.Method != http.MethodGet && strings.Contains(r.URL.Path, "/configmaps")
+					if refuses {
+						clustertest.Fail(rw, refusal)
+					}
+					return refuses
+				}
 			},
 			code: report.Forbidden, says: []string{`resources: ["configmaps"]`, `verbs: ["`},
 		},

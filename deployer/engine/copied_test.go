@@ -34,7 +34,7 @@ func TestCommonCause(t *testing.T) {
 	w := newFixture(t)
 	refusal := apierrors.NewInternalError(errors.New(`failed calling webhook "deny.example.com": failed to call webhook: no endpoints`))
 	w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/configmaps/") {
+		if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/configmaps") {
 			return false
 		}
 		clustertest.Fail(rw, refusal)

@@ -115,8 +115,7 @@ const namespaceTerminating metav1.CauseType = "NamespaceTerminating"
 
 // tryCreate asks the server whether the object could be created. done is false if the object exists.
 func (d *decider) tryCreate(ctx context.Context, s *step) (done bool, err error) {
-	_, err = d.Cluster.Create(ctx, s.desired, cluster.WriteOptions{DryRun: true, Unread: true})
-	switch {
+	switch err = d.checkCreate(ctx, s.desired); {
 	case err == nil:
 		s.Action = schema.ActionCreate
 		return true, nil
@@ -133,6 +132,42 @@ func (d *decider) tryCreate(ctx context.Context, s *step) (done bool, err error)
 	default:
 		return false, err
 	}
+}
+
+// checkCreate asks the server, by a dry run, whether an object could be created. A run creates it by an apply, whose check costs the server more
+// than that of a plain object as a whole. What the server refuses as a whole is checked again as it would be applied.
+func (d *decider) checkCreate(ctx context.Context, object *unstructured.Unstructured) error {
+	if isPlain(object) {
+		_, err := d.Cluster.Create(ctx, object, cluster.WriteOptions{DryRun: true, Unread: true, Whole: true})
+		if code := report.CodeOf(err); err == nil || errors.Is(err, cluster.ErrExists) || code == report.NotFound || code == report.Unavailable || ctx.Err() != nil {
+			return err
+		}
+	}
+	_, err := d.Cluster.Create(ctx, object, cluster.WriteOptions{DryRun: true, Unread: true})
+	return err
+}
+
+// isPlain reports whether the server refuses an object as a whole if it would refuse to apply it. Only an apply refuses equal keys in a list, and
+// entries of a ServiceAccount without a key; and null may differ.
+func isPlain(object *unstructured.Unstructured) bool {
+	return object.Object["secrets"] == nil && isSingle(object.Object)
+}
+
+// isSingle reports whether a value has no null, and no list of more than one value.
+func isSingle(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return false
+	case []any:
+		return len(v) == 0 || len(v) == 1 && isSingle(v[0])
+	case map[string]any:
+		for _, field := range v {
+			if !isSingle(field) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // bindsMissingRole reports whether the server refused because the role of a binding does not exist, which it reads to check that the
