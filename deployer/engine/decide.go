@@ -26,6 +26,8 @@ import (
 func (d *decider) decide(ctx context.Context, s *step) error {
 	s.Action, s.Note, s.Fields, s.decision = "", "", nil, decision{}
 	switch {
+	case d.options.Unchanged && (s.taskStep != nil || s.desired == nil):
+		return errOpen
 	case s.taskStep != nil:
 		return d.decideTask(ctx, s)
 	case s.desired == nil:
@@ -47,6 +49,9 @@ func (d *decider) decideWanted(ctx context.Context, s *step) error {
 	}
 	if done, err := d.decideEnded(ctx, s); done || err != nil {
 		return err
+	}
+	if d.options.Unchanged {
+		return errOpen
 	}
 	defer d.noteRerun(s)
 	if s.known.Name == "" {

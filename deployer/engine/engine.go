@@ -120,6 +120,9 @@ type PlanOptions struct {
 	Yield bool
 	// KeepEdits leaves an existing object as it is if it is to be as it was deployed, even if it has been edited since.
 	KeepEdits bool
+	// Unchanged makes it an error if an object or a task needs more than the common reads. It is for a plan without a lock, which is not
+	// carried out.
+	Unchanged bool
 	// ReadOnly, with Restore, only detects changes, including those by managers that apply. It needs no right to write.
 	ReadOnly bool
 }

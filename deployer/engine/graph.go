@@ -54,7 +54,7 @@ func (e *Engine) queue(plans []*Plan, o ApplyOptions) (runs []*run, ordered bool
 	byKey := map[record.Key]*run{}
 	for _, p := range plans {
 		byKey[p.Release.Key] = &run{
-			Engine: e, plan: p, options: o, timeout: cmp.Or(p.Release.Timeout, o.Timeout, defaultTimeout), idle: p.idle(),
+			Engine: e, plan: p, options: o, timeout: cmp.Or(p.Release.Timeout, o.Timeout, defaultTimeout), idle: p.Idle(),
 			queued: queued{applied: make(chan struct{}), ready: make(chan struct{}), ended: make(chan struct{})},
 		}
 	}

@@ -99,8 +99,8 @@ func (s *step) changes() bool {
 	return s.Action != schema.ActionNone && s.Action != schema.ActionSkip && s.Action != schema.ActionKeep
 }
 
-// idle reports whether Apply has nothing to write, not even to the record. A release without objects may still have a record, for its components.
-func (p *Plan) idle() bool {
+// Idle reports whether Apply has nothing to write, not even to the record. A release without objects may still have a record, for its components.
+func (p *Plan) Idle() bool {
 	restores := p.decider != nil && p.decider.options.Restore && slices.ContainsFunc(p.tasks, (*taskStep).changes)
 	if slices.ContainsFunc(p.steps, (*step).changes) || restores || p.Resumes != nil {
 		return false
@@ -213,6 +213,9 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*record.
 	return plans, nil
 }
 
+// errOpen is the error of a plan with [PlanOptions.Unchanged] that would have to ask about a single object.
+var errOpen = errors.New("an object may have changed")
+
 // shareKinds passes on to each plan which kinds the others define, and which namespaces the releases that it needs create.
 func shareKinds(plans []*Plan) {
 	brings := map[kube.GroupVersionKind]bool{}
@@ -232,7 +235,7 @@ func shareKinds(plans []*Plan) {
 // listChanges drops steps without an action and lists the changes.
 func (p *Plan) listChanges() {
 	p.steps = slices.DeleteFunc(p.steps, func(s *step) bool { return s.Action == "" })
-	if p.idle() {
+	if p.Idle() {
 		p.tasks = nil
 	} else {
 		p.Changes = p.decider.omitted()

@@ -117,12 +117,12 @@ func TestIdle(t *testing.T) {
 			if test.change != nil {
 				test.change(p)
 			}
-			if p.Empty() != test.empty || p.idle() != test.idle {
-				t.Errorf("empty %t, idle %t", p.Empty(), p.idle())
+			if p.Empty() != test.empty || p.Idle() != test.idle {
+				t.Errorf("empty %t, idle %t", p.Empty(), p.Idle())
 			}
 		})
 	}
-	if !(&Plan{state: &record.State{}}).idle() {
+	if !(&Plan{state: &record.State{}}).Idle() {
 		t.Error("removing what never was needs a run")
 	}
 }

@@ -44,6 +44,7 @@ type Run struct {
 	// nil. An interrupted run calls both again.
 	Before, After func(context.Context) error
 
+	unlocked  bool                          // it ends where there is something to do
 	leaving   []removal                     // Solutions that are removed in the same run
 	lost      []definitions.Scope           // objects that may lose data, which was accepted
 	data      []schema.DataChange           // custom resources that were judged, for the consequences
@@ -81,7 +82,11 @@ func (r *Run) Do(ctx context.Context, prepare func(context.Context) error, locks
 
 // plan prepares a run and returns what it reports.
 func (r *Run) plan(ctx context.Context, prepare func(context.Context) error) (*schema.Operation, error) {
-	ctx = cluster.WithMemory(ctx)
+	return r.planIn(cluster.WithMemory(ctx), prepare)
+}
+
+// planIn is plan with a context that has a memory.
+func (r *Run) planIn(ctx context.Context, prepare func(context.Context) error) (*schema.Operation, error) {
 	if err := prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -148,7 +153,7 @@ func (r *Run) underLocks(ctx context.Context, namespace string, prepare func(con
 			locks[i] = cluster.LockOf(name)
 		}
 		joined := false
-		done, err := r.Do(ctx, func(ctx context.Context) error {
+		prepareLocked := func(ctx context.Context) (err error) {
 			// Values that were read without the locks may be outdated; for new locks, nothing was read.
 			if joined, err = r.readNamespaces(ctx, namespace, names); err != nil {
 				return err
@@ -161,7 +166,13 @@ func (r *Run) underLocks(ctx context.Context, namespace string, prepare func(con
 					r.Environment + ", if there are any, stay as they are")
 			}
 			return nil
-		}, locks...)
+		}
+		if first {
+			if done := r.unchanged(ctx, names, prepareLocked); done != nil {
+				return done, nil
+			}
+		}
+		done, err := r.Do(ctx, prepareLocked, locks...)
 		if !joined || !first {
 			return done, err
 		}
