@@ -27,8 +27,8 @@ const (
 	// fewNamespaces are read one by one. Beyond that the whole cluster is read, unless it has more than objectsOfRequest objects for each of the
 	// namespaces: to read so many takes as long as another request.
 	fewNamespaces, objectsOfRequest = 20, 50
-	// listsAtOnce limits concurrent lists.
-	listsAtOnce = 8
+	// listsAtOnce limits concurrent lists of a kind.
+	listsAtOnce = 4
 )
 
 // Gathered has the objects from which the reasons of many objects are found.
@@ -51,25 +51,35 @@ func Gather(ctx context.Context, r ConditionReader, namespaces []string) *Gather
 	for _, namespace := range namespaces {
 		g.namespaces[namespace] = true
 	}
-	var lists errgroup.Group
-	lists.SetLimit(listsAtOnce)
+	var kinds errgroup.Group
 	for _, kind := range []schema.GroupVersionKind{replicaSetKind, podKind, eventKind} {
-		if len(namespaces) > fewNamespaces {
-			if found, err := g.list(ctx, r, kind, "", objectsOfRequest*len(namespaces)); err == nil {
-				g.add(kind, found)
-				continue
-			}
-		}
-		for _, namespace := range namespaces {
-			lists.Go(func() error {
-				found, _ := g.list(ctx, r, kind, namespace, 0) // the rest remains unknown, as in [Reasons]
-				g.add(kind, found)
-				return nil
-			})
+		kinds.Go(func() error {
+			g.gather(ctx, r, kind)
+			return nil
+		})
+	}
+	_ = kinds.Wait()
+	return g
+}
+
+// gather reads the objects of a kind: with one list of the whole cluster, or one for each namespace.
+func (g *Gathered) gather(ctx context.Context, r ConditionReader, kind schema.GroupVersionKind) {
+	if len(g.namespaces) > fewNamespaces {
+		if found, err := g.list(ctx, r, kind, "", objectsOfRequest*len(g.namespaces)); err == nil {
+			g.add(kind, found)
+			return
 		}
 	}
+	var lists errgroup.Group
+	lists.SetLimit(listsAtOnce)
+	for namespace := range g.namespaces {
+		lists.Go(func() error {
+			found, _ := g.list(ctx, r, kind, namespace, 0) // the rest remains unknown, as in [Reasons]
+			g.add(kind, found)
+			return nil
+		})
+	}
 	_ = lists.Wait()
-	return g
 }
 
 // errTooMany ends a list of the whole cluster.
