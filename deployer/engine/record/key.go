@@ -55,7 +55,7 @@ func (k Key) SecretName() string { return statePrefix + k.ID() }
 
 // FindKey returns the key with an ID, if it is in one of the namespaces. If not, only its name and component are known.
 func FindKey(id string, namespaces ...string) (key Key, known bool) {
-	key.Name, key.Component, _ = strings.Cut(id[:max(strings.LastIndexByte(id, '.'), 0)], ".")
+	key = parseID(id)
 	for _, namespace := range namespaces {
 		if key.Namespace = namespace; key.ID() == id {
 			return key, true
@@ -63,4 +63,37 @@ func FindKey(id string, namespaces ...string) (key Key, known bool) {
 	}
 	key.Namespace = ""
 	return key, false
+}
+
+// parseID returns the name and the component of an ID.
+func parseID(id string) (key Key) {
+	key.Name, key.Component, _ = strings.Cut(id[:max(strings.LastIndexByte(id, '.'), 0)], ".")
+	return key
+}
+
+// FindKeys is [FindKey] for many IDs: it returns the keys, by ID, that are in one of the namespaces. It computes a digest for each namespace, name
+// and component; FindKey computes one for each namespace and ID.
+func FindKeys(ids []string, namespaces ...string) map[string]Key {
+	wanted := map[Key]map[string]bool{}
+	for _, id := range ids {
+		key := parseID(id)
+		if wanted[key] == nil {
+			wanted[key] = map[string]bool{}
+		}
+		wanted[key][id] = true
+	}
+	found := map[string]Key{}
+	for key, left := range wanted {
+		for _, namespace := range namespaces {
+			if len(left) == 0 {
+				break
+			}
+			key.Namespace = namespace
+			if id := key.ID(); left[id] {
+				found[id] = key
+				delete(left, id)
+			}
+		}
+	}
+	return found
 }

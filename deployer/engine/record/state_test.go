@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -175,6 +177,46 @@ func TestFindKey(t *testing.T) {
 	}
 	if got := (Key{"", "demo", ""}).String() + " " + (Key{"shop", "demo", "api"}).String(); got != "demo shop/demo.api" {
 		t.Errorf("in messages: %s", got)
+	}
+}
+
+// TestFindKeys finds the same keys as FindKey does one by one.
+func TestFindKeys(t *testing.T) {
+	namespaces := []string{"", "prod", "shop"}
+	ids := []string{"nonsense", "my.demo.aaaaaaaa"}
+	for _, namespace := range []string{"", "prod", "shop", "other"} {
+		for _, key := range []Key{{namespace, "my", ""}, {namespace, "my", "demo"}, {namespace, "your", ""}} {
+			ids = append(ids, key.ID())
+		}
+	}
+	want := map[string]Key{}
+	for _, id := range ids {
+		if key, known := FindKey(id, namespaces...); known {
+			want[id] = key
+		}
+	}
+	if got := FindKeys(slices.Concat(ids, ids), namespaces...); !maps.Equal(got, want) || len(got) != 9 {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// BenchmarkFindKeys finds five releases in each of many namespaces.
+func BenchmarkFindKeys(b *testing.B) {
+	for _, n := range []int{50, 200, 1000} {
+		var namespaces, ids []string
+		for i := range n {
+			namespaces = append(namespaces, fmt.Sprintf("site-%d", i))
+			for s := range 5 {
+				ids = append(ids, Key{Namespace: namespaces[i], Name: fmt.Sprintf("solution-%d", s)}.ID())
+			}
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				if found := FindKeys(ids, namespaces...); len(found) != len(ids) {
+					b.Fatal(len(found))
+				}
+			}
+		})
 	}
 }
 

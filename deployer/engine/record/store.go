@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -98,12 +99,11 @@ func (r *Store) StatesIn(ctx context.Context, namespaces ...string) ([]*State, e
 	if err != nil {
 		return nil, fmt.Errorf("list records: %w", err)
 	}
-	var keys []Key
-	for _, record := range records {
-		if key, ok := FindKey(strings.TrimPrefix(record.GetName(), statePrefix), namespaces...); ok {
-			keys = append(keys, key)
-		}
+	ids := make([]string, len(records))
+	for i, record := range records {
+		ids[i] = strings.TrimPrefix(record.GetName(), statePrefix)
 	}
+	keys := slices.Collect(maps.Values(FindKeys(ids, namespaces...)))
 	var states []*State
 	if len(keys) > manyStates {
 		states, err = r.States(ctx)
