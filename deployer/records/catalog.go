@@ -158,7 +158,7 @@ func (r *Records) readImports(ctx context.Context) (*schema.Imports, *unstructur
 	if err != nil || secret == nil {
 		return empty, nil, err
 	}
-	imports, err := parseImports(secret)
+	imports, err := r.catalogs.parse(secret)
 	if report.CodeOf(err) == report.Corrupt {
 		err = report.As(report.Corrupt, err).
 			WithHint("import every archive again, on the host that has the files: %s", report.Run("deploy import", "FILE..."))
@@ -166,9 +166,8 @@ func (r *Records) readImports(ctx context.Context) (*schema.Imports, *unstructur
 	return imports, secret, err
 }
 
-func parseImports(secret *unstructured.Unstructured) (*schema.Imports, error) {
+func parseImports(encoded string) (*schema.Imports, error) {
 	where := "Secret " + cluster.SystemNamespace + "/" + ImportsName
-	encoded, _, _ := unstructured.NestedString(secret.Object, "data", importsKey)
 	data, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {
 		return nil, report.Errorf(report.Corrupt, "%s: %w", where, err)

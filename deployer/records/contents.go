@@ -1,9 +1,13 @@
 package records
 
 import (
+	"maps"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/schema"
 )
 
 // maxContents bounds the files of payloads in memory, in bytes.
@@ -37,4 +41,29 @@ func (c *contents) put(digest string, p *render.Payload) {
 	}
 	c.byDigest[digest] = p
 	c.size += p.Size()
+}
+
+// lastCatalog is the catalogue that was read last. Verbs of a process mostly read the same one, and to validate it takes longer than to read it. The
+// zero value is ready to use.
+type lastCatalog struct {
+	mu      sync.Mutex
+	encoded string
+	imports *schema.Imports
+}
+
+// parse returns the catalogue in a Secret. The caller may add and remove imports, but must not change one.
+func (l *lastCatalog) parse(secret *unstructured.Unstructured) (*schema.Imports, error) {
+	encoded, _, _ := unstructured.NestedString(secret.Object, "data", importsKey)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.imports == nil || l.encoded != encoded {
+		imports, err := parseImports(encoded)
+		if err != nil {
+			return nil, err
+		}
+		l.encoded, l.imports = encoded, imports
+	}
+	imports := *l.imports
+	imports.Imports = maps.Clone(l.imports.Imports)
+	return &imports, nil
 }

@@ -29,6 +29,7 @@ type Records struct {
 	Version   string           // of this program
 
 	payloads contents
+	catalogs lastCatalog
 }
 
 // ReadAhead reads the catalogue, the records with the keys and the named documents of this tool at the same time into the memory of the context,

@@ -82,6 +82,29 @@ func TestImport(t *testing.T) {
 	}
 }
 
+// TestCatalogues checks that a catalogue belongs to its reader, and that the next one is as the cluster has it.
+func TestCatalogues(t *testing.T) {
+	b := deployertest.New(t)
+	known := func() *records.Catalog {
+		t.Helper()
+		catalog, err := b.Records.Catalog(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return catalog
+	}
+	b.Imported(shop, "1.0.0", plain)
+	first := known()
+	first.Put(schema.Import{Name: shop, Version: "2.0.0"})
+	if list := known().Imports(); len(list) != 1 || len(first.Imports()) != 2 {
+		t.Errorf("the next reader has %v", list)
+	}
+	b.Imported(shop, "3.0.0", plain)
+	if list := known().Imports(); len(list) != 2 || list[1].Version != "3.0.0" {
+		t.Errorf("after another import: %v", list)
+	}
+}
+
 // TestReplaced: a deployed release is never replaced; a pre-release is, and the notices name its deployments.
 func TestReplaced(t *testing.T) {
 	for _, test := range []struct {
