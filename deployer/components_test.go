@@ -409,7 +409,7 @@ func TestComponentsAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	deployertest.Valid(t, "environment", status)
-	one := status.Deployments()[0]
+	one := slices.Collect(status.Deployments())[0]
 	if one.Health == schema.HealthReady || len(one.Components) != 2 || one.Components[0].Name != "api" || one.Components[0].Health == schema.HealthReady ||
 		one.Components[1].Health != schema.HealthReady || !strings.Contains(strings.Join(schema.Sentences(one.Reasons), "\n"), "component api: ") {
 		t.Errorf("%+v", one)
@@ -517,7 +517,7 @@ func TestNothingButComponents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if one := status.Deployments()[0]; one.Version != "1.0.0" || one.Health != schema.HealthReady || len(one.Components) != 2 {
+	if one := slices.Collect(status.Deployments())[0]; one.Version != "1.0.0" || one.Health != schema.HealthReady || len(one.Components) != 2 {
 		t.Errorf("%+v", one)
 	}
 	b.Server.Requests()

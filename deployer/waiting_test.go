@@ -72,7 +72,7 @@ func TestKindsInstalledLater(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.Deployments()[0].DeploymentStatus
+		return slices.Collect(s.Deployments())[0].DeploymentStatus
 	}
 	difference := func() []string {
 		t.Helper()

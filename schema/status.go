@@ -1,7 +1,7 @@
 package schema
 
 import (
-	"slices"
+	"iter"
 	"time"
 )
 
@@ -160,33 +160,44 @@ type PlacedDeployment struct {
 }
 
 // Deployments are all of a cluster, those of active versions first.
-func (s *Status) Deployments() []PlacedDeployment {
-	var all []PlacedDeployment
-	for _, solution := range s.Solutions {
-		if solution.Deployment != nil {
-			all = append(all, PlacedDeployment{DeploymentStatus: *solution.Deployment})
+func (s *Status) Deployments() iter.Seq[PlacedDeployment] {
+	return func(yield func(PlacedDeployment) bool) {
+		for _, solution := range s.Solutions {
+			if solution.Deployment != nil && !yield(PlacedDeployment{DeploymentStatus: *solution.Deployment}) {
+				return
+			}
+		}
+		for i := range s.Environments {
+			for d := range s.Environments[i].Deployments() {
+				if !yield(d) {
+					return
+				}
+			}
 		}
 	}
-	for _, e := range s.Environments {
-		all = append(all, e.Deployments()...)
-	}
-	return all
 }
 
-// Deployments returns the deployments in the namespaces of an environment.
-func (e *EnvironmentStatus) Deployments() []PlacedDeployment {
-	var all []PlacedDeployment
-	for _, n := range e.Namespaces {
-		for _, d := range n.Deployments {
-			all = append(all, PlacedDeployment{e.Name, n.Name, d})
+// Deployments are all of an environment, by namespace.
+func (e *EnvironmentStatus) Deployments() iter.Seq[PlacedDeployment] {
+	return func(yield func(PlacedDeployment) bool) {
+		for _, n := range e.Namespaces {
+			for _, d := range n.Deployments {
+				if !yield(PlacedDeployment{e.Name, n.Name, d}) {
+					return
+				}
+			}
 		}
 	}
-	return all
 }
 
 // HasDrift reports whether an object was changed since it was deployed, as far as drift was requested.
 func (s *Status) HasDrift() bool {
-	return slices.ContainsFunc(s.Deployments(), func(d PlacedDeployment) bool { return len(d.Drift) > 0 })
+	for d := range s.Deployments() {
+		if len(d.Drift) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // PendingOperation is an operation that was begun and has not ended: it is running, or was interrupted.

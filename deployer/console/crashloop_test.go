@@ -162,7 +162,7 @@ func TestQuietCrashLoop(t *testing.T) {
 	isReady := func() bool {
 		var status schema.Status
 		c.json("/", &status)
-		return status.Ready || !slices.ContainsFunc(status.Deployments(), func(d schema.PlacedDeployment) bool { return d.Health != schema.HealthReady })
+		return status.Ready || !slices.ContainsFunc(slices.Collect(status.Deployments()), func(d schema.PlacedDeployment) bool { return d.Health != schema.HealthReady })
 	}
 	for end := time.Now().Add(15 * time.Minute / haste); !isReady(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -15,7 +15,12 @@ import (
 // isStarted reports whether a Solution runs in an environment, or was begun there.
 func isStarted(status *schema.Status) bool {
 	return slices.ContainsFunc(status.Environments, func(e schema.EnvironmentStatus) bool {
-		return slices.ContainsFunc(e.Deployments(), func(d schema.PlacedDeployment) bool { return d.Version != "" || d.Pending != nil })
+		for d := range e.Deployments() {
+			if d.Version != "" || d.Pending != nil {
+				return true
+			}
+		}
+		return false
 	})
 }
 

@@ -275,7 +275,7 @@ func beside(s *live.Snapshot, r *deployer.Request, sign int) []string {
 // deployedVersions are the versions of a Solution in an environment, or in one namespace of it.
 func deployedVersions(s *live.Snapshot, r *deployer.Request) []schema.Version {
 	var list []schema.Version
-	for _, d := range s.Status.Deployments() {
+	for d := range s.Status.Deployments() {
 		v, err := schema.ParseVersion(d.Version)
 		if err == nil && d.Environment == r.Environment && d.Solution == r.Solution && (r.Namespace == "" || d.Namespace == r.Namespace) {
 			list = append(list, v)

@@ -211,7 +211,7 @@ func isActive(status *schema.Status, e store.Entry) bool {
 // usesOf lists the namespaces where a version is deployed, or wanted and not deployed yet.
 func usesOf(status *schema.Status, e store.Entry) []schema.VersionUse {
 	uses := []schema.VersionUse{}
-	for _, d := range status.Deployments() {
+	for d := range status.Deployments() {
 		if d.Namespace != "" && d.Solution == e.Name && (d.Version == e.Version || d.Wanted == e.Version) {
 			uses = append(uses, schema.VersionUse{Environment: d.Environment, Namespace: d.Namespace})
 		}

@@ -28,7 +28,7 @@ func WriteMetrics(page *metrics.Page, s *schema.Status, looked time.Time) {
 		environments.Add(truth(IsEnvironmentReady(e)), "environment", e.Name)
 	}
 	var deployments []placed
-	for _, d := range s.Deployments() {
+	for d := range s.Deployments() {
 		deployments = append(deployments, placed{d, []string{"environment", d.Environment, namespaceLabel, d.Namespace, "solution", d.Solution}})
 	}
 	writeDeployments(page, deployments)

@@ -39,7 +39,7 @@ func TestManyNotReady(t *testing.T) {
 			t.Fatal(err)
 		}
 		requests[environments] = len(b.Server.Requests())
-		for _, d := range status.Deployments() {
+		for d := range status.Deployments() {
 			if text := strings.Join(schema.Sentences(d.Reasons), "\n"); d.Environment != "" && !strings.Contains(text, "pod shop-1: no node can take it") {
 				t.Errorf("%s in %s: %q", d.Solution, d.Environment, text)
 			}
@@ -106,7 +106,7 @@ func TestManyNotDeployed(t *testing.T) {
 				}
 				requests[environments] = len(b.Server.Requests())
 				texts := slices.Clone(status.Problems)
-				for _, d := range status.Deployments() {
+				for d := range status.Deployments() {
 					texts = append(texts, schema.Sentences(d.Reasons)...)
 				}
 				if n := strings.Count(strings.Join(texts, "\n"), test.want); n != environments {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -361,9 +362,9 @@ func printReasons(w *console.Stream, what string, d schema.DeploymentStatus) {
 
 // printWaiting lists the kinds whose CustomResourceDefinitions are missing, with the waiting objects, one line for each
 // kind.
-func printWaiting(w *console.Stream, deployments []schema.PlacedDeployment) {
+func printWaiting(w *console.Stream, deployments iter.Seq[schema.PlacedDeployment]) {
 	waiting := map[string]int{}
-	for _, d := range deployments {
+	for d := range deployments {
 		for _, object := range d.Waiting {
 			waiting[object.Kind+" of "+object.APIVersion]++
 		}

@@ -93,7 +93,7 @@ func (s *Snapshot) Pending() []schema.ResumedOperation {
 		return nil
 	}
 	list := []schema.ResumedOperation{}
-	for _, d := range s.Status.Deployments() {
+	for d := range s.Status.Deployments() {
 		if d.Pending != nil {
 			list = append(list, schema.ResumedOperation{Environment: d.Environment, Namespace: d.Namespace, Solution: d.Solution, PendingOperation: *d.Pending})
 		}

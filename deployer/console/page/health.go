@@ -51,7 +51,7 @@ func bar(shares []share) []share {
 // Shares are how many deployments have which health, the worst last: a bar grows from the good end.
 func (o *Overview) Shares() []share {
 	numbers := map[schema.DeploymentHealth]int{}
-	for _, p := range o.Status.Deployments() {
+	for p := range o.Status.Deployments() {
 		numbers[p.Health]++
 	}
 	var shares []share
@@ -63,14 +63,25 @@ func (o *Overview) Shares() []share {
 }
 
 // Deployments is the number of all deployments.
-func (o *Overview) Deployments() int { return len(o.Status.Deployments()) }
+func (o *Overview) Deployments() int {
+	n := 0
+	for range o.Status.Deployments() {
+		n++
+	}
+	return n
+}
 
 // NotReady are the deployments that are not ready, the worst first.
 func (o *Overview) NotReady() []schema.PlacedDeployment {
 	if o.Checking {
 		return nil
 	}
-	notReady := slices.DeleteFunc(o.Status.Deployments(), func(p schema.PlacedDeployment) bool { return p.Health == schema.HealthReady })
+	var notReady []schema.PlacedDeployment
+	for p := range o.Status.Deployments() {
+		if p.Health != schema.HealthReady {
+			notReady = append(notReady, p)
+		}
+	}
 	slices.SortStableFunc(notReady, func(a, b schema.PlacedDeployment) int { return worse(a.Health, b.Health) })
 	return notReady
 }

@@ -99,7 +99,7 @@ func (c *collector) status() {
 		c.missing("how deployments are: %v", err)
 		return
 	}
-	for _, d := range status.Deployments() {
+	for d := range status.Deployments() {
 		c.document.Deployments = append(c.document.Deployments, schema.SupportDeployment{
 			Namespace: d.Namespace, Solution: name(d.Solution), Wanted: version(d.Wanted), Version: d.Version, Health: d.Health, Objects: d.Objects, Ready: d.Ready,
 		})

@@ -72,7 +72,7 @@ func (x *examination) locks() {
 // deployments finds pending operations, and counts deployments that are not ready.
 func (x *examination) deployments(s *schema.Status) {
 	all, bad, pending := 0, 0, 0
-	for _, d := range s.Deployments() {
+	for d := range s.Deployments() {
 		all++
 		if d.Health != schema.HealthReady {
 			bad++
@@ -104,7 +104,7 @@ func (x *examination) deployments(s *schema.Status) {
 // support warns of versions in use whose vendor ends their support soon, or has ended it.
 func (x *examination) support(s *schema.Status) {
 	used := map[string]bool{}
-	for _, d := range s.Deployments() {
+	for d := range s.Deployments() {
 		if d.Namespace != "" {
 			used[d.Solution+" "+d.Version] = true
 		}

@@ -26,7 +26,7 @@ type Observed struct {
 func (o Observed) Find(now time.Time) []schema.Problem {
 	var list []schema.Problem
 	if o.Status != nil {
-		for _, d := range o.Status.Deployments() {
+		for d := range o.Status.Deployments() {
 			list = appendDeployment(list, d)
 		}
 	}
