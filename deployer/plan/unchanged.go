@@ -17,11 +17,11 @@ import (
 // A change by another process is noticed: it records what is pending before it changes an object, and each object is compared after its record was
 // read. So the report is that of a moment before the change.
 func (r *Run) unchanged(ctx context.Context, namespaces []string, prepare func(context.Context) error) *schema.Operation {
-	if r.DryRun || r.Operation.Operation != schema.VerbAdd || r.Cluster.Require(ctx, rights.Lock()) != nil {
+	if r.DryRun || r.Operation.Operation != schema.VerbAdd {
 		return nil
 	}
 	ctx = cluster.WithMemory(ctx)
-	if !r.areDeployed(ctx, namespaces) {
+	if !r.areDeployed(ctx, namespaces) || r.Cluster.Require(ctx, rights.Lock()) != nil {
 		return nil
 	}
 	begun := *r
