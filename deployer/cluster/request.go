@@ -75,6 +75,7 @@ func (c *Cluster) retryFor(ctx context.Context) time.Duration {
 // even if the answer to a later attempt is an error.
 func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt bool, err error) {
 	started, retry := bootTime(), c.retryFor(ctx)
+	var earlier error // of the attempt before
 	for attempt := 0; ; attempt++ {
 		leave, full := c.enter(ctx, r)
 		if full != nil {
@@ -100,10 +101,14 @@ func (c *Cluster) do(ctx context.Context, r request) (answer []byte, inDoubt boo
 		if lost {
 			c.changed.CompareAndSwap(false, r.write)
 		}
+		if earlier != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+			err = earlier // which has the reason
+		}
 		pause, again := c.again(err, attempt)
 		if !again || bootTime()+pause-started > retry || ctx.Err() != nil {
 			return nil, inDoubt, c.translate(ctx, r, err)
 		}
+		earlier = err
 		if Sleep(ctx, pause) != nil {
 			return nil, inDoubt, c.translate(ctx, r, err)
 		}
