@@ -48,7 +48,7 @@ type machine struct {
 	gateway string   // the near end
 	disk    string   // directory with what outlives a reboot
 	cgroup  string
-	card    string // the near network card
+	card    string // the near network card, named after this process: the number of an init is soon that of another one
 	rate    string // of the link in each direction, as tc writes it; "" is unlimited
 
 	configured bool // there is something on the disk
@@ -66,7 +66,10 @@ var machines atomic.Uint32
 
 func newMachine(dir, name string, near *machine) (*machine, error) {
 	number := machines.Add(1)
-	m := &machine{name: name, near: near, disk: filepath.Join(dir, "disk-"+name), cgroup: fmt.Sprintf("solutionctl-test-%d-%d", os.Getpid(), number)}
+	m := &machine{
+		name: name, near: near, disk: filepath.Join(dir, "disk-"+name),
+		cgroup: fmt.Sprintf("solutionctl-test-%d-%d", os.Getpid(), number), card: fmt.Sprintf("sctl%d-%d", os.Getpid(), number),
+	}
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, err
@@ -146,11 +149,8 @@ func (m *machine) connect(host *launcher) error {
 	if m.near != nil {
 		near, where = m.near.launcher, m.near.init.cmd.Process.Pid
 	}
-	if m.card != "" { // of the boot before: it stays as long as any thread is where it leads
-		_ = runScript(near, `ip link delete "$1"`, m.card)
-	}
+	_ = runScript(near, `ip link delete "$1"`, m.card) // of the boot before: it stays as long as any thread is where it leads
 	pid := strconv.Itoa(m.init.cmd.Process.Pid)
-	m.card = "sctl" + pid
 	if err := runScript(host, `ip link add "$1" netns "$2" type veth peer name eth0 netns "$3"`, m.card, strconv.Itoa(where), pid); err != nil {
 		return err
 	}
