@@ -43,6 +43,7 @@ type ServeOptions struct {
 
 	Output, Errors io.Writer        // for the access log and for errors of a connection
 	Hangup         <-chan os.Signal // asks to look at everything again
+	Ready          func()           // called once, when it serves; may be nil
 	Manager        service.Notifier
 	Sink           report.Sink
 	Now            func() time.Time
@@ -77,7 +78,12 @@ func Serve(ctx context.Context, o ServeOptions) (err error) {
 		Listen: o.Listen, MetricsListen: o.MetricsListen, Sink: o.Sink,
 		ErrorLog: log.New(withoutProbes{o.Errors}, "solutionctl: ", 0), //nolint:forbidigo // net/http wants one
 		Registry: registry.Options{MirrorOrigins: o.MirrorOrigins, MaxTransfers: o.MaxTransfers, Now: o.Now},
-		Ready:    func(string) { o.Manager.Ready() },
+		Ready: func(string) {
+			o.Manager.Ready()
+			if o.Ready != nil {
+				o.Ready()
+			}
+		},
 		Stopping: o.Manager.Stopping,
 	}
 	if o.Store != "" {

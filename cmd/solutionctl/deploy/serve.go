@@ -119,9 +119,11 @@ func serve(ctx context.Context, a *cli.App, o host.ServeOptions) error {
 	defer signal.Stop(hangups)
 	o.Hangup, o.Manager = hangups, service.NotifierOf(a.Getenv, a.Sink)
 	o.Output, o.Errors, o.Sink, o.Now = a.Out, a.Err, a.Sink, a.Now
-	// With little that lives, memory is the garbage of two hundred encrypted connections. The first collection comes at 20 MB of heap, when it
-	// serves: clients wait for the start.
+	// With little that lives, memory is the garbage of two hundred encrypted connections. Clients wait for the start: until it serves, the first
+	// collection comes at 20 MB of heap.
 	defer debug.SetGCPercent(debug.SetGCPercent(500))
-	defer runtime.AddCleanup(new([64]byte), func(percent int) { debug.SetGCPercent(percent) }, 50).Stop()
+	collect := func(percent int) { debug.SetGCPercent(percent) }
+	o.Ready = func() { collect(50) }
+	defer runtime.AddCleanup(new([64]byte), collect, 50).Stop() // after that collection
 	return host.Serve(ctx, o)
 }
