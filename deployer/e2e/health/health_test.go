@@ -48,8 +48,29 @@ func create(t *testing.T, c *cluster.Cluster, namespace, manifest string) *unstr
 		if created, err = c.Create(t.Context(), object, cluster.WriteOptions{}); err != nil {
 			t.Fatal(err)
 		}
+		if object.GetKind() == "ResourceQuota" {
+			awaitQuota(t, c, namespace)
+		}
 	}
 	return created
+}
+
+// awaitQuota waits until the API server allows no pod in a namespace: it sees a new quota later than other objects.
+func awaitQuota(t *testing.T, c *cluster.Cluster, namespace string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testcluster.Deadline(time.Minute))
+	defer cancel()
+	pod := cluster.NewObject(cluster.PodKind, namespace, "refused")
+	pod.Object["spec"] = map[string]any{"containers": []any{map[string]any{"name": "app", "image": "web"}}}
+	for {
+		_, err := c.Create(ctx, pod, cluster.WriteOptions{DryRun: true})
+		switch {
+		case err != nil && strings.Contains(err.Error(), "quota"):
+			return
+		case ctx.Err() != nil:
+			t.Fatalf("pods are allowed: %v", err)
+		}
+	}
 }
 
 // await asks again and again what is wrong with an object until the answer has the words.
