@@ -157,17 +157,7 @@ var (
 		{10, objects, "conditions", condition},
 	}
 	replicaSet = message{
-		{1, object, "metadata", message{
-			{1, text, "name", nil},
-			{3, word, "namespace", nil},
-			{5, text, "uid", nil},
-			{6, text, "resourceVersion", nil},
-			{9, moment, "deletionTimestamp", nil},
-			{11, dictionary, "labels", nil},
-			{12, dictionary, "annotations", nil},
-			{13, objects, "ownerReferences", owner},
-			{14, texts, "finalizers", nil},
-		}},
+		{1, object, "metadata", metadata},
 		{2, object, "spec", message{{2, object, "selector", selector}}},
 		{3, object, "status", message{{6, objects, "conditions", condition}}},
 	}
@@ -214,15 +204,16 @@ var (
 	}
 )
 
-// podWithConditions has more of a pod: its conditions alone are a quarter of what is read of it.
-var (
-	podWithConditions = message{
+// podWithConditions returns more fields of a pod: its conditions alone are a quarter of what is read of it.
+func podWithConditions() message {
+	return message{
 		{1, object, "metadata", slices.Concat(podMetadata, message{{14, texts, "finalizers", nil}})},
 		{2, object, "spec", slices.Concat(podSpec, message{{28, objects, "readinessGates", message{{1, word, "conditionType", nil}}}})},
 		{3, object, "status", slices.Concat(podStatus, message{{2, objects, "conditions", podCondition}, {3, text, "message", nil}, {4, word, "reason", nil}})},
 	}
-	podCondition = message{{1, word, "type", nil}, {2, word, "status", nil}, {5, word, "reason", nil}, {6, text, "message", nil}}
-)
+}
+
+var podCondition = message{{1, word, "type", nil}, {2, word, "status", nil}, {5, word, "reason", nil}, {6, text, "message", nil}}
 
 var event = message{
 	{1, object, "metadata", message{{1, text, "name", nil}, {3, word, "namespace", nil}, {8, moment, "creationTimestamp", nil}}},

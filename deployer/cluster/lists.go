@@ -33,8 +33,8 @@ func (c *Cluster) List(ctx context.Context, kind schema.GroupVersionKind, namesp
 }
 
 // ListPartial is [Cluster.List] for callers that read many objects and need little of each: of workloads the fields that their health depends on, of pods
-// those of their containers, of Events what they report, of ConfigMaps and Secrets the data; and the metadata, without the fields that managers own. Other kinds, and
-// all kinds of a server without protobuf, are read as a whole.
+// those of their containers, of Events what they report, of ConfigMaps and Secrets the data; and the metadata, without the fields that managers
+// own. Other kinds, and all kinds of a server without protobuf, are read as a whole.
 func (c *Cluster) ListPartial(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
 	return c.listPartial(ctx, kind, namespace, o, partial(kind))
 }
@@ -43,7 +43,7 @@ func (c *Cluster) ListPartial(ctx context.Context, kind schema.GroupVersionKind,
 func (c *Cluster) ListWithConditions(ctx context.Context, kind schema.GroupVersionKind, namespace string, o metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
 	of := partial(kind)
 	if kind == PodKind {
-		of = podWithConditions
+		of = podWithConditions()
 	}
 	return c.listPartial(ctx, kind, namespace, o, of)
 }

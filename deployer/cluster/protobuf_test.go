@@ -174,7 +174,7 @@ func TestReadProtobuf(t *testing.T) {
 	for kind, list := range lists() {
 		compare(kind, list, partial(kind))
 	}
-	compare(PodKind, lists()[PodKind], podWithConditions)
+	compare(PodKind, lists()[PodKind], podWithConditions())
 }
 
 // TestReadProtobufDamaged cuts an answer after each byte, and changes each: it is never read as a shorter list without an error, and never
