@@ -106,7 +106,7 @@ func TestQuiet(t *testing.T) {
 				c.followNames(stream)("changed")
 			}
 			before := asked.settled(t)
-			minutes := 4.0
+			var minutes float64
 			idle, others := []string(nil), []string{""}
 			for tries := 0; len(others) > 0 && tries < 5; tries++ { // a busy machine makes the API server look absent, and then the cluster is read again
 				started := time.Now()
