@@ -200,7 +200,8 @@ func (e *explainer) warnings(object *unstructured.Unstructured) []event {
 // warningsOf returns the Events that warn about an object.
 func (e *explainer) warningsOf(object *unstructured.Unstructured) []*unstructured.Unstructured {
 	if e.gathered != nil {
-		return slices.Clone(e.gathered.warnings[object.GetUID()])
+		found := e.gathered.warnings[object.GetUID()]
+		return slices.Clone(found[:min(len(found), maxEvents)])
 	}
 	return e.list(eventKind, object.GetNamespace(), metav1.ListOptions{
 		FieldSelector: "involvedObject.uid=" + string(object.GetUID()) + ",type=Warning",

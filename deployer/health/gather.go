@@ -27,6 +27,8 @@ const (
 	// fewNamespaces are read one by one. Beyond that the whole cluster is read, unless it has more than objectsOfRequest objects for each of the
 	// namespaces: to read so many takes as long as another request.
 	fewNamespaces, objectsOfRequest = 20, 50
+	// objectsOfNamespace limits the objects of a kind that are read of one namespace. Where there are more, each object that is not ready is read apart.
+	objectsOfNamespace = 5000
 	// listsAtOnce limits concurrent lists of a kind.
 	listsAtOnce = 4
 )
@@ -37,6 +39,7 @@ type Gathered struct {
 	namespaces map[string]bool
 
 	mu       sync.Mutex
+	crowded  map[string]bool                            // namespaces with more than objectsOfNamespace
 	owned    map[types.UID][]*unstructured.Unstructured // by the owner that controls them
 	warnings map[types.UID][]*unstructured.Unstructured // by the object that they are about
 }
@@ -45,7 +48,7 @@ type Gathered struct {
 // not allowed to read.
 func Gather(ctx context.Context, r ConditionReader, namespaces []string) *Gathered {
 	g := &Gathered{
-		reader: r, namespaces: map[string]bool{},
+		reader: r, namespaces: map[string]bool{}, crowded: map[string]bool{},
 		owned: map[types.UID][]*unstructured.Unstructured{}, warnings: map[types.UID][]*unstructured.Unstructured{},
 	}
 	for _, namespace := range namespaces {
@@ -74,18 +77,21 @@ func (g *Gathered) gather(ctx context.Context, r ConditionReader, kind schema.Gr
 	lists.SetLimit(listsAtOnce)
 	for namespace := range g.namespaces {
 		lists.Go(func() error {
-			found, _ := g.list(ctx, r, kind, namespace, 0) // the rest remains unknown, as in [Reasons]
-			g.add(kind, found)
+			found, err := g.list(ctx, r, kind, namespace, objectsOfNamespace)
+			if errors.Is(err, errTooMany) {
+				g.leaveOut(namespace)
+			}
+			g.add(kind, found) // the rest remains unknown, as in [Reasons]
 			return nil
 		})
 	}
 	_ = lists.Wait()
 }
 
-// errTooMany ends a list of the whole cluster.
+// errTooMany ends a list.
 var errTooMany = errors.New("there are more objects")
 
-// list returns the objects of a kind in the gathered namespaces, or an error if the list has more than most others; 0 is no limit.
+// list returns the objects of a kind in the gathered namespaces, or an error if the list has more than most others.
 func (g *Gathered) list(ctx context.Context, r ConditionReader, kind schema.GroupVersionKind, namespace string, most int) ([]*unstructured.Unstructured, error) {
 	var o metav1.ListOptions
 	if kind == eventKind {
@@ -97,7 +103,7 @@ func (g *Gathered) list(ctx context.Context, r ConditionReader, kind schema.Grou
 		if err != nil {
 			return found, err
 		}
-		if read++; most > 0 && read > most {
+		if read++; read > most {
 			return nil, errTooMany
 		}
 		if g.namespaces[object.GetNamespace()] {
@@ -105,6 +111,13 @@ func (g *Gathered) list(ctx context.Context, r ConditionReader, kind schema.Grou
 		}
 	}
 	return found, nil
+}
+
+// leaveOut makes the objects of a namespace be read for each reason.
+func (g *Gathered) leaveOut(namespace string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.crowded[namespace] = true
 }
 
 func (g *Gathered) add(kind schema.GroupVersionKind, objects []*unstructured.Unstructured) {
@@ -123,7 +136,7 @@ func (g *Gathered) add(kind schema.GroupVersionKind, objects []*unstructured.Uns
 // Reasons is [Reasons] without requests for what was gathered.
 func (g *Gathered) Reasons(ctx context.Context, object *unstructured.Unstructured) []document.Reason {
 	e := explainer{ctx: ctx, reader: g.reader}
-	if g.namespaces[object.GetNamespace()] {
+	if namespace := object.GetNamespace(); g.namespaces[namespace] && !g.crowded[namespace] {
 		e.gathered = g
 	}
 	return e.explain(object)

@@ -257,3 +257,30 @@ func TestGatherByNamespace(t *testing.T) {
 		}
 	}
 }
+
+// crowded has no end of objects in each namespace.
+type crowded struct{ objects }
+
+func (c crowded) ListWithConditions(_ context.Context, kind schema.GroupVersionKind, namespace string, _ metav1.ListOptions) iter.Seq2[*unstructured.Unstructured, error] {
+	object := &unstructured.Unstructured{Object: map[string]any{}}
+	object.SetGroupVersionKind(kind)
+	object.SetNamespace(namespace)
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for yield(object, nil) {
+		}
+	}
+}
+
+// TestGatherCrowded finds the same reasons in a namespace with more objects than are read at once.
+func TestGatherCrowded(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/unschedulable.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ill, cluster := parse(t, archive.Files[0].Data)[0], objects{list: parse(t, archive.Files[1].Data)}
+	want := health.Reasons(t.Context(), cluster, ill)
+	gathered := health.Gather(t.Context(), crowded{cluster}, []string{ill.GetNamespace()})
+	if diff := cmp.Diff(want, gathered.Reasons(t.Context(), ill)); diff != "" || len(want) == 0 {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
