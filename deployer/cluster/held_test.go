@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -217,6 +218,19 @@ func TestKeep(t *testing.T) {
 		}
 		<-renewed
 		if err := l.Release(t.Context()); err != nil || leaseIn(s) != " 1 1s" {
+			t.Errorf("%v, %s", err, leaseIn(s))
+		}
+	})
+	t.Run("the API server does not answer when it is given back", func(t *testing.T) {
+		t.Parallel()
+		s, l := take(t)
+		l.stop()
+		<-l.stopped
+		once(s, method(http.MethodPut), func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // the end of a connection is noticed only after that
+			<-r.Context().Done()
+		})
+		if err := l.Release(t.Context()); err != nil || leaseIn(s) != "jane@host 1 1s" {
 			t.Errorf("%v, %s", err, leaseIn(s))
 		}
 	})

@@ -118,7 +118,8 @@ func (l *Lock) Name() string { return l.name }
 // the Lease again. Without the permission to delete it, the Lease stays and is free.
 func (l *Lock) Discard() { l.discard = true }
 
-// Release gives the lock back and stops renewing it. It works even when ctx has ended; it may be called twice.
+// Release gives the lock back and stops renewing it. It works even when ctx has ended; it may be called twice. A lock that cannot be
+// given back in time because the API server does not answer, runs out by itself.
 func (l *Lock) Release(ctx context.Context) error {
 	l.stop()
 	<-l.stopped
@@ -129,7 +130,7 @@ func (l *Lock) Release(ctx context.Context) error {
 	l.released = true
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.margin())
 	defer cancel()
-	if err := l.giveBack(ctx); certain {
+	if err := l.giveBack(ctx); certain && ctx.Err() == nil {
 		return err
 	}
 	return nil // it runs out by itself
