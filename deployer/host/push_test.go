@@ -153,3 +153,27 @@ func TestPushOfChangedArchive(t *testing.T) {
 		})
 	}
 }
+
+// TestPushOfVendorsFault pushes an archive whose vendor signed a layer without its digest: another import does not help.
+func TestPushOfVendorsFault(t *testing.T) {
+	const layer = "clockwork"
+	files := withImage(t, layer)
+	for i, content := range files {
+		if content == layer {
+			files[i] = "clockwirk"
+		}
+	}
+	w := newWorld(t)
+	if _, err := w.do(w.archive("1.0.0", files...)); err != nil {
+		t.Fatal(err)
+	}
+	site := &siteRegistry{digests: map[string]string{}}
+	server := httptest.NewServer(site)
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	_, err := w.Push(t.Context(), PushOptions{Solution: "demo", Version: "1.0.0", PushTarget: PushTarget{Registry: host + "/site", Plain: []string{host}}})
+	checkCode(t, err, report.Corrupt)
+	if want := []string{"the archive is as it was imported: ask the vendor for a correct one"}; !slices.Equal(report.Hints(err), want) || site.manifests > 0 {
+		t.Errorf("%v, hints %q, %d manifests", err, report.Hints(err), site.manifests)
+	}
+}
