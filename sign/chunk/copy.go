@@ -21,8 +21,33 @@ func Copy(ctx context.Context, w io.WriterAt, r io.ReaderAt, list *List, before 
 
 // Check compares the listed bytes of r with the list, confirms zeros that were read before, if any, and returns the digest of the whole, in one
 // read. The error of a chunk that differs has the code report.Corrupt; it names the first such chunk.
-func Check(ctx context.Context, r io.ReaderAt, list *List, before *Zeros, sink report.Sink) (digest [sha256.Size]byte, _ error) {
-	return list.stream(ctx, r, before, &tracker{sink: sink, step: "hash", total: list.Size}, nil)
+func Check(ctx context.Context, r io.ReaderAt, list *List, before *Zeros, sink report.Sink) (digest [sha256.Size]byte, err error) {
+	if err = list.Validate(); err != nil {
+		return digest, err
+	}
+	whole, chunk := sha256.New(), sha256.New()
+	var changed error
+	err = each(ctx, r, list.Size, min(sharedSize, list.ChunkSize), &tracker{sink: sink, step: "hash", total: list.Size},
+		func(piece []byte, _ int64) error {
+			whole.Write(piece)
+			return nil
+		},
+		func(piece []byte, end int64) error {
+			chunk.Write(piece)
+			if before != nil && changed == nil {
+				changed = before.Confirm(piece, end-int64(len(piece)))
+			}
+			if end%list.ChunkSize != 0 && end != list.Size {
+				return nil
+			}
+			if unequal := list.compare(int((end-1)/list.ChunkSize), [sha256.Size]byte(chunk.Sum(nil))); unequal != nil {
+				return unequal
+			}
+			chunk.Reset()
+			return changed
+		})
+	whole.Sum(digest[:0])
+	return digest, err
 }
 
 func (l *List) compare(i int, digest [sha256.Size]byte) error {

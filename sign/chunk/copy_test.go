@@ -77,24 +77,26 @@ func TestCopyWritesOnlyWhatIsListed(t *testing.T) {
 	}
 }
 
-// TestFirstError reads a file in which several chunks differ: whichever goroutine is faster, the first one is named.
+// TestFirstError reads a file in which several chunks differ, and one that ends behind the first of them: whichever goroutine is faster, the
+// first one is named.
 func TestFirstError(t *testing.T) {
 	data := random(40 * chunk.MinSize)
 	list := small(data)
-	for range 50 {
-		altered := slices.Clone(data)
-		for i := 7; i < 40; i++ {
-			altered[i*chunk.MinSize] ^= 1
-		}
-		want := fmt.Sprintf("bytes %d to %d differ from what was signed", 7*chunk.MinSize, 8*chunk.MinSize-1)
+	altered := slices.Clone(data)
+	for i := 7; i < 40; i++ {
+		altered[i*chunk.MinSize] ^= 1
+	}
+	want := fmt.Sprintf("bytes %d to %d differ from what was signed", 7*chunk.MinSize, 8*chunk.MinSize-1)
+	for i := range 100 {
+		content := bytes.NewReader(altered[:[]int{40, 8}[i%2]*chunk.MinSize])
 		var out memory
-		if _, err := chunk.Copy(t.Context(), &out, bytes.NewReader(altered), list, nil, report.Discard); err == nil || err.Error() != want {
+		if _, err := chunk.Copy(t.Context(), &out, content, list, nil, report.Discard); err == nil || err.Error() != want {
 			t.Fatalf("copy: got %v, want %s", err, want)
 		}
 		if len(out.data) > 7*chunk.MinSize {
 			t.Fatalf("%d bytes were written, want at most %d", len(out.data), 7*chunk.MinSize)
 		}
-		if _, err := chunk.Check(t.Context(), bytes.NewReader(altered), list, nil, report.Discard); err == nil || err.Error() != want {
+		if _, err := chunk.Check(t.Context(), content, list, nil, report.Discard); err == nil || err.Error() != want {
 			t.Fatalf("check: got %v, want %s", err, want)
 		}
 	}
@@ -124,6 +126,21 @@ func TestCopyFails(t *testing.T) {
 		t.Errorf("cut off: %v", err)
 	}
 	if _, err := chunk.Copy(t.Context(), &memory{}, bytes.NewReader(data), &chunk.List{Size: 5}, nil, report.Discard); report.CodeOf(err) != report.Invalid {
+		t.Errorf("bad list: %v", err)
+	}
+}
+
+func TestCheckFails(t *testing.T) {
+	data := random(20 * chunk.MinSize)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := chunk.Check(cancelled, bytes.NewReader(data), small(data), nil, report.Discard); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, err := chunk.Check(t.Context(), bytes.NewReader(data[:100]), small(data), nil, report.Discard); report.CodeOf(err) != report.Corrupt {
+		t.Errorf("cut off: %v", err)
+	}
+	if _, err := chunk.Check(t.Context(), bytes.NewReader(data), &chunk.List{Size: 5}, nil, report.Discard); report.CodeOf(err) != report.Invalid {
 		t.Errorf("bad list: %v", err)
 	}
 }

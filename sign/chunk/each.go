@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"sync/atomic"
@@ -9,11 +10,12 @@ import (
 )
 
 // sharedSize is the size of the pieces, in bytes, that are handed to other goroutines: large enough that waking them costs nothing
-// beside hashing it. Chunks of the default size end where such pieces end.
-const sharedSize = 1 << 20
+// beside hashing it, and small enough for a processor's cache. Chunks of the default size end where such pieces end.
+const sharedSize = 512 << 10
 
 // each reads a file once and hands every piece of some size, with the offset of its end, to each of the readers. These run
-// at the same time, each in a goroutine of its own, and get the pieces in order, until one of them fails.
+// at the same time, each in a goroutine of its own, and get the pieces in order, until one of them fails. That error counts more than one of reading,
+// which happened further on in the file.
 func each(ctx context.Context, r io.ReaderAt, size, pieceSize int64, track *tracker, readers ...func(piece []byte, end int64) error) error {
 	const enough = 16 << 20 // bytes
 	buffers := int(min(4, max(2, enough/pieceSize)))
@@ -26,6 +28,7 @@ func each(ctx context.Context, r io.ReaderAt, size, pieceSize int64, track *trac
 	for range buffers {
 		free <- &shared{piece: make([]byte, min(pieceSize, size))}
 	}
+	var unread error
 	group, ctx := errgroup.WithContext(ctx)
 	queues := make([]chan *shared, len(readers))
 	for i, read := range readers {
@@ -59,8 +62,8 @@ func each(ctx context.Context, r io.ReaderAt, size, pieceSize int64, track *trac
 				return context.Cause(ctx)
 			}
 			s.piece = s.piece[:min(pieceSize, size-end)]
-			if err := readFull(r, s.piece, end); err != nil {
-				return err
+			if unread = readFull(r, s.piece, end); unread != nil {
+				return nil //nolint:nilerr // the others have pieces that come before
 			}
 			end += int64(len(s.piece))
 			s.end = end
@@ -71,5 +74,5 @@ func each(ctx context.Context, r io.ReaderAt, size, pieceSize int64, track *trac
 		}
 		return nil
 	})
-	return group.Wait()
+	return cmp.Or(group.Wait(), unread)
 }
