@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"io"
@@ -13,10 +14,7 @@ import (
 // whatever happens to r meanwhile. Zeros that were read before, if any, are confirmed. Several goroutines write at once. The error of a chunk that
 // differs has the code report.Corrupt; it names the first such chunk, and not which other chunks were written.
 func Copy(ctx context.Context, w io.WriterAt, r io.ReaderAt, list *List, before *Zeros, sink report.Sink) (digest [sha256.Size]byte, _ error) {
-	return list.stream(ctx, r, before, &tracker{sink: sink, step: "copy", total: list.Size}, func(data []byte, offset int64) error {
-		_, err := w.WriteAt(data, offset)
-		return err
-	})
+	return list.stream(ctx, r, before, &tracker{sink: sink, step: "copy", total: list.Size}, w)
 }
 
 // Check compares the listed bytes of r with the list, confirms zeros that were read before, if any, and returns the digest of the whole, in one
@@ -25,26 +23,21 @@ func Check(ctx context.Context, r io.ReaderAt, list *List, before *Zeros, sink r
 	if err = list.Validate(); err != nil {
 		return digest, err
 	}
-	whole, chunk := sha256.New(), sha256.New()
+	whole := sha256.New()
 	var changed error
+	compare := eachChunk(list.ChunkSize, list.Size, func(i int, digest [sha256.Size]byte) error {
+		return cmp.Or(list.compare(i, digest), changed)
+	})
 	err = each(ctx, r, list.Size, min(sharedSize, list.ChunkSize), &tracker{sink: sink, step: "hash", total: list.Size},
 		func(piece []byte, _ int64) error {
 			whole.Write(piece)
 			return nil
 		},
 		func(piece []byte, end int64) error {
-			chunk.Write(piece)
 			if before != nil && changed == nil {
 				changed = before.Confirm(piece, end-int64(len(piece)))
 			}
-			if end%list.ChunkSize != 0 && end != list.Size {
-				return nil
-			}
-			if unequal := list.compare(int((end-1)/list.ChunkSize), [sha256.Size]byte(chunk.Sum(nil))); unequal != nil {
-				return unequal
-			}
-			chunk.Reset()
-			return changed
+			return compare(piece, end)
 		})
 	whole.Sum(digest[:0])
 	return digest, err

@@ -3,6 +3,7 @@ package chunk
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"io"
 	"sync/atomic"
 
@@ -75,4 +76,18 @@ func each(ctx context.Context, r io.ReaderAt, size, pieceSize int64, track *trac
 		return nil
 	})
 	return cmp.Or(group.Wait(), unread)
+}
+
+// eachChunk returns a reader for [each] that hashes the chunks of a file, and passes on the digest of each. Pieces have to end where chunks end.
+func eachChunk(chunkSize, size int64, use func(i int, digest [sha256.Size]byte) error) func(piece []byte, end int64) error {
+	chunk := sha256.New()
+	return func(piece []byte, end int64) error {
+		chunk.Write(piece)
+		if end%chunkSize != 0 && end != size {
+			return nil
+		}
+		digest := [sha256.Size]byte(chunk.Sum(nil))
+		chunk.Reset()
+		return use(int((end-1)/chunkSize), digest)
+	}
 }

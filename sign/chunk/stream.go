@@ -12,7 +12,7 @@ import (
 )
 
 // stream is one pass over a file whose chunks are listed. Goroutines share it: one reads chunks in order, one
-// hashes the whole, one compares each chunk with the list, and two pass on the chunks that were equal.
+// hashes the whole, one compares each chunk with the list, and two write the chunks that were equal.
 //
 // The digest of the whole is one sequence, and decides how long the pass takes. The digest of a chunk can be computed by
 // either of two goroutines: the one that comes to the chunk first. Where that is the one of the whole, it computes both
@@ -22,7 +22,7 @@ type stream struct {
 	list   *List
 	before *Zeros // nil: none
 	track  *tracker
-	use    func(data []byte, offset int64) error // called by several goroutines
+	out    io.WriterAt // for several goroutines at once
 	whole  hash.Hash
 	cancel context.CancelFunc
 
@@ -41,17 +41,17 @@ type piece struct {
 	users   atomic.Int32 // goroutines that are not done with it
 }
 
-// users are the goroutines that pass chunks on. While one waits for the medium, the other has the next write ready.
-const users = 2
+// writers are the goroutines that write chunks. While one waits for the medium, the other has the next write ready.
+const writers = 2
 
 // sharing is the number of chunks of which the goroutine of the whole computes both digests of one.
 const sharing = 3
 
 // inMemory is the size in bytes of the chunks that a pass holds at once, if they are small. Their memory is used in turn. Twice as much does not
-// stay in the processor's caches, and its digests take a fifth longer.
+// stay in the processor's caches, and its digests take a sixth longer.
 const inMemory = 12 << 20
 
-func (l *List) stream(ctx context.Context, r io.ReaderAt, before *Zeros, track *tracker, use func([]byte, int64) error) (digest [sha256.Size]byte, _ error) {
+func (l *List) stream(ctx context.Context, r io.ReaderAt, before *Zeros, track *tracker, out io.WriterAt) (digest [sha256.Size]byte, _ error) {
 	if err := l.Validate(); err != nil {
 		return digest, err
 	}
@@ -59,7 +59,7 @@ func (l *List) stream(ctx context.Context, r io.ReaderAt, before *Zeros, track *
 	defer cancel()
 	n := min(int(min(6, max(2, inMemory/l.ChunkSize))), l.Len())
 	s := &stream{
-		list: l, before: before, track: track, use: use, whole: sha256.New(), cancel: cancel, failed: l.Len(),
+		list: l, before: before, track: track, out: out, whole: sha256.New(), cancel: cancel, failed: l.Len(),
 		// No queue is ever full: the pieces are as many as its places.
 		free: make(chan *piece, n), sequence: make(chan *piece, n), unequal: make(chan *piece, n), equal: make(chan *piece, n),
 	}
@@ -70,8 +70,8 @@ func (l *List) stream(ctx context.Context, r io.ReaderAt, before *Zeros, track *
 	all.Go(func() { s.readAll(ctx, r) })
 	comparing.Go(s.hashWhole)
 	comparing.Go(s.compareAll)
-	for range users {
-		all.Go(s.passOn)
+	for range writers {
+		all.Go(s.writeEqual)
 	}
 	comparing.Wait()
 	close(s.equal)
@@ -147,11 +147,11 @@ func (s *stream) compare(p *piece, digest [sha256.Size]byte) {
 	s.equal <- p
 }
 
-// passOn lets the caller use what was equal to the list.
-func (s *stream) passOn() {
+// writeEqual writes what was equal to the list.
+func (s *stream) writeEqual() {
 	for p := range s.equal {
 		if !s.skips(p) {
-			if err := s.use(p.data, s.list.Range(p.index).From); err != nil {
+			if _, err := s.out.WriteAt(p.data, s.list.Range(p.index).From); err != nil {
 				s.fail(p.index, err)
 			}
 		}

@@ -59,7 +59,7 @@ func Sum(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, extra
 	if err != nil {
 		return nil, err
 	}
-	whole, chunk, digests := sha256.New(), sha256.New(), []byte(nil)
+	whole, digests := sha256.New(), []byte(nil)
 	err = each(ctx, r, size, sharedSize, &tracker{sink: sink, step: "hash", total: size},
 		func(piece []byte, _ int64) error {
 			whole.Write(piece)
@@ -68,14 +68,10 @@ func Sum(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, extra
 			}
 			return nil
 		},
-		func(piece []byte, end int64) error {
-			chunk.Write(piece)
-			if end%DefaultSize == 0 || end == size {
-				digests = chunk.Sum(digests)
-				chunk.Reset()
-			}
+		eachChunk(DefaultSize, size, func(_ int, digest [sha256.Size]byte) error {
+			digests = append(digests, digest[:]...)
 			return nil
-		})
+		}))
 	if err != nil {
 		return nil, err
 	}
