@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/deployer/health"
+	document "github.com/solutionctl/solutionctl/schema"
 )
 
 var update = flag.Bool("update", false, "write the expected output")
@@ -236,14 +237,23 @@ func (l limited) ListWithConditions(ctx context.Context, kind schema.GroupVersio
 	return l.objects.ListWithConditions(ctx, kind, namespace, o)
 }
 
-// TestGatherByNamespace finds the same reasons where the whole cluster cannot be listed, or has too many objects of others.
-func TestGatherByNamespace(t *testing.T) {
+// unschedulable is an object that is not ready, with its cluster and the reasons.
+func unschedulable(t *testing.T) (ill *unstructured.Unstructured, cluster objects, want []document.Reason) {
+	t.Helper()
 	archive, err := txtar.ParseFile("testdata/unschedulable.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ill, cluster := parse(t, archive.Files[0].Data)[0], objects{list: parse(t, archive.Files[1].Data)}
-	want := health.Reasons(t.Context(), cluster, ill)
+	ill, cluster = parse(t, archive.Files[0].Data)[0], objects{list: parse(t, archive.Files[1].Data)}
+	if want = health.Reasons(t.Context(), cluster, ill); len(want) == 0 {
+		t.Fatal("no reasons")
+	}
+	return ill, cluster, want
+}
+
+// TestGatherByNamespace finds the same reasons where the whole cluster cannot be listed, or has too many objects of others.
+func TestGatherByNamespace(t *testing.T) {
+	ill, cluster, want := unschedulable(t)
 	for name, whole := range map[string]iter.Seq2[*unstructured.Unstructured, error]{
 		"forbidden": func(yield func(*unstructured.Unstructured, error) bool) { yield(nil, errForbidden) },
 		"endless": func(yield func(*unstructured.Unstructured, error) bool) {
@@ -252,7 +262,7 @@ func TestGatherByNamespace(t *testing.T) {
 		},
 	} {
 		gathered := health.Gather(t.Context(), limited{cluster, whole}, append(others(), ill.GetNamespace()))
-		if diff := cmp.Diff(want, gathered.Reasons(t.Context(), ill)); diff != "" || len(want) == 0 {
+		if diff := cmp.Diff(want, gathered.Reasons(t.Context(), ill)); diff != "" {
 			t.Errorf("%s: (-want +got):\n%s", name, diff)
 		}
 	}
@@ -273,14 +283,9 @@ func (c crowded) ListWithConditions(_ context.Context, kind schema.GroupVersionK
 
 // TestGatherCrowded finds the same reasons in a namespace with more objects than are read at once.
 func TestGatherCrowded(t *testing.T) {
-	archive, err := txtar.ParseFile("testdata/unschedulable.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ill, cluster := parse(t, archive.Files[0].Data)[0], objects{list: parse(t, archive.Files[1].Data)}
-	want := health.Reasons(t.Context(), cluster, ill)
+	ill, cluster, want := unschedulable(t)
 	gathered := health.Gather(t.Context(), crowded{cluster}, []string{ill.GetNamespace()})
-	if diff := cmp.Diff(want, gathered.Reasons(t.Context(), ill)); diff != "" || len(want) == 0 {
+	if diff := cmp.Diff(want, gathered.Reasons(t.Context(), ill)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
