@@ -119,7 +119,7 @@ func (l *Lock) Name() string { return l.name }
 func (l *Lock) Discard() { l.discard = true }
 
 // Release gives the lock back and stops renewing it. It works even when ctx has ended; it may be called twice. A lock that cannot be
-// given back in time because the API server does not answer, runs out by itself.
+// given back in time, because the API server does not answer, runs out by itself.
 func (l *Lock) Release(ctx context.Context) error {
 	l.stop()
 	<-l.stopped
