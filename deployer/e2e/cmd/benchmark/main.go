@@ -1,7 +1,7 @@
 //go:build linux
 
 // Command benchmark measures solutionctl as its users run it, beside the tools that they would use instead and beside floors, and
-// prints the tables of docs/performance.md.
+// prints the tables of docs/performance.
 //
 //	go run ./cmd/benchmark [flags] [NAME...]
 //	go run ./cmd/benchmark -base COMMIT [NAME...]
@@ -41,6 +41,7 @@ type settings struct {
 	alone        bool
 	helmfile     string
 	limit        time.Duration
+	deadline     time.Time // the zero time is none
 	base, svg    string
 	sparse       int64 // bytes
 	series       string
@@ -67,8 +68,8 @@ var benchmarks = []benchmark{
 	{"engine", "the engine alone, for many environments, beside the same writes alone", func(ctx context.Context, s settings) error { return measureEngine(ctx, s.environments) }},
 	{"rivals", "the engine, beside kubectl and Helm", func(ctx context.Context, s settings) error { return measureRivals(ctx, max(s.environments/10, 1)) }},
 	{"components", "a Solution of many components, beside the same writes alone", func(ctx context.Context, s settings) error { return measureGraph(ctx, s.components, s.objects) }},
-	{"node", "ten components on a node with containers, beside Helm, Helmfile and kubectl", measureNode},
 	{"console", "the web console for many environments", measureConsole},
+	{"node", "ten components on a node with containers, beside Helm, Helmfile and kubectl", measureNode},
 	{"fleet", "the verbs in many environments, and in one of many namespaces", func(ctx context.Context, s settings) error { return measureFleet(ctx, s.environments) }},
 	{"scale", "each verb, on sites with few and with many environments and nodes", measureScale},
 }
@@ -116,7 +117,7 @@ func parse() settings {
 	flag.StringVar(&s.series, "series", "bytes,images,objects,environments", "growth: measure these")
 	flag.IntVar(&s.sizes, "sizes", growthSizes, "growth: measure the largest `N` of the sizes")
 	flag.StringVar(&s.helmfile, "helmfile", "", "node: measure this `VERSION` of Helmfile, too: v1.8.0")
-	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "start no benchmark after this `TIME`; 0 is no limit")
+	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "start no benchmark after this `TIME`, and no further round of node that would end after it; 0 is no limit")
 	flag.StringVar(&s.base, "base", "", "compare the working tree with the program of this `COMMIT`")
 	flag.StringVar(&s.svg, "svg", "", "growth: draw the times in this `FILE`")
 	flag.Usage = func() {
@@ -133,8 +134,16 @@ func parse() settings {
 	return s
 }
 
+// isLate reports whether something that takes this long would end after the deadline.
+func (s settings) isLate(duration time.Duration) bool {
+	return !s.deadline.IsZero() && time.Now().Add(duration).After(s.deadline)
+}
+
 func run(ctx context.Context, s settings) (err error) {
-	started, names := time.Now(), flag.Args()
+	names := flag.Args()
+	if s.limit > 0 {
+		s.deadline = time.Now().Add(s.limit)
+	}
 	if s.dir, err = os.MkdirTemp("", "solutionctl-benchmark-"); err != nil {
 		return err
 	}
@@ -164,7 +173,7 @@ func run(ctx context.Context, s settings) (err error) {
 		if len(names) > 0 && !slices.Contains(names, b.name) {
 			continue
 		}
-		if s.limit > 0 && time.Since(started) > s.limit {
+		if s.isLate(0) {
 			left = append(left, b.name)
 			continue
 		}
