@@ -32,7 +32,7 @@ image: # dist/solutionctl-VERSION.iso: the program as a Solution, for what runs 
 release: # dist/release: everything that users download, reproducible; KEY=FILE signs it (docs/releases.md)
 	VERSION='$(RELEASE)' .ci/release dist/release
 
-bench: # the tables of docs/performance.md, in at most about 15 minutes: the program beside what its users would use instead
+bench: # the tables of docs/performance, in at most about 15 minutes: the program beside what its users would use instead
 	cd deployer/e2e && go run ./cmd/benchmark $(BENCH)
 
 bench-check: # the program of the working tree beside the one of commit BASE; fails if it takes more than 1.1 times, beyond noise
