@@ -275,6 +275,68 @@ func TestKeep(t *testing.T) {
 	})
 }
 
+// TestLostAnswer checks that a Lease which an attempt without an answer has written is written again. Others count from that attempt on, so that one
+// of them could hold the lock while it still counted as ours.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	// requests returns the methods of the requests about the Lease.
+	requests := func(s *clustertest.Server) string {
+		var all []string
+		for _, r := range s.Requests() {
+			if method, path, _ := strings.Cut(r, " "); strings.Contains(path, "/leases") {
+				all = append(all, method)
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	for name, test := range map[string]struct{ lease, method, want string }{
+		"create": {"", http.MethodPost, "GET POST POST GET PUT"},
+		"take":   {heldBy(""), http.MethodPut, "GET PUT PUT GET PUT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			documents := []string{system}
+			if test.lease != "" {
+				documents = append(documents, test.lease)
+			}
+			s, c := connected(t, documents...)
+			once(s, method(test.method), loseAnswer(s))
+			l, err := c.Lock(t.Context(), "env-shop", LockOptions{Identity: "jane@host"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := requests(s); got != test.want {
+				t.Errorf("requests %q, want %q", got, test.want)
+			}
+			if err := l.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("renew", func(t *testing.T) {
+		t.Parallel()
+		s, c := connected(t)
+		l, err := c.Lock(t.Context(), "env-shop", LockOptions{Identity: "jane@host"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.stop()
+		<-l.stopped
+		spec := specOf(l.lease)
+		spec["renewTime"] = "2026-01-02T03:04:05.000000Z"
+		if _, err := l.write(t.Context(), l.lease, spec); err != nil { // an earlier renewal that timed out, and was carried out
+			t.Fatal(err)
+		}
+		s.Requests()
+		if _, err := l.renewOnce(t.Context(), time.Minute); err != nil {
+			t.Error(err)
+		}
+		if got, want := requests(s), "PUT GET PUT"; got != want {
+			t.Errorf("requests %q, want %q", got, want)
+		}
+	})
+}
+
 // TestDiscard: the Lease of a lock goes with what it protects, and only while it is ours.
 func TestDiscard(t *testing.T) {
 	t.Parallel()

@@ -138,7 +138,7 @@ func (l *Lock) Release(ctx context.Context) error {
 
 // giveBack removes the holder from the Lease, or deletes the Lease, while this process holds it.
 func (l *Lock) giveBack(ctx context.Context) error {
-	for lease := l.lease; lease != nil && holder(lease) == l.identity; {
+	for lease := l.lease; l.holds(lease); {
 		err := l.free(ctx, lease)
 		if !errors.Is(err, ErrChanged) {
 			return err
@@ -190,17 +190,13 @@ func (l *Lock) acquire(ctx context.Context, o LockOptions, watch *observer) erro
 		}
 	}
 	for {
-		before := bootTime()
 		lease, err := l.cluster.Get(ctx, LeaseKind, SystemNamespace, l.name)
 		if err != nil {
 			return err
 		}
 		watch.look(lease)
 		switch {
-		case lease != nil && holder(lease) == l.identity: // taken by an attempt whose answer was lost
-			l.hold(lease, before)
-			return nil
-		case lease == nil || holder(lease) == "" || watch.silence() > promise(lease) || watch.settled() || o.Ended != nil && o.Ended(ctx, person(lease)):
+		case lease == nil || holder(lease) == "" || l.holds(lease) || watch.silence() > promise(lease) || watch.settled() || o.Ended != nil && o.Ended(ctx, person(lease)):
 			err = l.take(ctx, lease)
 			if err == nil || !errors.Is(err, ErrChanged) && !errors.Is(err, ErrExists) {
 				return err
@@ -224,19 +220,28 @@ func (l *Lock) acquire(ctx context.Context, o LockOptions, watch *observer) erro
 	}
 }
 
+// holds reports whether a Lease that was read names this process. It does not show when it was written, if the answer to that attempt was lost, and
+// others count from then on. So the Lease is written again before the lock counts as ours.
+func (l *Lock) holds(lease *unstructured.Unstructured) bool {
+	return lease != nil && holder(lease) == l.identity
+}
+
 // take makes the lock ours: it creates the Lease or changes the one that was read.
 func (l *Lock) take(ctx context.Context, lease *unstructured.Unstructured) error {
 	before := bootTime()
 	now := l.cluster.options.Now().UTC().Format(metav1.RFC3339Micro)
 	spec := map[string]any{
 		"holderIdentity": l.identity, "leaseDurationSeconds": int64(l.duration / time.Second),
-		"acquireTime": now, "renewTime": now, "leaseTransitions": transitions(lease) + 1,
+		"acquireTime": now, "renewTime": now, "leaseTransitions": transitions(lease),
+	}
+	if !l.holds(lease) {
+		spec["leaseTransitions"] = transitions(lease) + 1
 	}
 	var err error
 	if lease, err = l.write(ctx, lease, spec); err != nil {
 		return err
 	}
-	if holder(lease) != l.identity {
+	if !l.holds(lease) {
 		return ErrChanged // created by another process while our answer was lost
 	}
 	l.hold(lease, before)
@@ -276,21 +281,22 @@ func (l *Lock) renewOnce(ctx context.Context, left time.Duration) (*unstructured
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	spec := specOf(l.lease)
-	spec["renewTime"] = l.cluster.options.Now().UTC().Format(metav1.RFC3339Micro)
-	lease, err := l.write(ctx, l.lease, spec)
-	if !errors.Is(err, ErrChanged) {
-		return lease, err
+	for lease := l.lease; ; {
+		spec := specOf(lease)
+		spec["renewTime"] = l.cluster.options.Now().UTC().Format(metav1.RFC3339Micro)
+		renewed, err := l.write(ctx, lease, spec)
+		if !errors.Is(err, ErrChanged) {
+			return renewed, err
+		}
+		read, readErr := l.cluster.Get(ctx, LeaseKind, SystemNamespace, l.name)
+		if readErr != nil {
+			return nil, readErr
+		}
+		if !l.holds(read) {
+			return nil, err
+		}
+		lease = read // changed by an attempt whose answer was lost
 	}
-	// Perhaps it was changed by an attempt whose answer was lost.
-	lease, getErr := l.cluster.Get(ctx, LeaseKind, SystemNamespace, l.name)
-	if getErr != nil {
-		return nil, getErr
-	}
-	if lease == nil || holder(lease) != l.identity {
-		return nil, err
-	}
-	return lease, nil
 }
 
 // locked is the error that names the holder.
