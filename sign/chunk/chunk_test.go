@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/chunk"
@@ -152,6 +153,33 @@ func TestFollowerSeesOnlyWhatIsWritten(t *testing.T) {
 	if sums.SHA256 != sha256.Sum256(want) {
 		t.Error("bytes were hashed before they were written")
 	}
+}
+
+// TestFollowerWaitsForNoOtherWriter checks that a writer far ahead is not held up while fewer bytes are ready than one read has: the writer of the
+// next ones may have failed, and then the others have to end as well.
+func TestFollowerWaitsForNoOtherWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		const size = 40 << 20
+		f, err := chunk.Follow(ctx, zeros{}, size, report.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Complete(0, 300_000)
+		f.Complete(size-4096, 4096)
+		cancel()
+		if _, err := f.Sums(); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// zeros is a file of zeros.
+type zeros struct{}
+
+func (zeros) ReadAt(p []byte, _ int64) (int, error) {
+	clear(p)
+	return len(p), nil
 }
 
 func TestFollowerEndsWhenItsWriterGivesUp(t *testing.T) {

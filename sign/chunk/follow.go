@@ -60,7 +60,7 @@ func Follow(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, ex
 
 // Complete reports to f that n bytes from offset on are written and will not change any more. It is safe for concurrent
 // use. It holds up a writer that is far ahead of the hashing: the hash of the whole is one sequence, and its remainder
-// after the last write keeps only one processor busy.
+// after the last write keeps only one processor busy. It holds up none while the hashing waits for bytes of another writer, which may have failed.
 func (f *Follower) Complete(offset, n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +74,7 @@ func (f *Follower) Complete(offset, n int64) {
 		f.islands = f.islands[1:]
 		f.grown.Broadcast()
 	}
-	for f.hashed < f.ready && f.hashed+lead < offset+n && !f.ended {
+	for f.hashed+pieceSize <= f.ready && f.hashed+lead < offset+n && !f.ended {
 		f.grown.Wait()
 	}
 }
