@@ -235,6 +235,9 @@ func (l *Locked) bring(ctx context.Context, source Source, o StageOptions) (meth
 	} else if clone, failed := readCloned(out, source.File); failed == nil {
 		method, err = Reflinked, verifyContent(ctx, clone, source, o)
 		clone.close()
+		if err == nil {
+			err = out.Truncate(source.Chunks.Size) // the original may have grown since it was opened
+		}
 	} else {
 		method, err = Copied, l.copy(ctx, out, source, o)
 	}

@@ -138,6 +138,25 @@ func TestReflink(t *testing.T) {
 			t.Error("what was imported before is not what it was")
 		}
 	})
+	t.Run("appended to", func(t *testing.T) {
+		longer := filepath.Join(dir, "longer.iso")
+		want := writeArchive(t, longer)
+		source := newSource(t, longer, "3.0.0")
+		f, err := os.OpenFile(longer, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.WriteString("more")
+		if err = errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, method, err := add(s, source); err != nil || method != Reflinked {
+			t.Fatalf("%s, %v", method, err)
+		}
+		if got := content(t, s); !bytes.Equal(got["demo-3.0.0"], want) {
+			t.Error("the store has other bytes than those that were verified")
+		}
+	})
 }
 
 func used(t *testing.T, dir string) int64 {
