@@ -196,7 +196,7 @@ func TestCountersign(t *testing.T) {
 		}
 		var steps []string
 		_, s, source := prepare(t)
-		s.step = func(name string) error { steps = append(steps, name); return nil }
+		s.step = inTurn(func(name string) error { steps = append(steps, name); return nil })
 		if _, _, err := add(s, source); err != nil {
 			t.Fatal(err)
 		}
@@ -211,12 +211,12 @@ func TestCountersign(t *testing.T) {
 						kill(t, dir, i, "countersign")
 					} else {
 						count := 0
-						s.step = func(string) error {
+						s.step = inTurn(func(string) error {
 							if count++; count == i+1 {
 								return syscall.ENOSPC
 							}
 							return nil
-						}
+						})
 						if _, _, err := add(s, source); report.CodeOf(err) != report.NoSpace && !errors.Is(err, syscall.ENOSPC) {
 							t.Fatal(err)
 						}

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -51,12 +52,12 @@ func actInChild(dir string) error {
 		return err
 	}
 	steps := 0
-	s.step = func(string) error {
+	s.step = inTurn(func(string) error {
 		if steps++; steps > last {
 			return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		}
 		return nil
-	}
+	})
 	switch os.Getenv("STORE_TEST_ACT") {
 	case "remove":
 		return remove(s, "demo-1.0.0")
@@ -77,6 +78,16 @@ func actInChild(dir string) error {
 	}
 	_, _, err = add(s, source)
 	return err
+}
+
+// inTurn makes a step that several goroutines call be called by one at a time: an archive is written by two.
+func inTurn(step func(string) error) func(string) error {
+	var mu sync.Mutex
+	return func(name string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return step(name)
+	}
 }
 
 func openSource(path, version string) (Source, error) {
@@ -499,11 +510,11 @@ func steps(t *testing.T) (adding, removing []string) {
 	original := filepath.Join(dir, "demo.iso")
 	writeArchive(t, original)
 	s := open(t, filepath.Join(dir, "store"))
-	s.step = func(name string) error { adding = append(adding, name); return nil }
+	s.step = inTurn(func(name string) error { adding = append(adding, name); return nil })
 	if _, _, err := add(s, newSource(t, original, "1.0.0")); err != nil {
 		t.Fatal(err)
 	}
-	s.step = func(name string) error { removing = append(removing, name); return nil }
+	s.step = inTurn(func(name string) error { removing = append(removing, name); return nil })
 	if err := remove(s, "demo-1.0.0"); err != nil {
 		t.Fatal(err)
 	}
@@ -582,7 +593,7 @@ func TestReplace(t *testing.T) {
 	const id = "demo-1.0.0-rc.1"
 	dir, s, _, rebuilt := replaceable(t)
 	var steps []string
-	s.step = func(name string) error { steps = append(steps, name); return nil }
+	s.step = inTurn(func(name string) error { steps = append(steps, name); return nil })
 	if _, method, err := add(s, newSource(t, filepath.Join(dir, "rebuilt.iso"), "1.0.0-rc.1")); err != nil || method != Copied && method != Reflinked {
 		t.Fatalf("%s, %v", method, err)
 	}
@@ -603,12 +614,12 @@ func TestReplace(t *testing.T) {
 					kill(t, dir, i, "replace")
 				} else {
 					count := 0
-					s.step = func(string) error {
+					s.step = inTurn(func(string) error {
 						if count++; count == i+1 {
 							return syscall.ENOSPC
 						}
 						return nil
-					}
+					})
 					if _, _, err := add(s, source); !errors.Is(err, syscall.ENOSPC) {
 						t.Fatal(err)
 					}
@@ -656,12 +667,12 @@ func TestFailure(t *testing.T) {
 			want := writeArchive(t, original)
 			s := open(t, filepath.Join(dir, "store"))
 			count := 0
-			s.step = func(name string) error {
+			s.step = inTurn(func(name string) error {
 				if count++; count == i+1 {
 					return &fs.PathError{Op: name, Path: "store", Err: syscall.ENOSPC}
 				}
 				return nil
-			}
+			})
 			if _, _, err := add(s, newSource(t, original, "1.0.0")); !errors.Is(err, syscall.ENOSPC) {
 				t.Fatalf("got %v", err)
 			}
