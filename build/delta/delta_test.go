@@ -33,11 +33,7 @@ func source(name string, data []byte) layout.Source {
 func create(tb testing.TB, made []byte, old ...layout.Source) []byte {
 	tb.Helper()
 	name := filepath.Join(tb.TempDir(), "x.delta")
-	_, err := delta.Create(tb.Context(), name, delta.CreateOptions{
-		New: source("new.iso", made), Old: old, Bundles: []layout.Bundle{{Data: []byte("{}")}, {Signer: "second", Data: []byte("{}")}},
-		WrittenBy: "1.0.0", Sink: report.Discard,
-	})
-	if err != nil {
+	if _, err := delta.Create(tb.Context(), name, options(made, old...)); err != nil {
 		tb.Fatal(err)
 	}
 	data, err := os.ReadFile(name)
@@ -45,6 +41,13 @@ func create(tb testing.TB, made []byte, old ...layout.Source) []byte {
 		tb.Fatal(err)
 	}
 	return data
+}
+
+func options(made []byte, old ...layout.Source) delta.CreateOptions {
+	return delta.CreateOptions{
+		New: source("new.iso", made), Old: old, Bundles: []layout.Bundle{{Data: []byte("{}")}, {Signer: "second", Data: []byte("{}")}},
+		WrittenBy: "1.0.0", Sink: report.Discard,
+	}
 }
 
 // apply makes the archive of a delta.

@@ -139,21 +139,35 @@ func (p *patching) sideBySide(jobs []*job, made int64) (most int64, err error) {
 	for _, j := range jobs {
 		sizes = append(sizes, j.source.Unpacked)
 	}
-	slices.SortFunc(sizes, func(a, b int64) int { return cmp.Compare(b, a) })
+	beside := p.Spare + made
+	if beside < p.Spare { // the size of the archive is not proven yet
+		beside = math.MaxInt64
+	}
 	dir := cmp.Or(p.Dir, os.TempDir())
-	for n := min(len(jobs), runtime.GOMAXPROCS(0)); n > 0; n-- {
-		needed := p.Spare + made
+	n, err := roomFor(dir, sizes, beside)
+	if err != nil {
+		return 0, report.Errorf(report.NoSpace, "make %s of the delta: %w", p.Layout.ID(), err).WithHint("free some space on the file system of %s", dir)
+	}
+	return int64(n), nil
+}
+
+// roomFor returns how many temporary files a directory has room for at once beside other bytes, whichever of them these are, and at most one for each
+// processor. It fails where there is no room for one.
+func roomFor(dir string, sizes []int64, beside int64) (n int, err error) {
+	slices.SortFunc(sizes, func(a, b int64) int { return cmp.Compare(b, a) })
+	for n = min(len(sizes), runtime.GOMAXPROCS(0)); n > 0; n-- {
+		needed := beside
 		for _, size := range sizes[:n] {
 			needed += size
 		}
-		if needed < p.Spare { // the size of the archive is not proven yet
+		if needed < beside {
 			needed = math.MaxInt64
 		}
 		if err = durable.RequireSpace(dir, needed); err == nil {
-			return int64(n), nil
+			break
 		}
 	}
-	return 0, report.Errorf(report.NoSpace, "make %s of the delta: %w", p.Layout.ID(), err).WithHint("free some space on the file system of %s", dir)
+	return n, err
 }
 
 // apply unpacks a source and applies its patches.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
@@ -71,7 +70,7 @@ func (p *patches) find(ctx context.Context) error {
 	}
 	p.Sink.Emit(event)
 	group, bounded := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
+	group.SetLimit(p.sideBySide(blobs, wanted))
 	turn := make(chan struct{})
 	close(turn)
 	for _, i := range wanted {
@@ -95,6 +94,21 @@ func (p *patches) find(ctx context.Context) error {
 	event.State = report.Done
 	p.Sink.Emit(event)
 	return nil
+}
+
+// sideBySide returns how many new layers are unpacked at once: one for each processor, and fewer where there could be no room for them beside an old
+// one.
+func (p *patches) sideBySide(blobs []layout.Blob, wanted []int) int {
+	var sizes []int64
+	for _, i := range wanted {
+		sizes = append(sizes, blobs[i].Size*maxRatio)
+	}
+	largest := int64(0)
+	for _, c := range p.sources {
+		largest = max(largest, c.size)
+	}
+	n, _ := roomFor(p.dir, sizes, largest) // most have less than the limit: one is tried
+	return max(n, 1)
 }
 
 // findSources lists the layers of the old archives that the new one does not have.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -119,6 +120,34 @@ func TestRoomForOne(t *testing.T) {
 	}
 	if err = a.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRoomToCreate unpacks new layers one after another where there is no room for several.
+func TestRoomToCreate(t *testing.T) {
+	const layers = 8
+	before := runtime.GOMAXPROCS(layers)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+	r := rand.New(rand.NewPCG(37, 38))
+	var first, second [][]byte
+	for range layers {
+		files := randomFiles(r, 10, 60_000)
+		first = append(first, gzipped(t, "gzip-go-6", layer(t, files)))
+		second = append(second, gzipped(t, "gzip-go-6", layer(t, update(r, files))))
+	}
+	old, made := layouttest.Archive(t, "1.0.0", first...), layouttest.Archive(t, "1.1.0", second...)
+	want := create(t, made, source("old.iso", old))
+	room, largest := int64(len(want)), int64(0)
+	for i, p := range openDelta(t, want).Patches {
+		room, largest = room+int64(len(second[i])), max(largest, p.Source.Unpacked)
+	}
+	name := filepath.Join(small(t, int(room+largest+64<<10)), "x.delta") // to prove it
+	_, err := delta.Create(t.Context(), name, options(made, source("old.iso", old)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(name); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, want %d: %v", len(got), len(want), err)
 	}
 }
 
