@@ -15,7 +15,7 @@ const (
 	// Prometheus may be slow, or not answer at all.
 	askInterval = 12 * time.Second
 	// searchInterval is the age after which a Prometheus is looked for again where none is known, and no watch would report one.
-	searchInterval = 5 * time.Minute
+	searchInterval = 10 * time.Minute
 )
 
 // AskAlerts asks for alerts.
