@@ -579,6 +579,38 @@ type cancels context.CancelFunc
 
 func (c cancels) Emit(report.Event) { c() }
 
+// TestReleaseInTime checks that locks which cannot be given back keep a command from its end no longer than one of them lasts, however many they are.
+func TestReleaseInTime(t *testing.T) {
+	t.Parallel()
+	s, c := connected(t)
+	var names []string
+	for i := range 5 * atOnce {
+		names = append(names, fmt.Sprintf("env-%02d", i))
+	}
+	locks, err := c.LockAll(t.Context(), names, LockOptions{Identity: "jane@host"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range locks {
+		l.stop()
+		<-l.stopped
+		l.duration = time.Second // of which a third is for each
+	}
+	var asked atomic.Int32
+	s.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		asked.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body) // the end of a connection is noticed only after that
+		<-r.Context().Done()
+		return true
+	}
+	if err := locks.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := asked.Load(); n > 4*atOnce {
+		t.Errorf("%d requests", n)
+	}
+}
+
 // TestLocksOfTheDead checks that several locks of a dead process are waited for together, and not one after the other.
 func TestLocksOfTheDead(t *testing.T) {
 	t.Parallel()

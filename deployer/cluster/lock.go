@@ -120,7 +120,9 @@ func (l *Lock) Discard() { l.discard = true }
 
 // Release gives the lock back and stops renewing it. It works even when ctx has ended; it may be called twice. A lock that cannot be
 // given back in time, because the API server does not answer, runs out by itself.
-func (l *Lock) Release(ctx context.Context) error {
+func (l *Lock) Release(ctx context.Context) error { return l.release(context.WithoutCancel(ctx)) }
+
+func (l *Lock) release(ctx context.Context) error {
 	l.stop()
 	<-l.stopped
 	certain := l.deadline.Swap(0) > int64(bootTime())
@@ -128,7 +130,7 @@ func (l *Lock) Release(ctx context.Context) error {
 		return nil
 	}
 	l.released = true
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.margin())
+	ctx, cancel := context.WithTimeout(ctx, l.margin())
 	defer cancel()
 	if err := l.giveBack(ctx); certain && ctx.Err() == nil {
 		return err

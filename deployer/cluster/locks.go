@@ -196,18 +196,22 @@ func DiscardLocks(ctx context.Context) {
 	}
 }
 
-// Release gives all locks back, like [Lock.Release].
+// Release gives all locks back, like [Lock.Release]. Those that cannot be given back for as long as a lock lasts run out by themselves.
 func (l Locks) Release(ctx context.Context) error {
+	held := slices.DeleteFunc(slices.Clone(l), func(lock *Lock) bool { return lock == nil })
+	if len(held) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), held[0].duration)
+	defer cancel()
 	var group errgroup.Group
 	group.SetLimit(atOnce)
-	errs := make([]error, len(l))
-	for i, lock := range l {
-		if lock != nil {
-			group.Go(func() error {
-				errs[i] = lock.Release(ctx)
-				return nil
-			})
-		}
+	errs := make([]error, len(held))
+	for i, lock := range held {
+		group.Go(func() error {
+			errs[i] = lock.release(ctx)
+			return nil
+		})
 	}
 	return errors.Join(group.Wait(), errors.Join(errs...))
 }
