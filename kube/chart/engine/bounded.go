@@ -38,7 +38,7 @@ var costs = map[string]cost{
 	"keys": {element: sortWork}, "values": {element: sortWork},
 	"sha1sum": {perByte: 5}, "sha256sum": {perByte: 5}, "sha512sum": {perByte: 5}, "encryptAES": {grow: 2, perByte: 10}, "decryptAES": {perByte: 10},
 
-	"bcrypt": {fixed: 60e6}, "htpasswd": {fixed: 60e6}, "derivePassword": {fixed: 120e6, scratch: 1},
+	"bcrypt": {fixed: 60e6}, "htpasswd": {fixed: 60e6}, "derivePassword": {fixed: 250e6, scratch: 1},
 	"genPrivateKey": {fixed: 100e6}, "buildCustomCert": {fixed: 5e6, maxText: 4 * maxKey},
 	"genCA": {fixed: 40e6, maxText: maxKey}, "genSelfSignedCert": {fixed: 40e6, maxText: maxKey}, "genSignedCert": {fixed: 40e6, maxText: maxKey},
 	"genCAWithKey": {fixed: 40e6, maxText: maxKey}, "genSelfSignedCertWithKey": {fixed: 40e6, maxText: maxKey}, "genSignedCertWithKey": {fixed: 40e6, maxText: maxKey},

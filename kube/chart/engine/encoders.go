@@ -18,6 +18,8 @@ import (
 const (
 	jsonMemory, jsonValueMemory, jsonWork, jsonValueWork = 8, 48, 20, 300
 	yamlMemory, yamlValueMemory, yamlWork, yamlValueWork = 10, 400, 100, 4000
+
+	yamlTextWork = 20_000 // of decoding a text besides
 )
 
 // encoders are the functions that encode and decode. A value that cannot be encoded is "" in YAML and JSON, and the
@@ -156,7 +158,7 @@ func (b *budget) decode(name, text string, decode func([]byte) (any, error)) err
 			marks = len(text)
 		}
 		values = int64(marks)
-		memory, work = n*yamlMemory/4+values*yamlValueMemory, n*yamlWork+values*yamlValueWork
+		memory, work = n*yamlMemory/4+values*yamlValueMemory, yamlTextWork+n*yamlWork+values*yamlValueWork
 	}
 	if err := b.spend(callCost + work); err != nil {
 		return err
