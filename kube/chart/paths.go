@@ -7,11 +7,14 @@ import (
 	"strings"
 )
 
+// escapes are for keys in paths. A replacer prepares its table when it is used first.
+var escapes = strings.NewReplacer(`\`, `\\`, ".", `\.`)
+
 // joinKeys returns the path of a value of keys. A dot in a key has a backslash before it.
 func joinKeys(keys ...string) string {
 	escaped := make([]string, len(keys))
 	for i, key := range keys {
-		escaped[i] = strings.NewReplacer(`\`, `\\`, ".", `\.`).Replace(key)
+		escaped[i] = escapes.Replace(key)
 	}
 	return strings.Join(escaped, ".")
 }
