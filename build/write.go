@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -85,11 +87,10 @@ func (p *Plan) Write(ctx context.Context, path string, o WriteOptions) (*Result,
 		return nil, describeWriteError(path, err)
 	}
 	w := &writer{plan: p, out: out.file, sink: o.Sink, follower: noFollower{}}
-	err = w.write(ctx, o)
-	if err = errors.Join(err, out.close()); err != nil {
-		return nil, describeWriteError(path, err)
+	if err = errors.Join(w.write(ctx, o), out.file.Close()); err == nil {
+		err = out.publish(path)
 	}
-	if err := durable.Rename(path+partialSuffix, path); err != nil {
+	if err = errors.Join(err, out.lock.Close()); err != nil {
 		return nil, describeWriteError(path, err)
 	}
 	return &Result{
@@ -104,24 +105,57 @@ type partial struct {
 	lock *flock.Flock
 }
 
+// openPartial opens the file under construction. What an earlier build gives its final name in the meantime is not it.
 func openPartial(name string) (*partial, error) {
-	lock := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
-	locked, err := lock.TryLock()
+	for {
+		p, err := lockPartial(name)
+		if err != nil {
+			return nil, err
+		}
+		opened, err := p.file.Stat()
+		var there os.FileInfo
+		if err == nil {
+			there, err = os.Stat(name)
+		}
+		if err == nil && os.SameFile(opened, there) {
+			return p, nil
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err = errors.Join(err, p.file.Close(), p.lock.Close()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lockPartial opens a file, and then takes the lock on what has its name.
+func lockPartial(name string) (*partial, error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	if !locked {
-		return nil, report.Errorf(report.Failure, "another process is writing %s", name).
+	lock := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
+	locked, err := lock.TryLock()
+	if err == nil && !locked {
+		err = report.Errorf(report.Failure, "another process is writing %s", name).
 			WithHint("wait until it has finished, or write to another file with --to")
 	}
-	file, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, file.Close())
 	}
 	return &partial{file, lock}, nil
 }
 
-func (p *partial) close() error { return errors.Join(p.file.Close(), p.lock.Close()) }
+// publish gives the file its final name while it is locked, so that no other build writes into a finished archive.
+func (p *partial) publish(path string) error {
+	if runtime.GOOS == "windows" { // where an open file keeps its name
+		if err := p.lock.Close(); err != nil {
+			return err
+		}
+	}
+	return durable.Rename(p.lock.Path(), path)
+}
 
 // writer fills one partial file.
 type writer struct {
