@@ -19,6 +19,9 @@ func (r *Resolver) SetIdle(idle time.Duration) { r.idle = idle }
 // SetWait replaces the pause between attempts.
 func (o *PushOptions) SetWait(wait func(context.Context, time.Duration) error) { o.wait = wait }
 
+// SetIdle replaces the time after which a silent connection is closed.
+func (o *PushOptions) SetIdle(idle time.Duration) { o.idle = idle }
+
 // IndexTar indexes a tar file in memory.
 func IndexTar(ctx context.Context, data []byte) (fs.FS, error) {
 	return indexTar(ctx, bytes.NewReader(data), int64(len(data)))

@@ -34,6 +34,7 @@ type PushOptions struct {
 	Sink report.Sink // nil: report.Discard
 
 	wait func(context.Context, time.Duration) error // between attempts; nil: time passes
+	idle time.Duration                              // as in registryClient; 0: a minute
 }
 
 // commitTimeout is for how long a registry may take to check and move a blob that it has received.
@@ -60,7 +61,7 @@ type registryClient struct {
 	o     PushOptions
 	below http.RoundTripper
 	wait  func(context.Context, time.Duration) error // between attempts
-	idle  time.Duration                              // without a byte that the registry takes, before a connection is closed
+	idle  time.Duration                              // without a byte that the registry takes or sends, before a connection is closed
 	gate  *gate
 	repos onces[string, *repository]
 }
@@ -78,8 +79,11 @@ func newRegistryClient(o PushOptions) (*registryClient, error) {
 	if o.wait == nil {
 		o.wait = sleep
 	}
+	if o.idle == 0 {
+		o.idle = time.Minute
+	}
 	below, err := o.transport()
-	return &registryClient{o: o, below: below, wait: o.wait, idle: time.Minute, gate: newGate(o.Jobs)}, err
+	return &registryClient{o: o, below: below, wait: o.wait, idle: o.idle, gate: newGate(o.Jobs)}, err
 }
 
 // repository returns the one connection to a repository, HOST[:PORT]/PATH.
@@ -138,7 +142,7 @@ func (t *repository) connect(ctx context.Context) (*http.Client, error) {
 	for _, other := range t.from {
 		scopes = append(scopes, t.repo.Registry.Repo(other).Scope(transport.PullScope))
 	}
-	rt, err := transport.NewWithContext(ctx, t.repo.Registry, auth, bearerFirst{tlsOnly{t.c.below, t.c.o.PlainHTTP}}, scopes)
+	rt, err := transport.NewWithContext(ctx, t.repo.Registry, auth, bearerFirst{watching{tlsOnly{t.c.below, t.c.o.PlainHTTP}, t.c.idle}}, scopes)
 	if err != nil {
 		return nil, err
 	}

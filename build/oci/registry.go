@@ -280,7 +280,7 @@ func (e *endpoint) connect(ctx context.Context) (*http.Client, error) {
 		if e.plain {
 			below = e.r.o.Transport
 		}
-		t, err := transport.NewWithContext(ctx, e.repo.Registry, auth, bearerFirst{below}, []string{e.repo.Scope(transport.PullScope)})
+		t, err := transport.NewWithContext(ctx, e.repo.Registry, auth, bearerFirst{watching{below, e.r.idle}}, []string{e.repo.Scope(transport.PullScope)})
 		if err != nil {
 			return nil, err
 		}

@@ -121,18 +121,15 @@ func (b *remoteBlob) connectTo(e *endpoint) error {
 			header.Set("If-Range", b.etag)
 		}
 	}
-	ctx, cancel := context.WithCancel(b.ctx)
-	resp, err := e.request(ctx, http.MethodGet, "blobs/"+b.d.Digest.String(), header) //nolint:bodyclose // b closes it
+	resp, err := e.request(b.ctx, http.MethodGet, "blobs/"+b.d.Digest.String(), header)
 	if err != nil {
-		cancel()
 		return err
 	}
-	body := watch(resp.Body, b.content.r.idle, cancel)
-	if err := b.accept(resp, body); err != nil {
-		_ = body.Close() // the answer is of no use
+	if err := b.accept(resp); err != nil {
+		_ = resp.Body.Close() // the answer is of no use
 		return inContext(fmt.Sprintf("%s: blob %s", e, shorten(b.d.Digest)), err)
 	}
-	b.body = body
+	b.body = resp.Body
 	if etag := resp.Header.Get("ETag"); strings.HasPrefix(etag, `"`) {
 		b.etag = etag
 	}
@@ -141,7 +138,7 @@ func (b *remoteBlob) connectTo(e *endpoint) error {
 
 // accept checks that the body of the answer starts at the offset and has the size in the manifest. A server that
 // ignores Range sends the blob from its start: the known part is skipped.
-func (b *remoteBlob) accept(resp *http.Response, body io.Reader) error {
+func (b *remoteBlob) accept(resp *http.Response) error {
 	if resp.StatusCode == http.StatusPartialContent {
 		start, total, ok := parseContentRange(resp.Header.Get("Content-Range"))
 		if !ok || start != b.offset || total >= 0 && total != b.d.Size {
@@ -152,7 +149,7 @@ func (b *remoteBlob) accept(resp *http.Response, body io.Reader) error {
 	if resp.ContentLength >= 0 && resp.ContentLength != b.d.Size {
 		return report.Errorf(report.Corrupt, "it has %d bytes, in its manifest %d", resp.ContentLength, b.d.Size)
 	}
-	if _, err := io.CopyN(io.Discard, body, b.offset); err != nil {
+	if _, err := io.CopyN(io.Discard, resp.Body, b.offset); err != nil {
 		return fmt.Errorf("%w: it cannot continue, and broke off before byte %d: %w", errShortBody, b.offset, withoutURL(err))
 	}
 	return nil
@@ -191,6 +188,23 @@ func (b *remoteBlob) disconnect() {
 func (b *remoteBlob) Close() error {
 	b.disconnect()
 	return nil
+}
+
+// watching ends an answer of which no byte arrives for a while, whether it is a blob, a manifest, a token or an error.
+type watching struct {
+	http.RoundTripper
+	idle time.Duration
+}
+
+func (w watching) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	resp, err := w.RoundTripper.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = watch(resp.Body, w.idle, cancel)
+	return resp, nil
 }
 
 // watched is a body that is closed when no byte arrives for a while.
