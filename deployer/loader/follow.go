@@ -209,6 +209,8 @@ func (l *Launcher) follow(ctx context.Context, run string) (*schema.LoadProgress
 		case err != nil:
 			return progress, err
 		case ended:
+			stop()
+			watches.Wait()
 			return f.end(ctx, progress)
 		}
 		select {
@@ -235,7 +237,7 @@ type follower struct {
 	progress *schema.LoadProgress
 	job      *unstructured.Unstructured
 	gone     bool
-	err      error
+	err      error // the first one: the watch that had it has ended
 	shown    map[string]schema.LoadState
 	why      []string // the pod has not started
 }
@@ -258,7 +260,7 @@ func (f *follower) watchProgress(ctx context.Context) {
 			progress, err = parseProgress(change.Object)
 		}
 		f.learn(func() {
-			if f.err = err; progress != nil {
+			if f.err = cmp.Or(f.err, err); progress != nil {
 				f.progress = progress
 				f.show(progress)
 			}
@@ -269,14 +271,14 @@ func (f *follower) watchProgress(ctx context.Context) {
 func (f *follower) watchJob(ctx context.Context) {
 	one := metav1.ListOptions{FieldSelector: "metadata.name=" + jobName(f.run)}
 	job, err := f.Deployer.Cluster.Get(ctx, jobKind, cluster.SystemNamespace, jobName(f.run))
-	f.learn(func() { f.job, f.gone, f.err = job, job == nil && err == nil, err })
+	f.learn(func() { f.job, f.gone, f.err = job, job == nil && err == nil, cmp.Or(f.err, err) })
 	if job == nil {
 		return
 	}
 	one.ResourceVersion = job.GetResourceVersion()
 	for change, err := range f.Deployer.Cluster.Watch(ctx, jobKind, cluster.SystemNamespace, one, job) {
 		f.learn(func() {
-			if f.err = err; err == nil {
+			if f.err = cmp.Or(f.err, err); err == nil {
 				f.job, f.gone = change.Object, change.Type == watch.Deleted
 			}
 		})
@@ -316,7 +318,7 @@ func (f *follower) now() (progress *schema.LoadProgress, ended bool, err error) 
 	case f.progress != nil && f.progress.Run != f.run:
 		return f.progress, false, report.Errorf(report.Conflict, "run %s of the loader has taken the place of %s", f.progress.Run, f.run)
 	case f.progress == nil:
-		return nil, false, nil
+		return nil, f.gone, nil
 	}
 	return f.progress, f.gone || f.job != nil && health.JobEnded(f.job) != "", nil
 }

@@ -248,6 +248,16 @@ func (p *publisher) follow(ctx context.Context) error {
 
 // publish writes the present progress. If the API server does not answer, the run continues.
 func (p *publisher) publish(ctx context.Context) error {
+	err := p.write(ctx)
+	if report.CodeOf(err) == report.Unavailable {
+		p.touch()
+		return nil
+	}
+	return err
+}
+
+// write writes the present progress over what is known to be there.
+func (p *publisher) write(ctx context.Context) error {
 	p.mu.Lock()
 	p.progress.UpdatedAt = p.second()
 	p.progress.Ready = readyParts(p.progress)
@@ -262,10 +272,6 @@ func (p *publisher) publish(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		if report.CodeOf(err) == report.Unavailable {
-			p.touch()
-			return nil
-		}
 		return err
 	}
 	p.mu.Lock()

@@ -138,6 +138,9 @@ const timeToEnd = 5 * time.Second
 // end writes the result of the run and returns its error. A failure of optional parts only is not an error.
 func (r *run) end(ctx context.Context, failure error) error {
 	if ctx.Err() != nil {
+		if failure == nil { // the work was done, but its result is not known
+			failure = report.Errorf(report.Interrupted, "run %s of the loader was interrupted at its end: %w", r.parameters.Run, ctx.Err())
+		}
 		return errors.Join(failure, r.interrupted(ctx))
 	}
 	seen, err := look(ctx, r.Deployer, r.parameters.Environments)
@@ -150,7 +153,8 @@ func (r *run) end(ctx context.Context, failure error) error {
 	}
 	r.record(ctx, "LoadEnded", "Normal", fmt.Sprintf("run %s has ended: %s, %d of %d parts are ready",
 		r.parameters.Run, r.publisher.progress.Phase, readyParts(r.publisher.progress), len(r.publisher.progress.Parts)))
-	if err := r.publisher.publish(ctx); err != nil && failure == nil {
+	// If it cannot be written, another pod has to do so.
+	if err := r.publisher.write(ctx); err != nil && failure == nil {
 		return err
 	}
 	return failure
@@ -161,7 +165,7 @@ func (r *run) interrupted(ctx context.Context) error {
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeToEnd)
 	defer cancel()
 	r.publisher.change(func(p *schema.LoadProgress) { p.Phase, p.Error = schema.LoadInterrupted, nil })
-	return r.publisher.publish(brief)
+	return r.publisher.write(brief)
 }
 
 // partSeen is how a part was found.

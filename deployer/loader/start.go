@@ -85,8 +85,11 @@ func (l *Launcher) begin(ctx context.Context, o StartOptions) (begun, error) {
 	}
 	if o.Local {
 		config := l.Deployer.Config
-		_ = Run(ctx, config, p.parameters) // how it ended is in the ConfigMap
-		if progress, _, err = readProgress(ctx, l.Deployer.Cluster); err == nil && progress != nil && !stopped(progress) {
+		failure := Run(ctx, config, p.parameters) // how it ended is in the ConfigMap, if that could be written
+		if progress, _, err = readProgress(ctx, l.Deployer.Cluster); err == nil && progress != nil && !progress.Phase.Ended() {
+			return begun{}, failure
+		}
+		if err == nil && progress != nil && !stopped(progress) {
 			err = l.keepRepairs(ctx, p.parameters)
 		}
 		if report.CodeOf(err) == report.NotImported { // the next start has an image, or reports that there is none

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -134,4 +135,43 @@ func TestStopBeginning(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.isStopped(t, end)
+}
+
+// losesEnd makes the API server refuse what the first pod of a run writes when the run has ended.
+func (b bed) losesEnd() {
+	var events atomic.Int32
+	b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/events") {
+			events.Add(1)
+		}
+		lost := events.Load() == 2 && r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/"+loader.ProgressName)
+		if lost {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return lost
+	}
+}
+
+// TestLostEnd: the API server goes away before a pod has written how its run ended. The pod fails, so that its successor
+// writes it.
+func TestLostEnd(t *testing.T) {
+	b := newBed(t)
+	b.losesEnd()
+	b.kubelet(t, func(ctx context.Context, c deployer.Config, p *schema.LoadParameters) error {
+		if err := loader.Run(ctx, c, p); report.CodeOf(err) != report.Unavailable {
+			t.Errorf("the first pod: %v", err)
+		}
+		return loader.Run(ctx, c, p)
+	})
+	if progress, err := b.launcher(t, justEdge).Start(t.Context(), loader.StartOptions{}); err != nil || progress.Phase != schema.LoadReady {
+		t.Errorf("%+v, %v", progress, err)
+	}
+}
+
+// TestLostEndLocal: a run without a pod ends with the reason why nothing is known of its end.
+func TestLostEndLocal(t *testing.T) {
+	b := newBed(t)
+	b.losesEnd()
+	_, err := b.launcher(t, justEdge).Start(t.Context(), loader.StartOptions{Local: true})
+	deployertest.Refused(t, err, report.Unavailable, "update ConfigMap solutionctl-system/loader")
 }
