@@ -223,6 +223,10 @@ func (p *Plan) planRegistry(ctx context.Context) error {
 	step.State = stateOf(string(have) == text && i.Services.Running(ctx, unitName))
 	p.add(step, func(ctx context.Context) error {
 		if string(have) != text {
+			// A registry that still runs as its former file had it would count as done, if this ended before the start.
+			if err := i.Services.Stop(ctx, unitName); err != nil {
+				return err
+			}
 			if err := durable.WriteFile(file, []byte(text), 0o644); err != nil {
 				return err
 			}

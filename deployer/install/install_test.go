@@ -2,6 +2,7 @@ package install_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,7 @@ const endpoint = "https://127.0.0.1:9" // nothing listens there
 // fakeServices is a service manager that starts everything.
 type fakeServices struct {
 	absent  bool
+	broken  bool // starts nothing
 	started []string
 }
 
@@ -48,6 +50,9 @@ func (s *fakeServices) Stop(_ context.Context, unit string) error {
 func (s *fakeServices) Reload(context.Context) error { return nil }
 
 func (s *fakeServices) Start(_ context.Context, unit string) error {
+	if s.broken {
+		return errors.New("it does not start")
+	}
 	s.started = append(s.started, unit)
 	return nil
 }
@@ -117,6 +122,28 @@ func all(state schema.StepState) (list []string) {
 		list = append(list, step+" "+string(state))
 	}
 	return list
+}
+
+// TestUnitChanges: the registry gets another unit and cannot be started by it. The next run does not take what ran before for it.
+func TestUnitChanges(t *testing.T) {
+	s := newSite(t)
+	archive := s.vendor.Archive(t, "1.0.0", 0)
+	if err := s.plan(t, archive).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.options.Serve.MaxTransfers++
+	s.services.broken = true
+	if err := s.plan(t, archive).Run(t.Context()); err == nil {
+		t.Fatal("it was started")
+	}
+	s.services.broken = false
+	p := s.plan(t, archive)
+	if p.Empty() {
+		t.Fatal("nothing is left to do for a registry that does not run by its unit")
+	}
+	if err := p.Run(t.Context()); err != nil || !s.services.Running(t.Context(), "solutionctl-registry.service") {
+		t.Errorf("%v, started %q", err, s.services.started)
+	}
 }
 
 func TestInstall(t *testing.T) {
