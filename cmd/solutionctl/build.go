@@ -200,7 +200,7 @@ func (a *app) plan(ctx context.Context, project *build.Project, resolver *oci.Re
 }
 
 func (a *app) write(ctx context.Context, p product, f buildFlags) (_ *buildSummary, err error) {
-	if p.path, err = archivePath(f.to, p.plan.Solution); err == nil {
+	if p.path, err = outputFile(f.to, p.plan.Solution.ID()+".iso"); err == nil {
 		err = refuseInputs(p.path, f.deltaFrom)
 	}
 	if err != nil {

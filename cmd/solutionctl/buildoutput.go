@@ -16,7 +16,6 @@ import (
 	"github.com/solutionctl/solutionctl/build"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/durable"
-	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -46,20 +45,6 @@ func parseMirrors(pairs []string) (map[string][]string, error) {
 		mirrors[registry] = append(mirrors[registry], endpoint)
 	}
 	return mirrors, nil
-}
-
-// archivePath is the file to write: to itself, or <id>.iso in it when it is a directory. A name that ends with a slash
-// is a directory, and is made.
-func archivePath(to string, solution *schema.Solution) (string, error) {
-	if os.IsPathSeparator(to[len(to)-1]) {
-		if err := durable.MkdirAll(to, 0o755); err != nil {
-			return "", err
-		}
-	}
-	if info, err := os.Stat(to); err == nil && info.IsDir() {
-		return filepath.Join(to, solution.ID()+".iso"), nil
-	}
-	return to, nil
 }
 
 // sumFile names the checksums beside an archive, for `sha256sum -c`.

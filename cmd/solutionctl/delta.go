@@ -42,7 +42,7 @@ Podman, crane and this program have compressed, and layers that are not compress
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.createDelta(cmd.Context(), args, to, whole) },
 	}
 	cmd.Flags().BoolVar(&whole, "no-patches", false, "write changed layers as a whole: the delta is larger, and is made and applied in less time")
-	cmd.Flags().StringVar(&to, "to", "", "write the delta to this `FILE`, NAME-VERSION.delta by default")
+	cmd.Flags().StringVar(&to, "to", "", "write the delta to this `FILE` or directory, NAME-VERSION.delta by default")
 	return cmd
 }
 
@@ -58,7 +58,7 @@ archives that were imported before.`,
 		Args:    cli.AtLeastArgs("DELTA"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.applyDelta(cmd.Context(), args, to) },
 	}
-	cmd.Flags().StringVar(&to, "to", "", "write the archive to this `FILE`, NAME-VERSION.iso by default")
+	cmd.Flags().StringVar(&to, "to", "", "write the archive to this `FILE` or directory, NAME-VERSION.iso by default")
 	return cmd
 }
 
@@ -123,12 +123,12 @@ func (a *app) makeDelta(ctx context.Context, names []string, to string, whole bo
 	if o.Bundles, err = bundlesBeside(o.New.Name); err != nil {
 		return nil, err
 	}
-	if to == "" {
-		identity, failure := sign.Identify(o.New, o.New.Size)
-		if failure != nil {
-			return nil, fmt.Errorf("%s: %w", o.New.Name, failure)
-		}
-		to = schema.DeltaBase{Name: identity.Name, Version: identity.Version}.ID() + ".delta"
+	identity, err := sign.Identify(o.New, o.New.Size)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.New.Name, err)
+	}
+	if to, err = outputFile(to, schema.DeltaBase{Name: identity.Name, Version: identity.Version}.ID()+".delta"); err != nil {
+		return nil, err
 	}
 	if err = refuseInputs(to, names); err != nil {
 		return nil, err
@@ -206,7 +206,9 @@ func (a *app) applyDelta(ctx context.Context, names []string, to string) error {
 				WithHint("use it as it is: solutionctl verify %s", base.Name)
 		}
 	}
-	to = cmp.Or(to, d.Layout.ID()+".iso")
+	if to, err = outputFile(to, d.Layout.ID()+".iso"); err != nil {
+		return err
+	}
 	if err = refuseInputs(to, names); err != nil {
 		return err
 	}

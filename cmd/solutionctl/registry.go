@@ -208,7 +208,7 @@ credentials of docker or podman.`,
 	flags := cmd.Flags()
 	flags.IntVar(&p.jobs, "jobs", 4, "blobs at once")
 	flags.StringArrayVar(&p.have, "have", nil, "take what it has from this older `ARCHIVE`; may be repeated")
-	flags.StringVar(&p.to, "to", "", "write the archive to this `FILE`, NAME-VERSION.iso by default")
+	flags.StringVar(&p.to, "to", "", "write the archive to this `FILE` or directory, NAME-VERSION.iso by default")
 	return cmd
 }
 
@@ -229,7 +229,10 @@ func (p *archivePull) run(ctx context.Context, a *app, source string) error {
 	if err != nil {
 		return err
 	}
-	to := cmp.Or(p.to, remote.Layout.ID()+".iso")
+	to, err := outputFile(p.to, remote.Layout.ID()+".iso")
+	if err != nil {
+		return err
+	}
 	pulled, err := p.write(ctx, a, remote, to)
 	if err != nil {
 		return err
