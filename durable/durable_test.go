@@ -69,6 +69,23 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
+// TestErrorNamesFile checks that an error names the file that could not be written, with its directory, and not the one beside it.
+func TestErrorNamesFile(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"published", ".begun.partial"} { // a directory in place of the file, and of the one beside it
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"published", "begun"} {
+		want := filepath.Join(dir, name)
+		err := durable.WriteFile(want, []byte("data"), 0o644)
+		if of, ok := errors.AsType[*fs.PathError](err); !ok || of.Path != want || strings.Contains(err.Error(), "partial") {
+			t.Errorf("got %v, want an error about %s", err, want)
+		}
+	}
+}
+
 // TestLinkAsPartial is an attack by a user who is allowed to write to the directory: the content must not follow the link.
 func TestLinkAsPartial(t *testing.T) {
 	dir := t.TempDir()

@@ -79,7 +79,7 @@ func continueIn(root *os.Root, name string) (*File, error) {
 	partial := Partial(name)
 	f, err := openPartial(root, partial)
 	if err != nil {
-		return nil, err
+		return nil, atPlace(root, name, err)
 	}
 	return &File{File: f, root: root, name: name, partial: partial}, nil
 }
@@ -104,10 +104,22 @@ func Partial(name string) string {
 	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".partial")
 }
 
+// atPlace names in an error the file that could not be written, in place of its other name, which has no directory.
+func atPlace(root *os.Root, name string, err error) error {
+	place := filepath.Join(root.Name(), name)
+	if opened, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: "write", Path: place, Err: opened.Err}
+	}
+	if renamed, ok := errors.AsType[*os.LinkError](err); ok {
+		return &fs.PathError{Op: "write", Path: place, Err: renamed.Err}
+	}
+	return err
+}
+
 // finish writes everything at once.
 func (f *File) finish(data []byte, publish func() error) error {
 	if _, err := f.Write(data); err != nil {
-		return errors.Join(err, f.Discard())
+		return errors.Join(atPlace(f.root, f.name, err), f.Discard())
 	}
 	return publish()
 }
@@ -138,7 +150,7 @@ func (f *File) publish(mode fs.FileMode, name func() error) error {
 		return errors.Join(err, f.Discard())
 	}
 	if err := f.move(name); err != nil {
-		return errors.Join(err, f.Discard())
+		return errors.Join(atPlace(f.root, f.name, err), f.Discard())
 	}
 	f.partial = ""
 	return errors.Join(syncIn(f.root, filepath.Dir(f.name)), f.Discard())

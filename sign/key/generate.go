@@ -62,8 +62,5 @@ func create(name string, data []byte, mode fs.FileMode) error {
 		return report.Errorf(report.Usage, "%s exists already; keys are never overwritten", name).
 			WithHint("choose another name, or move the old key away if it is not in use any more")
 	}
-	if err != nil {
-		return report.Errorf(report.Failure, "write %s: %w", name, err)
-	}
-	return nil
+	return err
 }
