@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -103,13 +106,22 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 	if _, err := schema.ParseYAML(file, data); err != nil { // has limits, which the decoder has not
 		return nil, report.As(report.TrustStore, err).WithHint("correct the policy; nothing is verified while it is malformed")
 	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return fail(report.Errorf(report.TrustStore, "the file is empty").WithHint("write a document of kind %s", policyKind))
+	}
 	if err := refuseNull(data); err != nil {
+		return fail(err)
+	}
+	if err := refuseUnknown(data); err != nil {
 		return fail(err)
 	}
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	d.KnownFields(true)
 	var p Policy
 	if err := d.Decode(&p); err != nil {
+		if several, ok := errors.AsType[*yaml.TypeError](err); ok { // it begins with a line of its own
+			err = errors.New(strings.Join(several.Errors, "; "))
+		}
 		return fail(err)
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
@@ -141,6 +153,61 @@ func refuseNull(data []byte) error {
 		return nil
 	}
 	return walk(&document)
+}
+
+// refuseUnknown refuses a field that the policy does not have, with its line and the fields that stand there.
+func refuseUnknown(data []byte) error {
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil {
+		return err
+	}
+	var walk func(node *yaml.Node, t reflect.Type) error
+	walk = func(node *yaml.Node, t reflect.Type) error {
+		switch {
+		case t.Kind() == reflect.Slice && node.Kind == yaml.SequenceNode:
+			for _, item := range node.Content {
+				if err := walk(item, t.Elem()); err != nil {
+					return err
+				}
+			}
+		case t.Kind() == reflect.Struct && node.Kind == yaml.MappingNode:
+			known := fieldsOf(t)
+			for i := 0; i+1 < len(node.Content); i += 2 {
+				key := node.Content[i]
+				field, ok := known[key.Value]
+				if !ok {
+					return unknownField(key, slices.Sorted(maps.Keys(known)))
+				}
+				if err := walk(node.Content[i+1], field); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if len(document.Content) == 0 {
+		return nil
+	}
+	return walk(document.Content[0], reflect.TypeFor[Policy]())
+}
+
+// fieldsOf returns the types of the fields of a struct by their names in YAML.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for _, field := range reflect.VisibleFields(t) {
+		if name := field.Tag.Get("yaml"); name != "" {
+			fields[name] = field.Type
+		}
+	}
+	return fields
+}
+
+func unknownField(key *yaml.Node, known []string) error {
+	err := report.Errorf(report.TrustStore, "line %d: unknown field %q", key.Line, key.Value)
+	if near := report.Nearest(key.Value, known); near != "" {
+		return err.WithHint("did you mean %s?", near)
+	}
+	return err.WithHint("the fields here are %s", strings.Join(known, ", "))
 }
 
 func (p *Policy) validate() error {
