@@ -171,9 +171,11 @@ func (d *admission) admit(ctx context.Context, c *admitted) error {
 	return d.explain(ctx, c, err)
 }
 
-func unreadable(r *chunk.Reader, path string) error {
-	err := r.Failure()
-	if report.CodeOf(err) != report.Corrupt {
+func unreadable(r *chunk.Reader, path string) error { return damaged(r.Failure(), path) }
+
+// damaged adds the hint to an error about bytes that differ from what was signed.
+func damaged(err error, path string) error {
+	if report.CodeOf(err) != report.Corrupt || len(report.Hints(err)) > 0 {
 		return err
 	}
 	return report.As(report.Corrupt, err).
@@ -215,7 +217,7 @@ func (d *admission) judge(ctx context.Context, c *admitted) (*chunk.Reader, erro
 		c.verdict = verdict
 	}
 	if err != nil {
-		return nil, err
+		return nil, damaged(err, c.name)
 	}
 	c.source.SHA256, c.source.Signers, c.names = verdict.Archive.SHA256, verdict.Signers(), signersOf(verdict)
 	c.source.Bundles = bundlesToKeep(bundles, c.source.SHA256, verdict)
