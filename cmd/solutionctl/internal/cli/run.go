@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -22,6 +23,7 @@ func (a *App) Prepare(root *cobra.Command) {
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.DisableSuggestions = true // NewGroup makes them a hint
+	root.SetFlagErrorFunc(suggestFlag)
 	a.refuseHelpOfUnknown(root)
 	root.CompletionOptions.DisableDefaultCmd = true
 	a.addGlobalFlags(root)
@@ -61,6 +63,25 @@ func (a *App) refuseHelpOfUnknown(root *cobra.Command) {
 		cmd.SetOut(nil)
 		_ = a.Out.WriteWrapped(text.String(), root.Name()+" ") // as cobra does, it ignores what becomes of a help text
 	})
+}
+
+// suggestFlag adds the flag that an unknown one is most likely a misspelling of.
+func suggestFlag(cmd *cobra.Command, err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok || unknown.GetSpecifiedShortnames() != "" {
+		return err
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	near := report.Nearest(unknown.GetSpecifiedName(), names)
+	if near == "" {
+		return err
+	}
+	return report.Errorf(report.Usage, "%w", err).WithHint("did you mean --%s?", near)
 }
 
 // Execute runs one command line and returns the exit status.
