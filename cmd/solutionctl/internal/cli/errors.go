@@ -40,14 +40,34 @@ func (a *App) classify(err error, names []string) *report.Error {
 		return report.Errorf(report.Cancelled, "interrupted; nothing was changed")
 	case vague && errors.Is(err, context.Canceled):
 		code = report.Cancelled
-	case vague && errors.Is(err, syscall.ENOSPC):
+	case vague && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)):
 		code = report.NoSpace
 	case code == report.Failure && isMissing(err, names):
 		code = report.NotFound
 	case code == report.Failure && !a.started && !coded(err):
 		code = report.Usage
 	}
-	return report.As(code, err)
+	coded := report.As(code, err)
+	if len(report.Hints(err)) == 0 {
+		coded.Hint = systemHint(err)
+	}
+	return coded
+}
+
+// systemHint is the hint for what the operating system refused, where the command has none of its own.
+func systemHint(err error) string {
+	of, ok := errors.AsType[*fs.PathError](err)
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "free some space, or write to another file system"
+	case errors.Is(err, syscall.EROFS):
+		return "the file system can only be read: write to another directory"
+	case ok && errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("change the permissions of %s or of its directory, or run the command as a user who has them", of.Path)
+	case ok && errors.Is(err, syscall.EISDIR):
+		return fmt.Sprintf("%s is a directory: name a file", of.Path)
+	}
+	return ""
 }
 
 func coded(err error) bool {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -25,7 +24,7 @@ func WriteNew(path string, write func(io.Writer) error) error {
 func writeFile(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	f, err := durable.Create(path)
 	if err != nil {
-		return fmt.Errorf("write %s: %w", path, errors.Unwrap(err)) // why, but not the temporary name
+		return err
 	}
 	buffered := bufio.NewWriter(f)
 	err = write(buffered)
