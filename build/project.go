@@ -42,7 +42,7 @@ func Load(name string, overrides Overrides) (*Project, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, report.Errorf(report.Usage, "load project: %w", err).
-			WithHint("name a directory that holds a %s, or make one with: solutionctl init", ProjectFile)
+			WithHint("name a directory that holds a %s, or make one with: solutionctl init DIR", ProjectFile)
 	}
 	file := name
 	if info.IsDir() {
@@ -84,7 +84,7 @@ func (p *Project) Close() error { return p.root.Close() }
 func readDocument(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, report.Errorf(report.Usage, "load project: %w", err).WithHint("make a project with: solutionctl init")
+		return nil, report.Errorf(report.Usage, "load project: %w", err).WithHint("make a project with: solutionctl init DIR")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load project: %w", err)
@@ -100,7 +100,7 @@ func notDocument(file string, data []byte) error {
 	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
 		return err.WithHint("put a chart into the directory charts of a project and name it in spec.components; make a project with: solutionctl init DIR")
 	case strings.EqualFold(filepath.Ext(file), ".iso"):
-		return err.WithHint("it is built already; see what is in it with: solutionctl inspect %s", file)
+		return err.WithHint("it is built already; see what is in it with: solutionctl inspect %s", report.ShellWord(file))
 	}
 	return nil
 }

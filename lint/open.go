@@ -42,7 +42,7 @@ func open(ctx context.Context, name string, r Request) (*opened, error) {
 	}
 	info, err := os.Stat(name)
 	if missing, ok := errors.AsType[*report.Error](media.Missing(name, err)); ok {
-		return nil, missing.WithHint("name a project, an archive or a directory with the content of an archive; make a project with: solutionctl init")
+		return nil, missing.WithHint("name a project, an archive or a directory with the content of an archive; make a project with: solutionctl init DIR")
 	}
 	if err != nil {
 		return nil, report.As(report.Usage, err)
@@ -144,7 +144,7 @@ func openOlder(ctx context.Context, name string) (*opened, error) {
 	o, err := open(ctx, name, Request{})
 	if err == nil && o.Solution == nil {
 		o.close()
-		err = report.Errorf(report.Invalid, "%s: the manifest cannot be read", name).WithHint("see: solutionctl lint %s", name)
+		err = report.Errorf(report.Invalid, "%s: the manifest cannot be read", name).WithHint("see: solutionctl lint %s", report.ShellWord(name))
 	}
 	return o, err
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -95,34 +96,57 @@ func (a *app) initOperator(dir string) error {
 		for _, file := range names {
 			fmt.Fprintln(w, filepath.Join(dir, filepath.FromSlash(file)))
 		}
-		fmt.Fprintf(w, "\nNext: solutionctl build %s\n", dir)
+		fmt.Fprintf(w, "\nNext: solutionctl build %s\n", report.ShellWord(dir))
 	})
 }
 
-// writeProject writes the files of a new project and returns their names.
-func writeProject(dir string, files []projectFile) ([]string, error) {
+// writeProject writes the files of a new project and returns their names. After an error nothing of it is left.
+func writeProject(dir string, files []projectFile) (_ []string, err error) {
 	for _, file := range files {
-		if _, err := os.Lstat(filepath.Join(dir, file.name)); err == nil {
+		if _, missing := os.Lstat(filepath.Join(dir, file.name)); missing == nil {
 			return nil, report.Errorf(report.Usage, "%s is there already", filepath.Join(dir, file.name)).
 				WithHint("name a directory without a project")
 		}
 	}
-	var names []string
+	var names, made []string
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, removeMade(made))
+		}
+	}()
 	for _, file := range files {
 		target := filepath.Join(dir, filepath.FromSlash(file.name))
-		if err := durable.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		made = append(made, missingDirectories(filepath.Dir(target))...)
+		if err = durable.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return nil, err
 		}
-		if err := durable.WriteFile(target, file.data, 0o644); err != nil {
+		if err = durable.WriteFile(target, file.data, 0o644); err != nil {
 			return nil, err
 		}
-		names = append(names, file.name)
+		names, made = append(names, file.name), append(made, target)
 	}
 	project, err := build.Load(dir, build.Overrides{})
 	if err != nil {
 		return nil, fmt.Errorf("the new project is not valid: %w", err)
 	}
 	return names, project.Close()
+}
+
+// missingDirectories returns the directories that have to be made for dir to exist, each below the one before it.
+func missingDirectories(dir string) []string {
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return append(missingDirectories(filepath.Dir(dir)), dir)
+}
+
+// removeMade removes files and directories, the last one first.
+func removeMade(made []string) error {
+	var failures []error
+	for _, name := range slices.Backward(made) {
+		failures = append(failures, durable.Remove(name))
+	}
+	return errors.Join(failures...)
 }
 
 type projectFile struct {

@@ -33,7 +33,7 @@ func OpenDirectory(fsys fs.FS, name string) (*Target, error) {
 	t := &Target{Kind: Directory, FS: fsys}
 	if _, err := fs.Stat(fsys, archive.ManifestFile); err != nil {
 		return nil, report.Errorf(report.Invalid, "%s has neither solution.yaml nor %s: this is not a Solution", name, archive.ManifestFile).
-			WithHint("name a project, an archive or a directory with the content of an archive; make a project with: solutionctl init")
+			WithHint("name a project, an archive or a directory with the content of an archive; make a project with: solutionctl init DIR")
 	}
 	t.readManifest()
 	t.readImages()
