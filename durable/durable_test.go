@@ -77,7 +77,7 @@ func TestErrorNamesFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"published", "begun"} {
+	for _, name := range []string{"published", "begun", "missing/file"} {
 		want := filepath.Join(dir, name)
 		err := durable.WriteFile(want, []byte("data"), 0o644)
 		if of, ok := errors.AsType[*fs.PathError](err); !ok || of.Path != want || strings.Contains(err.Error(), "partial") {

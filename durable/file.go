@@ -56,7 +56,7 @@ func Create(name string) (*File, error) {
 func Continue(name string) (*File, error) {
 	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {
-		return nil, err
+		return nil, named(name, err)
 	}
 	f, err := continueIn(root, filepath.Base(name))
 	if err != nil {
@@ -104,14 +104,18 @@ func Partial(name string) string {
 	return filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+".partial")
 }
 
-// atPlace names in an error the file that could not be written, in place of its other name, which has no directory.
+// atPlace is [named] for a file below a directory.
 func atPlace(root *os.Root, name string, err error) error {
-	place := filepath.Join(root.Name(), name)
+	return named(filepath.Join(root.Name(), name), err)
+}
+
+// named puts into an error the file that could not be written, in place of its directory, or of its other name, which has no directory.
+func named(name string, err error) error {
 	if opened, ok := errors.AsType[*fs.PathError](err); ok {
-		return &fs.PathError{Op: "write", Path: place, Err: opened.Err}
+		return &fs.PathError{Op: "write", Path: name, Err: opened.Err}
 	}
 	if renamed, ok := errors.AsType[*os.LinkError](err); ok {
-		return &fs.PathError{Op: "write", Path: place, Err: renamed.Err}
+		return &fs.PathError{Op: "write", Path: name, Err: renamed.Err}
 	}
 	return err
 }
