@@ -106,13 +106,17 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 	if _, err := schema.ParseYAML(file, data); err != nil { // has limits, which the decoder has not
 		return nil, report.As(report.TrustStore, err).WithHint("correct the policy; nothing is verified while it is malformed")
 	}
-	if len(bytes.TrimSpace(data)) == 0 {
-		return fail(report.Errorf(report.TrustStore, "the file is empty").WithHint("write a document of kind %s", policyKind))
-	}
-	if err := refuseNull(data); err != nil {
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil {
 		return fail(err)
 	}
-	if err := refuseUnknown(data); err != nil {
+	if document.IsZero() {
+		return fail(report.Errorf(report.TrustStore, "the file is empty, or has comments only").WithHint("write a document of kind %s", policyKind))
+	}
+	if err := refuseNull(&document); err != nil {
+		return fail(err)
+	}
+	if err := refuseUnknown(&document, reflect.TypeFor[Policy]()); err != nil {
 		return fail(err)
 	}
 	d := yaml.NewDecoder(bytes.NewReader(data))
@@ -135,60 +139,43 @@ func ParsePolicy(file string, data []byte) (*Policy, error) {
 
 // refuseNull refuses a field without a value, such as "threshold:" with nothing behind it. The decoder takes it for one that is not there,
 // and so for no limit.
-func refuseNull(data []byte) error {
-	var document yaml.Node
-	if err := yaml.Unmarshal(data, &document); err != nil {
-		return err
+func refuseNull(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
+		return fmt.Errorf("line %d: a field has no value: give it one, or leave it out", node.Line)
 	}
-	var walk func(node *yaml.Node) error
-	walk = func(node *yaml.Node) error {
-		if node.Kind == yaml.ScalarNode && node.ShortTag() == "!!null" {
-			return fmt.Errorf("line %d: a field has no value: give it one, or leave it out", node.Line)
+	for _, child := range node.Content {
+		if err := refuseNull(child); err != nil {
+			return err
 		}
-		for _, child := range node.Content {
-			if err := walk(child); err != nil {
+	}
+	return nil
+}
+
+// refuseUnknown refuses a field that a part of the policy of this type does not have, with its line and the fields that are known there.
+func refuseUnknown(node *yaml.Node, t reflect.Type) error {
+	switch {
+	case node.Kind == yaml.DocumentNode:
+		return refuseUnknown(node.Content[0], t)
+	case t.Kind() == reflect.Slice && node.Kind == yaml.SequenceNode:
+		for _, item := range node.Content {
+			if err := refuseUnknown(item, t.Elem()); err != nil {
 				return err
 			}
 		}
-		return nil
-	}
-	return walk(&document)
-}
-
-// refuseUnknown refuses a field that the policy does not have, with its line and the fields that stand there.
-func refuseUnknown(data []byte) error {
-	var document yaml.Node
-	if err := yaml.Unmarshal(data, &document); err != nil {
-		return err
-	}
-	var walk func(node *yaml.Node, t reflect.Type) error
-	walk = func(node *yaml.Node, t reflect.Type) error {
-		switch {
-		case t.Kind() == reflect.Slice && node.Kind == yaml.SequenceNode:
-			for _, item := range node.Content {
-				if err := walk(item, t.Elem()); err != nil {
-					return err
-				}
+	case t.Kind() == reflect.Struct && node.Kind == yaml.MappingNode:
+		known := fieldsOf(t)
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			key := node.Content[i]
+			field, ok := known[key.Value]
+			if !ok {
+				return unknownField(key, slices.Sorted(maps.Keys(known)))
 			}
-		case t.Kind() == reflect.Struct && node.Kind == yaml.MappingNode:
-			known := fieldsOf(t)
-			for i := 0; i+1 < len(node.Content); i += 2 {
-				key := node.Content[i]
-				field, ok := known[key.Value]
-				if !ok {
-					return unknownField(key, slices.Sorted(maps.Keys(known)))
-				}
-				if err := walk(node.Content[i+1], field); err != nil {
-					return err
-				}
+			if err := refuseUnknown(node.Content[i+1], field); err != nil {
+				return err
 			}
 		}
-		return nil
 	}
-	if len(document.Content) == 0 {
-		return nil
-	}
-	return walk(document.Content[0], reflect.TypeFor[Policy]())
+	return nil
 }
 
 // fieldsOf returns the types of the fields of a struct by their names in YAML.

@@ -150,6 +150,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"policy: nothing but directives", policy(strings.Repeat("%TAG !a! tag:x,2000:\n", 5000) + "---\n" + header + "rules: []\n"), "more than 150000 keys"},
 		{"policy: two documents", policy(header + "rules: []\n---\n{}\n"), "more than one document"},
 		{"policy: empty", policy(""), "the file is empty"},
+		{"policy: comments only", policy("# nothing yet\n"), "the file is empty"},
 		{"policy: other kind", policy("apiVersion: v1\nkind: Policy\ndefault: reject\n"), "want solutionctl.io/v1alpha1"},
 		{"policy: no default", policy("apiVersion: solutionctl.io/v1alpha1\nkind: VerificationPolicy\n"), `want "reject"`},
 		{"policy: accepts by default", policy(strings.Replace(header, "reject", "accept", 1)), `want "reject"`},
