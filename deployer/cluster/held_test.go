@@ -23,6 +23,15 @@ import (
 
 const system = "{apiVersion: v1, kind: Namespace, metadata: {name: solutionctl-system}}"
 
+// connectedWith connects to a server with a Lease, or without one.
+func connectedWith(t *testing.T, lease string) (*clustertest.Server, *Cluster) {
+	t.Helper()
+	if lease == "" {
+		return connected(t, system)
+	}
+	return connected(t, system, lease)
+}
+
 // heldBy returns the Lease of lock env-shop with a holder.
 func heldBy(identity string) string {
 	return fmt.Sprintf(`{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: env-shop, namespace: solutionctl-system},
@@ -86,11 +95,7 @@ func TestTake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			documents := []string{system}
-			if test.lease != "" {
-				documents = append(documents, test.lease)
-			}
-			s, c := connected(t, documents...)
+			s, c := connectedWith(t, test.lease)
 			watch := newObserver()
 			if test.watch != nil {
 				test.watch(watch)
@@ -295,11 +300,7 @@ func TestLostAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			documents := []string{system}
-			if test.lease != "" {
-				documents = append(documents, test.lease)
-			}
-			s, c := connected(t, documents...)
+			s, c := connectedWith(t, test.lease)
 			once(s, method(test.method), loseAnswer(s))
 			l, err := c.Lock(t.Context(), "env-shop", LockOptions{Identity: "jane@host"})
 			if err != nil {

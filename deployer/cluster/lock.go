@@ -232,12 +232,13 @@ func (l *Lock) holds(lease *unstructured.Unstructured) bool {
 func (l *Lock) take(ctx context.Context, lease *unstructured.Unstructured) error {
 	before := bootTime()
 	now := l.cluster.options.Now().UTC().Format(metav1.RFC3339Micro)
+	changes := transitions(lease)
+	if !l.holds(lease) {
+		changes++
+	}
 	spec := map[string]any{
 		"holderIdentity": l.identity, "leaseDurationSeconds": int64(l.duration / time.Second),
-		"acquireTime": now, "renewTime": now, "leaseTransitions": transitions(lease),
-	}
-	if !l.holds(lease) {
-		spec["leaseTransitions"] = transitions(lease) + 1
+		"acquireTime": now, "renewTime": now, "leaseTransitions": changes,
 	}
 	var err error
 	if lease, err = l.write(ctx, lease, spec); err != nil {
