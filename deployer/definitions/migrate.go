@@ -138,10 +138,7 @@ func (g *Guard) storeIn(ctx context.Context, live *unstructured.Unstructured, m 
 	if live, err = g.dropUpdateEntry(ctx, live); err != nil {
 		return nil, err
 	}
-	if !changed {
-		return live, nil
-	}
-	return live, cluster.Sleep(ctx, settle)
+	return live, cluster.Sleep(ctx, settle) // also where an earlier run has changed it: that may be a moment ago
 }
 
 // dropUpdateEntry removes our entry for the operation Update from managedFields. The API server keeps updates and
