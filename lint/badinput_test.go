@@ -63,14 +63,42 @@ func TestLongDashboard(t *testing.T) {
 	list := strings.Repeat(`{"expr": "up", "x": {"y": 1}},`, 20_000)
 	dashboard := `{"title": "a", "uid": "a", "panels": [], "` + strings.Repeat("k", 1<<20) + `": [` + list + `{}]}`
 	e.files["monitoring/dashboards/long.json"] = &fstest.MapFile{Data: []byte(dashboard)}
+	runWithin(t, e, 1<<30)
+}
+
+// TestHostileRegistryConfig: what is kept of a registry configuration grows with its size at most.
+func TestHostileRegistryConfig(t *testing.T) {
+	const size = 1 << 20
+	for name, text := range map[string]string{
+		"one location":    "location x {\n" + strings.Repeat("a\n", size/2),
+		"no location":     strings.Repeat("a\n", size/2),
+		"variables":       strings.Repeat("{{{%", size/4), // each one begins a variable that has no end
+		"long paths":      strings.Repeat("location "+strings.Repeat("x", size/16)+" {\n}\n", 16),
+		"many locations":  strings.Repeat("location x {\n}\n", size/15),
+		"endless comment": "#" + strings.Repeat("{%", size/2),
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := readExample(t, "base.txtar")
+			e.files["registry-config.inc.j2"] = &fstest.MapFile{Data: []byte(text)}
+			if found := of("SOL105", runWithin(t, e, 160<<20)); len(found) == 0 {
+				t.Error("it has no finding")
+			}
+		})
+	}
+}
+
+// runWithin judges an example and fails if more than a number of bytes was allocated.
+func runWithin(t *testing.T, e *example, most uint64) []report.Finding {
+	t.Helper()
 	target := e.target(t)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	run(t, target)
+	findings := run(t, target)
 	runtime.ReadMemStats(&after)
-	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 1<<30 {
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > most {
 		t.Errorf("it allocated %d MiB", allocated>>20)
 	}
+	return findings
 }
 
 func TestNotASolution(t *testing.T) {

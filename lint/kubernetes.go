@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/kube/schemas"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -220,15 +222,44 @@ func checkTemplates(_ context.Context, t *subject, r *reporter) {
 		if err != nil || !bytes.Contains(data, []byte("{")) {
 			continue
 		}
-		for i, line := range strings.Split(string(data), "\n") {
-			for _, match := range templateText.FindAllStringIndex(line, -1) {
-				if text := line[match[0]:match[1]]; !target.IsRepository(text) {
-					r.Report(target.Place{File: file, Line: i + 1, Column: match[0] + 1}, "write {{ repository }} or a literal value",
-						"%s is not filled in", shorten(text))
-				}
+		for at, found := range templatesIn(file, string(data)) {
+			if !target.IsRepository(found) {
+				r.Report(at, "write {{ repository }} or a literal value", "%s is not filled in", found)
 			}
 		}
 	}
+}
+
+// beginsTemplate matches the beginning of text that Jinja interprets.
+var beginsTemplate = lazyregexp.New(`\{[{%#]`)
+
+// templatesIn returns the text of a file that Jinja interprets: variables, and the beginning of anything else.
+func templatesIn(file, text string) iter.Seq2[target.Place, string] {
+	return func(yield func(target.Place, string) bool) {
+		at := target.Place{File: file}
+		for line := range strings.SplitSeq(text, "\n") {
+			at.Line++
+			rest := line
+			for match := beginsTemplate.FindStringIndex(rest); match != nil; match = beginsTemplate.FindStringIndex(rest) {
+				rest = rest[match[0]:]
+				at.Column = len(line) - len(rest) + 1
+				found := variableAt(rest)
+				if !yield(at, found) {
+					return
+				}
+				rest = rest[len(found):]
+			}
+		}
+	}
+}
+
+// variableAt returns the variable at the beginning of a line, or two characters if it is too long or something else.
+func variableAt(line string) string {
+	const longest = 160
+	if end := strings.Index(line[:min(len(line), longest)], "}}"); end >= 0 && line[1] == '{' {
+		return line[:end+len("}}")]
+	}
+	return line[:2]
 }
 
 // definitionFor finds the archive's own definition of an object's kind.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/lint/target"
-	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // location is one location of registry-config.inc.j2.
@@ -21,23 +20,32 @@ type location struct {
 	line int
 }
 
-// readLocations takes a registry configuration apart: locations, one after the other, with comments between them.
+// readLocations takes a registry configuration apart: locations, one after the other, with comments between them. It ends at a line too many
+// that is none of these.
 func readLocations(text string) (list []location, strays []location) {
 	var current *location
-	for i, line := range strings.Split(text, "\n") {
+	var body strings.Builder
+	at := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		at++
 		words := strings.Join(strings.Fields(line), " ")
 		switch {
 		case words == "" || strings.HasPrefix(words, "#"):
 		case current != nil && words == "}":
+			current.body = body.String()
 			list = append(list, *current)
 			current = nil
+			body.Reset()
 		case current != nil:
-			current.body += words + " "
+			body.WriteString(words + " ")
 		case strings.HasPrefix(words, "location ") && strings.HasSuffix(words, "{"):
 			key := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(words, "location "), "{"))
-			current = &location{key: strings.ReplaceAll(key, `"`, ""), line: i + 1}
+			current = &location{key: strings.ReplaceAll(key, `"`, ""), line: at}
 		default:
-			strays = append(strays, location{key: words, line: i + 1})
+			strays = append(strays, location{key: words, line: at})
+			if len(strays) > maxFindings {
+				return list, strays
+			}
 		}
 	}
 	if current != nil {
@@ -45,9 +53,6 @@ func readLocations(text string) (list []location, strays []location) {
 	}
 	return list, strays
 }
-
-// templateText matches text that Jinja would interpret.
-var templateText = lazyregexp.New(`\{\{[^}]*\}\}|\{%|\{#`)
 
 func checkRegistryConfig(_ context.Context, t *subject, r *reporter) {
 	data, err := t.Text(registryConfigFile)
@@ -70,15 +75,11 @@ func checkRegistryConfig(_ context.Context, t *subject, r *reporter) {
 }
 
 func checkVariables(r *reporter, text string) {
-	for i, line := range strings.Split(text, "\n") {
-		for _, match := range templateText.FindAllStringIndex(line, -1) {
-			found := line[match[0]:match[1]]
-			switch strings.TrimSpace(strings.Trim(found, "{}")) {
-			case "repository", "registry_root":
-			default:
-				r.Report(target.Place{File: registryConfigFile, Line: i + 1, Column: match[0] + 1},
-					"use {{ repository }} and {{ registry_root }} only", "MetalK8s does not fill in %s", shorten(found))
-			}
+	for at, found := range templatesIn(registryConfigFile, text) {
+		switch strings.TrimSpace(strings.Trim(found, "{}")) {
+		case "repository", "registry_root":
+		default:
+			r.Report(at, "use {{ repository }} and {{ registry_root }} only", "MetalK8s does not fill in %s", found)
 		}
 	}
 }
@@ -98,7 +99,7 @@ func compareLocations(r *reporter, have []location, images []*oci.Image) {
 		body, known := want[l.key]
 		switch {
 		case served[l.key]:
-			r.Report(at, "keep one of them", "location %s is there already; nginx refuses the configuration", l.key)
+			r.Report(at, "keep one of them", "location %s is there already; nginx refuses the configuration", shorten(l.key))
 		case !known:
 			r.Report(at, "build the archive again", "location %s serves nothing of this archive", shorten(l.key))
 		case body != l.body:

@@ -51,7 +51,7 @@ func Run(ctx context.Context, t *target.Target, o Options) (*Result, error) {
 	}
 	var found []*Found
 	for _, r := range reporters {
-		found = append(found, r.bounded()...)
+		found = append(found, r.findings()...)
 	}
 	return s.suppress(found, rules), nil
 }
@@ -68,18 +68,4 @@ func (t *subject) judgeable(group Group) bool {
 	default:
 		return t.Solution != nil && t.Broken == nil
 	}
-}
-
-// maxFindings is how many findings of one rule are worth reading.
-const maxFindings = 200
-
-// bounded returns the findings of a rule, so many of them at most.
-func (r *reporter) bounded() []*Found {
-	if len(r.found) <= maxFindings {
-		return r.found
-	}
-	more := len(r.found) - maxFindings
-	r.found = r.found[:maxFindings]
-	r.Report(target.Place{}, "", "%d more findings of this rule are not shown", more)
-	return r.found
 }
