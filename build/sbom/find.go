@@ -1,6 +1,7 @@
 package sbom
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -47,6 +48,7 @@ func (f *find) size() int64 {
 // file is a regular file of a layer while it is read.
 type file struct {
 	io.Reader
+	ctx   context.Context // of the scan
 	path  string
 	size  int64
 	limit *limits

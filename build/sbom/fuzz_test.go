@@ -28,7 +28,7 @@ func FuzzReaders(f *testing.F) {
 			name = paths[which]
 			read = readerOf(name)
 		}
-		found, err := read(file{Reader: bytes.NewReader(content), path: name, size: int64(len(content)), limit: &limit})
+		found, err := read(file{ctx: t.Context(), Reader: bytes.NewReader(content), path: name, size: int64(len(content)), limit: &limit})
 		if found == nil {
 			return
 		}

@@ -2,6 +2,7 @@ package sbom
 
 import (
 	"archive/zip"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ func isJar(name string) bool {
 
 // jar reads an archive of Java and the archives in it.
 type jar struct {
+	ctx      context.Context
 	limit    *limits
 	found    *find
 	inflated int64
@@ -33,7 +35,7 @@ type jar struct {
 
 // readJar reads the coordinates of Maven in a jar, and in jars that lie in it, as those of Spring Boot do.
 func readJar(f file) (*find, error) {
-	j := &jar{limit: f.limit, found: &find{}}
+	j := &jar{ctx: f.ctx, limit: f.limit, found: &find{}}
 	if err := j.read(f, f.size, f.path, true); err != nil {
 		return j.found, err
 	}
@@ -44,7 +46,7 @@ func readJar(f file) (*find, error) {
 }
 
 func (j *jar) read(r io.Reader, size int64, name string, outermost bool) (err error) {
-	content, err := newSpool(r, size, j.limit.spooled)
+	content, err := newSpool(j.ctx, r, size, j.limit.spooled)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ const (
 
 // layerScan reads one layer.
 type layerScan struct {
+	ctx context.Context
 	*layer
 	*scanner
 	entries int
@@ -47,7 +48,7 @@ func (s *scanner) layer(ctx context.Context, blob oci.Blob) (l *layer, err error
 	}
 	defer func() { err = errors.Join(err, plain.Close()) }()
 	stream := &boundedReader{r: plain, left: s.limit.layerBytes}
-	scan := &layerScan{layer: &layer{finds: map[string]*find{}}, scanner: s}
+	scan := &layerScan{ctx: ctx, layer: &layer{finds: map[string]*find{}}, scanner: s}
 	if err = scan.scan(stream); err != nil {
 		return nil, err
 	}
@@ -167,7 +168,7 @@ func (s *layerScan) file(name string, size int64, content io.Reader) (*find, err
 		read, size = readGoProgram, size-int64(len(head))
 	}
 	counted := &boundedReader{r: content, left: s.limit.layerBytes - s.read}
-	found, err := read(file{Reader: counted, path: name, size: size, limit: &s.limit})
+	found, err := read(file{ctx: s.ctx, Reader: counted, path: name, size: size, limit: &s.limit})
 	s.read = s.limit.layerBytes - counted.left
 	if err == nil {
 		return found, nil

@@ -40,7 +40,7 @@ type rpmDatabase func(content *spool, limit *limits, visit func(header []byte) e
 
 func readRPM(database rpmDatabase) reader {
 	return func(f file) (found *find, err error) {
-		content, err := newSpool(f, f.size, f.limit.spooled)
+		content, err := newSpool(f.ctx, f, f.size, f.limit.spooled)
 		if err != nil {
 			return nil, err
 		}
@@ -89,10 +89,15 @@ func parseRPMHeader(data []byte) (component, error) {
 	wanted := map[uint32]*string{
 		rpmName: &c.name, rpmVersion: &c.version, rpmRelease: &release, rpmEpoch: &c.epoch, rpmArch: &c.arch, rpmLicense: &c.license, rpmVendor: &vendor, rpmSource: &sourceRPM,
 	}
+	found := map[uint32][]byte{} // an entry of the index by its tag; of several, the last one
 	for ; len(index) >= rpmEntry; index = index[rpmEntry:] {
-		kind, offset := binary.BigEndian.Uint32(index[4:]), uint64(binary.BigEndian.Uint32(index[8:]))
-		if text := wanted[binary.BigEndian.Uint32(index)]; text != nil && offset < uint64(len(values)) {
-			*text = rpmText(kind, values[offset:])
+		if tag := binary.BigEndian.Uint32(index); wanted[tag] != nil {
+			found[tag] = index
+		}
+	}
+	for tag, entry := range found {
+		if offset := uint64(binary.BigEndian.Uint32(entry[8:])); offset < uint64(len(values)) {
+			*wanted[tag] = rpmText(binary.BigEndian.Uint32(entry[4:]), values[offset:])
 		}
 	}
 	c.vendor = vendorID(vendor)

@@ -148,6 +148,9 @@ func (db *sqlite) row(cell []byte, visit func([]column) error) error {
 	if local > int64(len(cell)) {
 		return errSQLite
 	}
+	if err := db.content.take(total + int64(n+m)); err != nil { // the cells of a page can be one row
+		return err
+	}
 	row := append(slices.Grow(db.values[:0], int(min(total, db.content.size))), cell[:local]...)
 	if local < total {
 		if int64(len(cell)) < local+4 {
