@@ -8,6 +8,17 @@ import (
 	"testing"
 )
 
+// endlessJar is a list of files only, which is longer than its last record claims.
+func endlessJar(files int) string {
+	header := make([]byte, 46)
+	copy(header, "PK\x01\x02")
+	end := make([]byte, 22)
+	copy(end, "PK\x05\x06")
+	binary.LittleEndian.PutUint16(end[10:], uint16(files)) //nolint:gosec // it is the rest
+	binary.LittleEndian.PutUint32(end[12:], uint32(len(header)))
+	return strings.Repeat(string(header), files) + string(end)
+}
+
 // gpgKey is the header of a key, which does not count as a package.
 func gpgKey(length int) string {
 	header := make([]byte, 8+rpmEntry, 8+rpmEntry+length)
@@ -54,11 +65,13 @@ func overlappingSQLite() string {
 // TestOverlap ends when the parts of a file are read again and again, and when the user interrupts.
 func TestOverlap(t *testing.T) {
 	limit := standardLimits()
+	limit.jarEntries = 100
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, test := range []struct{ path, content, reason string }{
 		{"usr/lib/sysimage/rpm/Packages.db", overlappingNDB(), "overlap"},
 		{"var/lib/rpm/rpmdb.sqlite", overlappingSQLite(), "overlap"},
+		{"a.jar", endlessJar(1<<16 + 50), "more than 100 files"},
 	} {
 		for ctx, want := range map[context.Context]string{t.Context(): test.reason, interrupted: "canceled"} {
 			f := file{ctx: ctx, Reader: strings.NewReader(test.content), path: test.path, size: int64(len(test.content)), limit: &limit}
@@ -69,7 +82,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestRepeatedValues reads one value of each tag, however many there are.
+// TestRepeatedValues reads one value of each tag and few licenses, however many there are.
 func TestRepeatedValues(t *testing.T) {
 	const entries = 1 << 12
 	header := make([]byte, 8+entries*rpmEntry)
@@ -82,6 +95,7 @@ func TestRepeatedValues(t *testing.T) {
 	header = append(header, strings.Repeat("x", maxLine)...)
 	for name, read := range map[string]func(){
 		"rpm": func() { _, _ = parseRPMHeader(header) },
+		"npm": func() { _ = npmLicense([]byte("[" + strings.Repeat("1,", 1<<20) + "1]")) },
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -54,7 +54,7 @@ func (j *jar) read(r io.Reader, size int64, name string, outermost bool) (err er
 	if err = checkDirectory(content, j.limit.jarEntries); err != nil {
 		return err
 	}
-	files, err := zip.NewReader(content, content.size)
+	files, err := j.open(content)
 	if err != nil {
 		return err
 	}
@@ -88,6 +88,19 @@ func (j *jar) read(r io.Reader, size int64, name string, outermost bool) (err er
 		j.addNameless(name)
 	}
 	return nil
+}
+
+// open reads the list of files in a jar. Its last record is not trusted: package zip reads files as long as there are some.
+func (j *jar) open(content *spool) (*zip.Reader, error) {
+	const bytesPerFile, end = 256, 1 << 17 // of a list, on average; and of the records behind it
+	left := content.left
+	content.left = int64(j.limit.jarEntries)*bytesPerFile + end
+	files, err := zip.NewReader(content, content.size)
+	content.left = left
+	if errors.Is(err, errOverlap) || err == nil && len(files.File) > j.limit.jarEntries {
+		return nil, fmt.Errorf("it has more than %d files", j.limit.jarEntries)
+	}
+	return files, err
 }
 
 func (j *jar) addNameless(name string) {
@@ -151,7 +164,7 @@ func (j *jar) inflate(n int64) error {
 	return nil
 }
 
-// checkDirectory refuses a zip file with more entries than a limit, before all of them are read into memory.
+// checkDirectory refuses a zip file that claims more entries than a limit, before package zip makes room for them.
 func checkDirectory(content *spool, most int) error {
 	const end, longest = 22, 22 + 1<<16 // the last record, and with the longest comment
 	tail := make([]byte, min(content.size, longest))

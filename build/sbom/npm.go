@@ -65,8 +65,8 @@ func npmLicense(data json.RawMessage) string {
 		}
 		return object.Name
 	}
-	var list []json.RawMessage
-	if json.Unmarshal(data, &list) != nil || len(list) > maxLicenses {
+	var list [maxLicenses + 1]json.RawMessage // what is behind them is left out
+	if json.Unmarshal(data, &list) != nil || list[maxLicenses] != nil {
 		return ""
 	}
 	var names []string

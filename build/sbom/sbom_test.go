@@ -408,6 +408,7 @@ func TestUnread(t *testing.T) {
 		{"Berkeley DB", "var/lib/rpm/Packages", strings.Repeat("x", 4096), "not a hash table"},
 		{"jar", "a.jar", "PK", "not a valid zip file"},
 		{"jar without coordinates", "lib/a.jar", bomb, "in a jar of a jar: a.jar"},
+		{"jar with a wrong count", "a.jar", endlessJar(200_000), "more than 100000 files"},
 		{"package.json", "node_modules/a/package.json", "{", "unexpected end of JSON"},
 		{"control characters", "var/lib/dpkg/status", "Package: a\x1b\nVersion: 1\n", "control characters"},
 		{"long name", "var/lib/dpkg/status", "Package: " + strings.Repeat("a", 1000) + "\nVersion: 1\n", "too long"},
