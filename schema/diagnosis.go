@@ -1,5 +1,7 @@
 package schema
 
+import "strings"
+
 // Diagnosis holds the checks of a host and a cluster. `solutionctl deploy doctor` prints it.
 type Diagnosis struct {
 	Problems int     `json:"problems" schema:"minimum=0"` // checks whose result is problem
@@ -18,13 +20,18 @@ const (
 	CheckSkipped CheckResult = "skipped" // it could not be looked at, or there is nothing to look at
 )
 
-// Check is one check of a [Diagnosis].
+// Check is one check of a [Diagnosis]. Area, Name and Object identify it.
 type Check struct {
 	Area string `json:"area" schema:"enum=host|node|cluster|rights|records|loader|registry"`
 	// Name is a stable word within the area.
-	Name    string      `json:"name"`
+	Name string `json:"name"`
+	// Object is the object of a check that has a row for each, such as an endpoint, an archive or a webhook.
+	Object  string      `json:"object,omitempty"`
 	Result  CheckResult `json:"result"`
 	Message string      `json:"message"`
 	// Hint is the remedy, with the command.
 	Hint string `json:"hint,omitempty"`
 }
+
+// Subject identifies a check.
+func (c *Check) Subject() string { return strings.TrimSpace(c.Area + " " + c.Name + " " + c.Object) }

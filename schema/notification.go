@@ -18,7 +18,7 @@ type NotifiedProblem struct {
 type Problem struct {
 	// Name is a stable word.
 	Name string `json:"name" schema:"enum=DeploymentFailed|DeploymentNotReady|OperationUnfinished|CheckFailed"`
-	// Subject is a Solution, or a check of a host or a cluster.
+	// Subject is a Solution, or a check of a host or a cluster with its object.
 	Subject     string    `json:"subject"`
 	Environment string    `json:"environment,omitempty"`
 	Namespace   string    `json:"namespace,omitempty"`

@@ -34,8 +34,8 @@ func (x *examination) reach() bool {
 	x.version(probe.Version)
 	x.latency(probe.Latency)
 	x.clock(probe.Skew)
-	x.certificate("cluster", "the certificate of the API server", probe.ServerUntil, "on its node: kubeadm certs renew apiserver")
-	x.certificate("cluster", "your certificate", probe.UserUntil, "get a new kubeconfig, on a control-plane node with 'kubeadm certs renew'")
+	x.certificate("cluster", "API server", "the certificate of the API server", probe.ServerUntil, "on its node: kubeadm certs renew apiserver")
+	x.certificate("cluster", "user", "your certificate", probe.UserUntil, "get a new kubeconfig, on a control-plane node with 'kubeadm certs renew'")
 	return true
 }
 
@@ -86,7 +86,10 @@ func (x *examination) cluster() {
 			continue
 		}
 		for _, obstacle := range found[:min(len(found), maxRows)] {
-			x.add(schema.CheckProblem, "cluster", of.name, obstacle.Object+" "+obstacle.Problem, obstacle.Remedy)
+			x.record(schema.Check{
+				Area: "cluster", Name: of.name, Object: obstacle.Object, Result: schema.CheckProblem,
+				Message: obstacle.Object + " " + obstacle.Problem, Hint: obstacle.Remedy,
+			})
 		}
 		if len(found) == 0 {
 			x.ok("cluster", of.name, "%s", of.good)

@@ -57,8 +57,12 @@ func (p *patient) examine() []string {
 		p.Error(err)
 	}
 	var lines []string
-	problems, warnings := 0, 0
+	problems, warnings, subjects := 0, 0, map[string]bool{}
 	for _, c := range d.Checks {
+		if c.Result == schema.CheckProblem && subjects[c.Subject()] {
+			p.Errorf("%q has two problems", c.Subject())
+		}
+		subjects[c.Subject()] = subjects[c.Subject()] || c.Result == schema.CheckProblem
 		lines = append(lines, fmt.Sprintf("%s %s %s: %s → %s", c.Result, c.Area, c.Name, c.Message, c.Hint))
 		problems += map[bool]int{true: 1}[c.Result == schema.CheckProblem]
 		warnings += map[bool]int{true: 1}[c.Result == schema.CheckWarning]

@@ -67,14 +67,19 @@ const timeout = 10 * time.Second
 // maxRows bounds the findings of one kind.
 const maxRows = 20
 
-func (x *examination) add(result schema.CheckResult, area, name, message, hint string) {
-	switch result {
+// record adds a check to the diagnosis.
+func (x *examination) record(c schema.Check) {
+	switch c.Result {
 	case schema.CheckProblem:
 		x.diagnosis.Problems++
 	case schema.CheckWarning:
 		x.diagnosis.Warnings++
 	}
-	x.diagnosis.Checks = append(x.diagnosis.Checks, schema.Check{Area: area, Name: name, Result: result, Message: message, Hint: hint})
+	x.diagnosis.Checks = append(x.diagnosis.Checks, c)
+}
+
+func (x *examination) add(result schema.CheckResult, area, name, message, hint string) {
+	x.record(schema.Check{Area: area, Name: name, Result: result, Message: message, Hint: hint})
 }
 
 func (x *examination) ok(area, name, format string, args ...any) {
@@ -86,27 +91,32 @@ func (x *examination) skip(area, name, format string, args ...any) {
 }
 
 // failed reports an error with its hints. A check for which the user lacks permissions is only skipped.
-func (x *examination) failed(area, name string, err error) {
+func (x *examination) failed(area, name string, err error) { x.record(failure(area, name, "", err)) }
+
+func failure(area, name, object string, err error) schema.Check {
 	result := schema.CheckProblem
 	if report.CodeOf(err) == report.Forbidden {
 		result = schema.CheckSkipped
 	}
-	x.add(result, area, name, err.Error(), strings.Join(report.Hints(err), "; "))
+	return schema.Check{Area: area, Name: name, Object: object, Result: result, Message: err.Error(), Hint: strings.Join(report.Hints(err), "; ")}
 }
 
 // soon is the time before the end of a certificate from which on it is worth a word.
 const soon = 30 * 24 * time.Hour
 
-// certificate judges when a certificate expires.
-func (x *examination) certificate(area, what string, until time.Time, hint string) {
+// certificate judges when the certificate of an object expires.
+func (x *examination) certificate(area, object, what string, until time.Time, hint string) {
+	c := schema.Check{Area: area, Name: "certificate", Object: object, Hint: hint}
 	left, day := until.Sub(x.Now()), until.UTC().Format(time.DateOnly)
 	switch {
 	case until.IsZero():
+		return
 	case left <= 0:
-		x.add(schema.CheckProblem, area, "certificate", what+" has expired on "+day, hint)
+		c.Result, c.Message = schema.CheckProblem, what+" has expired on "+day
 	case left < soon:
-		x.add(schema.CheckWarning, area, "certificate", what+" expires on "+day, hint)
+		c.Result, c.Message = schema.CheckWarning, what+" expires on "+day
 	default:
-		x.ok(area, "certificate", "%s is valid until %s", what, day)
+		c.Result, c.Message, c.Hint = schema.CheckOK, what+" is valid until "+day, ""
 	}
+	x.record(c)
 }

@@ -24,7 +24,7 @@ func (x *examination) host() {
 	if data, err := os.ReadFile(x.Authority); err == nil {
 		if block, _ := pem.Decode(data); block != nil {
 			if c, err := x509.ParseCertificate(block.Bytes); err == nil {
-				x.certificate("host", "the certificate authority of this host's registry", c.NotAfter,
+				x.certificate("host", "", "the certificate authority of this host's registry", c.NotAfter,
 					fmt.Sprintf("'%s' renews it: see that it runs, then '%s' and '%s' distribute the new one",
 						report.Run("deploy serve"), report.Run("deploy registry add", "URL"), report.Run("deploy node config")))
 			}
@@ -59,7 +59,7 @@ func (x *examination) archives() []store.Entry {
 		}
 		if err != nil {
 			good = false
-			x.failed("host", "store", err)
+			x.record(failure("host", "store", e.ID(), err))
 		}
 	}
 	if good {

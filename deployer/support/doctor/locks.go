@@ -51,7 +51,10 @@ func (x *examination) refusedWrite(area, row, what string, refused error) {
 	if solution, err := x.Deployer.Definitions.InterceptorOwner(x.ctx, object); err == nil && solution != "" {
 		hint = fmt.Sprintf("remove the webhooks of Solution %s, which works without a lock: %s", solution, report.Run("deploy deactivate", solution).With("force-webhooks"))
 	}
-	x.add(schema.CheckProblem, area, row, fmt.Sprintf("%s %s refuses %s: %v", object.GetKind(), object.GetName(), what, refused), hint)
+	x.record(schema.Check{
+		Area: area, Name: row, Object: object.GetKind() + " " + object.GetName(), Result: schema.CheckProblem, Hint: hint,
+		Message: fmt.Sprintf("%s %s refuses %s: %v", object.GetKind(), object.GetName(), what, refused),
+	})
 }
 
 // interceptor is the object that makes the API server ask an admission webhook, or apply an admission policy; nil where there is none.

@@ -38,7 +38,7 @@ func (x *examination) broken() {
 		return
 	}
 	for _, one := range found[:min(len(found), maxRows)] {
-		x.add(schema.CheckProblem, "records", "records", one.What, one.Cure)
+		x.record(schema.Check{Area: "records", Name: "records", Object: one.Of, Result: schema.CheckProblem, Message: one.What, Hint: one.Cure})
 	}
 	if len(found) == 0 {
 		x.ok("records", "records", "the records of what is imported and deployed are there, and can be read")

@@ -48,9 +48,10 @@ func (x *examination) registry() {
 
 // endpoint checks the answer of an endpoint of the registry.
 func (x *examination) endpoint(a records.Answer, imports int) {
-	problem := func(message, hint string) {
-		x.add(schema.CheckProblem, "registry", "endpoints", a.Endpoint+" "+message, hint)
+	row := func(result schema.CheckResult, message, hint string) {
+		x.record(schema.Check{Area: "registry", Name: "endpoints", Object: a.Endpoint, Result: result, Message: a.Endpoint + " " + message, Hint: hint})
 	}
+	problem := func(message, hint string) { row(schema.CheckProblem, message, hint) }
 	pushed := schema.IsPushedTo(a.Endpoint)
 	name, wrongName := errors.AsType[x509.HostnameError](a.Err)
 	switch {
@@ -74,9 +75,9 @@ func (x *examination) endpoint(a records.Answer, imports int) {
 			fmt.Sprintf("see that '%s' runs there; if that host is gone: %s", report.Run("deploy serve"), report.Run("deploy registry remove", a.Endpoint)))
 		return
 	}
-	x.certificate("registry", "the certificate of "+a.Endpoint, a.Until, fmt.Sprintf("restart '%s' there, which renews it", report.Run("deploy serve")))
+	x.certificate("registry", a.Endpoint, "the certificate of "+a.Endpoint, a.Until, fmt.Sprintf("restart '%s' there, which renews it", report.Run("deploy serve")))
 	if len(a.Missing) == 0 {
-		x.ok("registry", "endpoints", "%s serves all %d imported versions", a.Endpoint, imports)
+		row(schema.CheckOK, fmt.Sprintf("serves all %d imported versions", imports), "")
 		return
 	}
 	if more := len(a.Missing) - maxRows; more > 0 {

@@ -33,7 +33,7 @@ func (o Observed) Find(now time.Time) []schema.Problem {
 	if o.Diagnosis != nil {
 		for _, c := range o.Diagnosis.Checks {
 			if c.Result == schema.CheckProblem {
-				list = append(list, schema.Problem{Name: checkFailed, Subject: c.Area + " " + c.Name, Summary: c.Message, Hint: c.Hint})
+				list = append(list, schema.Problem{Name: checkFailed, Subject: c.Subject(), Summary: c.Message, Hint: c.Hint})
 			}
 		}
 	}

@@ -101,6 +101,32 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// TestObjects returns the problem of each object of a check, and its end.
+func TestObjects(t *testing.T) {
+	journal := &notify.Journal{}
+	at := func(objects ...string) notify.Observed {
+		d := &schema.Diagnosis{}
+		for _, object := range objects {
+			d.Checks = append(d.Checks, schema.Check{Area: "registry", Name: "endpoints", Object: object, Result: schema.CheckProblem, Message: object + " does not answer"})
+		}
+		return notify.Observed{Diagnosis: d}
+	}
+	for i, step := range []struct {
+		observed notify.Observed
+		want     string
+	}{
+		{at("https://a"), "firing CheckFailed 03:00: https://a does not answer\n"},
+		{at("https://a", "https://b"), "firing CheckFailed 03:00: https://b does not answer\n"},
+		{at("https://b"), "resolved CheckFailed 03:00: https://a does not answer\n"},
+	} {
+		changes := journal.Compare(step.observed, start, time.Minute)
+		if diff := cmp.Diff(step.want, lines(changes)); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, diff)
+		}
+		journal.Confirm(changes)
+	}
+}
+
 func notification() *schema.Notification {
 	problem := schema.Problem{Name: "CheckFailed", Subject: "host store", Summary: "the store is full", Hint: "remove versions", Since: start}
 	ended := schema.Problem{Name: "DeploymentFailed", Subject: "shop", Environment: "prod", Namespace: "prod", Summary: "shop 1.0.0 has failed", Since: start}
