@@ -31,6 +31,8 @@ type Check struct {
 	Message string      `json:"message"`
 	// Hint is the remedy, with the command.
 	Hint string `json:"hint,omitempty"`
+	// Unread is set where an error kept the check from running: an earlier problem of it may last.
+	Unread bool `json:"unread,omitempty"`
 }
 
 // Subject identifies a check.

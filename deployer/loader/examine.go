@@ -97,7 +97,7 @@ type Finding struct {
 	Cure    string // the next command
 }
 
-// Examine checks the objects of the loader in a cluster. now is the time on the clock of the cluster.
+// Examine checks the objects of the loader in a cluster. now is the time on the clock of the cluster. An error concerns the image only.
 func (s *State) Examine(ctx context.Context, d *deployer.Deployer, now time.Time) ([]Finding, error) {
 	found := append(s.run(), s.repairs(now)...)
 	if s.account && !s.atWork && s.active() == nil {
@@ -120,7 +120,7 @@ func (s *State) Examine(ctx context.Context, d *deployer.Deployer, now time.Time
 			}), nil
 		}
 		if err != nil {
-			return nil, err
+			return found, err
 		}
 	}
 	return found, nil

@@ -296,7 +296,7 @@ func TestCluster(t *testing.T) {
 					return true
 				}
 			},
-			[]string{"ok cluster connection", "skipped cluster apis", "skipped cluster leaving", "skipped records locks", "skipped records documents", "skipped registry endpoints"},
+			[]string{"ok cluster connection", "skipped cluster apis", "skipped cluster leaving", "skipped records locks", "skipped records documents", "skipped records records", "skipped registry endpoints", "skipped node registry: not checked: ", "skipped loader run"},
 		},
 
 		"a webhook of a Solution refuses locks": {

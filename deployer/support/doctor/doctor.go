@@ -98,7 +98,12 @@ func failure(area, name, object string, err error) schema.Check {
 	if report.CodeOf(err) == report.Forbidden {
 		result = schema.CheckSkipped
 	}
-	return schema.Check{Area: area, Name: name, Object: object, Result: result, Message: err.Error(), Hint: strings.Join(report.Hints(err), "; ")}
+	return schema.Check{Area: area, Name: name, Object: object, Result: result, Message: err.Error(), Hint: strings.Join(report.Hints(err), "; "), Unread: true}
+}
+
+// unread reports a check that did not run because of an error that another row reports.
+func (x *examination) unread(area, name string, err error) {
+	x.record(schema.Check{Area: area, Name: name, Result: schema.CheckSkipped, Message: "not checked: " + err.Error(), Unread: true})
 }
 
 // soon is the time before the end of a certificate from which on it is worth a word.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/host/node"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
@@ -37,7 +36,9 @@ func (x *examination) archives() []store.Entry {
 	entries, err := x.Store.Entries()
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		x.add(schema.CheckSkipped, "host", "store", err.Error(), strings.Join(report.Hints(err), "; "))
+		c := failure("host", "store", "", err)
+		c.Result = schema.CheckSkipped
+		x.record(c)
 		return nil
 	case err != nil:
 		x.failed("host", "store", err)
@@ -123,7 +124,7 @@ func (x *examination) configuration() {
 	c, err := x.Configuration.Load()
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		x.skip("host", "configuration", "this user has no permission to read %s", x.Configuration.Path)
+		x.unread("host", "configuration", fmt.Errorf("this user has no permission to read %s", x.Configuration.Path))
 	case err != nil:
 		x.failed("host", "configuration", err)
 	case c.IsOlder():

@@ -11,6 +11,8 @@ func (x *examination) loader() {
 	state, err := loader.ReadState(x.ctx, x.Deployer.Cluster, now)
 	if err != nil {
 		x.failed("loader", "run", err)
+		x.unread("loader", "repairs", err)
+		x.unread("loader", "image", err)
 		return
 	}
 	if state.IsUnused() {
@@ -20,7 +22,6 @@ func (x *examination) loader() {
 	found, err := state.Examine(x.ctx, x.Deployer, now)
 	if err != nil {
 		x.failed("loader", "image", err)
-		return
 	}
 	for _, one := range found {
 		result := schema.CheckWarning
@@ -29,7 +30,7 @@ func (x *examination) loader() {
 		}
 		x.add(result, "loader", one.About, one.What, one.Cure)
 	}
-	if len(found) == 0 {
+	if len(found) == 0 && err == nil {
 		x.ok("loader", "run", "the last run of the loader succeeded or is in progress, and so are repairs")
 	}
 }

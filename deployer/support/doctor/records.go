@@ -13,6 +13,13 @@ import (
 func (x *examination) records() {
 	x.locks()
 	x.refusedLocks()
+	x.status()
+	x.monitoring()
+	x.broken()
+}
+
+// status checks the documents, and the deployments that they name.
+func (x *examination) status() {
 	status, err := x.Deployer.Survey.Status(x.ctx, survey.StatusOptions{})
 	if err != nil {
 		x.failed("records", "documents", err)
@@ -26,8 +33,6 @@ func (x *examination) records() {
 	}
 	x.deployments(status)
 	x.support(status)
-	x.monitoring()
-	x.broken()
 }
 
 // broken finds lost and damaged records.

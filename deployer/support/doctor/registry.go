@@ -16,6 +16,9 @@ func (x *examination) registry() {
 	registry, err := x.Deployer.Records.Registry(x.ctx)
 	if err != nil {
 		x.failed("registry", "endpoints", err)
+		if x.Store != nil {
+			x.unread("node", "registry", err)
+		}
 		return
 	}
 	if registry == nil {

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/solutionctl/solutionctl/schema"
@@ -160,7 +161,7 @@ func (j *Journal) Compare(o Observed, now time.Time, lasting time.Duration) []sc
 		switch p := j.Problems[key]; {
 		case present[key] && !p.Sent && (!passes(p.Name) || now.Sub(p.Since) >= lasting):
 			changes = append(changes, schema.ReportedProblem{Problem: p.Problem, State: schema.ProblemFiring})
-		case present[key] || !o.covers(p.Name):
+		case present[key] || !o.covers(p.Problem):
 		case p.Sent:
 			changes = append(changes, schema.ReportedProblem{Problem: p.Problem, State: schema.ProblemResolved})
 		default:
@@ -184,10 +185,14 @@ func (j *Journal) Confirm(changes []schema.ReportedProblem) {
 // passes reports whether a problem is normal for a while.
 func passes(name string) bool { return name == deploymentNotReady || name == operationUnfinished }
 
-// covers reports whether a run has looked for a kind of problem.
-func (o Observed) covers(name string) bool {
-	if name == checkFailed {
-		return o.Diagnosis != nil
+// covers reports whether a run has looked for a problem. Without a cluster the doctor checks the host only.
+func (o Observed) covers(p schema.Problem) bool {
+	if p.Name != checkFailed {
+		return o.Status != nil
 	}
-	return o.Status != nil
+	return o.Diagnosis != nil && !slices.ContainsFunc(o.Diagnosis.Checks, func(c schema.Check) bool {
+		subject := c.Subject()
+		return c.Unread && strings.HasPrefix(p.Subject+" ", subject+" ") ||
+			subject == "cluster connection" && c.Result == schema.CheckProblem && p.Subject != subject && !strings.HasPrefix(p.Subject, "host ")
+	})
 }

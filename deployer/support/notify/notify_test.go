@@ -127,6 +127,36 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// TestUnread keeps the problems of checks that did not run.
+func TestUnread(t *testing.T) {
+	connection := schema.Check{Area: "cluster", Name: "connection", Result: schema.CheckOK}
+	gone := schema.Check{Area: "cluster", Name: "connection", Result: schema.CheckProblem, Message: "no answer", Unread: true}
+	store := schema.Check{Area: "host", Name: "store", Object: "shop-1.0.0", Result: schema.CheckProblem, Message: "shop is damaged"}
+	endpoint := schema.Check{Area: "registry", Name: "endpoints", Object: "https://a", Result: schema.CheckProblem, Message: "a does not answer"}
+	node := schema.Check{Area: "node", Name: "registry", Result: schema.CheckProblem, Message: "not configured"}
+	unread := schema.Check{Area: "registry", Name: "endpoints", Result: schema.CheckSkipped, Message: "no permission", Unread: true}
+	nothing := schema.Check{Area: "registry", Name: "endpoints", Result: schema.CheckSkipped, Message: "nothing is imported"}
+	journal := &notify.Journal{}
+	for i, step := range []struct {
+		checks []schema.Check
+		want   string
+	}{
+		{
+			[]schema.Check{store, connection, endpoint, node},
+			"firing CheckFailed 03:00: shop is damaged\nfiring CheckFailed 03:00: not configured\nfiring CheckFailed 03:00: a does not answer\n",
+		},
+		{[]schema.Check{gone}, "firing CheckFailed 03:00: no answer\nresolved CheckFailed 03:00: shop is damaged\n"},
+		{[]schema.Check{connection, node, unread}, "resolved CheckFailed 03:00: no answer\n"},
+		{[]schema.Check{connection, nothing}, "resolved CheckFailed 03:00: not configured\nresolved CheckFailed 03:00: a does not answer\n"},
+	} {
+		changes := journal.Compare(notify.Observed{Diagnosis: &schema.Diagnosis{Checks: step.checks}}, start, time.Minute)
+		if diff := cmp.Diff(step.want, lines(changes)); diff != "" {
+			t.Errorf("step %d (-want +got):\n%s", i, diff)
+		}
+		journal.Confirm(changes)
+	}
+}
+
 func notification() *schema.Notification {
 	problem := schema.Problem{Name: "CheckFailed", Subject: "host store", Summary: "the store is full", Hint: "remove versions", Since: start}
 	ended := schema.Problem{Name: "DeploymentFailed", Subject: "shop", Environment: "prod", Namespace: "prod", Summary: "shop 1.0.0 has failed", Since: start}
