@@ -188,6 +188,9 @@ func TestUpload(t *testing.T) {
 	if a := b.piece(at, 0, data[:5<<20]); a.StatusCode != http.StatusNoContent || a.Header.Get("Upload-Offset") != strconv.Itoa(4<<20) {
 		t.Fatalf("%d %s %s", a.StatusCode, a.Header.Get("Upload-Offset"), a.body)
 	}
+	if a := b.beginUpload(path, len(data)-1); a.StatusCode < 400 || !strings.Contains(a.body, `"mismatch"`) {
+		t.Errorf("a file that was cut off: %d %s", a.StatusCode, a.body)
+	}
 	s.restart(t)
 	b = s.in(t)
 	if a := b.get("/import"); !strings.Contains(a.body, "demo-1.0.0.iso") || strings.Contains(a.body, "../") {

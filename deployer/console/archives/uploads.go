@@ -138,14 +138,15 @@ func (p *Pages) beginUpload(w http.ResponseWriter, v *web.Visit) error {
 	if err != nil {
 		return err
 	}
-	u, err := p.offer(v, metadata(v.Header.Get("Upload-Metadata"), "filename"), bundles)
+	u, err := p.offer(v, metadata(v.Header.Get("Upload-Metadata"), "filename"), bundles, func(signed int64) error {
+		if signed == size {
+			return nil
+		}
+		return report.Errorf(report.Mismatch, "the file has %d bytes, %d were signed", size, signed).
+			WithHint("the file is incomplete, or the signature belongs to another archive")
+	})
 	if err != nil {
 		return err
-	}
-	if u.Offer.Chunks.Size != size {
-		p.discard(v.User, u.ID)
-		return report.Errorf(report.Mismatch, "the file has %d bytes, %d were signed", size, u.Offer.Chunks.Size).
-			WithHint("the file is incomplete, or the signature belongs to another archive")
 	}
 	w.Header().Set("Location", p.server.Login.Base+page.URL("uploads", u.ID))
 	w.Header().Set("Upload-Expires", u.Created.Add(upload.Lifetime).UTC().Format(http.TimeFormat))
@@ -154,8 +155,8 @@ func (p *Pages) beginUpload(w http.ResponseWriter, v *web.Visit) error {
 	return nil
 }
 
-// offer has the signatures judged and begins the upload of their archive.
-func (p *Pages) offer(v *web.Visit, name string, bundles []sign.NamedBundle) (*upload.Upload, error) {
+// offer has the signatures judged and begins the upload of their archive, or finds the one that was begun before. check refuses a signed size.
+func (p *Pages) offer(v *web.Visit, name string, bundles []sign.NamedBundle, check func(size int64) error) (*upload.Upload, error) {
 	if p.spool == nil {
 		return nil, report.Errorf(report.NotFound, "nothing is uploaded to this console")
 	}
@@ -169,6 +170,9 @@ func (p *Pages) offer(v *web.Visit, name string, bundles []sign.NamedBundle) (*u
 	}
 	if expected == nil || expected.Chunks == nil {
 		return nil, report.Errorf(report.Invalid, "the host does not say what the archive has to be")
+	}
+	if err = check(expected.Chunks.Size); err != nil {
+		return nil, err
 	}
 	if name == "" {
 		name = expected.Solution + "-" + expected.Version + ".iso"
@@ -298,14 +302,15 @@ func (p *Pages) takeForm(w http.ResponseWriter, v *web.Visit) (to string, err er
 	if part == nil || part.FormName() != "archive" {
 		return "", report.Errorf(report.Usage, "the archive is missing")
 	}
-	u, err := p.offer(v, fileName(part.FileName()), bundles)
+	u, err := p.offer(v, fileName(part.FileName()), bundles, func(signed int64) error {
+		if signed <= maxPlain {
+			return nil
+		}
+		return report.Errorf(report.Refused, "a form without a script takes %s at most", report.Bytes(maxPlain)).
+			WithHint("turn JavaScript on, or copy the archive to the host: %s", report.Run("deploy import", "FILE.iso"))
+	})
 	if err != nil {
 		return "", err
-	}
-	if u.Offer.Chunks.Size > maxPlain {
-		p.discard(v.User, u.ID)
-		return "", report.Errorf(report.Refused, "a form without a script takes %s at most", report.Bytes(maxPlain)).
-			WithHint("turn JavaScript on, or copy the archive to the host: %s", report.Run("deploy import", "FILE.iso"))
 	}
 	at, err := u.Received(v.Context())
 	if err == nil { // the part before is not needed again
