@@ -25,23 +25,35 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Of returns the CustomResourceDefinitions of a Solution that the cluster has: those of all imported versions,
-// and those that any version left behind.
+// Of returns the CustomResourceDefinitions of a Solution that the cluster has: with its label, and those that are its own
+// without one.
 func (g *Guard) Of(ctx context.Context, catalog *records.Catalog, solution string) ([]*unstructured.Unstructured, error) {
-	names := map[string]bool{}
+	unlabelled, err := g.Unlabelled(ctx, catalog, solution)
+	if err != nil {
+		return nil, err
+	}
 	payloads, err := g.Records.Payloads(ctx, catalog, solution)
 	if err != nil {
 		return nil, err
 	}
+	names := maps.Clone(unlabelled)
 	for _, p := range payloads {
-		var required []schema.CRDRequirement
-		if required, err = render.RequiredCRDs(p); err != nil {
+		if err = addBrought(names, p); err != nil {
 			return nil, err
 		}
-		for _, r := range required {
-			names[r.Name] = true
-		}
 	}
+	found, err := g.Existing(ctx, slices.Sorted(maps.Keys(names))...)
+	return slices.DeleteFunc(found, func(definition *unstructured.Unstructured) bool {
+		label := definition.GetLabels()[schema.LabelRelease]
+		return label != record.Key{Name: solution}.ID() && (label != "" || !unlabelled[definition.GetName()])
+	}), err
+}
+
+// Unlabelled returns the names of CustomResourceDefinitions that are a Solution's own also without its label: those on its
+// record, and those of the active version, which MetalK8s may have applied. Archives can have copies of the definitions of
+// others, and their manifests name what they need: neither makes a definition their own.
+func (g *Guard) Unlabelled(ctx context.Context, catalog *records.Catalog, solution string) (map[string]bool, error) {
+	names := map[string]bool{}
 	state, err := g.Records.Engine.State(ctx, record.Key{Name: solution})
 	if err != nil {
 		return nil, err
@@ -53,7 +65,28 @@ func (g *Guard) Of(ctx context.Context, catalog *records.Catalog, solution strin
 			}
 		}
 	}
-	return g.Existing(ctx, slices.Sorted(maps.Keys(names))...)
+	active, err := g.Records.Active(ctx, solution)
+	if err != nil {
+		return nil, err
+	}
+	imported, ok := catalog.Get(solution + "-" + active)
+	if !ok {
+		return names, nil
+	}
+	p, err := g.Records.Payload(ctx, imported)
+	if err != nil {
+		return nil, err
+	}
+	return names, addBrought(names, p)
+}
+
+// addBrought adds the names of the definitions that an archive has.
+func addBrought(names map[string]bool, p *render.Payload) error {
+	brought, err := render.Definitions(p)
+	for _, definition := range brought {
+		names[definition.GetName()] = true
+	}
+	return err
 }
 
 // Instance is an object of a kind that a Solution brought.
