@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -116,6 +117,50 @@ func TestPowersAreAsked(t *testing.T) {
 			t.Errorf("%+v, %v", planned, err)
 		}
 	})
+}
+
+// TestGroupsOfOthersNeedApproval checks that a Solution needs an approval for objects of an API group whose CRDs others have installed,
+// also where its manifest claims the group and requires the CRDs, or where the archive has copies of them. It needs none where MetalK8s has
+// activated the version with the CRDs.
+func TestGroupsOfOthersNeedApproval(t *testing.T) {
+	definition := deployertest.Content{}.CRD("bank")
+	claiming := func(operator string, files map[string]string) deployertest.Content {
+		content := shown("{apiVersion: " + deployertest.Group("bank") + "/v1, kind: Clock, metadata: {name: part}, spec: {hands: 2}}\n")
+		content.Manifest += "\n  customApiGroups: [" + deployertest.Group("bank") + "]\n  operator: {" + operator + "}"
+		maps.Copy(content.Files, files)
+		return content
+	}
+	copied := map[string]string{"operator/deploy/crds/bank_crd.yaml": definition}
+	for name, test := range map[string]struct {
+		content deployertest.Content
+		active  string
+		own     bool
+	}{
+		"required":              {claiming("requiresCRDs: [{name: "+deployertest.Definition("bank")+", versions: [v1]}]", nil), "0.9.0", false},
+		"copied":                {claiming("", copied), "0.9.0", false},
+		"activated by MetalK8s": {claiming("", copied), "1.0.0", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployertest.New(t)
+			b.Server.Put(t, definition)
+			b.Server.Put(t, deployertest.Content{}.CRD(shop))
+			b.Imported(shop, "0.9.0", plain)
+			b.Imported(shop, "1.0.0", test.content)
+			if err := b.Records.Documents.SetActive(t.Context(), shop, test.active); err != nil {
+				t.Fatal(err)
+			}
+			_, err := b.Add(t.Context(), deployer.AddOptions{Environment: site, Solution: shop, Version: "1.0.0"})
+			if test.own && err != nil {
+				t.Fatal(err)
+			}
+			if !test.own {
+				deployertest.Refused(t, err, report.Refused, "instructs-controller:Clock/site/part")
+			}
+			if there := b.Server.Object("Clock", site, "part") != nil; there != test.own {
+				t.Errorf("the object is there: %t", there)
+			}
+		})
+	}
 }
 
 // elsewhere is a Solution with a component of the cluster in a namespace of others.

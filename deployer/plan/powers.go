@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -366,26 +367,22 @@ func (r *Run) owner(ctx context.Context, j *judged, objects []*unstructured.Unst
 	if err != nil {
 		return owner, err
 	}
-	brings := map[string]bool{}
-	required, err := render.RequiredCRDs(j.payload)
-	if err != nil {
-		return owner, err
-	}
-	for _, definition := range required {
-		brings[definition.Name] = true
-	}
-	foreign, err := r.foreignGroups(ctx, j.key.Name, owner.Groups, func(name string) bool {
-		return brings[name] && (r.Adopt || j.key.Namespace != "") || slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
-			return r.Adopt && o.GetKind() == cluster.DefinitionKind.Kind && o.GetName() == name
-		})
+	foreign, err := r.foreignGroups(ctx, j.key.Name, owner.Groups, func(name string) (bool, error) {
+		switch {
+		case r.Adopt && definitions.ByName(objects)[name] != nil:
+			return true, nil
+		case j.key.Namespace == "":
+			return false, nil
+		}
+		own, failure := r.Definitions.Unlabelled(ctx, r.Catalog, j.key.Name)
+		return own[name], failure
 	})
 	owner.ForeignGroup = func(group string) string { return foreign[group] }
 	return owner, err
 }
 
-// foreignGroups returns who else has definitions in groups. A definition without a record is a stranger's, unless it
-// may be the Solution's own.
-func (p *Planner) foreignGroups(ctx context.Context, solution string, groups []string, mayBeOwn func(name string) bool) (map[string]string, error) {
+// foreignGroups returns who else has definitions in groups. isOwn reports whether one without a label is the Solution's own.
+func (p *Planner) foreignGroups(ctx context.Context, solution string, groups []string, isOwn func(name string) (bool, error)) (map[string]string, error) {
 	kinds, err := p.Cluster.Kinds(ctx)
 	if err != nil {
 		return nil, err
@@ -404,10 +401,16 @@ func (p *Planner) foreignGroups(ctx context.Context, solution string, groups []s
 		if definition == nil {
 			continue
 		}
-		switch of := definition.GetLabels()[schema.LabelRelease]; {
-		case of == ours, of == "" && mayBeOwn(definition.GetName()):
-		case of == "":
-			foreign[group] = fmt.Sprintf("the creator of CustomResourceDefinition %s", definition.GetName())
+		switch of := definition.GetLabels()[schema.LabelRelease]; of {
+		case ours:
+		case "":
+			own, err := isOwn(definition.GetName())
+			if err != nil {
+				return nil, err
+			}
+			if !own {
+				foreign[group] = fmt.Sprintf("the creator of CustomResourceDefinition %s", definition.GetName())
+			}
 		default:
 			foreign[group] = "Solution " + strings.SplitN(of, ".", 2)[0]
 		}

@@ -55,7 +55,7 @@ func (t *target) render(ctx context.Context) (parts []engine.Release, err error)
 
 // checkRoles reports the rules of a release's roles that grant nothing.
 func (t *target) checkRoles(ctx context.Context, release *engine.Release) error {
-	ineffective, err := rights.IneffectiveRules(ctx, t.Cluster, t.of.renderer.Payload, release.Objects)
+	ineffective, err := rights.IneffectiveRules(ctx, t.Cluster, release.Objects)
 	t.notice(ineffective...)
 	return err
 }

@@ -11,14 +11,13 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/render"
 	"github.com/solutionctl/solutionctl/kube/rbac"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// IneffectiveRules returns a notice for each rule of the roles among the objects of a version that grants nothing. What roles grant is
+// IneffectiveRules returns a notice for each rule of the roles among objects that grants nothing. What roles grant is
 // checked as powers.
-func IneffectiveRules(ctx context.Context, c *cluster.Cluster, p *render.Payload, objects []*unstructured.Unstructured) (notices []string, err error) {
+func IneffectiveRules(ctx context.Context, c *cluster.Cluster, objects []*unstructured.Unstructured) (notices []string, err error) {
 	if !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return roleResource(o) != "" }) {
 		return nil, nil
 	}
@@ -26,11 +25,7 @@ func IneffectiveRules(ctx context.Context, c *cluster.Cluster, p *render.Payload
 	if err != nil {
 		return nil, err
 	}
-	own, err := ownGroups(p)
-	if err != nil {
-		return nil, err
-	}
-	options := rbac.Options{OwnGroups: own, Scope: scope}
+	options := rbac.Options{Scope: scope}
 	for _, object := range objects {
 		if roleResource(object) == "" {
 			continue
@@ -55,21 +50,6 @@ func boundEverywhere(objects []*unstructured.Unstructured, role string) bool {
 		name, _, _ := unstructured.NestedString(o.Object, "roleRef", "name")
 		return o.GetKind() == "ClusterRoleBinding" && name == role
 	})
-}
-
-// ownGroups returns the API groups of the Solution's custom resources.
-func ownGroups(p *render.Payload) ([]string, error) {
-	required, err := render.RequiredCRDs(p)
-	if err != nil {
-		return nil, err
-	}
-	groups := slices.Clone(p.Solution.Spec.CustomAPIGroups)
-	for _, r := range required {
-		if _, group, ok := strings.Cut(r.Name, "."); ok {
-			groups = append(groups, group)
-		}
-	}
-	return groups, nil
 }
 
 // scopes returns a function that reports whether a resource is in namespaces. A resource that the cluster does not have counts as such:
