@@ -272,6 +272,33 @@ func TestReplaceBinding(t *testing.T) {
 	deployertest.Refused(t, err, report.Usage, "RoleBinding is replaced without being named")
 }
 
+// TestReplaceRunningJob checks that a Job that an earlier operation left running can be named as the refusal proposes.
+func TestReplaceRunningJob(t *testing.T) {
+	b := deployertest.New(t)
+	content := deployertest.Content{
+		Files: map[string]string{"components/sync.yaml": `apiVersion: batch/v1
+kind: Job
+metadata: {name: sync}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: registry.solutionctl.invalid/shop-1.0.0/shop-operator:1.0.0}]}}}
+`},
+		Manifest: "components:\n  - {name: sync, job: components/sync.yaml}\n",
+	}
+	b.Activated(shop, "1.0.0", content)
+	b.Server.Stall("Job")
+	_, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{Timeout: 1})
+	deployertest.Refused(t, err, report.Timeout, "task Job site/sync")
+	running := b.Server.Object("Job", site, "sync").GetUID()
+	b.Activated(shop, "1.1.0", content)
+	_, err = upgrade("1.1.0")(t.Context(), b.Deployer, plan.Options{})
+	deployertest.Refused(t, err, report.Refused, "Job site/sync is still running for an earlier operation", "--replace Job/sync")
+	if _, err = upgrade("1.1.0")(t.Context(), b.Deployer, plan.Options{Timeout: 1, Replace: []string{"Job/sync"}}); report.CodeOf(err) != report.Timeout {
+		t.Error(err)
+	}
+	if b.Server.Object("Job", site, "sync").GetUID() == running {
+		t.Error("the Job is not replaced")
+	}
+}
+
 // TestDeleteNothing checks that a missing object is not reported as deleted, and that an earlier object of the same name does not count as
 // part of the release.
 func TestDeleteNothing(t *testing.T) {

@@ -43,7 +43,7 @@ func (o Options) engine() engine.PlanOptions {
 func (r *Run) checkReplace() error {
 	var has []string
 	for _, p := range r.Plans {
-		for _, object := range p.Release.Objects {
+		for _, object := range withTasks(&p.Release) {
 			has = append(has, object.GetKind()+"/"+object.GetName())
 		}
 	}
