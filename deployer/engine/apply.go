@@ -309,6 +309,9 @@ func (r *run) perform(ctx context.Context, s *step) (*unstructured.Unstructured,
 func (r *run) decideLate(ctx context.Context, s *step) error {
 	return r.poll(ctx, func() (bool, error) {
 		err := r.plan.decider.decide(ctx, s)
+		if s.late {
+			r.leave() // to another run, which may bring what the step waits for
+		}
 		switch {
 		case errors.Is(err, cluster.ErrNoKind):
 			return false, nil

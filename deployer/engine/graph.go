@@ -31,8 +31,9 @@ type queued struct {
 	needs                 []need
 	parts                 []*run
 	applied, ready, ended chan struct{}
-	awaited               bool // another run needs it ready
-	precedes              bool // another run starts after it
+	awaited               bool   // another run needs it ready
+	precedes              bool   // another run starts after it
+	leave                 func() // gives its place back
 }
 
 type need struct {
@@ -55,7 +56,7 @@ func (e *Engine) queue(plans []*Plan, o ApplyOptions) (runs []*run, ordered bool
 	for _, p := range plans {
 		byKey[p.Release.Key] = &run{
 			Engine: e, plan: p, options: o, timeout: cmp.Or(p.Release.Timeout, o.Timeout, defaultTimeout), idle: p.Idle(),
-			queued: queued{applied: make(chan struct{}), ready: make(chan struct{}), ended: make(chan struct{})},
+			queued: queued{applied: make(chan struct{}), ready: make(chan struct{}), ended: make(chan struct{}), leave: func() {}},
 		}
 	}
 	needed := map[*run]bool{}
@@ -140,13 +141,10 @@ func (r *run) runInOrder(ctx context.Context, places chan struct{}) error {
 	if err := r.awaitNeeds(ctx); err != nil {
 		return err
 	}
-	var cancel context.CancelFunc
-	r.waitCtx, cancel = context.WithTimeout(ctx, r.timeout)
-	defer cancel()
+	defer r.takeTurn(ctx, places)()
 	if !r.idle {
-		places <- struct{}{}
 		err := r.change(ctx)
-		<-places
+		r.leave()
 		if err != nil {
 			return err
 		}
@@ -171,6 +169,17 @@ func (r *run) runInOrder(ctx context.Context, places chan struct{}) error {
 		return err
 	}
 	return r.promote(ctx)
+}
+
+// takeTurn waits for a place, unless the run is idle, and starts the timeout of the run.
+func (r *run) takeTurn(ctx context.Context, places chan struct{}) context.CancelFunc {
+	if !r.idle {
+		places <- struct{}{}
+		r.leave = sync.OnceFunc(func() { <-places })
+	}
+	var cancel context.CancelFunc
+	r.waitCtx, cancel = context.WithTimeout(ctx, r.timeout)
+	return cancel
 }
 
 // awaitParts waits until the parts of a release are complete, and reports which it waits for.

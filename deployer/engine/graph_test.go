@@ -8,9 +8,11 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/schema"
@@ -64,12 +66,12 @@ var stuckStatus = map[string]any{
 	"conditions": []any{map[string]any{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "it takes too long"}},
 }
 
-// onCreation calls f with the name of each Deployment that is created.
-func (w *fixture) onCreation(f func(name string)) {
+// onCreation calls f with the name of each object of a kind that is created.
+func (w *fixture) onCreation(kind string, f func(name string)) {
 	w.server.Answer = func(rw http.ResponseWriter, r *http.Request) bool {
 		collection, name := path.Split(r.URL.Path)
-		if r.Context().Value(servedKey{}) != nil || r.Method != http.MethodPatch || path.Base(collection) != "deployments" || !writing(r) ||
-			w.server.Object("Deployment", "shop", name) != nil {
+		if r.Context().Value(servedKey{}) != nil || r.Method != http.MethodPatch || path.Base(collection) != strings.ToLower(kind)+"s" || !writing(r) ||
+			w.server.Object(kind, "shop", name) != nil {
 			return false
 		}
 		w.server.ServeHTTP(rw, r.WithContext(context.WithValue(r.Context(), servedKey{}, true)))
@@ -88,7 +90,7 @@ func TestNeeds(t *testing.T) {
 		releases = append(releases, w.component(name, some...))
 	}
 	created := make(chan string, len(needs))
-	w.onCreation(func(name string) { created <- name })
+	w.onCreation("Deployment", func(name string) { created <- name })
 	done := make(chan error, 1)
 	go func() { done <- w.run(releases...) }()
 	ready, there := map[string]bool{}, map[string]bool{}
@@ -139,7 +141,7 @@ func TestParts(t *testing.T) {
 	own := w.release("1.0.0", deployment)
 	own.Parts = []record.Key{needOf("slow").Key}
 	slow := make(chan struct{})
-	w.onCreation(func(name string) {
+	w.onCreation("Deployment", func(name string) {
 		if name == "slow" {
 			close(slow)
 			return
@@ -176,7 +178,7 @@ func TestFailuresBlock(t *testing.T) {
 			db := w.component("db")
 			db.Tolerated = tolerated
 			releases := []engine.Release{w.component("web", "api"), w.component("api", "db"), db, w.component("other")}
-			w.onCreation(func(name string) {
+			w.onCreation("Deployment", func(name string) {
 				status := readyStatus
 				if name == "db" {
 					status = stuckStatus
@@ -332,6 +334,33 @@ func TestNeedsWithoutEnd(t *testing.T) {
 	}
 }
 
+// TestKindOfLastRelease checks that releases that wait for a kind leave their places to others, one of which brings it.
+func TestKindOfLastRelease(t *testing.T) {
+	w := newFixture(t)
+	w.server.Stall("Deployment")
+	last := w.release("1.0.0", "{apiVersion: v1, kind: ConfigMap, metadata: {name: last}}")
+	last.Component, last.Needs = "last", []engine.Need{needOf("first")}
+	releases := []engine.Release{w.component("first"), last}
+	for i := range cluster.Workers {
+		name := fmt.Sprint("waits", i)
+		r := w.release("1.0.0", "{apiVersion: v1, kind: ConfigMap, metadata: {name: "+name+"}}", strings.ReplaceAll(pizza, "margherita", name))
+		r.Component, r.Complete = name, true
+		releases = append(releases, r)
+	}
+	var waiting atomic.Int32
+	w.onCreation("ConfigMap", func(name string) {
+		switch {
+		case name == "last":
+			w.server.Put(t, definition)
+		case waiting.Add(1) == cluster.Workers:
+			w.server.Stall() // the first becomes ready
+		}
+	})
+	if err := w.run(releases...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestKindsOfOtherReleases checks that the engine waits for a kind that another release defines, or that a complete release requires, and does not
 // skip its objects.
 func TestKindsOfOtherReleases(t *testing.T) {
@@ -472,7 +501,7 @@ func TestKilledInOrder(t *testing.T) {
 func TestOneWatch(t *testing.T) {
 	w := newFixture(t)
 	w.server.Stall("Deployment")
-	w.onCreation(func(name string) { w.edit("Deployment", name, readyStatus, "status") })
+	w.onCreation("Deployment", func(name string) { w.edit("Deployment", name, readyStatus, "status") })
 	if err := w.run(w.component("a"), w.component("b", "a"), w.component("c", "b"), w.component("d", "c")); err != nil {
 		t.Fatal(err)
 	}
