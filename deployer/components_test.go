@@ -551,6 +551,19 @@ func TestKindsOfComponents(t *testing.T) {
 	}
 }
 
+// TestClusterWideKindsOfOthers checks that a component of an environment cannot have an object of a cluster-wide kind that others define.
+func TestClusterWideKindsOfOthers(t *testing.T) {
+	b := deployertest.New(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gatewayclasses.gateway.networking.k8s.io},
+spec: {group: gateway.networking.k8s.io, scope: Cluster, names: {kind: GatewayClass, plural: gatewayclasses}, versions: [{name: v1, served: true, storage: true}]}}`)
+	class := "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: api}\nspec: {controllerName: shop.example/api}\n"
+	b.Activated(shop, "1.0.0", parts(t, map[string]string{"components/api.yaml": class}))
+	_, err := add("1.0.0")(t.Context(), b.Deployer, plan.Options{})
+	deployertest.Refused(t, err, report.Refused, "GatewayClass site/api: the kind is cluster-wide", "scope: cluster")
+	if left := there(b); left != "" || len(b.Server.Names("GatewayClass")) > 0 {
+		t.Errorf("it leaves %s", left)
+	}
+}
+
 // TestEnvironmentsGoWithComponents: nothing is left of an environment that is deleted.
 func TestEnvironmentsGoWithComponents(t *testing.T) {
 	b := deployertest.New(t)

@@ -47,6 +47,9 @@ func (d *decider) decideWanted(ctx context.Context, s *step) error {
 	} else if err != nil {
 		return err
 	}
+	if err := d.placeStep(ctx, s); err != nil { // its kind may be new
+		return err
+	}
 	if done, err := d.decideEnded(ctx, s); done || err != nil {
 		return err
 	}

@@ -82,6 +82,8 @@ type Release struct {
 	// for OptionalKinds (<group>/<kind>), such objects are skipped.
 	Complete      bool
 	OptionalKinds []string
+	// Confined refuses objects with a namespace whose kind is cluster-wide.
+	Confined bool
 	// Stay are objects that are left in the cluster when the release does not have them any more.
 	Stay []schema.ObjectRef
 	// GeneratedValues are stored with the revision for the caller, see [Engine.Content], and kept as secret as the objects.

@@ -361,6 +361,49 @@ func TestKindOfLastRelease(t *testing.T) {
 	}
 }
 
+// TestClusterWideKind checks that an object of a kind that the run brings is in no namespace if the kind is cluster-wide, even if an earlier
+// record has one, and that the next run does not delete it.
+func TestClusterWideKind(t *testing.T) {
+	w := newFixture(t)
+	r := w.release("1.0.0", settings, pizza)
+	r.Namespace, r.Complete = "", true
+	w.onCreation("ConfigMap", func(string) { w.server.Put(t, strings.Replace(definition, "Namespaced", "Cluster", 1)) })
+	w.deploy(r, engine.PlanOptions{})
+	s, err := w.State(t.Context(), r.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(s.Current.Objects, func(o schema.DeployedObject) bool { return o.Kind == "Pizza" })
+	uid := w.server.Object("Pizza", "", "margherita").GetUID()
+	if known := &s.Current.Objects[i]; known.Namespace != "" || known.UID != string(uid) {
+		t.Errorf("recorded: %+v", known)
+	}
+	s.Current.Objects[i].Namespace = "shop" // as an earlier version of solutionctl recorded it
+	if err := w.Save(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	r.Version = "1.1.0"
+	if plan := w.deploy(r, engine.PlanOptions{}); !plan.Empty() {
+		t.Errorf("the second run has changes: %q", actions(plan))
+	}
+	if live := w.server.Object("Pizza", "", "margherita"); live == nil || live.GetUID() != uid {
+		t.Errorf("the second run leaves %v", live)
+	}
+}
+
+// TestConfined checks that a confined release cannot have objects of cluster-wide kinds, neither of known ones nor of those that appear
+// while it runs.
+func TestConfined(t *testing.T) {
+	w := newFixture(t)
+	r := w.release("1.0.0", settings, pizza)
+	r.Complete, r.Confined = true, true
+	w.onCreation("ConfigMap", func(string) { w.server.Put(t, strings.Replace(definition, "Namespaced", "Cluster", 1)) })
+	w.failed(w.run(r), report.Refused, "Pizza shop/margherita: the kind is cluster-wide", "scope: cluster")
+	_, err := w.Plan(t.Context(), r, engine.PlanOptions{})
+	w.failed(err, report.Refused, "Pizza shop/margherita: the kind is cluster-wide")
+	w.same("there", w.everything(), []string{"ConfigMap settings [color:red size:1]", "CustomResourceDefinition pizzas.example.com"})
+}
+
 // TestKindsOfOtherReleases checks that the engine waits for a kind that another release defines, or that a complete release requires, and does not
 // skip its objects.
 func TestKindsOfOtherReleases(t *testing.T) {

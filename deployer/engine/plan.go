@@ -280,6 +280,9 @@ func (e *Engine) newDecider(ctx context.Context, r Release, state *record.State,
 			d.inventory[key] = object
 		}
 	}
+	if err := d.placeRecorded(ctx); err != nil {
+		return nil, err
+	}
 	for _, object := range r.Objects {
 		s, err := d.newStep(ctx, object)
 		if err != nil {
@@ -310,19 +313,24 @@ func (e *Engine) newDecider(ctx context.Context, r Release, state *record.State,
 // newStep returns a step that applies an object.
 func (d *decider) newStep(ctx context.Context, object *unstructured.Unstructured) (*step, error) {
 	desired, err := prepare(d.release.Key, object)
-	if err == nil {
-		err = d.place(ctx, desired)
-	}
 	if err != nil {
 		return nil, err
 	}
 	s := &step{desired: desired, phase: phaseOfObject(desired)}
-	s.Object = refOf(desired)
-	s.hash, err = hashOf(desired)
-	return s, err
+	return s, d.placeStep(ctx, s)
 }
 
-// place removes the namespace of a cluster-wide object, and requires one for others.
+// placeStep places the object of a step, and names it in the step.
+func (d *decider) placeStep(ctx context.Context, s *step) (err error) {
+	if err = d.place(ctx, s.desired); err != nil || s.hash != "" && s.Object.Namespace == s.desired.GetNamespace() {
+		return err
+	}
+	s.Object = refOf(s.desired)
+	s.hash, err = hashOf(s.desired)
+	return err
+}
+
+// place removes the namespace of a cluster-wide object, and requires one for others. The place of an object of an unknown kind stays open.
 func (d *decider) place(ctx context.Context, object *unstructured.Unstructured) error {
 	mapping, err := d.Cluster.Mapping(ctx, object.GroupVersionKind())
 	switch {
@@ -330,13 +338,39 @@ func (d *decider) place(ctx context.Context, object *unstructured.Unstructured) 
 		return nil
 	case err != nil:
 		return err
-	case mapping.Scope.Name() == meta.RESTScopeNameRoot:
+	case isRoot(mapping) && d.release.Confined && object.GetNamespace() != "":
+		return report.Errorf(report.Refused, "%s: the kind is cluster-wide, and an environment cannot have an object of it", refOf(object)).
+			WithHint("deploy a version of the Solution without it; only a component with scope: cluster can have it")
+	case isRoot(mapping):
 		object.SetNamespace("")
 	case object.GetNamespace() == "":
 		return report.Errorf(report.Invalid, "%s has no namespace", refOf(object))
 	}
 	return nil
 }
+
+// placeRecorded removes the namespaces of recorded objects whose kind is cluster-wide, which was unknown when they were recorded.
+func (d *decider) placeRecorded(ctx context.Context) error {
+	for key, known := range d.inventory {
+		if known.Namespace == "" {
+			continue
+		}
+		mapping, err := d.Cluster.Mapping(ctx, kindOfRef(known.ObjectRef))
+		if errors.Is(err, cluster.ErrNoKind) || err == nil && !isRoot(mapping) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		delete(d.inventory, key)
+		known.Namespace = ""
+		if key = record.KeyOf(known.ObjectRef); d.inventory[key].UID == "" {
+			d.inventory[key] = known
+		}
+	}
+	return nil
+}
+
+func isRoot(m *meta.RESTMapping) bool { return m.Scope.Name() == meta.RESTScopeNameRoot }
 
 // steps returns the steps of the release without actions: desired objects in the order of the phases, then objects to delete in the
 // opposite order.

@@ -46,7 +46,7 @@ func PartOf(main *engine.Release, node *components.Node) (engine.Release, error)
 	release := engine.Release{
 		Key:     record.Key{Namespace: main.Namespace, Name: main.Name, Component: c.Name},
 		Version: main.Version, Operation: main.Operation, Together: main.Together, Back: main.Back, Ready: c.ReadyWhen,
-		Complete: true, OptionalKinds: c.OptionalKinds, Tolerated: c.OnFailure == schema.FailureContinues,
+		Complete: true, OptionalKinds: c.OptionalKinds, Confined: main.Confined, Tolerated: c.OnFailure == schema.FailureContinues,
 	}
 	for _, need := range node.Needs {
 		key := main.Key

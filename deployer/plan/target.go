@@ -32,7 +32,7 @@ type target struct {
 func (r *Run) target(p *Placement, n metalk8s.Namespace) *target {
 	return &target{Run: r, of: p, namespace: n, wanted: p.merged[n.Name], release: engine.Release{
 		Key: record.Key{Namespace: n.Name, Name: p.Name}, Version: p.Version, Operation: p.Verb, Together: p.together,
-		Back: p.Verb == string(records.Down), SavedOptions: p.saved,
+		Back: p.Verb == string(records.Down), SavedOptions: p.saved, Confined: n.Name != "",
 	}}
 }
 
