@@ -3,6 +3,7 @@ package deployer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/definitions"
@@ -57,13 +58,29 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 		}
 		return done, err
 	}
-	back := RollbackOptions{Options: o.Options, Environment: o.Environment, Solution: o.Solution, Namespace: o.Namespace}
-	back.ReplaceIfPlanned, back.Expect = true, "" // the digest was that of the change
-	if _, failed := d.Rollback(ctx, back); failed != nil {
-		return done, report.Errorf(report.CodeOf(err), "%w\nand the rollback failed, too: %w", err, failed)
+	return done, d.takeBack(ctx, &o, run, err)
+}
+
+// takeBack rolls back what a run has begun before it failed, and nothing else. Solutions that changed in the same run go back together.
+func (d *Deployer) takeBack(ctx context.Context, o *ChangeOptions, run *plan.Run, err error) error {
+	var all []string
+	for _, w := range o.wanted() {
+		back := RollbackOptions{Options: o.Options, Environment: o.Environment, Solution: w.Solution, Namespace: o.Namespace}
+		back.ReplaceIfPlanned, back.Expect = true, "" // the digest was that of the change
+		back.begun = slices.DeleteFunc(run.Begun(w.Solution), func(namespace string) bool { return slices.Contains(all, namespace) })
+		if len(back.begun) == 0 {
+			continue
+		}
+		all = append(all, back.begun...)
+		if _, failed := d.Rollback(ctx, back); failed != nil {
+			return report.Errorf(report.CodeOf(err), "%w\nand the rollback failed, too: %w", err, failed)
+		}
+	}
+	if len(all) == 0 {
+		return err
 	}
 	// The hint of the failure is about a version that is no longer deployed.
-	return done, report.Errorf(report.CodeOf(err), "%s\neverything is back as it was before", err).
+	return report.Errorf(report.CodeOf(err), "%s\neverything is back as it was before", err).
 		WithHint("repair the cause, and run the command again")
 }
 

@@ -2,8 +2,10 @@ package deployer
 
 import (
 	"context"
+	"slices"
 
 	"github.com/solutionctl/solutionctl/deployer/definitions"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -15,6 +17,8 @@ type RollbackOptions struct {
 	Environment, Solution string
 	Namespace             string // one of the environment's; "" stands for all of them
 	Revision              int64  // of the history; 0 stands for the one before
+
+	begun []string // the only namespaces that go back; nil stands for all of them
 }
 
 // Rollback restores the objects of an earlier revision as they were rendered then: of the revision before an interrupted operation, else of the one
@@ -26,6 +30,9 @@ func (d *Deployer) Rollback(ctx context.Context, o RollbackOptions) (*schema.Ope
 	return run.InNamespaces(ctx, o.Namespace, func(ctx context.Context) error {
 		if err := run.ReadCatalog(ctx); err != nil {
 			return err
+		}
+		if o.begun != nil {
+			run.Namespaces = slices.DeleteFunc(run.Namespaces, func(n metalk8s.Namespace) bool { return !slices.Contains(o.begun, n.Name) })
 		}
 		return run.RollBack(ctx, o.Revision)
 	})

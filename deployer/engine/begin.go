@@ -35,7 +35,7 @@ func (r *run) begin(ctx context.Context, user string) error {
 	if err != nil {
 		return err
 	}
-	r.begun.here, r.begun.there = r.Now(), r.state.WrittenAt()
+	r.begun.here, r.begun.there, r.plan.Begun = r.Now(), r.state.WrittenAt(), true
 	// The record comes first: content that no record refers to would never be deleted.
 	_, err = r.StoreContent(ctx, r.plan.Release.ID(), data)
 	return err

@@ -29,6 +29,8 @@ type Plan struct {
 	Changes []schema.Change
 	// Resumes is the pending revision of an earlier run; nil if there is none.
 	Resumes *schema.DeploymentRevision
+	// Begun is set when [Engine.ApplyAll] has recorded the plan, before its first change.
+	Begun bool
 
 	decider *decider
 	state   *record.State

@@ -136,6 +136,16 @@ func (r *Run) carryOut(ctx context.Context) error {
 	return r.After(ctx)
 }
 
+// Begun returns the namespaces in which the run has recorded the pending revision of a Solution.
+func (r *Run) Begun(solution string) (namespaces []string) {
+	for _, p := range r.Plans {
+		if p.Begun && p.Release.Name == solution && p.Release.Component == "" {
+			namespaces = append(namespaces, p.Release.Namespace)
+		}
+	}
+	return namespaces
+}
+
 // InNamespaces is like Do under the locks of namespaces of the run's environment: of one, or for "" of all of them.
 func (r *Run) InNamespaces(ctx context.Context, namespace string, prepare func(context.Context) error) (*schema.Operation, error) {
 	done, err := r.underLocks(ctx, namespace, prepare)
