@@ -201,6 +201,9 @@ func (e *Environments) planDeletion(ctx context.Context, run *plan.Run, o Delete
 		return e.clearVersions(ctx, namespaces)
 	}
 	run.After = func(ctx context.Context) error {
+		if err := e.checkCreated(ctx, namespaces, states, usage, others); err != nil {
+			return err
+		}
 		if err := deleteRecords(ctx); err != nil {
 			return err
 		}

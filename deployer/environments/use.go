@@ -5,10 +5,14 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // usage returns what is used in namespaces by the documents of MetalK8s, the records and the cluster. Objects that a Solution deploys are
@@ -40,4 +44,34 @@ func (e *Environments) usage(ctx context.Context, namespaces []metalk8s.Namespac
 		}
 	}
 	return usage, claims, nil
+}
+
+// checkCreated refuses to delete namespaces with objects that were created since usage and others were listed: they are not in the export.
+func (e *Environments) checkCreated(ctx context.Context, namespaces []metalk8s.Namespace, states []*record.State, usage []metalk8s.Use, others []schema.ObjectRef) error {
+	known := map[types.UID]bool{}
+	for _, use := range usage {
+		for _, object := range use.Objects {
+			known[object.GetUID()] = true
+		}
+	}
+	now, _, err := e.usage(ctx, namespaces, states)
+	if err != nil {
+		return err
+	}
+	var created []string
+	for _, use := range now {
+		use.Objects = slices.DeleteFunc(use.Objects, func(o *unstructured.Unstructured) bool { return known[o.GetUID()] || o.GetDeletionTimestamp() != nil })
+		if len(use.Objects) > 0 {
+			created = append(created, use.String())
+		}
+	}
+	more, err := e.Survey.OthersIn(ctx, namespaces, states)
+	if err != nil {
+		return err
+	}
+	more = slices.DeleteFunc(more, func(ref schema.ObjectRef) bool { return survey.IsSetting(ref) || slices.Contains(others, ref) })
+	if created = append(created, survey.OtherTexts(more)...); len(created) == 0 {
+		return nil
+	}
+	return report.Errorf(report.Conflict, "objects were created at the same time: %s", report.Several(created)).WithHint("run the command again")
 }
