@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/kube/manifest"
@@ -359,6 +360,10 @@ func (b *builder) withoutDefinitions(documents []document) ([]document, error) {
 		if !isDefinition(d.value) {
 			rest = append(rest, d)
 			continue
+		}
+		if len(validation.IsDNS1123Subdomain(d.name())) > 0 { // its file is called after it
+			return nil, report.Errorf(report.Invalid, "%s: %q cannot be the name of a CustomResourceDefinition", d.shown, d.name()).
+				WithHint("correct the file, or leave it out")
 		}
 		if version := versionTwice(d.value); version != "" {
 			return nil, report.Errorf(report.Invalid, "%s of %s has version %s twice", d.title(), d.shown, version).WithHint("remove one of them")

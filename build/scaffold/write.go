@@ -8,7 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // maxVolumeID bounds the volume identifier of an image.
@@ -28,7 +31,7 @@ func (b *builder) solution(images []schema.BuildImage) []byte {
 		text.WriteString("    - " + imageLine(image) + "\n")
 	}
 	if len(b.apiGroups) > 0 {
-		fmt.Fprintf(&text, "  customApiGroups: [%s]\n", strings.Join(sortedKeys(b.apiGroups), ", "))
+		fmt.Fprintf(&text, "  customApiGroups: [%s]\n", inline(sortedKeys(b.apiGroups)))
 	}
 	if b.oldest < len(b.releases)-1 {
 		fmt.Fprintf(&text, "  kubernetesVersion: %q\n", ">="+b.releases[b.oldest].Version())
@@ -45,14 +48,14 @@ func (b *builder) solution(images []schema.BuildImage) []byte {
 
 func writeComponent(text *bytes.Buffer, c schema.Component) {
 	kind, source := c.Source()
-	fmt.Fprintf(text, "    - name: %s\n      %s: %s\n", c.Name, kind, source)
+	fmt.Fprintf(text, "    - name: %s\n      %s: %s\n", c.Name, kind, scalar(source))
 	for _, f := range []struct{ name, value string }{{"values", c.Values}, {"scope", string(c.Scope)}, {"namespace", c.Namespace}} {
 		if f.value != "" {
-			fmt.Fprintf(text, "      %s: %s\n", f.name, f.value)
+			fmt.Fprintf(text, "      %s: %s\n", f.name, scalar(f.value))
 		}
 	}
 	if len(c.Namespaces) > 0 {
-		fmt.Fprintf(text, "      namespaces: [%s]\n", strings.Join(c.Namespaces, ", "))
+		fmt.Fprintf(text, "      namespaces: [%s]\n", inline(c.Namespaces))
 	}
 	for _, d := range c.DependsOn {
 		fmt.Fprintf(text, "      dependsOn: [{component: %s}]\n", d.Component)
@@ -69,6 +72,25 @@ func imageLine(i schema.BuildImage) string {
 		line += ", origin: " + strconv.Quote(i.Origin)
 	}
 	return line + "}"
+}
+
+// inline writes a list of texts on one line.
+func inline(texts []string) string {
+	var list []string
+	for _, text := range texts {
+		list = append(list, scalar(text))
+	}
+	return strings.Join(list, ", ")
+}
+
+var plainText = lazyregexp.New(`^[A-Za-z][A-Za-z0-9./+-]*$`)
+
+// scalar writes a text, in quotes where it could be read as something else: names in sources are any text.
+func scalar(text string) string {
+	if data, err := yaml.Marshal(text); err == nil && string(data) == text+"\n" && plainText.MatchString(text) {
+		return text
+	}
+	return strconv.Quote(text)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -103,6 +103,9 @@ func (a *app) initOperator(dir string) error {
 // writeProject writes the files of a new project and returns their names. After an error nothing of it is left.
 func writeProject(dir string, files []projectFile) (_ []string, err error) {
 	for _, file := range files {
+		if !filepath.IsLocal(filepath.FromSlash(file.name)) {
+			return nil, report.Errorf(report.Invalid, "file %s would be outside of the project", file.name)
+		}
 		if _, missing := os.Lstat(filepath.Join(dir, file.name)); missing == nil {
 			return nil, report.Errorf(report.Usage, "%s is there already", filepath.Join(dir, file.name)).
 				WithHint("name a directory without a project")
