@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -82,6 +83,26 @@ func TestHostileRegistryConfig(t *testing.T) {
 			e.files["registry-config.inc.j2"] = &fstest.MapFile{Data: []byte(text)}
 			if found := of("SOL105", runWithin(t, e, 160<<20)); len(found) == 0 {
 				t.Error("it has no finding")
+			}
+		})
+	}
+}
+
+// TestManySuppressions: a file has so many suppressions at most, and the others are reported once.
+func TestManySuppressions(t *testing.T) {
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
+	for name, text := range map[string]string{
+		"rules":       "# solutionctl:ignore" + strings.Repeat(" SOL101", 100_000) + " because\n" + object,
+		"comments":    strings.Repeat("# solutionctl:ignore SOL101 because\n", 30_000) + object,
+		"annotations": object + "  annotations:\n    lint.solutionctl.io/ignore: '" + strings.Repeat("SOL101: because;", 60_000) + "'\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := readExample(t, "base.txtar")
+			e.files["ui/many.yaml"] = &fstest.MapFile{Data: []byte(text)}
+			findings := of("SOL211", runWithin(t, e, 512<<20))
+			want := "its suppressions name more than 1000 rules"
+			if !slices.ContainsFunc(findings, func(f report.Finding) bool { return strings.HasPrefix(f.Message, want) }) || len(findings) > 201 {
+				t.Errorf("%d findings, want one %q", len(findings), want)
 			}
 		})
 	}

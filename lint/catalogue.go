@@ -48,8 +48,9 @@ func outdented(text string) string {
 
 // choose returns the rules that the options name.
 func choose(o Options) ([]Rule, error) {
+	known := ruleNames()
 	for _, name := range slices.Concat(o.Enable, o.Disable) {
-		if !known(name) {
+		if !known[name] {
 			return nil, report.Errorf(report.Usage, "there is no rule or group %q", name).
 				WithHint("'solutionctl lint --rules' lists them")
 		}
@@ -71,9 +72,16 @@ func choose(o Options) ([]Rule, error) {
 	}), nil
 }
 
-// known reports whether a rule or a group has this name.
-func known(name string) bool {
-	return slices.Contains(Groups(), Group(name)) || slices.ContainsFunc(Rules(), func(r Rule) bool { return r.ID == name })
+// ruleNames returns the identifiers of all rules and the names of all groups.
+func ruleNames() map[string]bool {
+	names := map[string]bool{}
+	for _, group := range Groups() {
+		names[string(group)] = true
+	}
+	for _, rule := range append(table(), isoRules()...) {
+		names[rule.ID] = true
+	}
+	return names
 }
 
 // Find returns a rule by its identifier.
@@ -89,5 +97,6 @@ func Find(id string) (Rule, error) {
 
 // knownNames returns those of the names that are rules or groups. A rule reports the others when they come from a project.
 func knownNames(names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !known(name) })
+	known := ruleNames()
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !known[name] })
 }

@@ -276,10 +276,10 @@ func checkLintSettings(_ context.Context, t *subject, r *reporter) {
 	if t.Build == nil || t.Build.Lint == nil {
 		return
 	}
-	lists := map[string][]string{"disable": t.Build.Lint.Disable, "enable": t.Build.Lint.Enable}
+	known, lists := ruleNames(), map[string][]string{"disable": t.Build.Lint.Disable, "enable": t.Build.Lint.Enable}
 	for _, list := range []string{"disable", "enable"} {
 		for i, name := range lists[list] {
-			if !known(name) {
+			if !known[name] {
 				r.Report(target.Place{File: target.ProjectFile, Object: fmt.Sprintf("lint.%s[%d]", list, i)}, "'solutionctl lint --rules' lists them", "there is no rule or group %q", name)
 			}
 		}

@@ -35,14 +35,14 @@ func Run(ctx context.Context, t *target.Target, o Options) (*Result, error) {
 	t.Objects() // reads every manifest, on all processors; the rules would do it one after the other
 	s := newSubject(t, o)
 	reporters := make([]*reporter, len(rules))
-	group, ctx := errgroup.WithContext(ctx)
+	group, running := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, rule := range rules {
 		reporters[i] = &reporter{rule: rule}
 		if rule.check != nil && s.judgeable(rule.Group) {
 			group.Go(func() error {
-				rule.check(ctx, s, reporters[i])
-				return ctx.Err()
+				rule.check(running, s, reporters[i])
+				return running.Err()
 			})
 		}
 	}
@@ -53,7 +53,7 @@ func Run(ctx context.Context, t *target.Target, o Options) (*Result, error) {
 	for _, r := range reporters {
 		found = append(found, r.findings()...)
 	}
-	return s.suppress(found, rules), nil
+	return s.suppress(ctx, found, rules), ctx.Err()
 }
 
 // judgeable reports whether enough of the target could be read for the rules of a group.
