@@ -29,6 +29,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
+	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
 // site is a console on a host that keeps archives.
@@ -265,6 +266,43 @@ func TestUpload(t *testing.T) {
 	b.ended(b.post(gone, "confirm", "demo-1.0.0")).has(t, "not Open demo")
 	if got := s.stored(t); len(got) > 0 {
 		t.Errorf("stored %q", got)
+	}
+}
+
+// TestFaultOfTheHost keeps an upload that the host cannot judge or import, and examines it again.
+func TestFaultOfTheHost(t *testing.T) {
+	s := startSite(t)
+	b := s.in(t)
+	path := s.vendor.Archive(t, "1.0.0", 0)
+	data := read(t, path)
+	at := b.beginUpload(path, len(data)).Header.Get("Location")
+	if a := b.piece(at, 0, data); a.StatusCode != http.StatusNoContent {
+		t.Fatalf("%d %s", a.StatusCode, a.body)
+	}
+	page := strings.Replace(at, "/uploads/", "/import/", 1)
+	examine := func() answer {
+		b.get(page)
+		b.get(page + "/events")
+		return b.get(page)
+	}
+	good := s.desk.Options.Trusted
+	s.desk.Options.Trusted = func() (*trust.Store, error) { return nil, report.Errorf(report.TrustStore, "policy.yaml has a mistake") }
+	if a := examine(); a.StatusCode < 400 || !strings.Contains(a.body, "policy.yaml has a mistake") {
+		t.Errorf("%d\n%s", a.StatusCode, a.body)
+	}
+	if _, n := s.spooled(t); n != 1 {
+		t.Errorf("%d files, want the upload", n)
+	}
+	s.desk.Options.Trusted = good
+	if a := examine(); a.StatusCode != http.StatusOK {
+		t.Fatalf("%d\n%s", a.StatusCode, a.body)
+	}
+	if err := os.WriteFile(s.places.Configuration, []byte("kind: Other\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.ended(b.post(page)).has(t, s.places.Configuration)
+	if _, n := s.spooled(t); n != 1 {
+		t.Errorf("%d files after an import that failed, want the upload", n)
 	}
 }
 

@@ -57,18 +57,28 @@ func (p *Pages) showExamination(v *web.Visit) (*web.Answer, error) {
 		Action: page.Action{Label: page.Text("action.importThis"), URL: page.URL("import", id), Post: true, Weight: page.WeightPrimary},
 		Cancel: page.Link{URL: "/import"},
 	}
-	return p.examinationPage(v, e, page.URL("import", id, "events"), actions), nil
+	over := e.over()
+	shown := p.examinationPage(v, e, page.URL("import", id, "events"), actions)
+	if over && e.err != nil && !refused(e.err) {
+		p.forget(v, id, e) // it could not be judged: the next request examines it again
+	}
+	return shown, nil
 }
 
 // known returns an archive that the user has had examined; nil for none.
 func (p *Pages) known(v *web.Visit, key string) *examined {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e := p.examined[v.User+" "+key]
-	if e != nil && e.over() && e.err != nil && !refused(e.err) {
-		return nil // it could not be judged: again
+	return p.examined[v.User+" "+key]
+}
+
+// forget drops an examination.
+func (p *Pages) forget(v *web.Visit, key string, e *examined) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.examined[v.User+" "+key] == e {
+		delete(p.examined, v.User+" "+key)
 	}
-	return e
 }
 
 // examine starts to check an archive. A refused one is not kept.
@@ -125,9 +135,13 @@ func (p *Pages) discard(user, id string) {
 	}
 }
 
-// refused reports whether an archive must not be imported, or merely could not be examined.
+// refused reports whether the fault is the archive's, which is then of no use. [report.Invalid] and [report.Corrupt] can also mean a file of the
+// host or an object of the cluster.
 func refused(err error) bool {
-	return err != nil && slices.Contains([]int{3, 4, 5, 6}, report.CodeOf(err).ExitStatus())
+	return err != nil && slices.Contains([]report.Code{
+		report.Findings, report.Unsigned, report.Untrusted, report.NotAllowed, report.Threshold, report.Mismatch, report.BadBundle,
+		report.Revoked, report.Expired, report.Downgrade, report.Replaced,
+	}, report.CodeOf(err))
 }
 
 // examinationPage shows the present results for an archive.
