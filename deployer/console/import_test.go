@@ -286,7 +286,9 @@ func TestFaultOfTheHost(t *testing.T) {
 		return b.get(page)
 	}
 	good := s.desk.Options.Trusted
-	s.desk.Options.Trusted = func() (*trust.Store, error) { return nil, report.Errorf(report.TrustStore, "policy.yaml has a mistake") }
+	s.desk.Options.Trusted = func() (*trust.Store, error) {
+		return nil, report.Errorf(report.TrustStore, "policy.yaml has a mistake")
+	}
 	if a := examine(); a.StatusCode < 400 || !strings.Contains(a.body, "policy.yaml has a mistake") {
 		t.Errorf("%d\n%s", a.StatusCode, a.body)
 	}
@@ -408,6 +410,39 @@ func TestPlainForm(t *testing.T) {
 	joe := s.with(t, "joe")
 	if a = joe.get("/import/path?path=" + next); a.StatusCode != http.StatusForbidden {
 		t.Errorf("somebody else names files of the host: %d", a.StatusCode)
+	}
+}
+
+// TestPathReplaced refuses to import another archive than the one that the page has shown.
+func TestPathReplaced(t *testing.T) {
+	s := startSite(t)
+	b := s.in(t)
+	shown, other := s.vendor.Archive(t, "1.0.0", 0), s.vendor.Archive(t, "2.0.0", 0)
+	examined := func() string {
+		a := b.get("/import/path?path=" + shown)
+		_, digest, _ := strings.Cut(a.body, `name="sha256" value="`)
+		digest, _, _ = strings.Cut(digest, `"`)
+		if len(digest) != 64 {
+			t.Fatalf("the page has no digest: %d\n%s", a.StatusCode, a.body)
+		}
+		return digest
+	}
+	first := examined()
+	for from, to := range map[string]string{other: shown, sign.BundleName(other, ""): sign.BundleName(shown, "")} {
+		if err := os.WriteFile(to, read(t, from), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const refusal = "the archive is not the one that was examined"
+	b.ended(b.post("/import/path", "path", shown, "sha256", first)).has(t, refusal)
+	second := examined() // in another window, say
+	b.ended(b.post("/import/path", "path", shown, "sha256", first)).has(t, refusal)
+	if got := s.stored(t); len(got) > 0 {
+		t.Fatalf("stored %q", got)
+	}
+	b.ends(b.post("/import/path", "path", shown, "sha256", second))
+	if got := s.stored(t); !slices.Equal(got, []string{"demo-2.0.0"}) {
+		t.Errorf("stored %q", got)
 	}
 }
 

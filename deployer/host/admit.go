@@ -53,6 +53,7 @@ func (h *Host) newAdmission(o ImportOptions) (*admission, error) {
 // admitted is an archive that may be imported. Everything in it was read through its trusted digests.
 type admitted struct {
 	name     string             // by which it was named
+	expect   string             // its digest; "" for any
 	bundles  []sign.NamedBundle // nil: they are looked for
 	size     int64
 	device   bool
@@ -106,7 +107,15 @@ func (d *admission) all(ctx context.Context) (_ []*admitted, err error) {
 }
 
 // open opens one of the archives: first those that are named, then those that are open.
-func (d *admission) open(ctx context.Context, n int) (_ *admitted, err error) {
+func (d *admission) open(ctx context.Context, n int) (*admitted, error) {
+	c, err := d.openFile(ctx, n)
+	if err == nil && n < len(d.options.Expect) {
+		c.expect = d.options.Expect[n]
+	}
+	return c, err
+}
+
+func (d *admission) openFile(ctx context.Context, n int) (_ *admitted, err error) {
 	if n >= len(d.options.Archives) {
 		given := d.options.Opened[n-len(d.options.Archives)]
 		// The name is not one by which the file can be found: it must not be mistaken for a path on this host.
@@ -155,6 +164,9 @@ func (d *admission) take(ctx context.Context, c *admitted, image *media.Image, e
 // admit fails for an archive that must not be imported. c keeps the results up to the failure.
 func (d *admission) admit(ctx context.Context, c *admitted) error {
 	reader, err := d.verify(ctx, c)
+	if err == nil && c.expect != "" && c.expect != c.source.SHA256 {
+		err = report.Errorf(report.Conflict, "the archive is not the one that was examined").WithHint("examine it again")
+	}
 	if err == nil {
 		err = d.lint(ctx, c, reader)
 	}

@@ -21,6 +21,7 @@ import (
 type ImportOptions struct {
 	Archives []string      // files
 	Opened   []OpenArchive // and these, which are open already
+	Expect   []string      // digests of Archives, then of Opened, as the user has seen them; "", and those that are missing, stand for any
 	More     []string      // files and directories that have further parts of the archives
 
 	// Trusted returns whose signatures count. It is asked once for each import.

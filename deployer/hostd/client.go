@@ -36,7 +36,7 @@ func (c *Client) Examine(ctx context.Context, token string, a Archive, sink repo
 
 // Import calls [Desk.Import] through the socket.
 func (c *Client) Import(ctx context.Context, token string, a Archive, sink report.Sink) (*schema.ImportReport, error) {
-	got, err := c.do(ctx, request{Verb: verbImport, Token: token, Name: a.Name, Bundles: a.Bundles}, a.File, sink)
+	got, err := c.do(ctx, request{Verb: verbImport, Token: token, Name: a.Name, Bundles: a.Bundles, Expect: a.Expect}, a.File, sink)
 	return got.Imported, err
 }
 

@@ -30,6 +30,7 @@ type Archive struct {
 	Name    string // for people
 	File    *os.File
 	Bundles []sign.NamedBundle
+	Expect  string // the digest that the user has seen; "" for any
 }
 
 // Version is an imported version.
@@ -80,6 +81,7 @@ func (d *Desk) at(ctx context.Context, token, verb string, sink report.Sink) (*h
 func (d *Desk) options(a Archive) host.ImportOptions {
 	o := d.Options
 	o.Archives, o.Bundles, o.Opened = nil, nil, []host.OpenArchive{{Name: a.Name, File: a.File, Bundles: a.Bundles}}
+	o.Expect = []string{a.Expect}
 	return o
 }
 

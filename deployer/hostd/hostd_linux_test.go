@@ -211,6 +211,7 @@ func TestRefused(t *testing.T) {
 		{"a stranger signed it", b.archive(mallory.Archive(t, "1.0.0", 0)), report.Untrusted},
 		{"its signature is of another archive", Archive{File: b.archive(mallory.Archive(t, "1.0.0", 100)).File, Bundles: good.Bundles}, report.Corrupt},
 		{"it names a path of the host", Archive{Name: b.vendor.Archive(t, "1.0.0", 0)}, report.Usage},
+		{"it is not the one that was examined", Archive{File: good.File, Bundles: good.Bundles, Expect: strings.Repeat("0", 64)}, report.Conflict},
 		{"a pipe", Archive{File: fifo, Bundles: good.Bundles}, report.Usage},
 		{"a directory", Archive{File: dir, Bundles: good.Bundles}, report.Usage},
 		{"no bundle at all", Archive{File: good.File, Bundles: []sign.NamedBundle{{File: "x", Data: []byte("{")}}}, report.BadBundle},

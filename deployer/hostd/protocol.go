@@ -35,6 +35,7 @@ type request struct {
 	Name    string             `json:"name,omitempty"`
 	File    bool               `json:"file,omitempty"` // a descriptor came with it
 	Bundles []sign.NamedBundle `json:"bundles,omitempty"`
+	Expect  string             `json:"expect,omitempty"`
 	Version *Version           `json:"version,omitempty"`
 }
 

@@ -156,7 +156,7 @@ func (s *Server) begin(ctx context.Context, all *works, r *request, file *os.Fil
 
 // verb returns the function for a request; nil for an unknown verb.
 func (s *Server) verb(r *request, file *os.File) func(context.Context, report.Sink) (*answer, error) {
-	a := Archive{Name: r.Name, File: file, Bundles: r.Bundles}
+	a := Archive{Name: r.Name, File: file, Bundles: r.Bundles, Expect: r.Expect}
 	switch {
 	case r.Verb == verbExamine:
 		return func(ctx context.Context, sink report.Sink) (*answer, error) {

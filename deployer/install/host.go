@@ -65,7 +65,7 @@ func (p *Plan) planImport(ctx context.Context) error {
 	p.o.Import.Environment = p.o.Environment
 	for _, file := range p.o.Import.Archives {
 		one := p.o.Import
-		one.Archives = []string{file}
+		one.Archives, one.Expect = []string{file}, nil
 		e, err := p.installer.Host.Examine(ctx, one)
 		if err != nil {
 			return err
@@ -75,6 +75,7 @@ func (p *Plan) planImport(ctx context.Context) error {
 			return report.Errorf(report.Usage, "two of the archives are of Solution %s", e.Solution).WithHint("install one version")
 		}
 		p.wanted = append(p.wanted, plan.Wanted{Solution: e.Solution, Version: e.Version})
+		p.o.Import.Expect = append(p.o.Import.Expect, e.SHA256)
 		names, known = append(names, e.Solution+"-"+e.Version), known && e.Known
 		unapproved, err := p.installer.Deployer.Unapproved(ctx, e.Solution, e.Powers.Powers, p.o.Environment)
 		if err != nil {

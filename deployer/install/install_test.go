@@ -20,6 +20,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/install"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
@@ -222,6 +223,24 @@ func TestInstallUpgrades(t *testing.T) {
 	}
 	if err := p.Run(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestArchiveReplaced imports only the archive that the plan has shown.
+func TestArchiveReplaced(t *testing.T) {
+	s := newSite(t)
+	shown, other := s.vendor.Archive(t, "1.0.0", 0), s.vendor.Archive(t, "1.1.0", 0)
+	p := s.plan(t, shown)
+	for from, to := range map[string]string{other: shown, sign.BundleName(other, ""): sign.BundleName(shown, "")} {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Run(t.Context()); report.CodeOf(err) != report.Conflict {
+		t.Fatal(err)
+	}
+	if entries, err := s.Host.Store.Entries(); err != nil || len(entries) > 0 {
+		t.Errorf("%v, %v", entries, err)
 	}
 }
 

@@ -5,6 +5,7 @@
 package archives
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -186,11 +187,20 @@ func (p *Pages) showPath(v *web.Visit) (*web.Answer, error) {
 	}
 	actions := page.Form{
 		Action: page.Action{
-			Label: page.Text("action.importThis"), URL: "/import/path", Post: true, Weight: page.WeightPrimary, Fields: []page.Hidden{{Name: "path", Value: path}},
+			Label: page.Text("action.importThis"), URL: "/import/path", Post: true, Weight: page.WeightPrimary,
+			Fields: []page.Hidden{{Name: "path", Value: path}, {Name: "sha256", Value: digestOf(e)}},
 		},
 		Cancel: page.Link{URL: "/import"},
 	}
 	return p.examinationPage(v, e, "", actions), nil
+}
+
+// digestOf is the digest of an archive as it was examined; "" without one.
+func digestOf(e *examined) string {
+	if !e.over() || e.result == nil {
+		return ""
+	}
+	return e.result.SHA256
 }
 
 // opener opens an archive with its signatures.
@@ -252,12 +262,13 @@ func (p *Pages) importPath(v *web.Visit) (*web.Answer, error) {
 	return p.beginImport(v, e, source, func() {})
 }
 
-// beginImport starts an import. The host verifies the archive again as it reads it. over is called when the archive is
-// not needed any more.
+// beginImport starts an import. The host verifies the archive again as it reads it, and refuses another one than the user has seen. over is
+// called when the archive is not needed any more.
 func (p *Pages) beginImport(v *web.Visit, e *examined, open opener, over func()) (*web.Answer, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
+	expect := cmp.Or(v.PostFormValue("sha256"), digestOf(e))
 	planned := &schema.Operation{
 		Operation: rights.VerbImport, Solution: e.result.Solution, Version: e.result.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 	}
@@ -270,6 +281,7 @@ func (p *Pages) beginImport(v *web.Visit, e *examined, open opener, over func())
 		if err != nil {
 			return nil, err
 		}
+		a.Expect = expect
 		done, err := p.Host.Import(ctx, token, a, sink)
 		err = errors.Join(err, a.File.Close())
 		if err == nil || refused(err) {
