@@ -129,10 +129,7 @@ func (d *decider) tryCreate(ctx context.Context, s *step) (done bool, err error)
 		return true, nil
 	case errors.Is(err, cluster.ErrExists):
 		return false, nil
-	case (apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, namespaceTerminating)) && d.makes[s.Object.Namespace]:
-		s.Action, s.late = schema.ActionCreate, true
-		return true, nil
-	case apierrors.IsNotFound(err) && bindsMissingRole(err):
+	case d.isCreatedFirst(s.desired, err):
 		s.Action, s.late = schema.ActionCreate, true
 		return true, nil
 	case apierrors.IsNotFound(err) && s.Object.Namespace != "":
@@ -140,6 +137,27 @@ func (d *decider) tryCreate(ctx context.Context, s *step) (done bool, err error)
 	default:
 		return false, err
 	}
+}
+
+// isCreatedFirst reports whether the server refused an object because something does not exist that the run creates before: the namespace,
+// the role of a binding, or the ServiceAccount or the PriorityClass of a Pod.
+func (d *decider) isCreatedFirst(object *unstructured.Unstructured, err error) bool {
+	creates := func(kind kube.GroupKind, namespace, name string) bool {
+		return d.makes[record.ObjectKey{GroupKind: kind, Namespace: namespace, Name: name}]
+	}
+	namespace := object.GetNamespace()
+	switch {
+	case err == nil:
+		return false
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, namespaceTerminating):
+		return creates(cluster.NamespaceKind.GroupKind(), "", namespace) || apierrors.IsNotFound(err) && bindsMissingRole(err)
+	case !apierrors.IsForbidden(err) || object.GroupVersionKind().GroupKind() != podKind:
+		return false
+	}
+	account, _, _ := unstructured.NestedString(object.Object, "spec", "serviceAccountName")
+	class, _, _ := unstructured.NestedString(object.Object, "spec", "priorityClassName")
+	return creates(cluster.ServiceAccountKind.GroupKind(), namespace, account) && strings.Contains(err.Error(), "error looking up service account ") ||
+		creates(priorityClassKind, "", class) && strings.Contains(err.Error(), "no PriorityClass with name ")
 }
 
 // checkCreate asks the server, by a dry run, whether an object could be created. A run creates it by an apply, whose check costs the server more

@@ -218,7 +218,7 @@ func (e *Engine) plan(ctx context.Context, releases []Release, states []*record.
 // errOpen is the error of a plan with [PlanOptions.Unchanged] that would have to ask about a single object.
 var errOpen = errors.New("an object may have changed")
 
-// shareKinds passes on to each plan which kinds the others define, and which namespaces the releases that it needs create.
+// shareKinds passes on to each plan which kinds the others define, and which objects the releases that it needs create.
 func shareKinds(plans []*Plan) {
 	brings := map[kube.GroupVersionKind]bool{}
 	for _, p := range plans {
@@ -266,7 +266,7 @@ type decider struct {
 	tasks     []*taskStep
 	defines   map[kube.GroupVersionKind]bool // kinds that the release defines
 	brings    map[kube.GroupVersionKind]bool // kinds that any release of the run defines
-	makes     map[string]bool                // namespaces of the release and of those that it needs
+	makes     map[record.ObjectKey]bool      // objects of the release and of those that it needs
 }
 
 func (e *Engine) newDecider(ctx context.Context, r Release, state *record.State, o PlanOptions) (*decider, error) {
@@ -275,7 +275,7 @@ func (e *Engine) newDecider(ctx context.Context, r Release, state *record.State,
 	}
 	d := &decider{
 		Engine: e, release: r, options: o, inventory: state.Inventory(), before: state.Deployed(), past: state.Ended(),
-		defines: map[kube.GroupVersionKind]bool{}, makes: map[string]bool{},
+		defines: map[kube.GroupVersionKind]bool{}, makes: map[record.ObjectKey]bool{},
 	}
 	for _, object := range r.Found {
 		if key := record.KeyOf(object.ObjectRef); d.inventory[key].Name == "" {
@@ -292,10 +292,7 @@ func (e *Engine) newDecider(ctx context.Context, r Release, state *record.State,
 		}
 		s.stays = slices.Contains(r.Stay, s.Object)
 		d.desired = append(d.desired, s)
-		switch s.phase {
-		case phaseNamespaces:
-			d.makes[s.Object.Name] = true
-		case phaseDefinitions, phaseConversions:
+		if s.phase == phaseDefinitions || s.phase == phaseConversions {
 			for _, kind := range definedKinds(s.desired) {
 				d.defines[kind] = true
 			}
@@ -303,6 +300,9 @@ func (e *Engine) newDecider(ctx context.Context, r Release, state *record.State,
 	}
 	if err := d.addTasks(ctx, state); err != nil {
 		return nil, err
+	}
+	for _, s := range slices.Concat(d.desired, stepsOf(d.tasks)) {
+		d.makes[record.KeyOf(s.Object)] = true
 	}
 	if !r.isRemoval() { // a removal waits for nothing to become ready
 		if err := addConditions(slices.Concat(d.desired, stepsOf(filterTasks(d.tasks, (*taskStep).runs))), r.Ready); err != nil {

@@ -72,7 +72,7 @@ func TestNewJudge(t *testing.T) {
 	if d.inventory[record.KeyOf(found.ObjectRef)].UID != "recorded" || d.inventory[record.KeyOf(lost.ObjectRef)].UID != "found" {
 		t.Error("what was found counts only where no record knows it")
 	}
-	if !d.defines[kube.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Db"}] || !d.makes["new"] || len(d.objects()) != 2 {
+	if !d.defines[kube.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Db"}] || !d.makes[record.ObjectKey{GroupKind: cluster.NamespaceKind.GroupKind(), Name: "new"}] || len(d.objects()) != 2 {
 		t.Errorf("it defines %v and makes %v", d.defines, d.makes)
 	}
 }

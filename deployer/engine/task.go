@@ -60,7 +60,10 @@ type taskKey struct {
 
 func (t *taskStep) key() taskKey { return taskKey{t.task.When, record.KeyOf(t.Object)} }
 
-var podKind = kube.GroupKind{Kind: "Pod"}
+var (
+	podKind           = kube.GroupKind{Kind: "Pod"}
+	priorityClassKind = kube.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}
+)
 
 // runs reports whether the object is a Job or a Pod.
 func (t *taskStep) runs() bool { return Task{Object: t.rendered}.Runs() }
@@ -347,7 +350,9 @@ func (d *decider) decideStarted(ctx context.Context, s *step) error {
 				WithHint("wait until it has ended, or: to end it, add %s", report.Accept("replace", s.Object.Kind+"/"+s.Object.Name).About("ending "+s.Object.String()))
 		}
 	}
-	_, err = d.trial(ctx, s)
+	if _, err = d.trial(ctx, s); d.isCreatedFirst(s.desired, err) {
+		s.late, err = true, nil
+	}
 	return err
 }
 
