@@ -22,7 +22,8 @@ const maxPermissions = 20_000
 type role struct {
 	Object
 	rbac.Role
-	err         error               // why its rules cannot be read
+	err         error // why its rules cannot be read
+	sources     sources
 	all         []rbacv1.PolicyRule // its rules, and those that it gets from others
 	permissions int                 // how many single ones these have, see [permissions]
 	selectors   string              // by which it gets rules of roles that the archive does not bring
@@ -53,12 +54,13 @@ func (j *judgement) rights() {
 			roles[key] = found
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(roles)) {
+	sorted := slices.Sorted(maps.Keys(roles))
+	for _, key := range sorted {
+		j.findSources(roles[key], roles)
+	}
+	for _, key := range sorted {
 		r := roles[key]
-		r.all = r.Rules
-		if r.Aggregated {
-			r.all = slices.Concat(r.Rules, j.aggregated(r, roles))
-		}
+		j.aggregate(r)
 		r.permissions = permissions(r.all)
 		j.extends(r)
 	}

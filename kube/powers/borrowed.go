@@ -1,6 +1,7 @@
 package powers
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,20 +20,22 @@ import (
 // reviewers are roles of every cluster that only allow token and access reviews.
 var reviewers = []string{"system:auth-delegator", "extension-apiserver-authentication-reader", "system:discovery", "system:basic-user", "system:public-info-viewer"}
 
+// everything is the rule of cluster-admin.
+var everything = rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}
+
 // borrowed judges a grant of a role that is not among the objects.
 func (j *judgement) borrowed(g *grant) {
 	if slices.Contains(reviewers, g.ref.Name) {
 		return
 	}
-	all := rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}
 	if g.ref.Kind == "ClusterRole" {
 		switch g.ref.Name {
 		case "cluster-admin":
-			g.rules = []rbacv1.PolicyRule{all}
+			g.rules = []rbacv1.PolicyRule{everything}
 			j.judgeRules(g)
 			return
 		case "admin", "edit", "view":
-			j.standard(g, all)
+			j.standard(g)
 			return
 		}
 	}
@@ -47,13 +50,13 @@ func (j *judgement) borrowed(g *grant) {
 }
 
 // standard judges a grant of admin, edit or view. In its own namespaces they give no more than the namespace has.
-func (j *judgement) standard(g *grant, all rbacv1.PolicyRule) {
+func (j *judgement) standard(g *grant) {
 	scopes := slices.DeleteFunc(slices.Sorted(maps.Keys(g.scopes)), func(s string) bool { return j.own[s] })
 	if len(scopes) == 0 {
 		return
 	}
 	system := slices.ContainsFunc(scopes, schema.IsSystemNamespace)
-	name, reach := schema.PowerAllRights, schema.ReachNamespaces
+	name, reach, all := schema.PowerAllRights, schema.ReachNamespaces, everything
 	if g.scopes["*"] || system {
 		reach = schema.ReachCluster
 	}
@@ -92,15 +95,21 @@ func describeSubject(s rbacv1.Subject) string {
 	return text
 }
 
-// aggregated are the rules that a role gets from those among the objects that its selectors select.
-func (j *judgement) aggregated(r *role, roles map[string]*role) []rbacv1.PolicyRule {
+// sources are where a role with an aggregationRule gets rules from.
+type sources struct {
+	roles    []*role         // among the objects
+	standard bool            // roles that every cluster has
+	others   map[string]bool // selectors of roles that the archive does not bring
+}
+
+// findSources finds where a role gets rules from directly.
+func (j *judgement) findSources(r *role, roles map[string]*role) {
 	var whole rbacv1.ClusterRole
 	o := r.Object
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &whole); err != nil || whole.AggregationRule == nil {
-		return nil
+		return
 	}
-	var rules []rbacv1.PolicyRule
-	var foreign []string
+	r.sources.others = map[string]bool{}
 	for i := range whole.AggregationRule.ClusterRoleSelectors {
 		selector, err := metav1.LabelSelectorAsSelector(&whole.AggregationRule.ClusterRoleSelectors[i])
 		if err != nil {
@@ -108,26 +117,50 @@ func (j *judgement) aggregated(r *role, roles map[string]*role) []rbacv1.PolicyR
 		}
 		switch {
 		case selectsStandard(selector): // cluster-admin, or the parts of admin, edit and view
-			rules = append(rules, rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}})
+			r.sources.standard = true
 		case !j.selectsOwn(selector):
-			foreign = append(foreign, selector.String())
+			r.sources.others[selector.String()] = true
 		}
 		if !j.spend(refOf(o), len(roles)) {
-			return nil
+			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(roles)) {
-			part := roles[key]
-			if part.GetKind() != "ClusterRole" || !selector.Matches(labels.Set(part.GetLabels())) {
-				continue
-			}
-			rules = append(rules, part.Rules...)
-			if !j.spend(refOf(o), len(part.Rules)) {
-				return nil
+			if source := roles[key]; source.GetKind() == "ClusterRole" && selector.Matches(labels.Set(source.GetLabels())) {
+				r.sources.roles = append(r.sources.roles, source)
 			}
 		}
 	}
-	r.selectors = shortened(strings.Join(set(foreign), " or "), "of selectors with SHA-256 ")
-	return rules
+}
+
+// aggregate collects the rules of a role, and of those that it gets rules from: the cluster copies them again and again, until
+// the rules of the last one have arrived.
+func (j *judgement) aggregate(r *role) {
+	if !r.Aggregated {
+		r.all = r.Rules
+		return
+	}
+	others := map[string]bool{}
+	seen := map[*role]bool{r: true}
+	for next := []*role{r}; len(next) > 0; {
+		source := next[0]
+		next = next[1:]
+		if !j.spend(refOf(r.Object), len(source.Rules)+len(source.sources.roles)) {
+			return
+		}
+		r.err = cmp.Or(r.err, source.err)
+		r.all = append(r.all, source.Rules...)
+		if source.sources.standard {
+			r.all = append(r.all, everything)
+		}
+		maps.Copy(others, source.sources.others)
+		for _, further := range source.sources.roles {
+			if !seen[further] {
+				seen[further] = true
+				next = append(next, further)
+			}
+		}
+	}
+	r.selectors = shortened(strings.Join(slices.Sorted(maps.Keys(others)), " or "), "of selectors with SHA-256 ")
 }
 
 // bootstrapping is a label of all roles that every cluster has, such as cluster-admin.
@@ -146,10 +179,14 @@ func selectsStandard(selector labels.Selector) bool {
 	})
 }
 
-// selectsOwn reports whether a selector asks for a label below one of the Solution's groups, which roles of others do not have.
+// selectsOwn reports whether a selector asks for a label below one of the Solution's groups. Other roles of the Solution that have it
+// have a power themselves, see [judgement.extends].
 func (j *judgement) selectsOwn(selector labels.Selector) bool {
 	requirements, _ := selector.Requirements()
 	return slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
+		if !isOfVendor(r.Key()) {
+			return false
+		}
 		domain, _, _ := strings.Cut(r.Key(), "/")
 		for range strings.Count(domain, ".") {
 			if j.groups[domain] && (r.Operator() == selection.In || r.Operator() == selection.Equals || r.Operator() == selection.Exists) {
@@ -190,21 +227,54 @@ func (j *judgement) replaces(o Object) {
 	}
 }
 
-// extends judges a role whose rules become part of admin, edit or view.
+// extends judges a role whose rules become part of others: of admin, edit and view, or of those that select it by a label of their own.
+// The latter can be in another part of the Solution, or in another Solution, whose roles were judged without this one.
 func (j *judgement) extends(r *role) {
-	var standard []string
-	for label, value := range r.GetLabels() {
-		if role, ok := strings.CutPrefix(label, aggregateTo); ok && value == "true" && isStandard(role) {
-			standard = append(standard, role)
-		}
-	}
-	if r.err != nil || len(standard) == 0 || r.GetKind() != "ClusterRole" {
+	if r.GetKind() != "ClusterRole" {
 		return
 	}
+	var standard, others []string
+	for label, value := range r.GetLabels() {
+		if role, ok := strings.CutPrefix(label, aggregateTo); ok {
+			if value == "true" && isStandard(role) {
+				standard = append(standard, role)
+			}
+		} else if isOfVendor(label) {
+			others = append(others, label)
+		}
+	}
 	slices.Sort(standard)
+	slices.Sort(others)
+	if len(standard) > 0 {
+		j.extend(r, schema.PowerExtendsRoles, schema.ReachPeople, standard, "add rights to the roles of every cluster for people")
+	}
+	if len(others) > 0 {
+		j.extend(r, schema.PowerChangeRights, schema.ReachCluster, others, "add rights to roles that get those of roles with its labels")
+	}
+}
+
+// isOfVendor reports whether a label is neither one of Kubernetes nor one that tools put on all that they deploy. No role counts as one's own
+// because of these, see [judgement.selectsOwn].
+func isOfVendor(label string) bool {
+	domain, _, ok := strings.Cut(label, "/")
+	return ok && !slices.ContainsFunc([]string{"helm.sh", "k8s.io", "kubernetes.io", "solutionctl.io"}, func(common string) bool {
+		return domain == common || strings.HasSuffix(domain, "."+common)
+	})
+}
+
+// extend adds the power to extend other roles with rules that are about more than the Solution.
+func (j *judgement) extend(r *role, name schema.PowerName, reach schema.Reach, which []string, what string) {
+	if r.err != nil {
+		j.unreadable(r.Object, r.err)
+		return
+	}
+	all := r.all
+	if r.selectors != "" {
+		all = append(slices.Clip(all), everything)
+	}
 	var rules []rbacv1.PolicyRule
 	var at []int
-	for i, rule := range r.Rules {
+	for i, rule := range all {
 		foreign := slices.ContainsFunc(rule.APIGroups, func(group string) bool { return !j.groups[group] })
 		if foreign || len(rule.NonResourceURLs) > 0 {
 			rules, at = append(rules, rule), append(at, i)
@@ -214,8 +284,7 @@ func (j *judgement) extends(r *role) {
 		return
 	}
 	g := &grant{role: r, ref: refOf(r.Object), file: r.File}
-	power := g.power(schema.PowerExtendsRoles, schema.ReachPeople, rules, standard,
-		fmt.Sprintf("add rights to the roles of every cluster for people (%s)", strings.Join(standard, ", ")))
+	power := g.power(name, reach, rules, which, fmt.Sprintf("%s (%s)", what, shortened(strings.Join(which, ", "), "of labels with SHA-256 ")))
 	power.Subject, power.Field = "", ruleNumbers(g, at)
 	j.record(power)
 }
