@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"time"
 
@@ -22,8 +23,8 @@ const maxLine = 64 << 10
 // colour matches what sets the colours of a terminal. Programs write it to pipes as well, where it would hide words from filters.
 var colour = lazyregexp.New(`\x1b\[[0-9;:]*m`)
 
-// copy passes on what a log has after a moment, until the log ends, and returns the time of its last line. A connection that breaks off
-// ends it as well. The whole log is passed on where it began in this run.
+// copy passes on what a log has after a moment, until the log ends, and returns the time of its last line. Where logs are followed, a
+// connection that breaks off ends it as well. The whole log is passed on where it began in this run.
 func (r *run) copy(ctx context.Context, s source, after time.Time, whole bool) (last time.Time, err error) {
 	o := cluster.LogOptions{Container: s.container, Follow: r.o.Follow, Previous: r.o.Previous, Since: r.since, Tail: r.o.Tail}
 	if last = after; whole || !last.IsZero() {
@@ -39,7 +40,7 @@ func (r *run) copy(ctx context.Context, s source, after time.Time, whole bool) (
 	for {
 		piece, more, err := lines.ReadLine()
 		if err != nil {
-			return last, nil // the end, or a connection that broke off
+			return last, r.ended(err)
 		}
 		text := string(piece)
 		if begin {
@@ -47,7 +48,7 @@ func (r *run) copy(ctx context.Context, s source, after time.Time, whole bool) (
 			if at, text = cutTime(text); !at.IsZero() {
 				if !at.After(after) {
 					if err = skip(lines, more); err != nil {
-						return last, nil
+						return last, r.ended(err)
 					}
 					continue
 				}
@@ -59,6 +60,14 @@ func (r *run) copy(ctx context.Context, s source, after time.Time, whole bool) (
 			return last, errRefused{err}
 		}
 	}
+}
+
+// ended is the error with which a log ends. One that is followed is opened again.
+func (r *run) ended(err error) error {
+	if errors.Is(err, io.EOF) || r.o.Follow {
+		return nil
+	}
+	return report.Errorf(report.Unavailable, "it broke off: %w", err).WithHint("run the command again")
 }
 
 // errRefused is an error of the caller, who takes no more lines.

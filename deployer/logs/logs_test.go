@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -136,6 +137,24 @@ func TestReadWithoutRecords(t *testing.T) {
 	got, err := b.run(logs.Options{Tail: -1}, nil)
 	if diff := cmp.Diff([]string{"operator-a/main started"}, got); diff != "" || err != nil {
 		t.Errorf("%v, (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestReadBrokenOff: a log that ends in the middle is not complete.
+func TestReadBrokenOff(t *testing.T) {
+	b := newBed(t)
+	answer := b.Server.Answer
+	b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/log") {
+			return answer(w, r)
+		}
+		_, _ = io.WriteString(w, "2026-01-01T00:00:00Z half")
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	_, err := b.run(logs.Options{Tail: -1}, nil)
+	if report.CodeOf(err) != report.Unavailable || !strings.Contains(err.Error(), "/main: it broke off: ") {
+		t.Errorf("got %v", err)
 	}
 }
 
