@@ -177,6 +177,39 @@ func TestContinue(t *testing.T) {
 	}
 }
 
+// TestBusy: a writer that does not wait is refused while there is another one, whose bytes it leaves alone.
+func TestBusy(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("writers do not exclude each other")
+	}
+	name := filepath.Join(t.TempDir(), "file")
+	first, err := durable.TryCreate(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = writeAt(first, "first"); err != nil {
+		t.Fatal(err)
+	}
+	for _, open := range []func(string) (*durable.File, error){durable.TryCreate, durable.Continue} {
+		if _, err = open(name); !errors.Is(err, durable.ErrBusy) || !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err = first.Publish(0o644); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(name); string(data) != "first" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+	second, err := durable.TryCreate(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = second.Discard(); err != nil {
+		t.Error(err)
+	}
+}
+
 func writeAt(f *durable.File, text string) error {
 	_, err := f.WriteAt([]byte(text), 0)
 	return err

@@ -38,13 +38,13 @@ func syncIn(root *os.Root, name string) error {
 }
 
 // openPartial opens the file with the lock on it, and with what another writer has left in it.
-func openPartial(root *os.Root, name string) (*os.File, error) {
+func openPartial(root *os.Root, name string, wait bool) (*os.File, error) {
 	for {
 		f, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return nil, err
 		}
-		ours, err := lock(f, root, name)
+		ours, err := lock(f, root, name, wait)
 		if err == nil && ours {
 			err = f.Chmod(0o600)
 		}
@@ -57,13 +57,20 @@ func openPartial(root *os.Root, name string) (*os.File, error) {
 	}
 }
 
-// lock waits for the lock, and reports whether the file still has its name: who had the lock before may have given it
+// lock takes the lock, and reports whether the file still has its name: who had the lock before may have given it
 // another one.
-func lock(f *os.File, root *os.Root, name string) (bool, error) {
+func lock(f *os.File, root *os.Root, name string, wait bool) (bool, error) {
+	how := unix.LOCK_EX
+	if !wait {
+		how |= unix.LOCK_NB
+	}
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		err := unix.Flock(int(f.Fd()), how)
 		if errors.Is(err, unix.EINTR) {
 			continue
+		}
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = &fs.PathError{Op: "open", Path: name, Err: ErrBusy}
 		}
 		if err != nil {
 			return false, err

@@ -35,7 +35,7 @@ func SyncDirectory(string) error { return nil }
 
 func syncIn(*os.Root, string) error { return nil }
 
-func openPartial(root *os.Root, name string) (*os.File, error) {
+func openPartial(root *os.Root, name string, _ bool) (*os.File, error) {
 	return root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 }
 

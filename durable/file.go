@@ -8,8 +8,12 @@ import (
 	"path/filepath"
 )
 
-// ErrLink means that a path ends in a symbolic link.
-var ErrLink = errors.New("it is a symbolic link")
+var (
+	// ErrLink means that a path ends in a symbolic link.
+	ErrLink = errors.New("it is a symbolic link")
+	// ErrBusy means that another writer has a file.
+	ErrBusy = errors.New("another process is writing it")
+)
 
 // WriteFile makes data the content of a file, which gets the permissions mode whether it was there or not.
 func WriteFile(name string, data []byte, mode fs.FileMode) error {
@@ -32,8 +36,8 @@ func WriteNewFile(name string, data []byte, mode fs.FileMode) error {
 // File is the future content of a file. Until it is published, it has another name, only its owner can read it, and readers of the
 // file find the old content. The caller sets owner and group before that.
 //
-// The other name is always .NAME.partial, so that the next writer reuses the file of a killed one; on Unix a second writer waits
-// until the first one is finished.
+// The other name is always .NAME.partial, so that the next writer reuses the file of a killed one. On Unix a second writer waits
+// until the first one is finished, or fails with [ErrBusy].
 type File struct {
 	*os.File
 	root    *os.Root // the directory
@@ -42,23 +46,30 @@ type File struct {
 	partial string   // in root; "" when there is no such file any more
 }
 
-// Create begins to write a file, whose directory must exist.
-func Create(name string) (*File, error) {
-	f, err := Continue(name)
+// Create begins to write a file, whose directory must exist. It waits for another writer, so it is for what is written in a moment.
+func Create(name string) (*File, error) { return create(name, true) }
+
+// TryCreate is [Create] for what takes long: it fails with [ErrBusy] when there is another writer.
+func TryCreate(name string) (*File, error) { return create(name, false) }
+
+func create(name string, wait bool) (*File, error) {
+	f, err := continueAt(name, wait)
 	if err != nil {
 		return nil, err
 	}
 	return f.empty()
 }
 
-// Continue is [Create] for a writer that recognizes its own bytes: the file has what an earlier writer left when it was killed or
+// Continue is [TryCreate] for a writer that recognizes its own bytes: the file has what an earlier writer left when it was killed or
 // called [File.Keep].
-func Continue(name string) (*File, error) {
+func Continue(name string) (*File, error) { return continueAt(name, false) }
+
+func continueAt(name string, wait bool) (*File, error) {
 	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {
 		return nil, named(name, err)
 	}
-	f, err := continueIn(root, filepath.Base(name))
+	f, err := continueIn(root, filepath.Base(name), wait)
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
@@ -68,16 +79,16 @@ func Continue(name string) (*File, error) {
 
 // CreateIn begins to write a file below a directory, and nothing that a symbolic link below it could name.
 func CreateIn(root *os.Root, name string) (*File, error) {
-	f, err := continueIn(root, name)
+	f, err := continueIn(root, name, true)
 	if err != nil {
 		return nil, err
 	}
 	return f.empty()
 }
 
-func continueIn(root *os.Root, name string) (*File, error) {
+func continueIn(root *os.Root, name string, wait bool) (*File, error) {
 	partial := Partial(name)
-	f, err := openPartial(root, partial)
+	f, err := openPartial(root, partial, wait)
 	if err != nil {
 		return nil, atPlace(root, name, err)
 	}

@@ -56,7 +56,7 @@ func (r *Remote) WriteFile(ctx context.Context, name string, o PullOptions) (*Pu
 	}
 	f, err := durable.Continue(name)
 	if err != nil {
-		return nil, err
+		return nil, media.WriteError(name, err)
 	}
 	if err = p.write(ctx, f.File); err == nil {
 		return &p.Pulled, media.WriteError(name, f.Publish(0o644))

@@ -61,9 +61,9 @@ func Create(ctx context.Context, name string, o CreateOptions) (*Delta, error) {
 	if err = c.nameBases(ctx); err != nil {
 		return nil, err
 	}
-	f, err := durable.Create(name)
+	f, err := durable.TryCreate(name)
 	if err != nil {
-		return nil, err
+		return nil, media.WriteError(name, err)
 	}
 	d, err := c.write(ctx, f)
 	if err != nil {

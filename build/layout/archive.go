@@ -192,9 +192,9 @@ func CheckBlob(ctx context.Context, run media.Run, digest string) error {
 // WriteFile writes the archive to a file, and its signatures beside it. After an error, and when the process is killed, the file has its old
 // content.
 func (a *Archive) WriteFile(ctx context.Context, name string, bundles []Bundle, sink report.Sink) error {
-	f, err := durable.Create(name)
+	f, err := durable.TryCreate(name)
 	if err != nil {
-		return err
+		return media.WriteError(name, err)
 	}
 	if err = durable.Allocate(f.File, a.Size()); err == nil {
 		direct := durable.NewDirect(f.File)

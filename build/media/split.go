@@ -51,9 +51,9 @@ func (i *Image) Split(ctx context.Context, archive string, o SplitOptions) ([]st
 }
 
 func writePart(ctx context.Context, name string, content *io.SectionReader, e report.Event, sink report.Sink) error {
-	f, err := durable.Create(name)
+	f, err := durable.TryCreate(name)
 	if err != nil {
-		return err
+		return WriteError(name, err)
 	}
 	buffer, left := make([]byte, 1<<20), content.Size()
 	for left > 0 && err == nil {
@@ -81,8 +81,12 @@ func writePart(ctx context.Context, name string, content *io.SectionReader, e re
 	return WriteError(name, f.Publish(0o644))
 }
 
-// WriteError gives the error of a full disk its code and hint, and returns any other as it is.
+// WriteError gives the errors of a full disk and of a file that another process is writing their codes and hints, and returns any
+// other as it is.
 func WriteError(name string, err error) error {
+	if errors.Is(err, durable.ErrBusy) {
+		return report.Errorf(report.Failure, "another process is writing %s", name).WithHint("wait until it has finished, or write to another file")
+	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return report.Errorf(report.NoSpace, "write %s: %w", name, err).WithHint("free some space, or write to another place with --to")
 	}

@@ -44,8 +44,8 @@ func Save(ctx context.Context, image *Image, target string) error {
 			WithHint("write oci:DIR or docker-archive:FILE")
 	}
 	path, ref := filepath.Clean(to.path), cmp.Or(to.ref, image.Ref.String())
-	if _, err = os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return cmp.Or(err, error(report.Errorf(report.Usage, "%s exists", path).WithHint("name a new file or directory")))
+	if err = isNew(path); err != nil {
+		return err
 	}
 	if _, err = os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
 		return report.Errorf(report.NotFound, "write %s: %w", path, err).WithHint("make the directory first")
@@ -58,14 +58,28 @@ func Save(ctx context.Context, image *Image, target string) error {
 	return inContext("image "+image.Ref.String(), err)
 }
 
+func isNew(path string) error {
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return cmp.Or(err, error(report.Errorf(report.Usage, "%s exists", path).WithHint("name a new file or directory")))
+	}
+	return nil
+}
+
 // saveLayout writes the image as an OCI image layout into a new directory.
-func saveLayout(ctx context.Context, image *Image, ref, path string) error {
-	partial := durable.Partial(path)
-	if err := os.RemoveAll(partial); err != nil { // of a killed process
+func saveLayout(ctx context.Context, image *Image, ref, path string) (err error) {
+	lock, err := durable.TryCreate(path) // another one that writes the same directory has it until it is finished
+	if err != nil {
 		return err
 	}
-	err := writeLayout(ctx, image, ref, partial)
-	if err == nil {
+	defer func() { err = errors.Join(err, lock.Discard()) }()
+	if err = isNew(path); err != nil {
+		return err
+	}
+	partial := lock.Name() + ".d"
+	if err = os.RemoveAll(partial); err != nil { // of a killed process
+		return err
+	}
+	if err = writeLayout(ctx, image, ref, partial); err == nil {
 		err = durable.Rename(partial, path)
 	}
 	if err != nil {
@@ -130,7 +144,7 @@ func saveDockerArchive(ctx context.Context, image *Image, ref, path string) erro
 	if err != nil {
 		return err
 	}
-	f, err := durable.Create(path)
+	f, err := durable.TryCreate(path)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -228,5 +229,26 @@ func TestSaveRefuses(t *testing.T) {
 				t.Errorf("left behind: %v, %v", entries, err)
 			}
 		})
+	}
+}
+
+// TestSaveBeside: nothing is written where another process writes already.
+func TestSaveBeside(t *testing.T) {
+	t.Chdir(t.TempDir())
+	image := solution(t)[2]
+	for _, format := range []string{"oci:", "docker-archive:"} {
+		other, err := durable.Create("out")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = oci.Save(t.Context(), image, format+"out"); !errors.Is(err, durable.ErrBusy) {
+			t.Errorf("%s: got %v", format, err)
+		}
+		if err = other.Discard(); err != nil {
+			t.Fatal(err)
+		}
+		if err = errors.Join(oci.Save(t.Context(), image, format+"out"), os.RemoveAll("out")); err != nil {
+			t.Errorf("%s: %v", format, err)
+		}
 	}
 }
