@@ -37,7 +37,7 @@ func (e *requestError) Unwrap() error { return e.err }
 
 // attempts is how often such a request is made. A registry that does not answer is waited for long enough each time.
 func (e *requestError) attempts() int {
-	if errors.Is(e.err, errUnresponsive) {
+	if errors.Is(e.err, errUnresponsive) || errors.Is(e.err, errNoByte) {
 		return maxUnresponsive
 	}
 	return maxAttempts

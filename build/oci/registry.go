@@ -226,21 +226,27 @@ func (e *endpoint) String() string {
 // fetchManifest fetches and bounds a manifest. Its digest is computed from its bytes; the registry's header is not
 // trusted.
 func (e *endpoint) fetchManifest(ctx context.Context, identifier string) (Manifest, error) {
-	resp, err := e.request(ctx, http.MethodGet, "manifests/"+identifier, http.Header{"Accept": {acceptManifests}})
+	what := "manifests/" + identifier
+	var data []byte
+	var mediaType string
+	err := e.repeat(ctx, func() error {
+		resp, err := e.try(ctx, http.MethodGet, what, http.Header{"Accept": {acceptManifests}})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = resp.Body.Close() }()
+		mediaType, _, _ = strings.Cut(resp.Header.Get("Content-Type"), ";")
+		if data, err = io.ReadAll(io.LimitReader(resp.Body, maxDocument+1)); err != nil {
+			return e.failure(what, err, nil)
+		}
+		return nil
+	})
 	if err != nil {
 		return Manifest{}, e.withTags(ctx, identifier, err)
 	}
-	defer func() { _ = resp.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
-	switch {
-	case ctx.Err() != nil:
-		return Manifest{}, ctx.Err()
-	case err != nil:
-		return Manifest{}, report.Errorf(report.Unavailable, "%s: manifest %s: %w", e, identifier, err)
-	case len(data) > maxDocument:
+	if len(data) > maxDocument {
 		return Manifest{}, report.Errorf(report.Invalid, "%s: manifest %s has more than %d bytes", e, identifier, maxDocument)
 	}
-	mediaType, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
 	return Manifest{Descriptor: blobDescriptor(types.MediaType(strings.TrimSpace(mediaType)), data), Data: data}, nil
 }
 
@@ -290,21 +296,30 @@ func (e *endpoint) connect(ctx context.Context) (*http.Client, error) {
 
 // request asks for something below the repository, several times when the failure may be temporary. The caller closes
 // the body of the answer, whose status is 200 or 206.
-func (e *endpoint) request(ctx context.Context, method, what string, header http.Header) (*http.Response, error) {
+func (e *endpoint) request(ctx context.Context, method, what string, header http.Header) (resp *http.Response, err error) {
+	err = e.repeat(ctx, func() error {
+		resp, err = e.try(ctx, method, what, header)
+		return err
+	})
+	return resp, err
+}
+
+// repeat tries something again while its failure may be temporary.
+func (e *endpoint) repeat(ctx context.Context, try func() error) error {
 	for attempt := 0; ; attempt++ {
-		resp, err := e.try(ctx, method, what, header)
+		err := try()
 		if err == nil {
-			return resp, nil
+			return nil
 		}
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 		var failure *requestError
 		if !errors.As(err, &failure) || !failure.temporary() || attempt+1 >= failure.attempts() {
-			return nil, err
+			return err
 		}
 		if err := e.pause(ctx, backoff(attempt, failure.retryAfter), failure); err != nil {
-			return nil, err
+			return err
 		}
 	}
 }

@@ -249,11 +249,19 @@ func TestRegistryFaults(t *testing.T) {
 		}
 		cutting(int(calls.Load())*30_000)(w, r, next)
 	}
+	halves := func(w http.ResponseWriter, r *http.Request, next http.Handler) { // of the first two manifests
+		if isBlob(r) || calls.Add(1) > 2 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(&cutWriter{ResponseWriter: w, left: 100}, r)
+	}
 	for _, test := range []struct {
 		name  string
 		spoil func(http.ResponseWriter, *http.Request, http.Handler)
 		waits bool
 	}{
+		{"manifest broken off twice", halves, true},
 		{"connection broken every 30000 bytes", cutting(30_000), true},
 		{"range ignored", ignoreRange, false},
 		{"range ignored and connection broken", growing, true},

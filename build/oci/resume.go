@@ -16,12 +16,15 @@ import (
 const (
 	maxAttempts     = 5   // of one request, and connections in a row that yield no byte
 	maxResumes      = 100 // of one blob
-	maxUnresponsive = 2   // of a request that gets no answer at all
+	maxUnresponsive = 2   // of a request that gets no answer at all, or only its beginning
 	maxBackoff      = 30 * time.Second
 	noticeable      = 5 * time.Second // a pause that is reported
 )
 
-var errShortBody = errors.New("the registry sent less than it should")
+var (
+	errShortBody = errors.New("the registry sent less than it should")
+	errNoByte    = errors.New("no byte")
+)
 
 // backoff returns the pause after an attempt: the one that the registry requests, else twice as long each time.
 func backoff(attempt int, retryAfter string) time.Duration {
@@ -227,7 +230,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	w.timer.Reset(w.idle)
 	n, err := w.body.Read(p)
 	if !w.timer.Stop() && err != nil {
-		err = fmt.Errorf("no byte for %v", w.idle)
+		err = fmt.Errorf("%w for %v", errNoByte, w.idle)
 	}
 	return n, err
 }
