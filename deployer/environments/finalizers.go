@@ -121,13 +121,17 @@ func (e *Environments) releaseOne(ctx context.Context, h Held) error {
 		if err != nil || live == nil || live.GetUID() != h.object.GetUID() {
 			return err
 		}
-		if !slices.Equal(live.GetFinalizers(), h.object.GetFinalizers()) {
+		left := slices.DeleteFunc(slices.Clone(h.object.GetFinalizers()), func(name string) bool { return slices.Contains(h.Finalizers, name) })
+		switch {
+		case slices.Equal(live.GetFinalizers(), left):
+			return nil // by an attempt whose answer was lost
+		case !slices.Equal(live.GetFinalizers(), h.object.GetFinalizers()):
 			return report.Errorf(report.Conflict, "%s has other finalizers than it had when they were listed", h.ObjectRef).
 				WithHint("run the command again")
 		}
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 			"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(),
-			"finalizers": slices.DeleteFunc(live.GetFinalizers(), func(name string) bool { return slices.Contains(h.Finalizers, name) }),
+			"finalizers": left,
 		}})
 		if err != nil {
 			return err
