@@ -213,8 +213,16 @@ func (p *Project) open(source string) (*os.File, error) {
 		f, err = p.root.Open(name)
 	}
 	if err != nil {
-		return nil, report.Errorf(report.Invalid, "open project file: %w", err).
-			WithHint("the files of a project lie below the directory of its %s", ProjectFile)
+		return nil, notOpened(source, err)
 	}
 	return f, nil
+}
+
+// notOpened is the error of a file that is not there, or of a link that leads out of the project.
+func notOpened(source string, err error) error {
+	if of, ok := errors.AsType[*fs.PathError](err); ok {
+		err = of.Err
+	}
+	return report.Errorf(report.Invalid, "open project file %s: %w", source, err).
+		WithHint("the files of a project lie below the directory of its %s", ProjectFile)
 }

@@ -204,9 +204,10 @@ func (e previewEntry) Info() (fs.FileInfo, error) {
 	if data, ok := e.preview.data[e.path]; ok {
 		return previewInfo{path.Base(e.path), int64(len(data)), 0o444}, nil
 	}
-	info, err := e.preview.project.root.Stat(filepath.FromSlash(e.preview.sources[e.path]))
+	source := e.preview.sources[e.path]
+	info, err := e.preview.project.root.Stat(filepath.FromSlash(source))
 	if err != nil {
-		return nil, err
+		return nil, notOpened(source, err)
 	}
 	return previewInfo{path.Base(e.path), info.Size(), 0o444}, nil
 }

@@ -39,7 +39,7 @@ func TestRefusals(t *testing.T) {
 		"components/back\\slash.yaml":            "backslash",
 		"components/caf\u00e9.yaml":              "composition",
 		"components/1/2/3/4/5/6/7/8":             "8 levels",
-		"components/gone.yaml":                   "open project file",
+		"components/gone.yaml":                   "open project file components/gone.yaml: ",
 		"components/outside.yaml":                "open project file",
 		"charts/web.tgz":                         "",
 	}

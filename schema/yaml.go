@@ -314,7 +314,7 @@ func checkEncoding(file string, data []byte) *report.Finding {
 	finding := report.Finding{Severity: report.SeverityError, Path: file}
 	switch {
 	case len(data) > MaxSize:
-		finding.Rule, finding.Message = "yaml-size", fmt.Sprintf("the file has %d bytes; at most %d are read", len(data), MaxSize)
+		finding.Rule, finding.Message = "yaml-size", fmt.Sprintf("the file has more than %d bytes", MaxSize)
 	case bytes.HasPrefix(data, []byte("\xff\xfe")), bytes.HasPrefix(data, []byte("\xfe\xff")):
 		finding.Rule, finding.Message, finding.Hint = "yaml-encoding", "the file is UTF-16", "save it as UTF-8"
 	case !utf8.Valid(data):

@@ -30,8 +30,11 @@ func (f *keyFlags) addPassword(cmd *cobra.Command) {
 
 // load returns the signer of a key file or of a reference to a key that is somewhere else.
 func (a *app) load(ctx context.Context, f keyFlags) (*key.Signer, error) {
-	a.warnOfReaders(f.key)
-	return loadKey(ctx, f.key, func() ([]byte, error) { return a.password(ctx, f, false) })
+	signer, err := loadKey(ctx, f.key, func() ([]byte, error) { return a.password(ctx, f, false) })
+	if err == nil {
+		a.warnOfReaders(f.key)
+	}
+	return signer, err
 }
 
 // warnOfReaders warns of a private key that others may read.

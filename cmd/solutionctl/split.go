@@ -64,7 +64,7 @@ func (a *app) split(ctx context.Context, name, size, to string) error {
 	archive := name
 	if to != "" {
 		archive = filepath.Join(to, filepath.Base(name))
-		if err = copyBundles(bundles, to); err != nil {
+		if err = durable.MkdirAll(to, 0o755); err != nil {
 			return err
 		}
 	}
@@ -72,14 +72,16 @@ func (a *app) split(ctx context.Context, name, size, to string) error {
 	if err != nil {
 		return err
 	}
+	if to != "" {
+		if err = copyBundles(bundles, to); err != nil {
+			return err
+		}
+	}
 	result := division{Archive: name, Size: image.Size, Parts: parts}
 	return a.EmitResult(result, result.print)
 }
 
 func copyBundles(bundles []sign.NamedBundle, to string) error {
-	if err := durable.MkdirAll(to, 0o755); err != nil {
-		return err
-	}
 	for _, b := range bundles {
 		if b.Problem != nil {
 			continue
