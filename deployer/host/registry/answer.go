@@ -166,15 +166,20 @@ func (x *exchange) prepare(repository *repository) bool {
 }
 
 func (x *exchange) sendBlob() {
-	if repository := x.registry.find(x.route.repository, x.namespace); repository != nil && !x.prepare(repository) {
-		return
+	var b *blob
+	var done func()
+	for current := false; !current; {
+		repository := x.registry.find(x.route.repository, x.namespace)
+		if repository == nil {
+			x.fail(unknownName(x.route.repository))
+			return
+		}
+		if !x.prepare(repository) {
+			return
+		}
+		b, done, current = x.registry.use(repository, x.route, x.namespace)
 	}
-	b, known, done := x.registry.use(x.route.repository, x.namespace, x.route.reference)
-	switch {
-	case !known:
-		x.fail(unknownName(x.route.repository))
-		return
-	case b == nil:
+	if b == nil {
 		x.fail(&failure{
 			http.StatusNotFound, "BLOB_UNKNOWN", fmt.Sprintf("repository %s has no blob %s", x.route.repository, x.route.reference),
 		})

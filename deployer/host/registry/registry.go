@@ -154,19 +154,19 @@ func (g *Registry) has(wanted route, namespace string) bool {
 	return true
 }
 
-// use returns a blob of a repository with its archive kept open until done is called.
-func (g *Registry) use(name, namespace, digest string) (b *blob, known bool, done func()) {
+// use returns a blob of a repository with its archive kept open until done is called. It reports false for a repository in whose place
+// there is another one, or none, since it was found.
+func (g *Registry) use(repository *repository, wanted route, namespace string) (b *blob, done func(), current bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	repository := g.content.find(name, namespace)
-	if repository == nil {
-		return nil, false, nil
+	if g.content.find(wanted.repository, namespace) != repository {
+		return nil, nil, false
 	}
-	b = repository.current().blobs[digest]
+	b = repository.current().blobs[wanted.reference]
 	if b == nil || !b.archive.file.acquire() {
-		return nil, true, nil
+		return nil, nil, true
 	}
-	return b, true, b.archive.file.release
+	return b, b.archive.file.release, true
 }
 
 // ServeHTTP answers /v2/, /healthz and /readyz.

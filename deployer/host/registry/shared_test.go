@@ -112,6 +112,25 @@ func TestShareOfDamage(t *testing.T) {
 	}
 }
 
+// TestShareWhileSet has archives read again while one of them is described.
+func TestShareWhileSet(t *testing.T) {
+	p := newProject(t, "demo", "1.0.0")
+	p.add("ui:1.0.0", image(t, 1, 100))
+	a := open(t, p.write())
+	blob := oci.BytesBlob("application/octet-stream", []byte("content"))
+	shared := must(oci.ArtifactImage(oci.Artifact{Type: "application/vnd.example.archive", Layers: []oci.Blob{blob}}))(t)
+	var w *served
+	var again sync.Once
+	a.Share(registry.Shared{Repository: "archives/demo", Tag: "1.0.0", Image: func(context.Context) (_ *oci.Image, err error) {
+		again.Do(func() { err = w.Set([]*registry.Archive{a}) })
+		return shared, err
+	}})
+	w = serve(t, registry.Options{}, a)
+	if got := w.ask(t, "GET", "/v2/archives/demo/blobs/"+blob.Digest.String()); got.status != 200 || got.body != "content" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
 // TestLeaver is not the fault of the archive: a client that leaves while a blob is made.
 func TestLeaver(t *testing.T) {
 	p := newProject(t, "demo", "1.0.0")
