@@ -310,7 +310,7 @@ func TestCluster(t *testing.T) {
 				}
 				refusesLocks(p)
 			},
-			[]string{"problem records locks: ValidatingWebhookConfiguration guard refuses locks … guard.example.com … → remove the webhooks of Solution shop … solutionctl deploy deactivate shop --force-webhooks"},
+			[]string{"problem records locks: ValidatingWebhookConfiguration guard refuses locks … guard.example.com refuses it → remove the webhooks of Solution shop … solutionctl deploy deactivate shop --force-webhooks"},
 		},
 		"a webhook of another owner refuses locks": {
 			func(p *patient) {
@@ -318,7 +318,7 @@ func TestCluster(t *testing.T) {
 				p.Activated("shop", "1.0.0", deployertest.Content{})
 				refusesLocks(p)
 			},
-			[]string{"problem records locks: ValidatingWebhookConfiguration guard refuses locks … → if it is not needed: kubectl delete validatingwebhookconfiguration guard"},
+			[]string{"problem records locks: ValidatingWebhookConfiguration guard refuses locks … guard.example.com refuses it → if it is not needed: kubectl delete validatingwebhookconfiguration guard"},
 		},
 		"a webhook that does not answer refuses ConfigMaps": {
 			func(p *patient) {

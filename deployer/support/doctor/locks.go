@@ -42,9 +42,12 @@ func (x *examination) refusedWrite(area, row, what string, refused error) {
 		x.failed(area, row, refused)
 		return
 	}
+	if report.CodeOf(refused) == report.Refused { // for a reason in the words of its program, which can quote anything
+		refused = report.Errorf(report.Refused, "%s refuses it", name)
+	}
 	object, err := x.interceptor(name)
 	if err != nil || object == nil {
-		x.failed(area, row, refused)
+		x.failed(area, row, fmt.Errorf("%s: %w", what, refused))
 		return
 	}
 	hint := fmt.Sprintf("if it is not needed: kubectl delete %s %s", strings.ToLower(object.GetKind()), object.GetName())
