@@ -20,7 +20,6 @@ import (
 type nodeFlags struct {
 	*clusterFlags
 	runtime, root, ca, print string
-	peers                    []string
 	config                   node.Config
 	dryRun, remove           bool
 }
@@ -63,10 +62,10 @@ patch of Talos' machine configuration. On MetalK8s, which configures its nodes i
 	flags.StringArrayVar(&f.config.Endpoints, "endpoint", nil, "`URL` of the registry; may be given several times")
 	flags.StringVar(&f.ca, "ca", "", "`FILE` with the certificates by which the endpoints are trusted")
 	flags.StringVar(&f.config.Host, "host", schema.RegistryHostOwn, "`NAME` of the registry in image references")
-	flags.StringArrayVar(&f.config.Mirrors, "mirror", nil, "take the images of this other registry, a `HOST` as docker.io, from ours; may be given several times")
-	flags.StringArrayVar(&f.peers, "peer", nil, "ask this cache, a `URL` such as http://10.0.0.7:30020, for digests before the registry; may be given several times; none removes those of the node")
+	flags.StringArrayVar(&f.config.Mirrors, "mirror", nil, "take the images of this other registry, a `HOST` as docker.io, from ours; may be given several times; none removes those of the node")
+	flags.StringArrayVar(&f.config.Peers, "peer", nil, "ask this cache, a `URL` such as http://10.0.0.7:30020, for digests before the registry; may be given several times; none removes those of the node")
 	flags.StringVar(&f.config.Node, "node", "", "`NAME` of the node, which decides with which endpoint it begins (default the host's name)")
-	flags.StringVar(&f.config.CertsDir, "certs-dir", "", "`DIRECTORY` that containerd's config_path names (default "+node.DefaultCertsDir+", or that of the distribution)")
+	flags.StringVar(&f.config.CertsDir, "certs-dir", "", "`DIRECTORY` that containerd's config_path names (default the one that the node has, "+node.DefaultCertsDir+", or that of the distribution)")
 	flags.StringVar(&f.root, "root", "/", "write below `DIRECTORY`, the file system of an image")
 	cli.AddChoice(cmd, flags, &f.print, "print", "", "print the files for a configuration management instead of writing them", "no", "salt", "ansible", "k3s", "talos")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only show what would be done")
@@ -108,9 +107,10 @@ func (f *nodeFlags) configure(ctx context.Context) error {
 // fillIn finds out what the command line does not say.
 func (f *nodeFlags) fillIn(ctx context.Context, root string) error {
 	c := &f.config
-	c.Peers = f.peers
-	if slices.Equal(f.peers, []string{"none"}) {
-		c.Peers = []string{}
+	for _, list := range []*[]string{&c.Peers, &c.Mirrors} {
+		if slices.Equal(*list, []string{"none"}) {
+			*list = []string{}
+		}
 	}
 	switch {
 	case f.runtime != "auto":

@@ -51,14 +51,15 @@ type Config struct {
 	Endpoints []string
 	// CA are the certificates, in PEM, by which the endpoints are trusted; none where the node trusts them anyway.
 	CA []byte
-	// Mirrors are other registries, as docker.io, whose images come from ours as well, and from nowhere else.
+	// Mirrors are other registries, as docker.io, whose images come from ours as well, and from nowhere else. [NewPlan] keeps those that a
+	// node has where this is nil.
 	Mirrors []string
 	// Peers are the URLs of caches on the site, as http://10.0.0.7:30020 for Spegel, that are asked before the registry. They are not
 	// trusted: they are asked by digest only. [NewPlan] keeps those that a node has where this is nil.
 	Peers []string
 	// Node is the name of the node, which decides with which endpoint it begins. Without it, the order is kept.
 	Node string
-	// CertsDir is containerd's config_path; that of the runtime when empty.
+	// CertsDir is containerd's config_path. Where it is empty, [NewPlan] keeps the one that a node has; else it is that of the runtime.
 	CertsDir string
 
 	containerd1 bool // k0s brings containerd 1

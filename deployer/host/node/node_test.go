@@ -275,7 +275,7 @@ func TestLifeOfAConfiguration(t *testing.T) {
 		{"first", func() {}, map[string]string{ca: "create", hosts: "create", docker: "create"}},
 		{"again", func() {}, map[string]string{ca: "keep", hosts: "keep", docker: "keep"}},
 		{"another endpoint", func() { c.Endpoints = []string{"https://10.0.0.3:5000"} }, map[string]string{ca: "keep", hosts: "update", docker: "update"}},
-		{"no mirror", func() { c.Mirrors = nil }, map[string]string{ca: "keep", hosts: "keep", docker: "remove"}},
+		{"no mirror", func() { c.Mirrors = []string{} }, map[string]string{ca: "keep", hosts: "keep", docker: "remove"}},
 		{"without TLS", func() { c.Endpoints = []string{"http://10.0.0.3:5000"} }, map[string]string{hosts: "update", ca: "remove"}},
 	}
 	for _, step := range steps {

@@ -2,10 +2,7 @@ package node
 
 import (
 	"fmt"
-	"path"
 	"slices"
-
-	"github.com/BurntSushi/toml"
 
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -48,73 +45,4 @@ func (c Config) checkPeers() error {
 		}
 	}
 	return nil
-}
-
-// peers returns the peers in the files that solutionctl wrote on a node.
-func (s system) peers(c Config) ([]string, error) {
-	switch c.Runtime {
-	case CRIO:
-		return s.crioPeers(c.Host)
-	case K3s, RKE2: // which have none: see checkPeers
-		return nil, nil
-	default:
-		return s.containerdPeers(path.Join(c.certsDir(), c.Host, "hosts.toml"))
-	}
-}
-
-func (s system) containerdPeers(name string) (peers []string, err error) {
-	data, err := s.read(name)
-	if err != nil || !isOurs(data) {
-		return nil, err
-	}
-	var file struct {
-		Host map[string]struct {
-			Capabilities []string `toml:"capabilities"`
-		} `toml:"host"`
-	}
-	meta, err := toml.Decode(string(data), &file)
-	if err != nil {
-		return nil, nil //nolint:nilerr // a damaged file is replaced
-	}
-	for _, key := range meta.Keys() { // in the order of the file
-		if len(key) == 2 && key[0] == "host" && slices.Equal(file.Host[key[1]].Capabilities, []string{"pull"}) {
-			peers = append(peers, key[1])
-		}
-	}
-	return peers, nil
-}
-
-func (s system) crioPeers(host string) (peers []string, err error) {
-	data, err := s.read(crioConfig)
-	if err != nil || !isOurs(data) {
-		return nil, err
-	}
-	var file struct {
-		Registry []struct {
-			Prefix string `toml:"prefix"`
-			Mirror []struct {
-				Location string `toml:"location"`
-				Insecure bool   `toml:"insecure"`
-				Pull     string `toml:"pull-from-mirror"`
-			} `toml:"mirror"`
-		} `toml:"registry"`
-	}
-	if toml.Unmarshal(data, &file) != nil {
-		return nil, nil // a damaged file is replaced
-	}
-	for _, registry := range file.Registry {
-		if registry.Prefix != host {
-			continue
-		}
-		for _, mirror := range registry.Mirror {
-			scheme := "https://"
-			if mirror.Insecure {
-				scheme = "http://"
-			}
-			if mirror.Pull == digestOnly {
-				peers = append(peers, scheme+mirror.Location)
-			}
-		}
-	}
-	return peers, nil
 }

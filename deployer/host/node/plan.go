@@ -33,23 +33,26 @@ type Change struct {
 	Action schema.NodeAction
 }
 
-// NewPlan compares the file system below root with the configuration of a node, whose peers stay unless others are given. It refuses a runtime whose configuration would ignore
-// the files, and files that solutionctl has not written.
+// NewPlan compares the file system below root with the configuration of a node, whose peers, mirrors and directory of containerd stay unless
+// others are given. It refuses a runtime whose configuration would ignore the files, and files that solutionctl has not written.
 func NewPlan(root string, c Config) (*Plan, error) {
 	n := system{root}
 	c.containerd1 = c.Runtime == K0s && n.hasContainerd1()
-	if c.Peers == nil {
-		var err error
-		if c.Peers, err = n.peers(c); err != nil {
+	var containerd containerdSettings
+	if c.Runtime == Containerd {
+		if err := n.readContainerd(containerdConfig, &containerd, map[string]bool{}); err != nil {
 			return nil, err
 		}
+	}
+	if err := n.keep(&c, containerd.dirs()); err != nil {
+		return nil, err
 	}
 	files, err := Files(c)
 	if err != nil {
 		return nil, err
 	}
 	if c.Runtime == Containerd {
-		if err = n.checkContainerd(c); err != nil {
+		if err = containerd.check(c); err != nil {
 			return nil, err
 		}
 	}

@@ -87,13 +87,12 @@ type containerdSettings struct {
 	legacyFile, legacyKey      string // where registries are configured in the older way
 }
 
-// checkContainerd refuses a configuration with which containerd would not read our files, or not start any more.
-func (s system) checkContainerd(c Config) error {
+// dirs are the directories from which containerd reads files per registry.
+func (settings *containerdSettings) dirs() []string { return strings.Split(settings.configPath, ":") }
+
+// check refuses a configuration with which containerd would not read our files, or not start any more.
+func (settings *containerdSettings) check(c Config) error {
 	dir := cmp.Or(c.CertsDir, DefaultCertsDir)
-	var settings containerdSettings
-	if err := s.readContainerd(containerdConfig, &settings, map[string]bool{}); err != nil {
-		return err
-	}
 	const remedy = "set config_path = %q in the section [plugins.'io.containerd.cri.v1.images'.registry] " +
 		"([plugins.\"io.containerd.grpc.v1.cri\".registry] before containerd 2) of %s, and restart containerd once"
 	switch {
@@ -103,7 +102,7 @@ func (s system) checkContainerd(c Config) error {
 	case settings.configPath == "":
 		return report.Errorf(report.Refused, "containerd does not read files per registry: %s does not set config_path", containerdConfig).
 			WithHint(remedy, dir, containerdConfig)
-	case !slices.ContainsFunc(strings.Split(settings.configPath, ":"), func(p string) bool { return path.Clean(p) == path.Clean(dir) }):
+	case !slices.ContainsFunc(settings.dirs(), func(p string) bool { return path.Clean(p) == path.Clean(dir) }):
 		return report.Errorf(report.Refused, "containerd reads files per registry from %s, not from %s: %s sets config_path", settings.configPath, dir, settings.configPathFile).
 			WithHint("write them there with --certs-dir, or "+remedy, dir, settings.configPathFile)
 	}
