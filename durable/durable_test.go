@@ -198,8 +198,8 @@ func TestBusy(t *testing.T) {
 	if err = first.Publish(0o644); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := os.ReadFile(name); string(data) != "first" || err != nil {
-		t.Errorf("%q, %v", data, err)
+	if data, failed := os.ReadFile(name); string(data) != "first" || failed != nil {
+		t.Errorf("%q, %v", data, failed)
 	}
 	second, err := durable.TryCreate(name)
 	if err != nil {

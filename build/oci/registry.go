@@ -298,7 +298,7 @@ func (e *endpoint) connect(ctx context.Context) (*http.Client, error) {
 // the body of the answer, whose status is 200 or 206.
 func (e *endpoint) request(ctx context.Context, method, what string, header http.Header) (resp *http.Response, err error) {
 	err = e.repeat(ctx, func() error {
-		resp, err = e.try(ctx, method, what, header)
+		resp, err = e.try(ctx, method, what, header) //nolint:bodyclose // the caller closes it
 		return err
 	})
 	return resp, err
