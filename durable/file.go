@@ -46,7 +46,7 @@ type File struct {
 	partial string   // in root; "" when there is no such file any more
 }
 
-// Create begins to write a file, whose directory must exist. It waits for another writer, so it is for what is written in a moment.
+// Create begins to write a file, whose directory must exist. It waits for another writer, so it is for small files.
 func Create(name string) (*File, error) { return create(name, true) }
 
 // TryCreate is [Create] for what takes long: it fails with [ErrBusy] when there is another writer.

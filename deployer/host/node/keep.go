@@ -11,7 +11,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// keep fills in what a configuration leaves open with what the files have that solutionctl wrote on a node. Dirs are those that containerd reads.
+// keep fills in what a configuration leaves open with what the files have that solutionctl wrote on a node. containerd reads the files below dirs.
 func (s system) keep(c *Config, dirs []string) error {
 	if i := slices.IndexFunc(dirs, func(dir string) bool { return s.isWritten(path.Join(dir, c.Host, "hosts.toml")) }); c.CertsDir == "" && i >= 0 {
 		c.CertsDir = dirs[i]
