@@ -54,7 +54,7 @@ func (d *Deployer) Change(ctx context.Context, o ChangeOptions) (*schema.Operati
 	}
 	if !o.RollBack {
 		if report.CodeOf(err) == report.Timeout {
-			err = withLastHint(err, "or go back: %s", report.Run("deploy rollback", o.Environment, o.Solution))
+			err = withLastHint(err, "or go back: %s", report.Run("deploy rollback", o.Environment, o.Solution).In(o.Namespace))
 		}
 		return done, err
 	}

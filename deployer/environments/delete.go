@@ -301,10 +301,7 @@ func (o *DeleteOptions) inUse(usage []metalk8s.Use, others []schema.ObjectRef) e
 
 // remedy returns the command again, with what it accepts so far.
 func (o *DeleteOptions) remedy() report.Remedy {
-	remedy := report.Run("deploy env delete", o.Environment)
-	if o.Namespace != "" {
-		remedy = remedy.With("namespace", o.Namespace)
-	}
+	remedy := report.Run("deploy env delete", o.Environment).In(o.Namespace)
 	if o.Data == plan.DeleteData {
 		remedy = remedy.With("delete-data")
 	}

@@ -161,7 +161,7 @@ func (r *Run) checkStep(i *Installation, target *Placement, p *render.Payload) e
 	to, actual := records.VersionOf(target.Import), records.DirectionTo(i.Version, target.Import)
 	if string(actual) != target.Verb {
 		return report.Errorf(report.Refused, "namespace %s has version %s: version %s is not its %s", i.Name, i.Version, target.Version, target.Verb).
-			WithHint("%s", records.ChangeTo(r.Environment, i.Version, target.Import))
+			WithHint("%s", records.ChangeTo(r.Environment, i.Version, target.Import).In(r.only))
 	}
 	least := p.Solution.Spec.MinUpgradeFrom
 	if actual != records.Up || least == "" {
@@ -178,7 +178,7 @@ func (r *Run) checkStep(i *Installation, target *Placement, p *render.Payload) e
 		target.Version, target.Name, least, i.Name, i.Version)
 	for _, step := range r.Catalog.Of(target.Name) {
 		if v := records.VersionOf(step); v.Compare(floor) >= 0 && v.Compare(to) < 0 {
-			return e.WithHint("upgrade to %s first: %s", step.Version, report.Run("deploy upgrade", r.Environment, target.Name, step.Version))
+			return e.WithHint("upgrade to %s first: %s", step.Version, report.Run("deploy upgrade", r.Environment, target.Name, step.Version).In(r.only))
 		}
 	}
 	return e.WithHint("import a version between %s and %s, and upgrade to it first", least, target.Version)

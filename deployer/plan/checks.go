@@ -37,7 +37,7 @@ func (r *Run) CheckAbsent(ctx context.Context, i schema.Import) error {
 		}
 		if state.Current != nil && state.Current.Version != "" && state.Current.Version != i.Version {
 			return report.Errorf(report.Conflict, "version %s of Solution %s is deployed in namespace %s", state.Current.Version, i.Name, n.Name).
-				WithHint("%s", records.ChangeTo(n.Environment, state.Current.Version, i))
+				WithHint("%s", records.ChangeTo(n.Environment, state.Current.Version, i).In(r.only))
 		}
 	}
 	return nil

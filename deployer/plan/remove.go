@@ -48,7 +48,7 @@ func (r *Run) Remove(ctx context.Context, data DataPolicy, going ...string) erro
 	lost, err := r.checkData(ctx, &d)
 	if report.CodeOf(err) == report.DataLoss && r.isRemoved(ctx, &d) {
 		err = report.Errorf(report.DataLoss, "Solution %s was removed before, and nothing but its data is left: %w", r.Solution, err).
-			WithHint("to keep it, do nothing; '%s' brings its operator back, which finalizers may need", report.Run("deploy add", r.Environment, r.Solution))
+			WithHint("to keep it, do nothing; '%s' brings its operator back, which finalizers may need", report.Run("deploy add", r.Environment, r.Solution).In(r.only))
 	}
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (r *Run) findRemoval(ctx context.Context, d *removal) error {
 			continue
 		}
 		if !found[n.Name].Empty() && !r.Adopt {
-			return found[n.Name].Refuse(n.Environment)
+			return found[n.Name].Refuse(n.Environment, r.only)
 		}
 		d.namespaces = append(d.namespaces, n)
 		if copies := found[n.Name].CopiesText(); copies != "" {

@@ -143,7 +143,7 @@ func (r *Run) downgrade(ctx context.Context, i Installation, number int64) (down
 	}
 	content, err := r.Records.Engine.Content(ctx, i.State.Key, revision)
 	if report.CodeOf(err) == report.Corrupt {
-		err = report.As(report.Corrupt, err).WithHint("or go there without it: %s", records.ChangeTo(i.Environment, i.Version, d.imported))
+		err = report.As(report.Corrupt, err).WithHint("or go there without it: %s", records.ChangeTo(i.Environment, i.Version, d.imported).In(r.only))
 	}
 	if err != nil {
 		return d, err

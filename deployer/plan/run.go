@@ -44,6 +44,7 @@ type Run struct {
 	// nil. An interrupted run calls both again.
 	Before, After func(context.Context) error
 
+	only      string                        // the namespace of InNamespaces; "" for all of the environment
 	unlocked  bool                          // it ends where there is something to do
 	leaving   []removal                     // Solutions that are removed in the same run
 	lost      []definitions.Scope           // objects that may lose data, which was accepted
@@ -148,6 +149,7 @@ func (r *Run) Begun(solution string) (namespaces []string) {
 
 // InNamespaces is like Do under the locks of namespaces of the run's environment: of one, or for "" of all of them.
 func (r *Run) InNamespaces(ctx context.Context, namespace string, prepare func(context.Context) error) (*schema.Operation, error) {
+	r.only = namespace
 	done, err := r.underLocks(ctx, namespace, prepare)
 	return done, rights.Explain(ctx, r.Cluster, err, cmp.Or(namespace, r.Environment))
 }

@@ -294,10 +294,10 @@ var (
 	roleBindingKind = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}
 )
 
-// Refuse is the error of a removal that would leave something running.
-func (s *Unrecorded) Refuse(environment string) error {
+// Refuse is the error of a removal that would leave something running. The removal is from one namespace only, or for "" from all of them.
+func (s *Unrecorded) Refuse(environment, only string) error {
 	refusal := report.Errorf(report.Conflict, "namespace %s has objects of Solution %s that are on no record: %s", s.Namespace, s.Name, s.Text())
-	remove := report.Run("deploy remove", environment, s.Name).With("adopt")
+	remove := report.Run("deploy remove", environment, s.Name).In(only).With("adopt")
 	if len(s.Ours) == 0 {
 		return refusal.WithHint("to remove all of it: %s", remove)
 	}

@@ -272,7 +272,7 @@ func TestLost(t *testing.T) {
 	if err != nil || strays[site] == nil || len(strays[site].Deployed()) < len(found[key].Ours) {
 		t.Errorf("%v, %v", strays, err)
 	}
-	deployertest.Refused(t, strays[site].Refuse(site), report.Conflict, "deploy remove site shop --adopt")
+	deployertest.Refused(t, strays[site].Refuse(site, ""), report.Conflict, "deploy remove site shop --adopt")
 }
 
 // TestVersionDrift: the shared documents are restored from the records.

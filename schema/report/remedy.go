@@ -42,6 +42,14 @@ func (r Remedy) With(option string, values ...string) Remedy {
 	return r
 }
 
+// In returns the remedy for one namespace of an environment; for "" it stays for all of them.
+func (r Remedy) In(namespace string) Remedy {
+	if namespace == "" {
+		return r
+	}
+	return r.With("namespace", namespace)
+}
+
 // maxObjects bounds how many lines an option lists: enough to look through.
 const maxObjects = 100
 

@@ -118,7 +118,7 @@ func (x *examination) leaving() {
 			}
 			hint := ""
 			if environment := object.GetLabels()[metalk8s.EnvironmentLabel]; environment != "" {
-				hint = fmt.Sprintf("remove what holds it; '%s' waits for it", report.Run("deploy env delete", environment))
+				hint = fmt.Sprintf("remove what holds it; '%s' waits for it", report.Run("deploy env delete", environment).In(object.GetName()))
 			}
 			x.add(schema.CheckWarning, "cluster", "leaving", fmt.Sprintf("%s %s is being deleted since %s: %s", kind.Kind, object.GetName(),
 				object.GetDeletionTimestamp().UTC().Format(time.RFC3339), strings.Join(health.Explain(x.ctx, x.Deployer.Cluster, object), "; ")), hint)

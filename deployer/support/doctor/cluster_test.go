@@ -269,7 +269,7 @@ func TestCluster(t *testing.T) {
 				p.Server.Put(p, "{apiVersion: v1, kind: ConfigMap, metadata: {name: held, namespace: site, finalizers: [example.com/hold]}}")
 				p.Deleted("Namespace", "", "site")
 			},
-			[]string{"warning cluster leaving: Namespace site is being deleted since … 'solutionctl deploy env delete site' waits for it"},
+			[]string{"warning cluster leaving: Namespace site is being deleted since … 'solutionctl deploy env delete site --namespace site' waits for it"},
 		},
 		"a definition does not go": {
 			func(p *patient) {
