@@ -15,6 +15,7 @@ import (
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/rights"
 )
 
@@ -48,7 +49,7 @@ var keptKinds = []kube.GroupVersionKind{
 	cluster.ServiceAccountKind,
 }
 
-// kept are the objects that a selector chooses among those of keptKinds, in their order.
+// kept are the launcher's objects that a selector chooses among those of keptKinds, in their order.
 func (l *Launcher) kept(ctx context.Context, selector string) ([]*unstructured.Unstructured, error) {
 	found := make([][]*unstructured.Unstructured, len(keptKinds))
 	group, ctx := errgroup.WithContext(ctx)
@@ -59,7 +60,15 @@ func (l *Launcher) kept(ctx context.Context, selector string) ([]*unstructured.U
 		})
 	}
 	err := group.Wait()
-	return slices.Concat(found...), err
+	return slices.DeleteFunc(slices.Concat(found...), func(o *unstructured.Unstructured) bool { return !isOwn(o) }), err
+}
+
+// isOwn reports whether an object with the label of a part was created by a launcher, or from what [Launcher.JobManifest] or
+// [Launcher.CronJobManifest] returned. The label alone is also on every copy of an object.
+func isOwn(o *unstructured.Unstructured) bool {
+	ownNames := []string{accountName, repairName, repairsName, parametersName(repairRun)}
+	isRole := strings.Contains(o.GetKind(), "Role")
+	return engine.IsManaged(o) || slices.Contains(ownNames, o.GetName()) && (isRole || o.GetNamespace() == cluster.SystemNamespace)
 }
 
 // keep applies the objects of a part and deletes other objects that an earlier launcher created for this part, or for

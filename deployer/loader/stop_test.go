@@ -3,6 +3,7 @@ package loader_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -90,6 +91,31 @@ func TestStopFollowed(t *testing.T) {
 	}
 	if _, err := other.Stop(t.Context(), loader.StopOptions{}); err != nil {
 		t.Errorf("to stop what was stopped: %v", err)
+	}
+}
+
+// TestStopCopies checks that objects of others with the label of a part stay, and that those of a printed manifest are deleted.
+func TestStopCopies(t *testing.T) {
+	b := newBed(t)
+	l := b.launcher(t, justEdge)
+	for _, head := range []string{
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: default",
+		"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: solutionctl-loader, namespace: default",
+		"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: solutionctl-loader, namespace: solutionctl-system",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: solutionctl-loader, namespace: site",
+	} {
+		b.Server.Put(t, head+", managedFields: [{manager: kubectl, operation: Apply}], labels: {"+loader.LabelPart+": solutionctl-loader}}\n")
+	}
+	if _, err := l.Stop(t.Context(), loader.StopOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[string][]string{"ConfigMap": {"default/settings"}, "ServiceAccount": {"default/solutionctl-loader"}, "Role": nil} {
+		left := slices.DeleteFunc(b.Server.Names(kind), func(name string) bool {
+			return !strings.HasPrefix(name, "default/") && !strings.HasSuffix(name, "/solutionctl-loader")
+		})
+		if !slices.Equal(left, want) {
+			t.Errorf("%s: %v", kind, left)
+		}
 	}
 }
 
