@@ -118,7 +118,12 @@ func newTrustRemoveCommand(a *app, f *storeFlags) *cobra.Command {
 			}
 			return names, nil
 		}),
-		RunE: func(_ *cobra.Command, args []string) error { return trust.Remove(a.trustDir(f), args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			removed := map[string]string{"name": args[0]}
+			return cli.Emit(a.App, removed, trust.Remove(a.trustDir(f), args[0]), func(w *console.Stream, _ map[string]string) {
+				fmt.Fprintln(w, "removed", args[0])
+			})
+		},
 	}
 }
 

@@ -65,6 +65,9 @@ var finalStatuses = []any{int64(2), int64(3), int64(4), int64(5), int64(6), int6
 // podUser is the user of a pod of the loader in its locks; the host is the pod.
 const podUser = "loader"
 
+// containerName is the name of the container in each pod.
+const containerName = "loader"
+
 // podSpec is that of the loader, under the restricted standard of pod security.
 func podSpec(s schema.LoaderSpec, image, account, run string, values bool) map[string]any {
 	volume := func(name, kind, field, object, path string) (mount, volume map[string]any) {
@@ -85,7 +88,7 @@ func podSpec(s schema.LoaderSpec, image, account, run string, values bool) map[s
 			"seccompProfile": map[string]any{"type": "RuntimeDefault"},
 		},
 		"containers": []any{map[string]any{
-			"name": "loader", "image": image, "imagePullPolicy": "IfNotPresent", "args": command, "volumeMounts": mounts,
+			"name": containerName, "image": image, "imagePullPolicy": "IfNotPresent", "args": command, "volumeMounts": mounts,
 			"terminationMessagePolicy": "FallbackToLogsOnError",
 			"env":                      []any{map[string]any{"name": "USER", "value": podUser}, map[string]any{"name": "GOMEMLIMIT", "value": "160MiB"}},
 			"resources": map[string]any{
@@ -137,7 +140,7 @@ func jobSpec(s schema.LoaderSpec, pod map[string]any, labels map[string]any) (ma
 		"activeDeadlineSeconds":   int64((timeout + timeToStart) / time.Second),
 		"podFailurePolicy": map[string]any{"rules": []any{
 			map[string]any{"action": "Ignore", "onPodConditions": []any{map[string]any{"type": "DisruptionTarget", "status": "True"}}},
-			map[string]any{"action": "FailJob", "onExitCodes": map[string]any{"containerName": "loader", "operator": "In", "values": finalStatuses}},
+			map[string]any{"action": "FailJob", "onExitCodes": map[string]any{"containerName": containerName, "operator": "In", "values": finalStatuses}},
 		}},
 		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pod},
 	}, nil

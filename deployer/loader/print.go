@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -78,7 +79,7 @@ func manifest(objects []*unstructured.Unstructured) ([]byte, error) {
 }
 
 // Logs returns the end of the logs of the last run's pods, the oldest first.
-func (l *Launcher) Logs(ctx context.Context) ([]byte, error) {
+func (l *Launcher) Logs(ctx context.Context) ([]schema.LogLine, error) {
 	progress, _, err := readProgress(ctx, l.Deployer.Cluster)
 	if err != nil {
 		return nil, err
@@ -94,14 +95,16 @@ func (l *Launcher) Logs(ctx context.Context) ([]byte, error) {
 	if len(pods) == 0 {
 		return nil, report.Errorf(report.NotFound, "no pod of run %s is there any more: its Job was deleted, or its time is up", progress.Run)
 	}
-	var text bytes.Buffer
+	lines := []schema.LogLine{}
 	for _, pod := range pods {
 		const most = 1 << 20
-		log, err := l.Deployer.Cluster.Logs(ctx, cluster.SystemNamespace, pod.GetName(), "loader", most)
+		log, err := l.Deployer.Cluster.Logs(ctx, cluster.SystemNamespace, pod.GetName(), containerName, most)
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&text, "%s", log)
+		for text := range strings.Lines(string(log)) {
+			lines = append(lines, schema.LogLine{Namespace: cluster.SystemNamespace, Pod: pod.GetName(), Container: containerName, Text: strings.TrimSuffix(text, "\n")})
+		}
 	}
-	return text.Bytes(), nil
+	return lines, nil
 }

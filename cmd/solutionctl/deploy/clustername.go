@@ -45,11 +45,14 @@ recorded name.`,
 		case !cmd.Flags().Changed("colour"):
 			colour = "" // the recorded one
 		}
+		if remove {
+			return show(f, printNoClusterName, func(d *deployer.Deployer) (struct{}, error) {
+				_, err := d.NameCluster(cmd.Context(), "", "")
+				return struct{}{}, err
+			})
+		}
 		return show(f, printClusterName, func(d *deployer.Deployer) (*schema.ClusterName, error) {
-			switch {
-			case remove:
-				return d.NameCluster(cmd.Context(), "", "")
-			case len(args) > 0:
+			if len(args) > 0 {
 				return d.NameCluster(cmd.Context(), args[0], colour)
 			}
 			name, err := d.Records.NameOfCluster(cmd.Context())
@@ -63,9 +66,9 @@ recorded name.`,
 }
 
 func printClusterName(w *console.Stream, n *schema.ClusterName) {
-	if n == nil {
-		fmt.Fprintln(w, "the cluster has no recorded name any more")
-	} else {
-		fmt.Fprintln(w, console.Line(n.String()))
-	}
+	fmt.Fprintln(w, console.Line(n.String()))
+}
+
+func printNoClusterName(w *console.Stream, _ struct{}) {
+	fmt.Fprintln(w, "the cluster has no recorded name any more")
 }

@@ -227,8 +227,8 @@ becomes of them.`,
 			return report.Errorf(report.Usage, "--dry-run is for --prune")
 		}
 		return withLauncher(f.anyLauncher, func(ctx context.Context, l *loader.Launcher) error {
-			_, err := l.Stop(ctx, o)
-			return err
+			plan, err := l.Stop(ctx, o)
+			return cli.Emit(a, plan, err, func(*console.Stream, *schema.LoaderPlan) {})
 		})(cmd, args)
 	}
 	return cmd
@@ -265,11 +265,12 @@ func newLoaderLogsCommand(a *cli.App) *cobra.Command {
 	}
 	f := addLoaderFlags(a, cmd)
 	cmd.RunE = withLauncher(f.anyLauncher, func(ctx context.Context, l *loader.Launcher) error {
-		text, err := l.Logs(ctx)
-		for line := range strings.Lines(string(text)) {
-			fmt.Fprintln(a.Out, console.Clean(strings.TrimRight(line, "\n")))
-		}
-		return err
+		lines, err := l.Logs(ctx)
+		return cli.Emit(a, lines, err, func(w *console.Stream, lines []schema.LogLine) {
+			for _, line := range lines {
+				fmt.Fprintln(w, console.Clean(line.Text))
+			}
+		})
 	})
 	return cmd
 }
