@@ -11,6 +11,7 @@ type App struct {
 	APIVersion  string    `json:"apiVersion"`
 	Kind        string    `json:"kind"`
 	Name        string    `json:"name"`
+	UID         string    `json:"uid"`
 	Health      AppHealth `json:"health"`
 	Created     time.Time `json:"created"`
 	// Reasons say what is in the way, one sentence each.

@@ -40,8 +40,10 @@ type Apps struct {
 type Options struct {
 	Environment, Namespace string
 	Kind, Name             string
-	Timeout                time.Duration
-	NoWait                 bool
+	// UID is that of the instance, only for [Apps.Delete]; "" is any.
+	UID     string
+	Timeout time.Duration
+	NoWait  bool
 }
 
 // List lists the instances in an environment: of one kind, or of all for "".
@@ -154,7 +156,7 @@ func visible(kinds []*Kind, o Options, look func(kind *Kind, namespace string) e
 func app(environment string, kind *Kind, object *unstructured.Unstructured) schema.App {
 	a := schema.App{
 		Environment: environment, Namespace: object.GetNamespace(), Solution: kind.Solution, APIVersion: object.GetAPIVersion(),
-		Kind: object.GetKind(), Name: object.GetName(), Created: object.GetCreationTimestamp().UTC(), Reasons: []string{},
+		Kind: object.GetKind(), Name: object.GetName(), UID: string(object.GetUID()), Created: object.GetCreationTimestamp().UTC(), Reasons: []string{},
 	}
 	var reason string
 	a.Health, reason = kind.health(object)

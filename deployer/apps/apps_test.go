@@ -69,6 +69,37 @@ func TestLife(t *testing.T) {
 	}
 }
 
+// TestDeleteChanged checks that a deletion does not fail when the operator writes a status meanwhile, and that an instance that was created
+// since the question stays.
+func TestDeleteChanged(t *testing.T) {
+	b := shopBed(t)
+	b.Clock(shop, site, "wall", "hands: 2")
+	one, err := b.Apps.Get(t.Context(), wall())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Deleted("Clock", site, "wall")
+	b.Clock(shop, site, "wall", "hands: 3")
+	o := wall()
+	o.UID = one.UID
+	deployertest.Refused(t, b.Apps.Delete(t.Context(), o), report.Conflict, "Clock site/wall was deleted and created again")
+	o.UID = string(b.Server.Object("Clock", site, "wall").GetUID())
+	b.Server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/clocks/wall") {
+			clock := b.Server.Object("Clock", site, "wall")
+			clock.Object["status"] = map[string]any{"hands": int64(3)}
+			b.Server.Update(t, clock)
+		}
+		return false
+	}
+	if err := b.Apps.Delete(t.Context(), o); err != nil {
+		t.Error(err)
+	}
+	if b.Server.Object("Clock", site, "wall") != nil {
+		t.Error("it is still there")
+	}
+}
+
 // TestRefused: mistakes of a user are refused before anything is written, with the correct form.
 func TestRefused(t *testing.T) {
 	create := func(values string, set ...string) func(*deployertest.Bed) error {

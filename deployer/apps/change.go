@@ -299,9 +299,13 @@ func (a *Apps) Delete(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	if o.UID != "" && o.UID != string(object.GetUID()) {
+		return report.Errorf(report.Conflict, "%s was deleted and created again", cluster.NameOf(object)).WithHint("run the command again")
+	}
 	if err := a.mayAwait(ctx, o, kind, object.GetNamespace(), "delete"); err != nil {
 		return err
 	}
+	object.SetResourceVersion("") // its operator may write the status meanwhile
 	if err := a.Cluster.Delete(ctx, object, cluster.DeleteOptions{}); err != nil {
 		return err
 	}

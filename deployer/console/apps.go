@@ -367,7 +367,7 @@ func (c *Console) askDeleteApp(v *web.Visit) (*web.Answer, error) {
 		Heading:  appOperation("delete-app", o).Heading(),
 		Warnings: []page.Notice{{Tone: page.ToneBad, Text: report.Capitalized(ask.Question) + "."}},
 		Form: page.Form{
-			Action: page.Action{Label: page.Text("action.delete"), URL: appURL(o, "delete"), Post: true, Weight: page.WeightDanger, Confirm: ask.Name},
+			Action: page.Action{Label: page.Text("action.delete"), URL: appURL(o, "delete"), Post: true, Fields: []page.Hidden{{Name: "uid", Value: one.UID}}, Weight: page.WeightDanger, Confirm: ask.Name},
 			Cancel: page.Link{URL: appURL(o)},
 		},
 	}
@@ -380,6 +380,7 @@ func (c *Console) deleteApp(v *web.Visit) (*web.Answer, error) {
 	if v.PostFormValue("confirm") != o.Name {
 		return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", o.Name)
 	}
+	o.UID = v.PostFormValue("uid")
 	return c.server.Begin(v, appOperation("delete-app", o), func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
 		return nil, v.Deployer(sink).Apps.Delete(ctx, o)
 	})

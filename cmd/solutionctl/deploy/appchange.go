@@ -69,6 +69,7 @@ func (f *appFlags) delete(ctx context.Context, d *deployer.Deployer) (*schema.Ap
 	if err := f.Confirm(ctx, apps.ConfirmDeletion(one)); err != nil {
 		return nil, err
 	}
+	f.o.UID = one.UID
 	one.Health, one.Objects, one.Values = schema.AppDeleting, nil, nil
 	return one, d.Apps.Delete(ctx, f.o)
 }
