@@ -60,7 +60,11 @@ func (l *Launcher) kept(ctx context.Context, selector string) ([]*unstructured.U
 		})
 	}
 	err := group.Wait()
-	return slices.DeleteFunc(slices.Concat(found...), func(o *unstructured.Unstructured) bool { return !isOwn(o) }), err
+	own := slices.DeleteFunc(slices.Concat(found...), func(o *unstructured.Unstructured) bool { return !isOwn(o) })
+	for _, object := range own {
+		object.SetResourceVersion("") // it is deleted in any state
+	}
+	return own, err
 }
 
 // isOwn reports whether an object with the label of a part was created by a launcher, or from what [Launcher.JobManifest] or

@@ -142,7 +142,9 @@ func (l *Launcher) jobs(ctx context.Context) ([]*unstructured.Unstructured, erro
 
 // remove deletes a Job with its pods, and waits until it is gone.
 func (l *Launcher) remove(ctx context.Context, job *unstructured.Unstructured) error {
-	if err := l.Deployer.Cluster.Delete(ctx, job, cluster.DeleteOptions{Propagation: metav1.DeletePropagationForeground}); err != nil {
+	same := job.DeepCopy()
+	same.SetResourceVersion("") // in any state
+	if err := l.Deployer.Cluster.Delete(ctx, same, cluster.DeleteOptions{Propagation: metav1.DeletePropagationForeground}); err != nil {
 		return err
 	}
 	one := metav1.ListOptions{FieldSelector: "metadata.name=" + job.GetName(), ResourceVersion: job.GetResourceVersion()}

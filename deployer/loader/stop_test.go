@@ -3,6 +3,7 @@ package loader_test
 import (
 	"context"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -115,6 +116,32 @@ func TestStopCopies(t *testing.T) {
 		})
 		if !slices.Equal(left, want) {
 			t.Errorf("%s: %v", kind, left)
+		}
+	}
+}
+
+// TestStopChanging checks that Jobs, accounts and repairs are deleted although controllers change them meanwhile.
+func TestStopChanging(t *testing.T) {
+	b := newBed(t)
+	l := b.launcher(t, withRepairs)
+	if _, err := l.Start(t.Context(), loader.StartOptions{NoWait: true}); err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]string{"jobs": "Job", "cronjobs": "CronJob", "serviceaccounts": "ServiceAccount"}
+	b.Server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		collection, name := path.Split(r.URL.Path)
+		if object := b.Server.Object(kinds[path.Base(collection)], cluster.SystemNamespace, name); r.Method == http.MethodDelete && object != nil {
+			object.SetAnnotations(map[string]string{"example.com/changed": "true"})
+			b.Server.Update(t, object)
+		}
+		return false
+	}
+	if _, err := l.Stop(t.Context(), loader.StopOptions{}); err != nil {
+		t.Error(err)
+	}
+	for _, kind := range kinds {
+		if left := b.names(kind); strings.Contains(left, "loader") {
+			t.Errorf("left behind is %s", left)
 		}
 	}
 }
