@@ -181,6 +181,14 @@ var refusals = []struct {
 	},
 
 	{
+		"add what needs a definition of others",
+		func(b *deployertest.Bed) {
+			b.Activated(shop, "1.0.0", deployertest.Content{Manifest: "operator: {requiresCRDs: [{name: clocks.bank.example, versions: [v1]}]}"})
+		},
+		add(""), report.Refused,
+		[]string{"needs clocks.bank.example (v1)", "the archive does not bring", "install what brings it"},
+	},
+	{
 		"add what is not active", func(b *deployertest.Bed) { b.Imported(shop, "1.0.0", plain) },
 		add("1.0.0"), report.Refused,
 		[]string{"clocks.shop.example", "deploy activate shop 1.0.0"},

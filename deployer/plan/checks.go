@@ -135,6 +135,16 @@ func (r *Run) checkActive(ctx context.Context, p *render.Payload) error {
 	if err != nil {
 		return err
 	}
+	brought, err := render.Definitions(p)
+	if err != nil {
+		return err
+	}
+	own := definitions.ByName(brought)
+	others := slices.DeleteFunc(slices.Clone(missing), func(r schema.CRDRequirement) bool { return own[r.Name] != nil })
+	if active == version && len(others) > 0 { // to activate it again makes none of them
+		return report.Errorf(report.Refused, "version %s of Solution %s needs %s, which the cluster does not serve and the archive does not bring",
+			version, name, definitions.Requirements(others)).WithHint("install what brings it, and run the command again")
+	}
 	e := report.Errorf(report.Refused, "version %s of Solution %s is active, which does not serve %s", active, name, definitions.Requirements(missing))
 	if active == "" {
 		e = report.Errorf(report.Refused, "Solution %s is not active: the cluster does not serve %s", name, definitions.Requirements(missing))
