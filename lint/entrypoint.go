@@ -154,7 +154,7 @@ func (v variant) judgeConfig(name string) string {
 	case path.Base(command[0]) != name:
 		return fmt.Sprintf("its Deployment starts %s, and the image was made to start %s", name, command[0])
 	case path.IsAbs(command[0]) && !v.inSearchPath(command[0]):
-		return fmt.Sprintf("its Deployment looks for %s in PATH, %s, and the image has it in %s", name, strings.Join(v.searchPath(), ":"), path.Dir(command[0]))
+		return fmt.Sprintf("its Deployment looks for %s in PATH, %s, and the image has it in %s", name, shorten(strings.Join(v.searchPath(), ":")), path.Dir(command[0]))
 	}
 	return ""
 }

@@ -20,7 +20,10 @@ import (
 // Bounds of the layers of one image.
 const (
 	maxLayerFiles = 500_000
-	maxLayerBytes = 8 << 30 // uncompressed, of one layer
+	maxLayerBytes = 8 << 30   // uncompressed, of one layer
+	maxLayerPaths = 128 << 20 // paths and targets of links, in all layers
+	maxPathLength = 4096      // longer paths cannot be unpacked
+	maxPathDepth  = 128       // directories above a file that is searched for
 	maxLinks      = 16
 )
 
@@ -34,12 +37,12 @@ type layerFile struct {
 
 // search looks for an executable in the layers and returns the reason why it cannot be started, "" when it can.
 func (v variant) search(ctx context.Context, name string) string {
-	files := map[string]layerFile{}
+	files, paths := map[string]layerFile{}, 0
 	for _, layer := range slices.Backward(v.layers) {
 		if layer.Open == nil {
 			return "a layer is missing"
 		}
-		if err := addLayer(ctx, files, layer, name); err != nil {
+		if err := addLayer(ctx, files, &paths, layer, name); err != nil {
 			return fmt.Sprintf("its layers cannot be read: %v", err)
 		}
 	}
@@ -53,11 +56,11 @@ func (v variant) search(ctx context.Context, name string) string {
 		}
 		return wrongMachine(file.head, v.config.Architecture)
 	}
-	return fmt.Sprintf("no directory of PATH, %s, has the executable %s", strings.Join(v.searchPath(), ":"), name)
+	return fmt.Sprintf("no directory of PATH, %s, has the executable %s", shorten(strings.Join(v.searchPath(), ":")), name)
 }
 
-// addLayer adds the files of a layer that no later layer replaced or deleted.
-func addLayer(ctx context.Context, files map[string]layerFile, layer oci.Blob, name string) error {
+// addLayer adds the files of a layer that no later layer replaced or deleted, and counts the bytes of paths.
+func addLayer(ctx context.Context, files map[string]layerFile, paths *int, layer oci.Blob, name string) error {
 	content, err := layer.OpenUncompressed(ctx)
 	if err != nil {
 		return err
@@ -69,12 +72,19 @@ func addLayer(ctx context.Context, files map[string]layerFile, layer oci.Blob, n
 		header, err := archive.Next()
 		switch {
 		case errors.Is(err, io.EOF):
-			merge(files, added)
-			return nil
+			return merge(ctx, files, added)
 		case err != nil:
 			return err
+		case max(len(header.Name), len(header.Linkname)) > maxPathLength:
+			return fmt.Errorf("a path has more than %d bytes", maxPathLength)
 		case len(files)+len(added) >= maxLayerFiles:
 			return fmt.Errorf("more than %d files", maxLayerFiles)
+		}
+		if *paths += len(header.Name) + len(header.Linkname); *paths > maxLayerPaths {
+			return fmt.Errorf("paths of more than %d bytes", maxLayerPaths)
+		}
+		if strings.Count(header.Name, "/") > maxPathDepth {
+			continue
 		}
 		file := layerFile{kind: header.Typeflag, mode: header.Mode, target: header.Linkname}
 		if path.Base(header.Name) == name {
@@ -87,12 +97,13 @@ func addLayer(ctx context.Context, files map[string]layerFile, layer oci.Blob, n
 }
 
 // merge adds a layer below those that are known.
-func merge(files, added map[string]layerFile) {
+func merge(ctx context.Context, files, added map[string]layerFile) error {
 	maps.DeleteFunc(added, func(name string, _ layerFile) bool {
 		_, known := files[name]
-		return known || deleted(files, name)
+		return known || ctx.Err() != nil || deleted(files, name)
 	})
 	maps.Copy(files, added)
+	return ctx.Err()
 }
 
 // deleted reports whether a later layer removed the file, or a directory above it.
@@ -129,6 +140,9 @@ func follow(files map[string]layerFile, name string) (layerFile, bool) {
 
 // firstLink returns the uppermost part of a path that is a link, "" when none is.
 func firstLink(files map[string]layerFile, name string) string {
+	if len(name) > maxPathLength {
+		return ""
+	}
 	for i := 1; i <= len(name); i++ {
 		if i == len(name) || name[i] == '/' {
 			if kind := files[name[:i]].kind; kind == tar.TypeSymlink || kind == tar.TypeLink {
