@@ -12,7 +12,8 @@ import (
 )
 
 // WithoutField returns a YAML document without the field that a path leads to. The rest stays as it is written where the field has a line
-// of its own; otherwise the document is written again. A document without the field is returned as it is.
+// of its own; otherwise the document is written again. What others refer to moves to the first of them. A document without the field is
+// returned as it is.
 func WithoutField(document []byte, path ...string) ([]byte, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(document, &root); err != nil || len(root.Content) == 0 {
@@ -31,11 +32,34 @@ func WithoutField(document []byte, path ...string) ([]byte, error) {
 		return document, nil
 	}
 	key, value := parent.Content[i], parent.Content[i+1]
-	if text, ok := withoutLine(document, parent, key, value); ok {
+	text, ok := withoutLine(document, parent, key, value)
+	parent.Content = append(parent.Content[:i], parent.Content[i+2:]...)
+	if moved := moveAnchors(&root, key, value); ok && !moved {
 		return text, nil
 	}
-	parent.Content = append(parent.Content[:i], parent.Content[i+2:]...)
 	return encode(&root)
+}
+
+// moveAnchors moves what is removed to its first alias in the rest of a document, and reports whether there is one.
+func moveAnchors(rest *yaml.Node, removed ...*yaml.Node) bool {
+	anchored := map[*yaml.Node]bool{}
+	walk(func(n *yaml.Node) { anchored[n] = n.Anchor != "" }, removed...)
+	moved := false
+	walk(func(n *yaml.Node) {
+		if n.Kind == yaml.AliasNode && anchored[n.Alias] {
+			delete(anchored, n.Alias) // further aliases refer to it by its name
+			*n, moved = *n.Alias, true
+		}
+	}, rest)
+	return moved
+}
+
+// walk visits nodes and what is in them.
+func walk(visit func(*yaml.Node), nodes ...*yaml.Node) {
+	for _, n := range nodes {
+		visit(n)
+		walk(visit, n.Content...)
+	}
 }
 
 // indexOf is the position of a field's key in a mapping, -1 when there is none.

@@ -20,6 +20,9 @@ func TestWithoutField(t *testing.T) {
 		"alone":                 {"metadata:\n  namespace: shop\n", "metadata: {}\n"},
 		"not there":             {"metadata:\n  name: web\n", "metadata:\n  name: web\n"},
 		"no mapping on the way": {"metadata: web\n", "metadata: web\n"},
+		"with an anchor":        {"metadata:\n  name: web\n  namespace: &ns shop\n", "metadata:\n  name: web\n"},
+		"referred to":           {"metadata:\n  name: web\n  namespace: &ns shop\nspec: [*ns, *ns]\n", "metadata:\n  name: web\nspec: [&ns shop, *ns]\n"},
+		"a reference":           {"kind: &ns shop\nmetadata: {name: web, namespace: *ns}\nspec: *ns\n", "kind: &ns shop\nmetadata: {name: web}\nspec: *ns\n"},
 		"the same word elsewhere": {
 			"metadata:\n  labels:\n    namespace: a\n  namespace: shop\n  name: web\n", "metadata:\n  labels:\n    namespace: a\n  name: web\n",
 		},
