@@ -48,12 +48,13 @@ func checkMissing(ctx context.Context, t *subject, r *reporter) {
 	}
 	var lines []string
 	var addable []*Found
+	taken := t.imageNames()
 	for _, w := range missing(ctx, t, true) {
 		if hasVariable(w.image) {
 			continue // SOL605
 		}
 		use := w.uses[w.first()]
-		found := r.Report(use.At, t.remedy(w.image), "image %s is not in the archive, and %s starts it%s", w.image, use.Object, w.others())
+		found := r.Report(use.At, t.remedy(w.image, taken), "image %s is not in the archive, and %s starts it%s", w.image, use.Object, w.others())
 		if line, ok := strings.CutPrefix(found.Hint, addHint); ok { // nothing else can be meant
 			lines, addable = append(lines, line), append(addable, found)
 		}
@@ -67,20 +68,31 @@ func checkMaybeMissing(ctx context.Context, t *subject, r *reporter) {
 	if !t.ImagesKnown() {
 		return
 	}
+	taken := t.imageNames()
 	for _, w := range missing(ctx, t, false) {
 		if hasVariable(w.image) {
 			continue
 		}
 		use := w.uses[0]
-		r.Report(use.At, t.remedy(w.image), "%s looks like an image, which %s may start, and is not in the archive%s", w.image, use.Object, w.others())
+		r.Report(use.At, t.remedy(w.image, taken), "%s looks like an image, which %s may start, and is not in the archive%s", w.image, use.Object, w.others())
 	}
 }
 
 // addHint begins the hint that has the line to add.
 const addHint = "add it in solution.yaml: "
 
-// remedy looks for images of the archive that could be meant: those of this name and those whose name is like it.
-func (t *subject) remedy(image string) string {
+// imageNames returns the names that images of the archive have.
+func (t *subject) imageNames() map[schema.ImageRef]bool {
+	taken := map[schema.ImageRef]bool{}
+	for _, image := range t.Images {
+		taken[image.Ref] = true
+	}
+	return taken
+}
+
+// remedy looks for images of the archive that could be meant: those of this name and those whose name is like it. A name that it gives to
+// the missing image is taken then.
+func (t *subject) remedy(image string, taken map[schema.ImageRef]bool) string {
 	if own := repositoryPrefix.FindStringSubmatch(image); own != nil {
 		if near := t.near(archiveRef(own[1])); near != "" {
 			return fmt.Sprintf("the archive has %s", near)
@@ -97,7 +109,9 @@ func (t *subject) remedy(image string) string {
 			return fmt.Sprintf("if the archive's %s is this image, say so in solution.yaml: origin: %q", have.Ref, image)
 		}
 	}
-	add := addHint + reference.Entry()
+	name := reference.Name(taken)
+	taken[name] = true
+	add := addHint + reference.EntryAs(name)
 	if near := t.near(wanted); near != "" {
 		return fmt.Sprintf("the archive has %s; or %s", near, add)
 	}

@@ -2,9 +2,6 @@ package scaffold
 
 import (
 	"cmp"
-	"fmt"
-	"path"
-	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/kube/images"
@@ -31,7 +28,7 @@ func (b *builder) images() ([]schema.BuildImage, error) {
 			missing = append(missing, r.String())
 			continue
 		}
-		ref := nameOf(r, taken)
+		ref := r.Name(taken)
 		taken[ref] = true
 		image.Name, image.Tag = ref.Name, ref.Tag
 		list = append(list, image)
@@ -69,33 +66,4 @@ func same(a, b images.Reference) bool {
 		return a.Digest == b.Digest
 	}
 	return cmp.Or(a.Tag, "latest") == cmp.Or(b.Tag, "latest")
-}
-
-// digestTag is how many digits of a digest are a tag.
-const digestTag = 12
-
-// nameOf gives an image a name in the archive that no other one has: the last part of its repository, and as many parts before as it
-// takes.
-func nameOf(r images.Reference, taken map[schema.ImageRef]bool) schema.ImageRef {
-	_, hex, _ := strings.Cut(r.Digest, ":")
-	hex = hex[:min(len(hex), digestTag)]
-	tag := cmp.Or(r.Tag, hex, "latest")
-	parts := strings.Split(r.Registry+"/"+r.Repository, "/")
-	for i := range slices.Backward(parts) {
-		name := strings.ToLower(strings.ReplaceAll(strings.Join(parts[i:], "-"), ":", "-"))
-		if ref := (schema.ImageRef{Name: name, Tag: tag}); !taken[ref] && schema.ValidImageName(name) {
-			return ref
-		}
-	}
-	name := path.Base(r.Repository)
-	if hex != "" && r.Tag != "" {
-		if ref := (schema.ImageRef{Name: name, Tag: r.Tag + "-" + hex}); !taken[ref] && schema.ValidImageTag(ref.Tag) {
-			return ref
-		}
-	}
-	for i := 2; ; i++ {
-		if ref := (schema.ImageRef{Name: fmt.Sprintf("%s-%d", name, i), Tag: tag}); !taken[ref] {
-			return ref
-		}
-	}
 }

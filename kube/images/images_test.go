@@ -112,7 +112,7 @@ func TestEntry(t *testing.T) {
 		"nginx":                     `{name: nginx, tag: "latest", source: "docker://docker.io/library/nginx:latest"}`,
 		"quay.io/acme/web:1.0":      `{name: web, tag: "1.0", source: "docker://quay.io/acme/web:1.0"}`,
 		"x.io/a:1@" + digest:        `{name: a, tag: "1", source: "docker://x.io/a:1@` + digest + `"}`,
-		"registry:5000/a@" + digest: `{name: a, tag: "latest", source: "docker://registry:5000/a@` + digest + `"}`,
+		"registry:5000/a@" + digest: `{name: a, tag: "` + digest[len("sha256:"):][:12] + `", source: "docker://registry:5000/a@` + digest + `"}`,
 	} {
 		if r, ok := images.ParseReference(text); !ok || r.Entry() != want {
 			t.Errorf("%s: %s, want %s", text, r.Entry(), want)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
@@ -105,9 +106,40 @@ func (r Reference) String() string {
 	return text
 }
 
+// digestTag is how many digits of a digest are a tag.
+const digestTag = 12
+
+// Name gives an image a name in an archive that no other one has: the last part of its repository, and as many parts before as it takes.
+func (r Reference) Name(taken map[schema.ImageRef]bool) schema.ImageRef {
+	_, hex, _ := strings.Cut(r.Digest, ":")
+	hex = hex[:min(len(hex), digestTag)]
+	tag := cmp.Or(r.Tag, hex, "latest")
+	parts := strings.Split(r.Registry+"/"+r.Repository, "/")
+	for i := range slices.Backward(parts) {
+		name := strings.ToLower(strings.ReplaceAll(strings.Join(parts[i:], "-"), ":", "-"))
+		if ref := (schema.ImageRef{Name: name, Tag: tag}); !taken[ref] && schema.ValidImageName(name) {
+			return ref
+		}
+	}
+	name := path.Base(r.Repository)
+	if hex != "" && r.Tag != "" {
+		if ref := (schema.ImageRef{Name: name, Tag: r.Tag + "-" + hex}); !taken[ref] && schema.ValidImageTag(ref.Tag) {
+			return ref
+		}
+	}
+	for i := 2; ; i++ {
+		if ref := (schema.ImageRef{Name: fmt.Sprintf("%s-%d", name, i), Tag: tag}); !taken[ref] {
+			return ref
+		}
+	}
+}
+
 // Entry is the entry of solution.yaml's images that brings the image into an archive.
-func (r Reference) Entry() string {
-	return fmt.Sprintf("{name: %s, tag: %q, source: %q}", path.Base(r.Repository), cmp.Or(r.Tag, "latest"), "docker://"+r.String())
+func (r Reference) Entry() string { return r.EntryAs(r.Name(nil)) }
+
+// EntryAs is the entry that brings the image into an archive under a name.
+func (r Reference) EntryAs(ref schema.ImageRef) string {
+	return fmt.Sprintf("{name: %s, tag: %q, source: %q}", ref.Name, ref.Tag, "docker://"+r.String())
 }
 
 func (r Reference) hasRegistry() bool { return r.written != "" }
