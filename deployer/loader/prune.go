@@ -62,15 +62,19 @@ func (l *Launcher) prune(ctx context.Context, progress *schema.LoadProgress, p *
 	}
 	done := []*schema.Operation{}
 	for _, environment := range environments {
+		if _, err := l.Deployer.Records.Namespaces(ctx, environment, ""); report.CodeOf(err) == report.NotFound {
+			continue // with the environment all of it is gone
+		} else if err != nil {
+			return done, err
+		}
 		operation, err := l.Deployer.Ensure(ctx, deployer.EnsureOptions{
 			Options:     plan.Options{DryRun: dry, Timeout: time.Duration(p.Timeout) * time.Second},
 			Environment: environment, Others: plan.RemoveOthers, Going: names[environment],
 		})
-		switch {
-		case report.CodeOf(err) == report.NotFound: // with the environment all of it is gone
-		case err != nil:
+		if err != nil {
 			return done, fmt.Errorf("remove Solutions that left the configuration: environment %s: %w", environment, err)
-		case !operation.Empty():
+		}
+		if !operation.Empty() {
 			done = append(done, operation)
 		}
 	}

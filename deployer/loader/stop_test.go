@@ -10,10 +10,13 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/loader"
 	"github.com/solutionctl/solutionctl/schema"
@@ -143,6 +146,37 @@ func TestStopChanging(t *testing.T) {
 		if left := b.names(kind); strings.Contains(left, "loader") {
 			t.Errorf("left behind is %s", left)
 		}
+	}
+}
+
+// TestPruneFails checks that what a removal does not find is an error, unless the environment is gone.
+func TestPruneFails(t *testing.T) {
+	b := newBed(t)
+	if _, err := b.launcher(t, justEdge).Start(t.Context(), loader.StartOptions{Local: true}); err != nil {
+		t.Fatal(err)
+	}
+	l := b.launcher(t, "  environments: [{name: site, solutions: [{name: edge}]}]\n")
+	b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		lost := strings.HasPrefix(r.URL.Path, "/apis/authorization.k8s.io/")
+		if lost {
+			clustertest.Fail(w, apierrors.NewNotFound(kube.GroupResource{Resource: "selfsubjectaccessreviews"}, "a"))
+		}
+		return lost
+	}
+	loaded := func() int {
+		progress, err := l.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(progress.Loaded)
+	}
+	if _, err := l.Stop(t.Context(), loader.StopOptions{Prune: true}); report.CodeOf(err) != report.NotFound || loaded() != 1 {
+		t.Errorf("%d are loaded: %v", loaded(), err)
+	}
+	b.Server.Answer = nil
+	b.Deleted("Namespace", "", "infra")
+	if _, err := l.Stop(t.Context(), loader.StopOptions{Prune: true}); err != nil || loaded() != 0 {
+		t.Errorf("%d are loaded: %v", loaded(), err)
 	}
 }
 
