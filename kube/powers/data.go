@@ -17,7 +17,7 @@ func (p pod) data() {
 	namespace := p.o.GetNamespace()
 	var effects, whose []string
 	for _, r := range p.references() {
-		if r.name == "" || p.bringsData("", r.kind, namespace, r.name) {
+		if r.name == "" || p.bringsData(p.o, "", r.kind, namespace, r.name) {
 			continue
 		}
 		if solution := p.owner.ForeignData(r.kind, namespace, r.name); solution != "" {

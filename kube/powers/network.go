@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -63,17 +64,25 @@ func (j *judgement) network(o Object) {
 	case "Route":
 		j.hosts(o, "spec.host", text(o, "spec", "wildcardPolicy") == "Subdomain")
 	case "CiliumNetworkPolicy":
-		j.place(o, "spec.endpointSelector").selection(schema.PowerTakesTraffic, schema.ReachTraffic, "open or close the network", nestedMap(o.Object, "spec", "endpointSelector"))
+		judge := func(field string, rule map[string]any) {
+			j.place(o, field+".endpointSelector").selection(schema.PowerTakesTraffic, schema.ReachTraffic, "open or close the network", nestedMap(rule, "endpointSelector"))
+		}
+		rules := nested(o.Object, "specs")
+		if spec := nestedMap(o.Object, "spec"); spec != nil || len(rules) == 0 {
+			judge("spec", spec)
+		}
+		for i, rule := range rules {
+			judge(indexed("specs", i), rule)
+		}
 	case "TCPRoute", "UDPRoute":
 		j.listeners(o)
 	case "HTTPRoute", "GRPCRoute", "TLSRoute":
 		j.hosts(o, "spec.hostnames", len(nestedList(o.Object, "spec", "hostnames")) == 0)
 	case "Gateway", "ListenerSet":
 		j.hosts(o, "spec.listeners", false)
+		j.allows(o, "spec.allowedListeners", nestedMap(o.Object, "spec", "allowedListeners", "namespaces"))
 		for i, listener := range nested(o.Object, "spec", "listeners") {
-			if from, _, _ := unstructured.NestedString(listener, "allowedRoutes", "namespaces", "from"); from == "All" {
-				j.place(o, indexed("spec.listeners", i)).add(schema.PowerTakesTraffic, schema.ReachTraffic, "let every namespace answer for its addresses", "All")
-			}
+			j.allows(o, indexed("spec.listeners", i), nestedMap(listener, "allowedRoutes", "namespaces"))
 		}
 	case "ReferenceGrant":
 		for i, from := range nested(o.Object, "spec", "from") {
@@ -84,6 +93,23 @@ func (j *judgement) network(o Object) {
 	default:
 		j.foreign(o)
 	}
+}
+
+// allows judges from which namespaces a Gateway takes routes or listeners.
+func (j *judgement) allows(o Object, field string, namespaces map[string]any) {
+	switch stringIn(namespaces, "from") {
+	case "All":
+	case "Selector":
+		selector, err := selectorOf(nestedMap(namespaces, "selector"))
+		if err == nil && !isOpen(selector) {
+			text := metav1.FormatLabelSelector(selector)
+			j.place(o, field).show(schema.PowerTakesTraffic, schema.ReachTraffic, "let namespaces answer for its addresses ("+text+")", text)
+			return
+		}
+	default:
+		return
+	}
+	j.place(o, field).add(schema.PowerTakesTraffic, schema.ReachTraffic, "let every namespace answer for its addresses", "All")
 }
 
 // listeners judges a route without hosts, which gets everything that the listeners get to which it is attached.

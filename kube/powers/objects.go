@@ -3,8 +3,8 @@ package powers
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/schema"
@@ -38,7 +38,7 @@ func (j *judgement) object(o Object) {
 		for i, template := range nested(o.Object, "spec", "volumeClaimTemplates") {
 			j.claim(o, nestedMap(template, "spec"), indexed("spec.volumeClaimTemplates", i)+".spec")
 		}
-	case "policy", "autoscaling":
+	case "policy", "autoscaling", "autoscaling.k8s.io":
 		j.shared(o)
 	case "resource.k8s.io":
 		j.devices(o)
@@ -173,8 +173,8 @@ func (j *judgement) foreign(o Object) {
 	if isBuiltIn(group) || j.groups[group] {
 		return
 	}
-	resource := strings.ToLower(o.GetKind()) + "s"
-	if j.own[o.GetNamespace()] && quiet(group, resource) {
+	resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+	if j.own[o.GetNamespace()] && quiet(group, resource.Resource) {
 		return
 	}
 	j.place(o, "").add(schema.PowerInstructsController, schema.ReachCluster, "instruct a controller that may have rights of its own ("+o.GetKind()+" of "+group+")", group+"/"+o.GetKind())

@@ -57,6 +57,9 @@ func Judge(owner Owner, objects []Object) []schema.Power {
 	j.claims()
 	j.rights()
 	for _, o := range j.objects {
+		if j.tooLarge != nil {
+			break
+		}
 		j.object(o)
 	}
 	return j.result()

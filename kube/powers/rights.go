@@ -164,7 +164,9 @@ func quiet(group, resource string) bool {
 	switch group {
 	case "monitoring.coreos.com":
 		return slices.Contains([]string{"podmonitors", "probes", "prometheusrules", "servicemonitors"}, resource)
-	case "grafana.integreatly.org", "route.openshift.io", "gateway.networking.k8s.io", "snapshot.storage.k8s.io",
+	case "gateway.networking.k8s.io":
+		return resource != "gatewayclasses" // which have no namespace
+	case "grafana.integreatly.org", "route.openshift.io", "snapshot.storage.k8s.io",
 		"metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io", "autoscaling.k8s.io", "autoscaling.k8s.elastic.co":
 		return true
 	case "cert-manager.io":

@@ -70,23 +70,44 @@ const (
 // selects returns which pods of a namespace a selector is about. One that only excludes pods, or asks for a label with any value, is
 // about those of others.
 func (j *judgement) selects(o Object, content map[string]any) selected {
-	var selector metav1.LabelSelector
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &selector); err != nil {
-		return everyPod
-	}
-	names := func(r metav1.LabelSelectorRequirement) bool { return r.Operator == metav1.LabelSelectorOpIn }
-	if len(selector.MatchLabels) == 0 && !slices.ContainsFunc(selector.MatchExpressions, names) {
+	selector, err := selectorOf(content)
+	if err != nil || isOpen(selector) {
 		return everyPod
 	}
 	own := j.podLabels[o.GetNamespace()]
 	if !j.spend(refOf(o), len(own)) {
 		return ownPods
 	}
-	matching, err := metav1.LabelSelectorAsSelector(&selector)
-	if err == nil && slices.ContainsFunc(own, func(pod labels.Set) bool { return matching.Matches(pod) }) {
-		return ownPods
+	matching, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return foreignPods
 	}
-	return foreignPods
+	found := slices.DeleteFunc(slices.Clone(own), func(pod labels.Set) bool { return !matching.Matches(pod) })
+	for _, r := range selector.MatchExpressions {
+		for _, value := range r.Values { // each is one of its own, not only one of several
+			if !j.spend(refOf(o), len(found)) {
+				return ownPods
+			}
+			if r.Operator == metav1.LabelSelectorOpIn && !slices.ContainsFunc(found, func(pod labels.Set) bool { return pod[r.Key] == value }) {
+				return foreignPods
+			}
+		}
+	}
+	if len(found) == 0 {
+		return foreignPods
+	}
+	return ownPods
+}
+
+func selectorOf(content map[string]any) (*metav1.LabelSelector, error) {
+	selector := &metav1.LabelSelector{}
+	return selector, runtime.DefaultUnstructuredConverter.FromUnstructured(content, selector)
+}
+
+// isOpen reports whether a selector asks for no value of a label.
+func isOpen(selector *metav1.LabelSelector) bool {
+	names := func(r metav1.LabelSelectorRequirement) bool { return r.Operator == metav1.LabelSelectorOpIn }
+	return len(selector.MatchLabels) == 0 && !slices.ContainsFunc(selector.MatchExpressions, names)
 }
 
 // selection adds the power of a selector, except in the namespace that only the Solution has.
@@ -111,15 +132,16 @@ func (j *judgement) shared(o Object) {
 		if selector := nestedMap(o.Object, "spec", "selector"); selector != nil { // without one it is about no pod
 			j.place(o, "spec.selector").selection(schema.PowerDefaultForEveryone, schema.ReachEveryone, "hold back evictions", selector)
 		}
-	case "HorizontalPodAutoscaler":
-		target := nestedMap(o.Object, "spec", "scaleTargetRef")
+	case "HorizontalPodAutoscaler", "VerticalPodAutoscaler":
+		field := map[string]string{"HorizontalPodAutoscaler": "scaleTargetRef", "VerticalPodAutoscaler": "targetRef"}[o.GetKind()]
+		target := nestedMap(o.Object, "spec", field)
 		kind, name := stringIn(target, "kind"), stringIn(target, "name")
 		group, _, grouped := strings.Cut(stringIn(target, "apiVersion"), "/")
 		if !grouped {
 			group = ""
 		}
 		if !j.groups[group] && !j.brings(group, kind, o.GetNamespace(), name) {
-			j.place(o, "spec.scaleTargetRef").show(schema.PowerChangeOthers, schema.ReachNamespaces, "scale what the archive does not bring ("+kind+"/"+name+")", kind+"/"+name)
+			j.place(o, "spec."+field).show(schema.PowerChangeOthers, schema.ReachNamespaces, "scale what the archive does not bring ("+kind+"/"+name+")", kind+"/"+name)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (j *judgement) claim(o Object, spec map[string]any, at string) {
 	for _, field := range []string{"dataSource", "dataSourceRef"} {
 		source := nestedMap(spec, field)
 		group, kind, name, namespace := stringIn(source, "apiGroup"), stringIn(source, "kind"), stringIn(source, "name"), stringIn(source, "namespace")
-		if name == "" || (namespace == "" || j.own[namespace]) && (j.groups[group] || j.bringsData(group, kind, orOwn(o, namespace), name)) {
+		if name == "" || (namespace == "" || j.own[namespace]) && (j.groups[group] || j.bringsData(o, group, kind, orOwn(o, namespace), name)) {
 			continue
 		}
 		of := kind + "/" + name
@@ -46,10 +46,14 @@ func orOwn(o Object, namespace string) string {
 	return cmp.Or(namespace, o.GetNamespace())
 }
 
-// bringsData reports whether an object with data is among the objects, or a claim is of one of their StatefulSets.
-func (j *judgement) bringsData(group, kind, namespace, name string) bool {
-	return j.brings(group, kind, namespace, name) || group == "" && kind == "PersistentVolumeClaim" &&
-		slices.ContainsFunc(j.claimPrefixes, func(prefix string) bool { return strings.HasPrefix(namespace+"/"+name, prefix) })
+// bringsData reports whether an object with data, to which another one refers, is among the objects, or a claim is of one of their
+// StatefulSets.
+func (j *judgement) bringsData(o Object, group, kind, namespace, name string) bool {
+	if j.brings(group, kind, namespace, name) || group != "" || kind != "PersistentVolumeClaim" || !j.spend(refOf(o), len(j.claimPrefixes)) {
+		return j.brings(group, kind, namespace, name)
+	}
+	claim := namespace + "/" + name
+	return slices.ContainsFunc(j.claimPrefixes, func(prefix string) bool { return strings.HasPrefix(claim, prefix) })
 }
 
 // snapshots judges what data snapshots are of.
@@ -67,7 +71,7 @@ func (j *judgement) snapshots(o Object) {
 			j.place(o, "spec.source").add(schema.PowerUsesForeignData, schema.ReachNamespaces, "take a snapshot by its name ("+name+")", "snapshot "+name)
 		}
 		name := text(o, "spec", "source", "persistentVolumeClaimName")
-		if name != "" && !j.bringsData("", "PersistentVolumeClaim", o.GetNamespace(), name) {
+		if name != "" && !j.bringsData(o, "", "PersistentVolumeClaim", o.GetNamespace(), name) {
 			j.place(o, "spec.source").add(schema.PowerUsesForeignData, schema.ReachNamespaces, "copy data that the archive does not bring (PersistentVolumeClaim/"+name+")", name)
 		}
 	default:
