@@ -7,15 +7,20 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
@@ -158,6 +163,54 @@ func TestGroupsOfOthersNeedApproval(t *testing.T) {
 			}
 			if there := b.Server.Object("Clock", site, "part") != nil; there != test.own {
 				t.Errorf("the object is there: %t", there)
+			}
+		})
+	}
+}
+
+// TestServersOfOthersNeedApproval checks that rights on an API group that a server behind the API server has need an approval, also where the
+// manifest claims the group. They need none where the Solution has brought that server, and nothing is asked of a user who cannot read it.
+func TestServersOfOthersNeedApproval(t *testing.T) {
+	const group = "virt.example"
+	server := func(labels string) string {
+		return "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1." + group + labels + "}, spec: {group: " + group + ", version: v1, service: {name: a, namespace: virt}}}"
+	}
+	content := wide(`{apiVersion: v1, kind: ServiceAccount, metadata: {name: op}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: op}, rules: [{apiGroups: [` + group + `], resources: ['*'], verbs: ['*']}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: op}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: op},
+ subjects: [{kind: ServiceAccount, name: op, namespace: shop-system}]}
+`)
+	content.Manifest = "customApiGroups: [" + group + "]"
+	for name, test := range map[string]struct {
+		server    string
+		forbidden bool
+		own       bool
+	}{
+		"not there":      {"{apiVersion: v1, kind: Namespace, metadata: {name: virt}}", false, true},
+		"of others":      {server(""), false, false},
+		"another's":      {server(", labels: {solutionctl.io/release: " + record.Key{Name: "virt"}.ID() + "}"), false, false},
+		"its own":        {server(", labels: {solutionctl.io/release: " + record.Key{Name: shop}.ID() + "}"), false, true},
+		"cannot be read": {server(""), true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployertest.New(t)
+			b.Server.Put(t, test.server)
+			b.Imported(shop, "1.0.0", content)
+			b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+				if test.forbidden && strings.Contains(r.URL.Path, "/apiservices/") {
+					clustertest.Fail(w, apierrors.NewForbidden(kube.GroupResource{Resource: "apiservices"}, "v1."+group, errors.New(`User "jane" cannot get resource "apiservices" in API group "apiregistration.k8s.io" at the cluster scope`)))
+					return true
+				}
+				return false
+			}
+			_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: shop, Version: "1.0.0"})
+			if test.own && err != nil {
+				t.Fatal(err)
+			}
+			if !test.own {
+				deployertest.Refused(t, err, report.Refused, "ClusterRole/")
 			}
 		})
 	}

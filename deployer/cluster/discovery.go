@@ -29,8 +29,9 @@ type discovery struct {
 	mu    sync.Mutex
 	asked time.Duration // when, on the boot clock
 	kinds map[schema.GroupVersionKind]*meta.RESTMapping
-	best  []*meta.RESTMapping          // one version of each, the server's favourite
-	stale map[schema.GroupVersion]bool // of servers behind the API server that do not answer
+	best  []*meta.RESTMapping // one version of each, the server's favourite
+	// versions are those of all groups: true for one of a server behind the API server that does not answer.
+	versions map[schema.GroupVersion]bool
 }
 
 // askAgain is the age of the knowledge that a kind is missing at which the server is asked again: objects of a
@@ -51,7 +52,7 @@ func (c *Cluster) Mapping(ctx context.Context, kind schema.GroupVersionKind) (*m
 	switch {
 	case c.kinds.kinds[kind] != nil:
 		return c.kinds.kinds[kind], nil
-	case c.kinds.stale[kind.GroupVersion()]:
+	case c.kinds.versions[kind.GroupVersion()]:
 		return nil, staleGroup(kind.GroupVersion())
 	default:
 		return nil, fmt.Errorf("%s %s: %w", kind.Kind, kind.GroupVersion(), ErrNoKind)
@@ -68,12 +69,23 @@ func (c *Cluster) Kinds(ctx context.Context, needed ...string) ([]*meta.RESTMapp
 	if err := c.discover(ctx, memoryOf(ctx).began); err != nil {
 		return nil, err
 	}
-	for version := range c.kinds.stale {
-		if slices.Contains(needed, version.Group) {
+	for version, stale := range c.kinds.versions {
+		if stale && slices.Contains(needed, version.Group) {
 			return nil, staleGroup(version)
 		}
 	}
 	return slices.Clone(c.kinds.best), nil
+}
+
+// Versions returns the versions of all API groups, sorted, also those of servers that do not answer and those without kinds. It asks as
+// [Cluster.Kinds] does.
+func (c *Cluster) Versions(ctx context.Context) ([]schema.GroupVersion, error) {
+	c.kinds.mu.Lock()
+	defer c.kinds.mu.Unlock()
+	if err := c.discover(ctx, memoryOf(ctx).began); err != nil {
+		return nil, err
+	}
+	return slices.SortedFunc(maps.Keys(c.kinds.versions), func(a, b schema.GroupVersion) int { return cmp.Compare(a.String(), b.String()) }), nil
 }
 
 // Refresh makes the next question about a kind go to the server, because kinds were added, changed or removed.
@@ -89,7 +101,7 @@ func (c *Cluster) discover(ctx context.Context, since time.Duration) error {
 	if c.kinds.kinds != nil && since-c.kinds.asked < askAgain {
 		return nil
 	}
-	found := discovery{kinds: map[schema.GroupVersionKind]*meta.RESTMapping{}, stale: map[schema.GroupVersion]bool{}}
+	found := discovery{kinds: map[schema.GroupVersionKind]*meta.RESTMapping{}, versions: map[schema.GroupVersion]bool{}}
 	for _, path := range []string{"/api", "/apis"} {
 		answer, _, err := c.do(ctx, request{
 			verb: "get", method: http.MethodGet, path: path, about: "read the kinds of the API server",
@@ -112,7 +124,7 @@ func (c *Cluster) discover(ctx context.Context, since time.Duration) error {
 	slices.SortFunc(found.best, func(a, b *meta.RESTMapping) int {
 		return cmp.Or(cmp.Compare(a.GroupVersionKind.Group, b.GroupVersionKind.Group), cmp.Compare(a.GroupVersionKind.Kind, b.GroupVersionKind.Kind))
 	})
-	c.kinds.asked, c.kinds.kinds, c.kinds.best, c.kinds.stale = bootTime(), found.kinds, found.best, found.stale
+	c.kinds.asked, c.kinds.kinds, c.kinds.best, c.kinds.versions = bootTime(), found.kinds, found.best, found.versions
 	return nil
 }
 
@@ -121,9 +133,7 @@ func (d *discovery) add(group apidiscovery.APIGroupDiscovery) {
 	preferred := map[string]bool{}
 	for _, v := range group.Versions {
 		version := schema.GroupVersion{Group: group.Name, Version: v.Version}
-		if v.Freshness == apidiscovery.DiscoveryFreshnessStale {
-			d.stale[version] = true
-		}
+		d.versions[version] = v.Freshness == apidiscovery.DiscoveryFreshnessStale
 		for _, r := range v.Resources {
 			if r.ResponseKind == nil {
 				continue // only subresources are left of it

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
-	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -355,65 +353,4 @@ func (p *Planner) deployedPowers(ctx context.Context, owner powers.Owner, state 
 		}
 	}
 	return powers.Judge(owner, judgeable(state.Key, objects, "")), nil
-}
-
-// owner describes the Solution for the judgement of its objects.
-func (r *Run) owner(ctx context.Context, j *judged, objects []*unstructured.Unstructured) (powers.Owner, error) {
-	var namespaces []string
-	if j.key.Namespace != "" {
-		namespaces = append(namespaces, j.key.Namespace)
-	}
-	owner, err := render.Owner(j.payload, namespaces...)
-	if err != nil {
-		return owner, err
-	}
-	foreign, err := r.foreignGroups(ctx, j.key.Name, owner.Groups, func(name string) (bool, error) {
-		switch {
-		case r.Adopt && definitions.ByName(objects)[name] != nil:
-			return true, nil
-		case j.key.Namespace == "":
-			return false, nil
-		}
-		own, failure := r.Definitions.Unlabelled(ctx, r.Catalog, j.key.Name)
-		return own[name], failure
-	})
-	owner.ForeignGroup = func(group string) string { return foreign[group] }
-	return owner, err
-}
-
-// foreignGroups returns who else has definitions in groups. isOwn reports whether one without a label is the Solution's own.
-func (p *Planner) foreignGroups(ctx context.Context, solution string, groups []string, isOwn func(name string) (bool, error)) (map[string]string, error) {
-	kinds, err := p.Cluster.Kinds(ctx)
-	if err != nil {
-		return nil, err
-	}
-	foreign := map[string]string{}
-	ours := record.Key{Name: solution}.ID()
-	for _, kind := range kinds {
-		group := kind.Resource.Group
-		if !slices.Contains(groups, group) || foreign[group] != "" || schema.IsProtectedGroup(solution, group) {
-			continue
-		}
-		definition, err := p.Cluster.Definition(ctx, kind.Resource.Resource+"."+group)
-		if err != nil {
-			return nil, err
-		}
-		if definition == nil {
-			continue
-		}
-		switch of := definition.GetLabels()[schema.LabelRelease]; of {
-		case ours:
-		case "":
-			own, err := isOwn(definition.GetName())
-			if err != nil {
-				return nil, err
-			}
-			if !own {
-				foreign[group] = fmt.Sprintf("the creator of CustomResourceDefinition %s", definition.GetName())
-			}
-		default:
-			foreign[group] = "Solution " + strings.SplitN(of, ".", 2)[0]
-		}
-	}
-	return foreign, nil
 }

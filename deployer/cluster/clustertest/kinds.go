@@ -107,6 +107,7 @@ func (s *Server) kinds() []kind {
 var (
 	definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 	namespaces  = schema.GroupResource{Resource: "namespaces"}
+	apiServices = schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
 )
 
 // discover answers /api or /apis with all kinds of the core group, or of the others.
@@ -135,5 +136,18 @@ func (s *Server) discover(core bool) apidiscovery.APIGroupDiscoveryList {
 			Verbs: []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 		})
 	}
+	for _, service := range s.objects[apiServices] {
+		if group, version := nested(service, "group"), nested(service, "version"); !core && group != "" { // which has no kinds
+			list.Items = append(list.Items, apidiscovery.APIGroupDiscovery{
+				ObjectMeta: metav1.ObjectMeta{Name: group},
+				Versions:   []apidiscovery.APIVersionDiscovery{{Version: version, Freshness: apidiscovery.DiscoveryFreshnessCurrent}},
+			})
+		}
+	}
 	return list
+}
+
+func nested(object *unstructured.Unstructured, field string) string {
+	value, _, _ := unstructured.NestedString(object.Object, "spec", field)
+	return value
 }
