@@ -30,7 +30,7 @@ type discovery struct {
 	asked time.Duration // when, on the boot clock
 	kinds map[schema.GroupVersionKind]*meta.RESTMapping
 	best  []*meta.RESTMapping // one version of each, the server's favourite
-	// versions are those of all groups: true for one of a server behind the API server that does not answer.
+	// versions has all of all groups, true for one of a server behind the API server that does not answer.
 	versions map[schema.GroupVersion]bool
 }
 
