@@ -10,6 +10,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 
 .PHONY: demo cluster test check build image release bench bench-check faults fuzz docs site
 
+# As the tests: what one target has compiled, the others do not compile again.
+demo cluster bench bench-check faults docs: export GOFLAGS += -trimpath
+demo cluster bench bench-check faults docs: export CGO_ENABLED = 0
+
 demo: # everything from nothing: the first results come before the cluster is compiled; on an existing cluster if you want it
 	VERSION='$(VERSION)' .ci/demo
 
