@@ -66,8 +66,8 @@ func (g *foreignGroups) find(ctx context.Context) error {
 		if !g.asks(version.Group) {
 			continue
 		}
-		definition, err := g.Cluster.Definition(ctx, kind.Resource.Resource+"."+version.Group)
-		if err == nil && definition != nil {
+		var definition *unstructured.Unstructured
+		if definition, err = g.Cluster.Definition(ctx, kind.Resource.Resource+"."+version.Group); err == nil && definition != nil {
 			defined[version] = true
 			err = g.judge(version.Group, definition)
 		}
