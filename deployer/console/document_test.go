@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/schema"
@@ -48,6 +50,46 @@ func TestEnvironmentDocuments(t *testing.T) {
 	}
 	if err := schema.ValidateOutput("environment", all.Environments[0]); err != nil {
 		t.Error(err)
+	}
+}
+
+// deadlines are the last ones that were set for a request.
+type deadlines struct {
+	http.ResponseWriter
+	read, write *atomic.Pointer[time.Time]
+}
+
+func (d deadlines) Unwrap() http.ResponseWriter { return d.ResponseWriter }
+
+func (d deadlines) SetReadDeadline(at time.Time) error {
+	d.read.Store(&at)
+	return http.NewResponseController(d.ResponseWriter).SetReadDeadline(at)
+}
+
+func (d deadlines) SetWriteDeadline(at time.Time) error {
+	d.write.Store(&at)
+	return http.NewResponseController(d.ResponseWriter).SetWriteDeadline(at)
+}
+
+// TestSupportTakesLong: the deadline of the form does not end the work, and the one of the answer is after it.
+func TestSupportTakesLong(t *testing.T) {
+	b := start(t, nil)
+	c := b.in(t)
+	var read, write atomic.Pointer[time.Time]
+	b.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.ServeHTTP(deadlines{w, &read, &write}, r) })
+	var asked atomic.Int64
+	b.api.Answer = func(http.ResponseWriter, *http.Request) bool {
+		asked.Add(1)
+		if at := read.Load(); at != nil && !at.IsZero() {
+			t.Errorf("at work, with a deadline for reading the form: %v", at)
+		}
+		if at := write.Load(); at != nil && time.Until(*at) < 4*time.Minute {
+			t.Errorf("at work, with a deadline for the answer: %v", at)
+		}
+		return false
+	}
+	if a := c.post("/support", "logs", "true"); a.StatusCode != http.StatusOK || asked.Load() == 0 || read.Load() == nil || write.Load() == nil {
+		t.Errorf("%d, %d requests", a.StatusCode, asked.Load())
 	}
 }
 

@@ -2,6 +2,8 @@ package console
 
 import (
 	"cmp"
+	"errors"
+	"io"
 	"net/http"
 	"path"
 	"strings"
@@ -40,11 +42,27 @@ func (c *Console) guard(host string, next http.Handler) http.Handler {
 		}
 		if r.Body != nil && r.Body != http.NoBody {
 			// A client that sends its form byte by byte is not waited for.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) //nolint:forbidigo // a deadline of the network is not a time that people read
+			connection := http.NewResponseController(w)
+			_ = connection.SetReadDeadline(time.Now().Add(bodyTimeout)) //nolint:forbidigo // a deadline of the network is not a time that people read
+			r.Body = &timedBody{r.Body, connection}
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, cmp.Or(c.archives.BodyLimit(r), maxBody))
 		next.ServeHTTP(w, r)
 	})
+}
+
+// timedBody ends its deadline with the body: net/http continues to read the connection, and cancels the request when the deadline passes.
+type timedBody struct {
+	io.ReadCloser
+	connection *http.ResponseController
+}
+
+func (b *timedBody) Read(buffer []byte) (int, error) {
+	n, err := b.ReadCloser.Read(buffer)
+	if errors.Is(err, io.EOF) {
+		_ = b.connection.SetReadDeadline(time.Time{})
+	}
+	return n, err
 }
 
 // below handles only paths below that of the origin. The router would redirect an unclean path to one without the

@@ -2,8 +2,10 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"mime"
 	"net/http"
+	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
@@ -52,8 +54,18 @@ func (c *Console) support(v *web.Visit) (*web.Answer, error) {
 	return &web.Answer{Document: struct{}{}, Content: &page.Support{Form: form}}, nil
 }
 
-// sendSupport sends a support bundle. It is never written to a disk of this host.
+const (
+	supportTime = 5 * time.Minute // for the doctor and the bundle together
+	sendingTime = 2 * time.Minute // for sending the bundle
+)
+
+// sendSupport sends a support bundle. It is never written to a disk of this host. The form is read before the work, which outlasts its deadline.
 func (c *Console) sendSupport(w http.ResponseWriter, v *web.Visit) {
+	logs := v.PostFormValue("logs") == "true"
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(supportTime + sendingTime)) //nolint:forbidigo // a deadline of the network is not a time that people read
+	ctx, cancel := context.WithTimeout(v.Context(), supportTime)
+	defer cancel()
+	v.Request = v.WithContext(ctx)
 	found, o, err := c.examination(v)
 	var data bytes.Buffer
 	if err == nil {
@@ -64,7 +76,7 @@ func (c *Console) sendSupport(w http.ResponseWriter, v *web.Visit) {
 		var b *bundle.Bundle
 		now := c.Now()
 		b, err = bundle.Collect(v.Context(), bundle.Options{
-			Diagnosis: found, Archives: archives, Deployer: o.Deployer, Tool: c.Version, Now: now, Logs: v.PostFormValue("logs") == "true",
+			Diagnosis: found, Archives: archives, Deployer: o.Deployer, Tool: c.Version, Now: now, Logs: logs,
 		})
 		if err == nil {
 			err = bundle.Write(&data, b.Files, now)
