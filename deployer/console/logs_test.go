@@ -1,7 +1,11 @@
 package console_test
 
 import (
+	"bufio"
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -170,6 +174,79 @@ func TestLogsFollow(t *testing.T) {
 			t.Error("the log is still followed")
 		}
 		break
+	}
+}
+
+// piped is a listener with one connection, in which each byte waits for its reader.
+type piped struct {
+	net.Listener
+	connections chan net.Conn
+}
+
+func (p piped) Accept() (net.Conn, error) {
+	if c, ok := <-p.connections; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (piped) Close() error { return nil }
+
+// writes reports the first time that something is written to a browser.
+type writes struct {
+	http.ResponseWriter
+	begun func()
+}
+
+func (w writes) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w writes) Write(data []byte) (int, error) {
+	if len(data) > 0 {
+		w.begun()
+	}
+	return w.ResponseWriter.Write(data)
+}
+
+// TestLogsNotRead: a log is not followed after the session for a browser that does not read it.
+func TestLogsNotRead(t *testing.T) {
+	l := startWithLogs(t)
+	c := l.with(t, "mine")
+	ended, begun := make(chan struct{}), make(chan struct{})
+	l.others = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("follow") == "true" {
+			context.AfterFunc(r.Context(), func() { close(ended) })
+		}
+		return l.authenticate(w, r)
+	}
+	front, back := net.Pipe()
+	listener := piped{l.server.Listener, make(chan net.Conn, 1)}
+	listener.connections <- back
+	close(listener.connections)
+	reportBegun := sync.OnceFunc(func() { close(begun) })
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l.ServeHTTP(writes{w, reportBegun}, r)
+	})}
+	if err := server.Serve(listener); !errors.Is(err, net.ErrClosed) {
+		t.Fatal(err)
+	}
+	defer front.Close() //nolint:errcheck // nothing is read from it
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, l.server.URL+shopLogs+"/events?container=manager", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.AddCookie(&http.Cookie{Name: "solutionctl", Value: c.sessionCookie()})
+	if err = r.Write(front); err != nil {
+		t.Fatal(err)
+	}
+	if response, err := http.ReadResponse(bufio.NewReader(front), r); err != nil || response.StatusCode != http.StatusOK { //nolint:bodyclose // its connection is closed
+		t.Fatal(response, err)
+	}
+	<-begun
+	c.post("/logout")
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the log is still followed")
 	}
 }
 

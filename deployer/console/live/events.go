@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -15,6 +16,8 @@ import (
 const (
 	heartbeat = 15 * time.Second       // proxies keep a silent connection for longer
 	pause     = 250 * time.Millisecond // between two things that are sent to a browser
+	writing   = 30 * time.Second       // for a browser that takes nothing; longer than a heartbeat
+	leaving   = time.Second            // the same, when the stream ends
 )
 
 // Event is a server-sent event.
@@ -35,18 +38,28 @@ type Stream struct {
 // Send sends the events of next, until the browser, the session or the console ends, or after an event named "end".
 func (s Stream) Send(w http.ResponseWriter, r *http.Request, next Follower) {
 	ctx, cancel := context.WithCancel(r.Context())
+	connection := http.NewResponseController(w)
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	defer cancel()
 	defer context.AfterFunc(s.Context, cancel)()
-	go func() {
+	watching.Go(func() {
 		select {
 		case <-s.Ended:
 			cancel()
 		case <-ctx.Done():
 		}
-	}()
-	connection := http.NewResponseController(w)
-	_ = connection.SetWriteDeadline(time.Time{}) // a browser that has gone is found by the heartbeat
-	if connection.Flush() != nil {               // the browser learns at once that it is connected
+		allow(connection, leaving) // a write can be waiting for the browser
+	})
+	send := func(text string) bool {
+		allow(connection, writing)
+		if ctx.Err() != nil {
+			return false
+		}
+		_, err := io.WriteString(w, text)
+		return err == nil && connection.Flush() == nil
+	}
+	if !send("") { // the browser learns at once that it is connected
 		return
 	}
 	id := r.Header.Get("Last-Event-ID")
@@ -71,7 +84,7 @@ func (s Stream) Send(w http.ResponseWriter, r *http.Request, next Follower) {
 			}
 			text, id = all.String(), events[len(events)-1].ID
 		}
-		if _, err := io.WriteString(w, text); err != nil || connection.Flush() != nil {
+		if !send(text) {
 			return
 		}
 		if len(events) > 0 && events[len(events)-1].Name == "end" {
@@ -83,6 +96,11 @@ func (s Stream) Send(w http.ResponseWriter, r *http.Request, next Follower) {
 			return
 		}
 	}
+}
+
+// allow gives the browser some time to take what is sent to it.
+func allow(connection *http.ResponseController, d time.Duration) {
+	_ = connection.SetWriteDeadline(time.Now().Add(d)) //nolint:forbidigo // a deadline of the network is not a time that people read
 }
 
 // isOver reports whether the session has ended. It reads Ended itself: ctx ends a moment later.
