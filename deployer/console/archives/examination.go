@@ -83,8 +83,7 @@ func (p *Pages) forget(v *web.Visit, key string, e *examined) {
 
 // examine starts to check an archive. A refused one is not kept.
 func (p *Pages) examine(v *web.Visit, key string, e *examined, open opener) (*examined, error) {
-	token, err := credentials(v.Context(), v)
-	if err != nil {
+	if _, err := credentials(v.Context(), v); err != nil {
 		return nil, err
 	}
 	e.user, e.done, e.at = v.User, make(chan struct{}), p.server.Now()
@@ -111,7 +110,7 @@ func (p *Pages) examine(v *web.Visit, key string, e *examined, open opener) (*ex
 		defer close(e.done)
 		a, err := open()
 		if err == nil {
-			e.result, err = p.Host.Examine(p.server.Context, token, a, nil)
+			e.result, err = asUser(p.server.Context, v, func(token string) (*host.Examination, error) { return p.Host.Examine(p.server.Context, token, a, nil) })
 			err = errors.Join(err, a.File.Close())
 		}
 		if e.err = err; refused(err) {

@@ -114,6 +114,28 @@ func credentials(ctx context.Context, v *web.Visit) (string, error) {
 	return v.Bearer(ctx)
 }
 
+// asUser has the host do something that takes long and that can be repeated. If the token of the user ends meanwhile, it is repeated with
+// another one.
+func asUser[T any](ctx context.Context, v *web.Visit, do func(token string) (T, error)) (T, error) {
+	if v.Way == session.ByLink {
+		return do("")
+	}
+	var none T
+	token, err := v.Fresh(ctx)
+	if err != nil {
+		return none, err
+	}
+	done, err := do(token)
+	if report.CodeOf(err) != report.Unauthenticated {
+		return done, err
+	}
+	another, failed := v.Fresh(ctx)
+	if failed != nil || another == token {
+		return done, err
+	}
+	return do(another)
+}
+
 // denialOnHost explains why the user is not allowed to use a verb of the host; nil if they are.
 func denialOnHost(v *web.Visit, verb string) *page.Denial {
 	if v.Way == session.ByLink {
@@ -273,16 +295,12 @@ func (p *Pages) beginImport(v *web.Visit, e *examined, open opener, over func())
 		Operation: rights.VerbImport, Solution: e.result.Solution, Version: e.result.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 	}
 	return p.server.Begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-		token, err := credentials(ctx, v)
-		if err != nil {
-			return nil, err
-		}
 		a, err := open()
 		if err != nil {
 			return nil, err
 		}
 		a.Expect = expect
-		done, err := p.Host.Import(ctx, token, a, sink)
+		done, err := asUser(ctx, v, func(token string) (*schema.ImportReport, error) { return p.Host.Import(ctx, token, a, sink) })
 		err = errors.Join(err, a.File.Close())
 		if err == nil || refused(err) {
 			over()

@@ -62,11 +62,7 @@ func (p *Pages) unimport(v *web.Visit) (*web.Answer, error) {
 		Operation: rights.VerbUnimport, Solution: o.Solution, Version: o.Version, Planned: true, Parts: []schema.OperationPart{}, Notices: []string{},
 	}
 	return p.server.Begin(v, planned, func(ctx context.Context, sink report.Sink) (*schema.Operation, error) {
-		token, err := credentials(ctx, v)
-		if err != nil {
-			return nil, err
-		}
-		done, err := p.Host.Unimport(ctx, token, o, sink)
+		done, err := asUser(ctx, v, func(token string) (*schema.UnimportReport, error) { return p.Host.Unimport(ctx, token, o, sink) })
 		return carriedOut(planned, err, done != nil, func() []string { return done.Notices }), err
 	})
 }

@@ -285,6 +285,7 @@ type tokens struct {
 	mu      sync.Mutex
 	subject string
 	id      string
+	taken   time.Time // from the provider; zero where another replica did that
 	until   time.Time
 	refresh string
 	who     impersonated // "" is unknown yet, or not needed
@@ -314,7 +315,7 @@ func (t *tokens) adopt(k *kept) {
 	if k.Until == 0 || !until.After(t.until) || k.Subject != t.subject {
 		return
 	}
-	t.id, t.refresh, t.until, t.who = k.Token, k.Refresh, until, impersonated{}
+	t.id, t.refresh, t.taken, t.until, t.who = k.Token, k.Refresh, time.Time{}, until, impersonated{}
 }
 
 // take keeps the tokens of an answer, if it is for the same user, and returns the nonce.
@@ -334,7 +335,7 @@ func (t *tokens) take(ctx context.Context, answer *oauth2.Token) (nonce string, 
 			return "", err
 		}
 	}
-	t.subject, t.id, t.until = verified.Subject, raw, verified.Expiry
+	t.subject, t.id, t.taken, t.until = verified.Subject, raw, t.manager.Now(), verified.Expiry
 	if answer.RefreshToken != "" {
 		t.refresh = answer.RefreshToken
 	}
@@ -348,9 +349,34 @@ func (t *tokens) bearer(ctx context.Context) (string, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.manager == nil || t.id != "" && t.manager.Now().Before(t.until.Add(-renewal)) {
+	if t.manager == nil || t.isValid() {
 		return t.id, nil
 	}
+	return t.renew(ctx)
+}
+
+// isValid reports whether the token is good for a request. The caller holds t.mu.
+func (t *tokens) isValid() bool { return t.id != "" && t.manager.Now().Before(t.until.Add(-renewal)) }
+
+// fresh is a token for a request that takes long: one that was renewed just now, if the provider does that.
+func (t *tokens) fresh(ctx context.Context) (string, error) {
+	if t == nil {
+		return "", nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.manager == nil || t.isValid() && (t.refresh == "" || t.manager.Now().Sub(t.taken) < renewal) {
+		return t.id, nil
+	}
+	id, err := t.renew(ctx)
+	if err != nil && t.isValid() {
+		return t.id, nil
+	}
+	return id, err
+}
+
+// renew gets another token. The caller holds t.mu.
+func (t *tokens) renew(ctx context.Context) (string, error) {
 	if t.refresh == "" {
 		return "", report.Errorf(report.Unauthenticated, "the login has expired").WithHint("log in again")
 	}

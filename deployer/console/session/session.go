@@ -102,6 +102,11 @@ func (i *Identity) Bearer(ctx context.Context) (string, error) {
 	return i.current().bearer(ctx)
 }
 
+// Fresh returns a token of the last login for a request that takes long: it was renewed just now, where the provider does that.
+func (i *Identity) Fresh(ctx context.Context) (string, error) {
+	return i.current().fresh(ctx)
+}
+
 func (i *Identity) current() *tokens {
 	i.mu.Lock()
 	defer i.mu.Unlock()
