@@ -68,9 +68,9 @@ type Options struct {
 	Trusted func() (*trust.Store, error)
 	// Settings are the settings of this host, which users with a link can change; nil where another host has them.
 	Settings *HostSettings
-	// Uploads is the directory for archives on their way, of this user alone; "" takes none.
-	Uploads string
 	// Uploads is the directory for incomplete archives, which only this user can access; "" disables uploads.
+	Uploads string
+	// ArchivePaths lets users with a link name archives by their path on this host.
 	ArchivePaths bool
 	Sink         report.Sink // receives errors of the console itself; nil for silence
 	Now          func() time.Time

@@ -368,9 +368,9 @@ func (l *sessions) lastSeen(s *Session) time.Time {
 	return s.seen
 }
 
-// Names of cookies. With the prefix, a browser accepts one only with TLS, for this host and for all paths. Without TLS
-// the name contains the port, because cookies are shared between ports. Consoles on one host differ by path, so their
-// names differ too.
+// cookieName is the name of a cookie in browsers. With the prefix, a browser accepts one only with TLS, for this host and for all paths.
+// Consoles on one host can differ by path, so their names differ too. Cookies are shared between ports: a console without TLS has a random
+// host name below localhost.
 func (m *Manager) cookieName(name string) string {
 	if m.Secure {
 		name = "__Host-" + name
