@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -21,11 +22,11 @@ func Identify(r io.ReaderAt, size int64) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	data, err := fsys.ReadFile("manifest.yaml")
+	data, err := archive.ReadDocument(fsys, archive.ManifestFile)
 	if err != nil {
 		return Identity{}, report.As(report.Invalid, err)
 	}
-	s, _, err := schema.ParseSolution("manifest.yaml", data)
+	s, _, err := schema.ParseSolution(archive.ManifestFile, data)
 	if err != nil {
 		return Identity{}, err
 	}
