@@ -555,6 +555,15 @@ func TestUnimport(t *testing.T) {
 		{"imported elsewhere", UnimportOptions{Archive: "demo", Version: "2.0.0"}, func(w *world) {
 			w.cluster.imports["demo-2.0.0"] = schema.Import{Name: "demo", Version: "2.0.0", ImportedBy: "root@there", Archive: schema.ImportedArchive{Path: "/there.iso"}}
 		}, report.NotFound, "imported on another host by root@there, as /there.iso", true},
+		{"a version, and no cluster", UnimportOptions{Archive: "demo", Version: "2.0.0"}, func(w *world) {
+			w.cluster.absent = report.Errorf(report.Unavailable, "connection refused")
+		}, report.Unavailable, "demo 2.0.0 was not imported on this host, and the cluster's records cannot be read: connection refused", true},
+		{"a path, and a damaged record", UnimportOptions{Archive: "/there.iso"}, func(w *world) {
+			w.cluster.damaged = report.Errorf(report.Corrupt, "unexpected EOF")
+		}, report.Corrupt, "/there.iso was not imported on this host", true},
+		{"no version, and no cluster", UnimportOptions{Archive: "other"}, func(w *world) {
+			w.cluster.absent = report.Errorf(report.Unavailable, "connection refused")
+		}, report.NotFound, "other", true},
 		{"in use", UnimportOptions{Archive: "demo", Version: "1.0.0"}, func(w *world) { w.cluster.inUse = "demo-1.0.0" }, report.InUse, "is in an environment", true},
 		{"active, says the file", UnimportOptions{Archive: "demo", Version: "1.0.0"}, func(w *world) {
 			w.Cluster = nil
@@ -576,6 +585,9 @@ func TestUnimport(t *testing.T) {
 					t.Fatal(err)
 				}
 				said = strings.Join(done.Notices, "\n")
+				if done.Recorded == test.stays {
+					t.Errorf("%+v", done)
+				}
 			} else {
 				checkCode(t, err, test.want)
 			}

@@ -28,7 +28,7 @@ func (h *Host) Unimport(ctx context.Context, o UnimportOptions) (*schema.Unimpor
 	defer locked.Unlock() //nolint:errcheck // the end of the process gives it back, too
 	e, err := h.Store.Find(o.Archive, o.Version)
 	if err != nil {
-		return h.unimported(h.elsewhere(ctx, err, o), o)
+		return h.unimported(ctx, err, o)
 	}
 	done := &schema.UnimportReport{Solution: e.Name, Version: e.Version, Path: e.Path, Notices: []string{}}
 	if !e.InPlace {
@@ -53,16 +53,25 @@ func (h *Host) Unimport(ctx context.Context, o UnimportOptions) (*schema.Unimpor
 var errElsewhere = errors.New("imported on another host")
 
 // unimported returns an empty report if a fully named version, or the archive of a path, is gone already: an earlier
-// run removed it, perhaps an interrupted one. Any other missing version is an error.
-func (h *Host) unimported(err error, o UnimportOptions) (*schema.UnimportReport, error) {
+// run removed it, perhaps an interrupted one. Any other missing version is an error, and so is one that the cluster
+// records, or may record.
+func (h *Host) unimported(ctx context.Context, missing error, o UnimportOptions) (*schema.UnimportReport, error) {
+	if report.CodeOf(missing) != report.NotFound {
+		return nil, missing
+	}
 	at, full := o.At()
 	isPath := o.Version == "" && (strings.ContainsRune(o.Archive, filepath.Separator) || strings.HasSuffix(o.Archive, ".iso"))
-	if !full && !isPath || report.CodeOf(err) != report.NotFound || errors.Is(err, errElsewhere) {
+	err := h.checkElsewhere(ctx, o)
+	switch {
+	case errors.Is(err, errElsewhere):
 		return nil, err
+	case !full && !isPath: // a misspelling, rather
+		return nil, missing
+	case err != nil:
+		return nil, report.Errorf(report.CodeOf(err), "%w, and the cluster's records cannot be read: %w", missing, err)
 	}
 	return &schema.UnimportReport{
-		Solution: at.Solution, Version: at.Version, Recorded: h.Cluster != nil,
-		Notices: append([]string{err.Error() + ": there is nothing to do"}, report.Hints(err)...),
+		Solution: at.Solution, Version: at.Version, Notices: append([]string{missing.Error() + ": there is nothing to do"}, report.Hints(missing)...),
 	}, nil
 }
 
@@ -81,14 +90,14 @@ func (o UnimportOptions) At() (at schema.SolutionAt, full bool) {
 	return schema.SolutionAt{}, false
 }
 
-// elsewhere explains that an archive is not in the store of this host.
-func (h *Host) elsewhere(ctx context.Context, err error, o UnimportOptions) error {
-	if report.CodeOf(err) != report.NotFound || h.Cluster == nil {
-		return err
+// checkElsewhere fails with errElsewhere for an archive that the cluster records.
+func (h *Host) checkElsewhere(ctx context.Context, o UnimportOptions) error {
+	if h.Cluster == nil {
+		return nil
 	}
-	imports, failure := h.Cluster.Imports(ctx)
-	if failure != nil {
-		return err // the error of the store matters more
+	imports, err := h.Cluster.Imports(ctx)
+	if err != nil {
+		return err
 	}
 	for _, i := range imports {
 		if o.Version == "" && (o.Archive == i.ID() || o.Archive == i.Archive.Path) || o.Archive == i.Name && o.Version == i.Version {
@@ -96,7 +105,7 @@ func (h *Host) elsewhere(ctx context.Context, err error, o UnimportOptions) erro
 				WithHint("run the command on the host that has this file")
 		}
 	}
-	return err
+	return nil
 }
 
 // checkInactive refuses to take away what MetalK8s' configuration makes active.
