@@ -100,7 +100,7 @@ func notDocument(file string, data []byte) error {
 	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
 		return err.WithHint("put a chart into the directory charts of a project and name it in spec.components; make a project with: solutionctl init DIR")
 	case strings.EqualFold(filepath.Ext(file), ".iso"):
-		return err.WithHint("it is built already; see what is in it with: solutionctl inspect %s", report.ShellWord(file))
+		return err.WithHint("it is built already; see what is in it with: solutionctl inspect %s", report.ShellFile(file))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // checkComponentFiles compares the files that components name with those of the archive.
@@ -58,7 +59,7 @@ func (t *subject) checkChartFile(r *reporter, at target.Place, component schema.
 	hint := "name a packed chart: charts/NAME-VERSION.tgz"
 	if t.Has(path.Join(name, "Chart.yaml")) {
 		source := path.Dir(t.SourcePath(path.Join(name, "Chart.yaml")))
-		hint = fmt.Sprintf("pack it, keep its files elsewhere, and name the package: helm package %s --destination charts", source)
+		hint = fmt.Sprintf("pack it, keep its files elsewhere, and name the package: helm package %s --destination charts", report.ShellFile(source))
 	}
 	r.Report(at, hint, "component %s: %s is not a packed chart", component.Name, component.Chart)
 }

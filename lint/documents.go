@@ -110,7 +110,7 @@ func checkLayout(_ context.Context, t *subject, r *reporter) {
 		if named[dir] {
 			continue // SOL213
 		}
-		r.Report(target.InFile(dir), fmt.Sprintf("pack it, and keep its files elsewhere: helm package %s", path.Dir(t.SourcePath(dir+"/Chart.yaml"))),
+		r.Report(target.InFile(dir), fmt.Sprintf("pack it, and keep its files elsewhere: helm package %s", report.ShellFile(path.Dir(t.SourcePath(dir+"/Chart.yaml")))),
 			"the chart is not packed: nothing uses it, and its images are unknown")
 	}
 	if _, err := archive.ReleaseNotes(t.FS); err != nil {

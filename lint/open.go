@@ -144,7 +144,7 @@ func openOlder(ctx context.Context, name string) (*opened, error) {
 	o, err := open(ctx, name, Request{})
 	if err == nil && o.Solution == nil {
 		o.close()
-		err = report.Errorf(report.Invalid, "%s: the manifest cannot be read", name).WithHint("see: solutionctl lint %s", report.ShellWord(name))
+		err = report.Errorf(report.Invalid, "%s: the manifest cannot be read", name).WithHint("see: solutionctl lint %s", report.ShellFile(name))
 	}
 	return o, err
 }

@@ -92,7 +92,7 @@ func Refuse(r io.ReaderAt, name string) error {
 		return nil
 	}
 	return report.Errorf(report.Invalid, "%s is a delta, not an archive", name).
-		WithHint("see which archive it needs with: solutionctl inspect %s; make the new one with: solutionctl delta apply OLD.iso %s", report.ShellWord(name), report.ShellWord(name))
+		WithHint("see which archive it needs with: solutionctl inspect %s; make the new one with: solutionctl delta apply OLD.iso %s", report.ShellFile(name), report.ShellFile(name))
 }
 
 // Size is the size of the delta itself, in bytes.

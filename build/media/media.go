@@ -140,7 +140,7 @@ func RefuseRegistry(name string) error {
 	if !strings.HasPrefix(name, "oci://") {
 		return nil
 	}
-	return report.Errorf(report.Usage, "%s is in a registry, and a file is needed", name).WithHint("get it first: solutionctl pull %s", report.ShellWord(name))
+	return report.Errorf(report.Usage, "%s is in a registry, and a file is needed", name).WithHint("get it first: solutionctl pull %s", report.ShellFile(name))
 }
 
 // RefuseLink is the error for a symbolic link in the place of a file.

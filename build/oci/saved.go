@@ -87,7 +87,7 @@ func (r *Resolver) savedKind(name string) (kind, path string, err error) {
 	info, err := os.Stat(r.path(name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", "", report.Errorf(report.NotFound, "there is no %s with images", name).WithHint("write one with: docker save --output %s IMAGE…", name)
+		return "", "", report.Errorf(report.NotFound, "there is no %s with images", name).WithHint("write one with: docker save --output %s IMAGE…", report.ShellFile(name))
 	case err != nil:
 		return "", "", err
 	case info.IsDir():

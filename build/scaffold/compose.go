@@ -36,8 +36,9 @@ type composer struct {
 	source    Source // the file
 	project   *types.Project
 	documents []document
-	claims    map[string]bool // volumes that have a PersistentVolumeClaim
-	names     map[string]bool // of Services
+	claims    map[string]bool   // volumes that have a PersistentVolumeClaim
+	names     map[string]bool   // of Services
+	binds     map[string]string // the directory or file of a ConfigMap, by its name
 }
 
 // addCompose makes a component of a compose file.
@@ -49,7 +50,7 @@ func (b *builder) addCompose(ctx context.Context, s Source) error {
 		s = Source{Name: path.Join(s.Name, composeFiles[i]), Files: s.Files, Path: path.Join(s.Path, composeFiles[i])}
 	}
 	name := b.componentName(called)
-	c := &composer{builder: b, source: s, claims: map[string]bool{}, names: map[string]bool{}}
+	c := &composer{builder: b, source: s, claims: map[string]bool{}, names: map[string]bool{}, binds: map[string]string{}}
 	var err error
 	if c.project, err = c.load(ctx, name); err != nil {
 		return err
@@ -102,7 +103,7 @@ func (c *composer) load(ctx context.Context, name string) (*types.Project, error
 		}
 	})
 	if err != nil {
-		return nil, report.Errorf(report.Invalid, "%s cannot be read: %w", c.source.Name, err).WithHint("try it: docker compose --file %s config", c.source.Name)
+		return nil, report.Errorf(report.Invalid, "%s cannot be read: %w", c.source.Name, err).WithHint("try it: docker compose --file %s config", report.ShellFile(c.source.Name))
 	}
 	for _, key := range sortedKeys(unset) {
 		if unset[key] && (bytes.Contains(data, []byte("${"+key+"}")) || bytes.Contains(data, []byte("$"+key))) {
@@ -133,7 +134,7 @@ func (c *composer) refuseOtherFiles(data []byte) error {
 		return nil
 	}
 	return report.Errorf(report.Invalid, "%s refers to other compose files (%s)", c.source.Name, other).
-		WithHint("run: docker compose --file %s config > all.yaml, and name all.yaml", c.source.Name)
+		WithHint("run: docker compose --file %s config > all.yaml, and name all.yaml", report.ShellFile(c.source.Name))
 }
 
 // environmentFile reads a file of variables beside the compose file.

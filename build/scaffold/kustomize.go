@@ -48,9 +48,9 @@ func (b *builder) addKustomization(s Source, kind Kind, name string) error {
 func (s Source) errKustomize(err error) error {
 	failure := report.Errorf(report.Invalid, "%s cannot be built by kustomize: %w", s.Name, err)
 	if strings.Contains(err.Error(), "enable-helm") {
-		return failure.WithHint("name the chart with one more --from, or run: kubectl kustomize --enable-helm %s > all.yaml, and name all.yaml", s.Name)
+		return failure.WithHint("name the chart with one more --from, or run: kubectl kustomize --enable-helm %s > all.yaml, and name all.yaml", report.ShellFile(s.Name))
 	}
-	return failure.WithHint("try it: kubectl kustomize %s", s.Name)
+	return failure.WithHint("try it: kubectl kustomize %s", report.ShellFile(s.Name))
 }
 
 func absolute(name string) string { return string(filepath.Separator) + filepath.FromSlash(name) }
@@ -71,7 +71,7 @@ func (c *localCheck) directory(dir string) error {
 	c.seen[dir] = true
 	i := slices.IndexFunc(kustomizationFiles, func(name string) bool { _, err := fs.Stat(c.source.Files, path.Join(dir, name)); return err == nil })
 	if i < 0 {
-		return report.Errorf(report.Invalid, "%s has no kustomization.yaml", c.source.shown(dir)).WithHint("try it: kubectl kustomize %s", c.source.Name)
+		return report.Errorf(report.Invalid, "%s has no kustomization.yaml", c.source.shown(dir)).WithHint("try it: kubectl kustomize %s", report.ShellFile(c.source.Name))
 	}
 	file := path.Join(dir, kustomizationFiles[i])
 	data, err := fs.ReadFile(c.source.Files, file)
@@ -110,13 +110,13 @@ func (c *localCheck) entry(file, dir, text string) error {
 	case isRemote(text):
 		return c.errRemote(file, text)
 	default:
-		return report.Errorf(report.Invalid, "%s names %s, which does not exist", c.source.shown(file), text).WithHint("try it: kubectl kustomize %s", c.source.Name)
+		return report.Errorf(report.Invalid, "%s names %s, which does not exist", c.source.shown(file), text).WithHint("try it: kubectl kustomize %s", report.ShellFile(c.source.Name))
 	}
 }
 
 func (c *localCheck) errRemote(file, text string) error {
 	return report.Errorf(report.Invalid, "%s names %s, which is not fetched", c.source.shown(file), text).
-		WithHint("run: kubectl kustomize %s > all.yaml, and name all.yaml", c.source.Name)
+		WithHint("run: kubectl kustomize %s > all.yaml, and name all.yaml", report.ShellFile(c.source.Name))
 }
 
 // isRemote reports references that kustomize would fetch: URLs and repositories such as github.com/org/repo.

@@ -59,7 +59,7 @@ func (s Source) detectDirectory() (Kind, error) {
 	case s.has("Chart.yaml"):
 		return KindChart, nil
 	case s.has("solution.yaml"):
-		return "", report.Errorf(report.Usage, "%s is the project of a Solution already", s.Name).WithHint("run: solutionctl build %s", report.ShellWord(s.Name))
+		return "", report.Errorf(report.Usage, "%s is the project of a Solution already", s.Name).WithHint("run: solutionctl build %s", report.ShellFile(s.Name))
 	}
 	if s.has("PROJECT") && s.isOperatorProject() {
 		return KindOperatorProject, nil

@@ -39,7 +39,7 @@ func (a *app) checkProject(ctx context.Context, dir string, overrides build.Over
 	}
 	if !judged.Failed {
 		if judged.Warnings > 0 {
-			a.Sink.Emit(report.Event{Step: "lint", Name: dir, State: report.Done, Note: fmt.Sprintf("%s: solutionctl lint %s", report.Count(judged.Warnings, "warning"), report.ShellWord(dir))})
+			a.Sink.Emit(report.Event{Step: "lint", Name: dir, State: report.Done, Note: fmt.Sprintf("%s: solutionctl lint %s", report.Count(judged.Warnings, "warning"), report.ShellFile(dir))})
 		}
 		return nil
 	}
@@ -64,7 +64,7 @@ func (a *app) offerKey(ctx context.Context, f *keyFlags) error {
 		return nil // what else is wrong with a key is reported when it is read
 	}
 	if !a.Interactive || !isKey {
-		return report.Errorf(report.NotFound, "there is no key %s", f.key).WithHint("make a key pair with: solutionctl keygen %s", report.ShellWord(strings.TrimSuffix(f.key, keyExtension)))
+		return report.Errorf(report.NotFound, "there is no key %s", f.key).WithHint("make a key pair with: solutionctl keygen %s", report.ShellFile(strings.TrimSuffix(f.key, keyExtension)))
 	}
 	if err = a.Confirm(ctx, report.Confirmation{Question: fmt.Sprintf("There is no key %s. Make a key pair", f.key)}); err != nil {
 		return err

@@ -156,5 +156,5 @@ func printBuildSummary(w *console.Stream, s *buildSummary) {
 	if s.Reproducible {
 		fmt.Fprintln(w, "  check     a second build gives the same bytes")
 	}
-	fmt.Fprintf(w, "\nNext: solutionctl inspect %s\n", report.ShellWord(cmp.Or(s.Path, "FILE")))
+	fmt.Fprintf(w, "\nNext: solutionctl inspect %s\n", report.ShellFile(cmp.Or(s.Path, "FILE")))
 }

@@ -188,12 +188,12 @@ func (a *app) applyDelta(ctx context.Context, names []string, to string) error {
 	d, err := openDelta(names[last], image)
 	if err != nil {
 		if first, _ := describeDelta(names[:1]); first != nil && last > 0 {
-			return report.Errorf(report.Usage, "%s is a delta, and has to be the last argument", names[0]).WithHint("solutionctl delta apply %s %s", report.ShellWord(names[last]), report.ShellWord(names[0]))
+			return report.Errorf(report.Usage, "%s is a delta, and has to be the last argument", names[0]).WithHint("solutionctl delta apply %s %s", report.ShellFile(names[last]), report.ShellFile(names[0]))
 		}
 		return err
 	}
 	if last == 0 && len(d.Bases) > 0 {
-		return missingBases(names[0], d).WithHint("name what it needs: solutionctl delta apply %s.iso %s", d.Bases[0].ID(), report.ShellWord(names[0]))
+		return missingBases(names[0], d).WithHint("name what it needs: solutionctl delta apply %s.iso %s", d.Bases[0].ID(), report.ShellFile(names[0]))
 	}
 	s, err := openSources(names[:last])
 	if err != nil {
@@ -203,7 +203,7 @@ func (a *app) applyDelta(ctx context.Context, names []string, to string) error {
 	for _, base := range s.list {
 		if identity, failure := sign.Identify(base, base.Size); failure == nil && base.Size == d.Layout.Size && identity.Name == d.Layout.Name && identity.Version == d.Layout.Version {
 			return report.Errorf(report.Usage, "%s is %s %s already, which %s makes", base.Name, identity.Name, identity.Version, names[last]).
-				WithHint("use it as it is: solutionctl verify %s", report.ShellWord(base.Name))
+				WithHint("use it as it is: solutionctl verify %s", report.ShellFile(base.Name))
 		}
 	}
 	if to, err = outputFile(to, d.Layout.ID()+".iso"); err != nil {
@@ -243,7 +243,7 @@ type rebuilt struct {
 
 func (r rebuilt) print(w *console.Stream) {
 	fmt.Fprintf(w, "wrote %s: %s %s, %s, sha256:%s\nverify it: solutionctl verify %s\n",
-		console.Clean(r.File), r.Solution, r.Version, report.Bytes(r.Size), r.SHA256, console.Clean(report.ShellWord(r.File)))
+		console.Clean(r.File), r.Solution, r.Version, report.Bytes(r.Size), r.SHA256, console.Clean(report.ShellFile(r.File)))
 }
 
 // openDelta reads an opened file as a delta.
@@ -304,7 +304,7 @@ func describeDelta(args []string) (*deltaReport, error) {
 	}
 	if len(args) > 1 {
 		return nil, report.Errorf(report.Usage, "%s is a delta: its archive has to be made before a file of it can be shown", args[0]).
-			WithHint("solutionctl delta apply OLD.iso %s", report.ShellWord(args[0]))
+			WithHint("solutionctl delta apply OLD.iso %s", report.ShellFile(args[0]))
 	}
 	d, err := openDelta(args[0], image)
 	if err != nil {

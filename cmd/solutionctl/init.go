@@ -96,7 +96,7 @@ func (a *app) initOperator(dir string) error {
 		for _, file := range names {
 			fmt.Fprintln(w, filepath.Join(dir, filepath.FromSlash(file)))
 		}
-		fmt.Fprintf(w, "\nNext: solutionctl build %s\n", report.ShellWord(dir))
+		fmt.Fprintf(w, "\nNext: solutionctl build %s\n", report.ShellFile(dir))
 	})
 }
 

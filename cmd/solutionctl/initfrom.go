@@ -110,12 +110,12 @@ func (r *initResult) print(w *console.Stream) {
 	fmt.Fprintf(w, "wrote %s and %s beside it\n", filepath.Join(r.Directory, "solution.yaml"), report.Count(len(r.Files)-1, "file"))
 	switch {
 	case r.Errors > 0:
-		fmt.Fprintf(w, "\nNext: solutionctl lint %s (%s)\n", report.ShellWord(r.Directory), report.Count(r.Errors, "error"))
+		fmt.Fprintf(w, "\nNext: solutionctl lint %s (%s)\n", report.ShellFile(r.Directory), report.Count(r.Errors, "error"))
 	case r.Warnings > 0:
-		fmt.Fprintf(w, "%s: solutionctl lint %s\n", report.Count(r.Warnings, "warning"), report.ShellWord(r.Directory))
+		fmt.Fprintf(w, "%s: solutionctl lint %s\n", report.Count(r.Warnings, "warning"), report.ShellFile(r.Directory))
 		fallthrough
 	default:
-		fmt.Fprintf(w, "\nNext: solutionctl build %s\n", report.ShellWord(r.Directory))
+		fmt.Fprintf(w, "\nNext: solutionctl build %s\n", report.ShellFile(r.Directory))
 	}
 }
 

@@ -39,7 +39,7 @@ func printLintText(w *console.Stream, s *lint.Report, all bool) {
 			}
 			console.PrintFinding(w, lintPlace(t, f), s.Lines[n][i])
 			if more := alike[key] - 1; more > 0 && !shown[key] && !all {
-				fmt.Fprintf(w, "    and %d more of %s about this chart: solutionctl lint --all %s\n", more, f.Rule, t.Path)
+				fmt.Fprintf(w, "    and %d more of %s about this chart: solutionctl lint --all %s\n", more, f.Rule, report.ShellFile(t.Path))
 			}
 			shown[key] = true
 		}

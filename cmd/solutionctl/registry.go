@@ -279,5 +279,5 @@ func (r pulledArchive) print(w *console.Stream) {
 	if r.Kept > 0 {
 		fmt.Fprintf(w, "; %s had arrived before", report.Bytes(r.Kept))
 	}
-	fmt.Fprintf(w, "\nverify it: solutionctl verify %s\n", console.Clean(report.ShellWord(r.File)))
+	fmt.Fprintf(w, "\nverify it: solutionctl verify %s\n", console.Clean(report.ShellFile(r.File)))
 }

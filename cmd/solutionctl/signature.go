@@ -66,7 +66,7 @@ func (a *app) warnOfEmptyImages(file string, s *schema.Solution, images []*oci.I
 		if slices.Contains(operators, image.Ref) && image.IsEmpty() {
 			a.Sink.Emit(report.Event{
 				Step: "sign", Name: file, State: report.Warning,
-				Note: fmt.Sprintf("the operator's image %s has no layers and cannot start: solutionctl lint %s", image.Ref, report.ShellWord(file)),
+				Note: fmt.Sprintf("the operator's image %s has no layers and cannot start: solutionctl lint %s", image.Ref, report.ShellFile(file)),
 			})
 		}
 	}

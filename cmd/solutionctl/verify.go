@@ -118,7 +118,7 @@ func (v *verification) apply(ctx context.Context, bases []string) (*sources, err
 		return nil, err
 	}
 	if len(bases) == 0 && len(d.Bases) > 0 {
-		return nil, missingBases(v.name, d).WithHint("name what it needs: solutionctl verify %s %s.iso", report.ShellWord(v.name), d.Bases[0].ID())
+		return nil, missingBases(v.name, d).WithHint("name what it needs: solutionctl verify %s %s.iso", report.ShellFile(v.name), d.Bases[0].ID())
 	}
 	if len(v.bundles) == 0 {
 		bundles, failure := d.Bundles()

@@ -157,6 +157,17 @@ func TestBytes(t *testing.T) {
 	}
 }
 
+// TestShellFile: names of files in commands are one word, and no flag.
+func TestShellFile(t *testing.T) {
+	for name, want := range map[string]string{
+		"a/b.iso": "a/b.iso", "-x.iso": "./-x.iso", "- x": "'./- x'", "it's": `'it'\''s'`, "": "''",
+	} {
+		if got := report.ShellFile(name); got != want {
+			t.Errorf("%q: %s, want %s", name, got, want)
+		}
+	}
+}
+
 // TestRemedy: the text of a remedy is the command to type, and the error contains it as data.
 func TestRemedy(t *testing.T) {
 	for want, r := range map[string]report.Remedy{

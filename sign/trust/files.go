@@ -87,7 +87,7 @@ func (d *directory) check(name string) error {
 func (d *directory) checkInfo(name string, info fs.FileInfo) error {
 	if err := checkProtected(info); err != nil {
 		return report.Errorf(report.TrustStore, "trust store: %s/%s: %w", d.path, name, err).
-			WithHint("make it writable by its owner only, who must be root or you: chown -R root: %s; chmod -R go-w %s", d.path, d.path)
+			WithHint("make it writable by its owner only, who must be root or you: chown -R root: %s; chmod -R go-w %s", report.ShellFile(d.path), report.ShellFile(d.path))
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func checkReplaced(dir string) error {
 		return nil
 	}
 	return report.Errorf(report.TrustStore, "trust store: %s was being replaced, and is missing", dir).
-		WithHint("put the former one back, then import again: mv %s %s", old, dir)
+		WithHint("put the former one back, then import again: mv %s %s", report.ShellFile(old), report.ShellFile(dir))
 }
 
 // restore restores the store after an interrupted replacement.
