@@ -150,7 +150,12 @@ func (c *composer) bind(v *podVolumes, s types.ServiceConfig, volume types.Servi
 			return err
 		}
 	}
-	name := validName(v.service + "-" + path.Base(source))
+	base := validName(v.service + "-" + path.Base(source))
+	name := base
+	for i := 2; c.binds[name] != "" && c.binds[name] != source; i++ {
+		name = fmt.Sprintf("%s-%d", base, i)
+	}
+	c.binds[name] = source
 	subPath := ""
 	if !info.IsDir() {
 		subPath = path.Base(source)
