@@ -237,19 +237,22 @@ func (w *world) do(archives ...string) (*schema.ImportReport, error) {
 	return w.Import(w.t.Context(), w.options)
 }
 
-// stored lists the archives in the store, and fails when other files are left there.
+// entries lists the archives in the store.
+func (w *world) entries() (ids []string) {
+	for _, e := range must(w.Store.Entries())(w.t) {
+		ids = append(ids, e.ID())
+	}
+	return ids
+}
+
+// stored is entries, and fails when other files are left there.
 func (w *world) stored() []string {
 	w.t.Helper()
-	entries, err := w.Store.Entries()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	ids, files := []string{}, map[string]bool{}
-	for _, e := range entries {
-		ids = append(ids, e.ID())
+	ids, files := w.entries(), map[string]bool{}
+	for _, e := range must(w.Store.Entries())(w.t) {
 		files[e.Path] = true
 	}
-	err = filepath.WalkDir(w.path("store"), func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(w.path("store"), func(path string, _ fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".iso") && !files[path] {
 			w.t.Errorf("%s is left over", path)
 		}

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -208,7 +209,7 @@ func (s *syncing) copyInto(ctx context.Context, reference artifact.Reference, do
 		if s.o.DryRun {
 			return nil
 		}
-		return errors.Join(s.addSignatures(ctx, remote, entry), s.removePulled(s.pulledFile(l))) // the file of a run that ended right after the import
+		return s.update(ctx, remote, entry, done)
 	}
 	o := PullOptions{Reference: reference, Jobs: s.o.Jobs, Import: s.o.Import}
 	if s.o.DryRun {
@@ -222,22 +223,28 @@ func (s *syncing) copyInto(ctx context.Context, reference artifact.Reference, do
 	}
 	done.Fetched = pulled.Fetched
 	o.Import.Archives = []string{file}
-	imported, err := s.Import(ctx, o.Import)
-	if imported != nil {
-		done.Notices = append(done.Notices, imported.Notices...)
-		for _, archive := range imported.Archives {
-			done.Signers = append(done.Signers, archive.Signers...)
-		}
-	}
-	if err != nil {
+	if err = s.importInto(ctx, o.Import, done); err != nil {
 		return err // the next run, which a timer may start, does not transfer it again
 	}
 	done.State = schema.SyncImported
 	return s.removePulled(file)
 }
 
-// addSignatures imports an archive of this host again, with the signatures that the other host serves in addition.
-func (s *syncing) addSignatures(ctx context.Context, remote *artifact.Remote, entry store.Entry) (err error) {
+// importInto imports one archive, and adds the import to the report.
+func (s *syncing) importInto(ctx context.Context, o ImportOptions, done *schema.SyncedArchive) error {
+	imported, err := s.Import(ctx, o)
+	if imported != nil {
+		done.Notices = append(done.Notices, imported.Notices...)
+		for _, archive := range imported.Archives {
+			done.Signers = append(done.Signers, archive.Signers...)
+		}
+	}
+	return err
+}
+
+// update imports an archive of this host again, if the other host serves further signatures of it, or if the file that was pulled is still
+// there: then an import ended after the archive was stored, and before all of its other steps were done.
+func (s *syncing) update(ctx context.Context, remote *artifact.Remote, entry store.Entry, done *schema.SyncedArchive) (err error) {
 	served, err := remote.Bundles(ctx)
 	if err != nil {
 		return err
@@ -249,7 +256,8 @@ func (s *syncing) addSignatures(ctx context.Context, remote *artifact.Remote, en
 	added := slices.DeleteFunc(served, func(b layout.Bundle) bool {
 		return !claims(b.Data, entry.SHA256) || slices.ContainsFunc(kept, func(data []byte) bool { return bytes.Equal(data, b.Data) })
 	})
-	if len(added) == 0 {
+	pulled := s.pulledFile(&remote.Layout)
+	if _, failure := os.Lstat(pulled); len(added) == 0 && errors.Is(failure, fs.ErrNotExist) {
 		return nil
 	}
 	bundles := sign.NameBundles(entry.Path, added)
@@ -263,8 +271,10 @@ func (s *syncing) addSignatures(ctx context.Context, remote *artifact.Remote, en
 	defer func() { err = errors.Join(err, f.Close()) }()
 	o := s.o.Import
 	o.Archives, o.Opened = nil, []OpenArchive{{Name: entry.Path, File: f.File, Bundles: bundles}}
-	_, err = s.Import(ctx, o)
-	return err
+	if err = s.importInto(ctx, o, done); err != nil {
+		return err
+	}
+	return s.removePulled(pulled)
 }
 
 // prune removes the versions that neither the other host nor the cluster has.

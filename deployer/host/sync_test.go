@@ -143,6 +143,52 @@ func TestSync(t *testing.T) {
 	}
 }
 
+// TestSyncFinishes finishes an import that ended after the archive was stored.
+func TestSyncFinishes(t *testing.T) {
+	for name, fail := range map[string]func(second *world) (mend func()){
+		"without a cluster": func(second *world) func() {
+			second.cluster.absent = report.Errorf(report.Unavailable, "%w", errors.New("it is away"))
+			return func() { second.cluster.absent = nil }
+		},
+		"before the history was written": func(second *world) func() {
+			blocked := second.path(".state.json.partial")
+			if err := os.Mkdir(blocked, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			return func() { second.remove(blocked) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := newWorld(t)
+			if _, err := first.do(first.archive("1.2.0")); err != nil {
+				t.Fatal(err)
+			}
+			second := first.second()
+			from := SyncOptions{Source: "http://" + first.serveStore("127.0.0.1:0")}
+			mend := fail(second)
+			for range 2 {
+				if done, err := second.sync(from); err == nil || states(done) != "demo-1.2.0 failed" || !slices.Equal(second.entries(), []string{"demo-1.2.0"}) {
+					t.Fatalf("%+v, %v, stored %v", done, err, second.entries())
+				}
+			}
+			mend()
+			for range 2 {
+				if done, err := second.sync(from); err != nil || states(done) != "demo-1.2.0 present" {
+					t.Fatalf("%+v, %v", done, err)
+				}
+			}
+			if second.cluster.imports["demo-1.2.0"].Name != "demo" {
+				t.Errorf("recorded %v", second.cluster.imports)
+			}
+			_, err := second.do(first.archive("1.1.0"))
+			checkCode(t, err, report.Downgrade)
+			if left := must(os.ReadDir(second.Store.PulledDir()))(t); len(left) > 0 {
+				t.Errorf("left over: %v", left)
+			}
+		})
+	}
+}
+
 func must[T any](value T, err error) func(testing.TB) T {
 	return func(tb testing.TB) T {
 		tb.Helper()

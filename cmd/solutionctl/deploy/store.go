@@ -105,6 +105,10 @@ func printSync(w *console.Stream, r *schema.SyncReport) {
 		case schema.SyncImported:
 			fmt.Fprintf(w, "%s: imported, %s of %s transferred\n", id, report.Bytes(a.Fetched), report.Bytes(a.Size))
 			fmt.Fprintf(w, "  signed by %s\n", console.Clean(strings.Join(a.Signers, ", ")))
+		case schema.SyncPresent:
+			if len(a.Signers) > 0 {
+				fmt.Fprintf(w, "%s: imported again, signed by %s\n", id, console.Clean(strings.Join(a.Signers, ", ")))
+			}
 		case schema.SyncMissing:
 			fmt.Fprintf(w, "%s: would be imported, %s\n", id, report.Bytes(a.Size))
 		case schema.SyncFailed:
