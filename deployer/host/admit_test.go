@@ -23,14 +23,17 @@ func (w *world) limit(maximum string) {
 	w.options.Trusted = func() (*trust.Store, error) { return trust.Load([]string{w.path("trust")}, &trust.State{}) }
 }
 
+// widgetIn returns the file of an archive with a CRD of a group, and its content.
+func widgetIn(group string) []string {
+	return []string{"operator/deploy/crds/widget_crd.yaml", "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets." + group +
+		"}, spec: {group: " + group + ", scope: Namespaced, names: {kind: Widget, plural: widgets}, " +
+		"versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}\n"}
+}
+
 // TestImportJudgesPowers: an archive with a CRD of the API server's own groups, which no build produces, is refused
 // even when signed. So is one with more powers than the policy grants its Solution. Nothing of either is stored or
 // recorded.
 func TestImportJudgesPowers(t *testing.T) {
-	crd := func(group string) string {
-		return "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets." + group + "}, spec: {group: " + group +
-			", scope: Namespaced, names: {kind: Widget, plural: widgets}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}\n"
-	}
 	const never, exceeding = "the archive has powers that no approval allows", "the archive can do more than rules[0].maximum of the policy lets Solution demo do"
 	for _, test := range []struct {
 		name, group, maximum string
@@ -53,7 +56,7 @@ func TestImportJudgesPowers(t *testing.T) {
 				w.limit(test.maximum)
 			}
 			w.options.SkipVerify = test.unsigned
-			_, err := w.do(w.archive("1.0.0", "operator/deploy/crds/widget_crd.yaml", crd(test.group)))
+			_, err := w.do(w.archive("1.0.0", widgetIn(test.group)...))
 			if test.want == nil {
 				if err != nil || len(w.stored()) != 1 {
 					t.Fatalf("stored %v, %v", w.stored(), err)

@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -56,18 +58,47 @@ func (h *Host) pull(ctx context.Context, remote *artifact.Remote, o PullOptions)
 		return "", nil, err
 	}
 	file = h.pulledFile(&remote.Layout)
-	have, closeAll, err := h.have(file, remote.Layout.Name)
-	if err != nil {
-		return "", nil, err
-	}
-	done, err = remote.WriteFile(ctx, file, artifact.PullOptions{Have: have, Jobs: o.Jobs, Sink: h.Sink, Damaged: damagedBy(chunks)})
-	if err = errors.Join(err, closeAll()); err != nil {
-		return "", nil, err
+	done = &artifact.Pulled{Kept: remote.Layout.Size}
+	if !h.isPulled(ctx, file, &remote.Layout, o.Import) {
+		if done, err = h.transfer(ctx, remote, file, artifact.PullOptions{Jobs: o.Jobs, Sink: h.Sink, Damaged: damagedBy(chunks)}); err != nil {
+			return "", nil, err
+		}
 	}
 	if err = removeBundles(file); err != nil {
 		return "", nil, err
 	}
 	return file, done, layout.WriteBundles(file, bundles)
+}
+
+// transfer writes an archive that was found to a file, and asks for nothing that archives of the store have.
+func (h *Host) transfer(ctx context.Context, remote *artifact.Remote, file string, o artifact.PullOptions) (*artifact.Pulled, error) {
+	have, closeAll, err := h.have(file, remote.Layout.Name)
+	if err != nil {
+		return nil, err
+	}
+	o.Have = have
+	done, err := remote.WriteFile(ctx, file, o)
+	return done, errors.Join(err, closeAll())
+}
+
+// isPulled reports whether the file of an earlier pull is the archive. A trusted signature beside it shows that without a reading: it
+// was written after the file was compared.
+func (h *Host) isPulled(ctx context.Context, file string, l *schema.ArchiveLayout, o ImportOptions) bool {
+	f, err := durable.OpenNoFollow(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // opened for reading
+	if info, err := f.Stat(); err != nil || info.Size() != l.Size {
+		return false
+	}
+	if bundles, err := sign.FindBundles(file); err == nil {
+		if e, err := h.Expect(ctx, o, bundles); err == nil {
+			return e.Verdict.Archive.SHA256 == l.SHA256
+		}
+	}
+	sum := sha256.New()
+	return layout.Copy(ctx, sum, f) == nil && hex.EncodeToString(sum.Sum(nil)) == l.SHA256
 }
 
 // damagedBy returns the chunks of a blob that differ from the signed ones. Without any of these, the ends of the blob differ, which are in chunks
@@ -184,6 +215,18 @@ func (h *Host) removePulled(file string) error {
 		return fmt.Errorf("%s stays: %w", file, err)
 	}
 	return nil
+}
+
+// giveUp removes what Pull returned, and what it wrote before it was interrupted, unless another process is pulling it.
+func (h *Host) giveUp(file string) error {
+	partial, err := durable.Continue(file)
+	if errors.Is(err, durable.ErrBusy) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.removePulled(file), partial.Discard())
 }
 
 func removeBundles(archive string) error {

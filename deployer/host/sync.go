@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/solutionctl/solutionctl/build/artifact"
 	"github.com/solutionctl/solutionctl/build/layout"
@@ -71,6 +72,9 @@ func (h *Host) Sync(ctx context.Context, o SyncOptions) (_ *schema.SyncReport, e
 	}
 	if o.Prune {
 		s.prune(ctx)
+	}
+	if o.Solutions == nil && !o.DryRun {
+		s.clean()
 	}
 	if len(s.failures) > 0 {
 		first := s.failures[0]
@@ -223,7 +227,10 @@ func (s *syncing) copyInto(ctx context.Context, reference artifact.Reference, do
 	}
 	done.Fetched = pulled.Fetched
 	o.Import.Archives = []string{file}
-	if err = s.importInto(ctx, o.Import, done); err != nil {
+	if err = s.importInto(ctx, o.Import, done); report.CodeOf(err) == report.Corrupt {
+		return errors.Join(err, removeBundles(file)) // the next run compares the file, and asks for what is damaged
+	}
+	if err != nil {
 		return err // the next run, which a timer may start, does not transfer it again
 	}
 	done.State = schema.SyncImported
@@ -304,5 +311,42 @@ func (s *syncing) prune(ctx context.Context) {
 			}
 		}
 		s.report.Removed = append(s.report.Removed, schema.SolutionAt{Solution: e.Name, Version: e.Version})
+	}
+}
+
+// keepPulled is for how long files stay that were pulled, not imported, and are not served any more.
+const keepPulled = 7 * 24 * time.Hour
+
+// clean removes what was pulled and not imported, when the other host does not serve it any more. A further host may serve it, or an
+// administrator import it, so it stays for a while. That of an archive of the store shows that its import is not finished.
+func (s *syncing) clean() {
+	dir := s.Store.PulledDir()
+	found, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	entries, failure := s.Store.Entries()
+	if err = errors.Join(err, failure); err != nil {
+		s.failures = append(s.failures, err)
+		return
+	}
+	wanted := map[string]bool{}
+	for _, e := range entries {
+		wanted[s.pulledFile(&schema.ArchiveLayout{Name: e.Name, Version: e.Version})] = true
+	}
+	for solution, tags := range s.tags {
+		for _, tag := range tags {
+			wanted[s.pulledFile(&schema.ArchiveLayout{Name: solution, Version: versionOf(tag)})] = true
+		}
+	}
+	for _, entry := range found {
+		file := filepath.Join(dir, strings.TrimSuffix(strings.TrimPrefix(entry.Name(), "."), ".partial"))
+		info, err := entry.Info()
+		if err != nil || wanted[file] || filepath.Ext(file) != ".iso" || s.Now().Sub(info.ModTime()) < keepPulled {
+			continue
+		}
+		if err = s.giveUp(file); err != nil {
+			s.failures = append(s.failures, err)
+		}
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/artifact"
 	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/oci"
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/chunk"
@@ -186,6 +187,87 @@ func TestSyncFinishes(t *testing.T) {
 				t.Errorf("left over: %v", left)
 			}
 		})
+	}
+}
+
+// TestSyncKeepsRefused transfers an archive that its content keeps from being imported once, and repairs the file when that was damaged.
+func TestSyncKeepsRefused(t *testing.T) {
+	first := newWorld(t)
+	if _, err := first.do(first.archive("1.0.0", widgetIn("gateway.networking.k8s.io")...)); err != nil {
+		t.Fatal(err)
+	}
+	second := first.second()
+	trusted := second.options.Trusted
+	second.limit("[]")
+	from := SyncOptions{Source: "http://" + first.serveStore("127.0.0.1:0")}
+	pulled := second.pulledFile(&schema.ArchiveLayout{Name: "demo", Version: "1.0.0"})
+	var before os.FileInfo
+	for range 2 {
+		_, err := second.sync(from)
+		checkCode(t, err, report.Refused)
+		after := must(os.Lstat(pulled))(t)
+		if before != nil && (!os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime())) {
+			t.Error("the archive was written again")
+		}
+		before = after
+	}
+	damaged := second.read(pulled)
+	damaged[len(damaged)-1] ^= 1
+	second.write(pulled, damaged)
+	second.options.Trusted = trusted
+	_, err := second.sync(from)
+	checkCode(t, err, report.Corrupt)
+	if done, err := second.sync(from); err != nil || states(done) != "demo-1.0.0 imported" {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// TestSyncCleans removes what earlier runs pulled and could not import, when it is not served any more, but nothing that is being written, of
+// late, or needed to finish an import.
+func TestSyncCleans(t *testing.T) {
+	first := newWorld(t)
+	if _, err := first.do(first.archive("1.0.0")); err != nil {
+		t.Fatal(err)
+	}
+	second := first.second()
+	if _, err := second.do(first.archive("1.1.0")); err != nil {
+		t.Fatal(err)
+	}
+	dir := second.Store.PulledDir()
+	if err := durable.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"demo-0.1.0.iso", "demo-0.1.0.iso.sigstore.json", ".demo-0.2.0.iso.partial", "demo-0.3.0.iso", "demo-1.1.0.iso", "demo-0.4.0.iso"} {
+		file, at := filepath.Join(dir, name), today.Add(-8*24*time.Hour)
+		second.write(file, nil)
+		if name == "demo-0.3.0.iso" {
+			at = today.Add(-time.Hour)
+		}
+		if err := os.Chtimes(file, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writing := must(durable.Continue(filepath.Join(dir, "demo-0.4.0.iso")))(t)
+	from := SyncOptions{Source: "http://" + first.serveStore("127.0.0.1:0")}
+	second.options.AllowDowngrade = true
+	for _, from.Solutions = range [][]string{{"demo"}, nil} {
+		if done, err := second.sync(from); err != nil {
+			t.Errorf("%+v, %v", done, err)
+		}
+		var left []string
+		for _, entry := range must(os.ReadDir(dir))(t) {
+			left = append(left, entry.Name())
+		}
+		want := []string{".demo-0.4.0.iso.partial", "demo-0.3.0.iso", "demo-0.4.0.iso", "demo-1.1.0.iso"}
+		if from.Solutions != nil {
+			want = []string{".demo-0.2.0.iso.partial", want[0], "demo-0.1.0.iso", "demo-0.1.0.iso.sigstore.json", want[1], want[2], want[3]}
+		}
+		if diff := cmp.Diff(want, left); diff != "" {
+			t.Errorf("files (-want +got):\n%s", diff)
+		}
+	}
+	if err := writing.Discard(); err != nil {
+		t.Fatal(err)
 	}
 }
 
