@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/build/artifact"
-	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
@@ -256,16 +254,17 @@ func (s *syncing) update(ctx context.Context, remote *artifact.Remote, entry sto
 	if err != nil {
 		return err
 	}
-	kept, err := s.Store.Bundles(entry)
+	added, err := s.addedBundles(s.o.Import, served, entry)
 	if err != nil {
 		return err
 	}
-	added := slices.DeleteFunc(served, func(b layout.Bundle) bool {
-		return !claims(b.Data, entry.SHA256) || slices.ContainsFunc(kept, func(data []byte) bool { return bytes.Equal(data, b.Data) })
-	})
 	pulled := s.pulledFile(&remote.Layout)
 	if _, failure := os.Lstat(pulled); len(added) == 0 && errors.Is(failure, fs.ErrNotExist) {
 		return nil
+	}
+	kept, err := s.Store.Bundles(entry)
+	if err != nil {
+		return err
 	}
 	bundles := sign.NameBundles(entry.Path, added)
 	for _, data := range kept { // they alone may be trusted here

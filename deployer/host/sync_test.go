@@ -3,7 +3,11 @@ package host
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	cryptorand "crypto/rand"
 	"crypto/sha256"
+	"crypto/sha512"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -32,8 +36,10 @@ import (
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/chunk"
 	"github.com/solutionctl/solutionctl/sign/key"
+	"github.com/solutionctl/solutionctl/sign/key/keytest"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
@@ -310,14 +316,16 @@ func TestSyncRefuses(t *testing.T) {
 }
 
 // replaceBundles gives an archive of the store other signatures, as the administrator of a hostile host can.
-func (w *world) replaceBundles(version string, data []byte) {
+func (w *world) replaceBundles(version string, bundles ...[]byte) {
 	w.t.Helper()
 	entry := must(w.Store.Find("demo", version))(w.t)
 	for _, file := range must(filepath.Glob(entry.Path + ".*.sigstore.json"))(w.t) {
 		w.remove(file)
 	}
-	sum := sha256.Sum256(data)
-	w.write(entry.Path+"."+entry.SHA256[:16]+"-"+hex.EncodeToString(sum[:8])+".sigstore.json", data)
+	for _, data := range bundles {
+		sum := sha256.Sum256(data)
+		w.write(entry.Path+"."+entry.SHA256[:16]+"-"+hex.EncodeToString(sum[:8])+".sigstore.json", data)
+	}
 }
 
 // TestSyncAddsSignatures copies the signatures that the other host got after its archive was copied, and reads the archive once for them.
@@ -355,6 +363,59 @@ func TestSyncAddsSignatures(t *testing.T) {
 	if diff := cmp.Diff(want, must(second.Store.Bundles(entry))(t)); diff != "" {
 		t.Errorf("signatures (-want +got):\n%s", diff)
 	}
+}
+
+// TestSyncSkipsSignatures reads no archive for signatures that this host does not keep: bad ones, those that may be of another file, and more
+// than it keeps of one archive.
+func TestSyncSkipsSignatures(t *testing.T) {
+	first := newWorld(t)
+	if _, err := first.do(first.archive("1.0.0")); err != nil {
+		t.Fatal(err)
+	}
+	second := first.second()
+	from := SyncOptions{Source: "http://" + first.serveStore("127.0.0.1:0")}
+	if _, err := second.sync(from); err != nil {
+		t.Fatal(err)
+	}
+	genuine := first.read(first.path("demo-1.0.0.iso.sigstore.json"))
+	flipped := bytes.Clone(genuine)
+	flipped[bytes.Index(flipped, []byte(`"sig":`))+20] ^= 1
+	private := must(ecdsa.GenerateKey(elliptic.P521(), cryptorand.Reader))(t)
+	other := sha512.Sum512([]byte("another file"))
+	plain := must(bundle.SignDigest(t.Context(), keytest.Of(t, private), other[:]))(t)
+	var many [64][]byte
+	for n := range many {
+		first.sign(first.path("demo-1.0.0.iso"), "1.0.0", first.mallory, "mallory")
+		many[n] = first.read(first.path("demo-1.0.0.iso.mallory.sigstore.json"))
+	}
+	for _, test := range []struct {
+		name   string
+		served [][]byte
+		kept   int
+	}{
+		{"bad and of other files", [][]byte{genuine, flipped, plain}, 1},
+		{"too many", many[:], 64},
+	} {
+		first.replaceBundles("1.0.0", test.served...)
+		var before int
+		for range 2 {
+			before = len(second.verified())
+			if done, err := second.sync(from); err != nil {
+				t.Fatalf("%s: %+v, %v", test.name, done, err)
+			}
+		}
+		if again := len(second.verified()) - before; again > 0 {
+			t.Errorf("%s: read %d times", test.name, again)
+		}
+		if kept := must(second.Store.Bundles(must(second.Store.Find("demo", "1.0.0"))(t)))(t); len(kept) != test.kept {
+			t.Errorf("%s: %d signatures, want %d", test.name, len(kept), test.kept)
+		}
+	}
+}
+
+// verified are the verifications so far.
+func (w *world) verified() []report.Event {
+	return slices.DeleteFunc(w.events.Events(), func(e report.Event) bool { return e.Step != "verify" || e.State != report.Started })
 }
 
 // TestSyncPrunes removes what the other host and the cluster do not have, and nothing in use.

@@ -112,6 +112,16 @@ func (s *Store) Bundles(e Entry) ([][]byte, error) {
 	return bundles, nil
 }
 
+// AddedBundles returns those of the given bundles that an import would add to the ones of an entry.
+func (s *Store) AddedBundles(e Entry, given []Bundle) ([][]byte, error) {
+	present, err := s.Bundles(e)
+	return slices.DeleteFunc(selectBundles(given, present), func(b []byte) bool { return hasBundle(present, b) }), err
+}
+
+func hasBundle(list [][]byte, wanted []byte) bool {
+	return slices.ContainsFunc(list, func(b []byte) bool { return string(b) == string(wanted) })
+}
+
 // keepBundles adds the bundles of an import to those of the same archive, and removes those beyond the bounds.
 func (g *Staged) keepBundles() error {
 	if len(g.bundles) == 0 {
@@ -125,7 +135,7 @@ func (g *Staged) keepBundles() error {
 	for _, b := range selectBundles(g.bundles, present) {
 		file := g.store.bundleFile(g.entry.ID(), g.entry.SHA256, b)
 		kept[file] = true
-		if slices.ContainsFunc(present, func(p []byte) bool { return string(p) == string(b) }) {
+		if hasBundle(present, b) {
 			continue
 		}
 		if err = g.store.step("write bundle"); err != nil {
