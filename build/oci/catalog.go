@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -34,6 +35,32 @@ func (r *Resolver) Repositories(ctx context.Context, registry, prefix string) ([
 // Tags lists the tags of a repository, HOST[:PORT]/PATH, in the order of the registry.
 func (r *Resolver) Tags(ctx context.Context, repository string) ([]string, error) {
 	return r.list(ctx, repository, "tags/list", func(a listAnswer) []string { return a.Tags })
+}
+
+// Ready fails unless a registry, HOST[:PORT], answers /readyz with 200, as 'solutionctl deploy serve' does when it serves all archives of its host.
+func (r *Resolver) Ready(ctx context.Context, registry string) error {
+	scheme := "https"
+	if slices.Contains(r.o.PlainHTTP, registry) {
+		scheme = "http"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+registry+"/readyz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	client := http.Client{Transport: r.o.Transport, Timeout: r.idle, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		return report.As(report.Unavailable, err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // read as far as needed
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+	if err != nil {
+		return report.As(report.Unavailable, err)
+	}
+	return report.Errorf(report.Unavailable, "%s answers %s to /readyz: %s", registry, resp.Status, strings.Join(strings.Fields(string(body)), " "))
 }
 
 // listAnswer is one of the two lists that a registry gives.

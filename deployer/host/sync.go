@@ -44,6 +44,7 @@ type syncing struct {
 	tags     map[string][]string // of the other host's archives, by Solution
 	report   schema.SyncReport
 	failures []error
+	notReady error // why the other host may lack archives that it has
 }
 
 // Sync imports the archives that another host serves and this one lacks, older versions first. This host's own policy decides about each,
@@ -55,9 +56,15 @@ func (h *Host) Sync(ctx context.Context, o SyncOptions) (_ *schema.SyncReport, e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.resolver.Close()) }()
+	if o.Prune { // before and after: an archive that is listed at neither time was removed there
+		s.notReady = s.resolver.Ready(ctx, s.registry)
+	}
 	references, err := s.served(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if o.Prune {
+		s.notReady = cmp.Or(s.notReady, s.resolver.Ready(ctx, s.registry))
 	}
 	for _, reference := range references {
 		if err = s.copy(ctx, reference); ctx.Err() != nil {
@@ -283,8 +290,13 @@ func (s *syncing) update(ctx context.Context, remote *artifact.Remote, entry sto
 	return s.removePulled(pulled)
 }
 
-// prune removes the versions that neither the other host nor the cluster has.
+// prune removes the versions that neither the other host nor the cluster has. An archive that is damaged there, or still being verified, is not
+// listed either: then nothing is removed.
 func (s *syncing) prune(ctx context.Context) {
+	if s.notReady != nil {
+		s.failures = append(s.failures, fmt.Errorf("nothing is removed here: %w", s.notReady))
+		return
+	}
 	entries, err := s.Store.Entries()
 	var recorded []schema.Import
 	if err == nil && s.Cluster != nil {

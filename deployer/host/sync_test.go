@@ -452,6 +452,31 @@ func TestSyncPrunes(t *testing.T) {
 	}
 }
 
+// TestSyncKeepsWhatIsDamaged removes nothing while the other host does not serve all that it has.
+func TestSyncKeepsWhatIsDamaged(t *testing.T) {
+	first := newWorld(t)
+	archives := []string{first.archive("1.0.0"), first.archive("1.2.0")}
+	if _, err := first.do(archives...); err != nil {
+		t.Fatal(err)
+	}
+	second := first.second()
+	second.Cluster = nil
+	if _, err := second.do(archives...); err != nil {
+		t.Fatal(err)
+	}
+	damaged := must(first.Store.Find("demo", "1.0.0"))(t).Path
+	if err := errors.Join(os.Chmod(damaged, 0o640), os.Truncate(damaged, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	done, err := second.sync(SyncOptions{Source: "http://" + first.serveStore("127.0.0.1:0"), Prune: true})
+	if report.CodeOf(err) != report.Unavailable || !strings.Contains(err.Error(), "demo-1.0.0: it is not served") || states(done) != "demo-1.2.0 present" {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if got := second.stored(); !slices.Equal(got, []string{"demo-1.0.0", "demo-1.2.0"}) {
+		t.Errorf("stored %v", got)
+	}
+}
+
 // TestSyncRefusesNames refuses a signed archive that a hostile host serves under the name of another version.
 func TestSyncRefusesNames(t *testing.T) {
 	w := newWorld(t)

@@ -35,7 +35,7 @@ first start and kept in the store, in tls/. Nodes learn its certificate, tls/ca.
 
 The certificate of --tls-cert is read again when its file changes. SIGHUP looks at everything again: archives that could not
 be served, the certificate, and the access log, which is opened again. SIGTERM lets clients finish. /healthz, /readyz and /metrics are there for supervision; /readyz names
-archives that cannot be served as they were imported, because their file was cut off, removed or replaced.
+archives that are not served as they were imported: their file was cut off, removed or replaced, or is still being verified.
 
 --print-monitoring prints what lets the site's Prometheus and Grafana watch over this registry and over what is deployed, for
 'kubectl apply': a scrape of the address of --listen or --metrics-listen, alerts, each with what to do, and a dashboard. With

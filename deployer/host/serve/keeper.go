@@ -176,6 +176,8 @@ func (k *keeper) judge() {
 			missing = append(missing, h.entry.ID())
 		case h.archive != nil:
 			one.state = seen.archives[h.entry.ID()].state
+		default: // another host must not take it for removed
+			missing = append(missing, h.entry.ID())
 		}
 		seen.archives[h.entry.ID()] = one
 	}

@@ -385,6 +385,32 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
+// TestVerifying: /readyz names an archive that will be served when it has been compared with its digests.
+func TestVerifying(t *testing.T) {
+	h := newHost(t)
+	h.add(t, "1.0.0")
+	h.inPlace(t, "1.0.0")
+	verify := make(chan struct{})
+	finish := sync.OnceFunc(func() { close(verify) })
+	defer finish()
+	h.start(t, func(o *serve.Options) {
+		o.Sink = sinkFunc(func(e report.Event) {
+			if e.Step == "verify" && e.State == report.Started {
+				<-verify
+			}
+		})
+	})
+	if status, body := h.get(t, "/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, "demo-1.0.0") {
+		t.Errorf("%d: %s", status, body)
+	}
+	finish()
+	h.await(t, "/readyz", http.StatusOK)
+}
+
+type sinkFunc func(report.Event)
+
+func (f sinkFunc) Emit(e report.Event) { f(e) }
+
 // TestStop ends while a layer is being sent: the client gets all of it.
 func TestStop(t *testing.T) {
 	h := newHost(t)
