@@ -39,15 +39,20 @@ type admission struct {
 }
 
 func (h *Host) newAdmission(o ImportOptions) (*admission, error) {
-	state, err := trust.LoadState(o.State)
-	if err != nil {
-		return nil, err
+	d := &admission{Host: h, options: o}
+	return d, d.load()
+}
+
+// load reads the history of imports and the trust store.
+func (d *admission) load() (err error) {
+	if d.state, err = trust.LoadState(d.options.State); err != nil {
+		return err
 	}
-	trusted, err := o.Trusted()
-	if err == nil && o.SkipVerify {
-		err = trusted.CheckOverride()
+	d.trusted, err = d.options.Trusted()
+	if err == nil && d.options.SkipVerify {
+		err = d.trusted.CheckOverride()
 	}
-	return &admission{Host: h, options: o, state: state, trusted: trusted}, err
+	return err
 }
 
 // admitted is an archive that may be imported. Everything in it was read through its trusted digests.
@@ -301,7 +306,7 @@ func (d *admission) sum(ctx context.Context, c *admitted) (*chunk.Reader, error)
 	if err = checkBlobs(ctx, c.source.Content, c.size); err != nil {
 		return nil, err
 	}
-	if err = d.trusted.CheckArchive(sums.SHA256[:], c.solution()); err != nil {
+	if err = d.checkRevoked(c); err != nil {
 		return nil, err
 	}
 	return reader, d.checkHistory(c)
@@ -442,17 +447,35 @@ func (c *admitted) read(r *chunk.Reader) error {
 	return err
 }
 
-// again checks for imports by other processes since the archives were admitted. The store is locked.
-func (d *admission) again(list []*admitted) (err error) {
-	if d.state, err = trust.LoadState(d.options.State); err != nil {
+// again checks for imports and revocations since the archives were admitted. The store is locked.
+func (d *admission) again(list []*admitted) error {
+	if err := d.load(); err != nil {
 		return err
 	}
 	for _, c := range list {
-		if err := d.checkHistory(c); err != nil {
+		err := d.checkRevoked(c)
+		if err == nil {
+			err = d.checkHistory(c)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", c.source.Path, err)
 		}
 	}
 	return nil
+}
+
+// checkRevoked refuses an archive that was revoked, or that a revoked key has signed.
+func (d *admission) checkRevoked(c *admitted) error {
+	digest, err := hex.DecodeString(c.source.SHA256)
+	if err != nil {
+		return err
+	}
+	revoked := d.trusted.RevokedKeys()
+	if slices.ContainsFunc(c.source.Signers, func(id string) bool { return slices.Contains(revoked, id) }) {
+		return report.Errorf(report.Revoked, "a key that signed the archive was revoked while it was examined").
+			WithHint("run the command again: other signatures of the archive may count")
+	}
+	return d.trusted.CheckArchive(digest, c.solution())
 }
 
 // checkHistory refuses a version that is older than an imported one, and other content under an imported version.

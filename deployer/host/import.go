@@ -24,7 +24,7 @@ type ImportOptions struct {
 	Expect   []string      // digests of Archives, then of Opened, as the user has seen them; "", and those that are missing, stand for any
 	More     []string      // files and directories that have further parts of the archives
 
-	// Trusted returns whose signatures count. It is asked once for each import.
+	// Trusted returns whose signatures count. It is asked again once the store is locked, since an import may wait for that.
 	Trusted        func() (*trust.Store, error)
 	State          string   // the file with the history of imports
 	Bundles        []string // files with the signatures; nil: those beside the archives
@@ -64,14 +64,15 @@ const (
 // importing is an import on its way.
 type importing struct {
 	*Host
-	o         ImportOptions
-	admission *admission
-	mode      schema.RegistryMode
-	recorded  schema.RegistryMode     // on this host; "" before its first import
-	registry  *schema.ClusterRegistry // to be recorded in the cluster; nil: it is
-	mounting  bool
-	absent    error // why the cluster cannot be reached
-	report    schema.ImportReport
+	o           ImportOptions
+	admission   *admission
+	mode        schema.RegistryMode
+	clusterMode schema.RegistryMode     // recorded in the cluster; "" before its first import
+	recorded    schema.RegistryMode     // on this host; "" before its first import
+	registry    *schema.ClusterRegistry // to be recorded in the cluster; nil: it is
+	mounting    bool
+	absent      error // why the cluster cannot be reached
+	report      schema.ImportReport
 }
 
 // Import imports archives: all are judged before the first one is stored, and all are stored before the first one
@@ -101,6 +102,9 @@ func (h *Host) Import(ctx context.Context, o ImportOptions) (*schema.ImportRepor
 	}
 	defer locked.Unlock() //nolint:errcheck // the end of the process gives it back, too
 	if err = i.admission.again(list); err != nil {
+		return nil, err
+	}
+	if err = i.prepare(ctx, list); err != nil { // other processes may have decided since
 		return nil, err
 	}
 	entries, err := i.bring(ctx, locked, list)
@@ -182,12 +186,7 @@ func (i *importing) chooseMode() (err error) {
 	if i.o.PushTo != nil {
 		wanted = schema.RegistryExternal
 	}
-	switch {
-	case i.mode == "" && i.recorded != "":
-		i.mode = i.recorded
-	case i.mode == "" && wanted != "":
-		i.mode = wanted
-	case i.mode == "":
+	if i.mode = cmp.Or(i.clusterMode, i.recorded, wanted); i.mode == "" {
 		i.mode = store.DetectRegistryMode(i.Nginx.Dir)
 	}
 	if registryHosts[wanted] == registryHosts[i.mode] && (wanted == schema.RegistryExternal || i.mode == schema.RegistryExternal) {
@@ -226,14 +225,14 @@ func (i *importing) describeRegistry(ctx context.Context) error {
 	return err
 }
 
-// askCluster reads the records of the cluster. Archives are stored even if it does not answer.
+// askCluster reads the records of the cluster. Archives are stored even if it does not answer; it is not asked twice then.
 func (i *importing) askCluster(ctx context.Context, list []*admitted) error {
-	if i.Cluster == nil {
+	if i.Cluster == nil || i.absent != nil {
 		return nil
 	}
 	registry, err := i.Cluster.Registry(ctx)
 	if err == nil && registry != nil {
-		i.mode = registry.Mode
+		i.clusterMode = registry.Mode
 	}
 	var imports []schema.Import
 	if err == nil {
@@ -256,7 +255,7 @@ func (i *importing) askCluster(ctx context.Context, list []*admitted) error {
 			}
 		}
 	}
-	if registry == nil {
+	if i.registry = nil; registry == nil {
 		i.registry = &schema.ClusterRegistry{}
 	}
 	return nil

@@ -9,7 +9,6 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
-	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
 // hostFlags say where this host keeps imported archives, and what else names them.
@@ -119,6 +118,6 @@ func (f *importFlags) options(a *cli.App, archives ...string) host.ImportOptions
 		o.RegistryMode = schema.RegistryMode(f.registryMode)
 	}
 	o.State, o.Bundles, o.AllowDowngrade = f.verify.State, f.verify.Bundles, f.verify.Downgrade
-	o.Trusted = func() (*trust.Store, error) { return a.TrustedToImport(f.verify) }
+	o.Trusted = a.TrustedToImport(f.verify)
 	return o
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -48,18 +49,21 @@ func (a *App) trustStore(o TrustFlags) (*trust.State, *trust.Store, error) {
 	return state, store, err
 }
 
-// TrustedToImport returns the trust store. Keys of the command line replace its keys and nothing else: the policy, the revocations and
-// the versions that were imported before count for them, too.
-func (a *App) TrustedToImport(o TrustFlags) (*trust.Store, error) {
-	_, store, err := a.trustStore(o)
-	if err != nil || o.keys == nil {
-		return store, err
+// TrustedToImport returns a function that reads the trust store. Keys of the command line, which are read once, replace its keys and
+// nothing else: the policy, the revocations and the versions that were imported before count for them, too.
+func (a *App) TrustedToImport(o TrustFlags) func() (*trust.Store, error) {
+	given := sync.OnceValues(func() (map[string]*key.Public, error) { return readKeys(o.keys) }) // a file may be a pipe
+	return func() (*trust.Store, error) {
+		_, store, err := a.trustStore(o)
+		if err != nil || o.keys == nil {
+			return store, err
+		}
+		keys, err := given()
+		if err != nil {
+			return nil, err
+		}
+		return store.WithKeys(keys)
 	}
-	keys, err := readKeys(o.keys)
-	if err != nil {
-		return nil, err
-	}
-	return store.WithKeys(keys)
 }
 
 // TakeKeys returns the keys of --key, by name, and takes them out of the flags: the trust store counts without them.

@@ -1,0 +1,93 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"testing"
+	"time"
+
+	"github.com/solutionctl/solutionctl/deployer/host/store"
+	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/key/keytest"
+	"github.com/solutionctl/solutionctl/sign/trust"
+)
+
+// meanwhile makes the next import wait for the lock of the store, and does something before it gets it.
+func (w *world) meanwhile(do func(locked *store.Locked)) {
+	w.t.Helper()
+	locked, err := w.Store.Lock()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.LockWait = time.Minute
+	w.Sink = sinkFunc(func(e report.Event) {
+		if e.Step == "lock" && e.State == report.Started {
+			do(locked)
+			if err := locked.Unlock(); err != nil {
+				w.t.Error(err)
+			}
+		}
+	})
+}
+
+// revoke adds to the revocations of the trust store.
+func (w *world) revoke(more trust.Revocations) {
+	w.t.Helper()
+	root := keytest.New(w.t)
+	draft, err := trust.Prepare(w.path("trust"), more, root.Public())
+	if err == nil {
+		err = draft.Issue(w.t.Context(), root)
+	}
+	if err != nil {
+		w.t.Error(err)
+	}
+}
+
+// TestImportAfterWaiting: what another process decides while an import waits for the lock counts for the import.
+func TestImportAfterWaiting(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		wanted    schema.RegistryMode
+		meanwhile func(w *world, path string, locked *store.Locked)
+		want      report.Code // "" for none
+	}{
+		{"another registry mode", schema.RegistryOwn, func(w *world, _ string, locked *store.Locked) {
+			if err := locked.SetRegistryMode(schema.RegistryMetalK8s, w.Version); err != nil {
+				w.t.Error(err)
+			}
+		}, report.Refused},
+		{"a registry mode", "", func(w *world, _ string, locked *store.Locked) {
+			if err := locked.SetRegistryMode(schema.RegistryMetalK8s, w.Version); err != nil {
+				w.t.Error(err)
+			}
+		}, ""},
+		{"the archive is revoked", schema.RegistryMetalK8s, func(w *world, path string, _ *store.Locked) {
+			digest := sha256.Sum256(w.read(path))
+			w.revoke(trust.Revocations{Archives: []string{"sha256:" + hex.EncodeToString(digest[:])}})
+		}, report.Revoked},
+		{"the key is revoked", schema.RegistryMetalK8s, func(w *world, _ string, _ *store.Locked) {
+			w.revoke(trust.Revocations{Keys: []string{w.acme.Public().ID()}})
+		}, report.Revoked},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.limit("[]")
+			w.Cluster, w.options.RegistryMode = nil, test.wanted
+			path := w.archive("1.0.0", store.NginxTemplate, "# there are no images\n")
+			w.meanwhile(func(locked *store.Locked) { test.meanwhile(w, path, locked) })
+			done, err := w.do(path)
+			if test.want != "" {
+				checkCode(t, err, test.want)
+			} else if err != nil || done.RegistryMode != schema.RegistryMetalK8s {
+				t.Errorf("%+v, %v", done, err)
+			}
+			if got := w.stored(); (len(got) == 0) != (test.want != "") {
+				t.Errorf("stored %q", got)
+			}
+			if mode, err := w.Store.RegistryMode(); err != nil || mode == schema.RegistryOwn {
+				t.Errorf("registry mode %s, %v", mode, err)
+			}
+		})
+	}
+}
