@@ -83,7 +83,7 @@ func (c *admitted) close() {
 	}
 }
 
-// all admits archives, each version once.
+// all admits archives, each version once. Older versions come first: an import that ends between two of them can be repeated.
 func (d *admission) all(ctx context.Context) (_ []*admitted, err error) {
 	var list []*admitted
 	defer func() {
@@ -108,6 +108,7 @@ func (d *admission) all(ctx context.Context) (_ []*admitted, err error) {
 			}
 		}
 	}
+	slices.SortStableFunc(list, func(a, b *admitted) int { return schema.CompareVersions(a.source.Version, b.source.Version) })
 	return list, nil
 }
 
@@ -493,12 +494,10 @@ func (d *admission) checkHistory(c *admitted) error {
 	return err
 }
 
-// remember records imported archives, so that older and replaced ones are recognised later.
-func (d *admission) remember(list []*admitted) error {
+// remember records an archive, so that older and replaced ones are recognised later.
+func (d *admission) remember(c *admitted) error {
 	return trust.UpdateState(d.options.State, func(state *trust.State) error {
-		for _, c := range list {
-			state.Record(c.solution(), c.source.SHA256, c.source.Signers, d.trusted)
-		}
+		state.Record(c.solution(), c.source.SHA256, c.source.Signers, d.trusted)
 		return nil
 	})
 }

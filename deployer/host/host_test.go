@@ -22,6 +22,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
@@ -306,6 +307,13 @@ func TestImportIsAllOrNothing(t *testing.T) {
 			w.cluster.failing = report.Errorf(report.Forbidden, "you may not")
 			return func() { w.cluster.failing = nil }
 		}, report.Forbidden, []string{"demo-1.0.0", "demo-2.0.0"}},
+		{"the history cannot be written", func(w *world, _ string) func() {
+			partial := durable.Partial(w.path("state.json"))
+			if err := os.Mkdir(partial, 0o700); err != nil {
+				w.t.Fatal(err)
+			}
+			return func() { w.remove(partial) }
+		}, report.Failure, nil},
 		{"the configuration is no file", func(w *world, _ string) func() {
 			if err := os.Mkdir(w.path("solutions.yaml"), 0o700); err != nil {
 				w.t.Fatal(err)

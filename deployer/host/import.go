@@ -108,8 +108,11 @@ func (h *Host) Import(ctx context.Context, o ImportOptions) (*schema.ImportRepor
 		return nil, err
 	}
 	entries, err := i.bring(ctx, locked, list)
-	if err != nil {
+	if len(entries) == 0 {
 		return nil, err
+	}
+	if err != nil {
+		return &i.report, unfinished(err)
 	}
 	if err = i.publish(ctx, list, entries); err != nil {
 		return &i.report, unfinished(err)
@@ -308,6 +311,10 @@ func (i *importing) bring(ctx context.Context, locked *store.Locked, list []*adm
 		}
 	}
 	for n, s := range staged {
+		// First the history: a process that is killed between the two leaves no archive that older versions may follow.
+		if err = i.admission.remember(list[n]); err != nil {
+			return entries, err
+		}
 		entry, failure := s.Commit()
 		if failure != nil {
 			return entries, failure
@@ -326,7 +333,7 @@ func (i *importing) bring(ctx context.Context, locked *store.Locked, list []*adm
 			i.report.Notices = append(i.report.Notices, fmt.Sprintf("%s in the store was damaged and was replaced: %v", entry.ID(), s.Damage))
 		}
 	}
-	return entries, i.admission.remember(list)
+	return entries, nil
 }
 
 // publish makes MetalK8s and this host know the archives.

@@ -3,6 +3,8 @@ package host
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -89,5 +91,36 @@ func TestImportAfterWaiting(t *testing.T) {
 				t.Errorf("registry mode %s, %v", mode, err)
 			}
 		})
+	}
+}
+
+// TestImportStopsBetweenArchives imports two archives, and the newer one cannot get its name. The older one is reported, no still older
+// one may follow, and the same import finishes the work.
+func TestImportStopsBetweenArchives(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.archive("1.0.0"), w.archive("2.0.0")
+	w.Sink = sinkFunc(func(e report.Event) {
+		if e.Step == "copy" && e.State == report.Done && e.Name == "demo-2.0.0" {
+			if err := os.MkdirAll(w.path("store/archives/demo-2.0.0.iso/in-the-way"), 0o700); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	done, err := w.do(second, first)
+	checkCode(t, err, report.Failure)
+	if done == nil || len(done.Archives) != 1 || done.Archives[0].Version != "1.0.0" || done.Recorded {
+		t.Errorf("report: %+v", done)
+	}
+	if err = os.RemoveAll(w.path("store/archives/demo-2.0.0.iso")); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.stored(); !slices.Equal(got, []string{"demo-1.0.0"}) {
+		t.Errorf("stored: %q", got)
+	}
+	w.Sink = w
+	_, err = w.do(w.archive("0.9.0"))
+	checkCode(t, err, report.Downgrade)
+	if done, err = w.do(second, first); err != nil || !done.Recorded || !slices.Equal(w.stored(), []string{"demo-1.0.0", "demo-2.0.0"}) {
+		t.Errorf("afterwards: %+v, %v, stored %q", done, err, w.stored())
 	}
 }

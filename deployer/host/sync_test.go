@@ -157,12 +157,9 @@ func TestSyncFinishes(t *testing.T) {
 			second.cluster.absent = report.Errorf(report.Unavailable, "%w", errors.New("it is away"))
 			return func() { second.cluster.absent = nil }
 		},
-		"before the history was written": func(second *world) func() {
-			blocked := second.path(".state.json.partial")
-			if err := os.Mkdir(blocked, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			return func() { second.remove(blocked) }
+		"without permission to record it": func(second *world) func() {
+			second.cluster.failing = report.Errorf(report.Forbidden, "no")
+			return func() { second.cluster.failing = nil }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
