@@ -1,7 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"context"
+	"crypto"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -130,12 +132,27 @@ func (h *Host) expected(ctx context.Context, remote *artifact.Remote, o PullOpti
 	if err != nil || o.Import.SkipVerify || o.Import.Bundles != nil {
 		return bundles, nil, err
 	}
+	d, err := h.newAdmission(o.Import)
+	if err != nil {
+		return nil, nil, err
+	}
+	var judged []layout.Bundle
+	var untrusted error
 	for _, b := range bundles {
-		if parsed, malformed := bundle.Parse(b.Data); malformed == nil && parsed.Statement() == nil {
+		parsed, malformed := bundle.Parse(b.Data)
+		if malformed != nil || parsed.Statement() != nil {
+			judged = append(judged, b)
+			continue
+		}
+		if err = d.authenticatePlain(parsed, remote.Layout.SHA256); err == nil {
 			return bundles, nil, nil // it can be compared with the archive only
 		}
+		untrusted = cmp.Or(untrusted, err)
 	}
-	e, err := h.Expect(ctx, o.Import, sign.NameBundles(filepath.Base(h.pulledFile(&remote.Layout)), bundles))
+	e, err := h.Expect(ctx, o.Import, sign.NameBundles(filepath.Base(h.pulledFile(&remote.Layout)), judged))
+	if report.CodeOf(err) == report.Unsigned {
+		err = cmp.Or(untrusted, err)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", o.Reference, err)
 	}
@@ -148,6 +165,20 @@ func (h *Host) expected(ctx context.Context, remote *artifact.Remote, o PullOpti
 			WithHint("do not use it: the registry gives a signed archive another name")
 	}
 	return bundles, e.Chunks, nil
+}
+
+// authenticatePlain fails for a signature without a statement that is not one of a trusted key over the archive with this digest. One over a
+// digest of another algorithm may be of any file.
+func (d *admission) authenticatePlain(b *bundle.Bundle, sum string) error {
+	algorithm, digest := b.Digest()
+	if algorithm == crypto.SHA256 {
+		var err error
+		if digest, err = hex.DecodeString(sum); err != nil {
+			return err
+		}
+	}
+	_, err := d.trusted.Authenticate(b, digest)
+	return err
 }
 
 // have are the archives of a Solution in the store, and the file of a pull whose import was refused. One that cannot be read only costs that

@@ -294,10 +294,12 @@ func TestSyncRefuses(t *testing.T) {
 	second := first.second()
 	from := first.serveStore("127.0.0.1:0")
 
-	// 1.0.0 has the signature of 1.1.0, and 1.1.0 only that of mallory.
+	// 1.0.0 has the signature of 1.1.0, and 1.1.0 only those of mallory, one of them without a statement.
 	first.replaceBundles("1.0.0", first.read(first.path("demo-1.1.0.iso.sigstore.json")))
 	first.sign(first.path("demo-1.1.0.iso"), "1.1.0", first.mallory, "mallory")
-	first.replaceBundles("1.1.0", first.read(first.path("demo-1.1.0.iso.mallory.sigstore.json")))
+	sum := sha256.Sum256(first.read(first.path("demo-1.1.0.iso")))
+	plain := must(bundle.SignDigest(t.Context(), first.mallory, sum[:]))(t)
+	first.replaceBundles("1.1.0", first.read(first.path("demo-1.1.0.iso.mallory.sigstore.json")), plain)
 	done, err := second.sync(SyncOptions{Source: "http://" + from})
 	if report.CodeOf(err) != report.Mismatch || states(done) != "demo-1.0.0 failed, demo-1.1.0 failed, demo-1.2.0 imported" {
 		t.Errorf("%+v, %v", done, err)
