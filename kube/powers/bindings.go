@@ -205,7 +205,17 @@ func (j *judgement) judgeRules(g *grant) {
 		j.judgePlace(g, inCluster, []string{"*"})
 		return
 	}
-	var own, others []string
+	own, others := j.split(g)
+	if len(others) > 0 {
+		j.judgePlace(g, inOthers, others)
+	}
+	if len(own) > 0 {
+		j.judgePlace(g, inOwn, own)
+	}
+}
+
+// split returns the Solution's namespaces in which there is a grant, and the others, sorted.
+func (j *judgement) split(g *grant) (own, others []string) {
 	for _, namespace := range slices.Sorted(maps.Keys(g.scopes)) {
 		if j.own[namespace] {
 			own = append(own, namespace)
@@ -213,12 +223,7 @@ func (j *judgement) judgeRules(g *grant) {
 			others = append(others, namespace)
 		}
 	}
-	if len(others) > 0 {
-		j.judgePlace(g, inOthers, others)
-	}
-	if len(own) > 0 {
-		j.judgePlace(g, inOwn, own)
-	}
+	return own, others
 }
 
 // permissions bounds how many single permissions rules have.

@@ -49,9 +49,30 @@ func (j *judgement) borrowed(g *grant) {
 	j.record(power)
 }
 
-// standard judges a grant of admin, edit or view. In its own namespaces they give no more than the namespace has.
+// ofStandard are the rights over rights that admin and edit have in a namespace; view has none.
+var ofStandard = map[string][]rbacv1.PolicyRule{
+	"admin": append(slices.Clip(rulesOfEdit), rbacv1.PolicyRule{Verbs: writing, APIGroups: []string{rbacGroup}, Resources: []string{"roles", "rolebindings"}}),
+	"edit":  rulesOfEdit,
+}
+
+var rulesOfEdit = []rbacv1.PolicyRule{
+	{Verbs: []string{"impersonate"}, APIGroups: []string{""}, Resources: []string{"serviceaccounts"}},
+	{Verbs: []string{"create"}, APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}},
+}
+
+// standard judges a grant of admin, edit or view. In its own namespaces view gives no more than the namespace has. To admin and edit, others
+// add rights on kinds whose controllers can have every right.
 func (j *judgement) standard(g *grant) {
-	scopes := slices.DeleteFunc(slices.Sorted(maps.Keys(g.scopes)), func(s string) bool { return j.own[s] })
+	own, scopes := j.split(g)
+	if rules := ofStandard[g.ref.Name]; len(own) > 0 && len(rules) > 0 {
+		inside := *g
+		inside.rules = rules
+		j.judgePlace(&inside, inOwn, own)
+		power := g.power(schema.PowerBorrowsRights, schema.ReachCluster, nil, own,
+			fmt.Sprintf("have the rights that controllers add to the role %s, in %s", g.ref.Name, placeText(own)))
+		power.Field = "roleRef"
+		j.record(power)
+	}
 	if len(scopes) == 0 {
 		return
 	}
