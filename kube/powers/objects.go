@@ -55,6 +55,7 @@ func (j *judgement) elsewhere(o Object) {
 	if isKind(o, "", "Namespace") {
 		namespace, field = o.GetName(), "metadata.name"
 		j.namespaceLabels(o)
+		j.place(o, "metadata.annotations").annotated(o.GetAnnotations()) // for each pod in it
 	}
 	if namespace == "" || j.own[namespace] {
 		return

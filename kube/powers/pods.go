@@ -29,7 +29,7 @@ func (j *judgement) pods(o Object) {
 	}
 }
 
-// annotationsOf returns the annotations of a template, by which older Kubernetes sets profiles of AppArmor.
+// annotationsOf returns the annotations of a template: webhooks, network plugins and older Kubernetes act upon them.
 func annotationsOf(template map[string]any) map[string]string {
 	annotations := map[string]string{}
 	for key, value := range nestedMap(template, "metadata", "annotations") {
@@ -121,6 +121,10 @@ func (p place) pod(content map[string]any, annotations map[string]string, certai
 	judged.volumes()
 	judged.claims()
 	judged.data()
+	p.place(p.o, p.at[:strings.LastIndex(p.at, ".")+1]+"metadata.annotations").annotated(annotations)
+	if certain { // in other kinds a controller adds volumes
+		judged.missingVolumes()
+	}
 }
 
 // pod is the spec of a pod and where it is.
