@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
@@ -60,6 +62,7 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 	}
 	if len(changed) == 0 {
 		run.Plans = plans
+		noticeNeverCreated(run, namespaces)
 		return run.Settle()
 	}
 	run = d.begin(head, o.Options)
@@ -69,6 +72,21 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 		}
 		return o.plan(ctx, run, changed)
 	}, locks...)
+}
+
+// noticeNeverCreated names the commands that create objects whose kind the cluster lacked. They judge what these can do, and a repair does not.
+func noticeNeverCreated(run *plan.Run, namespaces map[string]metalk8s.Namespace) {
+	for _, p := range run.Plans {
+		again := report.Run("deploy activate", p.Release.Name, p.Release.Version)
+		if n := p.Release.Namespace; n != "" {
+			again = report.Run("deploy add", namespaces[n].Environment, p.Release.Name, p.Release.Version)
+		}
+		for _, change := range p.Changes {
+			if change.Note == engine.NeverCreated {
+				run.Notice(fmt.Sprintf("%s was never created, because the cluster did not have its kind; '%s' creates it", change.Object, again))
+			}
+		}
+	}
 }
 
 // plan plans to restore changed releases.
@@ -101,6 +119,7 @@ func (o *RepairOptions) plan(ctx context.Context, run *plan.Run, changed map[rec
 	if err = run.Restore(ctx, o.Yield, releases...); err != nil {
 		return err
 	}
+	noticeNeverCreated(run, namespaces)
 	for _, p := range run.Plans {
 		for _, change := range p.Changes {
 			if change.Action == schema.ActionKeep && change.Object.Kind == cluster.DefinitionKind.Kind {

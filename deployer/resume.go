@@ -143,7 +143,8 @@ func (r *resuming) unfinishedOf(ctx context.Context, s *record.State, solutions 
 	return awaited(ctx, r.Cluster, s)
 }
 
-// awaited returns a repair that creates the objects that waited for a kind that the cluster has by now; nil for none.
+// awaited returns a deployment of the same version that creates the objects that waited for a kind that the cluster has by now; nil for none. It is
+// not a repair, which does not judge what they can do.
 func awaited(ctx context.Context, c *cluster.Cluster, s *record.State) (*schema.DeploymentRevision, error) {
 	if s.Current == nil {
 		return nil, nil
@@ -156,7 +157,11 @@ func awaited(ctx context.Context, c *cluster.Cluster, s *record.State) (*schema.
 		if err != nil {
 			return nil, err
 		}
-		return &schema.DeploymentRevision{Operation: schema.VerbRepair, Version: s.Current.Version, User: s.Current.User, Started: s.Current.Started}, nil
+		verb := schema.VerbAdd
+		if s.Namespace == "" {
+			verb = schema.VerbActivate
+		}
+		return &schema.DeploymentRevision{Operation: verb, Version: s.Current.Version, User: s.Current.User, Started: s.Current.Started}, nil
 	}
 	return nil, nil
 }

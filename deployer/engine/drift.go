@@ -30,7 +30,8 @@ func (e *Engine) Deployed(ctx context.Context, states []*record.State) (releases
 		}
 		all[i] = &Release{
 			Key: s.Key, Version: s.Current.Version, Operation: s.Current.Operation, Settings: s.Current.Settings, Components: s.Current.Components,
-			Objects: content.Objects, Tasks: content.Tasks, GeneratedValues: content.GeneratedValues,
+			Confined: s.Namespace != "",
+			Objects:  content.Objects, Tasks: content.Tasks, GeneratedValues: content.GeneratedValues,
 		}
 		for _, name := range s.Current.Needs {
 			all[i].Needs = append(all[i].Needs, Need{record.Key{Namespace: s.Namespace, Name: s.Name, Component: name}, schema.UntilReady})
@@ -55,6 +56,10 @@ func (e *Engine) Deployed(ctx context.Context, states []*record.State) (releases
 	return releases, unread, nil
 }
 
+// NeverCreated is the note of an object that is not restored, because it was never created. What it can do was judged without its kind, so only
+// a deployment creates it.
+const NeverCreated = "it was never created, because the cluster did not have its kind when it was deployed"
+
 // decideRestore decides how to restore the deployed fields of an object. A field counts as changed if the engine does not own it any
 // more, so a read-only plan needs no dry run and no right to write.
 func (d *decider) decideRestore(ctx context.Context, s *step) error {
@@ -69,14 +74,16 @@ func (d *decider) decideRestore(ctx context.Context, s *step) error {
 	if done, err := d.decideEnded(ctx, s); done || err != nil {
 		return err
 	}
+	if s.known.Name == "" {
+		s.Action, s.Note = schema.ActionSkip, NeverCreated
+		return nil
+	}
 	live, err := d.Cluster.Get(ctx, kind, s.Object.Namespace, s.Object.Name)
 	if err != nil {
 		return err
 	}
 	s.live = live
 	switch {
-	case live == nil && s.known.Name == "":
-		s.Action, s.Note = schema.ActionCreate, "the cluster has its kind now"
 	case live == nil:
 		s.Action, s.Note = schema.ActionCreate, "it does not exist"
 	case live.GetDeletionTimestamp() != nil:

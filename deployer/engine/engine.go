@@ -115,7 +115,7 @@ type PlanOptions struct {
 	// lost with them, and Jobs to run again although they have ended.
 	Replace []string
 	// Restore plans to bring the recorded objects back to their deployed state, and nothing else. Fields that have been edited
-	// since are reset, unless another manager applies them, and missing objects are created. Nothing is deleted, and
+	// since are reset, unless another manager applies them, and deleted objects are created. Nothing is deleted, and
 	// CustomResourceDefinitions stay as they are.
 	Restore bool
 	// Yield, with Restore, skips objects that another manager applies or has created again. Without it they are a conflict.

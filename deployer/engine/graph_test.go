@@ -404,6 +404,44 @@ func TestConfined(t *testing.T) {
 	w.same("there", w.everything(), []string{"ConfigMap settings [color:red size:1]", "CustomResourceDefinition pizzas.example.com"})
 }
 
+// TestNeverCreated checks that a repair does not create an object whose kind the cluster lacked at the deployment, and neither places it in the
+// cluster nor adopts an object of others.
+func TestNeverCreated(t *testing.T) {
+	for _, scope := range []string{"Namespaced", "Cluster"} {
+		for _, taken := range []bool{false, true} {
+			t.Run(fmt.Sprint(scope, " ", taken), func(t *testing.T) {
+				w := newFixture(t)
+				r := w.release("1.0.0", settings, pizza)
+				r.Confined, r.Complete, r.OptionalKinds = true, true, []string{"example.com/Pizza"}
+				w.deploy(r, engine.PlanOptions{})
+				w.server.Put(t, strings.Replace(definition, "Namespaced", scope, 1))
+				w.Cluster.Refresh()
+				if taken {
+					theirs := pizza
+					if scope == "Namespaced" {
+						theirs = strings.Replace(pizza, "{name: margherita", "{namespace: shop, name: margherita", 1)
+					}
+					w.server.Put(t, theirs)
+				}
+				s, err := w.State(t.Context(), demo)
+				if err != nil {
+					t.Fatal(err)
+				}
+				releases, _, err := w.Deployed(t.Context(), []*record.State{s})
+				if err != nil || !releases[0].Confined {
+					t.Fatalf("%+v, %v", releases, err)
+				}
+				before := w.everything()
+				plan := w.deploy(releases[0], engine.PlanOptions{Restore: true})
+				if !plan.Empty() || !strings.Contains(fmt.Sprint(plan.Changes), engine.NeverCreated) {
+					t.Errorf("a repair plans %+v", plan.Changes)
+				}
+				w.same("there", w.everything(), before)
+			})
+		}
+	}
+}
+
 // TestKindsOfOtherReleases checks that the engine waits for a kind that another release defines, or that a complete release requires, and does not
 // skip its objects.
 func TestKindsOfOtherReleases(t *testing.T) {

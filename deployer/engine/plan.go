@@ -340,6 +340,8 @@ func (d *decider) place(ctx context.Context, object *unstructured.Unstructured) 
 		return nil
 	case err != nil:
 		return err
+	case isRoot(mapping) && d.release.Confined && object.GetNamespace() != "" && d.options.Restore:
+		return nil // it was never created, and is not restored
 	case isRoot(mapping) && d.release.Confined && object.GetNamespace() != "":
 		return report.Errorf(report.Refused, "%s: the kind is cluster-wide, and an environment cannot have an object of it", refOf(object)).
 			WithHint("deploy a version of the Solution without it; only a component with scope: cluster can have it")

@@ -120,7 +120,9 @@ func (p *Planner) companions(ctx context.Context, i Installation) ([]Installatio
 
 // downgrade returns the earlier revision of one Solution.
 func (r *Run) downgrade(ctx context.Context, i Installation, number int64) (downgrade, error) {
-	d := downgrade{Namespace: i.Namespace, release: engine.Release{Key: i.State.Key, Operation: r.Operation.Operation, Back: true}}
+	d := downgrade{Namespace: i.Namespace, release: engine.Release{
+		Key: i.State.Key, Operation: r.Operation.Operation, Back: true, Confined: i.Name != "",
+	}}
 	revision, err := i.earlier(number)
 	if err != nil {
 		return d, err

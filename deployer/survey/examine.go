@@ -114,9 +114,8 @@ func (v *Survey) await(ctx context.Context, f *finding, s *record.State) error {
 		case err != nil:
 			return err
 		default:
-			f.changed = true
 			f.worsen(schema.HealthDrifted, schema.Reason{
-				Object: object, Text: object.String() + " was not created, because the cluster did not have its kind; it has now",
+				Object: object, Text: object.String() + " was not created, because the cluster did not have its kind; it has now: deploy the same version again",
 			})
 		}
 	}
