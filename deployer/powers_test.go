@@ -414,8 +414,9 @@ func TestApprovalsAreOfSets(t *testing.T) {
 	deployertest.Refused(t, run("1.3.0", false, "read-secret"), report.Usage, "did you mean read-secrets?")
 }
 
-// TestWhatRunsIsApproved: a record from before there were approvals counts as approved as it was deployed, and no further.
-func TestWhatRunsIsApproved(t *testing.T) {
+// TestWhatRunsNeedsNoApproval checks that powers that were never asked for, as those of a rule that is stricter now, need no approval for
+// objects that stay as they are. They are not recorded as approved, so that a change of the object is asked for.
+func TestWhatRunsNeedsNoApproval(t *testing.T) {
 	b := deployertest.New(t)
 	privileged := func(more string) deployertest.Content {
 		return shown("{apiVersion: apps/v1, kind: Deployment, metadata: {name: part}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, " +
@@ -423,15 +424,22 @@ func TestWhatRunsIsApproved(t *testing.T) {
 	}
 	b.Activated(shop, "1.0.0", privileged(""))
 	b.Activated(shop, "1.1.0", privileged(""))
+	b.Activated(shop, "1.1.1", privileged("terminationGracePeriodSeconds: 5, "))
 	b.Activated(shop, "1.2.0", privileged("hostPID: true, "))
 	if _, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{Allow: []string{"pod-on-node", "schedules-above-others", "opens-to-outside"}}, Environment: site, Solution: shop, Version: "1.0.0"}); err != nil {
 		t.Fatal(err)
 	}
 	forgetApprovals(t, b)
+	must(b, add("1.0.0"))
 	must(b, upgrade("1.1.0"))
-	_, err := upgrade("1.2.0")(t.Context(), b.Deployer, plan.Options{})
-	deployertest.Refused(t, err, report.Refused, "Deployment site/part", "--allow pod-on-node:")
-	_, err = b.Change(t.Context(), deployer.ChangeOptions{
+	if state, err := b.Records.Engine.State(t.Context(), record.Key{Namespace: site, Name: shop}); err != nil || len(state.Approvals) > 0 {
+		t.Errorf("recorded as approved: %+v, %v", state.Approvals, err)
+	}
+	for _, version := range []string{"1.1.1", "1.2.0"} {
+		_, err := upgrade(version)(t.Context(), b.Deployer, plan.Options{})
+		deployertest.Refused(t, err, report.Refused, "Deployment site/part", "--allow pod-on-node:")
+	}
+	_, err := b.Change(t.Context(), deployer.ChangeOptions{
 		Options: plan.Options{Allow: []string{"pod-on-node:Deployment/site/part"}}, Environment: site, Solution: shop, Version: "1.2.0", Direction: records.Up,
 	})
 	if err != nil {

@@ -148,11 +148,8 @@ func TestKindsOfOthersInstalledLater(t *testing.T) {
 			if err != nil || !repaired.Empty() {
 				t.Errorf("repair: %q, %v", changes(repaired), err)
 			}
-			if s, err := b.Survey.EnvironmentStatus(t.Context(), survey.EnvironmentOptions{Environment: site}); err != nil || slices.Collect(s.Deployments())[0].Health != schema.HealthDrifted {
-				t.Errorf("status: %+v, %v", s, err)
-			}
-			if scope == "Namespaced" {
-				return
+			if s, failure := b.Survey.EnvironmentStatus(t.Context(), survey.EnvironmentOptions{Environment: site}); failure != nil || slices.Collect(s.Deployments())[0].Health != schema.HealthDrifted {
+				t.Errorf("status: %+v, %v", s, failure)
 			}
 			want := map[string]string{"Namespaced": "instructs-controller:Clock/site/part", "Cluster": "the kind is cluster-wide"}[scope]
 			_, err = b.Resume(t.Context(), deployer.ResumeOptions{})

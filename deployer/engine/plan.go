@@ -83,6 +83,24 @@ func (p *Plan) Objects() []Object {
 	return list
 }
 
+// Unchanged returns the objects and tasks of the plan that the last completed revision has created with the same content.
+func (p *Plan) Unchanged() (list []*unstructured.Unstructured) {
+	for _, s := range p.steps {
+		if known := p.decider.before[record.KeyOf(s.Object)]; s.desired != nil && known.UID != "" && known.Hash == s.hash {
+			list = append(list, s.desired)
+		}
+	}
+	if p.decider == nil || p.state.Current == nil {
+		return list
+	}
+	for _, t := range p.decider.tasks {
+		if slices.ContainsFunc(p.state.Current.Tasks, func(d schema.DeployedTask) bool { return d.ObjectRef == t.Object && d.Hash == t.hash }) {
+			list = append(list, t.desired)
+		}
+	}
+	return list
+}
+
 // Deployed returns the version of the release that was completed last; "" for none.
 func (p *Plan) Deployed() string {
 	if p.state == nil || p.state.Current == nil {

@@ -180,7 +180,7 @@ func (r *Run) judgedIn(list []*Placement) []judged {
 }
 
 // judgePowers judges what the planned releases of a run can do to the cluster. What exceeds what was approved for them, and is not
-// allowed now, is refused, or in a dry run shown. What runs counts as approved as it was deployed.
+// allowed now, is refused, or in a dry run shown. What runs and is not changed needs no approval, and is not recorded as approved.
 func (r *Run) judgePowers(ctx context.Context, list ...judged) error {
 	var missing []schema.Power
 	for _, j := range list {
@@ -249,13 +249,13 @@ func approvedPowers(state *record.State) (list []schema.Power) {
 
 // judgePowersOf judges one Solution and puts its powers into the plan. It returns those that are not approved.
 func (r *Run) judgePowersOf(ctx context.Context, j *judged) (missing []schema.Power, err error) {
-	var objects []*unstructured.Unstructured
+	var objects, unchanged []*unstructured.Unstructured
 	var own *engine.Plan
 	for p := range r.plansOf(j.key) {
 		if p.Release.Component == "" {
 			own = p
 		}
-		objects = append(objects, withTasks(&p.Release)...)
+		objects, unchanged = append(objects, withTasks(&p.Release)...), append(unchanged, p.Unchanged()...)
 	}
 	owner, err := r.owner(ctx, j, objects)
 	if err != nil {
@@ -283,22 +283,17 @@ func (r *Run) judgePowersOf(ctx context.Context, j *judged) (missing []schema.Po
 	}
 	approved := approvedPowers(state)
 	unrecorded := powers.Uncovered(approved, wanted)
-	missing = unrecorded
-	if len(missing) > 0 && !j.ran {
-		before, failure := r.deployedPowers(ctx, owner, state)
-		if failure != nil {
-			return nil, failure
-		}
-		missing = uncovered(slices.Concat(approved, before), wanted)
+	if len(unrecorded) > 0 && !j.ran {
+		missing = uncovered(slices.Concat(approved, powers.Judge(owner, judgeable(j.key, unchanged, ""))), wanted)
 	}
-	missing = slices.DeleteFunc(slices.Clone(missing), func(p schema.Power) bool { return j.ran || j.consent.covers(p) })
+	missing = slices.DeleteFunc(missing, j.consent.covers)
 	isMissing := func(p schema.Power) bool {
 		return len(uncovered(missing, []schema.Power{p})) == 0 && p.Need != schema.NeedShown
 	}
 	for _, p := range wanted {
 		r.Powers = append(r.Powers, schema.PlannedPower{Power: p, Solution: j.key.Name, Approved: !isMissing(p)})
 	}
-	if fresh := slices.DeleteFunc(slices.Clone(unrecorded), isMissing); len(fresh) > 0 {
+	if fresh := slices.DeleteFunc(unrecorded, func(p schema.Power) bool { return !j.consent.covers(p) }); len(fresh) > 0 {
 		own.Release.Approval = &schema.PowerApproval{Version: own.Release.Version, Archive: j.archive, Powers: fresh}
 	}
 	return missing, nil
@@ -319,38 +314,4 @@ func uncovered(approved, wanted []schema.Power) []schema.Power {
 		p.Need = schema.NeedApproval
 		return len(powers.Uncovered(approved, []schema.Power{p})) == 0
 	})
-}
-
-// deployedPowers returns the powers of the deployed objects, as they were rendered then. Unreadable ones have none.
-func (p *Planner) deployedPowers(ctx context.Context, owner powers.Owner, state *record.State) ([]schema.Power, error) {
-	current := state.Current
-	if current == nil || current.Version == "" {
-		return nil, nil
-	}
-	var objects []*unstructured.Unstructured
-	read := func(key record.Key, r *schema.DeploymentRevision) error {
-		content, err := p.Records.Engine.Content(ctx, key, r)
-		if report.CodeOf(err) == report.Corrupt {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		objects = append(objects, content.Objects...)
-		for _, task := range content.Tasks {
-			objects = append(objects, task.Object)
-		}
-		return nil
-	}
-	if err := read(state.Key, current); err != nil {
-		return nil, err
-	}
-	for _, c := range current.Components {
-		key := state.Key
-		key.Component = c.Name
-		if err := read(key, &schema.DeploymentRevision{Number: current.Number, Content: c.Content}); err != nil {
-			return nil, err
-		}
-	}
-	return powers.Judge(owner, judgeable(state.Key, objects, "")), nil
 }

@@ -66,7 +66,7 @@ type downgrade struct {
 	parts    []engine.Release // its components
 	imported schema.Import
 	payload  *render.Payload
-	ran      bool // it was deployed here completely
+	ran      bool // it was deployed here completely, without objects whose kind the cluster lacked
 }
 
 // downgrades returns that of a Solution in a namespace, and those of all that changed in the same run as it did.
@@ -150,7 +150,7 @@ func (r *Run) downgrade(ctx context.Context, i Installation, number int64) (down
 	if err != nil {
 		return d, err
 	}
-	d.ran = revision.Outcome == schema.DeploymentDone
+	d.ran = revision.Outcome == schema.DeploymentDone && len(revision.Waiting) == 0
 	d.release.Objects, d.release.Tasks = content.Objects, content.Tasks
 	return d, r.addComponents(ctx, &d, i.State, revision)
 }
@@ -176,6 +176,11 @@ func (p *Planner) addComponents(ctx context.Context, d *downgrade, state *record
 			return failure
 		}
 		part.Objects, part.Tasks, part.GeneratedValues, part.Stay = content.Objects, content.Tasks, content.GeneratedValues, render.Staying(content.Objects)
+		own, failure := p.Records.Engine.State(ctx, part.Key)
+		if failure != nil {
+			return failure
+		}
+		d.ran = d.ran && !slices.ContainsFunc(own.Revisions(), func(r *schema.DeploymentRevision) bool { return r.Content == then.Content && len(r.Waiting) > 0 })
 		d.parts = append(d.parts, part)
 		d.release.Parts = append(d.release.Parts, part.Key)
 	}
