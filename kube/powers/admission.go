@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -51,7 +52,7 @@ func (j *judgement) webhook(o Object, webhook map[string]any, field string) {
 	if len(nested(webhook, "objectSelector", "matchExpressions"))+len(nestedMap(webhook, "objectSelector", "matchLabels")) > 0 {
 		reach = schema.ReachNamespaces // objects that ask for it
 	}
-	j.place(o, field).add(schema.PowerInterceptsRequests, reach, why+" ("+enumerate(j.interceptedResources(nested(webhook, "rules")))+")", effects...)
+	j.place(o, field).add(schema.PowerInterceptsRequests, reach, why+" ("+strings.Join(j.interceptedResources(nested(webhook, "rules")), ", ")+")", effects...)
 }
 
 // intercepted lists what rules intercept beyond the Solution's own groups, one operation on one resource each.
@@ -76,7 +77,10 @@ func (j *judgement) intercepted(o Object, rules []map[string]any, does, narrowed
 	return effects
 }
 
-// interceptedResources lists the resources of rules that are not of its own groups.
+// worstResources have the requests that are worst to intercept.
+var worstResources = []string{"everything", "*", "*/*", "secrets", "serviceaccounts/token", "pods", "nodes"}
+
+// interceptedResources lists the resources of rules that are not of its own groups, the worst ones first.
 func (j *judgement) interceptedResources(rules []map[string]any) []string {
 	var list []string
 	for _, rule := range rules {
@@ -89,7 +93,12 @@ func (j *judgement) interceptedResources(rules []map[string]any) []string {
 			}
 		}
 	}
-	return set(list)
+	list = set(list)
+	rank := func(resource string) uint {
+		return uint(slices.Index(worstResources, strings.TrimSuffix(resource, ".*")))
+	} // others come last
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	return list
 }
 
 func resourceText(group, resource string) string {
@@ -163,7 +172,7 @@ func (j *judgement) policy(o Object) {
 	}
 	if effects := j.intercepted(o, rules, does, selectorsOf(conditions)); len(effects) > 0 {
 		j.place(o, "spec.matchConstraints").add(schema.PowerInterceptsRequests, schema.ReachCluster,
-			strings.TrimSuffix(does, "s")+" requests that are not about its own groups ("+enumerate(j.interceptedResources(rules))+")", effects...)
+			strings.TrimSuffix(does, "s")+" requests that are not about its own groups ("+strings.Join(j.interceptedResources(rules), ", ")+")", effects...)
 	}
 }
 

@@ -225,3 +225,18 @@ func TestSummarizeMany(t *testing.T) {
 		t.Errorf("the last line is %q, want %q", lines[11], want)
 	}
 }
+
+// TestDescribe checks that a question has all effects of all powers, of which a plan has twelve lines.
+func TestDescribe(t *testing.T) {
+	var list []schema.Power
+	for i := range 20 {
+		list = append(list, schema.Power{
+			Name: schema.PowerPodOnNode, Reach: schema.ReachNode, Need: schema.NeedApproval, Object: schema.ObjectRef{Kind: "Pod", Name: fmt.Sprint("pod", i)},
+			Why: fmt.Sprintf("run as part of the node (hostPath /%d)", i),
+		})
+	}
+	lines := powers.Describe(append(list, list[0]))
+	if len(lines) != len(list) || !slices.Contains(lines, list[19].Why+": Pod pod19") {
+		t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
+	}
+}

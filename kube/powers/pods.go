@@ -151,7 +151,7 @@ func (p pod) security() {
 	}
 	if len(effects) > 0 {
 		effects = set(effects)
-		p.add(schema.PowerPodOnNode, schema.ReachNode, "run as part of the node ("+enumerate(described(effects))+")", effects...)
+		p.add(schema.PowerPodOnNode, schema.ReachNode, "run as part of the node ("+strings.Join(described(effects), ", ")+")", effects...)
 	}
 }
 
@@ -177,7 +177,9 @@ func (p pod) details(reason string) []string {
 				return
 			}
 			for _, capability := range c.SecurityContext.Capabilities.Add {
-				details = append(details, "capability "+string(capability))
+				if !harmlessCapabilities[capability] {
+					details = append(details, "capability "+string(capability))
+				}
 			}
 		})
 	case "forbidden sysctls":
@@ -189,6 +191,12 @@ func (p pod) details(reason string) []string {
 		return []string{reason}
 	}
 	return details
+}
+
+// harmlessCapabilities are allowed by the level baseline: runtimes give most of them to containers by default.
+var harmlessCapabilities = map[corev1.Capability]bool{
+	"AUDIT_WRITE": true, "CHOWN": true, "DAC_OVERRIDE": true, "FOWNER": true, "FSETID": true, "KILL": true, "MKNOD": true, "NET_BIND_SERVICE": true,
+	"SETFCAP": true, "SETGID": true, "SETPCAP": true, "SETUID": true, "SYS_CHROOT": true,
 }
 
 // containers calls f for every container of the pod.
@@ -233,7 +241,7 @@ var sensitivePaths = []struct{ path, what string }{
 
 const hostPath = "hostPath "
 
-// described returns the descriptions of the host paths among effects.
+// described returns effects as a user reads them, with a description of each host path. The worst ones are first.
 func described(effects []string) []string {
 	list := slices.Clone(effects)
 	for i, effect := range list {
@@ -241,7 +249,23 @@ func described(effects []string) []string {
 			list[i] = hostPath + describePath(name)
 		}
 	}
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(dangerOf(a), dangerOf(b)) })
 	return list
+}
+
+// dangerOf ranks a described effect; 0 is the worst.
+func dangerOf(effect string) int {
+	switch {
+	case effect == "privileged":
+		return 0
+	case strings.HasPrefix(effect, "host "):
+		return 1
+	case strings.HasPrefix(effect, hostPath) && strings.HasSuffix(effect, ")"):
+		return 2
+	case strings.HasPrefix(effect, "capability "):
+		return 3
+	}
+	return 4
 }
 
 // describePath describes a host path by the known path at or below it.

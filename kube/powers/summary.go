@@ -41,6 +41,15 @@ func Summarize(powers []schema.Power) []string {
 	return lines
 }
 
+// Describe describes all powers with all their effects, for a person who approves them. Objects with the same power and subject share a line.
+func Describe(powers []schema.Power) []string {
+	var lines []string
+	for _, g := range group(powers, exactly) {
+		lines = append(lines, line(g))
+	}
+	return lines
+}
+
 func exactly(p schema.Power) string {
 	return strings.Join([]string{string(p.Need), string(p.Name), string(p.Reach), p.Subject, p.Why}, "\x00")
 }

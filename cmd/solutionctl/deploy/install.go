@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/host/node"
 	"github.com/solutionctl/solutionctl/deployer/install"
 	"github.com/solutionctl/solutionctl/deployer/plan"
+	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -158,7 +159,7 @@ func (c *installation) confirmPlan(ctx context.Context, planned *install.Plan) e
 	question := report.Confirmation{Question: "Install this", Lists: []report.ConfirmationList{{Title: "This will be done", Items: stepLines(planned.Steps)}}}
 	if len(missing) > 0 {
 		question.Question = "Approve these powers and install"
-		question.Lists = append(question.Lists, report.ConfirmationList{Title: "It asks for the powers to", Items: refusal.Lines()})
+		question.Lists = append(question.Lists, report.ConfirmationList{Title: "It asks for the powers to", Items: powers.Describe(missing)})
 	}
 	if text := planned.ConsequencesText(); text != "" && c.Interactive && !c.Yes {
 		fmt.Fprintf(c.Err, "Afterwards %s.\n", console.Line(text))

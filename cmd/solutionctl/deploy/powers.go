@@ -55,7 +55,7 @@ func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (
 		f.printConsequencesOf(ctx, *r)
 	}
 	fmt.Fprintln(f.Err, "Not approved yet. It asks for the powers to:")
-	for _, line := range missing.Lines() {
+	for _, line := range powers.Describe(missing.Powers) {
 		fmt.Fprintf(f.Err, "  %s\n", console.Clean(line))
 	}
 	answer, err := f.Ask(ctx, "Approve of it? [y/N] ")
