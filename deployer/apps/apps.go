@@ -197,9 +197,15 @@ func (a *Apps) whole(ctx context.Context, environment string, kind *Kind, object
 		return nil, err
 	}
 	explained := 0
+	seen := map[types.UID]bool{object.GetUID(): true}
+	listed := func(one *unstructured.Unstructured) bool {
+		before := seen[one.GetUID()]
+		seen[one.GetUID()] = true
+		return before
+	}
 	var walk func(owner types.UID, depth int)
 	walk = func(owner types.UID, depth int) {
-		for _, one := range owned[owner] {
+		for _, one := range slices.DeleteFunc(owned[owner], listed) {
 			state, reason := appHealth(one)
 			if state != schema.AppReady && one.GetKind() == cluster.PodKind.Kind && explained < maxExplained {
 				explained++
@@ -232,7 +238,7 @@ func podReasons(reasons []string) []string {
 // maxExplained bounds the pods of an instance that are followed down to their containers: they are rarely ill of different things.
 const maxExplained = 5
 
-// maxTree bounds the depth of a tree of owners; objects that own each other must not lead round in circles.
+// maxTree bounds the depth of a tree of owners.
 const maxTree = 6
 
 // ownedKinds are kinds of objects that operators make for an instance.

@@ -2,6 +2,7 @@ package apps_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -378,6 +379,38 @@ func TestTree(t *testing.T) {
 	forbid(b, "/deployments/")
 	if one, err = b.Apps.Get(t.Context(), wall()); err != nil || len(one.Objects) != 1 {
 		t.Errorf("what the user may not see is left out: %+v, %v", one, err)
+	}
+}
+
+// TestTreeOfOwnersInCircles: objects that own each other are listed once, and those that the instance owns directly below it.
+func TestTreeOfOwnersInCircles(t *testing.T) {
+	b := shopBed(t)
+	b.Clock(shop, site, "wall", "hands: 2")
+	clock := b.Server.Object("Clock", site, "wall")
+	owners := []any{map[string]any{"apiVersion": clock.GetAPIVersion(), "kind": "Clock", "name": "wall", "uid": string(clock.GetUID())}}
+	var configs []*unstructured.Unstructured
+	for i := range 8 {
+		name := fmt.Sprint("config", i)
+		config := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name, "namespace": site}}}
+		b.Put(config)
+		config = b.Server.Object("ConfigMap", site, name)
+		configs = append(configs, config)
+		owners = append(owners, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": string(config.GetUID())})
+	}
+	for _, config := range configs {
+		if err := unstructured.SetNestedSlice(config.Object, owners, "metadata", "ownerReferences"); err != nil {
+			t.Fatal(err)
+		}
+		b.Put(config)
+	}
+	one, err := b.Apps.Get(t.Context(), wall())
+	if err != nil || len(one.Objects) != len(configs) {
+		t.Fatalf("%d objects, %v", len(one.Objects), err)
+	}
+	for _, object := range one.Objects {
+		if object.Depth != 1 {
+			t.Errorf("%s has depth %d", object.Name, object.Depth)
+		}
 	}
 }
 
