@@ -114,7 +114,7 @@ func (c *Cluster) pages(ctx context.Context, kind schema.GroupVersionKind, names
 	return func(yield func(*unstructured.UnstructuredList, error) bool) {
 		r, err := c.request(ctx, "list", http.MethodGet, kind, namespace, "")
 		if err != nil {
-			if unlessNoKind(err) != nil {
+			if unlessImpossible(err) != nil {
 				yield(nil, err)
 			}
 			return

@@ -31,11 +31,12 @@ const (
 	applyFormat    = "application/apply-patch+yaml" // JSON is YAML
 )
 
-// Get returns an object, or nil when it is not there. A kind that the cluster does not have has no objects.
+// Get returns an object, or nil when it is not there. A kind that the cluster does not have has no objects, and neither does a name that
+// Kubernetes does not allow.
 func (c *Cluster) Get(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (object *unstructured.Unstructured, err error) {
 	r, err := c.request(ctx, "get", http.MethodGet, kind, namespace, name)
 	if err != nil {
-		return nil, unlessNoKind(err)
+		return nil, unlessImpossible(err)
 	}
 	key := memoryKey{kind, name}
 	if namespace == SystemNamespace {
@@ -63,7 +64,7 @@ func (c *Cluster) Get(ctx context.Context, kind schema.GroupVersionKind, namespa
 func (c *Cluster) GetMetadata(ctx context.Context, kind schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
 	r, err := c.request(ctx, "get", http.MethodGet, kind, namespace, name)
 	if err != nil {
-		return nil, unlessNoKind(err)
+		return nil, unlessImpossible(err)
 	}
 	r.accept = metadataOfOne
 	answer, _, err := c.do(ctx, r)
@@ -238,7 +239,7 @@ func (c *Cluster) Delete(ctx context.Context, object *unstructured.Unstructured,
 func (c *Cluster) Remove(ctx context.Context, object *unstructured.Unstructured, o DeleteOptions) (gone bool, err error) {
 	r, err := c.deleteRequest(ctx, object, o)
 	if err != nil {
-		return false, unlessNoKind(err)
+		return false, unlessImpossible(err)
 	}
 	answer, err := c.deleteObject(ctx, r)
 	return err == nil && !o.DryRun && isDeletion(answer, object.GetUID()), err
@@ -289,6 +290,9 @@ func (c *Cluster) deleteObject(ctx context.Context, r request) (answer []byte, e
 	return answer, err
 }
 
+// errNoName means that no object can have a name. Objects that others write refer to such names, too.
+var errNoName = errors.New("the API server would read this name as another path")
+
 // request describes a request about one object, or, without a name, about all of a kind.
 func (c *Cluster) request(ctx context.Context, verb, method string, kind schema.GroupVersionKind, namespace, name string) (request, error) {
 	mapping, err := c.Mapping(ctx, kind)
@@ -308,6 +312,11 @@ func (c *Cluster) request(ctx context.Context, verb, method string, kind schema.
 		path.WriteString("/namespaces/" + namespace)
 	}
 	path.WriteString("/" + mapping.Resource.Resource)
+	for _, segment := range []string{namespace, name} {
+		if segment == "." || segment == ".." || strings.ContainsAny(segment, "/%") {
+			return request{}, report.Errorf(report.Invalid, "%q: %w", segment, errNoName)
+		}
+	}
 	if name != "" && method != http.MethodPost {
 		path.WriteString("/" + name)
 	}
@@ -367,8 +376,9 @@ func (c *Cluster) exchangeAs(ctx context.Context, r request, o WriteOptions) (ob
 	return object, inDoubt, err
 }
 
-func unlessNoKind(err error) error {
-	if errors.Is(err, ErrNoKind) {
+// unlessImpossible returns no error if no such object can be there.
+func unlessImpossible(err error) error {
+	if errors.Is(err, ErrNoKind) || errors.Is(err, errNoName) {
 		return nil
 	}
 	return err

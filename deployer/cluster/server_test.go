@@ -766,3 +766,30 @@ func TestWork(t *testing.T) {
 		}
 	}
 }
+
+// TestNoName: a name that leads to another path of the API server is not sent.
+func TestNoName(t *testing.T) {
+	s, c := connected(t, config("a", "1"))
+	if _, err := c.Get(t.Context(), ConfigMapKind, "shop", "a"); err != nil { // it discovers kinds
+		t.Fatal(err)
+	}
+	s.Requests()
+	for _, name := range []string{"50%", ".", "..", "web/proxy/x"} {
+		for _, place := range [][2]string{{"shop", name}, {name, "a"}} {
+			if object, err := c.Get(t.Context(), ConfigMapKind, place[0], place[1]); object != nil || err != nil {
+				t.Errorf("%q: %v, %v", place, object, err)
+			}
+			if object, err := c.GetMetadata(t.Context(), ConfigMapKind, place[0], place[1]); object != nil || err != nil {
+				t.Errorf("metadata of %q: %v, %v", place, object, err)
+			}
+		}
+		hostile := parsed(t, config("a", "1"))
+		hostile.SetName(name)
+		if _, err := c.Apply(t.Context(), hostile, WriteOptions{}); report.CodeOf(err) != report.Invalid {
+			t.Errorf("apply %q: %v", name, err)
+		}
+	}
+	if sent := s.Requests(); len(sent) > 0 {
+		t.Errorf("sent: %q", sent)
+	}
+}

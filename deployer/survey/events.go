@@ -17,7 +17,6 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // maxEvents bounds a list of Events: the newest of them are kept.
@@ -138,9 +137,6 @@ func (d *Owned) hasNamed(ctx context.Context, reference *metav1.OwnerReference, 
 		return false, nil
 	}
 	ours, err := d.owns(ctx, reference, namespace, maxOwners)
-	if err != nil && report.CodeOf(err) == report.NotFound {
-		err = nil // its kind is gone
-	}
 	return ours || d.hadPod(reference.Kind, namespace, reference.Name), err
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,5 +53,34 @@ func TestWatchEvents(t *testing.T) {
 	broken := errors.New("broken pipe")
 	if err = b.Survey.WatchEvents(t.Context(), survey.Scope{Environment: site}, func(schema.ObjectEvent) error { return broken }); !errors.Is(err, broken) {
 		t.Error(err)
+	}
+}
+
+// TestEventsWithHostileReferences: an Event about an object that cannot be there or cannot be read belongs to nothing, and hides no other one.
+func TestEventsWithHostileReferences(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", deployertest.Content{})
+	reported(b, "good", "shop-operator", 9)
+	for i, about := range []string{
+		`apiVersion: v1, kind: Service, name: "50%"`, `apiVersion: v1, kind: Service, name: ".."`, `apiVersion: v1, kind: Pod, name: "web/proxy/x"`,
+		`apiVersion: v1, kind: ConfigMap, name: refused`,
+	} {
+		b.Server.Put(b, fmt.Sprintf(`{apiVersion: v1, kind: Event, metadata: {name: hostile%d, namespace: site}, lastTimestamp: "2026-01-01T00:00:01Z",
+involvedObject: {namespace: site, uid: "%d", %s}, type: Normal, reason: hostile, message: m}`, i, i, about))
+	}
+	b.Server.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		refused := strings.HasSuffix(r.URL.Path, "/refused")
+		if refused {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			_, _ = w.Write([]byte(`{"kind":"Status","status":"Failure","reason":"MethodNotAllowed","code":405}`)) // the client finds out
+		}
+		if strings.Contains(r.URL.Path, "proxy") {
+			t.Errorf("sent: %s", r.URL.Path)
+		}
+		return refused
+	}
+	list, err := b.Survey.Events(t.Context(), survey.Scope{Environment: site, Solution: shop})
+	if err != nil || len(list.Events) != 1 || list.Events[0].Reason != "good" {
+		t.Errorf("%+v, %v", list, err)
 	}
 }

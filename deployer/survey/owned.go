@@ -194,7 +194,8 @@ func (d *Owned) owns(ctx context.Context, owner *metav1.OwnerReference, namespac
 		return known, nil
 	}
 	object, err := d.cluster.Get(ctx, kind, namespace, owner.Name)
-	if err != nil && report.CodeOf(err) != report.Forbidden {
+	unknown := []report.Code{report.Forbidden, report.NotFound, report.Invalid} // the kind is gone, or cannot be read
+	if err != nil && !slices.Contains(unknown, report.CodeOf(err)) {
 		return false, fmt.Errorf("owner of an object: %w", err)
 	}
 	if err == nil && object != nil && object.GetUID() == owner.UID {
