@@ -231,8 +231,13 @@ func (c *composer) image(s types.ServiceConfig) (string, error) {
 	return image, nil
 }
 
-// escaped keeps Kubernetes from replacing $(NAME), which compose does not know.
-func escaped(text string) string { return strings.ReplaceAll(text, "$(", "$$(") }
+// escaped keeps Kubernetes from replacing $(NAME), which compose does not know, and $$.
+func escaped(text string) string {
+	if strings.Contains(text, "$$") || strings.Contains(text, "$(") {
+		return strings.ReplaceAll(text, "$", "$$")
+	}
+	return text
+}
 
 func escapedList(list []string) []any {
 	var all []any

@@ -195,7 +195,7 @@ func probeOf(h *types.HealthCheckConfig) map[string]any {
 	case "CMD":
 		command = escapedList(h.Test[1:])
 	case "CMD-SHELL":
-		command = []any{"/bin/sh", "-c", h.Test[1]}
+		command = []any{"/bin/sh", "-c", escaped(h.Test[1])}
 	default:
 		return nil
 	}
