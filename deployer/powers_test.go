@@ -336,6 +336,8 @@ func TestHostsOfRoutesAreCompared(t *testing.T) {
 {apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: own, namespace: site}, spec: {hostnames: [shop.example.com]}}
 ---
 {apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, metadata: {name: front, namespace: team-b}, spec: {listeners: [{name: a, hostname: mail.example.com}, {name: b, hostname: '*.apps.example.com'}]}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: proxy, namespace: team-b, annotations: {external-dns.alpha.kubernetes.io/hostname: 'db.example.com,*.dns.example.com'}}, spec: {ports: [{port: 1}]}}
 `)
 	for version, c := range map[string]struct{ object, other string }{
 		"1.1.0": {"{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: part}, spec: {rules: [{host: bank.example.com}]}}", "HTTPRoute team-b/bank"},
@@ -351,6 +353,12 @@ func TestHostsOfRoutesAreCompared(t *testing.T) {
 			"{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, metadata: {name: part}, spec: {hostnames: [a.apps.example.com], parentRefs: [{name: front, namespace: team-b}]}}",
 			"",
 		},
+		"1.8.0": {
+			"{apiVersion: v1, kind: Service, metadata: {name: part, annotations: {external-dns.alpha.kubernetes.io/hostname: bank.example.com}}, spec: {clusterIP: None}}",
+			"HTTPRoute team-b/bank",
+		},
+		"1.9.0":  {"{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: part}, spec: {rules: [{host: db.example.com}]}}", "Service team-b/proxy"},
+		"1.10.0": {"{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: part}, spec: {rules: [{host: a.dns.example.com}]}}", ""},
 	} {
 		b.Activated(shop, version, shown(c.object))
 		operation, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{DryRun: true, Refuse: true}, Environment: site, Solution: shop, Version: version})

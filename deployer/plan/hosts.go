@@ -15,7 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// foreignHosts returns which Ingress, route or Gateway of others answers for a host of an object. Those of the cluster are read only if the
+// foreignHosts returns which Ingress, route, Gateway or Service of others answers for a host of an object. Those of the cluster are read only if the
 // planned objects name hosts, and if the user has permission to list them; a notice names the kinds that were not compared.
 func (r *Run) foreignHosts(ctx context.Context, key record.Key, objects []*unstructured.Unstructured) (func(o *unstructured.Unstructured, host string) string, error) {
 	var namespaces []string
@@ -76,7 +76,7 @@ func (h hosts) foreign(route *unstructured.Unstructured, host string) string {
 		list := h["*."+parent]
 		if i := slices.IndexFunc(list, func(ref schema.ObjectRef) bool {
 			group, _, _ := strings.Cut(ref.APIVersion, "/")
-			return isForeign(ref) && (level == 1 || powers.MatchesBelow(group))
+			return isForeign(ref) && ref.Kind != "Service" && (level == 1 || powers.MatchesBelow(group)) // a DNS name for all that a proxy answers
 		}); i >= 0 {
 			return list[i].String()
 		}

@@ -16,6 +16,7 @@ import (
 
 // service judges where a Service gets requests from, and where it sends them.
 func (j *judgement) service(o Object) {
+	j.hosts(o, "metadata.annotations", false)
 	if addresses := set(nestedStrings(o.Object, "spec", "externalIPs")); len(addresses) > 0 {
 		j.place(o, "spec.externalIPs").add(schema.PowerTakesTraffic, schema.ReachTraffic, "get the traffic of every pod to "+enumerate(addresses), addresses...)
 	}
@@ -76,6 +77,7 @@ func (j *judgement) network(o Object) {
 		}
 	case "TCPRoute", "UDPRoute":
 		j.listeners(o)
+		j.hosts(o, "metadata.annotations", false)
 	case "HTTPRoute", "GRPCRoute", "TLSRoute":
 		j.hosts(o, "spec.hostnames", len(nestedList(o.Object, "spec", "hostnames")) == 0)
 	case "Gateway", "ListenerSet":
@@ -127,13 +129,16 @@ func (j *judgement) listeners(o Object) {
 	}
 }
 
-// answering are the kinds whose objects answer for hosts: they direct their requests, or listen for these.
+// answering are the kinds whose objects answer for hosts: they direct their requests, listen for these, or have them as DNS names.
 var answering = map[kube.GroupKind]bool{
+	{Group: "", Kind: "Service"}:                  true,
 	{Group: "networking.k8s.io", Kind: "Ingress"}: true,
 	{Group: "route.openshift.io", Kind: "Route"}:  true,
 	{Group: gatewayGroup, Kind: "HTTPRoute"}:      true,
 	{Group: gatewayGroup, Kind: "GRPCRoute"}:      true,
 	{Group: gatewayGroup, Kind: "TLSRoute"}:       true,
+	{Group: gatewayGroup, Kind: "TCPRoute"}:       true,
+	{Group: gatewayGroup, Kind: "UDPRoute"}:       true,
 	{Group: gatewayGroup, Kind: "Gateway"}:        true,
 	{Group: gatewayGroup, Kind: "ListenerSet"}:    true,
 }
@@ -157,6 +162,12 @@ func IsParent(route *unstructured.Unstructured, of schema.ObjectRef) bool {
 	})
 }
 
+// dnsAnnotations name hosts of an object, for which external-dns or kOps make DNS records. A Service has no others.
+var dnsAnnotations = []string{
+	"external-dns.alpha.kubernetes.io/hostname", "external-dns.alpha.kubernetes.io/internal-hostname",
+	"dns.alpha.kubernetes.io/external", "dns.alpha.kubernetes.io/internal",
+}
+
 // Hosts returns the hosts that an object answers for, sorted.
 func Hosts(o *unstructured.Unstructured) []string {
 	hosts := append(nestedStrings(o.Object, "spec", "hostnames"), stringIn(nestedMap(o.Object, "spec"), "host"))
@@ -167,6 +178,9 @@ func Hosts(o *unstructured.Unstructured) []string {
 		hosts = append(hosts, stringIn(listener, "hostname"))
 	}
 	hosts = append(hosts, aliases(o)...)
+	for _, annotation := range dnsAnnotations {
+		hosts = append(hosts, listed(o.GetAnnotations()[annotation])...)
+	}
 	for i, host := range hosts {
 		hosts[i] = strings.ToLower(strings.TrimSuffix(host, "."))
 	}

@@ -14,6 +14,7 @@ import (
 func (j *judgement) object(o Object) {
 	j.elsewhere(o)
 	j.owners(o)
+	j.copies(o)
 	j.setting(o)
 	j.pods(o)
 	switch group := groupOf(o); group {
