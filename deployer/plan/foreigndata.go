@@ -21,7 +21,7 @@ var dataKinds = map[string]struct {
 	cluster.ClaimKind.Kind:     {cluster.ClaimKind, "persistentvolumeclaims"},
 }
 
-// foreignData finds which other Solutions have the data that planned pods read. It reads only objects that the archive does not bring.
+// foreignData finds which other Solutions have the data that planned pods, or controllers for planned objects, read. It reads only objects that the archive does not bring.
 type foreignData struct {
 	*Run
 	ctx     context.Context //nolint:containedctx // the judge of powers has none

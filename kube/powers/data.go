@@ -1,23 +1,38 @@
 package powers
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// reference is an object of its namespace that a pod reads.
+// reference is an object of its namespace that a pod, or a controller for an object, reads.
 type reference struct{ kind, name string }
 
 // data judges what the pod reads in its namespace that another Solution has.
-func (p pod) data() {
-	if p.owner.ForeignData == nil {
+func (p pod) data() { p.foreignData(p.references()) }
+
+// refers judges what a custom resource of others, or an Ingress, has their controllers read in its namespace that another Solution has.
+func (j *judgement) refers(o Object) {
+	if isKind(o, "networking.k8s.io", "Ingress") || !isBuiltIn(groupOf(o)) && !j.groups[groupOf(o)] {
+		j.place(o, "spec").foreignData(referencesIn(o.Object["spec"], "spec"))
+	}
+}
+
+// foreignData adds the power to read what another Solution has in the namespace of the object.
+func (p place) foreignData(references []reference) {
+	if p.owner.ForeignData == nil || !p.spend(refOf(p.o), len(references)) {
 		return
 	}
 	namespace := p.o.GetNamespace()
 	var effects, whose []string
-	for _, r := range p.references() {
-		if r.name == "" || p.bringsData(p.o, "", r.kind, namespace, r.name) {
+	for _, r := range references {
+		if len(validation.IsDNS1123Subdomain(r.name)) > 0 || p.bringsData(p.o, "", r.kind, namespace, r.name) {
 			continue
 		}
 		if solution := p.owner.ForeignData(r.kind, namespace, r.name); solution != "" {
@@ -29,6 +44,34 @@ func (p pod) data() {
 		p.add(schema.PowerUsesForeignData, schema.ReachNamespaces, "read what other Solutions have ("+enumerate(set(whose))+")", set(effects)...)
 	}
 }
+
+// referencesIn returns the Secrets and ConfigMaps of its own namespace to which a custom resource refers, by the usual shapes: a name with a
+// key, secretName, fields that end in SecretRef, and certificates.
+func referencesIn(value any, field string) (all []reference) {
+	switch value := value.(type) {
+	case map[string]any:
+		kind, name := cmp.Or(stringIn(value, "kind"), "Secret"), stringIn(value, "name")
+		lower := strings.ToLower(field)
+		if strings.HasPrefix(lower, "configmap") {
+			kind = "ConfigMap"
+		}
+		if name != "" && (value["key"] != nil || slices.ContainsFunc(referring, func(end string) bool { return strings.HasSuffix(lower, end) })) {
+			all = append(all, reference{kind, name})
+		}
+		all = append(all, reference{"Secret", stringIn(value, "secretName")})
+		for key, inner := range value {
+			all = append(all, referencesIn(inner, key)...)
+		}
+	case []any:
+		for _, inner := range value {
+			all = append(all, referencesIn(inner, field)...)
+		}
+	}
+	return all
+}
+
+// referring are the ends of fields that refer to a Secret, or to what has certificates, without a key.
+var referring = []string{"secretref", "certificaterefs", "externalcertificate"}
 
 // references returns the Secrets, ConfigMaps and claims that the pod reads.
 func (p pod) references() (all []reference) {

@@ -11,26 +11,60 @@ import (
 
 // monitoring judges what Prometheus is to read, and with what.
 func (j *judgement) monitoring(o Object) {
-	selector := nestedMap(o.Object, "spec", "namespaceSelector")
-	if any, _ := selector["any"].(bool); any {
-		j.place(o, "spec.namespaceSelector").add(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "have metrics of every namespace collected with its settings", "*")
-	}
-	others := slices.DeleteFunc(nestedStrings(selector, "matchNames"), func(namespace string) bool { return j.own[namespace] })
-	if others = set(others); len(others) > 0 {
-		j.place(o, "spec.namespaceSelector").add(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "have metrics of "+placeText(others)+" collected with its settings", others...)
-	}
+	spec := nestedMap(o.Object, "spec")
+	j.place(o, "spec.namespaceSelector").collects(nestedMap(spec, "namespaceSelector"))
+	j.place(o, "spec.targets.ingress.namespaceSelector").collects(nestedMap(spec, "targets", "ingress", "namespaceSelector"))
 	for _, key := range []string{"endpoints", "podMetricsEndpoints"} {
-		for i, endpoint := range nested(o.Object, "spec", key) {
+		for i, endpoint := range nested(spec, key) {
+			at := indexed("spec."+key, i)
 			if file := stringIn(endpoint, "bearerTokenFile"); file != "" {
-				j.place(o, indexed("spec."+key, i)+".bearerTokenFile").show(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "be shown a file of Prometheus ("+file+")", file)
+				j.place(o, at+".bearerTokenFile").show(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "be shown a file of Prometheus ("+file+")", file)
 			}
+			j.place(o, at+".relabelings").readdresses(nested(endpoint, "relabelings"))
 		}
+	}
+	for _, key := range []string{"staticConfig", "ingress"} {
+		j.place(o, "spec.targets."+key+".relabelingConfigs").readdresses(nested(spec, "targets", key, "relabelingConfigs"))
+	}
+	if url := stringIn(nestedMap(spec, "prober"), "url"); url != "" && !j.isOwnService(url) {
+		j.place(o, "spec.prober.url").add(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "have metrics of an address of its choice collected ("+url+")", url)
 	}
 	targets := nestedStrings(o.Object, "spec", "targets", "staticConfig", "static")
 	if targets = set(targets); len(targets) > 0 {
 		j.place(o, "spec.targets").show(schema.PowerOpensToOutside, schema.ReachOutside, "have addresses of its choice asked ("+enumerate(targets)+")", targets...)
 	}
 	j.foreign(o)
+}
+
+// collects judges of which namespaces metrics are collected.
+func (p place) collects(selector map[string]any) {
+	if any, _ := selector["any"].(bool); any {
+		p.add(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "have metrics of every namespace collected with its settings", "*")
+	}
+	others := slices.DeleteFunc(nestedStrings(selector, "matchNames"), func(namespace string) bool { return p.own[namespace] })
+	if others = set(others); len(others) > 0 {
+		p.add(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "have metrics of "+placeText(others)+" collected with its settings", others...)
+	}
+}
+
+// readdresses judges rules by which Prometheus asks other addresses than those of the selected objects.
+func (p place) readdresses(relabelings []map[string]any) {
+	for _, rule := range relabelings {
+		target := stringIn(rule, "targetLabel")
+		if strings.EqualFold(stringIn(rule, "action"), "labelmap") {
+			target = stringIn(rule, "replacement")
+		}
+		if strings.Contains(target, "__address__") || strings.Contains(stringIn(rule, "targetLabel"), "$") {
+			p.add(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "have metrics of addresses of its choice collected", "__address__")
+			return
+		}
+	}
+}
+
+// isOwnService reports whether a host, with a port or without, is a Service of one of its own namespaces.
+func (j *judgement) isOwnService(host string) bool {
+	labels := strings.Split(strings.Split(host, ":")[0], ".")
+	return len(labels) >= 2 && j.own[labels[1]] && (len(labels) == 2 || labels[2] == "svc")
 }
 
 // dashboards finds scripts in dashboards, which run in the browsers of their viewers.

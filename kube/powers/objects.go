@@ -15,6 +15,7 @@ func (j *judgement) object(o Object) {
 	j.elsewhere(o)
 	j.owners(o)
 	j.copies(o)
+	j.refers(o)
 	j.setting(o)
 	j.pods(o)
 	switch group := groupOf(o); group {
@@ -31,6 +32,8 @@ func (j *judgement) object(o Object) {
 		j.network(o)
 	case "certificates.k8s.io":
 		j.place(o, "").add(schema.PowerIssueIdentities, schema.ReachCluster, "change whom the cluster trusts ("+o.GetKind()+")", o.GetKind())
+	case "cert-manager.io":
+		j.certificate(o)
 	case "monitoring.coreos.com":
 		j.monitoring(o)
 	case "snapshot.storage.k8s.io":
