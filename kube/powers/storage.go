@@ -79,13 +79,19 @@ func (j *judgement) snapshots(o Object) {
 	}
 }
 
+// ofClaim are variables of a class that stand for the namespace of the claim or snapshot, or for a name that Kubernetes makes.
+var ofClaim = []string{
+	"${pvc.namespace}", "${pv.name}", "${volumesnapshot.namespace}", "${volumesnapshotcontent.name}",
+	"${volumegroupsnapshot.namespace}", "${volumegroupsnapshotcontent.name}",
+}
+
 // classSecrets judges which Secrets a driver reads for a class: those in a namespace that is not the Solution's are of others.
 func (j *judgement) classSecrets(o Object) {
 	var namespaces []string
 	for key, value := range nestedMap(o.Object, "parameters") {
 		namespace, _ := value.(string)
 		isNamespace := strings.HasSuffix(strings.ReplaceAll(strings.ToLower(key), "-", ""), "secretnamespace")
-		if isNamespace && namespace != "" && !strings.HasPrefix(namespace, "${") && !j.own[namespace] { // a variable is the namespace of the claim
+		if isNamespace && namespace != "" && !slices.Contains(ofClaim, namespace) && !j.own[namespace] {
 			namespaces = append(namespaces, namespace)
 		}
 	}
