@@ -186,6 +186,9 @@ func (j *judgement) policyBinding(o Object) {
 	j.place(o, "spec.policyName").add(schema.PowerInterceptsRequests, schema.ReachCluster, "turn on a policy that the archive does not bring ("+name+")", name)
 }
 
+// mostPriority is up to what priority groups of others usually go: those of CRDs have 1000, and those of Kubernetes more than 2000.
+const mostPriority = 2000
+
 // api judges CRDs and APIServices.
 func (j *judgement) api(o Object) {
 	group := text(o, "spec", "group")
@@ -209,6 +212,11 @@ func (j *judgement) api(o Object) {
 	case "APIService":
 		spec, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec")
 		j.client(o, spec, "spec", "requests")
+		priority, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "groupPriorityMinimum")
+		if number := asNumber(priority); number > mostPriority {
+			j.place(o, "spec.groupPriorityMinimum").add(schema.PowerDefaultForEveryone, schema.ReachEveryone,
+				fmt.Sprintf("have its kinds come before those of Kubernetes with the same name (priority %.0f)", number), fmt.Sprintf("%.0f", number))
+		}
 		if insecure, _, _ := unstructured.NestedBool(o.Object, "spec", "insecureSkipTLSVerify"); insecure {
 			j.place(o, "spec.insecureSkipTLSVerify").add(schema.PowerInterceptsRequests, schema.ReachCluster, "answer requests without proving who it is", "insecureSkipTLSVerify")
 		}

@@ -17,15 +17,15 @@ func TestSecretsOfOthers(t *testing.T) {
 		return ""
 	}
 	for object, foreign := range map[string]bool{
-		"{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, spec: {endpoints: [{basicAuth: {password: {name: bank, key: a}}}]}": true,
+		"{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, spec: {endpoints: [{basicAuth: {password: {name: bank, key: a}}}]}":              true,
 		"{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, spec: {endpoints: [{tlsConfig: {ca: {configMap: {name: ca-of-bank, key: a}}}}]}": true,
-		"{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, spec: {endpoints: [{basicAuth: {password: {name: free, key: a}}}]}": false,
-		"{apiVersion: cert-manager.io/v1, kind: Issuer, spec: {ca: {secretName: bank}}": true,
-		"{apiVersion: cert-manager.io/v1, kind: Issuer, spec: {acme: {privateKeySecretRef: {name: bank}}}": true,
-		"{apiVersion: cert-manager.io/v1, kind: Certificate, spec: {secretName: free, issuerRef: {name: bank}}": false,
-		"{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, spec: {listeners: [{tls: {certificateRefs: [{name: bank}]}}]}": true,
-		"{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {rules: [{host: shop.example.com}], tls: [{secretName: bank}]}": true,
-		"{apiVersion: acme.example.com/v1, kind: App, spec: {secretName: bank}": false,
+		"{apiVersion: monitoring.coreos.com/v1, kind: ServiceMonitor, spec: {endpoints: [{basicAuth: {password: {name: free, key: a}}}]}":              false,
+		"{apiVersion: cert-manager.io/v1, kind: Issuer, spec: {ca: {secretName: bank}}":                                                                true,
+		"{apiVersion: cert-manager.io/v1, kind: Issuer, spec: {acme: {privateKeySecretRef: {name: bank}}}":                                             true,
+		"{apiVersion: cert-manager.io/v1, kind: Certificate, spec: {secretName: free, issuerRef: {name: bank}}":                                        false,
+		"{apiVersion: gateway.networking.k8s.io/v1, kind: Gateway, spec: {listeners: [{tls: {certificateRefs: [{name: bank}]}}]}":                      true,
+		"{apiVersion: networking.k8s.io/v1, kind: Ingress, spec: {rules: [{host: shop.example.com}], tls: [{secretName: bank}]}":                       true,
+		"{apiVersion: acme.example.com/v1, kind: App, spec: {secretName: bank}":                                                                        false,
 	} {
 		objects := read(t, "a.yaml", []byte(object+", metadata: {name: a, namespace: acme}}"))
 		var found bool

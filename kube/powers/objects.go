@@ -144,7 +144,7 @@ func (j *judgement) classes(o Object) {
 		j.classSecrets(o)
 	case "PriorityClass":
 		value, _, _ := unstructured.NestedFieldNoCopy(o.Object, "value")
-		number, _ := asNumber(value)
+		number := asNumber(value)
 		global, _, _ := unstructured.NestedBool(o.Object, "globalDefault")
 		switch {
 		case global:
@@ -207,14 +207,14 @@ func nestedStrings(object map[string]any, path ...string) []string {
 	return list
 }
 
-func asNumber(value any) (float64, bool) {
+func asNumber(value any) float64 {
 	switch value := value.(type) {
 	case int64:
-		return float64(value), true
+		return float64(value)
 	case float64:
-		return value, true
+		return value
 	}
-	return 0, false
+	return 0
 }
 
 // nestedMap is a map in an object, nil where there is none.

@@ -297,9 +297,18 @@ func (p pod) account() {
 		"run as an account that the archive does not bring ("+namespace+"/"+name+")", namespace+"/"+name)
 }
 
+// specialNodes are the nodes that have a taint, by its key: those of the cluster itself, and two of MetalK8s.
+var specialNodes = map[string]string{
+	"node-role.kubernetes.io/control-plane": "control planes", "node-role.kubernetes.io/master": "control planes",
+	"node-role.kubernetes.io/bootstrap": "bootstrap node", infrastructure: "infrastructure nodes",
+}
+
+// infrastructure is the taint of nodes that MetalK8s has for its own services, as sites do for those of others.
+const infrastructure = "node-role.kubernetes.io/infra"
+
 // schedule judges where and before whom the pod runs.
 func (p pod) schedule() {
-	var effects []string
+	var effects, shown []string
 	if class := p.spec.PriorityClassName; strings.HasPrefix(class, "system-") {
 		effects = append(effects, "priority "+class)
 	}
@@ -310,13 +319,20 @@ func (p pod) schedule() {
 		switch {
 		case t.Key == "" && t.Operator == corev1.TolerationOpExists && t.Effect != corev1.TaintEffectPreferNoSchedule:
 			effects = append(effects, "every taint")
-		case t.Key == "node-role.kubernetes.io/control-plane" && p.o.GetKind() == "DaemonSet":
-			effects = append(effects, "control planes")
+		case specialNodes[t.Key] == "":
+		case p.o.GetKind() == "DaemonSet" && t.Key != infrastructure:
+			effects = append(effects, specialNodes[t.Key])
+		default:
+			shown = append(shown, specialNodes[t.Key])
 		}
 	}
 	if len(effects) > 0 {
 		effects = set(effects)
 		p.add(schema.PowerSchedulesAboveOthers, schema.ReachEveryone, "run where, or before, others do not ("+enumerate(effects)+")", effects...)
+	}
+	if len(shown) > 0 {
+		shown = set(shown)
+		p.show(schema.PowerSchedulesAboveOthers, schema.ReachEveryone, "be allowed on nodes that others do not use ("+enumerate(shown)+")", shown...)
 	}
 }
 
