@@ -27,7 +27,7 @@ func (r *Run) owner(ctx context.Context, j *judged, objects []*unstructured.Unst
 	if err != nil {
 		return owner, err
 	}
-	groups := foreignGroups{Planner: r.Planner, solution: j.key.Name, groups: owner.Groups, owners: map[string]string{}}
+	groups := foreignGroups{Planner: r.Planner, solution: j.key.Name, groups: slices.Concat(owner.Groups, owner.Claimed), owners: map[string]string{}}
 	groups.isOwn = func(object *unstructured.Unstructured) (bool, error) {
 		switch {
 		case r.Adopt && slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {

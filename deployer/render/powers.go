@@ -29,7 +29,7 @@ func Owner(p *Payload, namespaces ...string) (powers.Owner, error) {
 	name := p.Solution.Metadata.Name
 	return powers.Owner{
 		Solution: name, Namespaces: append([]string{SystemNamespace(name)}, namespaces...),
-		Groups: powers.OwnGroups(name, p.Solution.Spec.CustomAPIGroups, definitions),
+		Groups: powers.OwnGroups(name, p.Solution.Spec.CustomAPIGroups, definitions), Claimed: p.Solution.Spec.CustomAPIGroups,
 	}, nil
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -107,5 +109,26 @@ func TestGroupsCannotBeClaimed(t *testing.T) {
 	}
 	if got := powers.OwnGroups("acme", []string{"acme.example.com", "apps", "x.k8s.io"}, nil); len(got) != 1 {
 		t.Errorf("own groups %q", got)
+	}
+}
+
+// A group of a well-known controller is a Solution's own only with a CRD of it, in its operator or in a chart.
+func TestGroupsOfControllersCannotBeClaimed(t *testing.T) {
+	claimed := []string{"acme.example.com", "helm.toolkit.fluxcd.io", "gateway.keda.sh", "notkeda.sh"}
+	crd := read(t, "crd.yaml", []byte("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {group: helm.toolkit.fluxcd.io}}"))[0]
+	if got := fmt.Sprint(powers.OwnGroups("acme", claimed, nil)); got != "[acme.example.com notkeda.sh]" {
+		t.Errorf("without a CRD: %s", got)
+	}
+	if got := fmt.Sprint(powers.OwnGroups("acme", claimed, []*unstructured.Unstructured{crd.Unstructured})); got != "[acme.example.com helm.toolkit.fluxcd.io notkeda.sh]" {
+		t.Errorf("with a CRD: %s", got)
+	}
+	owner := acme()
+	owner.Claimed = claimed
+	release := read(t, "release.yaml", []byte("{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: a, namespace: acme}}"))
+	if got := powers.Judge(owner, release); len(got) != 1 || got[0].Name != schema.PowerInstructsController {
+		t.Errorf("without a CRD: %v", got)
+	}
+	if got := powers.Judge(owner, append(release, crd)); len(got) != 0 {
+		t.Errorf("with a CRD: %v", got)
 	}
 }

@@ -3,21 +3,55 @@ package powers
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// OwnGroups returns the API groups that a Solution can call its own, sorted: those that its manifest claims and those of
-// its CRDs, without those of Kubernetes and MetalK8s.
+// controllers are domains of the API groups of well-known controllers, beside those of [rightsOverControllers]. An archive can claim these
+// groups before the controllers are installed: they are its own only with a CRD of the group.
+var controllers = []string{
+	"argoproj.io", "cattle.io", "cert-manager.io", "cilium.io", "cnpg.io", "coreos.com", "crossplane.io", "dapr.io", "elastic.co", "external-secrets.io",
+	"fluxcd.io", "gatekeeper.sh", "hashicorp.com", "integreatly.org", "istio.io", "k8s.ovn.org", "keda.sh", "knative.dev", "kubeovn.io", "kubevirt.io",
+	"kyverno.io", "linkerd.io", "longhorn.io", "metallb.io", "openshift.io", "projectcalico.org", "strimzi.io", "tekton.dev",
+	"traefik.io", "velero.io", "x-k8s.io",
+}
+
+// isOfController reports whether an API group is of a well-known controller.
+func isOfController(group string) bool {
+	return slices.ContainsFunc(rightsOverControllers, func(r right) bool { return r.group == group }) ||
+		slices.ContainsFunc(controllers, func(domain string) bool { return group == domain || strings.HasSuffix(group, "."+domain) })
+}
+
+// OwnGroups returns the API groups that a Solution can call its own, sorted: those that its manifest claims and those of its CRDs, without
+// those of Kubernetes and MetalK8s. Of well-known controllers it has only those of its CRDs.
 func OwnGroups(solution string, claimed []string, crds []*unstructured.Unstructured) []string {
-	groups := slices.Clone(claimed)
+	groups := slices.DeleteFunc(slices.Clone(claimed), isOfController)
 	for _, crd := range crds {
 		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 		groups = append(groups, group)
 	}
 	return set(slices.DeleteFunc(groups, func(group string) bool { return schema.IsProtectedGroup(solution, group) }))
+}
+
+// ownGroups returns the groups of the Solution, and claimed ones with a CRD among the objects, such as one of a chart, if others do not have
+// them.
+func (j *judgement) ownGroups() map[string]bool {
+	groups := slices.Clone(j.owner.Groups)
+	for _, o := range j.objects {
+		if group := text(o, "spec", "group"); isKind(o, "apiextensions.k8s.io", "CustomResourceDefinition") && slices.Contains(j.owner.Claimed, group) {
+			groups = append(groups, group)
+		}
+	}
+	own := map[string]bool{}
+	for _, group := range groups {
+		if !schema.IsProtectedGroup(j.owner.Solution, group) && (j.owner.ForeignGroup == nil || j.owner.ForeignGroup(group) == "") {
+			own[group] = true
+		}
+	}
+	return own
 }
 
 // claims refuses groups that the Solution calls its own and that belong to Kubernetes.

@@ -35,6 +35,8 @@ type Owner struct {
 	// Groups are the API groups of the Solution: those of its manifest and of its CRDs. Groups of Kubernetes are never its own, even
 	// if it lists them.
 	Groups []string
+	// Claimed are the groups of its manifest. Those of well-known controllers are its own only with a CRD among the objects.
+	Claimed []string
 	// ForeignGroup returns the other owner of a group in the cluster; "" if there is none. If nil (no cluster), only Groups counts.
 	ForeignGroup func(group string) (owner string)
 	// ForeignHost names what else in the cluster answers for a host of an object, "" for nothing. Nil stands for no cluster.
@@ -79,7 +81,7 @@ type judgement struct {
 }
 
 func newJudgement(owner Owner, objects []Object) *judgement {
-	j := &judgement{owner: owner, own: map[string]bool{}, groups: map[string]bool{}, present: map[string]bool{}, podLabels: map[string][]labels.Set{}}
+	j := &judgement{owner: owner, own: map[string]bool{}, present: map[string]bool{}, podLabels: map[string][]labels.Set{}}
 	for _, namespace := range owner.Namespaces {
 		j.own[namespace] = true
 	}
@@ -88,11 +90,7 @@ func newJudgement(owner Owner, objects []Object) *judgement {
 			j.unpack(o, 0)
 		}
 	}
-	for _, group := range owner.Groups {
-		if !schema.IsProtectedGroup(owner.Solution, group) && (owner.ForeignGroup == nil || owner.ForeignGroup(group) == "") {
-			j.groups[group] = true
-		}
-	}
+	j.groups = j.ownGroups()
 	for _, o := range j.objects {
 		j.index(o)
 	}
