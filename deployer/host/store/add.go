@@ -32,7 +32,7 @@ type Source struct {
 	SHA256 string
 	// Zeros were read while the archive was examined. They are confirmed on the way into the store.
 	Zeros *chunk.Zeros
-	// Path is where the archive was found.
+	// Path is where the archive was found, absolute; only a name for one that another process has opened.
 	Path          string
 	Name, Version string
 	Payload       string   // see [schema.StoredArchive]
@@ -80,8 +80,9 @@ type Staged struct {
 
 // Stage brings an archive into the store: it shares the blocks of the original where the file system can, and copies
 // otherwise; a pulled file is linked. Each byte is compared with its digest once, as it is in the store. If the archive is in
-// the store already, its bytes are compared instead, and a damaged one is replaced. Other content under its name and version
-// fails with [report.Replaced], but replaces a pre-release, which stays until the commit.
+// the store already, its bytes are compared instead, and a damaged one is replaced. One that is in place comes into the store, so
+// that its medium can be removed, if the source is a file of this host. Other content under its name and version fails with
+// [report.Replaced], but replaces a pre-release, which stays until the commit.
 func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Staged, error) {
 	if o.Sink == nil {
 		o.Sink = report.Discard
@@ -97,6 +98,8 @@ func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Sta
 		return nil, err
 	case present != nil && present.SHA256 != source.SHA256:
 		staged.Replaces = present.SHA256
+	case present != nil && present.InPlace && !o.InPlace && filepath.IsAbs(source.Path):
+		staged.entry.Original = present.Original // mounts and MetalK8s' configuration name it
 	case present != nil:
 		if staged.Damage, err = l.damage(ctx, *present, source, o); err != nil {
 			return nil, err

@@ -240,6 +240,10 @@ func TestInPlace(t *testing.T) {
 		if got, want := files(t, s.Dir()), []string{bundleName(e, vendorBundles[0]), "demo-1.0.0.json"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
+		bringIntoStore(t, s, path, data)
+		if e, err = addInPlace(t, s, path); err != nil || e.InPlace {
+			t.Errorf("in the store, it does not move back: %+v, %v", e, err)
+		}
 		if err := remove(s, e.ID()); err != nil {
 			t.Fatal(err)
 		}
@@ -247,6 +251,27 @@ func TestInPlace(t *testing.T) {
 			t.Errorf("the archive is gone: %v", err)
 		}
 	})
+}
+
+// bringIntoStore imports an archive that is in place without that: as an upload, which changes nothing, and from a file elsewhere.
+func bringIntoStore(t *testing.T, s *Store, path string, data []byte) {
+	t.Helper()
+	upload := newSource(t, path, "1.0.0")
+	upload.Path = "demo.iso" // which is not a path on this host
+	if e, method, err := add(s, upload); err != nil || method != Present || !e.InPlace {
+		t.Errorf("an upload of it: %s, %+v, %v", method, e, err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "demo.iso")
+	if err := os.WriteFile(elsewhere, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e, method, err := add(s, newSource(t, elsewhere, "1.0.0"))
+	if err != nil || method != Copied || e.InPlace || e.Path != s.archivePath(e.ID()) || e.Original != path {
+		t.Errorf("brought into the store: %s, %+v, %v", method, e, err)
+	}
+	if got := content(t, s); !bytes.Equal(got["demo-1.0.0"], data) {
+		t.Error("the store has other content")
+	}
 }
 
 // TestFIFO: a named pipe in place of an archive blocks nothing.
