@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -60,5 +62,24 @@ func TestKinds(t *testing.T) {
 		if len(schema.JSONSchema(kind)) == 0 {
 			t.Errorf("kind %s has no JSON Schema", kind)
 		}
+	}
+}
+
+// TestNullsInValues: a null among the values of a chart removes a default, at the top as below it.
+func TestNullsInValues(t *testing.T) {
+	c, err := schema.ParseEnvironmentConfiguration("site.yaml", []byte(`
+apiVersion: solutionctl.io/v1alpha1
+kind: EnvironmentConfiguration
+spec:
+  name: test
+  solutions:
+    - {name: shop, version: 1.0.0, values: {web: {resources: null, probe: {path: null}}, db: null}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]map[string]any{"web": {"resources": nil, "probe": map[string]any{"path": nil}}}
+	if diff := cmp.Diff(want, c.Spec.Solutions[0].Values); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

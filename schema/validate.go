@@ -163,11 +163,14 @@ func (c *checker) reported(path []string) bool {
 }
 
 // prune returns a copy of value without the fields that the schema does not know, which it reports, and without nulls,
-// which Kubernetes takes for absent.
+// which Kubernetes takes for absent. An object of any content, such as the values of a chart, keeps them.
 func (c *checker) prune(value any, s *jsonschema.Schema, path []string) any {
 	s = target(s)
 	switch value := value.(type) {
 	case map[string]any:
+		if s.Properties == nil && s.AdditionalProperties == nil {
+			return value
+		}
 		kept := make(map[string]any, len(value))
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			at := append(slices.Clone(path), key)
