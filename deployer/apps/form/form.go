@@ -157,7 +157,7 @@ func typeOf(s *apiextensionsv1.JSONSchemaProps) string {
 }
 
 // Set puts a value into a spec: "storage.size=10Gi", also "spec.storage.size=10Gi". A path with a trailing minus sign
-// removes the value: "storage.size-". Lists and maps are YAML or JSON; "ports[0].name=web" sets a field of an item.
+// removes the value: "storage.size-", "ports[0]-". Lists and maps are YAML or JSON; "ports[0].name=web" sets a field of an item.
 func (f *Form) Set(spec map[string]any, assignment string) error {
 	if path, unset := strings.CutSuffix(assignment, "-"); unset && !strings.Contains(assignment, "=") {
 		setting, _, err := f.place(path + "=")
@@ -337,16 +337,26 @@ func putItem(items []any, path []string, value any) ([]any, error) {
 	return items, put(object, path[1:], value)
 }
 
-// remove takes a value away; one that is not there is no error.
-func remove(object map[string]any, path []string) {
-	for _, step := range path[:len(path)-1] {
-		next, ok := object[step].(map[string]any)
-		if !ok {
-			return
+// remove takes a field or an item away, and returns the rest. One that is not there is no error.
+func remove(from any, path []string) any {
+	switch from := from.(type) {
+	case map[string]any:
+		if len(path) == 1 {
+			delete(from, path[0])
+		} else if next, ok := from[path[0]]; ok {
+			from[path[0]] = remove(next, path[1:])
 		}
-		object = next
+	case []any:
+		at, err := strconv.Atoi(path[0])
+		switch {
+		case err != nil || at < 0 || at >= len(from):
+		case len(path) == 1:
+			return slices.Delete(from, at, at+1)
+		default:
+			from[at] = remove(from[at], path[1:])
+		}
 	}
-	delete(object, path[len(path)-1])
+	return from
 }
 
 // Check validates a change of a custom resource as the API server will: unknown fields, and invalid values. Faults that

@@ -77,6 +77,8 @@ func TestSet(t *testing.T) {
 		{"port=http", map[string]any{"port": "http"}},
 		{"ratio=1.5", map[string]any{"ratio": 1.5}},
 		{"backup.times-", map[string]any{}},
+		{"backup.times=[a,b,c] backup.times[1]- backup.times[7]-", map[string]any{"backup": map[string]any{"times": []any{"a", "c"}}}},
+		{"users[0].name=ann users[0].admin=true users[0].admin-", map[string]any{"users": []any{map[string]any{"name": "ann"}}}},
 	} {
 		t.Run(test.assignments, func(t *testing.T) {
 			spec := map[string]any{}
