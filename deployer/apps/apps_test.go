@@ -101,6 +101,37 @@ func TestDeleteChanged(t *testing.T) {
 	}
 }
 
+// TestValuesFile: values are a spec, also one with a field kind, or a whole resource of the same kind and name.
+func TestValuesFile(t *testing.T) {
+	head := "apiVersion: " + deployertest.Group(shop) + "/v1\nkind: Clock\n"
+	for values, want := range map[string]string{
+		"kind: postgres\nhands: 3\n":                                        "",
+		"---\nkind: postgres\nhands: 3\n---\n":                              "",
+		head + "spec: {kind: postgres, hands: 3}\n":                         "",
+		head + "metadata: {name: wall}\nspec: {kind: postgres, hands: 3}\n": "",
+		head + "metadata: {name: tower}\nspec: {hands: 3}\n":                "want the spec of Clock wall",
+		head + "kinds: 3\n":                                                 "the resource has no spec",
+		"apiVersion: v1\nkind: Clock\nspec: {hands: 3}\n":                   "they are Clock wall of v1",
+		"hands: 3\n---\nhands: 2\n":                                         "more than one document",
+	} {
+		t.Run(values, func(t *testing.T) {
+			b := deployertest.New(t)
+			b.Added(shop, "1.0.0", deployertest.Content{Fields: "kind: {type: string}"})
+			made, err := b.Apps.Create(t.Context(), apps.CreateOptions{Options: wall(), Values: []byte(values)})
+			if want != "" {
+				deployertest.Refused(t, err, report.Invalid, want)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(map[string]any{"hands": int64(3), "kind": "postgres"}, made.Values); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestRefused: mistakes of a user are refused before anything is written, with the correct form.
 func TestRefused(t *testing.T) {
 	create := func(values string, set ...string) func(*deployertest.Bed) error {

@@ -3,7 +3,6 @@ package apps
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	kubejson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
@@ -66,7 +65,7 @@ func (a *Apps) Create(ctx context.Context, o CreateOptions) (*schema.App, error)
 	if err != nil {
 		return nil, err
 	}
-	spec, err := readSpec(o.Values)
+	spec, err := readSpec(o.Values, object)
 	if err != nil {
 		return nil, err
 	}
@@ -86,33 +85,42 @@ func (a *Apps) Create(ctx context.Context, o CreateOptions) (*schema.App, error)
 	return a.await(ctx, o.Options, kind, created)
 }
 
-// readSpec reads a values file: the spec itself, or a custom resource with one.
-func readSpec(values []byte) (map[string]any, error) {
-	if len(values) == 0 {
-		return map[string]any{}, nil
+// readSpec reads a values file for an object: the spec itself, or a custom resource of its kind with one.
+func readSpec(values []byte, object *unstructured.Unstructured) (map[string]any, error) {
+	documents, err := schema.ParseKubernetes("values", values)
+	if err != nil {
+		return nil, err
 	}
-	data, err := yaml.YAMLToJSONStrict(values)
+	documents = slices.DeleteFunc(documents, func(d *schema.Document) bool { return d.Value() == nil })
+	switch len(documents) {
+	case 0:
+		return map[string]any{}, nil
+	case 1:
+	default:
+		return nil, report.Errorf(report.Invalid, "values: there is more than one document")
+	}
+	data, err := documents[0].JSON()
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "values: %w", err)
 	}
-	var document map[string]any
-	object := &unstructured.Unstructured{}
-	if err = json.Unmarshal(data, &document); err != nil {
+	given := &unstructured.Unstructured{}
+	if err = kubejson.Unmarshal(data, &given.Object); err != nil {
 		return nil, report.Errorf(report.Invalid, "values: they are not a mapping")
 	}
-	if _, whole := document["kind"]; whole {
-		if err = object.UnmarshalJSON(data); err != nil {
-			return nil, report.Errorf(report.Invalid, "values: %w", err)
-		}
-	} else if err = object.UnmarshalJSON(fmt.Appendf(nil, `{"kind":"Values","spec":%s}`, data)); err != nil {
-		return nil, report.Errorf(report.Invalid, "values: %w", err)
+	if given.GetAPIVersion() == "" || given.GetKind() == "" {
+		return given.Object, nil
 	}
-	spec, _, err := unstructured.NestedMap(object.Object, "spec")
+	name := cmp.Or(given.GetName(), object.GetName())
+	if given.GroupVersionKind().GroupKind() != object.GroupVersionKind().GroupKind() || name != object.GetName() {
+		return nil, report.Errorf(report.Invalid, "values: want the spec of %s %s, or the whole resource: they are %s %s of %s",
+			object.GetKind(), object.GetName(), given.GetKind(), name, given.GetAPIVersion())
+	}
+	spec, found, err := unstructured.NestedMap(given.Object, "spec")
+	if err == nil && !found {
+		err = errors.New("the resource has no spec")
+	}
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "values: %w", err)
-	}
-	if spec == nil {
-		spec = map[string]any{}
 	}
 	return spec, nil
 }
