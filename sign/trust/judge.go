@@ -35,7 +35,7 @@ func (s *Store) Authenticate(b *bundle.Bundle, digest []byte) (*Identified, erro
 	}
 	if len(s.keys) == 0 {
 		return nil, report.Errorf(report.Untrusted, "the trust store has no keys").
-			WithHint("get the vendor's public key on a way that you trust, then: solutionctl trust add NAME KEY.pub")
+			WithHint("get the vendor's public key in a way that you trust, then: solutionctl trust add NAME KEY.pub")
 	}
 	for _, k := range s.candidates(b.Hint()) {
 		err := b.VerifyKey(k, digest)

@@ -21,7 +21,7 @@ func PrepareRevocations(dir string, list, signature []byte, state *State) (*Tran
 	}
 	if present.root == nil {
 		return nil, report.Errorf(report.Untrusted, "%s has no %s, so no revocations can be verified", dir, rootKeyFile).
-			WithHint("get the root key of the vendor on a way that you trust and store it there")
+			WithHint("get the root key of the vendor in a way that you trust and store it there")
 	}
 	next := *present
 	if next.list, err = openRevocations(list, signature, present.root); err != nil {
