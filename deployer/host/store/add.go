@@ -70,6 +70,8 @@ type Staged struct {
 	Method Method
 	// Replaces is the digest of the archive whose place this one takes, "" where there is none.
 	Replaces string
+	// next: there is an entry with another file, whose record stays until the archive has its name.
+	next bool
 	// Damage is the fault of the same archive in the store, which this one replaces; nil without a fault.
 	Damage error
 	store  *Locked
@@ -97,9 +99,9 @@ func (l *Locked) Stage(ctx context.Context, source Source, o StageOptions) (*Sta
 	case err != nil:
 		return nil, err
 	case present != nil && present.SHA256 != source.SHA256:
-		staged.Replaces = present.SHA256
+		staged.Replaces, staged.next = present.SHA256, true
 	case present != nil && present.InPlace && !o.InPlace && filepath.IsAbs(source.Path):
-		staged.entry.Original = present.Original // mounts and MetalK8s' configuration name it
+		staged.entry.Original, staged.next = present.Original, true // mounts and MetalK8s' configuration name it
 	case present != nil:
 		if staged.Damage, err = l.damage(ctx, *present, source, o); err != nil {
 			return nil, err
@@ -330,7 +332,7 @@ func (g *Staged) commit() error {
 			return err
 		}
 		return removeIfThere(l.archivePath(id)) // the one that it replaces
-	case g.Replaces == "":
+	case !g.next:
 		if err = l.nameArchive(id); err != nil {
 			return err
 		}
@@ -364,7 +366,7 @@ func (g *Staged) Discard() error {
 	if g.Method == Present || g.Method == InPlace {
 		return nil
 	}
-	if g.Replaces != "" {
+	if g.next {
 		if err := g.store.settle(g.entry.ID()); err != nil {
 			return err // the next holder of the lock removes the rest
 		}

@@ -265,6 +265,23 @@ func bringIntoStore(t *testing.T, s *Store, path string, data []byte) {
 	if err := os.WriteFile(elsewhere, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	before := files(t, s.Dir())
+	for _, failing := range []string{"write record", "rename archive"} {
+		s.step = func(name string) error {
+			if name == failing {
+				return errors.New("no")
+			}
+			return nil
+		}
+		_, _, err := add(s, newSource(t, elsewhere, "1.0.0"))
+		s.step = func(string) error { return nil }
+		if tidied := s.Tidy(t.Context(), 0, nil); err == nil || tidied != nil {
+			t.Fatal(err, tidied)
+		}
+		if left := files(t, s.Dir()); !slices.Equal(left, before) {
+			t.Errorf("%s: left %q, want %q", failing, left, before)
+		}
+	}
 	e, method, err := add(s, newSource(t, elsewhere, "1.0.0"))
 	if err != nil || method != Copied || e.InPlace || e.Path != s.archivePath(e.ID()) || e.Original != path {
 		t.Errorf("brought into the store: %s, %+v, %v", method, e, err)
