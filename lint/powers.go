@@ -158,7 +158,7 @@ func (t *subject) operatorBinding(role *target.Object) powers.Object {
 
 // ownerOf is the Solution. Namespaces that its files name count as its own: where objects will be, the deployment decides.
 func (t *subject) ownerOf(objects []*target.Object) powers.Owner {
-	owner := powers.Owner{Solution: t.Solution.Metadata.Name, Namespaces: []string{unknownNamespace}, Groups: t.ownGroups()}
+	owner := powers.Owner{Solution: t.Solution.Metadata.Name, Namespaces: []string{unknownNamespace}, Groups: t.ownGroups(), Claimed: t.Solution.Spec.CustomAPIGroups}
 	add := func(namespace string) {
 		if namespace != "" && !schema.IsSystemNamespace(namespace) {
 			owner.Namespaces = append(owner.Namespaces, namespace)

@@ -9,6 +9,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/solutionctl/solutionctl/build/archive"
+	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/kube/rbac"
 	"github.com/solutionctl/solutionctl/lint/target"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -181,7 +182,7 @@ func (t *subject) grantedRules(namespaced bool) []rbacv1.PolicyRule {
 }
 
 func (t *subject) ownGroups() []string {
-	groups := slices.Clone(t.Solution.Spec.CustomAPIGroups)
+	groups := powers.OwnGroups(t.Solution.Metadata.Name, t.Solution.Spec.CustomAPIGroups, nil)
 	for _, d := range t.Definitions() {
 		groups = append(groups, d.Spec.Group)
 	}
