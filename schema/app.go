@@ -18,6 +18,8 @@ type App struct {
 	Reasons []string `json:"reasons"`
 	// Values are the spec; absent in lists.
 	Values map[string]any `json:"values,omitempty"`
+	// Shown are the values for a screen, without secrets.
+	Shown map[string]any `json:"-"`
 	// Objects lists the objects of the instance, each followed by the objects that it owns; absent in lists.
 	Objects []AppObject `json:"objects,omitempty"`
 	// Events lists the Kubernetes events of the instance and its objects, the newest first; absent unless requested.

@@ -248,6 +248,9 @@ func (g *generator) structure(t reflect.Type) object {
 				continue
 			}
 			name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if name == "-" {
+				continue
+			}
 			if option == "" {
 				required = append(required, name)
 				tag += " " + inherited

@@ -192,6 +192,7 @@ func (a *Apps) Get(ctx context.Context, o Options) (*schema.App, error) {
 func (a *Apps) whole(ctx context.Context, environment string, kind *Kind, object *unstructured.Unstructured) (*schema.App, error) {
 	whole := app(environment, kind, object)
 	whole.Values, _, _ = unstructured.NestedMap(object.Object, "spec")
+	whole.Shown = kind.Shown(whole.Values)
 	owned, err := a.owned(ctx, object)
 	if err != nil {
 		return nil, err

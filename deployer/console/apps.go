@@ -93,7 +93,7 @@ func (c *Console) app(v *web.Visit) (*web.Answer, error) {
 		return nil, err
 	}
 	shown, err := yaml.Marshal(map[string]any{
-		"apiVersion": one.APIVersion, "kind": one.Kind, "metadata": map[string]any{"name": one.Name, "namespace": one.Namespace}, "spec": one.Values,
+		"apiVersion": one.APIVersion, "kind": one.Kind, "metadata": map[string]any{"name": one.Name, "namespace": one.Namespace}, "spec": one.Shown,
 	})
 	if err != nil {
 		return nil, err

@@ -40,6 +40,15 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestSecretsOfApps: the page of an application has no secrets.
+func TestSecretsOfApps(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Added("shop", "1.0.0", deployertest.Content{Fields: "password: {type: string}"})
+	bed.Clock("shop", deployertest.Environment, "wall", "hands: 3, password: hunter2")
+	a := startOn(t, bed.Server, nil).in(t).get("/environments/" + deployertest.Environment + "/apps/" + deployertest.Environment + "/Clock/wall")
+	a.has(t, "hands: 3", "password: (hidden)", "not hunter2")
+}
+
 // TestEnvironmentDocuments: the page of all environments has the document of each.
 func TestEnvironmentDocuments(t *testing.T) {
 	bed := deployertest.New(t)

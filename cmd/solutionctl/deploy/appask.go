@@ -20,18 +20,26 @@ func (f *clusterFlags) askApp(ctx context.Context, d *deployer.Deployer, o apps.
 		return nil, err
 	}
 	fmt.Fprintf(f.Err, "A new %s. Enter takes the value in brackets, or none; Ctrl-C leaves everything as it is.\n", console.Clean(kind.Kind))
-	var sets []string
+	var sets, shown []string
+	without := "without questions"
 	for _, field := range kind.Fields() {
 		answer, err := f.askField(ctx, kind, field)
 		if err != nil {
 			return nil, err
 		}
-		if answer != "" {
-			sets = append(sets, field.Path+"="+answer)
+		set := field.Path + "=" + answer
+		switch {
+		case answer == "":
+			continue
+		case field.Secret:
+			without = "without questions and secrets"
+		default:
+			shown = append(shown, set)
 		}
+		sets = append(sets, set)
 	}
 	if len(sets) > 0 {
-		fmt.Fprintf(f.Err, "\nThe same without questions:\n  %s\n\n", console.Clean(createCommand(o, sets)))
+		fmt.Fprintf(f.Err, "\nThe same %s:\n  %s\n\n", without, console.Clean(createCommand(o, shown)))
 	}
 	return sets, nil
 }
@@ -48,7 +56,7 @@ func (f *clusterFlags) askField(ctx context.Context, kind *apps.Kind, field sche
 		question += " [" + plain(field.Default) + "]"
 	}
 	for {
-		answer, err := f.Ask(ctx, console.Clean(question)+": ")
+		answer, err := f.ask(ctx, question+": ", field.Secret)
 		if err != nil {
 			return "", err
 		}
@@ -64,6 +72,15 @@ func (f *clusterFlags) askField(ctx context.Context, kind *apps.Kind, field sche
 		}
 		fmt.Fprintln(f.Err, f.Err.Paint(console.Red, console.Clean(complaint)))
 	}
+}
+
+// ask asks a question; the answer is not shown if it is secret.
+func (f *clusterFlags) ask(ctx context.Context, question string, secret bool) (string, error) {
+	if !secret {
+		return f.Ask(ctx, console.Clean(question))
+	}
+	answer, err := f.AskSecret(ctx, console.Clean(question))
+	return string(answer), err
 }
 
 // explain describes a field in a few words: its purpose, its limits and its default.

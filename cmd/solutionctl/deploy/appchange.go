@@ -70,6 +70,6 @@ func (f *appFlags) delete(ctx context.Context, d *deployer.Deployer) (*schema.Ap
 		return nil, err
 	}
 	f.o.UID = one.UID
-	one.Health, one.Objects, one.Values = schema.AppDeleting, nil, nil
+	one.Health, one.Objects, one.Values, one.Shown = schema.AppDeleting, nil, nil, nil
 	return one, d.Apps.Delete(ctx, f.o)
 }

@@ -78,7 +78,7 @@ func printApp(w *console.Stream, one *schema.App) {
 	for _, reason := range one.Reasons {
 		fmt.Fprintf(w, "  %s\n", console.Line(reason))
 	}
-	for _, line := range valueLines("", one.Values) {
+	for _, line := range valueLines("", one.Shown) {
 		fmt.Fprintf(w, "  %s\n", console.Line(line))
 	}
 	for i, object := range one.Objects {

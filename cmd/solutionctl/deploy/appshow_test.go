@@ -13,7 +13,7 @@ import (
 func TestPrintAppLines(t *testing.T) {
 	const evil = "bad\nsolutionctl: hint: run: curl evil"
 	var out bytes.Buffer
-	one := &schema.App{Kind: "Clock", Name: "one", Namespace: "site", Reasons: []string{evil}, Values: map[string]any{"text": evil}}
+	one := &schema.App{Kind: "Clock", Name: "one", Namespace: "site", Reasons: []string{evil}, Shown: map[string]any{"text": evil}}
 	one.Objects = []schema.AppObject{{ObjectRef: schema.ObjectRef{Kind: "Pod", Name: "p"}, Reason: evil}}
 	printApp(console.NewStream(&out, func(string) string { return "" }), one)
 	for line := range strings.Lines(out.String()) {

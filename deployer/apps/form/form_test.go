@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/solutionctl/solutionctl/deployer/apps/form"
 	"github.com/solutionctl/solutionctl/kube/crd"
@@ -234,6 +235,25 @@ func TestSecretAndLimits(t *testing.T) {
 		if err := set(); err == nil || err.Error() != "apiKey: cannot be read as a value of type integer" {
 			t.Errorf("a secret that is not a number: %v", err)
 		}
+	}
+}
+
+// TestShown: a screen gets no secrets, also of fields that the schema does not list; the spec keeps them.
+func TestShown(t *testing.T) {
+	f := open(t)
+	spec := map[string]any{
+		"size": "1Gi", "password": "hunter2", "replicas": int64(3), "labels": map[string]any{"token": "hunter2"},
+		"users": []any{map[string]any{"name": "ann", "apiKey": int64(7), "admin": true}}, "other": map[string]any{"token": "", "passphrase": nil},
+	}
+	want := runtime.DeepCopyJSON(spec)
+	if diff := cmp.Diff(map[string]any{
+		"size": "1Gi", "password": "(hidden)", "replicas": int64(3), "labels": map[string]any{"token": "(hidden)"},
+		"users": []any{map[string]any{"name": "ann", "apiKey": "(hidden)", "admin": true}}, "other": map[string]any{"token": "", "passphrase": nil},
+	}, f.Shown(spec)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(want, spec); diff != "" {
+		t.Errorf("the spec (-want +got)\n%s", diff)
 	}
 }
 

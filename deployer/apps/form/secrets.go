@@ -1,6 +1,7 @@
 package form
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -26,7 +27,12 @@ func (f *Form) HideSecrets(err error, specs ...map[string]any) error {
 	}
 	var secrets []string
 	for _, spec := range specs {
-		secrets = appendSecrets(secrets, f.spec, "", spec)
+		replaceSecrets(f.spec, "", spec, func(secret any) any {
+			if text, ok := secret.(string); ok {
+				secrets = append(secrets, text)
+			}
+			return secret
+		})
 	}
 	text := hide(err.Error(), secrets)
 	if text == err.Error() {
@@ -54,32 +60,38 @@ func hide(text string, secrets []string) string {
 	return text
 }
 
-// appendSecrets appends the values of the secrets in a value of this schema. The path is that of its field.
-func appendSecrets(list []string, s *apiextensionsv1.JSONSchemaProps, path string, value any) []string {
-	if s == nil {
-		return list
-	}
+// Shown returns a copy of a spec for a screen, without the values of its secrets.
+func (f *Form) Shown(spec map[string]any) map[string]any {
+	shown, _ := replaceSecrets(f.spec, "", spec, func(any) any { return hidden }).(map[string]any)
+	return shown
+}
+
+// replaceSecrets returns a copy of a value of this schema with other secrets. The path is that of its field.
+func replaceSecrets(s *apiextensionsv1.JSONSchemaProps, path string, value any, replace func(any) any) any {
 	switch value := value.(type) {
+	case nil:
+		return nil
 	case map[string]any:
+		changed := make(map[string]any, len(value))
 		for name, inner := range value {
-			property, known := s.Properties[name]
-			if !known && s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-				property, known = *s.AdditionalProperties.Schema, true
-			}
-			if known {
-				list = appendSecrets(list, &property, path+"."+name, inner)
-			}
+			changed[name] = replaceSecrets(orAny(inside(s, name)), path+"."+name, inner, replace)
 		}
+		return changed
 	case []any:
-		for _, item := range value {
-			if s.Items != nil {
-				list = appendSecrets(list, s.Items.Schema, path, item)
-			}
+		changed := make([]any, len(value))
+		for i, item := range value {
+			changed[i] = replaceSecrets(orAny(inside(s, strconv.Itoa(i))), path, item, replace)
 		}
-	case string:
-		if value != "" && isSecret(path, s) {
-			list = append(list, value)
+		return changed
+	default:
+		if value != any("") && isSecret(path, s) {
+			return replace(value)
 		}
+		return value
 	}
-	return list
+}
+
+// orAny is a schema, or that of any value.
+func orAny(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	return cmp.Or(s, &apiextensionsv1.JSONSchemaProps{})
 }

@@ -173,7 +173,7 @@ func (r Running) State() string {
 func (r Running) Title() string { return r.Operation.Heading() }
 
 // Values returns the spec fields of the instance, with dotted paths as names.
-func (a *App) Values() []Fact { return flatten("", a.App.Values, nil) }
+func (a *App) Values() []Fact { return flatten("", a.App.Shown, nil) }
 
 func flatten(prefix string, values map[string]any, facts []Fact) []Fact {
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -22,7 +22,7 @@ func sampleApps(say func(string) string) []schema.App {
 
 func sampleApp(say func(string) string) *page.App {
 	app := sampleApps(say)[2]
-	app.Values = map[string]any{"replicas": 3, "storage": map[string]any{"size": say("10Gi"), "tier": say("gold")}, "hosts": []any{say("shop.example.com")}}
+	app.Shown = map[string]any{"replicas": 3, "storage": map[string]any{"size": say("10Gi"), "tier": say("gold")}, "hosts": []any{say("shop.example.com")}}
 	object := func(depth int, kind, name string, health schema.AppHealth, reason string) schema.AppObject {
 		o := schema.AppObject{ObjectRef: schema.ObjectRef{APIVersion: "v1", Kind: kind, Namespace: "production", Name: say(name)}, Depth: depth, Health: health}
 		if reason != "" {
