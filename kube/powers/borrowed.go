@@ -225,7 +225,7 @@ func (j *judgement) collected(g *grant) {
 		return
 	}
 	scopes := slices.Sorted(maps.Keys(g.scopes))
-	power := g.power(schema.PowerBorrowsRights, schema.ReachCluster, nil, append(scopes, g.role.selectors),
+	power := g.power(schema.PowerBorrowsRights, schema.ReachCluster, nil, append(scopes, "roles labelled "+g.role.selectors),
 		fmt.Sprintf("have the rights of every role that others label so, in %s (%s)", placeText(scopes), g.role.selectors))
 	power.Field = "aggregationRule"
 	j.record(power)

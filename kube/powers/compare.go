@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/solutionctl/solutionctl/kube/rbac"
 	"github.com/solutionctl/solutionctl/schema"
@@ -37,7 +38,11 @@ func identity(p schema.Power) string {
 // covers reports whether one of the approved powers, which are about the same, covers a wanted one.
 func covers(approved []schema.Power, wanted schema.Power) bool {
 	return slices.ContainsFunc(approved, func(p schema.Power) bool {
-		if !slices.Contains(p.Effects, "*") && slices.ContainsFunc(wanted.Effects, func(e string) bool { return !slices.Contains(p.Effects, e) }) {
+		// Only of rights * is every namespace. Elsewhere it is from the archive.
+		everywhere := strings.HasPrefix(p.Object.APIVersion, rbacGroup+"/") && slices.Contains(p.Effects, "*")
+		if slices.ContainsFunc(wanted.Effects, func(e string) bool {
+			return !slices.Contains(p.Effects, e) && (!everywhere || len(validation.IsDNS1123Label(e)) > 0)
+		}) {
 			return false
 		}
 		if reflect.DeepEqual(p.Rules, wanted.Rules) { // the usual case, also of rules that are too large to be compared

@@ -64,6 +64,10 @@ func TestUncoveredEffects(t *testing.T) {
 	power := func(need schema.Need, effects ...string) []schema.Power {
 		return []schema.Power{{Name: schema.PowerPodOnNode, Reach: schema.ReachNode, Need: need, Effects: effects}}
 	}
+	rights := func(effects ...string) []schema.Power {
+		role := schema.ObjectRef{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "op"}
+		return []schema.Power{{Name: schema.PowerBorrowsRights, Reach: schema.ReachCluster, Need: schema.NeedApproval, Object: role, Effects: effects}}
+	}
 	for _, test := range []struct {
 		name             string
 		approved, wanted []schema.Power
@@ -71,6 +75,9 @@ func TestUncoveredEffects(t *testing.T) {
 	}{
 		{"fewer", power(schema.NeedApproval, "hostPath /a", "privileged"), power(schema.NeedApproval, "hostPath /a"), true},
 		{"others", power(schema.NeedApproval, "hostPath /a"), power(schema.NeedApproval, "hostPath /b"), false},
+		{"everything, from the archive", power(schema.NeedApproval, "*"), power(schema.NeedApproval, "pv-bank"), false},
+		{"of every namespace", rights("*"), rights("shop"), true},
+		{"of every namespace, with other labels", rights("*", "roles labelled a"), rights("*", "roles labelled b"), false},
 		{"nothing approved", nil, power(schema.NeedApproval, "a"), false},
 		{"refused", power(schema.NeedRefused, "a"), power(schema.NeedRefused, "a"), false},
 		{"shown", nil, power(schema.NeedShown, "a"), true},
@@ -130,5 +137,28 @@ func TestGroupsOfControllersCannotBeClaimed(t *testing.T) {
 	}
 	if got := powers.Judge(owner, append(release, crd)); len(got) != 0 {
 		t.Errorf("with a CRD: %v", got)
+	}
+}
+
+// TestUncoveredVolumes checks that an approval of a volume that is not the Solution's covers no other source with the same name.
+func TestUncoveredVolumes(t *testing.T) {
+	pod := func(volume string) []schema.Power {
+		return powers.Judge(acme(), read(t, "a.yaml", []byte("{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: acme}, spec: {containers: [{name: a, image: a}], volumes: ["+volume+"]}}")))
+	}
+	for approved, wanted := range map[string]string{
+		"{name: data, rbd: {monitors: [m], image: shop}}":                                              "{name: data, rbd: {monitors: [m], image: bank}}",
+		"{name: data, csi: {driver: d, volumeAttributes: {share: shop}}}":                              "{name: data, csi: {driver: d, volumeAttributes: {share: bank}}}",
+		"{name: data, iscsi: {targetPortal: p, iqn: 'iqn.2026-11.example:shop', lun: 0}}":              "{name: data, iscsi: {targetPortal: p, iqn: 'iqn.2026-11.example:bank', lun: 0}}",
+		"{name: data, nfs: {server: s, path: /a, readOnly: true}}":                                     "{name: data, nfs: {server: s, path: /a}}",
+		"{name: data, ephemeral: {volumeClaimTemplate: {spec: {volumeName: '*'}}}}":                    "{name: data, ephemeral: {volumeClaimTemplate: {spec: {volumeName: bank}}}}",
+		"{name: data, flexVolume: {driver: d}}, {name: b, hostPath: {path: /a}}":                       "{name: data, flexVolume: {driver: d, options: {share: bank}}}, {name: b, hostPath: {path: /a}}",
+		"{name: data, cephfs: {monitors: [m], path: /shop}}, {name: other, nfs: {server: s, path: /}}": "{name: data, cephfs: {monitors: [m], path: /bank}}, {name: other, nfs: {server: s, path: /}}",
+	} {
+		if left := powers.Uncovered(pod(approved), pod(approved)); len(left) > 0 {
+			t.Errorf("%s does not cover itself: %+v", approved, left)
+		}
+		if left := powers.Uncovered(pod(approved), pod(wanted)); len(left) != 1 || left[0].Name != schema.PowerUsesForeignData {
+			t.Errorf("%s covers %s: %+v", approved, wanted, left)
+		}
 	}
 }

@@ -2,6 +2,9 @@ package powers
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -338,8 +341,9 @@ func (p pod) schedule() {
 
 // volumes judges volumes beyond what Pod Security does.
 func (p pod) volumes() {
-	var outside, audiences []string
+	var outside, sources, audiences []string
 	for _, v := range p.spec.Volumes {
+		before := len(outside)
 		switch {
 		case v.NFS != nil:
 			outside = append(outside, "NFS "+v.NFS.Server+":"+v.NFS.Path)
@@ -354,15 +358,26 @@ func (p pod) volumes() {
 		case v.Projected != nil:
 			audiences = append(audiences, audiencesOf(v.Projected)...)
 		}
+		for _, what := range outside[before:] {
+			sources = append(sources, what+digestOf(v.VolumeSource))
+		}
 	}
 	if len(outside) > 0 {
-		outside = set(outside)
-		p.below(".volumes").add(schema.PowerUsesForeignData, schema.ReachOutside, "mount data that is not its own ("+enumerate(outside)+")", outside...)
+		p.below(".volumes").add(schema.PowerUsesForeignData, schema.ReachOutside, "mount data that is not its own ("+enumerate(set(outside))+")", sources...)
 	}
 	if len(audiences) > 0 {
 		audiences = set(audiences)
 		p.below(".volumes").show(schema.PowerOpensToOutside, schema.ReachOutside, "prove its identity to others ("+enumerate(audiences)+")", audiences...)
 	}
+}
+
+// digestOf identifies data by all settings of its source: an approval covers no other source with the same name.
+func digestOf(source any) string {
+	data, err := json.Marshal(source)
+	if err != nil { // not JSON: a number without a value
+		data = fmt.Append(nil, source)
+	}
+	return fmt.Sprintf(", SHA-256 %x", sha256.Sum256(data))
 }
 
 // audiencesOf returns those to whom a pod proves its identity with tokens and certificates.

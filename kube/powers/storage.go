@@ -19,7 +19,7 @@ func (j *judgement) volume(o Object) {
 			return
 		}
 	}
-	j.place(o, "spec").add(schema.PowerUsesForeignData, schema.ReachOutside, "offer a volume that it has not claimed", "volume")
+	j.place(o, "spec").add(schema.PowerUsesForeignData, schema.ReachOutside, "offer a volume that it has not claimed", "volume"+digestOf(spec))
 }
 
 // claim judges the spec of a claim: the volume that it takes, and the data that it starts with.
@@ -65,7 +65,7 @@ func (j *judgement) snapshots(o Object) {
 		}
 		j.classSecrets(o)
 	case "VolumeSnapshotContent":
-		j.place(o, "spec.source").add(schema.PowerUsesForeignData, schema.ReachOutside, "offer a snapshot of a volume that it has not made", "snapshot")
+		j.place(o, "spec.source").add(schema.PowerUsesForeignData, schema.ReachOutside, "offer a snapshot of a volume that it has not made", "snapshot"+digestOf(nestedMap(o.Object, "spec")))
 	case "VolumeSnapshot":
 		if name := text(o, "spec", "source", "volumeSnapshotContentName"); name != "" {
 			j.place(o, "spec.source").add(schema.PowerUsesForeignData, schema.ReachNamespaces, "take a snapshot by its name ("+name+")", "snapshot "+name)
