@@ -518,3 +518,38 @@ func TestConfigurationAccepts(t *testing.T) {
 		t.Errorf("what is approved is asked for again: %v", err)
 	}
 }
+
+// TestAcceptedDigests checks that a line of a configuration with the digest of a power accepts what it was printed for, and no version that can do
+// more.
+func TestAcceptedDigests(t *testing.T) {
+	b := deployertest.New(t)
+	for version, more := range map[string]string{"1.0.0": "", "1.1.0": ", 10.96.0.2"} {
+		b.Imported(shop, version, shown("{apiVersion: v1, kind: Service, metadata: {name: part}, spec: {externalIPs: [10.96.0.1"+more+"], selector: {a: b}, ports: [{port: 1}]}}\n"))
+	}
+	must(b, activate("1.0.0"))
+	wanted := plan.Wanted{Solution: shop, Version: "1.0.0"}
+	ensure := func() error {
+		_, err := b.Ensure(t.Context(), deployer.EnsureOptions{Environment: site, Solutions: []plan.Wanted{wanted}})
+		return err
+	}
+	missing, _ := errors.AsType[*plan.PowersError](ensure())
+	if missing == nil {
+		t.Fatal("nothing is asked for")
+	}
+	line := plan.Accepting(missing.Powers)
+	accepted := strings.TrimSuffix(strings.TrimPrefix(line, `accept: {powers: ["`), `"]}`)
+	if !strings.HasPrefix(accepted, "takes-traffic:Service/site/part@sha256:") {
+		t.Fatal(line)
+	}
+	wanted.Allow = []string{accepted}
+	if err := ensure(); err != nil {
+		t.Fatal(err)
+	}
+	must(b, activate("1.1.0"))
+	wanted.Version = "1.1.0"
+	deployertest.Refused(t, ensure(), report.Refused, "10.96.0.2")
+	wanted.Allow = []string{"takes-traffic:Service/site/part"}
+	if err := ensure(); err != nil {
+		t.Fatal(err)
+	}
+}

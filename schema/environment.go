@@ -72,6 +72,7 @@ type ValuesSource struct {
 type Acceptance struct {
 	ClusterWide bool     `json:"clusterWide,omitempty"` // that operators have their ClusterRoles in all namespaces
 	Hazards     []string `json:"hazards,omitempty"`     // reasons for which roles are refused
-	// Powers lists the accepted powers in the form of --allow: NAME, or NAME:KIND/[NAMESPACE/]NAME.
+	// Powers lists the accepted powers in the form of --allow: NAME, or NAME:KIND/[NAMESPACE/]NAME. These accept every
+	// version; with @sha256:DIGEST at the end, as refusals print it, only powers with the same effects.
 	Powers []string `json:"powers,omitempty"`
 }

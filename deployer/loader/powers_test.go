@@ -31,7 +31,7 @@ func TestPowersAreAccepted(t *testing.T) {
 		powers string
 		want   string // in the refusal
 	}{
-		{"", `"rights-for-people:ClusterRole/view"`},
+		{"", `"rights-for-people:ClusterRole/view@sha256:`},
 		{"takes-traffic", "rights-for-people"},
 		{"rights-for-people, read-others", "takes-traffic:Service/infra/part"},
 		{"rights-for-people, read-others, 'takes-traffic:Service/infra/other'", "takes-traffic:Service/infra/part"},

@@ -53,6 +53,9 @@ func Allowance(p schema.Power) string {
 	return string(p.Name) + ":" + object
 }
 
+// exactAllowance is [Allowance] with a digest: it allows only what the power has now.
+func exactAllowance(p schema.Power) string { return Allowance(p) + "@sha256:" + powers.Digest(p) }
+
 // AllowMore allows powers in addition, as --allow does.
 func (o *Options) AllowMore(allowances ...string) {
 	o.Allow = slices.Concat(o.Allow, allowances)
@@ -118,7 +121,7 @@ func (c consent) covers(p schema.Power) bool {
 	if p.Need == schema.NeedRefused {
 		return false
 	}
-	return slices.Contains(c.allow, string(p.Name)) || slices.Contains(c.allow, Allowance(p)) ||
+	return slices.Contains(c.allow, string(p.Name)) || slices.Contains(c.allow, Allowance(p)) || slices.Contains(c.allow, exactAllowance(p)) ||
 		c.clusterWide && isClusterWide(p) || isRight(p) && slices.ContainsFunc(c.hazards, func(hazard string) bool { return hazardPowers[hazard] == p.Name })
 }
 
@@ -230,11 +233,14 @@ func Approving(list []schema.Power) report.Remedy {
 	return remedy
 }
 
-// Accepting returns the lines of a configuration that allow powers, for runs without a user.
+// Accepting returns the lines of a configuration that allow powers, for runs without a user. They stay there, so they have digests: a later
+// version with more powers is not allowed by them.
 func Accepting(list []schema.Power) string {
 	var words []string
-	for _, option := range Approving(list).Options {
-		words = append(words, strconv.Quote(option.Value))
+	for _, p := range list {
+		if word := strconv.Quote(exactAllowance(p)); !slices.Contains(words, word) {
+			words = append(words, word)
+		}
 	}
 	return "accept: {powers: [" + strings.Join(words, ", ") + "]}"
 }

@@ -1,6 +1,9 @@
 package powers
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -29,6 +32,16 @@ func Uncovered(approved, wanted []schema.Power) []schema.Power {
 		}
 	}
 	return missing
+}
+
+// Digest identifies a power with its rules and effects, in 32 hexadecimal digits.
+func Digest(p schema.Power) string {
+	data, err := json.Marshal([]any{identity(p), p.Rules, p.Effects})
+	if err != nil {
+		panic(err) // it is text
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
 }
 
 func identity(p schema.Power) string {
