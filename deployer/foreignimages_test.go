@@ -14,7 +14,7 @@ import (
 )
 
 // TestForeignImages: a chart that would pull what no archive has is refused with all that is missing, before anything is changed,
-// unless that is accepted. What is accepted stays so.
+// unless that is accepted. Accepted images stay so, and others are refused again.
 func TestForeignImages(t *testing.T) {
 	b := deployertest.New(t)
 	content := parts(t, map[string]string{
@@ -91,4 +91,9 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: web, image: b
 		t.Errorf("notices: %s", text)
 	}
 	must(b, adding("web=false"))
+	_, err := adding("web")(t.Context(), b.Deployer, plan.Options{})
+	deployertest.Refused(t, err, report.Refused, "component web: Job/web, spec.template.spec.containers[0].image: busybox", "--accept-hazard foreign-images")
+	if err != nil && strings.Contains(err.Error(), "reloader:v2") {
+		t.Errorf("accepted images are refused: %v", err)
+	}
 }

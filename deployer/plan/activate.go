@@ -88,7 +88,7 @@ func (a *activation) render(ctx context.Context) (parts []engine.Release, err er
 	if err != nil {
 		return nil, err
 	}
-	a.release.Settings = Rendering{ClusterWide: a.ClusterWide, AcceptHazards: a.AcceptHazards}.merge(previous)
+	a.release.Settings = Rendering{ClusterWide: a.ClusterWide}.merge(previous)
 	if a.ProtectCRDs == nil && previous[definitions.SettingProtect] == "true" || a.ProtectCRDs != nil && *a.ProtectCRDs {
 		a.release.Settings[definitions.SettingProtect] = "true"
 	}

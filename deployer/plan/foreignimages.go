@@ -14,12 +14,18 @@ import (
 const HazardForeignImages = "foreign-images"
 
 // checkForeignImages refuses charts that name images which no archive has: without internet their pods, or those that an operator starts,
-// would wait for ever. It reports all of them at once, with the lines for solution.yaml. Accepted images are a notice.
+// would wait for ever. It reports all of them at once, with the lines for solution.yaml. Accepted images are recorded and a notice.
 func (t *target) checkForeignImages() error {
-	var lines, entries []string
+	accepted := listed(t.release.Settings[settingImages])
+	var names, lines, others, entries []string
 	for _, component := range slices.Sorted(maps.Keys(t.of.foreign)) {
 		for _, use := range t.of.foreign[component] {
-			lines = append(lines, fmt.Sprintf("component %s: %s, %s: %s", component, use.Object, use.Path, use.Image))
+			line := fmt.Sprintf("component %s: %s, %s: %s", component, use.Object, use.Path, use.Image)
+			names, lines = append(names, use.Image), append(lines, line)
+			if slices.Contains(accepted, use.Image) {
+				continue
+			}
+			others = append(others, line)
 			entry := "- name it in full: " + use.Image
 			if reference, ok := images.ParseReference(use.Image); ok {
 				entry = "- " + reference.Entry()
@@ -32,12 +38,15 @@ func (t *target) checkForeignImages() error {
 	if len(lines) == 0 {
 		return nil
 	}
-	if slices.Contains(acceptedHazards(t.release.Settings), HazardForeignImages) {
+	if len(others) == 0 || slices.Contains(t.wanted.AcceptHazards, HazardForeignImages) {
+		names = append(names, accepted...)
+		slices.Sort(names)
+		t.release.Settings[settingImages] = strings.Join(slices.Compact(names), ",")
 		t.notice("images that the archive does not have are accepted:\n  " + strings.Join(lines, "\n  "))
 		return nil
 	}
 	return report.Errorf(report.Refused, "charts of %s name images that are not in its archive, which nodes of a site cannot pull:\n  %s",
-		t.of.ID(), strings.Join(lines, "\n  ")).
+		t.of.ID(), strings.Join(others, "\n  ")).
 		WithHint("ask the vendor to add to images in solution.yaml:\n  %s\nif nothing pulls them, or nodes have them: %s",
-			strings.Join(entries, "\n  "), report.Accept("accept-hazard", HazardForeignImages).About(lines...))
+			strings.Join(entries, "\n  "), report.Accept("accept-hazard", HazardForeignImages).About(others...))
 }

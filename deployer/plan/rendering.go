@@ -29,7 +29,7 @@ const (
 	SettingWebhook      = "webhook"
 	SettingClusterWide  = "clusterWide"
 	SettingIngressClass = "ingressClass"
-	settingHazards      = "acceptHazards"
+	settingImages       = "foreignImages" // that are accepted although no archive has them
 )
 
 // merge returns the settings of a revision after those of an earlier one.
@@ -55,12 +55,7 @@ func (r Rendering) merge(previous map[string]string) map[string]string {
 	} else {
 		set(SettingIngressClass, previous[SettingIngressClass])
 	}
-	hazards := slices.Clone(r.AcceptHazards)
-	if before := previous[settingHazards]; before != "" {
-		hazards = append(hazards, strings.Split(before, ",")...)
-	}
-	slices.Sort(hazards)
-	set(settingHazards, strings.Join(slices.Compact(hazards), ","))
+	set(settingImages, previous[settingImages])
 	return settings
 }
 
@@ -198,5 +193,3 @@ func (p *Parts) check(solution *schema.Solution, s *components.Selection) error 
 	}
 	return nil
 }
-
-func acceptedHazards(settings map[string]string) []string { return listed(settings[settingHazards]) }
