@@ -318,6 +318,53 @@ func TestDataOfOthersNeedsApproval(t *testing.T) {
 	}
 }
 
+// TestClaimsOfOthersNeedApproval checks that a StatefulSet needs an approval to use claims that one of another Solution makes, or that another
+// Solution has, and so do pods that use a claim of such a StatefulSet. Claims with a name that only begins alike are not compared.
+func TestClaimsOfOthersNeedApproval(t *testing.T) {
+	b := deployertest.New(t)
+	set := func(name, template, volumes string) string {
+		return "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: " + name + "}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, " +
+			"spec: {containers: [{name: c, image: 'shop-operator:1.0.0'}], volumes: [" + volumes + "]}}, volumeClaimTemplates: [{metadata: {name: " + template + "}}]}}\n"
+	}
+	b.Added(shop, "1.0.0", shown(set("own", "data", "")))
+	b.Server.Put(t, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: my-postgres, namespace: site, labels: {solutionctl.io/release: bank.site}},
+spec: {volumeClaimTemplates: [{metadata: {name: data}}]}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-my-postgres-0, namespace: site}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-postgres-main-0, namespace: site, labels: {solutionctl.io/release: bank.site}}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: cache-bank-3, namespace: site, labels: {solutionctl.io/release: bank.site}}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-own-0, namespace: site}}
+`)
+	claim := func(name string) string { return "{name: v, persistentVolumeClaim: {claimName: " + name + "}}" }
+	shared := func(name string) string {
+		return "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: " + name + "}}\n"
+	}
+	for version, test := range map[string]struct{ objects, other string }{
+		"1.1.0": {set("postgres", "data-my", ""), "PersistentVolumeClaim/data-my-postgres-* of Solution bank"},
+		"1.2.0": {set("bank", "cache", ""), "PersistentVolumeClaim/cache-bank-* of Solution bank"},
+		"1.3.0": {set("own", "data", claim("data-my-postgres-0")), "PersistentVolumeClaim/data-my-postgres-0 of Solution bank"},
+		"1.4.0": {set("postgres", "data", claim("data-postgres-main-0")), "PersistentVolumeClaim/data-postgres-main-0 of Solution bank"},
+		"1.5.0": {set("postgres", "data", claim("data-postgres-0")), ""},
+		"1.7.0": {shared("data-my-postgres-1"), "share a volume with a StatefulSet of Solution bank"},
+		"1.8.0": {shared("data-my-postgres-main"), ""},
+		"1.6.0": {set("own", "data", claim("data-own-0")), ""},
+	} {
+		b.Activated(shop, version, shown(test.objects))
+		planned, err := upgrade(version)(t.Context(), b.Deployer, plan.Options{DryRun: true})
+		if err != nil || (test.other == "") != (len(planned.Unapproved()) == 0) {
+			t.Errorf("%s: %+v, %v", version, planned.Unapproved(), err)
+			continue
+		}
+		if test.other != "" {
+			_, err = upgrade(version)(t.Context(), b.Deployer, plan.Options{})
+			deployertest.Refused(t, err, report.Refused, test.other, "--allow uses-foreign-data:")
+		}
+	}
+}
+
 // TestHostsOfRoutesAreCompared: a route or Gateway of any kind that the cluster has takes the requests of a host from one of any other kind,
 // but a route does not from the Gateway that it is attached to.
 func TestHostsOfRoutesAreCompared(t *testing.T) {

@@ -2,12 +2,16 @@ package plan
 
 import (
 	"context"
+	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
+	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
@@ -26,13 +30,14 @@ type foreignData struct {
 	*Run
 	ctx     context.Context //nolint:containedctx // the judge of powers has none
 	key     record.Key
-	known   map[string]string // the Solution of each object, by kind, namespace and name
-	hidden  map[string]bool   // kinds that the user has no permission to read, by kind and namespace
-	failure error             // the first one
+	known   map[string]string                       // the Solution of each object, by kind, namespace and name
+	hidden  map[string]bool                         // kinds that the user has no permission to read, by kind and namespace
+	failure error                                   // the first one
+	listed  map[string][]*unstructured.Unstructured // by kind and namespace
 }
 
 func (r *Run) foreignData(ctx context.Context, key record.Key) *foreignData {
-	return &foreignData{Run: r, ctx: ctx, key: key, known: map[string]string{}, hidden: map[string]bool{}}
+	return &foreignData{Run: r, ctx: ctx, key: key, known: map[string]string{}, hidden: map[string]bool{}, listed: map[string][]*unstructured.Unstructured{}}
 }
 
 // solution returns the other Solution that has an object, "" if there is none.
@@ -61,12 +66,71 @@ func (d *foreignData) read(kind, namespace, name string) (string, error) {
 		return "", nil
 	}
 	object, err := d.Cluster.Get(d.ctx, data.kind, namespace, name)
-	if err != nil || object == nil {
+	switch {
+	case err != nil:
 		return "", err
-	}
-	solution, _, deployed := strings.Cut(object.GetLabels()[schema.LabelRelease], ".")
-	if !deployed || solution == d.key.Name {
+	case kind == cluster.ClaimKind.Kind && (object == nil || object.GetLabels()[schema.LabelRelease] == ""):
+		return d.makerOf(namespace, func(prefix string) bool { return powers.IsNumbered(name, prefix) })
+	case object == nil:
 		return "", nil
 	}
-	return solution, nil
+	return d.otherOwner(object), nil
+}
+
+// otherOwner returns the other Solution that an object was deployed with, "" if there is none.
+func (d *foreignData) otherOwner(object *unstructured.Unstructured) string {
+	if solution, _, _ := strings.Cut(object.GetLabels()[schema.LabelRelease], "."); solution != d.key.Name {
+		return solution
+	}
+	return ""
+}
+
+// claims returns the other Solution that has a claim with a name of a prefix and a number, or a StatefulSet that makes such claims.
+func (d *foreignData) claims(namespace, prefix string) (solution string) {
+	if d.failure == nil {
+		solution, d.failure = d.makerOf(namespace, func(other string) bool { return other == prefix })
+	}
+	if solution != "" || d.failure != nil {
+		return solution
+	}
+	var claims []*unstructured.Unstructured
+	claims, d.failure = d.list(cluster.ClaimKind, "persistentvolumeclaims", namespace)
+	for _, claim := range claims {
+		if solution = d.otherOwner(claim); solution != "" && powers.IsNumbered(claim.GetName(), prefix) {
+			return solution
+		}
+	}
+	return ""
+}
+
+// makerOf returns the other Solution with a StatefulSet whose claims have a prefix that is asked for. Such claims have no label of a release.
+func (d *foreignData) makerOf(namespace string, asked func(prefix string) bool) (string, error) {
+	sets, err := d.list(statefulSetKind, "statefulsets", namespace)
+	for _, set := range sets {
+		if solution := d.otherOwner(set); solution != "" && slices.ContainsFunc(powers.ClaimPrefixes(set), asked) {
+			return solution, err
+		}
+	}
+	return "", err
+}
+
+var statefulSetKind = kube.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
+
+// list returns the objects of a namespace, none without permission.
+func (d *foreignData) list(kind kube.GroupVersionKind, resource, namespace string) ([]*unstructured.Unstructured, error) {
+	id := kind.Kind + "/" + namespace
+	if objects, ok := d.listed[id]; ok {
+		return objects, nil
+	}
+	d.listed[id] = nil
+	missing, err := d.Cluster.Missing(d.ctx, cluster.Permission{Verb: "list", Group: kind.Group, Resource: resource, Namespace: namespace})
+	if err != nil {
+		return nil, err
+	}
+	if len(missing) > 0 {
+		d.Notice("you do not have permission to list the " + resource + " of namespace " + namespace + ": claims of StatefulSets were not compared with those of others")
+		return nil, nil
+	}
+	d.listed[id], err = cluster.Collect(d.Cluster.List(d.ctx, kind, namespace, metav1.ListOptions{}))
+	return d.listed[id], err
 }

@@ -271,7 +271,7 @@ func (r *Run) judgePowersOf(ctx context.Context, j *judged) (missing []schema.Po
 		return nil, err
 	}
 	data := r.foreignData(ctx, j.key)
-	owner.ForeignData = data.solution
+	owner.ForeignData, owner.ForeignClaims = data.solution, data.claims
 	found := powers.Judge(owner, judgeable(j.key, objects, ""))
 	if len(found) > 0 {
 		found = r.judgeWithFiles(owner, j)

@@ -40,6 +40,14 @@ func (p place) foreignData(references []reference) {
 			whose = append(whose, r.kind+"/"+r.name+" of Solution "+solution)
 		}
 	}
+	if p.owner.ForeignClaims != nil && isKind(p.o, "apps", "StatefulSet") {
+		for _, prefix := range ClaimPrefixes(p.o.Unstructured) {
+			if solution := p.owner.ForeignClaims(namespace, prefix); solution != "" {
+				effects = append(effects, "PersistentVolumeClaim "+prefix+"*")
+				whose = append(whose, "PersistentVolumeClaim/"+prefix+"* of Solution "+solution)
+			}
+		}
+	}
 	if len(effects) > 0 {
 		p.add(schema.PowerUsesForeignData, schema.ReachNamespaces, "read what other Solutions have ("+enumerate(set(whose))+")", set(effects)...)
 	}
@@ -72,6 +80,16 @@ func referencesIn(value any, field string) (all []reference) {
 
 // referring are the ends of fields that refer to a Secret, or to what has certificates, without a key.
 var referring = []string{"secretref", "certificaterefs", "externalcertificate"}
+
+// claimName judges whether pods of another Solution would use a claim, because their StatefulSet makes claims with such names.
+func (j *judgement) claimName(o Object) {
+	if j.owner.ForeignData == nil {
+		return
+	}
+	if solution := j.owner.ForeignData(o.GetKind(), o.GetNamespace(), o.GetName()); solution != "" {
+		j.place(o, "metadata.name").add(schema.PowerUsesForeignData, schema.ReachNamespaces, "share a volume with a StatefulSet of Solution "+solution, o.GetName())
+	}
+}
 
 // references returns the Secrets, ConfigMaps and claims that the pod reads.
 func (p pod) references() (all []reference) {

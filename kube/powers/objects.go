@@ -116,6 +116,7 @@ func (j *judgement) core(o Object) {
 		j.volume(o)
 	case "PersistentVolumeClaim":
 		j.claim(o, nestedMap(o.Object, "spec"), "spec")
+		j.claimName(o)
 	case "Node":
 		j.place(o, "").add(schema.PowerControlNodes, schema.ReachNode, "control nodes and what runs on them", "Node")
 	}

@@ -43,6 +43,9 @@ type Owner struct {
 	ForeignHost func(o *unstructured.Unstructured, host string) (object string)
 	// ForeignData names the Solution that has a Secret, a ConfigMap or a claim of the cluster, "" for no other. Nil stands for no cluster.
 	ForeignData func(kind, namespace, name string) (solution string)
+	// ForeignClaims names the Solution that has claims, or a StatefulSet that makes claims, with names of a prefix and a number; "" for no other.
+	// Nil stands for no cluster.
+	ForeignClaims func(namespace, prefix string) (solution string)
 }
 
 // Object is one object and the file of the archive that it is from, if that is known.
@@ -109,8 +112,8 @@ func (j *judgement) index(o Object) {
 		j.podLabels[namespace] = append(j.podLabels[namespace], set)
 	}
 	if isKind(o, "apps", "StatefulSet") {
-		for _, template := range nested(o.Object, "spec", "volumeClaimTemplates") {
-			j.claimPrefixes = append(j.claimPrefixes, namespace+"/"+stringIn(nestedMap(template, "metadata"), "name")+"-"+o.GetName()+"-")
+		for _, prefix := range ClaimPrefixes(o.Unstructured) {
+			j.claimPrefixes = append(j.claimPrefixes, namespace+"/"+prefix)
 		}
 	}
 }

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/schema"
 )
@@ -53,7 +56,22 @@ func (j *judgement) bringsData(o Object, group, kind, namespace, name string) bo
 		return j.brings(group, kind, namespace, name)
 	}
 	claim := namespace + "/" + name
-	return slices.ContainsFunc(j.claimPrefixes, func(prefix string) bool { return strings.HasPrefix(claim, prefix) })
+	return slices.ContainsFunc(j.claimPrefixes, func(prefix string) bool { return IsNumbered(claim, prefix) })
+}
+
+// ClaimPrefixes returns the names of the claims that a StatefulSet makes, each without the number at its end.
+func ClaimPrefixes(set *unstructured.Unstructured) (prefixes []string) {
+	for _, template := range nested(set.Object, "spec", "volumeClaimTemplates") {
+		prefixes = append(prefixes, stringIn(nestedMap(template, "metadata"), "name")+"-"+set.GetName()+"-")
+	}
+	return prefixes
+}
+
+// IsNumbered reports whether a name is a prefix with a number.
+func IsNumbered(name, prefix string) bool {
+	number, found := strings.CutPrefix(name, prefix)
+	_, err := strconv.ParseUint(number, 10, 32)
+	return found && err == nil
 }
 
 // snapshots judges what data snapshots are of.
