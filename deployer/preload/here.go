@@ -2,6 +2,7 @@ package preload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/solutionctl/solutionctl/deployer"
@@ -34,6 +35,9 @@ func Here(ctx context.Context, d *deployer.Deployer, r Runtime, name string, o O
 	if o.DryRun {
 		return result, nil
 	}
+	stopped := ctx.Err()
+	ctx, cancel := recording(ctx)
+	defer cancel()
 	node, err := d.Cluster.Get(ctx, nodeKind, "", name)
 	switch {
 	case err != nil && report.CodeOf(err) != report.Forbidden:
@@ -45,7 +49,20 @@ func Here(ctx context.Context, d *deployer.Deployer, r Runtime, name string, o O
 			return result, err
 		}
 	}
+	if stopped != nil {
+		return result, interruption(stopped, done)
+	}
 	return result, Failure(result.Nodes)
+}
+
+// interruption is the error of a run that ended before this node had all images.
+func interruption(stopped error, n *schema.NodePreload) error {
+	code, what := report.Interrupted, "interrupted"
+	if errors.Is(stopped, context.DeadlineExceeded) {
+		code, what = report.Timeout, "the time is up"
+	}
+	return report.Errorf(code, "%s: node %s lacks %s: %s", what, n.Node, report.Count(len(n.Missing), "image"), n.Problem).
+		WithHint("run the same command again: it continues")
 }
 
 // look returns which images a node has, and changes nothing.

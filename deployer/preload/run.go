@@ -249,11 +249,24 @@ func (r *run) work(ctx context.Context) error {
 	err := group.Wait()
 	slices.SortFunc(r.result.Nodes, func(a, b schema.NodePreload) int { return cmp.Compare(a.Node, b.Node) })
 	if ctx.Err() != nil {
-		return report.Errorf(report.Interrupted, "stopped waiting for the Jobs on nodes, which continue: %w", ctx.Err()).
+		err = report.Errorf(report.Interrupted, "stopped waiting for the Jobs on nodes, which continue: %w", ctx.Err()).
 			WithHint("run the same command again: it follows them to their end")
 	}
+	ctx, cancel := recording(ctx)
+	defer cancel()
 	return errors.Join(err, Record(ctx, r.deployer, r.result, r.existing))
 }
+
+// recording is a context in which what was done is recorded, also of a run that was stopped.
+func recording(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+}
+
+// recordTimeout is how long a run that was stopped takes at most to record what it has done.
+const recordTimeout = 5 * time.Second
 
 // Record records what nodes have after a run. Of existing nodes only are records kept; nil leaves those of other nodes.
 func Record(ctx context.Context, d *deployer.Deployer, p *schema.Preload, existing []string) error {

@@ -387,6 +387,56 @@ func TestHere(t *testing.T) {
 	}
 }
 
+// stopping is a container runtime whose caller is stopped during its second pull.
+type stopping struct {
+	*machine
+	stop func() context.Context
+}
+
+func (m stopping) Pull(ctx context.Context, reference string) error {
+	if len(m.pulls) > 0 {
+		return m.stop().Err()
+	}
+	return m.machine.Pull(ctx, reference)
+}
+
+// TestHereStopped: what a run on this node has done is recorded when the user or the time ends it, and the error reports that.
+func TestHereStopped(t *testing.T) {
+	for code, begin := range map[report.Code]func(context.Context) (context.Context, func()){
+		report.Interrupted: func(ctx context.Context) (context.Context, func()) { return context.WithCancel(ctx) },
+		report.Timeout: func(ctx context.Context) (context.Context, func()) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			return expired{ctx}, func() { cancel(context.DeadlineExceeded) }
+		},
+	} {
+		t.Run(string(code), func(t *testing.T) {
+			b := site(t)
+			ctx, stop := begin(t.Context())
+			defer stop()
+			m := stopping{newMachine(), func() context.Context { stop(); return ctx }}
+			got, err := preload.Here(ctx, b.Deployer, m, "one", options)
+			if got == nil || len(got.Images) < 2 {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			deployertest.Refused(t, err, code, "node one lacks", "run the same command again")
+			known, err := b.Records.Preloaded(t.Context())
+			if err != nil || len(records.Lacking(got.Images, known, "one")) != len(got.Images)-1 {
+				t.Errorf("recorded %+v, %v", known, err)
+			}
+		})
+	}
+}
+
+// expired is a context that ends by its time.
+type expired struct{ context.Context }
+
+func (e expired) Err() error {
+	if e.Context.Err() != nil {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
 // TestPrint: the lines are a script of a shell, for each runtime and in each form.
 func TestPrint(t *testing.T) {
 	images := []string{image("a"), image("b")}
