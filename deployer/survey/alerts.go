@@ -25,7 +25,7 @@ import (
 // trusted.
 const (
 	askFor     = 2 * time.Second
-	maxServers = 8
+	maxServers = 32
 	maxAnswer  = 4 << 20
 	maxAlerts  = 1000
 	maxText    = 1000 // bytes of a label or an annotation
@@ -52,6 +52,7 @@ func (v *Survey) Alerts(ctx context.Context, o AlertOptions) (*schema.AlertList,
 // read for them, or a permission of the user.
 type AlertSources struct {
 	servers  []alertServer
+	left     int // further servers, which are not asked
 	subjects alertSubjects
 }
 
@@ -61,6 +62,8 @@ func (v *Survey) AlertSources(ctx context.Context, o AlertOptions) (*AlertSource
 	if err != nil {
 		return nil, err
 	}
+	left := max(0, len(servers)-maxServers)
+	servers = servers[:len(servers)-left]
 	for i, server := range servers {
 		if servers[i].missing, err = v.Cluster.Missing(ctx, server.service().PermissionToGet()); err != nil {
 			return nil, err
@@ -70,7 +73,7 @@ func (v *Survey) AlertSources(ctx context.Context, o AlertOptions) (*AlertSource
 	if err != nil {
 		return nil, err
 	}
-	return &AlertSources{servers, subjects}, nil
+	return &AlertSources{servers, left, subjects}, nil
 }
 
 // AskPrometheus sends a request to a Prometheus, and does not wait for long.
@@ -100,7 +103,11 @@ func (a *AlertSources) Alerts(ctx context.Context, ask func(ctx context.Context,
 		})
 	}
 	_ = group.Wait() // each has its own
-	return gather(a.subjects, a.servers, answers, failures)
+	list, err := gather(a.subjects, a.servers, answers, failures)
+	if err == nil && a.left > 0 {
+		list.Problems = append(list.Problems, fmt.Sprintf("the alerts of %s are not known: only the first %d are asked", report.Count(a.left, "further Prometheus server"), maxServers))
+	}
+	return list, err
 }
 
 // alertServer is a Prometheus that can be asked.
@@ -134,7 +141,7 @@ func (v *Survey) alertServers(ctx context.Context) ([]alertServer, error) {
 		return nil, report.Errorf(report.NotFound, "no Prometheus of this cluster is known").
 			WithHint("record its address, as in Grafana: %s", report.Run("deploy monitoring config").With("prometheus", "http://SERVICE.NAMESPACE:9090"))
 	}
-	return servers[:min(len(servers), maxServers)], nil
+	return servers, nil
 }
 
 func (v *Survey) detectAlertServers(ctx context.Context) ([]alertServer, error) {

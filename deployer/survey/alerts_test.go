@@ -234,6 +234,20 @@ func TestRecordedPrometheus(t *testing.T) {
 	deployertest.Refused(t, err, report.Forbidden, "deploy env show")
 }
 
+// TestManyServers: the list reports servers that are not asked.
+func TestManyServers(t *testing.T) {
+	var servers []string
+	for i := range 34 {
+		servers = append(servers, strings.ReplaceAll(kps, "name: kps", fmt.Sprintf("name: kps%02d", i)))
+	}
+	b := alerting(t, map[string]http.HandlerFunc{"prometheus-operated": answers("firing 1 alertname=Down,namespace=site")}, servers...)
+	list, err := b.Survey.Alerts(t.Context(), survey.AlertOptions{})
+	problems := []string{"the alerts of 2 further Prometheus servers are not known: only the first 32 are asked"}
+	if err != nil || len(list.Alerts) != 1 || len(list.Asked) != 32 || !slices.Equal(list.Problems, problems) {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
+
 // TestManyAlerts: the list is bounded and reports that it is incomplete.
 func TestManyAlerts(t *testing.T) {
 	const long = 5000
