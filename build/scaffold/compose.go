@@ -222,13 +222,34 @@ func (c *composer) image(s types.ServiceConfig) (string, error) {
 		return "", report.Errorf(report.Invalid, "service %s of %s has no image: compose builds it", s.Name, c.source.Name).
 			WithHint("run: docker compose build && docker save --output images.tar IMAGE…, and add: --images images.tar; or write image: into the service")
 	}
+	var found []string
 	for _, available := range c.options.Images { // compose calls the project after its directory
-		if strings.HasSuffix(strings.TrimSuffix(available.Origin, ":latest"), "-"+s.Name) {
-			image = available.Origin
+		name := strings.TrimSuffix(available.Origin, ":latest")
+		if path.Base(name) == image {
+			found = []string{available.Origin}
+			break
+		}
+		if strings.HasSuffix(name, "-"+s.Name) && !c.isOfLongerName(s, name) && !slices.Contains(found, available.Origin) {
+			found = append(found, available.Origin)
 		}
 	}
+	if len(found) > 1 {
+		return "", report.Errorf(report.Invalid, "service %s of %s is built by compose, and several images have its name: %s", s.Name, c.source.Name, strings.Join(found, ", ")).
+			WithHint("write image: into the service")
+	}
+	image = append(found, image)[0]
 	c.remark("service %s is built by compose: its image is %s", s.Name, image)
 	return image, nil
+}
+
+// isOfLongerName reports whether an image belongs to another service that compose builds, whose name ends in that of s.
+func (c *composer) isOfLongerName(s types.ServiceConfig, image string) bool {
+	for name, other := range c.project.Services {
+		if other.Image == "" && strings.HasSuffix(name, "-"+s.Name) && strings.HasSuffix(image, "-"+name) {
+			return true
+		}
+	}
+	return false
 }
 
 // escaped keeps Kubernetes from replacing $(NAME), which compose does not know, and $$.

@@ -3,6 +3,10 @@ package scaffold
 import (
 	"strings"
 	"testing"
+
+	"github.com/compose-spec/compose-go/v2/types"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // expanded is a text as the kubelet expands it, when each variable has a value.
@@ -33,5 +37,30 @@ func TestEscaped(t *testing.T) {
 	}
 	if got := escaped("a$b"); got != "a$b" {
 		t.Errorf("without need: %q", got)
+	}
+}
+
+// TestBuiltImages: a service that compose builds has its own image, also beside one with a longer name.
+func TestBuiltImages(t *testing.T) {
+	for _, test := range []struct {
+		project, images, service, want string // an empty image is refused
+	}{
+		{"shop", "shop-api:latest shop-web-api:latest", "api", "shop-api:latest"},
+		{"shop", "shop-api:latest shop-web-api:latest", "web-api", "shop-web-api:latest"},
+		{"other", "shop-api:latest shop-web-api:latest", "api", "shop-api:latest"},
+		{"shop-web", "shop-web-api:latest shop-web-web-api:latest", "api", "shop-web-api:latest"},
+		{"other", "shop-api:latest shop-api:latest old-web-api:latest", "api", "shop-api:latest"},
+		{"other", "shop-api:latest old-api:latest", "api", ""},
+		{"other", "docker.io/library/nginx:1", "api", "other-api"},
+	} {
+		c := &composer{project: &types.Project{Name: test.project, Services: types.Services{"api": {Name: "api"}, "web-api": {Name: "web-api"}}}}
+		c.builder = &builder{}
+		for image := range strings.FieldsSeq(test.images) {
+			c.options.Images = append(c.options.Images, Available{Origin: image})
+		}
+		image, err := c.image(c.project.Services[test.service])
+		if image != test.want || (err != nil) != (test.want == "") || err != nil && report.CodeOf(err) != report.Invalid {
+			t.Errorf("%+v: %s, %v", test, image, err)
+		}
 	}
 }
