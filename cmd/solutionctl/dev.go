@@ -123,7 +123,11 @@ func (w *projectBuilder) planBuild(ctx context.Context, f buildFlags, sink repor
 func (w *projectBuilder) Key(ctx context.Context) (*key.Public, string, error) {
 	f := &w.flags.signing
 	if f.key == "" {
-		f.key, f.known = filepath.Join(w.ConfigDir(), "dev"+keyExtension), []byte{}
+		dir := w.ConfigDir()
+		if dir == "" {
+			return nil, "", report.Errorf(report.Usage, "there is no directory for a key: HOME is not set").WithHint("set HOME, or name a key with --sign-key")
+		}
+		f.key, f.known = filepath.Join(dir, "dev"+keyExtension), []byte{}
 		if err := w.makeKey(f.key); err != nil {
 			return nil, "", err
 		}

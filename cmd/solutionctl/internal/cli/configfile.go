@@ -4,24 +4,31 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
-// ConfigDir is the directory of the configuration file: of the host for root, of the user for others.
+// ConfigDir is the directory of the configuration file: of the host for root, of the user for others. It is "" if the user has none.
 func (a *App) ConfigDir() string {
-	return filepath.Dir(defaultConfigFile(runtime.GOOS, os.Geteuid(), a.Getenv))
+	return strings.TrimSuffix(defaultConfigFile(runtime.GOOS, os.Geteuid(), a.Getenv), configFile)
 }
 
+// configFile is the name of the configuration file in its directory.
+const configFile = string(filepath.Separator) + "config.yaml"
+
 // defaultConfigFile returns the path of the configuration file unless --config names another one: one place for the administrator of
-// a host, one for everybody else (XDG Base Directory Specification).
+// a host, one for each user (XDG Base Directory Specification). It is "" without such a place, and never in the current directory.
 func defaultConfigFile(system string, user int, getenv func(string) string) string {
-	switch {
+	dir := filepath.Join(getenv("HOME"), ".config")
+	switch xdg := getenv("XDG_CONFIG_HOME"); {
 	case user == 0:
-		return "/etc/solutionctl/config.yaml"
-	case getenv("XDG_CONFIG_HOME") != "":
-		return filepath.Join(getenv("XDG_CONFIG_HOME"), "solutionctl", "config.yaml")
+		dir = "/etc"
+	case filepath.IsAbs(xdg):
+		dir = xdg
 	case system == "windows":
-		return filepath.Join(getenv("AppData"), "solutionctl", "config.yaml")
-	default:
-		return filepath.Join(getenv("HOME"), ".config", "solutionctl", "config.yaml")
+		dir = getenv("AppData")
 	}
+	if !filepath.IsAbs(dir) {
+		return ""
+	}
+	return filepath.Join(dir, "solutionctl") + configFile
 }

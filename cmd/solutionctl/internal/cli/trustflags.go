@@ -100,8 +100,9 @@ func (a *App) TrustDirs(flag string) []string {
 		return []string{flag}
 	}
 	shared := []string{"/etc/solutionctl/trust", "/usr/share/solutionctl/trust"}
-	if os.Geteuid() == 0 {
+	dir := a.ConfigDir()
+	if os.Geteuid() == 0 || dir == "" {
 		return shared
 	}
-	return append([]string{filepath.Join(a.ConfigDir(), "trust")}, shared...)
+	return append([]string{filepath.Join(dir, "trust")}, shared...)
 }

@@ -87,7 +87,7 @@ type Settings struct {
 	applied  map[*pflag.Flag]Setting
 }
 
-// New returns the settings of the commands below root. The default file need not exist.
+// New returns the settings of the commands below root. The default file need not exist; "" is none.
 func New(root *cobra.Command, getenv func(string) string, defaultFile string) *Settings {
 	return &Settings{root: root, getenv: getenv, fallback: defaultFile, applied: map[*pflag.Flag]Setting{}}
 }
