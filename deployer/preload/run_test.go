@@ -288,6 +288,35 @@ func interrupt(t *testing.T, b *deployertest.Bed, o preload.Options) {
 	deployertest.Refused(t, err, report.Interrupted, "which continue", "run the same command again")
 }
 
+// sinkFunc is a sink that calls a function.
+type sinkFunc func(report.Event)
+
+func (f sinkFunc) Emit(e report.Event) { f(e) }
+
+// TestStopped: the images of the nodes that are ready are recorded, too, when the user stops waiting for others.
+func TestStopped(t *testing.T) {
+	b := site(t)
+	ctx, stop := context.WithCancel(t.Context())
+	kubelet(t, b, func(job *unstructured.Unstructured) string {
+		if job.GetName() != preload.JobName("one") {
+			<-ctx.Done()
+		}
+		return works(job)
+	})
+	t.Cleanup(stop)
+	b.Deployer.Sink = sinkFunc(func(e report.Event) {
+		if e.Name == "one" && e.State == report.Done {
+			stop()
+		}
+	})
+	got, err := preload.Run(ctx, b.Deployer, options)
+	deployertest.Refused(t, err, report.Interrupted, "which continue")
+	known, err := b.Records.Preloaded(t.Context())
+	if err != nil || got == nil || len(got.Images) == 0 || len(records.Lacking(got.Images, known, "one")) > 0 || len(records.Lacking(got.Images, known, "two")) == 0 {
+		t.Errorf("recorded %+v, %v", known, err)
+	}
+}
+
 // TestKilled: the Job of a command that was killed is followed, and one with other work is replaced.
 func TestKilled(t *testing.T) {
 	t.Parallel()
