@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/docker/cli/cli/config"
@@ -23,7 +24,8 @@ type Keychain = authn.Keychain
 // longest first.
 func DefaultKeychain() Keychain { return credentialFiles(defaultCredentialFiles()) }
 
-// defaultCredentialFiles lists where podman, skopeo and docker keep logins, in the order of containers-auth.json(5).
+// defaultCredentialFiles lists where podman, skopeo and docker keep logins, in the order of containers-auth.json(5). Without a home
+// directory there are fewer: only a variable of the file itself may lead into the current directory.
 func defaultCredentialFiles() []string {
 	env := func(variable, otherwise string) string {
 		if value := os.Getenv(variable); value != "" { //nolint:forbidigo // where other tools keep their logins
@@ -36,16 +38,16 @@ func defaultCredentialFiles() []string {
 	if dir := env("XDG_RUNTIME_DIR", ""); dir != "" {
 		runtime = filepath.Join(dir, "containers")
 	}
-	files := []string{
-		env("REGISTRY_AUTH_FILE", ""),
-		filepath.Join(runtime, "auth.json"),
-		filepath.Join(env("XDG_CONFIG_HOME", filepath.Join(home, ".config")), "containers", "auth.json"),
-		filepath.Join(env("DOCKER_CONFIG", filepath.Join(home, ".docker")), "config.json"),
+	config := env("XDG_CONFIG_HOME", "")
+	if !filepath.IsAbs(config) {
+		config = filepath.Join(home, ".config")
 	}
-	if files[0] == "" {
-		return files[1:]
-	}
-	return files
+	named := env("REGISTRY_AUTH_FILE", "")
+	docker := filepath.Join(env("DOCKER_CONFIG", filepath.Join(home, ".docker")), "config.json")
+	files := []string{named, filepath.Join(runtime, "auth.json"), filepath.Join(config, "containers", "auth.json"), docker}
+	return slices.DeleteFunc(files, func(file string) bool {
+		return file == "" || !filepath.IsAbs(file) && file != named && (file != docker || env("DOCKER_CONFIG", "") == "")
+	})
 }
 
 // credentialFiles are files with logins. A missing file has none.

@@ -59,6 +59,32 @@ func TestDefaultKeychain(t *testing.T) {
 	}
 }
 
+// TestNoHome: without a home directory, logins in the current directory are not used, unless a variable names them.
+func TestNoHome(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, variable := range []string{"HOME", "USERPROFILE", "XDG_RUNTIME_DIR", "DOCKER_CONFIG", "REGISTRY_AUTH_FILE"} {
+		t.Setenv(variable, "")
+	}
+	t.Setenv("XDG_CONFIG_HOME", ".config")
+	for _, file := range []string{".docker/config.json", ".config/containers/auth.json"} {
+		writeLogins(t, file, []string{"registry.example.com"})
+	}
+	repo, err := name.NewRepository("registry.example.com/app")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"", "registry.example.com"} {
+		auth, err := oci.DefaultKeychain().Resolve(repo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if config, err := authn.Authorization(t.Context(), auth); err != nil || config.Password != want {
+			t.Errorf("got the login %q, want %q: %v", config.Password, want, err)
+		}
+		t.Setenv("DOCKER_CONFIG", ".docker")
+	}
+}
+
 // TestCredentialFiles: of several files the first with a login for the repository counts.
 func TestCredentialFiles(t *testing.T) {
 	const registry = "registry.example.com"
