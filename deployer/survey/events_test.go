@@ -84,3 +84,24 @@ involvedObject: {namespace: site, uid: "%d", %s}, type: Normal, reason: hostile,
 		t.Errorf("%+v, %v", list, err)
 	}
 }
+
+// TestEventsWithForgedUID: an Event that combines the UID of an object with another name does not hide Events about what the object owns.
+func TestEventsWithForgedUID(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", deployertest.Content{})
+	put := func(apiVersion, kind, name, ownerVersion, ownerKind, owner string) string {
+		b.Server.Put(b, fmt.Sprintf(`{apiVersion: %s, kind: %s, metadata: {name: %s, namespace: site, ownerReferences: [
+{apiVersion: %s, kind: %s, name: %s, controller: true, uid: "%s"}]}}`, apiVersion, kind, name, ownerVersion, ownerKind, owner, b.Server.Object(ownerKind, site, owner).GetUID()))
+		return string(b.Server.Object(kind, site, name).GetUID())
+	}
+	middle := put("apps/v1", "ReplicaSet", "middle", "apps/v1", "Deployment", "shop-operator")
+	made := put("v1", "ConfigMap", "made", "apps/v1", "ReplicaSet", "middle")
+	for i, about := range []string{"name: forged, uid: " + middle, "name: made, uid: " + made} {
+		b.Server.Put(b, fmt.Sprintf(`{apiVersion: v1, kind: Event, metadata: {name: event%d, namespace: site}, lastTimestamp: "2026-01-01T00:00:01Z",
+involvedObject: {apiVersion: v1, kind: ConfigMap, namespace: site, %s}, type: Normal, reason: r, message: m}`, i, about))
+	}
+	list, err := b.Survey.Events(t.Context(), survey.Scope{Environment: site, Solution: shop})
+	if err != nil || len(list.Events) != 1 || list.Events[0].Name != "made" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}

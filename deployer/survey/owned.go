@@ -43,7 +43,14 @@ type Owned struct {
 	objects map[record.Key][]schema.DeployedObject
 
 	mu     sync.Mutex
-	owners map[types.UID]bool // what is known of objects that own others
+	owners map[ownerKey]bool // what is known of objects that own others
+}
+
+// ownerKey identifies a reference to an object. Its writer may have combined the UID with another name.
+type ownerKey struct {
+	kind            kube.GroupVersionKind
+	namespace, name string
+	uid             types.UID
 }
 
 // Owned finds what is deployed. It reads the records and, for users who are not allowed to read them, labels. The part of a
@@ -61,7 +68,7 @@ func (v *Survey) Owned(ctx context.Context, o Scope) (*Owned, error) {
 		}
 		namespaces = []string{n.Name}
 	}
-	d := &Owned{cluster: v.Cluster, uids: map[types.UID]bool{}, names: map[record.ObjectKey]bool{}, groups: map[string]bool{}, objects: map[record.Key][]schema.DeployedObject{}, owners: map[types.UID]bool{}}
+	d := &Owned{cluster: v.Cluster, uids: map[types.UID]bool{}, names: map[record.ObjectKey]bool{}, groups: map[string]bool{}, objects: map[record.Key][]schema.DeployedObject{}, owners: map[ownerKey]bool{}}
 	found, err := v.deployedStates(ctx, namespaces)
 	if err != nil {
 		return nil, err
@@ -187,8 +194,9 @@ func (d *Owned) owns(ctx context.Context, owner *metav1.OwnerReference, namespac
 	if d.uids[owner.UID] || d.groups[kind.Group] {
 		return true, nil
 	}
+	key := ownerKey{kind, namespace, owner.Name, owner.UID}
 	d.mu.Lock()
-	known, ok := d.owners[owner.UID]
+	known, ok := d.owners[key]
 	d.mu.Unlock()
 	if ok {
 		return known, nil
@@ -205,7 +213,7 @@ func (d *Owned) owns(ctx context.Context, owner *metav1.OwnerReference, namespac
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.owners[owner.UID] = known
+	d.owners[key] = known
 	return known, nil
 }
 
