@@ -43,7 +43,7 @@ func (p place) annotated(annotations map[string]string) {
 		switch {
 		case name == "inject.istio.io/templates" && !slices.ContainsFunc(listed(value), func(t string) bool { return !slices.Contains(templatesOfIstio, t) }):
 		case matchesOne(injecting, name):
-			injected = append(injected, name)
+			injected = append(injected, name+"="+shortened(value, "SHA-256 "))
 		case matchesOne(addressing, name), name == "k8s.v1.cni.cncf.io/networks" && p.isForeignNetwork(value), name == "v1.multus-cni.io/default-network" && p.isForeignNetwork(value):
 			addressed = append(addressed, name+"="+shortened(value, "SHA-256 "))
 		}
