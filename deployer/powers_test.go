@@ -193,6 +193,9 @@ func TestServersOfOthersNeedApproval(t *testing.T) {
 		"another's":      {server(", labels: {solutionctl.io/release: " + record.Key{Name: "virt"}.ID() + "}"), false, false},
 		"its own":        {server(", labels: {solutionctl.io/release: " + record.Key{Name: shop}.ID() + "}"), false, true},
 		"cannot be read": {server(""), true, false},
+		"two versions of its own definition": {
+			strings.Replace(strings.ReplaceAll(deployertest.Content{Versions: "v1 v2"}.CRD(shop), deployertest.Group(shop), group), "metadata: {", "metadata: {labels: {solutionctl.io/release: "+record.Key{Name: shop}.ID()+"}, ", 1), true, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := deployertest.New(t)

@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/dependencies"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
@@ -201,8 +202,11 @@ func (e *Environments) planDeletion(ctx context.Context, run *plan.Run, o Delete
 		return e.clearVersions(ctx, namespaces)
 	}
 	run.After = func(ctx context.Context) error {
-		if err := e.checkCreated(ctx, namespaces, states, usage, others); err != nil {
-			return err
+		takesLong := len(lost) > 0 || len(o.Release) > 0 || slices.ContainsFunc(run.Plans, func(p *engine.Plan) bool { return !p.Idle() })
+		if takesLong {
+			if err := e.checkCreated(ctx, namespaces, states, usage, others); err != nil {
+				return err
+			}
 		}
 		if err := deleteRecords(ctx); err != nil {
 			return err

@@ -60,7 +60,7 @@ func (g *foreignGroups) find(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defined := map[kube.GroupVersion]bool{}
+	defined := map[kube.GroupVersion]bool{} // all versions of each definition
 	for _, kind := range kinds {
 		version := kind.Resource.GroupVersion()
 		if !g.asks(version.Group) {
@@ -68,7 +68,12 @@ func (g *foreignGroups) find(ctx context.Context) error {
 		}
 		var definition *unstructured.Unstructured
 		if definition, err = g.Cluster.Definition(ctx, kind.Resource.Resource+"."+version.Group); err == nil && definition != nil {
-			defined[version] = true
+			versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+			for _, v := range versions {
+				if fields, ok := v.(map[string]any); ok {
+					defined[kube.GroupVersion{Group: version.Group, Version: fmt.Sprint(fields["name"])}] = true
+				}
+			}
 			err = g.judge(version.Group, definition)
 		}
 		if err != nil {
