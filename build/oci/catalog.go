@@ -43,7 +43,7 @@ func (r *Resolver) Ready(ctx context.Context, registry string) error {
 	if slices.Contains(r.o.PlainHTTP, registry) {
 		scheme = "http"
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+registry+"/readyz", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+registry+"/readyz", nil)
 	if err != nil {
 		return err
 	}
