@@ -1,4 +1,4 @@
-// Package faults kills the program at every step of every verb that changes something, and runs the same command again.
+// Package faults kills the program at every step of its verbs, and runs the same command again. LeftOut lists the verbs that it does not kill.
 //
 // A step is a call to the API server or a system call that changes a file. The calls go through a proxy that counts them;
 // the system calls are counted by tracing the process. At each of them the process is ended with SIGKILL, once before the

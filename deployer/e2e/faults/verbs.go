@@ -149,7 +149,29 @@ var (
 	}
 )
 
-// Verbs are all commands that change a cluster or a host that deploys.
+// LeftOut are the other commands that change a cluster or a host that deploys: why they are not killed here, and the tests that they have.
+var LeftOut = []struct{ Command, Reason string }{
+	{"deploy install", "each step does the work of another command; `TestKilled` of `deployer/install` ends it at each write to the cluster"},
+	{"deploy uninstall", "each step does the work of another command; `TestKilled` of `deployer/install` ends it at each write to the cluster"},
+	{"deploy push", "it needs a registry of the site; `TestPushContinues` of `build/oci` ends it at each request that writes"},
+	{"deploy store sync", "it imports archives of another host, one by one; `TestSyncFinishes` of `deployer/host`"},
+	{"deploy registry add", "it writes one record; `TestEndpointsOfSeveralHosts` of `deployer/records`"},
+	{"deploy registry remove", "it writes one record; `TestRemoveEndpoints` of `deployer/records`"},
+	{"deploy cluster name", "it writes one record; `TestNameCluster` of `deployer`"},
+	{"deploy monitoring config", "it writes one record; `TestConfigureMonitoring` of `deployer`"},
+	{"deploy node preload", "it needs a container runtime; `TestKilled` of `deployer/preload` ends it while its Jobs run"},
+	{"deploy affected", "it writes a cache; `TestPowerCut` of `cmd/solutionctl` cuts the power at each step"},
+	{"deploy notify", "it replaces one file, after the message was sent; `deploy_notify.txtar`"},
+	{"trust add", "it changes files only; `TestPowerCut` of `cmd/solutionctl` cuts the power at each step"},
+	{"trust import", "it changes files only; `TestPowerCut` of `cmd/solutionctl` cuts the power at each step"},
+	{"trust remove", "it changes files only; `TestPowerCut` of `cmd/solutionctl` cuts the power at each step"},
+	{"trust revoke", "it changes files only; `TestPowerCut` of `cmd/solutionctl` cuts the power at each step"},
+	{"deploy serve", "it runs until it is stopped, and changes no cluster; `deploy_serve.txtar`"},
+	{"deploy ui", "it runs until it is stopped, and does the work of other commands"},
+	{"dev", "it runs until it is stopped, and does the work of other commands"},
+}
+
+// Verbs are the commands that are killed.
 var Verbs = []*Verb{
 	{Name: "import", Args: []string{"deploy", "import", "--allow-downgrade", archiveOf(oldest), archiveOf(newest)}, base: empty, changesBase: true},
 	{Name: "unimport", Args: []string{"deploy", "unimport", solution, newest}, base: imported, changesBase: true, done: []string{"not-found"}},
