@@ -9,9 +9,12 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/schema"
 )
+
+const admissionGroup = "admissionregistration.k8s.io"
 
 // admission judges who is called for requests, and what decides on them.
 func (j *judgement) admission(o Object) {
@@ -129,11 +132,16 @@ func selectorsOf(from map[string]any) string {
 	if len(narrowed) == 0 {
 		return ""
 	}
-	data, err := json.Marshal(narrowed)
-	if err != nil { // no JSON: a number without a value
-		return " under conditions that cannot be shown"
+	return " where " + textOf(narrowed)
+}
+
+// textOf returns selectors as JSON, or where it is long its digest.
+func textOf(selectors map[string]any) string {
+	data, err := json.Marshal(selectors)
+	if err != nil { // a number without a value
+		data = fmt.Append(nil, selectors)
 	}
-	return " where " + shortened(string(data), "SHA-256 of the selectors is ")
+	return shortened(string(data), "SHA-256 of the selectors is ")
 }
 
 // shortened returns a text, or where it is long its digest after a prefix: each effect, or each power, repeats it.
@@ -176,14 +184,41 @@ func (j *judgement) policy(o Object) {
 	}
 }
 
-// policyBinding judges a binding of a policy that is not among the objects.
+// policyBinding judges a binding: of a policy that is not among the objects, and what the policy reads with it.
 func (j *judgement) policyBinding(o Object) {
 	name := text(o, "spec", "policyName")
-	kind := strings.TrimSuffix(o.GetKind(), "Binding")
-	if j.brings("admissionregistration.k8s.io", kind, "", name) {
+	key := objectKey(admissionGroup, strings.TrimSuffix(o.GetKind(), "Binding"), "", name)
+	kinds := j.parameters[key]
+	if !j.present[key] {
+		j.place(o, "spec.policyName").add(schema.PowerInterceptsRequests, schema.ReachCluster, "turn on a policy that the archive does not bring ("+name+")", name)
+		kinds = []kube.GroupKind{{Kind: "Secret"}} // for all that is known
+	}
+	ref := nestedMap(o.Object, "spec", "paramRef")
+	if ref == nil || j.own[stringIn(ref, "namespace")] || !j.spend(refOf(o), len(kinds)) {
 		return
 	}
-	j.place(o, "spec.policyName").add(schema.PowerInterceptsRequests, schema.ReachCluster, "turn on a policy that the archive does not bring ("+name+")", name)
+	for _, kind := range kinds {
+		j.place(o, "spec.paramRef").reads(kind, ref)
+	}
+}
+
+// reads judges the objects that a policy reads as its parameters: it can show them in a refusal, or copy them into an object.
+func (p place) reads(kind kube.GroupKind, ref map[string]any) {
+	if p.groups[kind.Group] {
+		return
+	}
+	namespace, which := cmp.Or(stringIn(ref, "namespace"), "*"), stringIn(ref, "name") // the default is that of the request
+	if selector := nestedMap(ref, "selector"); selector != nil {
+		which = "selected by " + textOf(selector)
+	}
+	power, reach := schema.PowerReadOthers, schema.ReachNamespaces
+	if kind == (kube.GroupKind{Kind: "Secret"}) {
+		power = schema.PowerReadSecrets
+		if namespace == "*" || schema.IsSystemNamespace(namespace) {
+			reach = schema.ReachCluster
+		}
+	}
+	p.add(power, reach, "have a policy read "+kind.String()+" "+which+" of "+placeText([]string{namespace}), kind.String()+" "+namespace+" "+which)
 }
 
 // mostPriority is up to what priority groups of others usually go: those of CRDs have 1000, and those of Kubernetes more than 2000.

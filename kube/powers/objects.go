@@ -21,7 +21,7 @@ func (j *judgement) object(o Object) {
 	switch group := groupOf(o); group {
 	case "":
 		j.core(o)
-	case "admissionregistration.k8s.io":
+	case admissionGroup:
 		j.admission(o)
 	case "apiextensions.k8s.io", "apiregistration.k8s.io":
 		j.api(o)

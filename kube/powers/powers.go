@@ -21,6 +21,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/solutionctl/solutionctl/kube/pods"
 	"github.com/solutionctl/solutionctl/schema"
@@ -75,16 +76,17 @@ type judgement struct {
 	objects       []Object // without lists
 	own           map[string]bool
 	groups        map[string]bool
-	present       map[string]bool         // objects by [objectKey]
-	podLabels     map[string][]labels.Set // of the pods of workloads, by namespace
-	claimPrefixes []string                // of the claims of StatefulSets: namespace/name
+	present       map[string]bool             // objects by [objectKey]
+	podLabels     map[string][]labels.Set     // of the pods of workloads, by namespace
+	claimPrefixes []string                    // of the claims of StatefulSets: namespace/name
+	parameters    map[string][]kube.GroupKind // of admission policies that have parameters, by [objectKey]
 	powers        []schema.Power
 	work          int               // what was judged so far, see [judgement.spend]
 	tooLarge      *schema.ObjectRef // the object with which it became too much
 }
 
 func newJudgement(owner Owner, objects []Object) *judgement {
-	j := &judgement{owner: owner, own: map[string]bool{}, present: map[string]bool{}, podLabels: map[string][]labels.Set{}}
+	j := &judgement{owner: owner, own: map[string]bool{}, present: map[string]bool{}, podLabels: map[string][]labels.Set{}, parameters: map[string][]kube.GroupKind{}}
 	for _, namespace := range owner.Namespaces {
 		j.own[namespace] = true
 	}
@@ -103,7 +105,11 @@ func newJudgement(owner Owner, objects []Object) *judgement {
 // index records what references of other objects are compared with.
 func (j *judgement) index(o Object) {
 	namespace := o.GetNamespace()
-	j.present[objectKey(groupOf(o), o.GetKind(), namespace, o.GetName())] = true
+	key := objectKey(groupOf(o), o.GetKind(), namespace, o.GetName())
+	j.present[key] = true
+	if kind := nestedMap(o.Object, "spec", "paramKind"); kind != nil && isKind(o, admissionGroup, "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy") {
+		j.parameters[key] = append(j.parameters[key], kube.FromAPIVersionAndKind(stringIn(kind, "apiVersion"), stringIn(kind, "kind")).GroupKind())
+	}
 	if pods.Spec(o.Object) != nil {
 		set := labels.Set{}
 		for key, value := range pods.Labels(o.Object) {

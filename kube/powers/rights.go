@@ -96,7 +96,7 @@ var rightsOverOthers = []right{
 		resources: []string{"deployments", "daemonsets", "statefulsets", "replicasets"}, verbs: writing,
 	},
 	{name: schema.PowerRunPodsElsewhere, reach: schema.ReachCluster, group: "batch", resources: []string{"jobs", "cronjobs"}, verbs: writing},
-	{name: schema.PowerInterceptRequests, reach: schema.ReachCluster, wide: true, group: "admissionregistration.k8s.io", resources: []string{
+	{name: schema.PowerInterceptRequests, reach: schema.ReachCluster, wide: true, group: admissionGroup, resources: []string{
 		"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "mutatingadmissionpolicies",
 		"mutatingadmissionpolicybindings", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
 	}, verbs: slices.Concat(writing, erasing)},

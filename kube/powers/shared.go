@@ -20,7 +20,7 @@ var judgedKinds = map[string][]string{
 	},
 	"apps":  {"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"},
 	"batch": {"CronJob", "Job"}, "autoscaling": {"HorizontalPodAutoscaler"}, "policy": {"PodDisruptionBudget"},
-	"admissionregistration.k8s.io": {
+	admissionGroup: {
 		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
 	},
