@@ -142,7 +142,7 @@ func (j *judgement) classes(o Object) {
 		if isDefault(o, "storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class") {
 			j.byDefault(o)
 		}
-		j.classSecrets(o)
+		j.class(o, text(o, "provisioner"))
 	case "PriorityClass":
 		value, _, _ := unstructured.NestedFieldNoCopy(o.Object, "value")
 		number := asNumber(value)

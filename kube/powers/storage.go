@@ -81,7 +81,7 @@ func (j *judgement) snapshots(o Object) {
 		if isDefault(o, "snapshot.storage.kubernetes.io/is-default-class") {
 			j.byDefault(o)
 		}
-		j.classSecrets(o)
+		j.class(o, text(o, "driver"))
 	case "VolumeSnapshotContent":
 		j.place(o, "spec.source").add(schema.PowerUsesForeignData, schema.ReachOutside, "offer a snapshot of a volume that it has not made", "snapshot"+digestOf(nestedMap(o.Object, "spec")))
 	case "VolumeSnapshot":
@@ -103,15 +103,25 @@ var ofClaim = []string{
 	"${volumegroupsnapshot.namespace}", "${volumegroupsnapshotcontent.name}",
 }
 
-// classSecrets judges which Secrets a driver reads for a class: those in a namespace that is not the Solution's are of others.
-func (j *judgement) classSecrets(o Object) {
-	var namespaces []string
+// class judges what a driver does for a class: its parameters can name a path of a node, or a share of others. The Secrets that it reads are
+// of others where they are in a namespace that is not the Solution's.
+func (j *judgement) class(o Object, driver string) {
+	var namespaces, parameters []string
 	for key, value := range nestedMap(o.Object, "parameters") {
-		namespace, _ := value.(string)
-		isNamespace := strings.HasSuffix(strings.ReplaceAll(strings.ToLower(key), "-", ""), "secretnamespace")
-		if isNamespace && namespace != "" && !slices.Contains(ofClaim, namespace) && !j.own[namespace] {
-			namespaces = append(namespaces, namespace)
+		text, _ := value.(string)
+		switch end := strings.ReplaceAll(strings.ToLower(key), "-", ""); {
+		case strings.HasSuffix(end, "secretnamespace"):
+			if text != "" && !slices.Contains(ofClaim, text) && !j.own[text] {
+				namespaces = append(namespaces, text)
+			}
+		case !strings.HasSuffix(end, "secretname") && !strings.HasSuffix(end, "fstype"):
+			parameters = append(parameters, key+"="+text)
 		}
+	}
+	if len(parameters) > 0 && !j.brings("storage.k8s.io", "CSIDriver", "", driver) {
+		settings := []any{o.Object["parameters"], o.GetAnnotations(), o.Object["mountOptions"]}
+		j.place(o, "parameters").add(schema.PowerRawStorage, schema.ReachNode,
+			"have the driver "+driver+" act by parameters of its choice ("+shortened(enumerate(set(parameters)), "SHA-256 ")+")", driver+digestOf(settings))
 	}
 	if len(namespaces) == 0 {
 		return
