@@ -100,6 +100,7 @@ func field(path string, s *apiextensionsv1.JSONSchemaProps, required bool) schem
 			item.Fields = list(inner, "", 0)
 		}
 		f.Items = &item
+		f.Secret = f.Secret || item.Secret || slices.ContainsFunc(item.Fields, func(one schema.AppField) bool { return one.Secret })
 	}
 	if s.Default != nil {
 		f.Default = string(s.Default.Raw)

@@ -207,6 +207,7 @@ func TestSecretAndLimits(t *testing.T) {
   schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {
     adminPassword: {type: string}, pin: {type: string, format: password}, apiKey: {type: integer}, auth: {type: object, properties: {token: {type: string}}},
     passwordSecret: {type: string}, secretName: {type: string},
+    users: {type: array, items: {type: object, properties: {name: {type: string}, apiKey: {type: string}}}}, pins: {type: array, items: {type: string, format: password}},
     port: {type: integer, minimum: 0, exclusiveMinimum: true, maximum: 65536, exclusiveMaximum: true}}}}}}}]}}`
 	definition, problems := crd.Parse([]byte(text))
 	if definition == nil {
@@ -225,7 +226,7 @@ func TestSecretAndLimits(t *testing.T) {
 			t.Errorf("port from %v to %v", *field.Min, *field.Max)
 		}
 	}
-	if diff := cmp.Diff(secret, []string{"adminPassword", "apiKey", "auth.token", "pin"}); diff != "" {
+	if diff := cmp.Diff(secret, []string{"adminPassword", "apiKey", "auth.token", "pin", "pins", "users"}); diff != "" {
 		t.Errorf("(-got +want)\n%s", diff)
 	}
 	for _, set := range []func() error{

@@ -31,7 +31,7 @@ func cellName(name string, n int, p string) string { return fmt.Sprintf("%s#%d.%
 
 // hasRows reports whether a field can be shown as rows: no secret is shown, not even in a list.
 func hasRows(f *schema.AppField) bool {
-	return strings.HasPrefix(f.Type, "list of ") && f.Items != nil && len(f.Items.Fields) > 0 &&
+	return !f.Secret && strings.HasPrefix(f.Type, "list of ") && f.Items != nil && len(f.Items.Fields) > 0 &&
 		!slices.ContainsFunc(f.Items.Fields, func(one schema.AppField) bool { return one.Secret || hasRows(&one) })
 }
 
