@@ -35,10 +35,13 @@ func value(path string) string { return "value:vault:" + path }
 var controls = regexp.MustCompile(`(?s)<(?:input|textarea|select) id="[^"]*" name="([^"]*)"[^>]*?(?: value="([^"]*)"[^>]*>|>([^<]*)</textarea>|>(.*?)</select>)`)
 
 // typed returns the fields of the form with values, as a browser sends them.
-func (b *browser) typed(a answer) url.Values {
+func (b *browser) typed(a answer) url.Values { b.Helper(); return b.typedIn(a, "form values") }
+
+// typedIn returns the fields of a form of this class.
+func (b *browser) typedIn(a answer, class string) url.Values {
 	b.Helper()
-	form := b.fields(a, "form values")
-	_, inside, _ := strings.Cut(a.body, `class="form values"`)
+	form := b.fields(a, class)
+	_, inside, _ := strings.Cut(a.body, `class="`+class+`"`)
 	for _, m := range controls.FindAllStringSubmatch(inside, -1) {
 		_, option, _ := strings.Cut(m[4], " selected>")
 		option, _, _ = strings.Cut(option, "<")
