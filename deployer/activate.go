@@ -26,18 +26,26 @@ type ActivateOptions struct {
 	AcceptHazards []string
 	plan.Parts    // components that live in the cluster
 
-	later []schema.SolutionAt // other activations in the same run, with the version "" deactivations
+	later      []schema.SolutionAt // other activations in the same run, with the version "" deactivations
+	keepLatest bool                // as in listActivation
 }
 
 // Activate makes one imported version of a Solution the active one: it applies its CustomResourceDefinitions and its other objects of the whole
 // cluster. It never removes anything that stored objects need: CRDs that only the previous version had stay.
 func (d *Deployer) Activate(ctx context.Context, o ActivateOptions) (*schema.Operation, error) {
 	run := d.begin(schema.Operation{Operation: schema.VerbActivate}, o.Options)
+	if err := d.checkList(o.Options); err != nil {
+		return nil, err
+	}
 	return run.Do(ctx, func(ctx context.Context) error {
 		if err := run.ReadCatalog(ctx); err != nil {
 			return err
 		}
-		return o.plan(ctx, run)
+		if err := o.plan(ctx, run); err != nil {
+			return err
+		}
+		d.listActivation(run, o.Version, o.keepLatest)
+		return nil
 	}, cluster.ClusterLock)
 }
 
@@ -89,10 +97,17 @@ func (d *Deployer) Deactivate(ctx context.Context, o DeactivateOptions) (*schema
 	for _, solution := range o.Going {
 		o.later = append(o.later, schema.SolutionAt{Solution: solution})
 	}
+	if err := d.checkList(o.Options); err != nil {
+		return nil, err
+	}
 	return run.Do(ctx, func(ctx context.Context) error {
 		if err := run.ReadCatalog(ctx); err != nil {
 			return err
 		}
-		return run.Deactivate(ctx, plan.Deactivation{Data: o.Data, Resumed: o.begun, Leaves: o.Leaves, Later: o.later})
+		if err := run.Deactivate(ctx, plan.Deactivation{Data: o.Data, Resumed: o.begun, Leaves: o.Leaves, Later: o.later}); err != nil {
+			return err
+		}
+		d.unlistDeactivation(run)
+		return nil
 	}, cluster.ClusterLock)
 }

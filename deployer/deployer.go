@@ -51,6 +51,8 @@ type Config struct {
 	Ended func(ctx context.Context, identity string) bool
 	// LockWait is how long a verb waits for a lock that another process holds.
 	LockWait time.Duration
+	// Active is the list of active versions on this host; nil for a host that has none.
+	Active ActiveVersions
 }
 
 // Deployer runs verbs on one cluster. It may run several at once.

@@ -76,15 +76,15 @@ func (d *Deployer) PreviewEnsure(ctx context.Context, o EnsureOptions) (*schema.
 	return &run.Operation, run.Preview(ctx, o.Solutions)
 }
 
-// EnsureActive activates versions with the wanted components in the cluster, in the order of their needs. A higher active version stays. It returns
-// the operations that were needed.
+// EnsureActive activates versions with the wanted components in the cluster, in the order of their needs. A higher active version stays. Versions that
+// are active already are listed in [ActiveVersions]. It returns the operations that were needed.
 func (d *Deployer) EnsureActive(ctx context.Context, o plan.Options, list []plan.Wanted) ([]*schema.Operation, error) {
 	run := d.begin(schema.Operation{}, o)
 	if err := run.ReadCatalog(ctx); err != nil {
 		return nil, err
 	}
 	wanted := map[schema.SolutionAt]plan.Rendering{}
-	var all []schema.SolutionAt
+	var all, unchanged []schema.SolutionAt
 	for _, w := range list {
 		found, err := run.Choose(ctx, w.Solution, w.Version)
 		if err != nil {
@@ -97,13 +97,15 @@ func (d *Deployer) EnsureActive(ctx context.Context, o plan.Options, list []plan
 		if active == "" || active == found.Version || records.DirectionTo(active, found) == records.Up {
 			at := schema.SolutionAt{Solution: found.Name, Version: found.Version}
 			wanted[at], all = w.Rendering, append(all, at)
+		} else {
+			unchanged = append(unchanged, schema.SolutionAt{Solution: found.Name, Version: active})
 		}
 	}
 	var done []*schema.Operation
 	for _, at := range dependencies.InOrder(run.Catalog, all, schema.ScopeCluster) {
 		a := ActivateOptions{
 			Options: o, Solution: at.Solution, Version: at.Version, ClusterWide: wanted[at].ClusterWide, AcceptHazards: wanted[at].AcceptHazards,
-			Parts: wanted[at].Parts, later: all,
+			Parts: wanted[at].Parts, later: all, keepLatest: true,
 		}
 		a.AllowMore(wanted[at].Allow...)
 		planned := a
@@ -115,9 +117,12 @@ func (d *Deployer) EnsureActive(ctx context.Context, o plan.Options, list []plan
 		if err != nil {
 			return done, fmt.Errorf("activate %s: %w", at.ID(), err)
 		}
-		if !operation.Empty() {
-			done = append(done, operation)
+		if operation.Empty() {
+			unchanged = append(unchanged, at)
+			continue
 		}
+		done = append(done, operation)
 	}
-	return done, nil
+	listed, err := d.listActive(ctx, run, unchanged)
+	return append(done, listed...), err
 }

@@ -39,7 +39,7 @@ type Request struct {
 	Others  []schema.ObjectRef
 	Release []environments.Held
 
-	begun bool // as in [DeactivateOptions]
+	begun bool // as in [DeactivateOptions]; an activation leaves the word "latest" in the list of active versions
 }
 
 // Perform carries out the verb of a request.
@@ -48,7 +48,7 @@ func (d *Deployer) Perform(ctx context.Context, r Request) (*schema.Operation, e
 	case schema.VerbActivate:
 		return d.Activate(ctx, ActivateOptions{
 			Options: r.Options, Losses: r.Losses, Solution: r.Solution, Version: r.Version, ProtectCRDs: r.ProtectCRDs,
-			ClusterWide: r.Rendering.ClusterWide, AcceptHazards: r.Rendering.AcceptHazards, Parts: r.Rendering.Parts,
+			ClusterWide: r.Rendering.ClusterWide, AcceptHazards: r.Rendering.AcceptHazards, Parts: r.Rendering.Parts, keepLatest: r.begun,
 		})
 	case schema.VerbDeactivate:
 		return d.Deactivate(ctx, DeactivateOptions{

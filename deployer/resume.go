@@ -191,6 +191,8 @@ func (p *unfinished) request(o plan.Options) (Request, error) {
 		With: p.revision.Together, Components: saved.Components,
 	}
 	switch {
+	case p.Operation == schema.VerbActivate:
+		request.begun = true
 	case p.Operation == schema.VerbDelete:
 		request.Data = plan.DeleteData
 	case p.Operation == schema.VerbRemove && plan.Keeps(p.revision):

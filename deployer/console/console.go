@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/console/archives"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
@@ -60,8 +61,8 @@ type Options struct {
 	Host    string // shown to users who wait for a lock
 	// LockWait is how long an operation waits for a lock.
 	LockWait time.Duration
-	// Configuration is MetalK8s' file on this host, in which active versions are recorded; "" for none.
-	Configuration string
+	// Active is the list of active versions on this host; nil for none.
+	Active deployer.ActiveVersions
 	// Archives is the host that keeps archives; nil where it is another one.
 	Archives archives.Host
 	// Trusted returns the trust store of this host, for users with a link; nil where another program or host has it.
@@ -107,7 +108,7 @@ func New(ctx context.Context, o Options) (*Console, error) {
 		return nil, err
 	}
 	c := &Console{Options: o, server: web.New(web.Options{
-		Context: ctx, Pages: pages, FormPage: formPage, Version: o.Version, Host: o.Host, LockWait: o.LockWait, Sink: o.Sink, Now: o.Now, After: o.After,
+		Context: ctx, Pages: pages, FormPage: formPage, Version: o.Version, Host: o.Host, LockWait: o.LockWait, Sink: o.Sink, Now: o.Now, After: o.After, Active: o.Active,
 		Login: session.Options{
 			Connect: o.Connect, ConnectAs: o.ConnectAs, Origin: o.Origin, Links: o.Links, Tokens: o.Tokens, Provider: o.Provider, Keys: o.Keys,
 			Base: base, Secure: origin.Scheme == "https", Sink: o.Sink, Now: o.Now,

@@ -187,7 +187,6 @@ func (c *Console) readOrder(of verb, v *web.Visit) (*order, *live.Snapshot, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	o.configuration = c.Configuration
 	s, err := c.server.Everything(v.Identity).Read(v.Context(), nil)
 	if web.IsVisitor(err) && o.Environment != "" {
 		o.Namespace = cmp.Or(o.Namespace, v.Opened.Namespace(o.Environment))

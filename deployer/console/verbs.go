@@ -17,7 +17,6 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/definitions"
 	"github.com/solutionctl/solutionctl/deployer/environments"
-	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -88,11 +87,10 @@ func (v verb) command() string {
 // order is a user's request for a verb: the parameters of its page.
 type order struct {
 	deployer.Request
-	of            verb
-	before        components.Choice // without the boxes of the page
-	accepted      url.Values        // by option, its value; "true" for an option without one
-	held          []environments.Held
-	configuration string
+	of       verb
+	before   components.Choice // without the boxes of the page
+	accepted url.Values        // by option, its value; "true" for an option without one
+	held     []environments.Held
 
 	draft string // the name of values that were typed
 	edits []plan.ValueEdit
@@ -220,7 +218,7 @@ func (o *order) perform(ctx context.Context, d *deployer.Deployer) (*schema.Oper
 			return nil, err
 		}
 	}
-	return host.Active{Verbs: d, Configuration: o.configuration}.Perform(ctx, r)
+	return d.Perform(ctx, r)
 }
 
 // lookAround finds objects in an environment that are not part of a Solution, and those that finalizers hold.

@@ -3,62 +3,60 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 
 	"github.com/solutionctl/solutionctl/build/archive"
-	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// Active carries out requests. Which versions are active then is noted in MetalK8s' configuration as well, on a host that has it.
-type Active struct {
-	Verbs         Performer
-	Configuration string // MetalK8s' file, such as [store.DefaultConfiguration]; "" where no host has one
+// ActiveVersions is the list of active versions in the configuration with this path, such as [store.DefaultConfiguration], on a host that has the file.
+// It implements [deployer.ActiveVersions].
+type ActiveVersions string
+
+// file returns the configuration; nil on a host that does not have it.
+func (a ActiveVersions) file() *store.Configuration {
+	if _, err := os.Lstat(string(a)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return &store.Configuration{Path: string(a), Identify: archive.Identify}
 }
 
-// Performer carries out requests in a cluster. [deployer.Deployer] implements it.
-type Performer interface {
-	Perform(ctx context.Context, r deployer.Request) (*schema.Operation, error)
+// Check is [store.Configuration.Check].
+func (a ActiveVersions) Check() error {
+	if c := a.file(); c != nil {
+		return c.Check()
+	}
+	return nil
 }
 
-// Perform carries out a request. After an activation of "latest" the configuration requests the latest version as well.
-func (a Active) Perform(ctx context.Context, r deployer.Request) (*schema.Operation, error) {
-	work := func() (*schema.Operation, error) { return a.Verbs.Perform(ctx, r) }
-	switch r.Verb {
-	case schema.VerbActivate:
-		return a.around(ctx, r.DryRun, work, func(active map[string]string, done *schema.Operation) {
-			active[done.Solution] = done.Version
-			if r.Version == schema.ActiveLatest {
-				active[done.Solution] = schema.ActiveLatest
-			}
-		})
-	case schema.VerbDeactivate:
-		return a.around(ctx, r.DryRun, work, func(active map[string]string, _ *schema.Operation) { delete(active, r.Solution) })
-	default:
-		return work()
+// Read returns the active versions by Solution; nil on a host without the file.
+func (a ActiveVersions) Read() (map[string]string, error) {
+	c := a.file()
+	if c == nil {
+		return nil, nil //nolint:nilnil // there is no file
 	}
-}
-
-// around does the work between a look at the configuration and the change of it.
-func (a Active) around(ctx context.Context, dryRun bool, work func() (*schema.Operation, error), change func(map[string]string, *schema.Operation)) (*schema.Operation, error) {
-	if _, err := os.Lstat(a.Configuration); dryRun || errors.Is(err, fs.ErrNotExist) {
-		return work()
-	}
-	configuration := &store.Configuration{Path: a.Configuration, Identify: archive.Identify}
-	if err := configuration.Check(); err != nil {
-		return nil, err
-	}
-	done, err := work()
+	configuration, err := c.Load()
 	if err != nil {
 		return nil, err
 	}
-	edited, err := configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) { change(c.Active, done) })
+	flat, _, err := configuration.Flat(c.Identify)
 	if err != nil {
-		return nil, fmt.Errorf("the cluster is changed, but not its configuration: %w", err)
+		return nil, err
 	}
-	done.Notices = append(done.Notices, edited.Notes...)
-	return done, nil
+	return flat.Active, nil
+}
+
+// Edit is [store.Configuration.Edit] of the active versions.
+func (a ActiveVersions) Edit(ctx context.Context, edit func(active map[string]string)) ([]string, error) {
+	c := a.file()
+	if c == nil {
+		return nil, nil
+	}
+	edited, err := c.Edit(ctx, func(c *schema.SolutionsConfiguration) { edit(c.Active) })
+	if err != nil {
+		return nil, err
+	}
+	return edited.Notes, nil
 }

@@ -75,6 +75,7 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.bed.Active = host.ActiveVersions(s.path("solutions.yaml"))
 	h.Cluster, h.Sink, h.Now, h.Version = host.ClusterOf(s.bed.Deployer), report.Discard, time.Now, "1.0.0"
 	for _, dir := range []string{"root/etc/containerd", "root/etc/systemd/system", "trust/keys"} {
 		if err := os.MkdirAll(s.path(dir), 0o755); err != nil {
@@ -123,6 +124,30 @@ func all(state schema.StepState) (list []string) {
 		list = append(list, step+" "+string(state))
 	}
 	return list
+}
+
+// TestListsActive: MetalK8s' configuration lists the installed version as active, also where only that is left to do.
+func TestListsActive(t *testing.T) {
+	s := newSite(t)
+	archive := s.vendor.Archive(t, "1.0.0", 0)
+	for _, want := range []schema.StepState{schema.StepPlanned, schema.StepPlanned, schema.StepUnchanged} {
+		p := s.plan(t, archive)
+		if got := states(p)[5]; got != "activate "+string(want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if err := p.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		now, err := s.Host.Configuration.Load()
+		if err != nil || now.Active["demo"] != "1.0.0" {
+			t.Fatalf("active %v, %v", now.Active, err)
+		}
+		if want == schema.StepPlanned && !slices.ContainsFunc(p.Notices, func(n string) bool { return strings.Contains(n, "demo-1.0.0 as active") }) {
+			if _, err := s.Host.Configuration.Edit(t.Context(), func(c *schema.SolutionsConfiguration) { delete(c.Active, "demo") }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // TestUnitChanges: the registry gets another unit and cannot be started by it. The next run does not take what ran before for it.

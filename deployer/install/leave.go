@@ -71,7 +71,7 @@ func (p *UninstallPlan) planRemoval(ctx context.Context) error {
 		r := p.request(schema.VerbRemove, l, l.solution+"-"+p.Environment)
 		r.Environment = p.Environment
 		step := schema.InstallStep{Step: "remove", Name: l.solution, Note: "from environment " + p.Environment}
-		if err := p.operate(ctx, p.installer.Deployer, r, step, report.NotFound); err != nil {
+		if err := p.operate(ctx, r, step, report.NotFound); err != nil {
 			return err
 		}
 	}
@@ -79,10 +79,10 @@ func (p *UninstallPlan) planRemoval(ctx context.Context) error {
 }
 
 // operate adds the step of an operation. It is done if nothing is left to do for it, or if the plan of it fails with one of the codes.
-func (p *UninstallPlan) operate(ctx context.Context, verbs host.Performer, r deployer.Request, step schema.InstallStep, absent ...report.Code) error {
+func (p *UninstallPlan) operate(ctx context.Context, r deployer.Request, step schema.InstallStep, absent ...report.Code) error {
 	dry := r
 	dry.DryRun = true
-	planned, err := verbs.Perform(ctx, dry)
+	planned, err := p.installer.Deployer.Perform(ctx, dry)
 	if err != nil && !slices.Contains(absent, report.CodeOf(err)) {
 		return err
 	}
@@ -91,7 +91,7 @@ func (p *UninstallPlan) operate(ctx context.Context, verbs host.Performer, r dep
 		p.note(planned.Notices...)
 	}
 	step.State = stateOf(done)
-	p.add(step, func(ctx context.Context) error { return p.noting(verbs.Perform(ctx, r)) })
+	p.add(step, func(ctx context.Context) error { return p.noting(p.installer.Deployer.Perform(ctx, r)) })
 	return nil
 }
 
@@ -192,11 +192,10 @@ func (p *UninstallPlan) planDeactivation(ctx context.Context) error {
 		if l.version != "" && l.active != "" && l.active != l.version {
 			continue
 		}
-		active := host.Active{Verbs: p.installer.Deployer, Configuration: p.installer.Host.Configuration.Path}
 		r := p.request(schema.VerbDeactivate, l, l.solution)
 		r.Leaves = p.Environment
 		step := schema.InstallStep{Step: "deactivate", Name: l.solution}
-		if err := p.operate(ctx, active, r, step, report.NotFound, report.NotImported); err != nil {
+		if err := p.operate(ctx, r, step, report.NotFound, report.NotImported); err != nil {
 			return err
 		}
 	}

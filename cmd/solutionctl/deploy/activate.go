@@ -29,7 +29,7 @@ solutionctl.io/allow-deletion is "true"; 'solutionctl deploy deactivate' sets it
 	}
 	c := &activation{verb: newClusterVerb(a, cmd)}
 	c.addReplace()
-	c.addConfigurationFlag()
+	c.addConfigurationFlag(cmd)
 	c.parts.add(c.verb, schema.ScopeCluster)
 	c.loss.add(cmd)
 	addHazardFlag(cmd.Flags(), &c.hazards)
@@ -60,6 +60,6 @@ func (c *activation) run(ctx context.Context, r deployer.Request) (err error) {
 }
 
 // addConfigurationFlag adds the flag for the file from which MetalK8s reads the active versions.
-func (v *verb) addConfigurationFlag() {
-	v.cmd.Flags().StringVar(&v.configuration, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration, a `FILE`; it is changed where it exists")
+func (f *clusterFlags) addConfigurationFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.configuration, "solutions-file", store.DefaultConfiguration, "MetalK8s' configuration, a `FILE`; it is changed where it exists")
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/host"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
 )
 
 // clusterFlags say which cluster a command of the program talks to, as whom, and how long it may take.
@@ -22,6 +24,7 @@ type clusterFlags struct {
 	asGroups                []string
 	qps                     float32
 	lockWait, timeout       time.Duration
+	configuration           string // MetalK8s' file with the active versions
 }
 
 // addClusterFlags adds the flags of a command that talks to a cluster. A command that changes it calls addWaitFlags, too.
@@ -84,13 +87,14 @@ func (f *clusterFlags) deployer() (*deployer.Deployer, error) {
 }
 
 func (f *clusterFlags) deployerOn(c *cluster.Cluster) *deployer.Deployer {
-	host, err := os.Hostname()
+	name, err := os.Hostname()
 	if err != nil {
-		host = "unknown host"
+		name = "unknown host"
 	}
 	user := cmp.Or(f.Getenv("SUDO_USER"), f.Getenv("USER"), processUser())
 	return deployer.New(deployer.Config{
-		Cluster: c, Sink: f.Sink, Now: f.Now, Version: f.Version, Identity: user + "@" + host, LockWait: f.lockWait,
+		Cluster: c, Sink: f.Sink, Now: f.Now, Version: f.Version, Identity: user + "@" + name, LockWait: f.lockWait,
+		Active: host.ActiveVersions(cmp.Or(f.configuration, store.DefaultConfiguration)),
 	})
 }
 

@@ -27,7 +27,7 @@ while one of them refuses the Leases that locks are.`,
   solutionctl deploy deactivate example-solution --force-webhooks`,
 	}
 	c := &deactivation{verb: newClusterVerb(a, cmd)}
-	c.addConfigurationFlag()
+	c.addConfigurationFlag(cmd)
 	c.data.add(cmd, "keep-crds", "keep the definitions and every custom resource")
 	cmd.Flags().BoolVar(&c.webhooks, "force-webhooks", false, "only delete its webhook configurations, without a lock")
 	for _, other := range []string{"keep-crds", "delete-data", "export", "adopt", "force-conflicts"} {

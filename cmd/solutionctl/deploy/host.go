@@ -52,6 +52,7 @@ func (f *hostFlags) open() (*host.Host, *deployer.Deployer, error) {
 	if err != nil || f.noCluster {
 		return h, nil, err
 	}
+	f.configuration = f.places.Configuration
 	d, err := f.deployer()
 	if err != nil {
 		return nil, nil, err

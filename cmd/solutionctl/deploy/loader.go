@@ -135,6 +135,7 @@ With --local the work is done by this command and there is no Job: before there 
 	}
 	f := addLoaderFlags(a, cmd)
 	f.addLockWait(cmd)
+	f.addConfigurationFlag(cmd)
 	var o loader.StartOptions
 	flags := cmd.Flags()
 	flags.BoolVar(&o.Local, "local", false, "do the work in this process, without a Job")

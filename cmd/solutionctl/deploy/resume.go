@@ -25,6 +25,7 @@ Custom resources are not deleted: an operation that would have to is refused and
 		Example: "  solutionctl deploy resume --dry-run\n  solutionctl deploy resume",
 	}
 	v := newVerb(cmd, addClusterFlags(a, cmd))
+	v.addConfigurationFlag(cmd)
 	v.toChange = append(v.toChange, func() { v.addWaitFlags(cmd) })
 	takesArguments(cmd, v.resume, v.completeDeployment, environmentArgument.orNone(), solutionArgument.orNone())
 	return v.change()

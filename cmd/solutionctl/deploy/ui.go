@@ -158,7 +158,7 @@ func (c *consoleRun) run(ctx context.Context) error {
 	}
 	c.imports()
 	if c.login == loginLink { // others have no rights on this host
-		c.o.Configuration = c.places.Configuration
+		c.o.Active = host.ActiveVersions(c.places.Configuration)
 		c.o.Examine = c.doctor
 	}
 	c.choose()

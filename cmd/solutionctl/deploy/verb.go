@@ -12,7 +12,6 @@ import (
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
 	"github.com/solutionctl/solutionctl/deployer"
-	"github.com/solutionctl/solutionctl/deployer/host"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -62,9 +61,8 @@ type verb struct {
 	cmd      *cobra.Command
 	toChange []func() // add the flags that only make sense where something changes
 
-	request       deployer.Request // some flags set its fields
-	arguments     []argument
-	configuration string // MetalK8s' file; "" for verbs that do not change it
+	request   deployer.Request // some flags set its fields
+	arguments []argument
 }
 
 // newClusterVerb returns a verb on the cluster that its flags name.
@@ -130,11 +128,7 @@ func (v *verb) about(args []string) deployer.Request {
 
 // perform carries out a request and prints what was done.
 func (v *verb) perform(ctx context.Context, r deployer.Request) error {
-	return runVerb(ctx, &v.verbFlags, v.performOn, r)
-}
-
-func (v *verb) performOn(d *deployer.Deployer, ctx context.Context, r deployer.Request) (*schema.Operation, error) {
-	return host.Active{Verbs: d, Configuration: v.configuration}.Perform(ctx, r)
+	return runVerb(ctx, &v.verbFlags, (*deployer.Deployer).Perform, r)
 }
 
 // confirmAndPerform asks for the confirmation of a request, after its consequences, and carries it out.

@@ -50,7 +50,7 @@ func (v *Visit) Deployer(sink report.Sink) *deployer.Deployer {
 // deployer has the verbs with the rights of a user.
 func (c *Server) deployer(i *session.Identity, sink report.Sink) *deployer.Deployer {
 	return deployer.New(deployer.Config{
-		Cluster: i.Cluster, Sink: sink, Now: c.Now, Version: c.Version, Identity: i.User + "@" + c.Host, LockWait: c.LockWait,
+		Cluster: i.Cluster, Sink: sink, Now: c.Now, Version: c.Version, Identity: i.User + "@" + c.Host, LockWait: c.LockWait, Active: c.Active,
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/console/live"
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/session"
@@ -23,6 +24,7 @@ type Options struct {
 	Version  string                       // of the program
 	Host     string                       // shown to users who wait for a lock
 	LockWait time.Duration
+	Active   deployer.ActiveVersions // on this host; may be nil
 	Sink     report.Sink
 	Now      func() time.Time
 	After    func(time.Duration) <-chan time.Time // reports that a time has passed on the clock of Now
