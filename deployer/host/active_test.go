@@ -2,11 +2,13 @@ package host
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -47,6 +49,38 @@ func TestActiveVersions(t *testing.T) {
 				t.Errorf("the file is now:\n%s", now)
 			}
 		})
+	}
+}
+
+// TestConvergeKeepsOthers: active versions of Solutions that only MetalK8s knows stay in its file, those of ours that are not to be active do not.
+func TestConvergeKeepsOthers(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.do(w.archive("1.0.0")); err != nil {
+		t.Fatal(err)
+	}
+	edit := func(active map[string]string) {
+		t.Helper()
+		if _, err := w.Configuration.Edit(t.Context(), func(c *schema.SolutionsConfiguration) { maps.Copy(c.Active, active) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(map[string]string{"theirs": "latest", "demo": "1.0.0", "gone": "1.0.0"})
+	c := schema.NewSolutionsConfiguration()
+	verbs := &fakeVerbs{plan: &schema.Convergence{
+		Import:   []schema.ConvergeImport{{SolutionAt: schema.SolutionAt{Solution: "demo", Version: "2.0.0"}, Path: w.archive("2.0.0")}},
+		Unimport: []schema.SolutionAt{{Solution: "demo", Version: "1.0.0"}}, Deactivate: []schema.SolutionAt{{Solution: "gone", Version: "1.0.0"}},
+	}}
+	verbs.meanwhile = func() { edit(map[string]string{"later": "3.0.0"}) }
+	done, err := w.Converge(t.Context(), ConvergeOptions{Configuration: c, Verbs: verbs, Import: w.options})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := w.Configuration.Load()
+	if err != nil || !maps.Equal(now.Active, map[string]string{"theirs": "latest", "later": "3.0.0"}) {
+		t.Errorf("active %v, %v", now.Active, err)
+	}
+	if text := strings.Join(done.Notices, "; "); !strings.Contains(text, "later, theirs") {
+		t.Errorf("notices: %s", text)
 	}
 }
 

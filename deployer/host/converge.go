@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/deployer"
@@ -56,12 +58,40 @@ func (h *Host) Converge(ctx context.Context, o ConvergeOptions) (*schema.Converg
 	if o.Deploy.DryRun {
 		return plan, nil
 	}
-	edited, err := h.Configuration.Edit(ctx, func(now *schema.SolutionsConfiguration) { now.Active = maps.Clone(flat.Active) })
+	notices, err := h.listActive(ctx, flat.Active, plan)
 	if err != nil {
 		return plan, fmt.Errorf("the cluster is changed, but not its configuration: %w", err)
 	}
-	plan.Notices = append(plan.Notices, edited.Notes...)
+	plan.Notices = append(plan.Notices, notices...)
 	return plan, nil
+}
+
+// listActive makes MetalK8s' configuration list the active versions after a plan. The entries of Solutions that only MetalK8s has imported stay.
+func (h *Host) listActive(ctx context.Context, active map[string]string, plan *schema.Convergence) ([]string, error) {
+	entries, err := h.Store.Entries()
+	if err != nil {
+		return nil, err
+	}
+	ours := map[string]bool{}
+	for _, e := range entries {
+		ours[e.Name] = true
+	}
+	for _, at := range slices.Concat(plan.Unimport, plan.Deactivate) {
+		ours[at.Solution] = true
+	}
+	var others []string
+	edited, err := h.Configuration.Edit(ctx, func(now *schema.SolutionsConfiguration) {
+		maps.DeleteFunc(now.Active, func(solution, _ string) bool { return ours[solution] })
+		maps.Copy(now.Active, active)
+		others = slices.DeleteFunc(slices.Sorted(maps.Keys(now.Active)), func(solution string) bool { return active[solution] != "" })
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(others) > 0 {
+		edited.Notes = append(edited.Notes, fmt.Sprintf("%s lists active versions of other Solutions, which stay: %s", h.Configuration.Path, strings.Join(others, ", ")))
+	}
+	return edited.Notes, nil
 }
 
 // converging is the host during a convergence.

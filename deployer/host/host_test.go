@@ -623,8 +623,9 @@ func (w *world) activate(version string) {
 
 // fakeVerbs carries out the part of a plan that concerns this host.
 type fakeVerbs struct {
-	plan   *schema.Convergence
-	export definitions.Export
+	plan      *schema.Convergence
+	export    definitions.Export
+	meanwhile func() // may be nil; called before anything changes
 }
 
 func (v *fakeVerbs) PlanConvergence(context.Context, deployer.PlanConvergenceOptions) (*schema.Convergence, error) {
@@ -635,6 +636,9 @@ func (v *fakeVerbs) Converge(ctx context.Context, o deployer.ConvergeOptions) er
 	plan, h := o.Plan, o.Host
 	if o.Export != nil {
 		v.export = o.Export("demo")
+	}
+	if v.meanwhile != nil {
+		v.meanwhile()
 	}
 	for _, i := range plan.Import {
 		if o.DryRun {
