@@ -121,7 +121,11 @@ func (l *Lane) judged(ctx context.Context, v *Verb) (dump, error) {
 	if err != nil {
 		return nil, err
 	}
-	problems = slices.Concat(problems, held, orphans, twice)
+	unlisted, err := l.unlisted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	problems = slices.Concat(problems, held, orphans, twice, unlisted)
 	if len(problems) > 0 {
 		return nil, &wrong{strings.Join(problems, "\n")}
 	}
@@ -156,8 +160,14 @@ func (l *Lane) Kill(ctx context.Context, v *Verb, p Point) (result *Result, err 
 		result.Outcome = Unreached
 		return result, nil
 	}
-	if err = l.noteDead(ctx); err != nil {
+	unlisted, err := l.unlisted(ctx)
+	if err = errors.Join(err, l.noteDead(ctx)); err != nil {
 		return nil, err
+	}
+	if len(unlisted) > 0 {
+		l.base = unknown
+		result.Outcome, result.Detail = Bad, strings.Join(unlisted, "\n")
+		return result, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()

@@ -7,12 +7,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
+	"github.com/solutionctl/solutionctl/deployer/host/store"
 	solutionschema "github.com/solutionctl/solutionctl/schema"
 )
 
@@ -54,6 +57,38 @@ func (l *Lane) orphans(ctx context.Context) ([]string, error) {
 	for _, object := range l.ours {
 		if !known[object] {
 			problems = append(problems, object+" is on no record")
+		}
+	}
+	return problems, nil
+}
+
+// unlisted names the active versions that MetalK8s' configuration does not list. MetalK8s would delete their CRDs.
+func (l *Lane) unlisted(ctx context.Context) ([]string, error) {
+	object, err := l.client.Resource(configMapResource).Namespace(sharedNamespace).Get(ctx, "metalk8s-solutions", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	solutions, _, err := unstructured.NestedStringMap(object.Object, "data")
+	if err != nil {
+		return nil, err
+	}
+	configuration, err := (&store.Configuration{Path: filepath.Join(l.dir, "metalk8s/solutions.yaml")}).Load()
+	if err != nil {
+		return nil, err
+	}
+	var problems []string
+	for name, text := range solutions {
+		versions, err := solutionschema.ParseImportedSolutions(text)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range versions {
+			if v.Active && configuration.Active[name] == "" {
+				problems = append(problems, v.ID+" is active, and MetalK8s' configuration does not list it")
+			}
 		}
 	}
 	return problems, nil
