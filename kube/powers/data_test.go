@@ -1,7 +1,11 @@
 package powers_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/kube/powers"
 	"github.com/solutionctl/solutionctl/schema"
@@ -34,6 +38,35 @@ func TestSecretsOfOthers(t *testing.T) {
 		}
 		if found != foreign {
 			t.Errorf("%s: asks %v, want %v", object, found, foreign)
+		}
+	}
+}
+
+// TestHostsOfOthers checks that a host of others is asked for beside one without an owner, a wildcard and a path of every host.
+func TestHostsOfOthers(t *testing.T) {
+	owner := acme()
+	owner.ForeignHost = func(_ *unstructured.Unstructured, host string) string {
+		if host == "bank.example.com" {
+			return "Ingress team-b/bank"
+		}
+		return ""
+	}
+	const ingress = "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a, namespace: acme}, spec: "
+	for object, want := range map[string]string{
+		ingress + "{rules: [{host: '*.acme.example.com'}, {host: bank.example.com}]}}":                                                                      "[bank.example.com] [* *.acme.example.com]",
+		ingress + "{rules: [{http: {paths: [{path: /}]}}, {host: bank.example.com}]}}":                                                                      "[bank.example.com] [*]",
+		ingress + "{defaultBackend: {service: {name: a}}, rules: [{host: bank.example.com}]}}":                                                              "[bank.example.com] [*]",
+		ingress + "{rules: [{host: shop.example.com}, {host: bank.example.com}]}}":                                                                          "[bank.example.com]",
+		"{apiVersion: route.openshift.io/v1, kind: Route, spec: {host: bank.example.com, wildcardPolicy: Subdomain}, metadata: {name: a, namespace: acme}}": "[bank.example.com] [*]",
+	} {
+		var got []string
+		for _, p := range powers.Judge(owner, read(t, "a.yaml", []byte(object))) {
+			if p.Need == schema.NeedApproval {
+				got = append(got, fmt.Sprint(p.Effects))
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", object, got, want)
 		}
 	}
 }

@@ -190,12 +190,12 @@ func Hosts(o *unstructured.Unstructured) []string {
 // hosts judges names for which something answers.
 func (j *judgement) hosts(o Object, field string, wild bool) {
 	hosts := Hosts(o.Unstructured)
-	if wild || slices.ContainsFunc(hosts, func(host string) bool { return strings.HasPrefix(host, "*") }) {
-		j.place(o, field).add(schema.PowerTakesTraffic, schema.ReachTraffic, "answer for every host without a route of its own", append(hosts, "*")...)
-		return
-	}
+	wild = wild || slices.ContainsFunc(hosts, func(host string) bool { return strings.HasPrefix(host, "*") })
 	hosts = slices.DeleteFunc(hosts, func(host string) bool { return j.foreignHost(o, field, host) })
-	if len(hosts) > 0 {
+	switch {
+	case wild:
+		j.place(o, field).add(schema.PowerTakesTraffic, schema.ReachTraffic, "answer for every host without a route of its own", append(hosts, "*")...)
+	case len(hosts) > 0:
 		j.place(o, field).show(schema.PowerTakesTraffic, schema.ReachTraffic, "answer for "+enumerate(hosts), hosts...)
 	}
 }
