@@ -159,6 +159,9 @@ func (t *subject) operatorBinding(role *target.Object) powers.Object {
 // ownerOf is the Solution. Namespaces that its files name count as its own: where objects will be, the deployment decides.
 func (t *subject) ownerOf(objects []*target.Object) powers.Owner {
 	owner := powers.Owner{Solution: t.Solution.Metadata.Name, Namespaces: []string{unknownNamespace}, Groups: t.ownGroups(), Claimed: t.Solution.Spec.CustomAPIGroups}
+	for _, d := range t.Definitions() {
+		owner.Definitions = append(owner.Definitions, powers.Definition{Group: d.Spec.Group, Kind: d.Spec.Names.Kind, Plural: d.Spec.Names.Plural})
+	}
 	add := func(namespace string) {
 		if namespace != "" && !schema.IsSystemNamespace(namespace) {
 			owner.Namespaces = append(owner.Namespaces, namespace)

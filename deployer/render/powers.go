@@ -27,10 +27,14 @@ func Owner(p *Payload, namespaces ...string) (powers.Owner, error) {
 		return powers.Owner{}, err
 	}
 	name := p.Solution.Metadata.Name
-	return powers.Owner{
+	owner := powers.Owner{
 		Solution: name, Namespaces: append([]string{SystemNamespace(name)}, namespaces...),
 		Groups: powers.OwnGroups(name, p.Solution.Spec.CustomAPIGroups, definitions), Claimed: p.Solution.Spec.CustomAPIGroups,
-	}, nil
+	}
+	for _, definition := range definitions {
+		owner.Definitions = append(owner.Definitions, powers.DefinitionOf(definition))
+	}
+	return owner, nil
 }
 
 // Powers judges everything of an archive as it would be applied to a cluster that nothing is known of: the activation, an

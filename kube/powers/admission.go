@@ -63,7 +63,7 @@ func (j *judgement) intercepted(o Object, rules []map[string]any, does, narrowed
 	var effects []string
 	for _, rule := range rules {
 		for _, group := range nestedStrings(rule, "apiGroups") {
-			if j.groups[group] {
+			if j.ownsAll(group) {
 				continue
 			}
 			resources, operations := nestedStrings(rule, "resources"), nestedStrings(rule, "operations")
@@ -71,6 +71,9 @@ func (j *judgement) intercepted(o Object, rules []map[string]any, does, narrowed
 				return nil
 			}
 			for _, resource := range resources {
+				if j.ownsResource(group, resource) {
+					continue
+				}
 				for _, operation := range operations {
 					effects = append(effects, strings.Join([]string{does, operation, resourceText(group, resource)}, " ")+narrowed)
 				}
@@ -88,11 +91,13 @@ func (j *judgement) interceptedResources(rules []map[string]any) []string {
 	var list []string
 	for _, rule := range rules {
 		for _, group := range nestedStrings(rule, "apiGroups") {
-			if j.groups[group] {
+			if j.ownsAll(group) {
 				continue
 			}
 			for _, resource := range nestedStrings(rule, "resources") {
-				list = append(list, resourceText(group, resource))
+				if !j.ownsResource(group, resource) {
+					list = append(list, resourceText(group, resource))
+				}
 			}
 		}
 	}
@@ -204,7 +209,7 @@ func (j *judgement) policyBinding(o Object) {
 
 // reads judges the objects that a policy reads as its parameters: it can show them in a refusal, or copy them into an object.
 func (p place) reads(kind kube.GroupKind, ref map[string]any) {
-	if p.groups[kind.Group] {
+	if p.ownsKind(kind.Group, kind.Kind) {
 		return
 	}
 	namespace, which := cmp.Or(stringIn(ref, "namespace"), "*"), stringIn(ref, "name") // the default is that of the request

@@ -308,7 +308,8 @@ func (j *judgement) judgeRule(rule rbacv1.PolicyRule, w where, system bool, note
 	}
 	for _, r := range rights {
 		if part, ok := r.narrow(rule); ok {
-			if reach := r.reachIn(w, rule, system); reach != "" && !j.groups[r.group] {
+			part.Resources = slices.DeleteFunc(part.Resources, func(resource string) bool { return j.ownsResource(r.group, resource) })
+			if reach := r.reachIn(w, rule, system); reach != "" && len(part.Resources) > 0 {
 				note(r.name, reach, part)
 			}
 		}

@@ -296,7 +296,9 @@ func (j *judgement) extend(r *role, name schema.PowerName, reach schema.Reach, w
 	var rules []rbacv1.PolicyRule
 	var at []int
 	for i, rule := range all {
-		foreign := slices.ContainsFunc(rule.APIGroups, func(group string) bool { return !j.groups[group] })
+		foreign := slices.ContainsFunc(rule.APIGroups, func(group string) bool {
+			return !j.ownsAll(group) && slices.ContainsFunc(rule.Resources, func(resource string) bool { return !j.ownsResource(group, resource) })
+		})
 		if foreign || len(rule.NonResourceURLs) > 0 {
 			rules, at = append(rules, rule), append(at, i)
 		}

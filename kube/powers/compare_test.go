@@ -2,6 +2,7 @@ package powers_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -119,24 +120,50 @@ func TestGroupsCannotBeClaimed(t *testing.T) {
 	}
 }
 
-// A group of a well-known controller is a Solution's own only with a CRD of it, in its operator or in a chart.
+// Of the group of a well-known controller, a Solution has only the kinds whose CRDs it brings, in its operator or in a chart. A wildcard is its
+// own with the controller's main kind.
 func TestGroupsOfControllersCannotBeClaimed(t *testing.T) {
 	claimed := []string{"acme.example.com", "helm.toolkit.fluxcd.io", "gateway.keda.sh", "notkeda.sh"}
-	crd := read(t, "crd.yaml", []byte("{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a}, spec: {group: helm.toolkit.fluxcd.io}}"))[0]
+	crd := func(plural, kind string) powers.Object {
+		return read(t, "crd.yaml", fmt.Appendf(nil, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %s.helm.toolkit.fluxcd.io},
+			spec: {group: helm.toolkit.fluxcd.io, names: {plural: %[1]s, kind: %s}}}`, plural, kind))[0]
+	}
+	dummies, releases := crd("dummies", "helmreleases"), crd("helmreleases", "HelmRelease")
 	if got := fmt.Sprint(powers.OwnGroups("acme", claimed, nil)); got != "[acme.example.com notkeda.sh]" {
 		t.Errorf("without a CRD: %s", got)
 	}
-	if got := fmt.Sprint(powers.OwnGroups("acme", claimed, []*unstructured.Unstructured{crd.Unstructured})); got != "[acme.example.com helm.toolkit.fluxcd.io notkeda.sh]" {
+	if got := fmt.Sprint(powers.OwnGroups("acme", claimed, []*unstructured.Unstructured{dummies.Unstructured})); got != "[acme.example.com helm.toolkit.fluxcd.io notkeda.sh]" {
 		t.Errorf("with a CRD: %s", got)
 	}
-	owner := acme()
-	owner.Claimed = claimed
-	release := read(t, "release.yaml", []byte("{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: a, namespace: acme}}"))
-	if got := powers.Judge(owner, release); len(got) != 1 || got[0].Name != schema.PowerInstructsController {
-		t.Errorf("without a CRD: %v", got)
+	role := func(resource string) string {
+		return `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a}, rules: [{apiGroups: [helm.toolkit.fluxcd.io], resources: ["` + resource + `"], verbs: [create]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a}, roleRef: {kind: ClusterRole, name: a}, subjects: [{kind: ServiceAccount, name: a, namespace: acme}]}`
 	}
-	if got := powers.Judge(owner, append(release, crd)); len(got) != 0 {
-		t.Errorf("with a CRD: %v", got)
+	webhook := `{apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration, metadata: {name: a},
+		webhooks: [{name: a, rules: [{apiGroups: [helm.toolkit.fluxcd.io], resources: [helmreleases], operations: ["*"]}]}]}`
+	for objects, want := range map[string]schema.PowerName{
+		"{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: a, namespace: acme}}": schema.PowerInstructsController,
+		role("helmreleases"): schema.PowerInstructsController, role("helmreleases/status"): schema.PowerInstructsController,
+		role("*"): schema.PowerInstructsController, webhook: schema.PowerInterceptsRequests,
+	} {
+		for _, test := range []struct {
+			claimed []string // by the manifest, with the CRD in a chart
+			crds    []powers.Object
+			asks    bool
+		}{{claimed, nil, true}, {claimed, []powers.Object{dummies}, true}, {claimed, []powers.Object{releases}, false}, {nil, []powers.Object{dummies}, true}, {nil, []powers.Object{releases}, false}} {
+			owner, all := acme(), read(t, "a.yaml", []byte(objects))
+			if owner.Claimed = test.claimed; test.claimed != nil {
+				all = append(all, test.crds...)
+			} else { // in its operator, which was activated before
+				owner.Groups = append(owner.Groups, "helm.toolkit.fluxcd.io")
+				owner.Definitions = append(owner.Definitions, powers.DefinitionOf(test.crds[0].Unstructured))
+			}
+			got := slices.DeleteFunc(powers.Judge(owner, all), func(p schema.Power) bool { return p.Name != want })
+			if asks := len(got) > 0; asks != test.asks {
+				t.Errorf("%s\nwith %v, %v: asks %v, want %v", objects, test.claimed, test.crds, asks, test.asks)
+			}
+		}
 	}
 }
 

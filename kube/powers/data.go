@@ -19,7 +19,7 @@ func (p pod) data() { p.foreignData(p.references()) }
 
 // refers judges what a custom resource of others, or an Ingress, has their controllers read in its namespace that another Solution has.
 func (j *judgement) refers(o Object) {
-	if isKind(o, "networking.k8s.io", "Ingress") || !isBuiltIn(groupOf(o)) && !j.groups[groupOf(o)] {
+	if isKind(o, "networking.k8s.io", "Ingress") || !isBuiltIn(groupOf(o)) && !j.ownsKind(groupOf(o), o.GetKind()) {
 		j.place(o, "spec").foreignData(referencesIn(o.Object["spec"], "spec"))
 	}
 }

@@ -112,10 +112,13 @@ func (j *judgement) rest(rule rbacv1.PolicyRule, w where, identities bool) map[s
 		verbs = allVerbs
 	}
 	for _, group := range rule.APIGroups {
-		if j.groups[group] {
+		if j.ownsAll(group) {
 			continue
 		}
 		for _, resource := range rule.Resources {
+			if j.ownsResource(group, resource) {
+				continue
+			}
 			for _, verb := range verbs {
 				if identities && group == "" && resource == "configmaps" && contains(writing, verb) {
 					continue // listed already

@@ -176,7 +176,7 @@ func (j *judgement) byDefault(o Object) {
 // foreign judges custom resources of kinds that are not its own: their controllers do what they say.
 func (j *judgement) foreign(o Object) {
 	group := groupOf(o)
-	if isBuiltIn(group) || j.groups[group] {
+	if isBuiltIn(group) || j.ownsKind(group, o.GetKind()) {
 		return
 	}
 	resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())

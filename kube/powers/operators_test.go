@@ -21,10 +21,15 @@ func TestOperators(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
 			archive, err := txtar.ParseFile(file)
 			if err != nil || len(archive.Files) != 3 {
-				t.Fatalf("want groups, objects.yaml and want: %v", err)
+				t.Fatalf("want definitions, objects.yaml and want: %v", err)
 			}
-			groups, objects, want := archive.Files[0], archive.Files[1], &archive.Files[2]
-			owner := powers.Owner{Solution: "acme", Namespaces: []string{"acme-system"}, Groups: strings.Fields(string(groups.Data))}
+			definitions, objects, want := archive.Files[0], archive.Files[1], &archive.Files[2]
+			owner := powers.Owner{Solution: "acme", Namespaces: []string{"acme-system"}}
+			for name := range strings.FieldsSeq(string(definitions.Data)) {
+				plural, group, _ := strings.Cut(name, ".")
+				owner.Groups = append(owner.Groups, group)
+				owner.Definitions = append(owner.Definitions, powers.Definition{Group: group, Plural: plural})
+			}
 			lines := powers.Summarize(powers.Judge(owner, read(t, objects.Name, objects.Data)))
 			if len(lines) == 0 || len(lines) > 12 {
 				t.Errorf("%d lines, want 1 to 12", len(lines))

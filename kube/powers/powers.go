@@ -38,6 +38,8 @@ type Owner struct {
 	Groups []string
 	// Claimed are the groups of its manifest. Those of well-known controllers are its own only with a CRD among the objects.
 	Claimed []string
+	// Definitions are its CRDs, beside those among the objects. In the groups of well-known controllers, it has only their kinds.
+	Definitions []Definition
 	// ForeignGroup returns the other owner of a group in the cluster; "" if there is none. If nil (no cluster), only Groups counts.
 	ForeignGroup func(group string) (owner string)
 	// ForeignHost names what else in the cluster answers for a host of an object, "" for nothing. Nil stands for no cluster.
@@ -76,6 +78,9 @@ type judgement struct {
 	objects       []Object // without lists
 	own           map[string]bool
 	groups        map[string]bool
+	partly        map[string]bool             // groups of which only the kinds of its CRDs are its own
+	kinds         map[kube.GroupKind]bool     // of its CRDs
+	resources     map[kube.GroupResource]bool // of its CRDs
 	present       map[string]bool             // objects by [objectKey]
 	podLabels     map[string][]labels.Set     // of the pods of workloads, by namespace
 	claimPrefixes []string                    // of the claims of StatefulSets: namespace/name
@@ -96,6 +101,7 @@ func newJudgement(owner Owner, objects []Object) *judgement {
 		}
 	}
 	j.groups = j.ownGroups()
+	j.define()
 	for _, o := range j.objects {
 		j.index(o)
 	}

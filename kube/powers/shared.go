@@ -48,7 +48,7 @@ func (j *judgement) owners(o Object) {
 	var owners []string
 	for _, reference := range nested(o.Object, "metadata", "ownerReferences") {
 		group, _, grouped := strings.Cut(stringIn(reference, "apiVersion"), "/")
-		if !grouped || !j.groups[group] {
+		if !grouped || !j.ownsKind(group, stringIn(reference, "kind")) {
 			owners = append(owners, stringIn(reference, "kind")+"/"+stringIn(reference, "name"))
 		}
 	}
@@ -140,7 +140,7 @@ func (j *judgement) shared(o Object) {
 		if !grouped {
 			group = ""
 		}
-		if !j.groups[group] && !j.brings(group, kind, o.GetNamespace(), name) {
+		if !j.ownsKind(group, kind) && !j.brings(group, kind, o.GetNamespace(), name) {
 			j.place(o, "spec."+field).show(schema.PowerChangeOthers, schema.ReachNamespaces, "scale what the archive does not bring ("+kind+"/"+name+")", kind+"/"+name)
 		}
 	}

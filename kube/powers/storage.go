@@ -33,7 +33,7 @@ func (j *judgement) claim(o Object, spec map[string]any, at string) {
 	for _, field := range []string{"dataSource", "dataSourceRef"} {
 		source := nestedMap(spec, field)
 		group, kind, name, namespace := stringIn(source, "apiGroup"), stringIn(source, "kind"), stringIn(source, "name"), stringIn(source, "namespace")
-		if name == "" || (namespace == "" || j.own[namespace]) && (j.groups[group] || j.bringsData(o, group, kind, orOwn(o, namespace), name)) {
+		if name == "" || (namespace == "" || j.own[namespace]) && (j.ownsKind(group, kind) || j.bringsData(o, group, kind, orOwn(o, namespace), name)) {
 			continue
 		}
 		of := kind + "/" + name
