@@ -17,15 +17,18 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// reviewers are roles of every cluster that only allow token and access reviews.
-var reviewers = []string{"system:auth-delegator", "extension-apiserver-authentication-reader", "system:discovery", "system:basic-user", "system:public-info-viewer"}
+// reviewers are ClusterRoles of every cluster that only allow token and access reviews.
+var reviewers = []string{"system:auth-delegator", "system:discovery", "system:basic-user", "system:public-info-viewer"}
+
+// authenticationReader is a Role of every cluster that only allows to read the CA of clients.
+var authenticationReader = schema.ObjectRef{APIVersion: rbacGroup + "/v1", Kind: "Role", Namespace: "kube-system", Name: "extension-apiserver-authentication-reader"}
 
 // everything is the rule of cluster-admin.
 var everything = rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}
 
 // borrowed judges a grant of a role that is not among the objects.
 func (j *judgement) borrowed(g *grant) {
-	if slices.Contains(reviewers, g.ref.Name) {
+	if g.ref.Kind == "ClusterRole" && slices.Contains(reviewers, g.ref.Name) || g.ref == authenticationReader {
 		return
 	}
 	if g.ref.Kind == "ClusterRole" {
