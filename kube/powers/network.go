@@ -49,6 +49,7 @@ func (j *judgement) externalName(o Object, name string) {
 
 // network judges what directs, opens or closes traffic.
 func (j *judgement) network(o Object) {
+	j.requested(o)
 	switch o.GetKind() {
 	case "Ingress":
 		j.ingress(o)
