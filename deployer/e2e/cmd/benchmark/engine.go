@@ -74,7 +74,7 @@ spec:
       serviceAccountName: %[1]s
       containers:
       - name: operator
-        image: registry.solutionctl.invalid/%[4]s-1.0.0/operator:1.0.0
+        image: "registry.solutionctl.invalid/%[4]s-1.0.0/operator:1.0.0"
         command: [operator, --config=/etc/config/operator.yaml]
         env: [{name: WATCH_NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}]
         resources: {requests: {cpu: 10m, memory: 64Mi}}

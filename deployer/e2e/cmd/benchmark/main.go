@@ -66,7 +66,7 @@ var benchmarks = []benchmark{
 	{"lint", "1,000 objects, beside kubeconform", benchmarkLint},
 	{"serve", "images pulled over 200 connections, beside nginx", benchmarkServe},
 	{"engine", "the engine alone, for many environments, beside the same writes alone", func(ctx context.Context, s settings) error { return measureEngine(ctx, s.environments) }},
-	{"rivals", "the engine, beside kubectl and Helm", func(ctx context.Context, s settings) error { return measureRivals(ctx, max(s.environments/10, 1)) }},
+	{"rivals", "deploy add in many environments and the engine alone, beside kubectl and Helm", measureRivals},
 	{"components", "a Solution of many components, beside the same writes alone", func(ctx context.Context, s settings) error { return measureGraph(ctx, s.components, s.objects) }},
 	{"console", "the web console for many environments", measureConsole},
 	{"node", "ten components on a node with containers, beside Helm, Helmfile and kubectl", measureNode},
@@ -117,7 +117,7 @@ func parse() settings {
 	flag.StringVar(&s.series, "series", "bytes,images,objects,environments", "growth: measure these")
 	flag.IntVar(&s.sizes, "sizes", growthSizes, "growth: measure the largest `N` of the sizes")
 	flag.StringVar(&s.helmfile, "helmfile", "", "node: measure this `VERSION` of Helmfile, too: v1.8.0")
-	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "start no benchmark after this `TIME`, and no further round of node that would end after it; 0 is no limit")
+	flag.DurationVar(&s.limit, "limit", 15*time.Minute, "start no benchmark after this `TIME`, and no further round of node that would end after it, nor of rivals after half of it; 0 is no limit")
 	flag.StringVar(&s.base, "base", "", "compare the working tree with the program of this `COMMIT`")
 	flag.StringVar(&s.svg, "svg", "", "growth: draw the times in this `FILE`")
 	flag.Usage = func() {

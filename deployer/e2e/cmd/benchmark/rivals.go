@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,7 +17,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/e2e/solution"
 	"github.com/solutionctl/solutionctl/deployer/e2e/testcluster"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 )
 
 // measureEngine prints what the engine takes for the objects of all environments, and what the same writes take without it.
@@ -56,28 +62,74 @@ func printTimings(ctx context.Context, name string, contestant ...string) error 
 	return nil
 }
 
-// measureRivals prints the time of the engine and its rivals for the same objects.
-func measureRivals(ctx context.Context, environments int) error {
+// rival is a tool that deploys the objects of a bed. Its preparation is not measured.
+type rival struct {
+	name    string
+	prepare func(ctx context.Context, b bed) error
+	steps   func(b bed) [][]string // commands that run side by side, eight at a time
+}
+
+// measureRivals prints the time of the engine alone, of the program and of its rivals for the same objects. The second half of the limit
+// is for other benchmarks.
+func measureRivals(ctx context.Context, s settings) error {
 	tools, err := buildRivals(ctx)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(tools) //nolint:errcheck // a temporary directory
-	kubectl, helm := filepath.Join(tools, "kubectl"), filepath.Join(tools, "helm")
-	contestants := []struct {
-		name  string
-		steps func(b bed) [][]string // commands that run side by side, eight at a time
-	}{
-		{"solutionctl", func(b bed) [][]string {
+	rivals, environments := rivalsOf(s.binary, filepath.Join(tools, "kubectl"), filepath.Join(tools, "helm")), max(s.environments/10, 1)
+	took := make([][3][]float64, len(rivals)) // all new, nothing to do, processor time of both
+	var lasted time.Duration
+	for round := range s.rounds {
+		if round > 0 && s.isLate(lasted+s.limit/2) {
+			break
+		}
+		begun := time.Now()
+		for i, r := range rivals {
+			one, err := r.measure(ctx, environments)
+			if err != nil {
+				return fmt.Errorf("%s: %w", r.name, err)
+			}
+			for of, seconds := range one {
+				took[i][of] = append(took[i][of], seconds)
+			}
+		}
+		lasted = time.Since(begun)
+	}
+	fmt.Printf("\n%d environments, the same objects; medians of %d rounds\n\n", environments, len(took[0][0]))
+	fmt.Print("| | all new | to the first | nothing to do | to the first | CPU, both |\n|---|---|---|---|---|---|\n")
+	for i, r := range rivals {
+		fmt.Printf("| %s | %.2f s | %.1f | %.2f s | %.1f | %.1f s |\n", r.name, median(took[i][0]), median(ratios(took[i][0], took[0][0])),
+			median(took[i][1]), median(ratios(took[i][1], took[0][1])), median(took[i][2]))
+	}
+	return nil
+}
+
+func rivalsOf(solutionctl, kubectl, helm string) []rival {
+	apply := func(more ...string) func(b bed) [][]string {
+		return func(b bed) [][]string {
+			return [][]string{append([]string{kubectl, "--kubeconfig", b.cluster.Kubeconfig, "apply", "-f", b.dir}, more...)}
+		}
+	}
+	return []rival{
+		{"the engine alone", nil, func(b bed) [][]string {
 			return [][]string{{os.Args[0], "engine-step", b.cluster.Kubeconfig, b.dir, "1"}}
 		}},
-		{"kubectl apply", func(b bed) [][]string {
-			return [][]string{{kubectl, "--kubeconfig", b.cluster.Kubeconfig, "apply", "-f", b.dir}}
+		{"solutionctl deploy add, 8 environments at a time", prepareAdd, func(b bed) [][]string {
+			const addAll = `kubeconfig=$1 environment=$2; shift 2; for solution; do "$0" deploy add --kubeconfig "$kubeconfig" --no-wait "$environment" "$solution"; done`
+			var commands [][]string
+			for ofOne := range slices.Chunk(b.files, solutions) { // one after the other: an environment has one lock
+				command := []string{"sh", "-ec", addAll, solutionctl, b.cluster.Kubeconfig, ofOne[0].namespace}
+				for _, file := range ofOne {
+					command = append(command, file.solution)
+				}
+				commands = append(commands, command)
+			}
+			return commands
 		}},
-		{"kubectl apply --server-side", func(b bed) [][]string {
-			return [][]string{{kubectl, "--kubeconfig", b.cluster.Kubeconfig, "apply", "--server-side", "-f", b.dir}}
-		}},
-		{"helm upgrade --install, 8 at a time", func(b bed) [][]string {
+		{"kubectl apply", nil, apply()},
+		{"kubectl apply --server-side", nil, apply("--server-side")},
+		{"helm upgrade --install, 8 at a time", nil, func(b bed) [][]string {
 			var commands [][]string
 			for _, file := range b.files {
 				commands = append(commands, []string{
@@ -87,32 +139,68 @@ func measureRivals(ctx context.Context, environments int) error {
 			return commands
 		}},
 	}
-	fmt.Printf("\n%d environments, the same objects\n\n| | all new | to the first | nothing to do | to the first | CPU, both |\n|---|---|---|---|---|---|\n", environments)
-	var first [2]float64
-	for _, c := range contestants {
-		var seconds [2]float64
-		var cpu time.Duration
-		err := inCluster(ctx, environments, func(b bed) error {
-			for round := range seconds {
-				started := time.Now()
-				used, err := sideBySide(ctx, c.steps(b))
-				if err != nil {
-					return err
-				}
-				seconds[round] = time.Since(started).Seconds()
-				cpu += used
+}
+
+// measure deploys everything in a cluster of its own, twice: all new, and nothing to do. It returns both times and the processor time, in
+// seconds.
+func (r rival) measure(ctx context.Context, environments int) (took [3]float64, err error) {
+	return took, inCluster(ctx, environments, func(b bed) error {
+		if r.prepare != nil {
+			if err := r.prepare(ctx, b); err != nil {
+				return err
 			}
-			return nil
-		})
+		}
+		for round := range 2 {
+			started := time.Now()
+			used, err := sideBySide(ctx, r.steps(b))
+			if err != nil {
+				return err
+			}
+			took[round] = time.Since(started).Seconds()
+			took[2] += used.Seconds()
+		}
+		list, err := b.cluster.Client().AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
+		if err == nil && len(list.Items) != len(b.files) {
+			err = fmt.Errorf("there are %d Deployments of %d", len(list.Items), len(b.files))
+		}
+		return err
+	})
+}
+
+// prepareAdd makes environments of the namespaces, and imports and activates Solutions with the objects that the rivals get as files.
+func prepareAdd(ctx context.Context, b bed) error {
+	c, err := cluster.Connect(cluster.Options{Kubeconfig: b.cluster.Kubeconfig, Now: time.Now})
+	if err != nil {
+		return err
+	}
+	d := deployer.New(deployer.Config{Cluster: c, Now: time.Now, Version: "1.0.0", Identity: "benchmark", LockWait: time.Minute})
+	for _, file := range b.files[:solutions] {
+		payload, err := file.content().Payload(file.solution, older)
+		if err == nil {
+			err = solution.Record(ctx, d, payload)
+		}
+		if err == nil {
+			_, err = d.Activate(ctx, deployer.ActivateOptions{Solution: file.solution, Version: older})
+		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+			return err
 		}
-		if first[0] == 0 {
-			first = seconds
+	}
+	for ofOne := range slices.Chunk(b.files, solutions) {
+		if _, err := d.CreateEnvironment(ctx, metalk8s.CreateOptions{Name: ofOne[0].namespace, Adopt: true}); err != nil {
+			return err
 		}
-		fmt.Printf("| %s | %.2f s | %.1f | %.2f s | %.1f | %.1f s |\n", c.name, seconds[0], seconds[0]/first[0], seconds[1], seconds[1]/first[1], cpu.Seconds())
 	}
 	return nil
+}
+
+// content is a Solution whose only component has the same objects. Namespace and registry are filled in when it is deployed.
+func (f file) content() deployertest.Content {
+	text := strings.NewReplacer(", namespace: "+f.namespace, "", "registry.solutionctl.invalid/"+f.solution+"-1.0.0/", "{{ repository }}/").Replace(f.text)
+	return deployertest.Content{
+		Bare: true, Manifest: "components: [{name: all, manifests: components/all.yaml}]", Images: []string{"operator"},
+		Files: map[string]string{"components/all.yaml": text},
+	}
 }
 
 // bed is a cluster with empty namespaces, and what is to be deployed to them.
