@@ -82,7 +82,7 @@ func TestTakenBack(t *testing.T) {
 			if b.Server.Answer = nil; err == nil {
 				t.Fatal("it has not failed")
 			}
-			if back := strings.Contains(err.Error(), "everything is back"); back != test.back || report.CodeOf(err) == "" {
+			if back := strings.Contains(err.Error(), "everything is back"); back != test.back || report.CodeOf(err) == report.Failure {
 				t.Errorf("is back: %t, want %t: %v", back, test.back, err)
 			}
 			for namespace, want := range map[string]string{site: test.first, second: test.other} {

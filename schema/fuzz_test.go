@@ -95,7 +95,7 @@ func FuzzParseSetting(f *testing.F) {
 		if diff := cmp.Diff(again, setting); err != nil || diff != "" {
 			t.Errorf("%q is read in two ways: %v\n%s", text, err, diff)
 		}
-		if _, err := schema.ParseSolutionBuild("x.yaml", []byte(build), setting); err != nil && report.Code("") == report.CodeOf(err) {
+		if _, err := schema.ParseSolutionBuild("x.yaml", []byte(build), setting); report.CodeOf(err) == report.Failure {
 			t.Errorf("no code: %v", err)
 		}
 	})

@@ -82,7 +82,7 @@ func TestRefusedNamespaces(t *testing.T) {
 				"manifest.yaml":         cloudManifest + "    - {name: agent, manifests: components/agent.yaml, scope: cluster, namespace: agents" + test.component + "}\n",
 				"components/agent.yaml": test.text,
 			}))
-			if err == nil || !strings.Contains(err.Error(), test.want) || report.CodeOf(err) == "" {
+			if err == nil || !strings.Contains(err.Error(), test.want) || report.CodeOf(err) == report.Failure {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
 		})
