@@ -134,7 +134,7 @@ func (h *host) hostd() *daemon {
 		path, may := strings.CutPrefix(word, "-") // a missing path is not an error
 		script += fmt.Sprintf("if test -e %[1]s || ! %[2]t; then mount --bind %[1]s %[1]s; fi; ", path, may)
 	}
-	script += "mount -o remount,bind,ro /; ! touch " + outside + "/$$ 2>/dev/null; umask " + unit["UMask"] + "; export LISTEN_FDS=1 LISTEN_PID=$$; " +
+	script += "mount -o remount,bind,ro /; if touch " + outside + "/$$ 2>/dev/null; then exit 1; fi; umask " + unit["UMask"] + "; export LISTEN_FDS=1 LISTEN_PID=$$; " +
 		"exec setpriv --no-new-privs --inh-caps=-all --bounding-set=-all," + strings.Join(capabilities, ",") + " " + unit["ExecStart"]
 
 	// A directory that the console can look into.
