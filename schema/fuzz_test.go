@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -89,11 +90,18 @@ func FuzzParseSetting(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		setting, err := schema.ParseSetting("--set", text)
 		if err != nil {
+			if report.CodeOf(err) != report.Usage {
+				t.Errorf("code of %v", err)
+			}
 			return
 		}
-		again, err := schema.ParseSetting("--set", text)
+		var path []string
+		for _, step := range setting.Path {
+			path = append(path, strings.NewReplacer(`\`, `\\`, ".", `\.`, "[", `\[`, "]", `\]`).Replace(step))
+		}
+		again, err := schema.ParseSetting("--set", strings.Join(path, ".")+"="+setting.Value)
 		if diff := cmp.Diff(again, setting); err != nil || diff != "" {
-			t.Errorf("%q is read in two ways: %v\n%s", text, err, diff)
+			t.Errorf("%q is another setting when it is written: %v\n%s", text, err, diff)
 		}
 		if _, err := schema.ParseSolutionBuild("x.yaml", []byte(build), setting); report.CodeOf(err) == report.Failure {
 			t.Errorf("no code: %v", err)

@@ -156,8 +156,17 @@ func FuzzParseStatement(f *testing.F) {
 func FuzzParseRoot(f *testing.F) {
 	f.Add([]byte(`{"mediaType":"application/vnd.dev.sigstore.trustedroot+json;version=0.1"}`))
 	f.Add([]byte(`{"mediaType":"application/vnd.dev.sigstore.trustedroot+json;version=0.1","timestampAuthorities":[{"uri":"https://x","certChain":{"certificates":[{"rawBytes":"AAAA"}]}}]}`))
-	f.Fuzz(func(_ *testing.T, data []byte) {
-		_, _ = bundle.ParseRoot(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := bundle.ParseRoot(data)
+		if err != nil {
+			if code := report.CodeOf(err); r != nil || code != report.Invalid && code != report.NotAllowed {
+				t.Errorf("code %q of %v", code, err)
+			}
+			return
+		}
+		if _, err = bundle.ParseRoot(append(data, data...)); err == nil {
+			t.Error("two roots in one file were accepted")
+		}
 	})
 }
 

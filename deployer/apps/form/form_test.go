@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -144,7 +145,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// FuzzSet: no assignment panics, and the value that was set can be written as JSON.
+// FuzzSet: a refusal is a usage error. What is set has the types of JSON, and setting it again changes nothing.
 func FuzzSet(f *testing.F) {
 	database, err := load("testdata/databases_crd.yaml")
 	if err != nil {
@@ -153,11 +154,26 @@ func FuzzSet(f *testing.F) {
 	for _, seed := range []string{"size=1", "users[0].name=a", "backup.times[0]=x", "labels.a-", "port={a: [1, 2.5]}", "[0]=1", "=", "a\\"} {
 		f.Add(seed, "size=2")
 	}
-	f.Fuzz(func(_ *testing.T, first, second string) {
+	f.Fuzz(func(t *testing.T, first, second string) {
 		spec := map[string]any{}
-		_ = database.Set(spec, first)
-		_ = database.Set(spec, second)
-		_ = database.Check(context.Background(), nil, map[string]any{"spec": spec})
+		for _, assignment := range []string{first, second} {
+			if err := database.Set(spec, assignment); err != nil {
+				if report.CodeOf(err) != report.Usage {
+					t.Errorf("%q: code %q of %v", assignment, report.CodeOf(err), err)
+				}
+				continue
+			}
+			once := runtime.DeepCopyJSON(spec)      // it panics for other types
+			if strings.HasSuffix(assignment, "-") { // removes an element of a list each time
+				continue
+			}
+			if err := database.Set(spec, assignment); err != nil || !reflect.DeepEqual(spec, once) {
+				t.Errorf("%q sets %v, then %v: %v", assignment, once, spec, err)
+			}
+		}
+		if err := database.Check(t.Context(), nil, map[string]any{"spec": spec}); err != nil && report.CodeOf(err) != report.Invalid {
+			t.Errorf("%v: code %q of %v", spec, report.CodeOf(err), err)
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package cri_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -199,11 +200,18 @@ func TestNoRuntime(t *testing.T) {
 	}
 }
 
+// FuzzMessage: the contents of a field have no more bytes than the message, and are the same after writing them.
 func FuzzMessage(f *testing.F) {
 	f.Add(field(1, fields(field(1, "sha256:99"), field(3, "web@sha256:12"), field(8, 1))))
 	f.Add([]byte{0xff, 0xff, 0xff})
-	f.Fuzz(func(_ *testing.T, data []byte) {
-		cri.ReadAll(data) // does not panic
+	f.Fuzz(func(t *testing.T, data []byte) {
+		list := cri.Contents(data)
+		if size := len(slices.Concat(list...)); size > len(data) {
+			t.Errorf("%d bytes in a message of %d", size, len(data))
+		}
+		if again := cri.Contents(cri.Message(list)); !slices.EqualFunc(again, list, bytes.Equal) {
+			t.Errorf("got %q, want %q", again, list)
+		}
 	})
 }
 

@@ -238,7 +238,7 @@ func TestSatisfies(t *testing.T) {
 	}
 }
 
-// FuzzRender looks for templates that end the program.
+// FuzzRender looks for templates that end the program, or whose text is larger than allowed.
 func FuzzRender(f *testing.F) {
 	f.Add(`{{ range $i, $e := list 1 }}{{ else }}{{ end }}{{ include "a" . }}{{ define "a" }}{{ tpl "{{ . }}" . }}{{ end }}`, "a: {b: null}")
 	f.Add(`{{ .Files.Lines "" }}{{ block "b" . }}{{ break }}{{ end }}`, "global: 1")
@@ -253,6 +253,12 @@ func FuzzRender(f *testing.F) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, _ = c.Render(ctx, engine.Input{Values: complete})
+		texts, err := c.Render(ctx, engine.Input{Values: complete})
+		switch {
+		case err != nil && (texts != nil || err.Error() == ""):
+			t.Errorf("%d texts with the error %q", len(texts), err)
+		case err == nil && (len(texts) != 1 || len(texts["web/templates/x.yaml"]) > engine.MaxText):
+			t.Errorf("%d texts, of %d bytes", len(texts), len(texts["web/templates/x.yaml"]))
+		}
 	})
 }

@@ -1,0 +1,4 @@
+package engine
+
+// MaxText is the largest text of a template.
+const MaxText = maxText
