@@ -18,7 +18,7 @@ func checkPrivate(name string) error {
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return report.Errorf(report.TrustStore, "%s can be read by others (mode %04o)", name, mode).
-			WithHint("if no other user has read it: chmod 0600 %s. Otherwise remove it, and configure every node again", name)
+			WithHint("if no other user has read it: chmod 0600 %s. Otherwise remove it, and configure every node again", report.ShellFile(name))
 	}
 	return nil
 }

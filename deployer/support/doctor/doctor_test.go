@@ -43,10 +43,15 @@ func ExampleExamine() {
 // TestHost examines hosts without a cluster.
 func TestHost(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	record, err := os.ReadFile("../../../schema/testdata/stored/archive-1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		name  string
 		files map[string]string // below the directory of the test; DIR in them is that directory
 		want  string            // a check
+		hint  string            // of a check
 	}{
 		{name: "empty", want: "skipped store nothing was imported on this host"},
 		{name: "no configuration", want: "skipped configuration DIR/solutions.yaml lists no archives"},
@@ -74,17 +79,23 @@ func TestHost(t *testing.T) {
 		{name: "authority has expired", files: map[string]string{"ca.crt": certificate(t, now.Add(-24*time.Hour))}, want: "problem certificate the certificate authority of this host's registry has expired on 2025-12-31"},
 		{name: "sent problems are intact", files: map[string]string{"store/notifications.json": `{"formatVersion": 1, "writtenBy": "1.0.0", "problems": {}}`}, want: "ok notifications "},
 		{name: "sent problems are damaged", files: map[string]string{"store/notifications.json": `{"formatVersion": 1, "prob`}, want: "warning notifications the record of sent problems is damaged"},
-		{name: "sent problems were damaged", files: map[string]string{"store/notifications.json.damaged": ``}, want: "warning notifications the record of sent problems was damaged and written again; the damaged file is DIR/store/"},
+		{name: "sent problems were damaged", files: map[string]string{"store/notifications.json.damaged": ``}, want: "warning notifications the record of sent problems was damaged and written again; the damaged file is DIR/store/", hint: "then: rm 'DIR/store/notifications.json.damaged'"},
+		{name: "others write to the store", files: map[string]string{"store/archives/db-1.0.0.json": string(record)}, want: "problem store others than root may write to", hint: "chmod go-w 'DIR/store/archives'"},
 		{name: "authority is good", files: map[string]string{"ca.crt": certificate(t, now.Add(365*24*time.Hour))}, want: "ok certificate "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := filepath.Join(t.TempDir(), "its files")
 			for name, text := range test.files {
 				file := filepath.Join(dir, name)
 				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 					t.Fatal(err)
 				}
 				if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "DIR", dir)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if strings.HasPrefix(test.name, "others write") {
+				if err := os.Chmod(filepath.Join(dir, "store", "archives"), 0o777); err != nil { //nolint:gosec // what is reported
 					t.Fatal(err)
 				}
 			}
@@ -103,9 +114,13 @@ func TestHost(t *testing.T) {
 			if err := schema.ValidateOutput("diagnosis", data); err != nil {
 				t.Error(err)
 			}
-			var text strings.Builder
+			var text, hints strings.Builder
 			for _, c := range d.Checks {
 				fmt.Fprintf(&text, "%s %s %s\n", c.Result, c.Name, c.Message)
+				hints.WriteString(c.Hint + "\n")
+			}
+			if want := strings.ReplaceAll(test.hint, "DIR", dir); !strings.Contains(hints.String(), want) {
+				t.Errorf("no hint like %q in:\n%s", want, &hints)
 			}
 			if want := strings.ReplaceAll(test.want, "DIR", dir); !strings.Contains(text.String(), want) {
 				t.Errorf("nothing like %q in:\n%s", want, &text)

@@ -51,7 +51,7 @@ func (x *examination) archives() []store.Entry {
 	if info, err := os.Stat(x.Store.Dir()); err == nil && info.Mode().Perm()&0o022 != 0 {
 		good = false
 		x.add(schema.CheckProblem, "host", "store", fmt.Sprintf("others than root may write to %s: its mode is %04o", x.Store.Dir(), info.Mode().Perm()),
-			"chmod go-w "+x.Store.Dir())
+			"chmod go-w "+report.ShellFile(x.Store.Dir()))
 	}
 	for _, e := range entries {
 		f, err := x.Store.Open(e)
@@ -113,7 +113,7 @@ func (x *examination) notifications() {
 			fmt.Sprintf("the next '%s' keeps a copy and writes it again", report.Run("deploy notify")))
 	case kept == nil:
 		x.add(schema.CheckWarning, "host", "notifications", fmt.Sprintf("the record of sent problems was damaged and written again; the damaged file is %s", damaged),
-			fmt.Sprintf("check the file system of %s; then: rm %s", x.Store.Dir(), damaged))
+			fmt.Sprintf("check the file system of %s; then: rm %s", x.Store.Dir(), report.ShellFile(damaged)))
 	case err == nil:
 		x.ok("host", "notifications", "the record of sent problems is intact")
 	}
