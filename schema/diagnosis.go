@@ -31,7 +31,7 @@ type Check struct {
 	Message string      `json:"message"`
 	// Hint is the remedy, with the command.
 	Hint string `json:"hint,omitempty"`
-	// Unread is set where an error kept the check from running: an earlier problem of it may last.
+	// Unread is set where an error kept the check from running, or where problems are left out: an earlier one may last.
 	Unread bool `json:"unread,omitempty"`
 }
 

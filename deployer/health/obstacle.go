@@ -16,6 +16,7 @@ import (
 // Obstacle is something in a cluster that keeps everybody from working, such as an API whose server is gone.
 type Obstacle struct {
 	Object  string // "APIService v1beta1.metrics.k8s.io"
+	Webhook string // the one of a configuration that does not answer; "" for other obstacles
 	Problem string // the end of a sentence that begins with the object
 	Remedy  string // the remedy, with the command
 }
@@ -69,7 +70,6 @@ func DeadWebhooks(ctx context.Context, r Reader) ([]Obstacle, error) {
 // deadWebhook is a webhook that does not answer, with its rules.
 type deadWebhook struct {
 	Obstacle
-	name  string
 	rules []any
 }
 
@@ -103,8 +103,9 @@ func (w *Webhooks) deadAdmission(ctx context.Context, object *unstructured.Unstr
 		}
 		name, _, _ := unstructured.NestedString(fields, "name")
 		rules, _, _ := unstructured.NestedSlice(fields, "rules")
-		found = append(found, deadWebhook{name: name, rules: rules, Obstacle: Obstacle{
+		found = append(found, deadWebhook{rules: rules, Obstacle: Obstacle{
 			Object:  object.GetKind() + " " + object.GetName(),
+			Webhook: name,
 			Problem: fmt.Sprintf("asks webhook %s, which does not answer: %s", name, problem),
 			Remedy: fmt.Sprintf("repair the server behind it; if it is not needed any more, kubectl delete %s %s",
 				strings.ToLower(object.GetKind()), object.GetName()),

@@ -79,7 +79,7 @@ func (e *explainer) explainFailure(message string) {
 	}
 	dead, _ := deadWebhooks(e.ctx, e.reader)
 	for _, webhook := range dead {
-		if strings.Contains(message, fmt.Sprintf("webhook %q", webhook.name)) {
+		if strings.Contains(message, fmt.Sprintf("webhook %q", webhook.Webhook)) {
 			e.add(webhook.String())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/preflight"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -85,18 +86,30 @@ func (x *examination) cluster() {
 			x.failed("cluster", of.name, err)
 			continue
 		}
-		for _, obstacle := range found[:min(len(found), maxRows)] {
+		for _, obstacle := range found[:min(len(found), maxProblems)] {
 			x.record(schema.Check{
-				Area: "cluster", Name: of.name, Object: obstacle.Object, Result: schema.CheckProblem,
+				Area: "cluster", Name: of.name, Object: strings.TrimSpace(obstacle.Object + " " + obstacle.Webhook), Result: schema.CheckProblem,
 				Message: obstacle.Object + " " + obstacle.Problem, Hint: obstacle.Remedy,
 			})
 		}
+		x.unlisted("cluster", of.name, len(found))
 		if len(found) == 0 {
 			x.ok("cluster", of.name, "%s", of.good)
 		}
 	}
 	x.refusedWrites()
 	x.leaving()
+}
+
+// quoted matches a message of a webhook or of an admission policy about an object, which can have anything of it.
+var quoted = lazyregexp.New(`(?s)(denied (?:the )?request: |conversion webhook for .*? failed: ).*`)
+
+// withoutQuotes returns the reasons for which an object is not deleted, without the messages of programs.
+func withoutQuotes(reasons []string) string {
+	for i := range reasons {
+		reasons[i] = quoted.ReplaceAllString(reasons[i], "$1(its message is left out)")
+	}
+	return strings.Join(reasons, "; ")
 }
 
 // leaving finds objects whose deletion does not finish.
@@ -121,7 +134,7 @@ func (x *examination) leaving() {
 				hint = fmt.Sprintf("remove what holds it; '%s' waits for it", report.Run("deploy env delete", environment).In(object.GetName()))
 			}
 			x.add(schema.CheckWarning, "cluster", "leaving", fmt.Sprintf("%s %s is being deleted since %s: %s", kind.Kind, object.GetName(),
-				object.GetDeletionTimestamp().UTC().Format(time.RFC3339), strings.Join(health.Explain(x.ctx, x.Deployer.Cluster, object), "; ")), hint)
+				object.GetDeletionTimestamp().UTC().Format(time.RFC3339), withoutQuotes(health.Explain(x.ctx, x.Deployer.Cluster, object))), hint)
 		}
 	}
 	if count == 0 {

@@ -39,16 +39,22 @@ type patient struct {
 	now  func() time.Time
 }
 
-// examine returns the report of the doctor, a line for each check with its hint.
-func (p *patient) examine() []string {
+// diagnose examines the host and the cluster.
+func (p *patient) diagnose() *schema.Diagnosis {
 	p.Helper()
 	s, err := store.Open(filepath.Join(p.root, "store"))
 	if err != nil {
 		p.Fatal(err)
 	}
-	d := doctor.Examine(p.Context(), doctor.Options{
+	return doctor.Examine(p.Context(), doctor.Options{
 		Store: s, Configuration: &store.Configuration{Path: filepath.Join(p.root, "solutions.yaml")}, Root: p.root, Node: "here", Deployer: p.Deployer, Now: p.now,
 	})
+}
+
+// examine returns the report of the doctor, a line for each check with its hint.
+func (p *patient) examine() []string {
+	p.Helper()
+	d := p.diagnose()
 	data, err := json.Marshal(d)
 	if err == nil {
 		err = schema.ValidateOutput("diagnosis", data)

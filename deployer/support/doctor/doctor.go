@@ -64,8 +64,18 @@ type examination struct {
 // timeout bounds the wait for one check.
 const timeout = 10 * time.Second
 
-// maxRows bounds the findings of one kind.
-const maxRows = 20
+// Bounds of the findings of one kind: problems are sent to a webhook of the site, each once, so few are left out.
+const (
+	maxRows     = 20
+	maxProblems = 200
+)
+
+// unlisted reports how many problems of a check are left out: one that an earlier run has found may be among them.
+func (x *examination) unlisted(area, name string, found int) {
+	if more := found - maxProblems; more > 0 {
+		x.record(schema.Check{Area: area, Name: name, Result: schema.CheckProblem, Message: fmt.Sprintf("%d more are not listed", more), Unread: true})
+	}
+}
 
 // record adds a check to the diagnosis.
 func (x *examination) record(c schema.Check) {

@@ -27,7 +27,7 @@ func (x *examination) refusedWrites() {
 	for _, namespace := range append([]string{cluster.SystemNamespace}, x.namespaces()...) {
 		err := x.Deployer.Cluster.CheckWrite(x.ctx, cluster.ConfigMapKind, namespace)
 		name := cluster.Interceptor(err)
-		if name == "" || seen[name] || len(seen) == maxRows {
+		if name == "" || seen[name] || len(seen) == maxProblems {
 			continue // that the API server refuses it for another reason shows in the rows about that
 		}
 		seen[name] = true
@@ -55,7 +55,7 @@ func (x *examination) refusedWrite(area, row, what string, refused error) {
 		hint = fmt.Sprintf("remove the webhooks of Solution %s, which works without a lock: %s", solution, report.Run("deploy deactivate", solution).With("force-webhooks"))
 	}
 	x.record(schema.Check{
-		Area: area, Name: row, Object: object.GetKind() + " " + object.GetName(), Result: schema.CheckProblem, Hint: hint,
+		Area: area, Name: row, Object: object.GetKind() + " " + object.GetName() + " " + name, Result: schema.CheckProblem, Hint: hint,
 		Message: fmt.Sprintf("%s %s refuses %s: %v", object.GetKind(), object.GetName(), what, refused),
 	})
 }

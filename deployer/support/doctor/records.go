@@ -42,9 +42,10 @@ func (x *examination) broken() {
 		x.failed("records", "records", err)
 		return
 	}
-	for _, one := range found[:min(len(found), maxRows)] {
+	for _, one := range found[:min(len(found), maxProblems)] {
 		x.record(schema.Check{Area: "records", Name: "records", Object: one.Of, Result: schema.CheckProblem, Message: one.What, Hint: one.Cure})
 	}
+	x.unlisted("records", "records", len(found))
 	if len(found) == 0 {
 		x.ok("records", "records", "the records of what is imported and deployed are there, and can be read")
 	}
