@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,6 +129,24 @@ func TestLogs(t *testing.T) {
 	}
 	if a = c.get(shopLogs + "/download?component=missing"); a.StatusCode != http.StatusNotFound {
 		t.Errorf("a download of nothing: %d", a.StatusCode)
+	}
+}
+
+// TestDownloadsTakeLong: a download has no deadline while it waits for more lines, and has one for its end.
+func TestDownloadsTakeLong(t *testing.T) {
+	l := startWithLogs(t)
+	c := l.in(t)
+	var read, write atomic.Pointer[time.Time]
+	l.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { l.ServeHTTP(deadlines{w, &read, &write}, r) })
+	answer := l.api.Answer
+	l.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if at := write.Load(); strings.HasSuffix(r.URL.Path, "/log") && (at == nil || !at.IsZero()) {
+			t.Errorf("at work, with a deadline for the answer: %v", at)
+		}
+		return answer(w, r)
+	}
+	if a := c.get(shopLogs + "/download?container=manager"); a.StatusCode != http.StatusOK || write.Load() == nil || write.Load().IsZero() {
+		t.Errorf("%d, the last deadline is %v", a.StatusCode, write.Load())
 	}
 }
 

@@ -140,10 +140,8 @@ func (s *logStream) keepChecking(ctx context.Context) {
 	}
 }
 
-const (
-	maxDownload  = 100 << 20        // bytes
-	downloadWait = 30 * time.Second // for a browser that takes nothing
-)
+// maxDownload bounds a download, in bytes.
+const maxDownload = 100 << 20
 
 // errBound ends a download that is too large.
 var errBound = errors.New("too large")
@@ -160,7 +158,9 @@ func (c logPages) download(w http.ResponseWriter, v *web.Visit) {
 	defer context.AfterFunc(c.server.Context, cancel)()
 	l.o.Tail = -1
 	name := l.o.Environment + "-" + l.o.Solution + "-" + c.Now().UTC().Format("20060102T150405Z") + ".txt"
-	d := &download{w: w, name: name}
+	sending, end := newSending(w)
+	defer end()
+	d := &download{w: sending, name: name}
 	out := bufio.NewWriterSize(d, 64<<10)
 	err = l.reader(func(line schema.LogLine) error {
 		if d.size > maxDownload {
@@ -205,6 +205,5 @@ func (d *download) Write(data []byte) (int, error) {
 		d.begin()
 	}
 	d.size += int64(len(data))
-	_ = http.NewResponseController(d.w).SetWriteDeadline(time.Now().Add(downloadWait)) //nolint:forbidigo // a deadline of the network is not a time that people read
 	return d.w.Write(data)
 }

@@ -66,10 +66,21 @@ func TestAcceptedLoss(t *testing.T) {
 	bed.Activated("shop", "1.0.0", deployertest.Content{Fields: "colour: {type: string}"})
 	bed.Imported("shop", "2.0.0", deployertest.Content{})
 	bed.Clock("shop", deployertest.Environment, "tower", "colour: green")
-	c := startOn(t, bed.Server, nil).in(t)
+	b := startOn(t, bed.Server, nil)
+	c := b.in(t)
 	steps := c.accepts(bed, "/solutions/shop/plan/activate?version=2.0.0", "accept-data-loss", deployertest.Definition("shop"), "tower", "spec.colour")
 	if !slices.ContainsFunc(steps, func(s string) bool { return strings.HasPrefix(s, "export ") }) {
 		t.Errorf("nothing was exported: %q", steps)
+	}
+	var operations struct {
+		Operations []struct{ ID string }
+	}
+	c.json("/operations", &operations)
+	var read, write atomic.Pointer[time.Time]
+	b.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.ServeHTTP(deadlines{w, &read, &write}, r) })
+	a := c.get("/operations/" + operations.Operations[0].ID + "/export")
+	if a.StatusCode != http.StatusOK || !strings.Contains(a.body, "tower") || write.Load() == nil {
+		t.Errorf("the export: %d %s, with the deadline of any page", a.StatusCode, a.body)
 	}
 }
 

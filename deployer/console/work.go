@@ -127,7 +127,9 @@ func (c *Console) sendExport(w http.ResponseWriter, v *web.Visit) {
 	path := op.State().Export
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": filepath.Base(path)}))
-	http.ServeFile(w, v.Request, path)
+	sending, end := newSending(w)
+	defer end()
+	http.ServeFile(sending, v.Request, path)
 }
 
 func noOperation() error {
