@@ -2,7 +2,9 @@ package console_test
 
 import (
 	"fmt"
+	"html"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,14 +16,21 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// alarmed is a console in front of a cluster with a Prometheus that serves alerts; asked counts its requests.
-func alarmed(t *testing.T, alerts func() string) (b *bench, asked *atomic.Int64) {
+// monitored is a cluster with a Prometheus.
+func monitored(t *testing.T) *deployertest.Bed {
 	t.Helper()
 	bed := deployertest.New(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: prometheuses.monitoring.coreos.com}, spec: {
   group: monitoring.coreos.com, scope: Namespaced, names: {kind: Prometheus, plural: prometheuses}, versions: [{name: v1, served: true, storage: true}]}}`,
 		"{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}",
 		"{apiVersion: monitoring.coreos.com/v1, kind: Prometheus, metadata: {name: kps, namespace: monitoring}}")
 	bed.Added("shop", "1.0.0", deployertest.Content{})
+	return bed
+}
+
+// alarmed is a console in front of a cluster with a Prometheus that serves alerts; asked counts its requests.
+func alarmed(t *testing.T, alerts func() string) (b *bench, asked *atomic.Int64) {
+	t.Helper()
+	bed := monitored(t)
 	bed.Namespace("calm", "calm")
 	b, asked = startOn(t, bed.Server, nil), new(atomic.Int64)
 	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
@@ -123,4 +132,46 @@ func TestAlertsUnknown(t *testing.T) {
 			t.Error(content(a.body))
 		}
 	})
+}
+
+// TestVisitorSeesNoOldAlerts: an alert that was seen hours ago is not shown as a present one.
+func TestVisitorSeesNoOldAlerts(t *testing.T) {
+	bed := monitored(t)
+	b := startOn(t, bed.Server, nil)
+	bed.Only(deployertest.Environment, func(a authorization.ResourceAttributes) bool {
+		return a.Group == "monitoring.coreos.com" || a.Namespace == "monitoring" || a.Resource == "customresourcedefinitions"
+	})
+	var resolved atomic.Bool
+	before := b.api.Answer
+	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/proxy/api/v1/alerts") {
+			alerts := slowShop
+			if resolved.Load() {
+				alerts = ""
+			}
+			_, _ = fmt.Fprintf(w, `{"status":"success","data":{"alerts":[%s]}}`, alerts)
+			return true
+		}
+		return before != nil && before(w, r)
+	}
+	site := "/environments/" + deployertest.Environment
+	c, other := b.with(t, "joe"), b.with(t, "joe")
+	for _, one := range []*browser{c, other} {
+		one.leads(one.get("/environments?open="+deployertest.Environment), site)
+	}
+	feed := regexp.MustCompile(`data-feed="([^"]*)"`).FindStringSubmatch(other.get(site).body)
+	next := other.follow(html.UnescapeString(feed[1]))
+	for i := 0; !strings.Contains(other.get(site).body, "ShopIsSlow"); i++ {
+		if i > 20 || !next() {
+			t.Fatalf("no alert\n%s", content(other.get(site).body))
+		}
+	}
+	other.post("/logout")
+	for next() {
+	}
+	resolved.Store(true)
+	b.clock.advance(7 * time.Hour)
+	if a := c.get(site); a.StatusCode != http.StatusOK || strings.Contains(a.body, "ShopIsSlow") {
+		t.Errorf("%d\n%s", a.StatusCode, content(a.body))
+	}
 }

@@ -108,10 +108,18 @@ func (f *Feed) askNow(ctx context.Context) {
 	f.asking = nil
 }
 
-// LastAlerts returns the last answer of Prometheus.
+// LastAlerts returns the last answer of Prometheus, none where it is old.
 func (f *Feed) LastAlerts() AlertAnswer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.recentAlerts()
+}
+
+// recentAlerts returns the last answer of Prometheus, none where no browser has followed since. The caller has the mutex.
+func (f *Feed) recentAlerts() AlertAnswer {
+	if f.Now().Sub(f.alertAnswer.when) >= PageTimeout {
+		return AlertAnswer{}
+	}
 	return f.alertAnswer
 }
 

@@ -279,10 +279,7 @@ func (f *Feed) lookNow(ctx context.Context, l *look) {
 	default: // the last state stays
 		next = f.last.outdated(err)
 	}
-	next.AlertAnswer = AlertAnswer{}
-	if f.Now().Sub(f.alertAnswer.when) < PageTimeout { // else no browser has followed since
-		next.AlertAnswer = f.alertAnswer
-	}
+	next.AlertAnswer = f.recentAlerts()
 	f.publish(next)
 }
 
