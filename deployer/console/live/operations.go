@@ -16,7 +16,8 @@ import (
 
 const (
 	maxRunning = 32   // operations at work, of all users
-	maxKept    = 100  // operations that have ended, of all users
+	maxWorking = 8    // of one of them
+	maxKept    = 100  // operations that have ended, of all users; one of the user with the most of them makes room
 	maxSteps   = 500  // of an operation; the first ones make room
 	maxNote    = 4096 // bytes of a remark on a step
 )
@@ -66,24 +67,27 @@ func (l *Operations) Begin(owner *session.Identity, planned *schema.Operation, p
 	op := &Operation{ID: rand.Text(), owner: owner, planned: planned, Plan: plan, started: l.now(), stop: stop, news: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	running := 0
+	running, own := 0, 0
 	for _, other := range l.list {
 		if other.isRunning() {
 			running++
+			if other.owner.User == owner.User {
+				own++
+			}
 		}
 	}
-	if running >= maxRunning || ctx.Err() != nil {
+	if running >= maxRunning || own >= maxWorking || ctx.Err() != nil {
 		stop(nil)
+		if own >= maxWorking {
+			return nil, report.Errorf(report.Unavailable, "%s of yours are at work", report.Count(own, "operation")).WithHint("wait until one of them has ended")
+		}
 		return nil, report.Errorf(report.Unavailable, "%s are at work in this console, or it is about to end", report.Count(running, "operation")).
 			WithHint("wait until one of them has ended")
 	}
-	l.list = append(l.list, op)
-	for i := 0; len(l.list)-running > maxKept && i < len(l.list); i++ {
-		if !l.list[i].isRunning() {
-			l.list = slices.Delete(l.list, i, i+1)
-			i--
-		}
+	for len(l.list)-running > maxKept-1 {
+		l.displace()
 	}
+	l.list = append(l.list, op)
 	l.done.Go(func() {
 		defer stop(nil)
 		result, err := do(op)(ctx, op)
@@ -91,6 +95,19 @@ func (l *Operations) Begin(owner *session.Identity, planned *schema.Operation, p
 		l.ended(owner)
 	})
 	return op, nil
+}
+
+// displace drops the oldest ended operation of the user with the most of them, so that users displace no results of others. The caller holds l.mu.
+func (l *Operations) displace() {
+	of, most := map[string]int{}, 0
+	for _, op := range l.list {
+		if !op.isRunning() {
+			of[op.owner.User]++
+			most = max(most, of[op.owner.User])
+		}
+	}
+	at := slices.IndexFunc(l.list, func(op *Operation) bool { return !op.isRunning() && of[op.owner.User] == most })
+	l.list = slices.Delete(l.list, at, at+1)
 }
 
 // Background runs other work of the console, for which Wait waits, too.

@@ -5,6 +5,7 @@ import (
 	"compress/flate"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"io"
@@ -51,6 +52,14 @@ func ParseKeys(data []byte) (Keys, error) {
 		return nil, report.Errorf(report.Invalid, "there is no key").WithHint("make one: openssl rand -base64 32")
 	}
 	return keys, nil
+}
+
+// newKeys returns a key of this process.
+func newKeys() Keys {
+	key := make([]byte, keySize)
+	_, _ = rand.Read(key)                                                // it never fails
+	keys, _ := ParseKeys([]byte(base64.StdEncoding.EncodeToString(key))) // of this size it is one
+	return keys
 }
 
 // seal encrypts and authenticates a value for one purpose.

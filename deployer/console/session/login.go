@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -21,7 +22,7 @@ const LinkLifetime = time.Minute
 
 // NewLink returns a link that logs in the user who follows it first, with the rights of the user who runs the program.
 func (m *Manager) NewLink() string {
-	return m.Origin + "/start?once=" + url.QueryEscape(m.sessions.begin(login{way: ByLink}, LinkLifetime))
+	return m.Origin + "/start?once=" + url.QueryEscape(m.sessions.newLink(LinkLifetime))
 }
 
 // Why a session is over, as parameter "ended" of the page for logging in.
@@ -55,7 +56,7 @@ func (m *Manager) Login(w http.ResponseWriter, r *http.Request) {
 
 // Start logs in the user of a link.
 func (m *Manager) Start(w http.ResponseWriter, r *http.Request) {
-	if _, ok := m.sessions.finish(ByLink, r.FormValue("once")); !ok {
+	if !m.sessions.useLink(r.FormValue("once")) {
 		m.ShowLogin(w, r, http.StatusForbidden, "/", report.Errorf(report.Forbidden, "this link was used before, or is older than a minute"))
 		return
 	}
@@ -112,8 +113,8 @@ func (m *Manager) dismiss(r *http.Request) *Session {
 	return s
 }
 
-// Logout ends the session of this browser, or with all=true those of all browsers of the user. When it was the last one the
-// tokens are revoked at the provider, so that copies in other replicas cannot be renewed.
+// Logout ends the session of this browser, or with all=true those of all browsers of the user. When it was the last one, and
+// no operation is at work, the tokens are revoked at the provider, so that copies in other replicas cannot be renewed.
 func (m *Manager) Logout(w http.ResponseWriter, r *http.Request) {
 	all := r.PostFormValue("all") == "true"
 	if s := m.dismiss(r); s != nil {
@@ -121,13 +122,21 @@ func (m *Manager) Logout(w http.ResponseWriter, r *http.Request) {
 			m.sessions.shut(s.Key, m.Now().Add(lifetime))
 			m.endAll(s.Identity, endedLogout)
 		}
-		if m.sessions.identity(s.Key) == nil {
-			s.current().revoke(r.Context())
-		}
+		m.leave(r.Context(), s.Identity, true)
 	}
 	m.setCookie(w, sessionCookie, "", http.SameSiteStrictMode, 0) // and nothing else: other data of this host does not belong to the console
 	http.Redirect(w, r, m.Base+"/login?ended="+endedLogout, http.StatusSeeOther)
 }
+
+// leave revokes the tokens of an identity whose user has logged out of the last browser, unless operations need them.
+func (m *Manager) leave(ctx context.Context, i *Identity, loggedOut bool) {
+	if m.sessions.leave(i, loggedOut) {
+		i.current().revoke(ctx)
+	}
+}
+
+// EndWork is called when an operation of an identity has ended.
+func (m *Manager) EndWork(ctx context.Context, i *Identity) { m.leave(ctx, i, false) }
 
 func (m *Manager) endAll(i *Identity, why string) {
 	for _, s := range m.sessions.of(i) {

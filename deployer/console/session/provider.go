@@ -86,14 +86,16 @@ func (m *Manager) StartProvider(w http.ResponseWriter, r *http.Request) {
 		m.ShowLogin(w, r, 0, LocalPath(r.FormValue("to")), err)
 		return
 	}
-	one := login{way: byProvider, verifier: oauth2.GenerateVerifier(), nonce: oauth2.GenerateVerifier(), to: LocalPath(r.FormValue("to"))}
-	state, text, err := m.beginLogin(one)
+	one := begun{
+		State: rand.Text(), Until: m.Now().Add(loginTimeout).Unix(), Verifier: oauth2.GenerateVerifier(), Nonce: oauth2.GenerateVerifier(), To: LocalPath(r.FormValue("to")),
+	}
+	text, err := m.loginKeys().seal(m.purpose(loginCookie), one)
 	if err != nil {
-		m.ShowLogin(w, r, 0, one.to, err)
+		m.ShowLogin(w, r, 0, one.To, err)
 		return
 	}
 	m.setCookie(w, loginCookie, text, http.SameSiteLaxMode, loginTimeout)
-	http.Redirect(w, r, m.Provider.config.AuthCodeURL(state, oidc.Nonce(one.nonce), oauth2.S256ChallengeOption(one.verifier)), http.StatusSeeOther)
+	http.Redirect(w, r, m.Provider.config.AuthCodeURL(one.State, oidc.Nonce(one.Nonce), oauth2.S256ChallengeOption(one.Verifier)), http.StatusSeeOther)
 }
 
 // FinishProvider logs in the user who comes back from the identity provider.
@@ -192,7 +194,7 @@ func (m *Manager) impersonate(ctx context.Context, i *Identity) (*cluster.Cluste
 	})
 }
 
-// begun is a login that a browser keeps, because the provider may lead it back to another replica.
+// begun is a login that a browser keeps: the provider may lead it back to another replica, and any number of them takes no room here.
 type begun struct {
 	State    string `json:"s"`
 	Until    int64  `json:"u"`
@@ -201,65 +203,54 @@ type begun struct {
 	To       string `json:"t"`
 }
 
-// beginLogin returns the state for the provider, and the text for the browser's cookie.
-func (m *Manager) beginLogin(one login) (state, text string, err error) {
+// loginKeys seal begun logins.
+func (m *Manager) loginKeys() Keys {
 	if m.Keys == nil {
-		state = m.sessions.begin(one, loginTimeout)
-		return state, state, nil
+		return m.own
 	}
-	state = rand.Text()
-	text, err = m.Keys().seal(m.purpose(loginCookie), begun{state, m.Now().Add(loginTimeout).Unix(), one.verifier, one.nonce, one.to})
-	return state, text, err
+	return m.Keys()
 }
 
-// finishLogin returns the login that this browser has begun, once. It is not its own where the provider gives back something
-// else than this browser has got.
-func (m *Manager) finishLogin(r *http.Request) (one login, mine, known bool) {
-	text, state := m.cookie(r, loginCookie), r.FormValue("state")
-	if m.Keys == nil {
-		if text == "" || text != state {
-			return login{}, false, false
-		}
-		one, known = m.sessions.finish(byProvider, state)
-		return one, true, known
+// finishLogin returns the login that this browser has begun, and whether it is finished for the first time, and in time. It is not its own where
+// the provider gives back something else than this browser has got.
+func (m *Manager) finishLogin(r *http.Request) (one begun, mine, known bool) {
+	if !m.loginKeys().open(m.purpose(loginCookie), m.cookie(r, loginCookie), &one) || one.State != r.FormValue("state") {
+		return begun{}, false, false
 	}
-	var b begun
-	if !m.Keys().open(m.purpose(loginCookie), text, &b) || b.State != state {
-		return login{}, false, false
-	}
-	until := time.Unix(b.Until, 0)
-	fresh := m.sessions.shut(state, until)
-	return login{way: byProvider, verifier: b.Verifier, nonce: b.Nonce, to: LocalPath(b.To)}, true, fresh && !m.Now().After(until)
+	until := time.Unix(one.Until, 0)
+	fresh := m.sessions.shut(one.State, until)
+	one.To = LocalPath(one.To)
+	return one, true, fresh && !m.Now().After(until)
 }
 
 // exchange turns the code that a browser has brought into an identity.
 func (m *Manager) exchange(r *http.Request) (*Identity, string, error) {
 	one, mine, known := m.finishLogin(r)
 	if !mine {
-		return nil, "/", report.Errorf(report.Forbidden, "this login was not begun in this browser, or took longer than ten minutes").WithHint("begin again")
+		return nil, "/", report.Errorf(report.Forbidden, "this login was not begun in this browser, took longer than ten minutes, or the console was started again").WithHint("begin again")
 	}
 	p := m.Provider
 	switch {
 	case !known || p.discover(r.Context(), m) != nil:
-		return nil, "/", report.Errorf(report.Forbidden, "this login was used before, took longer than ten minutes, or the console was started again").WithHint("begin again")
+		return nil, "/", report.Errorf(report.Forbidden, "this login was used before, or took longer than ten minutes").WithHint("begin again")
 	case r.FormValue("error") != "":
-		return nil, one.to, report.Errorf(report.Forbidden, "the identity provider did not let you in")
+		return nil, one.To, report.Errorf(report.Forbidden, "the identity provider did not let you in")
 	}
-	answer, err := p.config.Exchange(p.with(r.Context()), r.FormValue("code"), oauth2.VerifierOption(one.verifier))
+	answer, err := p.config.Exchange(p.with(r.Context()), r.FormValue("code"), oauth2.VerifierOption(one.Verifier))
 	if err != nil {
-		return nil, one.to, refusedByProvider(err)
+		return nil, one.To, refusedByProvider(err)
 	}
 	t := &tokens{manager: m}
 	nonce, err := t.take(r.Context(), answer)
 	if err != nil {
-		return nil, one.to, err
+		return nil, one.To, err
 	}
-	if nonce != one.nonce {
-		return nil, one.to, report.Errorf(report.Forbidden, "the identity provider's token belongs to another login")
+	if nonce != one.Nonce {
+		return nil, one.To, report.Errorf(report.Forbidden, "the identity provider's token belongs to another login")
 	}
 	key, err := t.key(r.Context())
 	if err != nil {
-		return nil, one.to, err
+		return nil, one.To, err
 	}
 	i, err := m.identify(r.Context(), byProvider, key, t)
 	if report.CodeOf(err) == report.Unauthenticated {
@@ -267,7 +258,7 @@ func (m *Manager) exchange(r *http.Request) (*Identity, string, error) {
 		err = report.Errorf(report.Forbidden, "identity provider %s knows you, and the API server does not accept its tokens", p.Issuer).
 			WithHint("ask an administrator of the API server to check its issuer, its audience (%s), the claim of the name, and the clocks", p.ClientID)
 	}
-	return i, one.to, err
+	return i, one.To, err
 }
 
 // refusedByProvider is an error of the provider without its description, which could quote the request.

@@ -23,8 +23,7 @@ const (
 	idle     = 8 * time.Hour  // a session ends after this time without use
 	lifetime = 24 * time.Hour // and so is every session that is so old
 
-	maxSessions = 1000 // of all users; the one that was not used for the longest makes room
-	maxLogins   = 1000 // that were begun
+	maxSessions = 1000 // of all users; one of the user with the most of them makes room
 )
 
 // Options describe how users log in.
@@ -39,10 +38,12 @@ type Options struct {
 	Tokens    bool
 	Provider  *Provider   // nil for none
 	Keys      func() Keys // for sessions that replicas share; nil keeps sessions in this process
-	Base      string      // path of the origin, without a slash at the end
-	Secure    bool        // browsers come by TLS
-	Sink      report.Sink
-	Now       func() time.Time
+	// Works reports whether an identity has operations at work: it lasts until they have ended, although its user has logged out.
+	Works  func(i *Identity) bool
+	Base   string // path of the origin, without a slash at the end
+	Secure bool   // browsers come by TLS
+	Sink   report.Sink
+	Now    func() time.Time
 	// UserState and BrowserState create the state of a user, and of a session in one browser.
 	UserState, BrowserState func() any
 	// ShowLogin shows the page for logging in, from which a browser continues to a path. It shows problem unless that
@@ -57,10 +58,13 @@ type Token func(ctx context.Context) (string, error)
 type Manager struct {
 	Options
 	sessions *sessions
+	own      Keys // of this process, for logins at the provider where replicas share none
 }
 
 // New returns a manager without sessions.
-func New(o Options) *Manager { return &Manager{o, newSessions(o.Now)} }
+func New(o Options) *Manager {
+	return &Manager{o, newSessions(o.Now, o.Works), newKeys()}
+}
 
 // SessionsOf lists the sessions of an identity.
 func (m *Manager) SessionsOf(i *Identity) []*Session { return m.sessions.of(i) }
@@ -94,7 +98,8 @@ type Identity struct {
 	mu     sync.Mutex
 	tokens *tokens // replaced by a new login; nil for the user who runs the program
 
-	sessions int // guarded by sessions.mu
+	sessions  int  // guarded by sessions.mu
+	loggedOut bool // at the end of its last session; guarded by sessions.mu
 }
 
 // Bearer returns the token of the last login.
@@ -124,12 +129,13 @@ type Session struct {
 
 // sessions has the sessions of all browsers.
 type sessions struct {
-	now func() time.Time
+	now   func() time.Time
+	works func(i *Identity) bool
 
 	mu         sync.Mutex
 	byID       map[string]*Session
 	identities map[string]*Identity
-	logins     map[string]login // logins in progress, by the text of the browser's cookie
+	links      map[string]time.Time // until when links can be used, by their secret
 	closed     map[string]closed
 }
 
@@ -140,49 +146,27 @@ type closed struct {
 	why          string // a session ended, see endedLogout; "" where unknown
 }
 
-// login is a login that was begun.
-type login struct {
-	way             Way // one that was begun in one way is not finished in another
-	until           time.Time
-	verifier, nonce string
-	to              string
+func newSessions(now func() time.Time, works func(i *Identity) bool) *sessions {
+	return &sessions{now: now, works: works, byID: map[string]*Session{}, identities: map[string]*Identity{}, links: map[string]time.Time{}, closed: map[string]closed{}}
 }
 
-func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, byID: map[string]*Session{}, identities: map[string]*Identity{}, logins: map[string]login{}, closed: map[string]closed{}}
-}
-
-// begin keeps a login for some time and returns its secret.
-func (l *sessions) begin(one login, timeout time.Duration) string {
+// newLink returns the secret of a link that can be used once, for some time.
+func (l *sessions) newLink(timeout time.Duration) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now, oldest := l.now(), ""
-	for secret, other := range l.logins {
-		if now.After(other.until) {
-			delete(l.logins, secret)
-		} else if oldest == "" || other.until.Before(l.logins[oldest].until) {
-			oldest = secret
-		}
-	}
-	if len(l.logins) >= maxLogins {
-		delete(l.logins, oldest)
-	}
-	one.until = now.Add(timeout)
-	secret := rand.Text()
-	l.logins[secret] = one
+	now, secret := l.now(), rand.Text()
+	maps.DeleteFunc(l.links, func(_ string, until time.Time) bool { return now.After(until) })
+	l.links[secret] = now.Add(timeout)
 	return secret
 }
 
-// finish returns a login that was begun in this way, once.
-func (l *sessions) finish(w Way, secret string) (login, bool) {
+// useLink reports whether the link of a secret can be used, which is so once.
+func (l *sessions) useLink(secret string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	one, known := l.logins[secret]
-	if !known || one.way != w {
-		return login{}, false
-	}
-	delete(l.logins, secret)
-	return one, !l.now().After(one.until)
+	until, known := l.links[secret]
+	delete(l.links, secret)
+	return known && !l.now().After(until)
 }
 
 // share returns the identity of a key, with these tokens from now on, and creates it with make if needed.
@@ -195,6 +179,7 @@ func (l *sessions) share(key string, t *tokens, make func() *Identity) *Identity
 		i.Key = key
 		l.identities[key] = i
 	}
+	i.loggedOut = false
 	i.mu.Lock()
 	i.tokens = t
 	i.mu.Unlock()
@@ -220,22 +205,34 @@ func (l *sessions) put(s *Session) *Session {
 	if other := l.byID[s.Id]; other != nil {
 		return other
 	}
-	var oldest *Session
 	for _, other := range l.byID {
-		switch {
-		case l.over(other) != "":
-			l.end(other, l.over(other))
-		case oldest == nil || other.seen.Before(oldest.seen):
-			oldest = other
+		if why := l.over(other); why != "" {
+			l.end(other, why)
 		}
 	}
 	if len(l.byID) >= maxSessions {
-		l.remove(oldest)
+		l.remove(l.displaced())
 	}
 	l.identities[s.Key] = s.Identity // its last session may have ended meanwhile
 	l.byID[s.Id] = s
 	s.sessions++
 	return s
+}
+
+// displaced returns the session that makes room: of the user with the most sessions, the one that was not used for the longest. One user, with any
+// number of tokens, so displaces no other. The caller holds l.mu.
+func (l *sessions) displaced() (oldest *Session) {
+	of, most := map[string]int{}, 0
+	for _, s := range l.byID {
+		of[s.User]++
+		most = max(most, of[s.User])
+	}
+	for _, s := range l.byID {
+		if of[s.User] == most && (oldest == nil || s.seen.Before(oldest.seen)) {
+			oldest = s
+		}
+	}
+	return oldest
 }
 
 // over returns the reason why a session has ended; "" while it is valid.
@@ -277,9 +274,27 @@ func (l *sessions) remove(s *Session) {
 	}
 	delete(l.byID, s.Id)
 	close(s.Ended)
-	if s.sessions--; s.sessions == 0 {
-		delete(l.identities, s.Key)
+	s.sessions--
+	l.drop(s.Identity)
+}
+
+// drop forgets an identity without sessions and without operations at work, and reports whether it did. The caller holds l.mu.
+func (l *sessions) drop(i *Identity) bool {
+	if i.sessions > 0 || l.identities[i.Key] != i || l.works(i) {
+		return false
 	}
+	delete(l.identities, i.Key)
+	return true
+}
+
+// leave reports whether the tokens of an identity are to be revoked, whose user has logged out of a browser: neither another one nor an operation
+// needs them. It is asked again when an operation has ended.
+func (l *sessions) leave(i *Identity, loggedOut bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i.loggedOut = i.sessions == 0 && (i.loggedOut || loggedOut)
+	dropped := l.drop(i) || loggedOut && l.identities[i.Key] == nil
+	return dropped && i.loggedOut
 }
 
 // find returns the session of a browser, which was seen somewhere at that time; nil where there is none.

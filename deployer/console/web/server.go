@@ -35,6 +35,7 @@ type Server struct {
 	Options
 	Sessions   *session.Manager
 	Operations *live.Operations
+	streams    streams
 }
 
 // New returns a server without sessions. Its background work ends with the context of the options.
@@ -43,7 +44,11 @@ func New(o Options) *Server {
 	o.Login.ShowLogin = s.showLogin
 	o.Login.UserState = func() any { return &UserState{} }
 	o.Login.BrowserState = func() any { return &BrowserState{} }
+	o.Login.Works = func(i *session.Identity) bool { return s.Operations.Running(i) > 0 }
 	s.Sessions = session.New(o.Login)
-	s.Operations = live.NewOperations(o.Context, o.Now, func(owner *session.Identity) { stateOf(owner).Feeds.Expire() })
+	s.Operations = live.NewOperations(o.Context, o.Now, func(owner *session.Identity) {
+		stateOf(owner).Feeds.Expire()
+		s.Sessions.EndWork(o.Context, owner)
+	})
 	return s
 }
