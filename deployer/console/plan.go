@@ -42,26 +42,25 @@ func (c *Console) plan(of verb) web.Handler {
 // accepted that it takes.
 func (c *Console) perform(of verb) web.Handler {
 	return func(v *web.Visit) (*web.Answer, error) {
+		if a := c.carryingOut(v); a != nil {
+			return a, nil
+		}
 		p, err := c.prospectOf(v, of)
 		if err != nil {
 			return nil, err
 		}
 		p.foresee(v.Context())
+		if a := c.carryingOut(v); a != nil { // it was begun while this was planned, which is another plan by now
+			return a, nil
+		}
 		if report.CodeOf(p.refusal) == report.Unauthenticated {
 			return nil, p.refusal
 		}
 		if refusal := cmp.Or(p.refusal, p.missing()); refusal != nil {
 			return c.planPage(v, p, refusal), nil
 		}
-		if planDigest(p.planned) != v.PostFormValue("plan") {
-			a := c.planPage(v, p, nil)
-			if content, ok := a.Content.(*page.Plan); ok {
-				content.Changed, a.Status = true, http.StatusConflict
-				content.Differs = v.Plans.Difference(v.PostFormValue("plan"), p.planned)
-				a.Document = web.FailureOf(report.Errorf(report.Conflict, "the plan is not the one that was seen any more").
-					WithHint("look at the plan, and send its digest as parameter \"plan\""))
-			}
-			return a, nil
+		if live.PlanDigest(p.planned) != v.PostFormValue("plan") {
+			return c.changedPlan(v, p), nil
 		}
 		if name := p.order.Confirmation().Name; name != "" && v.PostFormValue("confirm") != name {
 			return nil, report.Errorf(report.Cancelled, "not confirmed: the name that was typed is not %s", name)
@@ -82,6 +81,27 @@ func (c *Console) perform(of verb) web.Handler {
 		}
 		return &web.Answer{To: page.URL("operations", op.ID)}, nil
 	}
+}
+
+// carryingOut leads to the operation that carries out this plan already, as after a double click; nil for none.
+func (c *Console) carryingOut(v *web.Visit) *web.Answer {
+	op := c.server.Operations.CarryingOut(v.Identity, v.URL.EscapedPath(), v.PostFormValue("plan"))
+	if op == nil {
+		return nil
+	}
+	return &web.Answer{To: page.URL("operations", op.ID)}
+}
+
+// changedPlan shows a plan that is not the one that was seen.
+func (c *Console) changedPlan(v *web.Visit, p *prospect) *web.Answer {
+	a := c.planPage(v, p, nil)
+	if content, ok := a.Content.(*page.Plan); ok {
+		content.Changed, a.Status = true, http.StatusConflict
+		content.Differs = v.Plans.Difference(v.PostFormValue("plan"), p.planned)
+		a.Document = web.FailureOf(report.Errorf(report.Conflict, "the plan is not the one that was seen any more").
+			WithHint("look at the plan, and send its digest as parameter \"plan\""))
+	}
+	return a
 }
 
 // prospect is the plan of an order once all its confirmations are given.
@@ -255,10 +275,6 @@ func (p *prospect) releaseNotes(ctx context.Context) string {
 	return payload.ReleaseNotes()
 }
 
-// planDigest identifies a plan. The creation of an environment has no digest of its own, so it is computed from the
-// plan.
-func planDigest(o *schema.Operation) string { return cmp.Or(o.Digest, live.Digest(o)) }
-
 // planPage is the page of a plan, or of why there is none.
 func (c *Console) planPage(v *web.Visit, p *prospect, refusal error) *web.Answer {
 	o := p.asked
@@ -290,7 +306,7 @@ func (c *Console) planPage(v *web.Visit, p *prospect, refusal error) *web.Answer
 	if confirmation.Name != "" {
 		content.Dangers = append(content.Dangers, page.Notice{Tone: page.ToneBad, Text: report.Capitalized(confirmation.Question) + "."})
 	}
-	a.Plan = planDigest(p.planned)
+	a.Plan = live.PlanDigest(p.planned)
 	v.Plans.Remember(a.Plan, p.planned)
 	content.Apply = p.application(v, confirmation)
 	content.Apply.Cancel = page.Link{Label: page.Text("action.cancel"), URL: up}
@@ -304,7 +320,7 @@ func (c *Console) planPage(v *web.Visit, p *prospect, refusal error) *web.Answer
 func (p *prospect) application(v *web.Visit, confirmation report.Confirmation) *page.Form {
 	action := page.Action{Label: page.Text("plan.apply." + p.order.Verb), URL: v.URL.EscapedPath(), Post: true, Weight: page.WeightPrimary, Confirm: confirmation.Name}
 	fields := p.order.parameters(v)
-	fields.Set("plan", planDigest(p.planned))
+	fields.Set("plan", live.PlanDigest(p.planned))
 	if p.order.accepted.Has(forceFinalizers) { // it was chosen, and is part of the plan
 		fields.Set(forceFinalizers, "true")
 	}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -264,4 +265,33 @@ func TestSigners(t *testing.T) {
 		b.clock.advance(time.Hour)
 		c.get(ownPage).has(t, text)
 	}
+}
+
+// TestPlanIsSentTwice: a double click leads to the operation that the first click has begun.
+func TestPlanIsSentTwice(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", deployertest.Content{})
+	b := startOn(t, bed.Server, nil)
+	c := b.in(t)
+	path := "/environments/" + deployertest.Environment + "/plan/add?solution=shop"
+	plan := c.planDigest(path)
+	reached, release := make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() { close(reached); <-release })
+	b.api.Answer = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") == "" && strings.Contains(r.URL.Path, "/deployments/") {
+			once()
+		}
+		return b.authenticate(w, r)
+	}
+	first := c.post(path, "plan", plan)
+	<-reached
+	second, other := c.post(path, "plan", plan), b.in(t).post(path, "plan", "another")
+	close(release)
+	if at := second.Header.Get("Location"); second.StatusCode != http.StatusSeeOther || at != first.Header.Get("Location") {
+		t.Errorf("the second click: %d %s\n%s", second.StatusCode, at, content(second.body))
+	}
+	if other.StatusCode != http.StatusConflict {
+		t.Errorf("another plan: %d", other.StatusCode)
+	}
+	c.ends(first)
 }

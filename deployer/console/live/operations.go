@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"slices"
@@ -61,12 +62,43 @@ func NewOperations(ctx context.Context, now func() time.Time, ended func(owner *
 	return &Operations{ctx: ctx, now: now, ended: ended}
 }
 
-// Begin starts an operation of a user. Planned is its plan, and plan the page that showed it, "" for none.
+// PlanDigest identifies a plan. The creation of an environment has no digest of its own, so it is computed from the plan.
+func PlanDigest(o *schema.Operation) string { return cmp.Or(o.Digest, Digest(o)) }
+
+// CarryingOut returns the operation of a user at work that carries out a plan which this page showed; nil for none. It is the answer to a user who
+// sends the plan twice.
+func (l *Operations) CarryingOut(owner *session.Identity, plan, digest string) *Operation {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.carryingOut(owner, plan, digest)
+}
+
+func (l *Operations) carryingOut(owner *session.Identity, plan, digest string) *Operation {
+	at := slices.IndexFunc(l.list, func(op *Operation) bool {
+		return op.owner.Key == owner.Key && op.isRunning() && pathOf(op.Plan) == pathOf(plan) && PlanDigest(op.planned) == digest
+	})
+	if plan == "" || at < 0 {
+		return nil
+	}
+	return l.list[at]
+}
+
+func pathOf(page string) string {
+	path, _, _ := strings.Cut(page, "?")
+	return path
+}
+
+// Begin starts an operation of a user. Planned is its plan, and plan the page that showed it, "" for none. A plan that is carried out already is
+// not begun again.
 func (l *Operations) Begin(owner *session.Identity, planned *schema.Operation, plan string, do func(op *Operation) Work) (*Operation, error) {
 	ctx, stop := context.WithCancelCause(l.ctx)
 	op := &Operation{ID: rand.Text(), owner: owner, planned: planned, Plan: plan, started: l.now(), stop: stop, news: make(chan struct{})}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if same := l.carryingOut(owner, plan, PlanDigest(planned)); same != nil {
+		stop(nil)
+		return same, nil
+	}
 	running, own := 0, 0
 	for _, other := range l.list {
 		if other.isRunning() {
