@@ -21,40 +21,56 @@ const maxExport = 16 << 20
 // Export writes the store in a directory as a tar file, to be carried to another site and given to [PrepareImport] there. It
 // holds no secrets, and the same store gives the same bytes.
 func Export(dir string, w io.Writer) error {
-	d, err := openDirectory(dir)
-	if err != nil || d == nil {
-		return errors.Join(err, errMissing(dir, d))
-	}
-	defer d.close() //nolint:errcheck // opened for reading
-	if _, err = Load([]string{dir}, nil); err != nil {
-		return err
-	}
-	names, err := d.files()
+	files, err := retry(func() (map[string][]byte, error) { return readValid(dir) })
 	if err != nil {
 		return err
 	}
-	archive, empty := tar.NewWriter(w), true
+	if len(files) == 0 {
+		return report.Errorf(report.Usage, "trust store %s is empty", dir).WithHint("trust a key first: solutionctl trust add NAME FILE.pub")
+	}
+	archive := tar.NewWriter(w)
+	for _, name := range sortedNames(files) {
+		header := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(files[name])), ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
+		if err := archive.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := archive.Write(files[name]); err != nil {
+			return err
+		}
+	}
+	return archive.Close()
+}
+
+// readValid returns the files of a store that can be loaded.
+func readValid(dir string) (files map[string][]byte, err error) {
+	d, err := openDirectory(dir)
+	if err != nil || d == nil {
+		return nil, errors.Join(err, errMissing(dir, d))
+	}
+	if _, err = Load([]string{dir}, nil); err == nil {
+		files, err = d.readFiles()
+	}
+	return files, d.finish(err)
+}
+
+// readFiles returns the files that the store has, by their names.
+func (d *directory) readFiles() (map[string][]byte, error) {
+	names, err := d.files()
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
 	for _, name := range names {
-		data, err := d.read(name, bundle.MaxSize)
+		content, err := d.read(name, bundle.MaxSize)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		header := &tar.Header{Name: name, Mode: 0o644, Size: int64(len(data)), ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
-		if err := archive.WriteHeader(header); err != nil {
-			return err
-		}
-		if _, err := archive.Write(data); err != nil {
-			return err
-		}
-		empty = false
+		files[name] = content
 	}
-	if empty {
-		return report.Errorf(report.Usage, "trust store %s is empty", dir).WithHint("trust a key first: solutionctl trust add NAME FILE.pub")
-	}
-	return archive.Close()
+	return files, nil
 }
 
 // files returns the names of all files that a store may have, sorted; those at the top need not exist.

@@ -21,8 +21,22 @@ var validName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // directory reads a trust directory. Being an os.Root, it refuses every path that a symbolic link leads outside.
 type directory struct {
-	path string
-	root *os.Root
+	path   string
+	root   *os.Root
+	opened fs.FileInfo
+}
+
+// attempts bounds how often a store is read again that another process exchanges meanwhile.
+const attempts = 5
+
+// retry reads a store again when it was exchanged during the reading; see [directory.finish].
+func retry[T any](read func() (T, error)) (result T, err error) {
+	for range attempts {
+		if result, err = read(); report.CodeOf(err) != report.Conflict {
+			break
+		}
+	}
+	return result, err
 }
 
 // openDirectory returns nil when there is no such directory.
@@ -35,10 +49,22 @@ func openDirectory(path string) (*directory, error) {
 		return nil, report.Errorf(report.TrustStore, "trust store: %w", err)
 	}
 	d := &directory{path: path, root: root}
+	if d.opened, err = root.Stat("."); err != nil {
+		return nil, d.finish(d.fail(".", err))
+	}
 	if err := errors.Join(d.check("."), d.checkNames()); err != nil {
-		return nil, errors.Join(err, root.Close())
+		return nil, d.finish(err)
 	}
 	return d, nil
+}
+
+// finish closes the directory and returns the error of its reader. The error is errChanged when another directory has its place: the one
+// that was read is being removed, and a file that is missing there was not missing in the store.
+func (d *directory) finish(err error) error {
+	if now, missing := os.Stat(d.path); missing != nil || !os.SameFile(d.opened, now) {
+		err = errChanged(d.path)
+	}
+	return errors.Join(err, d.root.Close())
 }
 
 // checkAbsent refuses a link whose target is missing: its author intended a file to be there.
@@ -159,5 +185,3 @@ func (d *directory) list(name, suffix string) ([]string, error) {
 	}
 	return names, nil
 }
-
-func (d *directory) close() error { return d.root.Close() }

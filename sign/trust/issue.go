@@ -35,12 +35,18 @@ func Prepare(dir string, more Revocations, root *key.Public) (*Draft, error) {
 	if err := more.check(); err != nil {
 		return nil, err
 	}
-	d, err := openDirectory(dir)
-	if err != nil || d == nil {
-		return nil, errors.Join(err, errMissing(dir, d))
-	}
-	defer d.close() //nolint:errcheck // opened for reading
-	store, err := read([]string{dir})
+	return retry(func() (*Draft, error) {
+		d, err := openDirectory(dir)
+		if err != nil || d == nil {
+			return nil, errors.Join(err, errMissing(dir, d))
+		}
+		draft, err := d.prepare(more, root)
+		return draft, d.finish(err)
+	})
+}
+
+func (d *directory) prepare(more Revocations, root *key.Public) (*Draft, error) {
+	store, err := read([]string{d.path})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +59,7 @@ func Prepare(dir string, more Revocations, root *key.Public) (*Draft, error) {
 		return nil, err
 	}
 	next := present.with(local).with(&more)
-	draft := &Draft{Serial: present.Serial, Changes: store.changes(present, next), dir: dir, root: root, more: more}
+	draft := &Draft{Serial: present.Serial, Changes: store.changes(present, next), dir: d.path, root: root, more: more}
 	if len(draft.Changes) == 0 && present.Serial > 0 {
 		return draft, nil
 	}

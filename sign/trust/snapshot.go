@@ -22,34 +22,26 @@ type snapshot struct {
 
 // readSnapshot returns an empty snapshot when there is no such directory.
 func readSnapshot(dir string) (*snapshot, error) {
+	return retry(func() (*snapshot, error) { return readSnapshotOnce(dir) })
+}
+
+func readSnapshotOnce(dir string) (*snapshot, error) {
 	s := &snapshot{files: map[string][]byte{}, list: &Revocations{}, local: &Revocations{}}
-	var err error
-	if s.store, err = read([]string{dir}); err != nil {
-		return nil, err
-	}
 	d, err := openDirectory(dir)
-	if err != nil || d == nil {
-		return s, err
-	}
-	defer d.close() //nolint:errcheck // opened for reading
-	names, err := d.files()
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		if isRevocation(name) {
-			continue
-		}
-		content, err := d.read(name, bundle.MaxSize)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		s.files[name] = content
+	if s.store, err = read([]string{dir}); d == nil {
+		return s, err
 	}
-	return s, s.readRevocations(d)
+	if err == nil {
+		s.files, err = d.readFiles()
+	}
+	if err == nil {
+		maps.DeleteFunc(s.files, func(name string, _ []byte) bool { return isRevocation(name) })
+		err = s.readRevocations(d)
+	}
+	return s, d.finish(err)
 }
 
 func (p *snapshot) readRevocations(d *directory) (err error) {

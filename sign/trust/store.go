@@ -63,6 +63,10 @@ func Load(dirs []string, state *State) (*Store, error) {
 
 // read is Load for those who change a store, which may name a key before it has it.
 func read(dirs []string) (*Store, error) {
+	return retry(func() (*Store, error) { return readOnce(dirs) })
+}
+
+func readOnce(dirs []string) (*Store, error) {
 	s := &Store{keys: map[string]*key.Public{}, roots: map[string]*bundle.Root{}, serials: map[string]int64{}}
 	for i, dir := range dirs {
 		d, err := openDirectory(dir)
@@ -73,7 +77,7 @@ func read(dirs []string) (*Store, error) {
 			continue
 		}
 		rootKey, err := s.load(d)
-		if err = errors.Join(err, d.close()); err != nil {
+		if err = d.finish(err); err != nil {
 			return nil, err
 		}
 		if i == 0 {
