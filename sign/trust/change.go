@@ -30,29 +30,33 @@ func Add(dir, name string, data []byte, endorsed *Endorsement) (*key.Public, err
 	if err != nil {
 		return nil, err
 	}
+	return public, changing(dir, func() error { return add(dir, name, data, public, endorsed) })
+}
+
+func add(dir, name string, data []byte, public *key.Public, endorsed *Endorsement) error {
 	dirs := []string{dir}
 	if endorsed != nil {
 		dirs = append(dirs, endorsed.Beside...)
 	}
 	store, err := read(dirs)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if have := store.keys[name]; have != nil {
 		if have.Equal(public) {
-			return public, nil
+			return nil
 		}
-		return nil, otherKey(name, have)
+		return otherKey(name, have)
 	}
 	if endorsed != nil {
 		if err := store.checkEndorsement(data, endorsed); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := durable.MkdirAll(filepath.Join(dir, keysDir), 0o755); err != nil {
-		return nil, err
+		return err
 	}
-	return public, writeFile(filepath.Join(dir, keysDir, name+keySuffix), public.PEM())
+	return writeFile(filepath.Join(dir, keysDir, name+keySuffix), public.PEM())
 }
 
 func otherKey(name string, have *key.Public) error {
@@ -108,14 +112,16 @@ func (s *Store) endorser(name string, now time.Time) (*key.Public, error) {
 
 // Remove takes a key out of the store. It refuses while the policy still names it.
 func Remove(dir, name string) error {
-	found, err := CheckRemoval(dir, name)
-	if err != nil {
-		return err
-	}
-	if !found {
-		return report.Errorf(report.Usage, "there is no key %s", name).WithHint("solutionctl trust list shows the keys")
-	}
-	return durable.Remove(filepath.Join(dir, keysDir, name+keySuffix))
+	return changing(dir, func() error {
+		found, err := CheckRemoval(dir, name)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return report.Errorf(report.Usage, "there is no key %s", name).WithHint("solutionctl trust list shows the keys")
+		}
+		return durable.Remove(filepath.Join(dir, keysDir, name+keySuffix))
+	})
 }
 
 // CheckRemoval reports whether the store has a key, and refuses what [Remove] would refuse.

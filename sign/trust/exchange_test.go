@@ -2,6 +2,7 @@ package trust
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -125,5 +126,51 @@ func TestExportMissing(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, keysDir, "b.pub"), []byte("none"), 0o600))
 	if err := Export(dir, &out); err == nil || out.Len() > 0 {
 		t.Errorf("%v, %d bytes", err, out.Len())
+	}
+}
+
+// TestAddsOfOneName lets two processes add different keys under one name: only one of them succeeds.
+func TestAddsOfOneName(t *testing.T) {
+	dir, _ := guarded(t)
+	keys := [][]byte{keytest.New(t).Public().PEM(), keytest.New(t).Public().PEM()}
+	for range 10 {
+		errs := make(chan error, len(keys))
+		for _, data := range keys {
+			go func() {
+				_, err := Add(dir, "next", data, nil)
+				errs <- err
+			}()
+		}
+		one, two := <-errs, <-errs
+		if (one == nil) == (two == nil) {
+			t.Fatalf("%v and %v", one, two)
+		}
+		must(t, Remove(dir, "next"))
+	}
+}
+
+// TestRemoveBesideExchange removes a key while the store is exchanged for one with the same keys: the key stays removed when the removal was
+// the last change.
+func TestRemoveBesideExchange(t *testing.T) {
+	dir, files := guarded(t)
+	files["keys/old.pub"] = keytest.New(t).Public().PEM()
+	for range 10 {
+		must(t, install(dir, files, nil))
+		exchanged := make(chan error)
+		go func() {
+			exchanged <- changing(dir, func() error {
+				present, err := readSnapshot(dir)
+				if err != nil {
+					return err
+				}
+				return install(dir, present.files, nil)
+			})
+		}()
+		must(t, errors.Join(Remove(dir, "old"), <-exchanged))
+		store, err := Load([]string{dir}, nil)
+		must(t, err)
+		if store.keys["old"] != nil {
+			t.Fatal("a removed key is trusted again")
+		}
 	}
 }
