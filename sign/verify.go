@@ -5,7 +5,6 @@ import (
 	"crypto"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -371,95 +370,6 @@ func (v *verification) hold(ctx context.Context, st *bundle.Statement) error {
 		return err
 	}
 	return inside.compare(st)
-}
-
-// count notes the outcome of each signature, and returns those that count if there are enough.
-func (v *verification) count(candidates []*candidate) ([]*candidate, error) {
-	for _, c := range candidates {
-		c.note(&v.verdict.Signatures[c.place])
-	}
-	accepted, signers := good(candidates), map[string]bool{}
-	for _, c := range accepted {
-		signers[c.who.ID] = true
-	}
-	required := 1
-	if len(accepted) > 0 {
-		required = accepted[0].rule.Required()
-		if _, place, err := v.Store.Rule(accepted[0].solution.Name); err == nil {
-			v.describe(accepted[0].solution, place)
-		}
-	}
-	if err := v.explain(candidates, required, len(signers)); err != nil {
-		v.verdict.check("signature", Failed, err.Error())
-		return nil, err
-	}
-	v.verdict.Tampered = nil // from a signature that does not count
-	v.verdict.check("signature", Passed, fmt.Sprintf("%d of %d required signers", len(signers), required))
-	return accepted, nil
-}
-
-func (c *candidate) note(s *Signature) {
-	s.Status = Accepted
-	if c.err != nil {
-		s.Status = Rejected
-		s.explain(c.err)
-	}
-	if c.who != nil {
-		s.KeyName, s.KeyID = c.who.Names[0], c.who.ID
-		s.Fingerprint, s.Algorithm = c.who.Fingerprint, c.who.Algorithm
-		if at := c.who.SignedAt; !at.IsZero() {
-			s.SignedAt = &at
-		}
-	}
-}
-
-// precedence orders the reasons for rejection: the more checks a signature has passed, the more informative is its failure.
-var precedence = []report.Code{
-	report.Revoked, report.Expired, report.NotAllowed, report.Corrupt, report.Mismatch, report.WeakKey,
-	report.Untrusted, report.BadBundle,
-}
-
-// judgement reports whether an error is a verdict on a signature, and not a failure to reach one.
-func judgement(err error) bool { return slices.Contains(precedence, report.CodeOf(err)) }
-
-// explain returns nil when there are enough signers, and otherwise the most informative reason.
-func (v *verification) explain(candidates []*candidate, required, signers int) error {
-	if len(v.verdict.Signatures) == len(v.attested) {
-		return report.Errorf(report.Unsigned, "there is no signature beside the archive").
-			WithHint("put the .sigstore.json file of the release beside it, or name it with --bundle")
-	}
-	if signers >= required {
-		return nil
-	}
-	for _, c := range candidates {
-		if c.err != nil && !judgement(c.err) {
-			return c.err
-		}
-	}
-	reason := v.furthestRejected()
-	if signers > 0 {
-		err := report.Errorf(report.Threshold, "%d of %d required signers have signed", signers, required)
-		if reason != nil {
-			return err.WithHint("%s: %s", reason.File, reason.Reason)
-		}
-		return err.WithHint("put the signatures of the other signers beside the archive")
-	}
-	if reason == nil {
-		return report.Errorf(report.Untrusted, "no signature was accepted")
-	}
-	return report.Errorf(reason.Code, "%s: %s", reason.File, reason.Reason).WithHint("%s", reason.Hint)
-}
-
-// furthestRejected is the rejected signature that got furthest.
-func (v *verification) furthestRejected() *Signature {
-	for _, code := range precedence {
-		for i := range v.verdict.Signatures {
-			if s := &v.verdict.Signatures[i]; s.Code == code {
-				return s
-			}
-		}
-	}
-	return nil
 }
 
 func (v *verification) checkHistory(solution bundle.Solution, digest []byte) error {

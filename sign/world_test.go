@@ -51,6 +51,7 @@ type world struct {
 	bundles  []sign.NamedBundle
 	policy   string
 	keys     map[string][]byte // files of the trust store
+	roots    map[string][]byte
 	state    *trust.State
 	revoked  *trust.Revocations
 	options  sign.Options
@@ -209,6 +210,9 @@ func (w *world) trustDir() string {
 	files := map[string][]byte{}
 	for name, data := range w.keys {
 		files["keys/"+name+".pub"] = data
+	}
+	for name, data := range w.roots {
+		files["roots/"+name+"/trusted_root.json"] = data
 	}
 	if w.policy != "" {
 		files["policy.yaml"] = []byte(policyHead + w.policy)

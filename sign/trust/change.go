@@ -93,7 +93,7 @@ func (s *Store) endorser(name string, now time.Time) (*key.Public, error) {
 	}
 	var last *Signer
 	for i := range s.policy.Rules {
-		signer := s.policy.Rules[i].signer(&Identified{Names: s.names(k), key: k})
+		signer := s.policy.Rules[i].signer(&Identified{Names: s.names(k)})
 		switch {
 		case signer == nil:
 		case signer.NotAfter.IsZero() || !now.After(signer.NotAfter.Time):

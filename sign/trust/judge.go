@@ -13,17 +13,30 @@ import (
 	"github.com/solutionctl/solutionctl/sign/key"
 )
 
-// Identified is the signer of a signature. Names are all names under which the store knows the signer.
+// Identified is the signer of a signature. Names are all names under which the store knows the signer: those of the key, or the roots and
+// identities of the policy for which the certificate is good.
 type Identified struct {
 	Names       []string
-	ID          string // identifies the signer: a key ID, or a root and an identity
-	Fingerprint string // of the key, or of the key in the certificate
+	KeyID       string // of the key, or of the key in the certificate
+	Fingerprint string
 	Algorithm   string
 	SignedAt    time.Time // zero without a timestamp of a known authority
 
-	key      *key.Public
+	certified []certified // nil: identified by its key
+}
+
+// certified is an identity in a certificate, and the root of the store that it is to be issued by.
+type certified struct {
 	root     string
 	identity bundle.Identity
+}
+
+func (s *Signer) certified() certified {
+	return certified{s.Root, bundle.Identity{Name: s.Identity, Issuer: s.Issuer}}
+}
+
+func identify(k *key.Public, names []string) *Identified {
+	return &Identified{Names: names, KeyID: k.ID(), Fingerprint: k.Fingerprint(), Algorithm: k.Algorithm()}
 }
 
 // Authenticate finds the signer in the store. The digest is that of the archive, as for [bundle.Bundle.VerifyKey].
@@ -45,10 +58,9 @@ func (s *Store) Authenticate(b *bundle.Bundle, digest []byte) (*Identified, erro
 		if err != nil {
 			return nil, err
 		}
-		return &Identified{
-			Names: s.names(k), ID: k.ID(), Fingerprint: k.Fingerprint(), Algorithm: k.Algorithm(),
-			SignedAt: b.Time(slices.Collect(maps.Values(s.roots))...), key: k,
-		}, nil
+		who := identify(k, s.names(k))
+		who.SignedAt = b.Time(slices.Collect(maps.Values(s.roots))...)
+		return who, nil
 	}
 	for _, k := range s.candidates(b.Hint()) {
 		if k.ID() == b.Hint() {
@@ -100,42 +112,44 @@ func (s *Store) authenticateCertificate(b *bundle.Bundle, digest []byte) (*Ident
 	if err != nil {
 		return nil, err
 	}
-	var causes []error
-	for _, signer := range s.certificateSigners() {
-		id := bundle.Identity{Name: signer.Identity, Issuer: signer.Issuer}
-		err := b.VerifyCertificate(s.roots[signer.Root], id, digest)
+	who, roots, causes := identify(public, nil), []*bundle.Root(nil), []error(nil)
+	for _, entry := range s.certified() {
+		err := b.VerifyCertificate(s.roots[entry.root], entry.identity, digest)
 		if report.CodeOf(err) == report.Untrusted {
-			causes = append(causes, fmt.Errorf("%s of %s: %w", signer.Identity, signer.Root, err))
+			causes = append(causes, fmt.Errorf("%s of %s: %w", entry.identity.Name, entry.root, err))
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		name := signer.Root + "/" + signer.Identity
-		return &Identified{
-			Names: []string{name}, ID: name, Fingerprint: public.Fingerprint(), Algorithm: public.Algorithm(),
-			SignedAt: b.Time(s.roots[signer.Root]), root: signer.Root, identity: id,
-		}, nil
+		who.Names, who.certified = append(who.Names, entry.root+"/"+entry.identity.Name), append(who.certified, entry)
+		roots = append(roots, s.roots[entry.root])
 	}
-	if causes == nil {
+	switch {
+	case who.certified != nil:
+		who.SignedAt = b.Time(roots...)
+		return who, nil
+	case causes == nil:
 		return nil, report.Errorf(report.Untrusted, "the bundle holds a certificate, and the policy names no identity to accept").
 			WithHint("add the authority under roots/ and a signer with root and identity to policy.yaml")
+	default:
+		return nil, report.Errorf(report.Untrusted, "the certificate is not one of a trusted signer: %w", errors.Join(causes...))
 	}
-	return nil, report.Errorf(report.Untrusted, "the certificate is not one of a trusted signer: %w", errors.Join(causes...))
 }
 
-func (s *Store) certificateSigners() []Signer {
-	var signers []Signer
-	if s.policy != nil {
-		for _, rule := range s.policy.Rules {
-			for _, signer := range rule.Signers {
-				if signer.Root != "" {
-					signers = append(signers, signer)
-				}
+// certified returns all identities that the policy names, each once.
+func (s *Store) certified() (list []certified) {
+	if s.policy == nil {
+		return nil
+	}
+	for _, rule := range s.policy.Rules {
+		for i := range rule.Signers {
+			if entry := rule.Signers[i].certified(); entry.root != "" && !slices.Contains(list, entry) {
+				list = append(list, entry)
 			}
 		}
 	}
-	return signers
+	return list
 }
 
 // Rule returns the rule for a Solution and its place in the policy, -1 when there is no policy.
@@ -158,8 +172,7 @@ func (s *Store) Rule(solution string) (*Rule, int, error) {
 
 // Judge reports whether the rule accepts this signature of an identified signer.
 func (s *Store) Judge(rule *Rule, who *Identified, b *bundle.Bundle, now time.Time) error {
-	if who.key != nil && slices.Contains(s.revoked.Keys, who.key.ID()) ||
-		who.key == nil && slices.Contains(s.revoked.Keys, certificateKeyID(b)) {
+	if slices.Contains(s.revoked.Keys, who.KeyID) {
 		return report.Errorf(report.Revoked, "key %s (%s) was revoked", who.Names[0], who.Fingerprint).
 			WithHint("get a release that is signed with the vendor's current key")
 	}
@@ -190,21 +203,12 @@ func (s *Store) Judge(rule *Rule, who *Identified, b *bundle.Bundle, now time.Ti
 	return nil
 }
 
-func certificateKeyID(b *bundle.Bundle) string {
-	public, err := key.NewPublic(b.Certificate().PublicKey)
-	if err != nil {
-		return ""
-	}
-	return public.ID()
-}
-
 // signer returns the entry that names the signer; of several, the one that is valid longest.
 func (r *Rule) signer(who *Identified) *Signer {
 	var best *Signer
 	for i := range r.Signers {
 		entry := &r.Signers[i]
-		same := who.key != nil && slices.Contains(who.Names, entry.Key) ||
-			who.key == nil && entry.Root == who.root && entry.Identity == who.identity.Name && entry.Issuer == who.identity.Issuer
+		same := slices.Contains(who.certified, entry.certified()) || who.certified == nil && slices.Contains(who.Names, entry.Key)
 		if same && (best == nil || entry.NotAfter.IsZero() || !best.NotAfter.IsZero() && entry.NotAfter.After(best.NotAfter.Time)) {
 			best = entry
 		}
@@ -256,7 +260,7 @@ func (s *Store) WithKeys(keys map[string]*key.Public) (*Store, error) {
 func (s *Store) replaceSigners(rule *Rule, keys map[string]*key.Public) (signers []Signer) {
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		signer := Signer{Key: name}
-		if listed := rule.signer(&Identified{Names: s.names(keys[name]), key: keys[name]}); listed != nil {
+		if listed := rule.signer(&Identified{Names: s.names(keys[name])}); listed != nil {
 			signer.NotAfter = listed.NotAfter
 		}
 		signers = append(signers, signer)
