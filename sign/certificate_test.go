@@ -72,11 +72,11 @@ func (a *authority) trustedRoot() []byte {
 	return data
 }
 
-// certify returns a bundle of this signer with a certificate for one identity in place of the key.
-func (a *authority) certify(data []byte, signer *key.Signer, identity string) []byte {
+// certify returns a bundle of this signer with a certificate for the releaser in place of the key.
+func (a *authority) certify(data []byte, signer *key.Signer) []byte {
 	a.t.Helper()
 	certificate := a.create(&x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "release"}, EmailAddresses: []string{identity}, KeyUsage: x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "release"}, EmailAddresses: []string{releaser}, KeyUsage: x509.KeyUsageDigitalSignature,
 		NotBefore: now.AddDate(-10, 0, 0), NotAfter: now.AddDate(10, 0, 0), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageCodeSigning},
 	}, a.itself, signer.Public().Crypto())
 	certified, err := bundle.SetCertificate(data, pemBlock("CERTIFICATE", certificate.Raw))
@@ -91,7 +91,7 @@ func withAuthority(t *testing.T) (*world, *authority) {
 	t.Helper()
 	w, a := newWorld(t), newAuthority(t)
 	w.roots = map[string][]byte{"a": a.trustedRoot(), "b": a.trustedRoot()}
-	w.set(a.certify(w.sign(w.acme, w.statement()), w.acme, releaser))
+	w.set(a.certify(w.sign(w.acme, w.statement()), w.acme))
 	return w, a
 }
 
@@ -103,17 +103,41 @@ func TestCertificateOfSeveralEntries(t *testing.T) {
 		policy string
 		code   report.Code
 	}{
-		"one entry":                 {"rules: [{solutions: [acme-db], signers: [" + a + "]}]", ""},
-		"another root in a rule":    {"rules: [{solutions: [other], signers: [" + a + "]}, {solutions: [acme-db], signers: [" + b + "]}]", ""},
-		"in the other rule only":    {"rules: [{solutions: [other], signers: [" + a + "]}, {solutions: [acme-db], signers: [{key: acme}]}]", report.NotAllowed},
-		"an entry that ended first": {"rules: [{solutions: [acme-db], signers: [" + ended + ", " + b + "]}]", ""},
-		"an entry that ended":       {"rules: [{solutions: [acme-db], signers: [" + ended + "]}]", report.Expired},
+		"one entry":                   {"rules: [{solutions: [acme-db], signers: [" + a + "]}]", ""},
+		"another root in a rule":      {"rules: [{solutions: [other], signers: [" + a + "]}, {solutions: [acme-db], signers: [" + b + "]}]", ""},
+		"in the other rule only":      {"rules: [{solutions: [other], signers: [" + a + "]}, {solutions: [acme-db], signers: [{key: acme}]}]", report.NotAllowed},
+		"an entry that ended first":   {"rules: [{solutions: [acme-db], signers: [" + ended + ", " + b + "]}]", ""},
+		"an entry that ended":         {"rules: [{solutions: [acme-db], signers: [" + ended + "]}]", report.Expired},
+		"two roots, threshold of two": {"rules: [{solutions: [acme-db], signers: [" + a + ", " + b + "], threshold: 2}]", report.Threshold},
 	} {
 		w, _ := withAuthority(t)
 		w.policy = test.policy
 		if _, _, err := w.verify(); report.CodeOf(err) != test.code {
 			t.Errorf("%s: %v, want code %q", name, err, test.code)
 		}
+	}
+}
+
+// TestOneKeyIsOneSigner puts a public certificate into a copy of the only signature, which needs no key.
+func TestOneKeyIsOneSigner(t *testing.T) {
+	w, a := withAuthority(t)
+	w.policy = "rules: [{solutions: [acme-db], signers: [{key: acme}, {key: second}, {root: a, identity: " + releaser + "}], threshold: 2}]"
+	mine := w.sign(w.acme, w.statement())
+	w.set(mine, a.certify(mine, w.acme))
+	if verdict, _, err := w.verify(); report.CodeOf(err) != report.Threshold {
+		t.Errorf("one key satisfies a threshold of two: %v, %+v", err, verdict.Signatures)
+	}
+	w.set(mine, a.certify(mine, w.acme), w.sign(w.second, w.statement()))
+	if _, _, err := w.verify(); err != nil {
+		t.Errorf("two keys: %v", err)
+	}
+	w.set(mine, a.certify(w.sign(w.mallory, w.statement()), w.mallory))
+	if _, _, err := w.verify(); err != nil {
+		t.Errorf("a key, and another one with a certificate: %v", err)
+	}
+	w.set(a.certify(w.sign(w.acme, w.statement()), w.acme), a.certify(w.sign(w.mallory, w.statement()), w.mallory))
+	if _, _, err := w.verify(); report.CodeOf(err) != report.Threshold {
+		t.Errorf("two keys of one identity: %v", err)
 	}
 }
 
@@ -135,7 +159,7 @@ func TestRevokedCertificateKey(t *testing.T) {
 	}
 	w.state = &trust.State{}
 	w.state.Record(bundle.Solution{Name: "acme-db", Version: "999.0.0"}, hexSum([]byte("other")), verdict.Signers(), store)
-	w.set(a.certify(w.sign(w.second, w.statement()), w.second, releaser))
+	w.set(a.certify(w.sign(w.second, w.statement()), w.second))
 	if _, _, err = w.verify(); report.CodeOf(err) != report.Downgrade {
 		t.Errorf("before the revocation: %v", err)
 	}

@@ -30,10 +30,20 @@ func (v *verification) count(candidates []*candidate) ([]*candidate, error) {
 	return accepted, nil
 }
 
+// countSigners counts the different signers. Signatures of one name are of one signer, and so are two of one key: its holder, and everyone who
+// has the certificate of the key, can make a second signature out of the first one.
 func countSigners(accepted []*candidate) int {
-	signers := map[string]bool{}
+	var signers [][]string
 	for _, c := range accepted {
-		signers[c.who.Names[0]] = true
+		signer := append(slices.Clone(c.who.Names), c.who.KeyID)
+		signers = slices.DeleteFunc(signers, func(other []string) bool {
+			same := slices.ContainsFunc(other, func(mark string) bool { return slices.Contains(signer, mark) })
+			if same {
+				signer = append(signer, other...)
+			}
+			return same
+		})
+		signers = append(signers, signer)
 	}
 	return len(signers)
 }

@@ -42,8 +42,8 @@ type Policy struct {
 type Rule struct {
 	Solutions []string `yaml:"solutions" json:"solutions"` // names or patterns as of [path.Match]
 	Signers   []Signer `yaml:"signers" json:"signers"`
-	// Threshold is the number of different signers that are needed, 1 when it is not set. The same key under two
-	// names is one signer.
+	// Threshold is the number of different signers that are needed, 1 when it is not set. The same key is one
+	// signer: under two names, and with a certificate.
 	Threshold int `yaml:"threshold" json:"threshold,omitempty"`
 	// AcceptPlain accepts signatures over the file alone, without a statement, as `cosign sign-blob` makes them.
 	AcceptPlain bool `yaml:"acceptPlain" json:"acceptPlain,omitempty"`
