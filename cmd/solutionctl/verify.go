@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/chunk"
@@ -149,11 +150,17 @@ func (v *verification) allowPatches(ctx context.Context, d *delta.Delta) error {
 	if err != nil || len(d.Patches) == 0 {
 		return err
 	}
-	verdict, _, err := sign.Judge(ctx, v.bundles, o)
-	if err == nil {
-		return nil
+	_, _, err = v.judge(ctx, v.bundles, o)
+	return err
+}
+
+// judge judges the signatures alone, and prints the verdict where they do not count.
+func (v *verification) judge(ctx context.Context, bundles []sign.NamedBundle, o sign.Options) (*sign.Verdict, *chunk.List, error) {
+	verdict, list, err := sign.Judge(ctx, bundles, o)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", v.name, errors.Join(err, v.emit(verdict)))
 	}
-	return fmt.Errorf("%s: %w", v.name, errors.Join(err, v.emit(verdict)))
+	return verdict, list, err
 }
 
 func (v *verification) emit(verdict *sign.Verdict) error {
@@ -190,6 +197,7 @@ func (v *verification) options() (sign.Options, error) {
 	state, store, err := v.Trusted(v.trust)
 	return sign.Options{
 		Store: store, State: state, Now: v.Now(), Path: v.name, AllowDowngrade: v.trust.Downgrade, Workers: runtime.GOMAXPROCS(0), Sink: v.Sink, ToolVersion: v.Version,
+		Provenance: v.provenance,
 	}, err
 }
 
@@ -198,7 +206,6 @@ func (v *verification) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Provenance = v.provenance
 	o.Full, o.Identify, o.Locate = v.full, sign.Identify, sign.Locate(v.content, v.size)
 	if v.image != nil {
 		o.Device, o.Unchanged = v.image.Device, v.image.Unchanged
@@ -231,6 +238,9 @@ func (v *verification) findMisplaced(ctx context.Context, o sign.Options) error 
 
 // verifyPart verifies one part of an archive.
 func (v *verification) verifyPart(ctx context.Context, number int) error {
+	if v.full {
+		return report.Errorf(report.Usage, "--full is for a whole archive: one part has no digest of its own").WithHint("leave out --full and SOLUTIONCTL_FULL, or name all parts")
+	}
 	image, err := media.OpenFile(v.name)
 	if err != nil {
 		return err
@@ -244,15 +254,18 @@ func (v *verification) verifyPart(ctx context.Context, number int) error {
 	if err != nil {
 		return err
 	}
-	verdict, list, err := sign.Judge(ctx, bundles, o)
+	verdict, list, err := v.judge(ctx, bundles, o)
 	if err != nil {
-		return fmt.Errorf("%s: %w", v.name, err)
+		return err
 	}
 	place, err := sign.VerifyPart(ctx, image.Parts[0], number, list, o.Workers, v.Sink)
 	if err != nil {
 		return err
 	}
-	result := verifiedPart{File: v.name, Part: number, From: place.From, To: place.To, Of: list.Size, Solution: verdict.Solution.String(), Signatures: verdict.Signatures}
+	result := verifiedPart{
+		File: v.name, Part: number, From: place.From, To: place.To, Of: list.Size,
+		Solution: verdict.Solution.String(), Signatures: verdict.Signatures, Provenance: verdict.Provenance,
+	}
 	return v.EmitResult(result, result.print)
 }
 
@@ -265,11 +278,16 @@ type verifiedPart struct {
 	Of         int64            `json:"of"`   // the size of the archive
 	Solution   string           `json:"solution"`
 	Signatures []sign.Signature `json:"signatures"`
+
+	Provenance *schema.ProvenanceStatement `json:"provenance,omitempty"`
 }
 
 func (p verifiedPart) print(w *console.Stream) {
 	fmt.Fprintf(w, "verified %s: part %d of %s, bytes %d to %d of %d\n", console.Clean(p.File), p.Part, p.Solution, p.From, p.To-1, p.Of)
 	printSignatures(w, p.Signatures)
+	if p.Provenance != nil {
+		printProvenance(w, p.Provenance)
+	}
 }
 
 func printVerdict(w *console.Stream, v *sign.Verdict) {
