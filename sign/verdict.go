@@ -1,6 +1,8 @@
 package sign
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/solutionctl/solutionctl/schema"
@@ -120,6 +122,9 @@ func (v *Verdict) conclude(err error) {
 	v.Verified = err == nil
 	if err != nil {
 		v.Code = report.CodeOf(err)
+		if errors.Is(err, context.Canceled) && (v.Code == report.Failure || v.Code == report.Unavailable) {
+			v.Code = report.Cancelled
+		}
 		v.Exit = v.Code.ExitStatus()
 	}
 	if v.Signatures == nil {
