@@ -65,12 +65,35 @@ func (v *verification) altered(bad []chunk.Range, size int64) error {
 	return describe(bad, size)
 }
 
-// differences compares with the digests that were computed already, or reads the file with all workers.
+// differences compares with the digests of a file whose whole was read already, or reads the file with all workers.
 func (v *verification) differences(ctx context.Context, list *chunk.List) ([]chunk.Range, error) {
-	if v.sums != nil && v.sums.Chunks.ChunkSize == list.ChunkSize {
-		return list.Compare(&v.sums.Chunks), nil
+	if v.sums == nil {
+		return chunk.Verify(ctx, v.r, list, v.Workers, v.sink())
 	}
-	return chunk.Verify(ctx, v.r, list, v.Workers, v.sink())
+	computed, err := v.computed(ctx, list.ChunkSize)
+	if err != nil {
+		return nil, err
+	}
+	return list.Compare(computed), nil
+}
+
+// computed returns the digests of the file's chunks of this size. They are kept: one hostile signer could name any number of lists.
+func (v *verification) computed(ctx context.Context, chunkSize int64) (*chunk.List, error) {
+	if chunkSize == v.sums.Chunks.ChunkSize {
+		return &v.sums.Chunks, nil
+	}
+	if list := v.lists[chunkSize]; list != nil {
+		return list, nil
+	}
+	list, err := chunk.SumChunks(ctx, v.r, v.sums.Chunks.Size, chunkSize, v.sink())
+	if err != nil {
+		return nil, err
+	}
+	if v.lists == nil {
+		v.lists = map[int64]*chunk.List{}
+	}
+	v.lists[chunkSize] = list
+	return list, nil
 }
 
 func describe(bad []chunk.Range, size int64) error {

@@ -95,9 +95,10 @@ type verification struct {
 	size    int64
 	verdict *Verdict
 
-	attested []attested  // bundles with a provenance
-	sums     *chunk.Sums // of the whole file, when something has asked for them
-	identity *Identity   // read through the sums
+	attested []attested            // bundles with a provenance
+	sums     *chunk.Sums           // of the whole file, when something has asked for them
+	lists    map[int64]*chunk.List // of the whole file, by further chunk sizes
+	identity *Identity             // read through the sums
 }
 
 // candidate is a well-formed bundle on its way to being accepted.

@@ -81,6 +81,17 @@ func Sum(ctx context.Context, r io.ReaderAt, size int64, sink report.Sink, extra
 	return &sums, nil
 }
 
+// SumChunks reads size bytes once and returns the digests of their chunks, which may have another size than those of [Sum].
+func SumChunks(ctx context.Context, r io.ReaderAt, size, chunkSize int64, sink report.Sink) (*List, error) {
+	list := &List{Size: size, ChunkSize: chunkSize, Algorithm: algorithm}
+	err := each(ctx, r, size, min(sharedSize, chunkSize), &tracker{sink: sink, step: "hash", total: size},
+		eachChunk(chunkSize, size, func(_ int, digest [sha256.Size]byte) error {
+			list.Digests = append(list.Digests, digest[:]...)
+			return nil
+		}))
+	return list, err
+}
+
 // readFull reads exactly len(buffer) bytes. A file that ends early is damaged, not merely unreadable.
 func readFull(r io.ReaderAt, buffer []byte, offset int64) error {
 	n, err := r.ReadAt(buffer, offset)
