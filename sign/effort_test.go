@@ -6,9 +6,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
+	"github.com/solutionctl/solutionctl/build/iso"
 	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/chunk"
@@ -78,5 +81,40 @@ func TestOneReadForEachChunkSize(t *testing.T) {
 	}
 	if got, want := r.read.Load(), 4*size; got != want { // of three other sizes, and of the whole
 		t.Errorf("%d bytes of %d were read", got, size)
+	}
+}
+
+// TestLocateReadsOnce names many ranges of an image whose directories are read once.
+func TestLocateReadsOnce(t *testing.T) {
+	image, err := iso.Layout([]iso.File{{Path: "a.txt", Size: 5000}, {Path: "b/c.txt", Size: 5000}}, iso.Options{VolumeID: "demo", ModTime: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "demo.iso"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close() //nolint:errcheck // it is removed
+	if err = errors.Join(image.WriteMetadata(f), f.Truncate(image.Size())); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &counting{ReaderAt: f}
+	locate := sign.Locate(ctx, r, image.Size())
+	whole := chunk.Range{From: 0, To: image.Size()}
+	if got := locate(whole); got != "a.txt and 1 more" {
+		t.Errorf("the whole image: %q", got)
+	}
+	read := r.read.Load()
+	for at := int64(0); at < image.Size(); at += 2048 {
+		locate(chunk.Range{From: at, To: at + 1})
+	}
+	if got := locate(chunk.Range{From: 0, To: 1}); got != "directories or padding" || r.read.Load() != read {
+		t.Errorf("%q; %d bytes were read for the first range, then %d more", got, read, r.read.Load()-read)
+	}
+	cancel()
+	r = &counting{ReaderAt: f}
+	if got := sign.Locate(ctx, r, image.Size())(whole); got != "" || r.read.Load() > 0 {
+		t.Errorf("after an interruption: %q, %d bytes were read", got, r.read.Load())
 	}
 }

@@ -1,12 +1,14 @@
 package sign
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
 	"strings"
+	"sync"
 
 	"github.com/solutionctl/solutionctl/build/archive"
 	"github.com/solutionctl/solutionctl/build/iso"
@@ -48,26 +50,24 @@ func CheckStructure(r, spaces io.ReaderAt, size int64, workers int) error {
 }
 
 // Locate names the files of an archive that lie in a range of bytes. The archive is damaged when this is asked, so
-// the answer is a hint for people and nothing is decided by it; see [Options].
-func Locate(r io.ReaderAt, size int64) func(chunk.Range) string {
+// the answer is a hint for people and nothing is decided by it; see [Options]. Its directories are read once, and not after the
+// context has ended: no signature vouches for their size.
+func Locate(ctx context.Context, r io.ReaderAt, size int64) func(chunk.Range) string {
+	list := sync.OnceValues(func() ([]placedFile, error) { return listFiles(untilDone{ctx, r}, size) })
 	return func(place chunk.Range) string {
-		image, err := iso.Open(r, size)
-		if err != nil {
-			return "the directories of the image, or what they name"
-		}
+		files, err := list()
 		var names []string
-		err = fs.WalkDir(image, ".", func(name string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || strings.HasPrefix(name, "blobs/") { // the same bytes as below images/
-				return err
+		for i := range files {
+			if files[i].overlaps(place) {
+				names = append(names, files[i].name)
 			}
-			info, err := entry.Info()
-			if err == nil && overlaps(info, place) {
-				names = append(names, name)
-			}
-			return err
-		})
+		}
 		switch {
-		case err != nil || len(names) == 0:
+		case ctx.Err() != nil:
+			return ""
+		case err != nil:
+			return "the directories of the image, or what they name"
+		case len(names) == 0:
 			return "directories or padding"
 		case len(names) == 1:
 			return names[0]
@@ -77,8 +77,46 @@ func Locate(r io.ReaderAt, size int64) func(chunk.Range) string {
 	}
 }
 
-func overlaps(info fs.FileInfo, place chunk.Range) bool {
-	for _, s := range info.Sys().(*iso.Stat).Sections {
+// untilDone reads nothing more after the context has ended.
+type untilDone struct {
+	ctx context.Context
+	io.ReaderAt
+}
+
+func (r untilDone) ReadAt(p []byte, offset int64) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.ReaderAt.ReadAt(p, offset)
+}
+
+// placedFile is a file of an image and its places there.
+type placedFile struct {
+	name     string
+	sections []iso.Section
+}
+
+// listFiles lists the files up to a directory that cannot be read.
+func listFiles(r io.ReaderAt, size int64) (files []placedFile, err error) {
+	image, err := iso.Open(r, size)
+	if err != nil {
+		return nil, err
+	}
+	_ = fs.WalkDir(image, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasPrefix(name, "blobs/") { // the same bytes as below images/
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			files = append(files, placedFile{name, info.Sys().(*iso.Stat).Sections})
+		}
+		return err
+	})
+	return files, nil
+}
+
+func (f *placedFile) overlaps(place chunk.Range) bool {
+	for _, s := range f.sections {
 		if s.Offset < place.To && s.Offset+s.Size > place.From {
 			return true
 		}

@@ -206,7 +206,7 @@ func (v *verification) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.Full, o.Identify, o.Locate = v.full, sign.Identify, sign.Locate(v.content, v.size)
+	o.Full, o.Identify, o.Locate = v.full, sign.Identify, sign.Locate(ctx, v.content, v.size)
 	if v.image != nil {
 		o.Device, o.Unchanged = v.image.Device, v.image.Unchanged
 	} else {

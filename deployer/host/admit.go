@@ -225,7 +225,7 @@ func (d *admission) judge(ctx context.Context, c *admitted) (*chunk.Reader, erro
 		return reader, failure
 	}
 	o := d.signOptions(c.name)
-	o.Device, o.Unchanged, o.Locate = c.device, c.files.Unchanged, sign.Locate(c.source.Content, c.size)
+	o.Device, o.Unchanged, o.Locate = c.device, c.files.Unchanged, sign.Locate(ctx, c.source.Content, c.size)
 	o.Identify, o.Examine = sign.Identify, c.examine
 	verdict, reader, err := sign.Verify(ctx, c.source.Content, c.size, bundles, o)
 	c.verdict = verdict
