@@ -49,8 +49,8 @@ any file can be signed, as 'cosign sign-blob' does. See docs/guides/signing.md.`
 }
 
 func (a *app) sign(ctx context.Context, file string, o signOptions) error {
-	if o.as == sign.ProvenanceSigner {
-		return report.Errorf(report.Usage, "--as %s is the name of the provenance of an archive", o.as).WithHint("name the signer")
+	if err := o.check(); err != nil {
+		return err
 	}
 	o.bundle = cmp.Or(o.bundle, sign.BundleName(file, o.as))
 	if o.attachTimestamp != "" {
@@ -92,6 +92,20 @@ func (a *app) sign(ctx context.Context, file string, o signOptions) error {
 		return err
 	}
 	return a.writeSignature(data, certificate, describeKey(o.key, signer.Public()), o)
+}
+
+// check refuses options that would have no effect.
+func (o *signOptions) check() error {
+	switch {
+	case o.as == sign.ProvenanceSigner:
+		return report.Errorf(report.Usage, "--as %s is the name of the provenance of an archive", o.as).WithHint("name the signer")
+	case o.attachTimestamp != "" && o.statementOnly:
+		return report.Errorf(report.Usage, "--attach-timestamp adds to a signature: there is no statement to print").WithHint("leave out --statement-only")
+	case o.format == "message" && (o.expires != "" || o.statementOnly):
+		return report.Errorf(report.Usage, "--format message signs the file alone: --expires and --statement-only are for statements").
+			WithHint("leave them out, and unset SOLUTIONCTL_EXPIRES for this command")
+	}
+	return nil
 }
 
 // sealer is a key with its certificate, which is nil where none is named.
