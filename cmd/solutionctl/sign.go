@@ -97,7 +97,7 @@ func (a *app) sign(ctx context.Context, file string, o signOptions) error {
 // check refuses options that would have no effect.
 func (o *signOptions) check() error {
 	switch {
-	case o.as == sign.ProvenanceSigner:
+	case o.as == sign.ProvenanceSigner && o.attachTimestamp == "":
 		return report.Errorf(report.Usage, "--as %s is the name of the provenance of an archive", o.as).WithHint("name the signer")
 	case o.attachTimestamp != "" && o.statementOnly:
 		return report.Errorf(report.Usage, "--attach-timestamp adds to a signature: there is no statement to print").WithHint("leave out --statement-only")

@@ -106,10 +106,7 @@ func unverified(err error) error {
 // SetCertificate returns the bundle with the certificate of its key, a PEM file, in place of the key's hint. It can
 // then be verified with the certificate's authority, without the key.
 func SetCertificate(data, certificate []byte) ([]byte, error) {
-	b, err := Parse(data)
-	if report.CodeOf(err) == report.NotAllowed {
-		b, err = ParseProvenance(data)
-	}
+	b, err := parseAny(data)
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +121,15 @@ func SetCertificate(data, certificate []byte) ([]byte, error) {
 		Certificate: &protocommon.X509Certificate{RawBytes: leaf.Raw},
 	}
 	return protojson.Marshal(b.entity.Bundle)
+}
+
+// parseAny reads a bundle that signs an archive or its provenance.
+func parseAny(data []byte) (*Bundle, error) {
+	b, err := Parse(data)
+	if report.CodeOf(err) == report.NotAllowed {
+		b, err = ParseProvenance(data)
+	}
+	return b, err
 }
 
 // CheckCertificate reports whether [SetCertificate] will accept a certificate for the signatures of a key.
@@ -155,7 +161,7 @@ func parseCertificate(data []byte) (*x509.Certificate, *key.Public, error) {
 // AddTimestamp returns the bundle with a timestamp in addition: the response of an RFC 3161 authority to a query over
 // the raw signature.
 func AddTimestamp(data, response []byte) ([]byte, error) {
-	b, err := Parse(data)
+	b, err := parseAny(data)
 	if err != nil {
 		return nil, err
 	}
