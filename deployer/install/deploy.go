@@ -31,11 +31,14 @@ func (p *Plan) planDeployment(ctx context.Context) error {
 			return err
 		}
 		step.State = stateOf(plan.Empty())
+		p.Powers = []schema.Power{} // what they can do was judged when they were deployed
 		if plan.Empty() {
-			p.Powers = []schema.Power{} // what they can do was judged when they were deployed
-			if err = p.findAddresses(ctx); err != nil {
-				return err
-			}
+			err = p.findAddresses(ctx)
+		} else {
+			err = p.addPowers(ctx, plan)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	p.add(step, func(ctx context.Context) error {
@@ -48,6 +51,24 @@ func (p *Plan) planDeployment(ctx context.Context) error {
 		}
 		return p.findAddresses(ctx)
 	})
+	return nil
+}
+
+// addPowers adds those powers of a plan in the cluster that were not approved before.
+func (p *Plan) addPowers(ctx context.Context, planned *schema.Operation) error {
+	for _, w := range p.wanted {
+		var list []schema.Power
+		for _, power := range planned.Powers {
+			if power.Solution == w.Solution {
+				list = append(list, power.Power)
+			}
+		}
+		unapproved, err := p.installer.Deployer.Unapproved(ctx, w.Solution, list, p.o.Environment)
+		if err != nil {
+			return err
+		}
+		p.Powers = append(p.Powers, unapproved...)
+	}
 	return nil
 }
 

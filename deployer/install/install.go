@@ -101,10 +101,8 @@ func (p *Plan) Empty() bool { return !anyPlanned(p.Steps) }
 // Unapproved are the powers that allow does not name and that were not approved before.
 func (p *Plan) Unapproved() []schema.Power { return p.o.Deploy.Unallowed(p.Powers) }
 
-// Approve allows powers in this run.
-func (p *Plan) Approve(list []schema.Power) {
-	p.o.Deploy.AllowMore((&plan.PowersError{Powers: list}).Allowances()...)
-}
+// Approve allows powers in this run that the user was shown. What the run finds beyond these is refused.
+func (p *Plan) Approve(list []schema.Power) { p.o.Deploy.Approve(list) }
 
 // Run carries out the remaining steps. Their states show the progress, even after an error.
 func (p *Plan) Run(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -28,6 +29,8 @@ type Options struct {
 	// Allow are powers that are allowed in this run and recorded as approved: each is a NAME, for all of this name, or as [Allowance]
 	// names that of one object. A later version that can do more asks again.
 	Allow []string
+	// Approved are powers that the user was shown and allows in this run. Unlike Allow, they allow exactly these or narrower ones.
+	Approved []schema.Power
 	// Refuse makes a dry run refuse powers that are not approved, as the run itself does. Otherwise its plan shows them.
 	Refuse bool
 

@@ -61,6 +61,11 @@ func (o *Options) AllowMore(allowances ...string) {
 	o.Allow = slices.Concat(o.Allow, allowances)
 }
 
+// Approve allows powers in addition that the user was shown.
+func (o *Options) Approve(list []schema.Power) {
+	o.Approved = slices.Concat(o.Approved, list)
+}
+
 // Unallowed returns the powers that have to be approved and are not allowed in this run.
 func (o Options) Unallowed(list []schema.Power) []schema.Power {
 	allowed := consentOf(o, Rendering{})
@@ -106,13 +111,14 @@ func CheckAllow(allow []string) error {
 // consent has the powers that the user approves in one run.
 type consent struct {
 	allow       []string
+	approved    []schema.Power
 	clusterWide bool
 	hazards     []string
 }
 
 func consentOf(o Options, r Rendering) consent {
 	return consent{
-		allow: slices.Concat(o.Allow, r.Allow), clusterWide: r.ClusterWide != nil && *r.ClusterWide, hazards: r.AcceptHazards,
+		allow: slices.Concat(o.Allow, r.Allow), approved: slices.Concat(o.Approved, r.Approved), clusterWide: r.ClusterWide != nil && *r.ClusterWide, hazards: r.AcceptHazards,
 	}
 }
 
@@ -122,7 +128,8 @@ func (c consent) covers(p schema.Power) bool {
 		return false
 	}
 	return slices.Contains(c.allow, string(p.Name)) || slices.Contains(c.allow, Allowance(p)) || slices.Contains(c.allow, exactAllowance(p)) ||
-		c.clusterWide && isClusterWide(p) || isRight(p) && slices.ContainsFunc(c.hazards, func(hazard string) bool { return hazardPowers[hazard] == p.Name })
+		c.clusterWide && isClusterWide(p) || isRight(p) && slices.ContainsFunc(c.hazards, func(hazard string) bool { return hazardPowers[hazard] == p.Name }) ||
+		len(powers.Uncovered(c.approved, []schema.Power{p})) == 0
 }
 
 // isClusterWide reports whether --cluster-wide approves a power: rights of the Solution's own accounts in the whole cluster,
@@ -204,7 +211,11 @@ func (r *Run) judgePowers(ctx context.Context, list ...judged) error {
 	case len(missing) == 0 || r.DryRun && !r.Refuse:
 		return nil
 	}
-	return report.Errorf(report.Refused, "%s has powers that are not approved:\n  %w", list[0].payload.Solution.ID(), &PowersError{Powers: missing}).
+	what := "powers that are not approved"
+	if len(r.Approved) > 0 {
+		what = "powers beyond those that were approved"
+	}
+	return report.Errorf(report.Refused, "%s has %s:\n  %w", list[0].payload.Solution.ID(), what, &PowersError{Powers: missing}).
 		WithHint("if you trust it with that: %s", Approving(missing))
 }
 

@@ -19,8 +19,9 @@ type Rendering struct {
 	ClusterWide  *bool   `json:"clusterWide,omitempty"`  // approve of an operator that asks for its ClusterRoles in every namespace
 	IngressClass *string `json:"ingressClass,omitempty"` // of the user interface
 	// AcceptHazards are reasons of package kube/rbac, which allow the powers that they are about, and [HazardForeignImages].
-	AcceptHazards []string `json:"acceptHazards,omitempty"`
-	Allow         []string `json:"allow,omitempty"` // as in [Options], for one Solution
+	AcceptHazards []string       `json:"acceptHazards,omitempty"`
+	Allow         []string       `json:"allow,omitempty"`    // as in [Options], for one Solution
+	Approved      []schema.Power `json:"approved,omitempty"` // as in [Options]
 	Parts
 }
 
@@ -86,7 +87,7 @@ func (s *SiteValues) Add(values map[string]any) { s.Values = render.MergeValues(
 
 // unset reports whether no option is set.
 func (r *Rendering) unset() bool {
-	return r.Webhook == nil && r.ClusterWide == nil && r.IngressClass == nil && len(r.AcceptHazards)+len(r.Allow) == 0 && r.empty()
+	return r.Webhook == nil && r.ClusterWide == nil && r.IngressClass == nil && len(r.AcceptHazards)+len(r.Allow)+len(r.Approved) == 0 && r.empty()
 }
 
 // after returns the options over earlier ones, which stay where r does not set them.
@@ -96,6 +97,7 @@ func (r Rendering) after(earlier Rendering) Rendering {
 	}
 	r.Webhook, r.ClusterWide, r.IngressClass = cmp.Or(r.Webhook, earlier.Webhook), cmp.Or(r.ClusterWide, earlier.ClusterWide), cmp.Or(r.IngressClass, earlier.IngressClass)
 	r.AcceptHazards, r.Allow = slices.Concat(earlier.AcceptHazards, r.AcceptHazards), slices.Concat(earlier.Allow, r.Allow)
+	r.Approved = slices.Concat(earlier.Approved, r.Approved)
 	r.Parts = r.Parts.after(earlier.Parts)
 	return r
 }

@@ -95,7 +95,7 @@ func (r *Run) mergeOptions(ctx context.Context, list []*Placement) error {
 	}
 	saved := r.saved()
 	for _, p := range list {
-		p.Allow = slices.Concat(r.Allow, p.Allow)
+		p.Allow, p.Approved = slices.Concat(r.Allow, p.Allow), slices.Concat(r.Approved, p.Approved)
 		p.merged = map[string]Rendering{}
 		for _, n := range p.Namespaces {
 			own := states[record.Key{Namespace: n.Name, Name: p.Name}]

@@ -47,7 +47,7 @@ func (f *verbFlags) addAllow(cmd *cobra.Command, about func(args []string) deplo
 // askPowers asks a person to approve powers, and allows them in the options of the next run. --yes does not approve them.
 func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (again bool, err error) {
 	missing, asks := errors.AsType[*plan.PowersError](refusal)
-	o, takes := options.(interface{ AllowMore(allowances ...string) })
+	o, takes := options.(interface{ Approve(list []schema.Power) })
 	if !asks || !takes || !f.Interactive || !missing.CanBeApproved() {
 		return false, nil
 	}
@@ -65,7 +65,7 @@ func (f *verbFlags) askPowers(ctx context.Context, refusal error, options any) (
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 		return false, report.Errorf(report.Cancelled, "not approved; nothing was changed")
 	}
-	o.AllowMore(missing.Allowances()...)
+	o.Approve(missing.Powers)
 	return true, nil
 }
 
