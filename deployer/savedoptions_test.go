@@ -18,6 +18,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // TestResumeKnows: a run that ends at any of its writes is finished by a resume alone, with the saved options.
@@ -252,5 +253,48 @@ func TestSavedOptionsStaySecret(t *testing.T) {
 	}
 	if strings.Contains(output, "S3cr3tValue") {
 		t.Error("the value is in the output")
+	}
+}
+
+// TestAllowancesAreOfAnArchive checks that the powers which an interrupted run allowed by name count for the archive of that run: another one
+// of the same version asks for what it can do in addition.
+func TestAllowancesAreOfAnArchive(t *testing.T) {
+	const version = "1.1.0-rc.1"
+	content := func(security string) deployertest.Content {
+		return shown("{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: part}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, " +
+			"spec: {containers: [{name: c, image: 'shop-operator:1.0.0', securityContext: {" + security + "}}]}}}}\n")
+	}
+	for name, allow := range map[string]deployer.AddOptions{
+		"by object": {Options: plan.Options{Allow: []string{"pod-on-node:DaemonSet/site/part", "pod-on-node:DaemonSet/second/part"}}},
+		"by name":   {Rendering: plan.Rendering{Allow: []string{"pod-on-node"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := deployertest.New(t)
+			b.Namespace(site, "second") // its record is written after the first
+			b.Activated(shop, version, content("capabilities: {add: [NET_ADMIN]}"))
+			allow.Environment, allow.Solution, allow.Version, allow.NoWait = site, shop, version, true
+			for number := 1; !anyBegun(b); number++ {
+				mend := endingAt(b, number)
+				_, err := b.Add(t.Context(), allow)
+				mend()
+				if err == nil || number > manyWrites {
+					t.Fatal("no write failed", err)
+				}
+			}
+			rebuilt := b.Record(shop, version, content("privileged: true"))
+			rebuilt.SHA256 = strings.Repeat("0", 64)
+			if _, err := b.RecordImport(t.Context(), rebuilt); err != nil {
+				t.Fatal(err)
+			}
+			resume := func() error {
+				_, err := b.Connect().Resume(t.Context(), deployer.ResumeOptions{Options: plan.Options{NoWait: true}})
+				return err
+			}
+			deployertest.Refused(t, resume(), report.Refused, "privileged", "--allow pod-on-node:DaemonSet/")
+			b.Imported(shop, version, content("capabilities: {add: [NET_ADMIN]}"))
+			if err := resume(); err != nil {
+				t.Errorf("the archive that was allowed: %v", err)
+			}
+		})
 	}
 }

@@ -80,7 +80,7 @@ func TestShownPowersAreEnough(t *testing.T) {
 	s.options.Deploy.NoWait = true
 	c := deployertest.Content{
 		Images: []string{"agent"},
-		Role: "- {apiGroups: [''], resources: [secrets, nodes], verbs: ['*']}", RoleKind: "ClusterRole",
+		Role:   "- {apiGroups: [''], resources: [secrets, nodes], verbs: ['*']}", RoleKind: "ClusterRole",
 		Manifest: "components: [{name: part, manifests: components/part.yaml}, {name: host, scope: cluster, namespace: team-b, manifests: components/host.yaml}]",
 		Files: map[string]string{
 			"operator/cluster/objects.yaml": `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: all}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}

@@ -30,6 +30,7 @@ type SavedOptions struct {
 // savedSolution has the options for a Solution in some of the namespaces of the run.
 type savedSolution struct {
 	schema.SolutionAt
+	Archive string `json:"archive"` // SHA-256 digest of what was to be deployed
 	// Namespaces have the number of the last recorded revision when the options were given; 0 where there was none.
 	Namespaces map[string]int64 `json:"namespaces"`
 	Rendering
@@ -99,12 +100,12 @@ func (r *Run) mergeOptions(ctx context.Context, list []*Placement) error {
 		p.merged = map[string]Rendering{}
 		for _, n := range p.Namespaces {
 			own := states[record.Key{Namespace: n.Name, Name: p.Name}]
-			earlier, err := r.interrupted(ctx, states, own, p.Version)
+			earlier, err := r.interrupted(ctx, states, own, p.Import)
 			if err != nil {
 				return err
 			}
 			p.merged[n.Name] = p.after(earlier)
-			saved.add(schema.SolutionAt{Solution: p.Name, Version: p.Version}, n.Name, lastNumber(own), p.merged[n.Name])
+			saved.add(p.Import, n.Name, lastNumber(own), p.merged[n.Name])
 		}
 	}
 	data, err := saved.encode()
@@ -115,17 +116,18 @@ func (r *Run) mergeOptions(ctx context.Context, list []*Placement) error {
 }
 
 // add adds the options for a namespace, once for all namespaces for which they are the same.
-func (g *SavedOptions) add(at schema.SolutionAt, namespace string, number int64, r Rendering) {
+func (g *SavedOptions) add(of schema.Import, namespace string, number int64, r Rendering) {
 	if r.unset() {
 		return
 	}
+	at, archive := schema.SolutionAt{Solution: of.Name, Version: of.Version}, of.Archive.SHA256
 	for i := range g.Solutions {
-		if s := &g.Solutions[i]; s.SolutionAt == at && reflect.DeepEqual(s.Rendering, r) {
+		if s := &g.Solutions[i]; s.SolutionAt == at && s.Archive == archive && reflect.DeepEqual(s.Rendering, r) {
 			s.Namespaces[namespace] = number
 			return
 		}
 	}
-	g.Solutions = append(g.Solutions, savedSolution{SolutionAt: at, Namespaces: map[string]int64{namespace: number}, Rendering: r})
+	g.Solutions = append(g.Solutions, savedSolution{SolutionAt: at, Archive: archive, Namespaces: map[string]int64{namespace: number}, Rendering: r})
 }
 
 func lastNumber(s *record.State) int64 {
@@ -135,15 +137,15 @@ func lastNumber(s *record.State) int64 {
 	return 0
 }
 
-// interrupted returns the options for a version that an interrupted run saved: beside the Solution's own record, or where that was not written
+// interrupted returns the options for a version of a Solution that an interrupted run saved: beside the Solution's own record, or where that was not written
 // yet, beside that of another Solution of the same run.
-func (p *Planner) interrupted(ctx context.Context, states map[record.Key]*record.State, own *record.State, version string) (r Rendering, err error) {
-	if own.Pending != nil && own.Pending.Version == version && len(own.SavedOptions) > 0 {
+func (p *Planner) interrupted(ctx context.Context, states map[record.Key]*record.State, own *record.State, of schema.Import) (r Rendering, err error) {
+	if own.Pending != nil && own.Pending.Version == of.Version && len(own.SavedOptions) > 0 {
 		g, failure := ParseSavedOptions(own.Key, own.SavedOptions)
 		if failure != nil {
 			return r, failure
 		}
-		r, _ = g.of(own.Key, version)
+		r, _ = g.of(own.Key, of)
 		r.Rotate, err = p.notRotated(ctx, own, r.Rotate)
 		return r, err
 	}
@@ -155,17 +157,21 @@ func (p *Planner) interrupted(ctx context.Context, states map[record.Key]*record
 		if err != nil {
 			return r, err
 		}
-		if saved, number := g.of(own.Key, version); number == lastNumber(own) && !saved.unset() {
+		if saved, number := g.of(own.Key, of); number == lastNumber(own) && !saved.unset() {
 			return saved, nil
 		}
 	}
 	return r, nil
 }
 
-// of returns the options for a Solution, and the number of the last revision then.
-func (g *SavedOptions) of(key record.Key, version string) (Rendering, int64) {
+// of returns the options for a Solution, and the number of the last revision then. What was accepted by a name counts only for the same archive:
+// another one of this version can do more under the same name.
+func (g *SavedOptions) of(key record.Key, wanted schema.Import) (Rendering, int64) {
 	for _, s := range g.Solutions {
-		if number, there := s.Namespaces[key.Namespace]; there && s.Solution == key.Name && s.Version == version {
+		if number, there := s.Namespaces[key.Namespace]; there && s.Solution == key.Name && s.Version == wanted.Version {
+			if s.Archive != wanted.Archive.SHA256 {
+				s.Allow, s.AcceptHazards, s.ClusterWide = nil, nil, nil
+			}
 			return s.Rendering, number
 		}
 	}
