@@ -603,3 +603,41 @@ func TestAcceptedDigests(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestRemovalEndsApprovals checks that a rollback to a revision from before a removal asks again, and that one which was interrupted ends nothing.
+func TestRemovalEndsApprovals(t *testing.T) {
+	taking := shown("{apiVersion: v1, kind: Service, metadata: {name: part}, spec: {externalIPs: [10.96.0.1], selector: {a: b}, ports: [{port: 1}]}}\n")
+	allowed := plan.Options{Allow: []string{"takes-traffic:Service/site/part"}}
+	begin := func(t *testing.T) *deployertest.Bed {
+		t.Helper()
+		b := deployertest.New(t)
+		b.Activated(shop, "1.0.0", shown("{apiVersion: v1, kind: ConfigMap, metadata: {name: part}}\n"))
+		b.Activated(shop, "1.1.0", taking)
+		if _, err := add("1.1.0")(t.Context(), b.Deployer, allowed); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	t.Run("removed", func(t *testing.T) {
+		b := begin(t)
+		must(b, remove(shop))
+		must(b, add("1.0.0"))
+		_, err := rollback(0)(t.Context(), b.Deployer, plan.Options{})
+		deployertest.Refused(t, err, report.Refused, "10.96.0.1", "--allow takes-traffic:Service/site/part")
+		if _, err = rollback(0)(t.Context(), b.Deployer, allowed); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		b := begin(t)
+		for number := 1; !anyBegun(b); number++ {
+			mend := endingAt(b, number)
+			_, err := remove(shop)(t.Context(), b.Deployer, plan.Options{})
+			mend()
+			if err == nil || number > manyWrites {
+				t.Fatal("no write failed", err)
+			}
+		}
+		must(b, rollback(0))
+	})
+}

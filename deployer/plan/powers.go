@@ -168,7 +168,7 @@ type judged struct {
 	payload *render.Payload
 	archive string // SHA-256 digest
 	consent consent
-	ran     bool // what is to be deployed was deployed here before, completely
+	ran     bool // what is to be deployed was deployed here before, completely, and not removed since
 	// dashboards is the namespace in which the site wants ConfigMaps with dashboards, "" for that of the Solution.
 	dashboards string
 	lookups    []schema.Power // of what its charts looked up while they were rendered

@@ -41,7 +41,7 @@ func (r *Run) RollBack(ctx context.Context, revision int64) error {
 	for i, d := range list {
 		releases[i], parts = d.release, append(parts, d.parts...)
 		r.Changes = append(r.Changes, records.EntryChange(d.Name, metalk8s.EnvironmentConfigMap, "data."+d.release.Name, d.Versions[d.release.Name], d.release.Version)...)
-		judge = append(judge, judged{key: d.release.Key, payload: d.payload, archive: d.imported.Archive.SHA256, ran: d.ran})
+		judge = append(judge, judged{key: d.release.Key, payload: d.payload, archive: d.imported.Archive.SHA256, consent: consentOf(r.Options, Rendering{}), ran: d.ran})
 	}
 	if err = r.Plan(ctx, append(releases, parts...)...); err != nil {
 		return err
@@ -66,7 +66,7 @@ type downgrade struct {
 	parts    []engine.Release // its components
 	imported schema.Import
 	payload  *render.Payload
-	ran      bool // it was deployed here completely, without objects whose kind the cluster lacked
+	ran      bool // it was deployed here completely, without objects whose kind the cluster lacked, and not removed since
 }
 
 // downgrades returns that of a Solution in a namespace, and those of all that changed in the same run as it did.
@@ -150,9 +150,16 @@ func (r *Run) downgrade(ctx context.Context, i Installation, number int64) (down
 	if err != nil {
 		return d, err
 	}
-	d.ran = revision.Outcome == schema.DeploymentDone && len(revision.Waiting) == 0
+	d.ran = revision.Outcome == schema.DeploymentDone && len(revision.Waiting) == 0 && !removedSince(i.State, revision)
 	d.release.Objects, d.release.Tasks = content.Objects, content.Tasks
 	return d, r.addComponents(ctx, &d, i.State, revision)
+}
+
+// removedSince reports whether a Solution was removed after a revision, which ended its approvals.
+func removedSince(state *record.State, revision *schema.DeploymentRevision) bool {
+	return slices.ContainsFunc(state.Revisions(), func(r *schema.DeploymentRevision) bool {
+		return r.Version == "" && r.Outcome == schema.DeploymentDone && r.Number > revision.Number
+	})
 }
 
 // addComponents adds the components of an earlier revision, as they were then. Those that came later are removed.

@@ -27,6 +27,7 @@ are there, do not fit the earlier version any more.`,
 	cmd.Flags().Int64Var(&v.request.Revision, "revision", 0, "go back to this revision `NUMBER` of the history")
 	var loss lossFlags
 	loss.add(cmd)
+	v.addAllow(cmd, v.about)
 	v.takes(func(ctx context.Context, r deployer.Request) error {
 		r.Losses = loss.options(a, r.Solution+"-"+r.Environment)
 		return v.perform(ctx, r)
