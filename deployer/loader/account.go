@@ -60,11 +60,7 @@ func (l *Launcher) kept(ctx context.Context, selector string) ([]*unstructured.U
 		})
 	}
 	err := group.Wait()
-	own := slices.DeleteFunc(slices.Concat(found...), func(o *unstructured.Unstructured) bool { return !isOwn(o) })
-	for _, object := range own {
-		object.SetResourceVersion("") // it is deleted in any state
-	}
-	return own, err
+	return slices.DeleteFunc(slices.Concat(found...), func(o *unstructured.Unstructured) bool { return !isOwn(o) }), err
 }
 
 // isOwn reports whether an object with the label of a part was created by a launcher, or from what [Launcher.JobManifest] or
@@ -92,6 +88,7 @@ func (l *Launcher) keep(ctx context.Context, part string, objects []*unstructure
 		if written[at(object)] = object.GetAnnotations()[annotationContent]; wanted[at(object)] {
 			continue
 		}
+		object.SetResourceVersion("") // it is deleted in any state
 		if err = c.Delete(ctx, object, cluster.DeleteOptions{Propagation: metav1.DeletePropagationBackground}); err != nil {
 			return err
 		}
@@ -128,14 +125,24 @@ const LabelJob = "solutionctl.io/loader-job"
 
 // dropOf takes the account of a run away, unless another run has it by now.
 func (l *Launcher) dropOf(ctx context.Context, job *unstructured.Unstructured) error {
-	c := l.Deployer.Cluster
-	own, err := l.kept(ctx, LabelPart+"="+accountName+","+LabelJob+"="+string(job.GetUID()))
-	if err != nil {
-		return err
-	}
-	for _, object := range own {
-		if err := c.Delete(ctx, object, cluster.DeleteOptions{}); err != nil && !errors.Is(err, cluster.ErrChanged) {
+	const attempts = 3 // a controller may change an object, too
+	selector := LabelPart + "=" + accountName + "," + LabelJob + "=" + string(job.GetUID())
+	for range attempts {
+		own, err := l.kept(ctx, selector)
+		if err != nil {
 			return err
+		}
+		changed := false
+		for _, object := range own {
+			err = l.Deployer.Cluster.Delete(ctx, object, cluster.DeleteOptions{})
+			if errors.Is(err, cluster.ErrChanged) {
+				changed = true
+			} else if err != nil {
+				return err
+			}
+		}
+		if !changed {
+			break
 		}
 	}
 	return nil

@@ -262,3 +262,32 @@ func TestLostEndLocal(t *testing.T) {
 	_, err := b.launcher(t, justEdge).Start(t.Context(), loader.StartOptions{Local: true})
 	deployertest.Refused(t, err, report.Unavailable, "update ConfigMap solutionctl-system/loader")
 }
+
+// TestNextRunKeepsAccount checks that the end of a run deletes no account that another launcher has given to the next run, between the list and
+// the deletion. An account that a controller has changed is deleted.
+func TestNextRunKeepsAccount(t *testing.T) {
+	const account = "solutionctl-loader"
+	for _, next := range []bool{true, false} {
+		b := newBed(t)
+		changed := false
+		b.Server.Answer = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/serviceaccounts/"+account) && !changed {
+				changed = true
+				object := b.Server.Object("ServiceAccount", cluster.SystemNamespace, account)
+				if next {
+					cluster.SetLabel(object, loader.LabelJob, "next")
+				}
+				cluster.SetLabel(object, "example.com/seen", "yes")
+				b.Server.Update(t, object)
+			}
+			return false
+		}
+		b.kubelet(t, loader.Run)
+		if progress, err := b.launcher(t, justEdge).Start(t.Context(), loader.StartOptions{}); err != nil {
+			t.Fatal(progress.Phase, err)
+		}
+		if kept := b.Server.Object("ServiceAccount", cluster.SystemNamespace, account) != nil; !changed || kept != next {
+			t.Errorf("given to the next run: %v; deletion was attempted: %v; the account is there: %v", next, changed, kept)
+		}
+	}
+}
