@@ -28,7 +28,7 @@ func (d *Deployer) Diff(ctx context.Context, o survey.Selection) (*schema.Operat
 	if run.Changes, _, err = d.Records.VersionDrift(ctx, states, namespaces); err != nil {
 		return nil, err
 	}
-	noticeNeverCreated(run, namespaces)
+	noticeLeftOut(run, namespaces)
 	return run.Report(), noticeUnread(run, unread, o)
 }
 

@@ -2,6 +2,7 @@ package deployer_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -14,6 +15,8 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/rebuild"
+	"github.com/solutionctl/solutionctl/deployer/survey"
+
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -152,5 +155,47 @@ func TestRebuildClusterComponents(t *testing.T) {
 	must(b, deactivate(shop))
 	if b.Server.Object("ConfigMap", "shop-system", "agent") != nil {
 		t.Error("the component is still there")
+	}
+}
+
+// TestRepairAfterRebuild checks that what was deleted or edited before a record was rebuilt is a difference, which a repair does not judge and leaves
+// to a deployment.
+func TestRepairAfterRebuild(t *testing.T) {
+	b := deployertest.New(t)
+	b.Namespace(site, site+"-2")
+	b.Activated(shop, "1.0.0", coloured)
+	if _, err := b.Add(t.Context(), deployer.AddOptions{Environment: site, Namespace: site, Solution: shop, Version: "1.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	b.Deleted("Secret", cluster.SystemNamespace, record.Key{Namespace: site, Name: shop}.SecretName())
+	b.Deleted("ServiceAccount", site, "shop-operator")
+	edit(b, "ConfigMap", "shop-operator-config", "changed", "data", "operator.yaml")
+	if _, err := b.RebuildRecords(t.Context(), rebuild.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	selection := survey.Selection{Environment: site, Solution: shop}
+	diff, err := b.Diff(t.Context(), selection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(changes(diff)); !strings.Contains(got, "create ServiceAccount site/shop-operator") || !strings.Contains(got, "update ConfigMap site/shop-operator-config") {
+		t.Errorf("the differences are %s", got)
+	}
+	repaired, err := b.Repair(t.Context(), deployer.RepairOptions{Selection: selection})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const remedy = "'solutionctl deploy add site shop 1.0.0 --namespace site' restores it"
+	if got := strings.Join(repaired.Notices, "\n"); strings.Count(got, remedy) != 2 || b.Server.Object("ServiceAccount", site, "shop-operator") != nil {
+		t.Errorf("the repair reports %s", got)
+	}
+	if _, err = b.Add(t.Context(), deployer.AddOptions{Environment: site, Namespace: site, Solution: shop, Version: "1.0.0", Options: plan.Options{Force: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if b.Server.Object("ServiceAccount", site, "shop-operator") == nil || b.Server.Object("Deployment", site+"-2", "shop-operator") != nil {
+		t.Errorf("the command of the notice did not restore it in its namespace only")
+	}
+	if diff, err = b.Diff(t.Context(), selection); err != nil || len(changes(diff)) > 0 {
+		t.Errorf("there are differences after it: %v, %v", changes(diff), err)
 	}
 }

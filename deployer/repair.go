@@ -62,7 +62,7 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 	}
 	if len(changed) == 0 {
 		run.Plans = plans
-		noticeNeverCreated(run, namespaces)
+		noticeLeftOut(run, namespaces)
 		return run.Settle()
 	}
 	run = d.begin(head, o.Options)
@@ -74,16 +74,18 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 	}, locks...)
 }
 
-// noticeNeverCreated names the commands that create objects whose kind the cluster lacked. They judge what these can do, and a repair does not.
-func noticeNeverCreated(run *plan.Run, namespaces map[string]metalk8s.Namespace) {
+// noticeLeftOut names the commands that restore what a repair leaves out. They judge what the objects can do, and a repair does not.
+func noticeLeftOut(run *plan.Run, namespaces map[string]metalk8s.Namespace) {
 	for _, p := range run.Plans {
-		again := report.Run("deploy activate", p.Release.Name, p.Release.Version)
-		if n := p.Release.Namespace; n != "" {
-			again = report.Run("deploy add", namespaces[n].Environment, p.Release.Name, p.Release.Version)
+		remedy := fmt.Sprintf("'%s' restores it", report.Run("deploy activate", p.Release.Name, p.Release.Version))
+		if n := namespaces[p.Release.Namespace]; n.Environment != "" {
+			remedy = fmt.Sprintf("'%s' restores it", report.Run("deploy add", n.Environment, p.Release.Name, p.Release.Version).In(p.Release.Namespace))
+		} else if p.Release.Namespace != "" {
+			remedy = fmt.Sprintf("namespace %s is part of no environment", p.Release.Namespace)
 		}
 		for _, change := range p.Changes {
-			if change.Note == engine.NeverCreated {
-				run.Notice(fmt.Sprintf("%s was never created, because the cluster did not have its kind; '%s' creates it", change.Object, again))
+			if engine.IsLeftOut(change) {
+				run.Notice(fmt.Sprintf("%s: %s; %s", change.Object, change.Note, remedy))
 			}
 		}
 	}
@@ -119,7 +121,7 @@ func (o *RepairOptions) plan(ctx context.Context, run *plan.Run, changed map[rec
 	if err = run.Restore(ctx, o.Yield, releases...); err != nil {
 		return err
 	}
-	noticeNeverCreated(run, namespaces)
+	noticeLeftOut(run, namespaces)
 	for _, p := range run.Plans {
 		for _, change := range p.Changes {
 			if change.Action == schema.ActionKeep && change.Object.Kind == cluster.DefinitionKind.Kind {

@@ -120,7 +120,7 @@ func (a *Apps) keptIn(ctx context.Context, o Options) (notices []string, err err
 		}
 		if len(list) > 0 {
 			notices = append(notices, fmt.Sprintf("Solution %s was removed from namespace %s, and its custom resources were kept: %s; '%s' brings their operator back",
-				s.Name, s.Namespace, definitions.CountText(list), report.Run("deploy add", o.Environment, s.Name)))
+				s.Name, s.Namespace, definitions.CountText(list), report.Run("deploy add", o.Environment, s.Name).In(s.Namespace)))
 		}
 	}
 	return notices, nil

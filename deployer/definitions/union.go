@@ -242,7 +242,7 @@ func (g *Guard) KeepServed(ctx context.Context, catalog *records.Catalog, p *ren
 		}
 	}
 	for _, there := range lost {
-		ways = append(ways, report.Run("deploy remove", there.Environment, name))
+		ways = append(ways, report.Run("deploy remove", there.Environment, name).In(there.Namespace))
 	}
 	refusal := report.Errorf(report.InUse, "version %s of Solution %s cannot be active beside what is deployed:\n  %s", version, name, strings.Join(refusals, "\n  ")).
 		WithHint("first: %s\nwhat goes together: %s", ways, report.Run("deploy compatibility", name))
@@ -335,7 +335,7 @@ func (a *activation) remedyFor(ctx context.Context, there records.Deployment) (r
 			return none, err
 		}
 		if len(missing) == 0 && len(lacking(required, a.definitions)) == 0 {
-			return records.ChangeTo(there.Environment, there.Version, step), nil
+			return records.ChangeTo(there.Environment, there.Version, step).In(there.Namespace), nil
 		}
 	}
 	return none, nil

@@ -56,9 +56,14 @@ func (e *Engine) Deployed(ctx context.Context, states []*record.State) (releases
 	return releases, unread, nil
 }
 
-// NeverCreated is the note of an object that is not restored, because it was never created. What it can do was judged without its kind, so only
-// a deployment creates it.
-const NeverCreated = "it was never created, because the cluster did not have its kind when it was deployed"
+// The notes of objects that a repair leaves out. It is not known whether what they can do was judged, so only a deployment restores them.
+const (
+	NeverCreated = "it was never created, because the cluster did not have its kind when it was deployed"
+	NotRecorded  = "it was changed or deleted before the lost record was rebuilt"
+)
+
+// IsLeftOut reports whether a change of a repair leaves out an object.
+func IsLeftOut(c schema.Change) bool { return c.Note == NeverCreated || c.Note == NotRecorded }
 
 // decideRestore decides how to restore the deployed fields of an object. A field counts as changed if the engine does not own it any
 // more, so a read-only plan needs no dry run and no right to write.
@@ -74,8 +79,12 @@ func (d *decider) decideRestore(ctx context.Context, s *step) error {
 	if done, err := d.decideEnded(ctx, s); done || err != nil {
 		return err
 	}
-	if s.known.Name == "" {
+	switch {
+	case d.hasWaited(s):
 		s.Action, s.Note = schema.ActionSkip, NeverCreated
+		return nil
+	case s.known.Name == "" && !d.options.ReadOnly:
+		s.Action, s.Note = schema.ActionSkip, NotRecorded
 		return nil
 	}
 	live, err := d.Cluster.Get(ctx, kind, s.Object.Namespace, s.Object.Name)
@@ -104,6 +113,16 @@ func (d *decider) decideRestore(ctx context.Context, s *step) error {
 		s.Action, s.Note, err = schema.ActionKeep, err.Error(), nil
 	}
 	return err
+}
+
+// hasWaited reports whether the deployment left out the object, as the cluster did not have its kind. It was not known then whether that has namespaces.
+func (d *decider) hasWaited(s *step) bool {
+	return slices.ContainsFunc(d.waiting, func(o schema.ObjectRef) bool {
+		if s.Object.Namespace == "" {
+			o.Namespace = ""
+		}
+		return o == s.Object
+	})
 }
 
 // mayRestore asks the server whether the planned change is possible. Fields that another manager applies are a conflict, because

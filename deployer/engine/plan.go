@@ -280,6 +280,7 @@ type decider struct {
 	inventory map[record.ObjectKey]schema.DeployedObject
 	before    map[record.ObjectKey]schema.DeployedObject // the inventory of the last completed revision
 	past      map[record.ObjectKey][]string              // hashes of the Jobs that have ended in any recorded revision
+	waiting   []schema.ObjectRef                         // objects that the last completed revision left out
 	desired   []*step
 	tasks     []*taskStep
 	defines   map[kube.GroupVersionKind]bool // kinds that the release defines
@@ -294,6 +295,9 @@ func (e *Engine) newDecider(ctx context.Context, r Release, state *record.State,
 	d := &decider{
 		Engine: e, release: r, options: o, inventory: state.Inventory(), before: state.Deployed(), past: state.Ended(),
 		defines: map[kube.GroupVersionKind]bool{}, makes: map[record.ObjectKey]bool{},
+	}
+	if state.Current != nil {
+		d.waiting = state.Current.Waiting
 	}
 	for _, object := range r.Found {
 		if key := record.KeyOf(object.ObjectRef); d.inventory[key].Name == "" {

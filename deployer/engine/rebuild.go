@@ -20,6 +20,7 @@ type Match struct {
 	Changed []schema.ObjectRef      // with the label, but different
 	Missing []schema.ObjectRef
 	Foreign []schema.ObjectRef // with the name, but without the label
+	Waiting []schema.ObjectRef // of kinds that the cluster does not have
 
 	decider *decider
 }
@@ -52,6 +53,8 @@ func (e *Engine) Match(ctx context.Context, r Release) (*Match, error) {
 			m.Missing = append(m.Missing, s.Object)
 		case foreign:
 			m.Foreign = append(m.Foreign, s.Object)
+		case impossible:
+			m.Waiting = append(m.Waiting, s.Object)
 		}
 	}
 	return m, nil
@@ -155,7 +158,7 @@ func (e *Engine) Rebuild(ctx context.Context, m *Match) error {
 		state.Current = &schema.DeploymentRevision{
 			Number: state.Last() + 1, Operation: m.Release.Operation, Version: m.Release.Version, Outcome: schema.DeploymentDone,
 			User: e.User, Tool: e.Tool, Started: now, Finished: &now, Settings: m.Release.Settings, Content: record.DigestOf(data), Objects: m.Objects,
-			Components: m.Release.Components, Needs: m.Release.neededComponents(), Tasks: m.decider.recorded(),
+			Waiting: m.Waiting, Components: m.Release.Components, Needs: m.Release.neededComponents(), Tasks: m.decider.recorded(),
 		}
 		for i := range state.Current.Tasks {
 			state.Current.Tasks[i].Finished = &now // they have run for the deployed version

@@ -277,6 +277,13 @@ func (s *syncing) update(ctx context.Context, remote *artifact.Remote, entry sto
 	for _, data := range kept { // they alone may be trusted here
 		bundles = append(bundles, sign.NamedBundle{File: entry.Path, Data: data})
 	}
+	if len(bundles) == 0 {
+		again := report.Run("deploy import", artifact.Scheme+s.registry+"/"+artifact.ServedIn+done.Solution+":"+artifact.DefaultTag(done.Version)).With("insecure-skip-verify")
+		if len(s.plain) > 0 {
+			again = again.With("plain-http", s.plain...)
+		}
+		return report.Errorf(report.Unsigned, "an import of Solution %s %s without a signature has not ended", done.Solution, done.Version).WithHint("to end it: %s", again)
+	}
 	f, err := s.Store.Open(entry)
 	if err != nil {
 		return err

@@ -193,6 +193,43 @@ func TestSyncFinishes(t *testing.T) {
 	}
 }
 
+// TestSyncUnsigned names the command that ends an import without a signature. A sync cannot end it.
+func TestSyncUnsigned(t *testing.T) {
+	first := newWorld(t)
+	if _, err := first.do(first.archive("1.2.0")); err != nil {
+		t.Fatal(err)
+	}
+	first.replaceBundles("1.2.0")
+	second := first.second()
+	from := first.serveStore("127.0.0.1:0")
+	reference := must(artifact.ParseReference(artifact.Scheme + from + "/" + artifact.ServedIn + "demo:1.2.0"))(t)
+	pull := func() error {
+		o := second.options
+		o.SkipVerify = true
+		file, err := second.Pull(t.Context(), PullOptions{Reference: reference, Plain: []string{from}, Import: o})
+		if err != nil {
+			return err
+		}
+		o.Archives = []string{file}
+		_, err = second.Import(t.Context(), o)
+		return second.EndPull(err, file)
+	}
+	second.cluster.absent = report.Errorf(report.Unavailable, "%w", errors.New("it is away"))
+	checkCode(t, pull(), report.Unavailable)
+	second.cluster.absent = nil
+	_, err := second.sync(SyncOptions{Source: "http://" + from})
+	checkCode(t, err, report.Unsigned)
+	if hint := fmt.Sprint(report.Hints(err)); !strings.Contains(hint, "deploy import "+reference.String()+" --insecure-skip-verify --plain-http "+from) {
+		t.Errorf("the hint is %s", hint)
+	}
+	if err = pull(); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := second.sync(SyncOptions{Source: "http://" + from}); err != nil || states(done) != "demo-1.2.0 present" {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
 // TestSyncKeepsRefused transfers an archive that its content keeps from being imported once, and repairs the file when that was damaged.
 func TestSyncKeepsRefused(t *testing.T) {
 	first := newWorld(t)

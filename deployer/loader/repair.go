@@ -12,6 +12,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
+	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/rights"
 	"github.com/solutionctl/solutionctl/deployer/survey"
@@ -83,7 +84,10 @@ func repairOne(ctx context.Context, d *deployer.Deployer, at schema.LoadedConten
 	var left []string
 	for _, part := range done.Parts {
 		for _, change := range part.Changes {
-			if change.Action == schema.ActionKeep && change.Note != "" && change.Object.Kind != cluster.DefinitionKind.Kind {
+			switch {
+			case change.Note == engine.NotRecorded:
+				left = append(left, change.Object.String()+": "+change.Note)
+			case change.Action == schema.ActionKeep && change.Note != "" && change.Object.Kind != cluster.DefinitionKind.Kind:
 				left = append(left, change.Note)
 			}
 		}

@@ -331,7 +331,7 @@ func (r *Run) Report() *schema.Operation {
 		})
 		part.Changes = append(part.Changes, p.Changes...)
 		for _, change := range p.Changes {
-			if change.Action == schema.ActionSkip && change.Note != engine.NeverCreated && !r.Planned { // a plan lists it
+			if change.Action == schema.ActionSkip && !engine.IsLeftOut(change) && !r.Planned { // a plan lists it
 				r.Notice("skipped " + change.Object.String() + ": " + change.Note)
 			}
 		}

@@ -280,7 +280,7 @@ func (r *Record) differences(m *engine.Match) (notices []string) {
 	}
 	again := report.Run("deploy activate", r.key.Name, m.Release.Version)
 	if r.key.Namespace != "" {
-		again = report.Run("deploy add", r.namespace.Environment, r.key.Name, m.Release.Version)
+		again = report.Run("deploy add", r.namespace.Environment, r.key.Name, m.Release.Version).In(r.key.Namespace)
 	}
 	add("not on record, as they are not as the archive has them ('"+again.String()+"' takes them back)", m.Changed)
 	add("not there any more ('"+again.String()+"' makes them)", m.Missing)
@@ -308,5 +308,5 @@ func (r *Record) noMatch(m *engine.Match) error {
 	if r.key.Namespace == "" {
 		return e.WithHint("activate it again: %s", report.Run("deploy activate", r.key.Name))
 	}
-	return e.WithHint("add it again: %s", report.Run("deploy add", r.namespace.Environment, r.key.Name, "VERSION"))
+	return e.WithHint("add it again: %s", report.Run("deploy add", r.namespace.Environment, r.key.Name, "VERSION").In(r.key.Namespace))
 }
