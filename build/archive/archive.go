@@ -23,8 +23,11 @@ import (
 // ManifestFile is the name of the document at the root of every archive.
 const ManifestFile = "manifest.yaml"
 
-// maxDocument bounds the documents that are read into memory.
-const maxDocument = 4 << 20
+// Bounds on documents that are read into memory: files of an image can share their bytes.
+const (
+	maxDocument  = 4 << 20
+	maxDocuments = 64 << 20 // all CustomResourceDefinitions, or all roles
+)
 
 // Archive is an open Solution archive.
 type Archive struct {

@@ -203,3 +203,24 @@ func ExampleFromFS() {
 	}
 	// Output: demo-1.0.0 demo-operator:1.0.0 [linux/amd64]
 }
+
+// TestDescribeBounded describes archives of which many files have the same bytes: they are small, what is read of them would not be.
+func TestDescribeBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("parses 128 MiB of YAML")
+	}
+	file := func(text string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("# " + strings.Repeat("x", 4<<20-len(text)-3) + "\n" + text)}
+	}
+	large := map[string]*fstest.MapFile{"operator/deploy/crds/%d_crd.yaml": file(crd), "operators/%d/role.yaml": file(role)}
+	for name, content := range large {
+		a := open(t, demo("1.0.0", func(fsys fstest.MapFS) {
+			for i := range 17 {
+				fsys[fmt.Sprintf(name, i)] = content
+			}
+		}))
+		if _, err := a.Describe(); report.CodeOf(err) != report.Invalid || !strings.Contains(err.Error(), "more than 64 MiB") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // Description holds the content of an archive. `solutionctl inspect` prints it.
@@ -144,11 +145,14 @@ func (a *Archive) files() ([]FileDescription, error) {
 	return files, err
 }
 
-// documents parses a YAML file of the archive.
-func (a *Archive) documents(name string) ([]*schema.Document, error) {
+// documents parses a YAML file of the archive, and adds its bytes to those of the files before it.
+func (a *Archive) documents(name string, total *int) ([]*schema.Document, error) {
 	data, err := ReadDocument(a.FS, name)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if *total += len(data); *total > maxDocuments {
+		return nil, report.Errorf(report.Invalid, "%s: the CustomResourceDefinitions, or the roles, have more than %d MiB", name, maxDocuments>>20)
 	}
 	return schema.ParseYAML(name, data)
 }

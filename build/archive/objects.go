@@ -117,8 +117,9 @@ func (a *Archive) crds() ([]CRDDescription, error) {
 		return nil, err
 	}
 	crds := []CRDDescription{}
+	total := 0
 	for _, name := range names {
-		documents, err := a.documents(name)
+		documents, err := a.documents(name, &total)
 		if err != nil {
 			return nil, err
 		}
@@ -158,8 +159,9 @@ func (a *Archive) roles() ([]RoleDescription, error) {
 		return nil, err
 	}
 	roles := []RoleDescription{}
+	total := 0
 	for _, file := range append([]string{RoleFile}, files...) {
-		found, err := a.rolesIn(file)
+		found, err := a.rolesIn(file, &total)
 		if err != nil {
 			return nil, err
 		}
@@ -170,8 +172,8 @@ func (a *Archive) roles() ([]RoleDescription, error) {
 }
 
 // rolesIn describes the roles of a file, which need not be there.
-func (a *Archive) rolesIn(file string) ([]RoleDescription, error) {
-	documents, err := a.documents(file)
+func (a *Archive) rolesIn(file string, total *int) ([]RoleDescription, error) {
+	documents, err := a.documents(file, total)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -91,7 +91,12 @@ func (l *layout) readReferrers(ctx context.Context) (map[Digest][]Descriptor, er
 		return nil, err
 	}
 	referrers := map[Digest][]Descriptor{}
+	read := map[Digest]bool{} // a manifest with several names is read once
 	for _, d := range listed.images {
+		if read[d.Digest] {
+			continue
+		}
+		read[d.Digest] = true
 		data, err := readManifest(ctx, l, d)
 		if err != nil && l.strict {
 			return nil, err

@@ -60,6 +60,7 @@ func (s *Store) checkStandIns(entries []Descriptor) error {
 		if len(found) != 1 || found[0].Root.Digest.String() != d.Annotations[standsFor] {
 			return report.Errorf(report.Invalid, "index.json: %q stands for an image that is not listed", name)
 		}
+		delete(byName, name) // an image has one
 		want, needed, err := standIn(found[0].Manifests[0])
 		if err != nil {
 			return err

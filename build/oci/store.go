@@ -11,11 +11,15 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
+// maxStore bounds the bytes of manifests in an archive; one that several images have counts for each.
+const maxStore = 256 << 20
+
 // Store reads the images of an archive. It keeps their manifests in memory.
 type Store struct {
 	fsys   fs.FS
 	layout *layout // nil: the archive has the images/ view only
 	all    []*Image
+	bytes  int64 // of manifests
 }
 
 // Open reads the OCI view of an archive, or its images/ directories when it has none. Every manifest is read and
@@ -64,6 +68,7 @@ func (s *Store) readLayout() error {
 	if err != nil {
 		return err
 	}
+	read := map[Digest]*Image{} // whose manifest has several names
 	for _, d := range listed.all {
 		if isStandIn(d) {
 			continue // the image once more
@@ -75,12 +80,16 @@ func (s *Store) readLayout() error {
 		if ref == (schema.ImageRef{}) {
 			continue // a referrer, found through its subject
 		}
-		image, err := s.layout.image(context.Background(), d, nil)
-		if err != nil {
-			return inContext("image "+ref.String(), err)
+		image := read[d.Digest]
+		if image == nil || image.Root.MediaType != d.MediaType || image.Root.Size != d.Size {
+			if image, err = s.layout.image(context.Background(), d, nil); err != nil {
+				return inContext("image "+ref.String(), err)
+			}
+			read[d.Digest] = image
 		}
-		image.Ref, image.Origin = ref, d.Annotations[fullName]
-		s.all = append(s.all, image)
+		if err = s.add(*image, ref, d.Annotations[fullName]); err != nil {
+			return err
+		}
 	}
 	return s.checkStandIns(listed.all)
 }
@@ -104,10 +113,23 @@ func (s *Store) readDirs() error {
 			if err != nil {
 				return inContext("image "+ref.String(), err)
 			}
-			image.Ref = ref
-			s.all = append(s.all, image)
+			if err = s.add(*image, ref, ""); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
+}
+
+func (s *Store) add(image Image, ref schema.ImageRef, origin string) error {
+	for _, m := range image.Manifests {
+		s.bytes += m.Size
+	}
+	if s.bytes > maxStore {
+		return report.Errorf(report.Invalid, "the images of the archive have more than %d MiB of manifests", maxStore>>20)
+	}
+	image.Ref, image.Origin = ref, origin
+	s.all = append(s.all, &image)
 	return nil
 }
 
