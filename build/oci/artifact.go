@@ -135,8 +135,12 @@ func (r *Resolver) Artifact(ctx context.Context, reference string) (*FoundArtifa
 	return content.artifact(ctx, root)
 }
 
+// maxReferrer bounds the manifest of an artifact with a few annotations.
+const maxReferrer = 64 << 10
+
 // Referrers finds the artifacts of a type that are about another one: those that the registry lists by its API, else those under the tag
-// that the specification has for this. Their number is bounded.
+// that the specification has for this. Their number and size are bounded. Anyone who can write there can add some: one that is damaged or not
+// valid is left out, and hides no other one.
 func (r *Resolver) Referrers(ctx context.Context, reference string, subject Digest, artifactType string) ([]FoundArtifact, error) {
 	content, _, err := r.repository(reference)
 	if err != nil {
@@ -148,19 +152,27 @@ func (r *Resolver) Referrers(ctx context.Context, reference string, subject Dige
 	}
 	var found []FoundArtifact
 	for _, d := range list {
-		data, err := readManifest(ctx, content, d)
-		if err != nil {
+		if d.Size > maxReferrer {
+			continue
+		}
+		a, err := content.referrer(ctx, d)
+		switch code := report.CodeOf(err); {
+		case code == report.Invalid || code == report.Corrupt:
+		case err != nil:
 			return nil, inManifest(d.Digest, err)
-		}
-		a, err := content.artifact(ctx, Manifest{Descriptor: d, Data: data})
-		if err != nil {
-			return nil, err
-		}
-		if a.Type == artifactType {
+		case a.Type == artifactType:
 			found = append(found, *a)
 		}
 	}
 	return found, nil
+}
+
+func (c *remoteContent) referrer(ctx context.Context, d Descriptor) (*FoundArtifact, error) {
+	data, err := readManifest(ctx, c, d)
+	if err != nil {
+		return nil, err
+	}
+	return c.artifact(ctx, Manifest{Descriptor: d, Data: data})
 }
 
 func (r *Resolver) repository(reference string) (*remoteContent, name.Reference, error) {
@@ -248,9 +260,13 @@ func (c *remoteContent) readReferrers(ctx context.Context, what, query string) (
 	err = c.each(ctx, func(e *endpoint) error {
 		list = nil
 		next, failure := query, error(nil)
+		left := int64(8 * maxDocument)
 		for pages := 1; pages == 1 || next != ""; pages++ {
-			if list, next, failure = e.readReferrers(ctx, list, what, next); failure != nil {
+			if list, next, failure = e.readReferrers(ctx, list, what, next, &left); failure != nil {
 				return failure
+			}
+			if left < 0 {
+				return report.Errorf(report.Invalid, "%s: %s has more than %d MiB", e, what, 8*maxDocument>>20)
 			}
 			if len(list) > maxManifests || pages > maxManifests {
 				return report.Errorf(report.Invalid, "%s: %s has more than %d entries, or pages", e, what, maxManifests)
@@ -261,8 +277,9 @@ func (c *remoteContent) readReferrers(ctx context.Context, what, query string) (
 	return list, err
 }
 
-// readReferrers appends a page of a list of referrers, and returns the query of the next page; empty after the last one.
-func (e *endpoint) readReferrers(ctx context.Context, list []Descriptor, what, query string) (longer []Descriptor, next string, err error) {
+// readReferrers appends a page of a list of referrers, and returns the query of the next page; empty after the last one. Its bytes are taken from
+// those that are left.
+func (e *endpoint) readReferrers(ctx context.Context, list []Descriptor, what, query string, left *int64) (longer []Descriptor, next string, err error) {
 	address := strings.TrimSuffix(what+"?"+query, "?")
 	resp, err := e.request(ctx, http.MethodGet, address, http.Header{"Accept": {string(types.OCIImageIndex)}})
 	if err != nil {
@@ -272,14 +289,27 @@ func (e *endpoint) readReferrers(ctx context.Context, list []Descriptor, what, q
 	if mediaType, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); mediaType != string(types.OCIImageIndex) {
 		return nil, "", e.failure(what, errNotReferrers, resp)
 	}
-	page, err := parseReferrers(resp.Body)
+	var page struct {
+		Manifests []json.RawMessage `json:"manifests"`
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument))
+	if err == nil {
+		err = json.Unmarshal(data, &page)
+	}
 	if err == nil {
 		next, err = nextPage(resp, what)
 	}
 	if err != nil {
 		return nil, "", report.Errorf(report.Invalid, "%s: %s cannot be read: %w", e, what, err)
 	}
-	return append(list, page.Manifests...), next, nil
+	*left -= int64(len(data))
+	for _, entry := range page.Manifests {
+		var d Descriptor
+		if json.Unmarshal(entry, &d) == nil && checkDescriptor(d) == nil { // others have a digest that is not supported
+			list = append(list, Descriptor{MediaType: d.MediaType, ArtifactType: d.ArtifactType, Digest: d.Digest, Size: d.Size})
+		}
+	}
+	return list, next, nil
 }
 
 // nextPage returns the query of the page that follows an answer; empty without one. The page is of the same list: where else the registry sends

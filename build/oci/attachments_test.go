@@ -250,3 +250,44 @@ func servePage(t *testing.T, whole http.HandlerFunc, w http.ResponseWriter, r *h
 	w.Header().Set("Content-Type", string(types.OCIImageIndex))
 	_ = json.NewEncoder(w).Encode(list) // to this test
 }
+
+// TestHostileReferrers reads a list of referrers that is too large to be kept, and one with entries that no artifact has.
+func TestHostileReferrers(t *testing.T) {
+	long, pages := strings.Repeat("x", 7<<20), 0
+	l := newLayout()
+	l.tag("app", l.image("linux/amd64", "a"))
+	image := resolve(t, oci.Options{}, "oci:"+l.dir(t)+":app")
+	known := registryHandler(true)
+	damaged, hostile := image.Root.Digest, false
+	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/manifests/"+damaged.String()) && hostile:
+			_, _ = io.WriteString(w, "{}")
+		case strings.Contains(r.URL.Path, "/referrers/") && r.URL.Query().Get("artifactType") == "large":
+			pages++
+			w.Header().Set("Content-Type", string(types.OCIImageIndex))
+			w.Header().Set("Link", fmt.Sprintf(`<%s?artifactType=large&n=%d>; rel="next"`, r.URL.Path, pages))
+			_, _ = fmt.Fprintf(w, `{"manifests": [{"digest": "%s", "size": 1, "annotations": {"a": "%s"}}]}`, damaged, long)
+		case strings.Contains(r.URL.Path, "/referrers/"):
+			recorded := httptest.NewRecorder()
+			known(recorded, r)
+			odd := fmt.Sprintf(`"manifests":[{"digest":"sha512:%s","size":1},{},{"digest":"%s","size":2},{"digest":"sha256:%s","size":3},`, strings.Repeat("a", 128), damaged, strings.Repeat("b", 64))
+			w.Header().Set("Content-Type", string(types.OCIImageIndex))
+			_, _ = io.WriteString(w, strings.Replace(recorded.Body.String(), `"manifests":[`, odd, 1))
+		default:
+			known(w, r)
+		}
+	})
+	pushWith(t, host+"/site/app", image, oci.InTotoType)
+	hostile = true
+	r, _ := patient(t, oci.Options{PlainHTTP: []string{host}})
+	_, err := r.Referrers(t.Context(), host+"/site/app:1", image.Root.Digest, "large")
+	checkError(t, err, report.Invalid, "more than 64 MiB", "")
+	if pages > 10 {
+		t.Errorf("%d pages were read", pages)
+	}
+	found, err := r.Referrers(t.Context(), host+"/site/app:1", image.Root.Digest, oci.InTotoType)
+	if err != nil || len(found) != 1 {
+		t.Errorf("found %d artifacts: %v", len(found), err)
+	}
+}

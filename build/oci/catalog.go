@@ -79,27 +79,31 @@ func (r *Resolver) list(ctx context.Context, repository, what string, names func
 	if err != nil {
 		return nil, err
 	}
+	left := int64(8 * maxDocument)
 	for last := ""; ; {
-		page, err := content.listPage(ctx, fmt.Sprintf("%s?n=%d&last=%s", what, listPage, url.QueryEscape(last)), names)
+		page, err := content.listPage(ctx, fmt.Sprintf("%s?n=%d&last=%s", what, listPage, url.QueryEscape(last)), names, &left)
 		if err != nil || len(page) == 0 || page[len(page)-1] == last {
 			return all, err
 		}
-		if all = append(all, page...); len(all) > maxNames {
-			return nil, report.Errorf(report.Invalid, "the registry lists more than %d names", maxNames)
+		if all = append(all, page...); len(all) > maxNames || left < 0 {
+			return nil, report.Errorf(report.Invalid, "the registry lists more than %d names, or %d MiB", maxNames, 8*maxDocument>>20)
 		}
 		last = page[len(page)-1]
 	}
 }
 
-func (c *remoteContent) listPage(ctx context.Context, what string, names func(listAnswer) []string) (page []string, err error) {
+// listPage reads a page of a list. Its bytes are taken from those that are left.
+func (c *remoteContent) listPage(ctx context.Context, what string, names func(listAnswer) []string, left *int64) (page []string, err error) {
 	err = c.each(ctx, func(e *endpoint) error {
 		resp, failure := e.request(ctx, http.MethodGet, what, nil)
 		if failure != nil {
 			return failure
 		}
 		defer resp.Body.Close() //nolint:errcheck // read as far as needed
+		body := &io.LimitedReader{R: resp.Body, N: maxDocument}
+		defer func() { *left -= maxDocument - body.N }()
 		var answer listAnswer
-		if failure = json.NewDecoder(io.LimitReader(resp.Body, maxDocument)).Decode(&answer); failure != nil {
+		if failure = json.NewDecoder(body).Decode(&answer); failure != nil {
 			path, _, _ := strings.Cut(strings.TrimPrefix(what, ofRegistry), "?")
 			return report.Errorf(report.Invalid, "%s: %s cannot be read: %w", e.registry(), path, failure)
 		}

@@ -63,7 +63,7 @@ func dedupe(names []string) []string { return slices.Compact(slices.Sorted(slice
 
 // TestHostileLists refuses lists without an end, and answers that are no lists.
 func TestHostileLists(t *testing.T) {
-	calls := 0
+	calls, pages, long := 0, 0, strings.Repeat("x", 7<<20)
 	host := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/v2/_catalog":
@@ -75,6 +75,9 @@ func TestHostileLists(t *testing.T) {
 			_, _ = fmt.Fprintf(w, `{"repositories": ["%s"]}`, strings.Join(names, `", "`))
 		case "/v2/archives/a/tags/list":
 			_, _ = fmt.Fprint(w, `<html>`)
+		case "/v2/archives/long/tags/list":
+			pages++
+			_, _ = fmt.Fprintf(w, `{"tags": ["%s", "%d"]}`, long, pages)
 		}
 	})
 	r, _ := patient(t, oci.Options{PlainHTTP: []string{host}})
@@ -82,4 +85,9 @@ func TestHostileLists(t *testing.T) {
 	checkError(t, err, report.Invalid, "more than 100000 names", "")
 	_, err = r.Tags(t.Context(), host+"/archives/a")
 	checkError(t, err, report.Invalid, "tags/list cannot be read", "")
+	_, err = r.Tags(t.Context(), host+"/archives/long")
+	checkError(t, err, report.Invalid, "or 64 MiB", "")
+	if pages > 10 {
+		t.Errorf("%d pages were read", pages)
+	}
 }
