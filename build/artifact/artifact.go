@@ -23,7 +23,7 @@ const (
 
 	maxLayout  = 4 << 20 // bytes
 	maxBundle  = 8 << 20
-	maxBundles = 64
+	maxBundles = 64 << 20 // of all signatures
 
 	titleAnnotation   = "org.opencontainers.image.title"
 	versionAnnotation = "org.opencontainers.image.version"

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -185,6 +187,63 @@ func TestForeignSignatures(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); len(entries) != len(bundles) || err != nil {
 		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// TestOddSignatures finds the signature of a vendor among those that others have added: more than a reader would take, large ones, and artifacts that are none.
+func TestOddSignatures(t *testing.T) {
+	s := newServer(t, true)
+	first, _, _ := versions(t)
+	h, a := genuine(t, first)
+	var err error
+	if h.document, err = json.Marshal(a); err != nil {
+		t.Fatal(err)
+	}
+	const kind = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	add := func(layers ...string) {
+		signature := oci.Artifact{Type: kind}
+		for _, text := range layers {
+			signature.Layers = append(signature.Layers, oci.BytesBlob(kind, []byte(text)))
+		}
+		h.about = append(h.about, signature)
+	}
+	add()
+	add("one", "two")
+	for i := range 10 {
+		add(strings.Repeat(string(rune('a'+i)), 8<<20))
+	}
+	add(strings.Repeat("x", 8<<20+1))
+	for i := range 70 {
+		add(strconv.Itoa(i))
+	}
+	h.about = append(h.about, oci.Artifact{Type: kind, Layers: []oci.Blob{oci.BytesBlob(kind, []byte("large"))}, Annotations: map[string]string{"a": strings.Repeat("x", 64<<10)}})
+	good := strings.Repeat("good", 1000)
+	add(good)
+	s.pushHostile(t, h)
+	remote, err := artifact.Open(t.Context(), oci.NewResolver(oci.Options{}), s.reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundles, err := remote.Bundles(t.Context())
+	if err != nil || !slices.ContainsFunc(bundles, func(b layout.Bundle) bool { return string(b.Data) == good }) {
+		t.Fatalf("the signature is not among %d: %v", len(bundles), err)
+	}
+	total := 0
+	for _, b := range bundles {
+		total += len(b.Data)
+	}
+	if total > 64<<20 {
+		t.Errorf("%d bytes of signatures", total)
+	}
+	s.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/blobs/") {
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		return false
+	}
+	if _, err = remote.Bundles(t.Context()); report.CodeOf(err) != report.Unavailable {
+		t.Errorf("%v, want that the registry cannot be read", err)
 	}
 }
 

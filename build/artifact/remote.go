@@ -1,8 +1,10 @@
 package artifact
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/oci"
@@ -73,22 +75,27 @@ func mismatch() error {
 	return report.Errorf(report.Invalid, "the layers of the manifest are not those of the layout").WithHint("push the archive again from its source")
 }
 
-// Bundles reads the signatures that refer to the archive. Others may have added some: each is judged by itself.
+// Bundles reads the signatures that refer to the archive. Others may have added some: each is judged by itself, and those that are damaged or no
+// signatures are left out. Small ones come first, and are read as long as all together have a size: as the number of referrers is bounded, no
+// large ones take the place of one with less than 64 KiB.
 func (r *Remote) Bundles(ctx context.Context) ([]layout.Bundle, error) {
 	found, err := r.resolver.Referrers(ctx, r.reference.name(), r.digest, bundleType)
 	if err != nil {
 		return nil, fmt.Errorf("signatures of %s: %w", r.reference, err)
 	}
-	if len(found) > maxBundles {
-		return nil, report.Errorf(report.Invalid, "%s has %d signatures, more than %d", r.reference, len(found), maxBundles)
-	}
+	found = slices.DeleteFunc(found, func(a oci.FoundArtifact) bool { return len(a.Layers) != 1 || a.Layers[0].Size > maxBundle })
+	slices.SortStableFunc(found, func(a, b oci.FoundArtifact) int { return cmp.Compare(a.Layers[0].Size, b.Layers[0].Size) })
 	var bundles []layout.Bundle
 	names := map[string]bool{}
+	total := int64(0)
 	for _, signature := range found {
-		if len(signature.Layers) != 1 {
-			return nil, report.Errorf(report.Invalid, "signature %s of %s has %d layers", signature.Digest, r.reference, len(signature.Layers))
+		if total += signature.Layers[0].Size; total > maxBundles {
+			break
 		}
 		data, err := oci.ReadBlob(ctx, signature.Layers[0], maxBundle)
+		if code := report.CodeOf(err); code == report.Invalid || code == report.Corrupt {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("signature %s of %s: %w", signature.Digest, r.reference, err)
 		}
