@@ -173,6 +173,9 @@ func (l *listing) readRecord(r *dirRecord) error {
 	if err := l.readName(n, r); err != nil {
 		return err
 	}
+	if l.paths -= len(n.path); l.paths < 0 {
+		return l.fail(ruleLimits, l.dir.path, "the paths of the image have more than %d MiB", maxPathBytes>>20)
+	}
 	if err := l.checkRecordForm(r, n.path); err != nil {
 		return err
 	}

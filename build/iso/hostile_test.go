@@ -133,6 +133,18 @@ func TestBounded(t *testing.T) {
 	}
 }
 
+// TestBoundedPaths reads an image whose paths are longer than what may be kept of them: a small image has many long ones, in deep directories.
+func TestBoundedPaths(t *testing.T) {
+	r, size := newPatched(t).reader()
+	for _, strict := range []bool{false, true} {
+		s := newScan(r, size, strict)
+		s.paths = 1000
+		if _, _, err := s.index(); report.CodeOf(err) != report.Corrupt || !strings.Contains(err.Error(), "the paths of the image have more than") {
+			t.Errorf("strict %v: got %v", strict, err)
+		}
+	}
+}
+
 // TestMutations flips bytes of the metadata at random: whatever Open accepts can be read without leaving the image.
 func TestMutations(t *testing.T) {
 	t.Parallel()

@@ -62,7 +62,7 @@ var rules = []Rule{
 	},
 	{
 		ruleLimits, report.SeverityError, true,
-		"The image stays within what a Solution needs: 64 MiB for a directory or path table, 1,048,576 entries, 32 levels, 1 GiB of metadata.",
+		"The image stays within what a Solution needs: 64 MiB for a directory or path table, 1,048,576 entries, 256 MiB of paths, 32 levels, 1 GiB of metadata.",
 	},
 	{
 		ruleDescriptor, report.SeverityError, true,

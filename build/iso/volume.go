@@ -13,13 +13,14 @@ import (
 
 // Bounds of a reader. They are far above the needs of any Solution and bound the work for a hostile image.
 const (
-	maxTableBytes    = 64 << 20 // one directory or one path table
-	maxEntries       = 1 << 20  // directory records of one tree
-	maxDepth         = 32       // levels of directories
-	maxDescriptors   = 64       // volume descriptors before the terminator
-	maxContinuations = 16       // continuation areas of one record
-	maxMetadataBytes = 1 << 30  // read in total, both trees; and between files
-	maxMetadataReads = 1 << 21  // calls of ReadAt in total
+	maxTableBytes    = 64 << 20  // one directory or one path table
+	maxEntries       = 1 << 20   // directory records of one tree
+	maxDepth         = 32        // levels of directories
+	maxPathBytes     = 256 << 20 // paths of both trees, which are kept
+	maxDescriptors   = 64        // volume descriptors before the terminator
+	maxContinuations = 16        // continuation areas of one record
+	maxMetadataBytes = 1 << 30   // read in total, both trees; and between files
+	maxMetadataReads = 1 << 21   // calls of ReadAt in total
 )
 
 // descriptorBoot is the type of a boot record; the writer makes none.
@@ -79,10 +80,11 @@ type scan struct {
 	ceBlock int64  // the sector held in ce, 0 for none
 	ce      [sectorSize]byte
 	regions []region // kept in strict mode only
+	paths   int      // bytes of paths that may follow
 }
 
 func newScan(r io.ReaderAt, size int64, strict bool) *scan {
-	return &scan{verdict: verdict{strict: strict}, src: &source{r: r, size: size}, buf: make([]byte, pieceSize)}
+	return &scan{verdict: verdict{strict: strict}, src: &source{r: r, size: size}, buf: make([]byte, pieceSize), paths: maxPathBytes}
 }
 
 // read fills p and words the failure.
