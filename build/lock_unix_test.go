@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +29,29 @@ func TestLockedUntilPublished(t *testing.T) {
 		}})
 		check(t, err)
 		check(t, <-found)
+	}
+}
+
+// TestLinkIsNotWritten has a symbolic link in the place of the file under construction: its target is neither written nor made.
+func TestLinkIsNotWritten(t *testing.T) {
+	plan := planOf(t, newProject(t, 512), build.Options{})
+	dir := t.TempDir()
+	victim, absent := filepath.Join(dir, "victim"), filepath.Join(dir, "absent")
+	check(t, os.WriteFile(victim, []byte("content"), 0o600))
+	for _, target := range []string{victim, absent} {
+		path := filepath.Join(t.TempDir(), "demo.iso")
+		check(t, os.Symlink(target, path+".partial"))
+		if _, err := plan.Write(t.Context(), path, build.WriteOptions{}); err == nil || !strings.Contains(err.Error(), path+".partial is not a regular file") {
+			t.Errorf("got %v, want the link refused", err)
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("there is an archive: %v", err)
+		}
+	}
+	data, err := os.ReadFile(victim)
+	check(t, err)
+	if _, err = os.Lstat(absent); string(data) != "content" || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file behind the link has %q, the other one: %v", data, err)
 	}
 }
 

@@ -105,7 +105,8 @@ type partial struct {
 	lock *flock.Flock
 }
 
-// openPartial opens the file under construction. What an earlier build gives its final name in the meantime is not it.
+// openPartial opens the file under construction. What an earlier build gives its final name in the meantime is not it, and a symbolic link, which
+// another user of the directory may have made, is refused.
 func openPartial(name string) (*partial, error) {
 	for {
 		p, err := lockPartial(name)
@@ -115,7 +116,10 @@ func openPartial(name string) (*partial, error) {
 		opened, err := p.file.Stat()
 		var there os.FileInfo
 		if err == nil {
-			there, err = os.Stat(name)
+			there, err = os.Lstat(name)
+		}
+		if err == nil && !there.Mode().IsRegular() {
+			err = refusePartial(name)
 		}
 		if err == nil && os.SameFile(opened, there) {
 			return p, nil
@@ -131,11 +135,15 @@ func openPartial(name string) (*partial, error) {
 
 // lockPartial opens a file, and then takes the lock on what has its name.
 func lockPartial(name string) (*partial, error) {
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	const flags = os.O_CREATE | os.O_RDWR | durable.NoFollow
+	file, err := os.OpenFile(name, flags, 0o644)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, refusePartial(name)
+	}
 	if err != nil {
 		return nil, err
 	}
-	lock := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
+	lock := flock.New(name, flock.SetFlag(flags), flock.SetPermissions(0o644))
 	locked, err := lock.TryLock()
 	if err == nil && !locked {
 		err = report.Errorf(report.Failure, "another process is writing %s", name).
@@ -145,6 +153,11 @@ func lockPartial(name string) (*partial, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return &partial{file, lock}, nil
+}
+
+func refusePartial(name string) error {
+	return report.Errorf(report.Failure, "%s is not a regular file: nothing is written into it", name).
+		WithHint("remove it, or write to a directory in which no other user can make files")
 }
 
 // publish gives the file its final name while it is locked, so that no other build writes into a finished archive.

@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// NoFollow is the flag of [os.OpenFile] that refuses a path which ends in a symbolic link, with [syscall.ELOOP].
+const NoFollow = unix.O_NOFOLLOW
+
 // OpenNoFollow opens a file for reading. When the path ends in a symbolic link, which could point elsewhere the next
 // moment, it fails with [ErrLink]; a FIFO without a writer is opened at once.
 func OpenNoFollow(name string) (*os.File, error) {

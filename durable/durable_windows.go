@@ -6,6 +6,9 @@ import (
 	"os"
 )
 
+// NoFollow does nothing: Windows has no such flag of [os.OpenFile].
+const NoFollow = 0
+
 // OpenNoFollow opens a file for reading. When the path ends in a symbolic link it fails with [ErrLink]; what was looked at
 // is compared with what was opened.
 func OpenNoFollow(name string) (*os.File, error) {
