@@ -62,3 +62,40 @@ func TestInputState(t *testing.T) {
 		last = now
 	}
 }
+
+// TestInputStateOfLinks names a project and an image by symbolic links, and a document that is not called solution.yaml.
+func TestInputStateOfLinks(t *testing.T) {
+	dir := t.TempDir()
+	const head = "apiVersion: solutionctl.io/v1alpha1\nkind: SolutionBuild\nmetadata: {name: a}\n"
+	check(t, os.MkdirAll(filepath.Join(dir, "project"), 0o755))
+	check(t, os.MkdirAll(filepath.Join(dir, "images-1"), 0o755))
+	check(t, os.Symlink("images-1", filepath.Join(dir, "images")))
+	check(t, os.Symlink("project", filepath.Join(dir, "link")))
+	check(t, os.Symlink("../notes", filepath.Join(dir, "project/notes")))
+	check(t, os.WriteFile(filepath.Join(dir, "project/other.yaml"), []byte(head+"spec:\n  version: 1.0.0\n  images:\n  - {name: b, tag: '1', source: 'oci:../images'}\n"), 0o644))
+	state := func() (states [3]string) {
+		for i, name := range []string{"link/other.yaml", "project/other.yaml", "link"} {
+			var err error
+			states[i], err = build.InputState(t.Context(), filepath.Join(dir, name))
+			check(t, err)
+		}
+		return states
+	}
+	last := state()
+	for _, step := range []struct {
+		name    string
+		changes int // states that differ
+	}{{"images/index.json", 2}, {"project/new.yaml", 3}, {"notes", 3}} {
+		check(t, os.WriteFile(filepath.Join(dir, step.name), []byte("{}"), 0o644))
+		now, changed := state(), 0
+		for i := range now {
+			if now[i] != last[i] {
+				changed++
+			}
+		}
+		if changed != step.changes {
+			t.Errorf("%s: %d states changed, want %d", step.name, changed, step.changes)
+		}
+		last = now
+	}
+}

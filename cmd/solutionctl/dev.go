@@ -73,11 +73,7 @@ type projectBuilder struct {
 }
 
 func (w *projectBuilder) State(ctx context.Context) (string, error) {
-	dir := w.project
-	if !isDirectory(dir) {
-		dir = filepath.Dir(dir)
-	}
-	return build.InputState(ctx, dir)
+	return build.InputState(ctx, w.project)
 }
 
 func (w *projectBuilder) Identify(ctx context.Context) (at schema.SolutionAt, digest string, err error) {
