@@ -102,7 +102,7 @@ func parseImage(flag, text, projectDir string) (imageAssignment, error) {
 	a := imageAssignment{flag: flag}
 	a.name, a.tag, _ = strings.Cut(ref, ":")
 	if !found || a.name == "" || source == "" {
-		return a, report.Errorf(report.Usage, "image %q is not NAME:TAG=SOURCE", text).
+		return a, report.Errorf(report.Usage, "image %q is not NAME:TAG=SOURCE", oci.Redact(text)).
 			WithHint("for example %s ui:1.0.0=oci-archive:ui.tar", flag)
 	}
 	var err error

@@ -116,7 +116,7 @@ func resolveAll(ctx context.Context, project *Project, resolver *oci.Resolver, o
 	for i, wanted := range build.Spec.Images {
 		group.Go(func() (err error) {
 			ref, source := build.Spec.ImageRef(wanted), project.source(i)
-			event := report.Event{Step: "resolve", Name: ref.String(), State: report.Started, Note: source}
+			event := report.Event{Step: "resolve", Name: ref.String(), State: report.Started, Note: oci.Redact(source)}
 			o.Sink.Emit(event)
 			if images[i], err = resolve(ctx, resolver, ref, source, build.Spec.Platforms); err != nil {
 				event.State = report.Failed
@@ -124,7 +124,7 @@ func resolveAll(ctx context.Context, project *Project, resolver *oci.Resolver, o
 				return fmt.Errorf("image %s: %w", ref, err)
 			}
 			images[i].Origin = oci.FullReference(wanted.OriginName())
-			event.State, event.Note = report.Done, cmp.Or(images[i].Note, source)
+			event.State, event.Note = report.Done, cmp.Or(images[i].Note, event.Note)
 			o.Sink.Emit(event)
 			return nil
 		})

@@ -178,7 +178,7 @@ func (c *remoteContent) referrer(ctx context.Context, d Descriptor) (*FoundArtif
 func (r *Resolver) repository(reference string) (*remoteContent, name.Reference, error) {
 	ref, err := name.ParseReference(reference, name.StrictValidation)
 	if err != nil {
-		return nil, nil, report.Errorf(report.Usage, "%q is not a reference to a registry", redact("//" + reference)[2:]).
+		return nil, nil, report.Errorf(report.Usage, "%q is not a reference to a registry", Redact("//" + reference)[2:]).
 			WithHint("write HOST[:PORT]/PATH:TAG or HOST[:PORT]/PATH@sha256:…")
 	}
 	content, err := r.content(ref.Context())

@@ -53,8 +53,5 @@ var CompressLayer = compressLayer
 // Codec is the codec of CompressLayer.
 const Codec = codec
 
-// Redact hides credentials.
-var Redact = redact
-
 // NginxString quotes a foreign string.
 var NginxString = nginxString

@@ -107,7 +107,7 @@ func parseRepository(text string, plain []string) (name.Repository, error) {
 		repo, err = name.NewRepository(text, name.StrictValidation, name.Insecure)
 	}
 	if err != nil {
-		return repo, report.Errorf(report.Usage, "%q is not a repository of a registry", redact("//" + text)[2:]).
+		return repo, report.Errorf(report.Usage, "%q is not a repository of a registry", Redact("//" + text)[2:]).
 			WithHint("write HOST[:PORT]/PATH in small letters, such as registry.example.com/solutions")
 	}
 	return repo, nil

@@ -33,7 +33,7 @@ var acceptManifests = strings.Join([]string{
 func (r *Resolver) fromRegistry(ctx context.Context, s string) (*Image, error) {
 	ref, err := name.ParseReference(s)
 	if err != nil {
-		return nil, report.Errorf(report.Invalid, "%q is not an image reference", redact("//" + s)[2:]).
+		return nil, report.Errorf(report.Invalid, "%q is not an image reference", Redact("//" + s)[2:]).
 			WithHint("write docker://REGISTRY/NAME:TAG or docker://REGISTRY/NAME@sha256:…")
 	}
 	content, err := r.content(ref.Context())
@@ -408,7 +408,7 @@ func mirrorRepository(mirror, rest string) (name.Repository, error) {
 	}
 	registry, err := name.NewRegistry(host, options...)
 	if err != nil || host == "" || path == "" || scheme != "" && scheme != "http" && scheme != "https" || strings.Contains(host, "@") {
-		return name.Repository{}, report.Errorf(report.Invalid, "mirror %q is not valid", redact(mirror)).
+		return name.Repository{}, report.Errorf(report.Invalid, "mirror %q is not valid", Redact(mirror)).
 			WithHint("write [http://]HOST[:PORT][/PREFIX]; credentials come from the docker or podman configuration")
 	}
 	return registry.Repo(path), nil

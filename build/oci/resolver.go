@@ -117,7 +117,7 @@ func (r *Resolver) Resolve(ctx context.Context, ref schema.ImageRef, source stri
 		return found, failure
 	})
 	if err != nil {
-		return nil, inContext(redact(source), err)
+		return nil, inContext(Redact(source), err)
 	}
 	named := *image
 	named.Ref = ref

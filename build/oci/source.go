@@ -39,8 +39,8 @@ func parseSource(s string) (source, error) {
 	switch kind {
 	case kindRegistry:
 		if !slashes {
-			return source{}, report.Errorf(report.Invalid, "source %q lacks the slashes", redact(s)).
-				WithHint("write docker://%s for a registry, docker-daemon:%[1]s for the local Docker", redact(rest))
+			return source{}, report.Errorf(report.Invalid, "source %q lacks the slashes", Redact(s)).
+				WithHint("write docker://%s for a registry, docker-daemon:%[1]s for the local Docker", Redact(rest))
 		}
 		src.ref = strings.TrimPrefix(rest, "//")
 	case kindDockerDaemon:
@@ -49,8 +49,8 @@ func parseSource(s string) (source, error) {
 		src.path = rest
 	default:
 		if kind == kindLayout && slashes {
-			return source{}, report.Errorf(report.Invalid, "source %q mixes two forms", redact(s)).
-				WithHint("write docker:%s for a registry, oci:DIR for a directory", redact(rest))
+			return source{}, report.Errorf(report.Invalid, "source %q mixes two forms", Redact(s)).
+				WithHint("write docker:%s for a registry, oci:DIR for a directory", Redact(rest))
 		}
 		src.path, src.ref = splitPath(rest)
 	}
@@ -97,11 +97,11 @@ func (s source) check(text string) error {
 	needsRef := !needsPath || s.kind == kindSolution
 	switch {
 	case needsPath && s.path == "":
-		return report.Errorf(report.Invalid, "source %q names no file or directory", redact(text)).WithHint(sourceForms)
+		return report.Errorf(report.Invalid, "source %q names no file or directory", Redact(text)).WithHint(sourceForms)
 	case needsRef && s.ref == "":
-		return report.Errorf(report.Invalid, "source %q names no image", redact(text)).WithHint(sourceForms)
+		return report.Errorf(report.Invalid, "source %q names no image", Redact(text)).WithHint(sourceForms)
 	case strings.ContainsRune(text, 0):
-		return report.Errorf(report.Invalid, "source %q is not a valid name", text)
+		return report.Errorf(report.Invalid, "source %q is not a valid name", Redact(text))
 	}
 	return nil
 }
@@ -120,21 +120,21 @@ func splitPath(s string) (path, ref string) {
 
 // noSuchForm guesses the intended kind of a source without a known kind.
 func noSuchForm(s, kind string) error {
-	err := report.Errorf(report.Invalid, "source %q has no known form", redact(s))
+	err := report.Errorf(report.Invalid, "source %q has no known form", Redact(s))
 	switch {
 	case kind == "http" || kind == "https":
-		return err.WithHint("images come from registries, not from web pages: write docker:%s", strings.TrimPrefix(redact(s), kind+":"))
+		return err.WithHint("images come from registries, not from web pages: write docker:%s", strings.TrimPrefix(Redact(s), kind+":"))
 	case kind == "containers-storage":
 		return err.WithHint("write the image to a file first: `podman save --format oci-archive -o FILE IMAGE`, then oci-archive:FILE")
 	case normalReference(s) != "" && !strings.HasPrefix(s, ".") && !strings.HasPrefix(s, "/"):
-		return err.WithHint("for an image in a registry, write docker://%s; otherwise %s", redact(s), sourceForms)
+		return err.WithHint("for an image in a registry, write docker://%s; otherwise %s", Redact(s), sourceForms)
 	default:
 		return err.WithHint(sourceForms)
 	}
 }
 
-// redact hides the credentials that a source may contain.
-func redact(s string) string {
+// Redact hides the credentials that a source may contain.
+func Redact(s string) string {
 	start := strings.Index(s, "//")
 	if start < 0 {
 		return s
