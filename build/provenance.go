@@ -96,7 +96,7 @@ func (o Overrides) parameters() map[string]any {
 	add("addImages", withoutPlaces(o.AddImages))
 	var set []string
 	for _, text := range o.Set {
-		set = append(set, login.ReplaceAllString(text, "//"))
+		set = append(set, withoutPlace(login.ReplaceAllString(text, "//")))
 	}
 	add("set", set)
 	return parameters
@@ -113,4 +113,22 @@ func withoutPlaces(assignments []string) []string {
 		list = append(list, name+"="+kind)
 	}
 	return list
+}
+
+// withoutPlace returns a setting without the place of an image: of its source, the kind, and of a value that can have several, nothing.
+func withoutPlace(text string) string {
+	setting, err := schema.ParseSetting("--set", text)
+	if err != nil {
+		return text // it was refused before
+	}
+	name, _, _ := strings.Cut(text, "=")
+	all := []string{"spec", "images"}
+	switch at := setting.Path; {
+	case len(at) <= len(all) && slices.Equal(at, all[:len(at)]), len(at) == 3 && slices.Equal(at[:2], all):
+		return name + "=…"
+	case len(at) == 4 && slices.Equal(at[:2], all) && at[3] == "source":
+		kind, _, _ := strings.Cut(strings.Trim(setting.Value, `"'`), ":")
+		return name + "=" + kind
+	}
+	return text
 }

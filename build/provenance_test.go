@@ -54,12 +54,15 @@ func TestProvenance(t *testing.T) {
 		Set: []string{"spec.annotations.origin=https://user:secret@git.example/demo"},
 	})
 	text := encoded(t, with)
+	const source, whole = "spec.images[0].source", "spec.images[1]"
+	set := provenanceOf(t, dir, build.Overrides{Set: []string{source + "=oci:" + elsewhere + ":operator", whole + "={name: demo-ui, source: 'oci:" + elsewhere + ":ui'}"}})
+	text += encoded(t, set)
 	for _, hidden := range []string{dir, "secret"} {
 		if strings.Contains(text, hidden) {
 			t.Errorf("the statement has %q: %s", hidden, text)
 		}
 	}
-	for _, want := range []string{`"images":["demo-ui=oci"]`, `"version":"1.0.0"`, `"set":["spec.annotations.origin=https://git.example/demo"]`} {
+	for _, want := range []string{`"images":["demo-ui=oci"]`, `"version":"1.0.0"`, `"set":["spec.annotations.origin=https://git.example/demo"]`, `"` + source + `=oci","` + whole + `=…"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the statement lacks %s: %s", want, text)
 		}
