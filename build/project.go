@@ -78,6 +78,16 @@ func (p *Project) source(index int) string {
 	return cmp.Or(p.sources[index], p.Build.Spec.Images[index].Source)
 }
 
+// ReadsStdin reports whether an image is read from standard input, which can be read once.
+func (p *Project) ReadsStdin() bool {
+	for i := range p.Build.Spec.Images {
+		if oci.IsStdin(p.source(i)) {
+			return true
+		}
+	}
+	return false
+}
+
 // Close releases the project's directory.
 func (p *Project) Close() error { return p.root.Close() }
 

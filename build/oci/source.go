@@ -78,6 +78,12 @@ func RelativeSource(text, dir string) (string, error) {
 	return s.kind + ":" + file + strings.TrimPrefix(rest, s.path), nil
 }
 
+// IsStdin reports whether a source is read from standard input.
+func IsStdin(text string) bool {
+	s, err := parseSource(text)
+	return err == nil && s.path == "-"
+}
+
 // LocalPath returns the file or directory of a source whose relative path starts from dir; "" for a registry, the daemon, standard
 // input and a text of another form.
 func LocalPath(text, dir string) string {

@@ -18,6 +18,10 @@ import (
 
 // beforeBuild checks what would make the archive useless or the work in vain: findings of lint, and a key that does not exist.
 func (a *app) beforeBuild(ctx context.Context, project *build.Project, name string, f *buildFlags) error {
+	if f.check && project.ReadsStdin() {
+		return report.Errorf(report.Usage, "--check reads each image twice, and standard input can be read once").
+			WithHint("save the image to a file: docker save --output image.tar IMAGE")
+	}
 	if !f.noLint && (filepath.Base(name) == build.ProjectFile || isDirectory(name)) { // lint reads projects by this name only
 		if err := a.checkProject(ctx, project.Dir, f.Overrides); err != nil {
 			return err
