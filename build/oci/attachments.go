@@ -17,11 +17,8 @@ type Attachment struct {
 
 // Attachments returns the attestations and referrers that the image has, in the order of its manifests.
 func (i *Image) Attachments() ([]Attachment, error) {
-	attested := map[Digest][]Digest{}           // the manifests that attestations are about
-	blobs := make(map[Digest]int, len(i.Blobs)) // by position: there can be very many
-	for n := range i.Blobs {
-		blobs[i.Blobs[n].Digest] = n
-	}
+	attested := map[Digest][]Digest{} // the manifests that attestations are about
+	blobs := i.positions()
 	var list []Attachment
 	for n := range i.Manifests {
 		m := &i.Manifests[n]

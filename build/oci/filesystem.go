@@ -28,15 +28,7 @@ func (i *Image) FileSystems(ctx context.Context) ([]FileSystem, error) {
 	}
 	var list []FileSystem
 	for _, root := range all {
-		fs := FileSystem{Manifest: root.manifest, Created: root.created, Platform: root.platform}
-		for _, layer := range root.layers {
-			at := i.blob(layer.Digest)
-			if at < 0 {
-				return nil, inManifest(root.manifest, report.Errorf(report.Corrupt, "layer %s is missing", layer.Digest))
-			}
-			fs.Layers = append(fs.Layers, i.Blobs[at])
-		}
-		list = append(list, fs)
+		list = append(list, FileSystem{Manifest: root.manifest, Created: root.created, Platform: root.platform, Layers: root.blobs})
 	}
 	return list, nil
 }

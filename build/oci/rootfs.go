@@ -25,6 +25,7 @@ type rootFS struct {
 	platform schema.Platform
 	created  time.Time
 	layers   []Descriptor
+	blobs    []Blob // of the layers
 	diffIDs  []Digest
 }
 
@@ -41,7 +42,7 @@ func (i *Image) CheckLayers(ctx context.Context) error {
 			if !slices.Contains(plainTypes, layer.MediaType) || layer.Digest == root.diffIDs[n] {
 				continue
 			}
-			plain, err := i.isPlain(ctx, layer)
+			plain, err := root.blobs[n].isPlain(ctx)
 			if err != nil {
 				return inManifest(root.manifest, err)
 			}
@@ -57,12 +58,8 @@ func (i *Image) CheckLayers(ctx context.Context) error {
 var plainTypes = []types.MediaType{types.OCIUncompressedLayer, types.OCIUncompressedRestrictedLayer, types.DockerUncompressedLayer}
 
 // isPlain reports that a layer is not compressed.
-func (i *Image) isPlain(ctx context.Context, d Descriptor) (bool, error) {
-	at := i.blob(d.Digest)
-	if at < 0 {
-		return false, report.Errorf(report.Corrupt, "layer %s is missing", d.Digest)
-	}
-	content, err := i.Blobs[at].Open(ctx, 0)
+func (b Blob) isPlain(ctx context.Context) (bool, error) {
+	content, err := b.Open(ctx, 0)
 	if err != nil {
 		return false, err
 	}
@@ -70,7 +67,7 @@ func (i *Image) isPlain(ctx context.Context, d Descriptor) (bool, error) {
 	head := make([]byte, 8)
 	n, err := io.ReadFull(content, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return false, inContext("layer "+shorten(d.Digest), err)
+		return false, inContext("layer "+shorten(b.Digest), err)
 	}
 	return compressionOf(head[:n]) == uncompressed, nil
 }
@@ -86,7 +83,7 @@ func (i *Image) VerifyLayers(ctx context.Context) error {
 	for _, root := range all {
 		for n, layer := range root.layers {
 			if _, known := hashed[layer.Digest]; !known {
-				if hashed[layer.Digest], err = i.hashUncompressed(ctx, layer); err != nil {
+				if hashed[layer.Digest], err = root.blobs[n].hashUncompressed(ctx); err != nil {
 					return inManifest(root.manifest, err)
 				}
 			}
@@ -110,6 +107,7 @@ const notUnpackable = "no container runtime unpacks such an image: build it agai
 // rootFileSystems returns those of all platforms. Artifacts and attestations have none: nothing unpacks them.
 func (i *Image) rootFileSystems(ctx context.Context) ([]rootFS, error) {
 	var all []rootFS
+	blobs := i.positions()
 	for _, m := range i.Manifests {
 		doc, err := parseManifest(m.Data, m.MediaType)
 		if err != nil {
@@ -118,8 +116,8 @@ func (i *Image) rootFileSystems(ctx context.Context) ([]rootFS, error) {
 		if !isUnpacked(m, doc) {
 			continue
 		}
-		at := i.blob(doc.Config.Digest)
-		if at < 0 {
+		at, ok := blobs[doc.Config.Digest]
+		if !ok {
 			return nil, inManifest(m.Digest, report.Errorf(report.Corrupt, "its configuration %s is missing", doc.Config.Digest))
 		}
 		config, _, err := readConfig(ctx, i.Blobs[at])
@@ -133,6 +131,13 @@ func (i *Image) rootFileSystems(ctx context.Context) ([]rootFS, error) {
 		}
 		if err := root.check(); err != nil {
 			return nil, inManifest(m.Digest, err)
+		}
+		for _, layer := range root.layers {
+			at, ok := blobs[layer.Digest]
+			if !ok {
+				return nil, inManifest(m.Digest, report.Errorf(report.Corrupt, "layer %s is missing", layer.Digest))
+			}
+			root.blobs = append(root.blobs, i.Blobs[at])
 		}
 		all = append(all, root)
 	}
@@ -179,34 +184,34 @@ func (r rootFS) check() error {
 }
 
 // hashUncompressed returns the digest of the uncompressed form of a layer, whatever compression its media type claims.
-func (i *Image) hashUncompressed(ctx context.Context, d Descriptor) (Digest, error) {
-	at := i.blob(d.Digest)
-	if at < 0 {
-		return Digest{}, report.Errorf(report.Corrupt, "layer %s is missing", d.Digest)
-	}
-	compressed, err := i.Blobs[at].Open(ctx, 0)
+func (b Blob) hashUncompressed(ctx context.Context) (Digest, error) {
+	compressed, err := b.Open(ctx, 0)
 	if err != nil {
 		return Digest{}, err
 	}
 	defer func() { _ = compressed.Close() }()
 	plain, err := decompress(contextReader{ctx, compressed})
 	if err != nil {
-		return Digest{}, inContext("layer "+shorten(d.Digest), err)
+		return Digest{}, inContext("layer "+shorten(b.Digest), err)
 	}
 	hash := sha256.New()
 	n, err := io.Copy(hash, io.LimitReader(plain, maxLayer+1))
 	if err = errors.Join(err, plain.Close()); err != nil {
-		return Digest{}, report.Errorf(report.Corrupt, "layer %s cannot be unpacked: %w", shorten(d.Digest), err)
+		return Digest{}, report.Errorf(report.Corrupt, "layer %s cannot be unpacked: %w", shorten(b.Digest), err)
 	}
 	if n > maxLayer {
-		return Digest{}, report.Errorf(report.Invalid, "layer %s unpacks to more than %d bytes", shorten(d.Digest), int64(maxLayer))
+		return Digest{}, report.Errorf(report.Invalid, "layer %s unpacks to more than %d bytes", shorten(b.Digest), int64(maxLayer))
 	}
 	return Digest{Algorithm: "sha256", Hex: hex.EncodeToString(hash.Sum(nil))}, nil
 }
 
-// blob returns the position of a blob; negative when the image does not have it.
-func (i *Image) blob(d Digest) int {
-	return slices.IndexFunc(i.Blobs, func(b Blob) bool { return b.Digest == d })
+// positions returns the position of each blob: there can be very many.
+func (i *Image) positions() map[Digest]int {
+	blobs := make(map[Digest]int, len(i.Blobs))
+	for n := range i.Blobs {
+		blobs[i.Blobs[n].Digest] = n
+	}
+	return blobs
 }
 
 // holdConfigs reads the configurations of the image into memory, so that a registry is asked for each once.
