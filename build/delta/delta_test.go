@@ -137,10 +137,12 @@ func TestSize(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	shared, other, fresh := layouttest.Noise(r, 50_000), layouttest.Noise(r, 50_000), layouttest.Noise(r, 20_000)
+	full := layouttest.Noise(r, 40*512) // it ends where the next header begins
 	old, made := layouttest.Archive(t, "1.0.0", shared), layouttest.Archive(t, "1.1.0", shared, fresh)
 	x := create(t, made, source("old.iso", old))
 	damaged := with(old, bytes.Index(old, shared[:64]), shared[0]^1)
 	inBlob := bytes.Index(x, fresh[:64])
+	padded := create(t, layouttest.Archive(t, "1.1.0", shared, full), source("old.iso", old))
 	replace := func(from, to string) []byte {
 		if len(from) != len(to) || !bytes.Contains(x, []byte(from)) {
 			t.Fatalf("%q cannot be replaced by %q", from, to)
@@ -162,6 +164,7 @@ func TestRefusals(t *testing.T) {
 		{"an archive", old, old, report.Invalid, "not a delta"},
 		{"truncated", x[:len(x)-600], old, report.Corrupt, "earlier than expected"},
 		{"truncated in a blob", x[:inBlob+10], old, report.Corrupt, "earlier than expected"},
+		{"truncated in a blob without padding", padded[:bytes.Index(padded, full[:64])+10], old, report.Corrupt, "earlier than expected"},
 		{"followed by bytes", append(bytes.Clone(x), 0), old, report.Corrupt, "followed by 1 bytes"},
 		{"a blob twice", append(append(bytes.Clone(x[:len(x)-1024]), x[inBlob-512:len(x)-1024]...), x[len(x)-1024:]...), old, report.Invalid, "something else"},
 		{"a link instead of a file", with(x, bytes.Index(x, []byte("frame.zst"))+156, '2'), old, report.Invalid, "something else"},

@@ -75,12 +75,16 @@ type tarReader struct {
 
 func (t *tarReader) read(p []byte, at int64) error {
 	if at > t.size-int64(len(p)) {
-		return report.Errorf(report.Corrupt, "the delta ends at byte %d, earlier than expected", t.size).WithHint("copy it again from its source")
+		return t.cutOff()
 	}
 	if n, err := t.r.ReadAt(p, at); n < len(p) {
 		return fmt.Errorf("read the delta at byte %d: %w", at, err)
 	}
 	return nil
+}
+
+func (t *tarReader) cutOff() error {
+	return report.Errorf(report.Corrupt, "the delta ends at byte %d, earlier than expected", t.size).WithHint("copy it again from its source")
 }
 
 // peek returns the name and the header of the next file; both are empty at the end of the delta.
@@ -111,10 +115,10 @@ func (t *tarReader) next(name string, size int64) (int64, error) {
 		return 0, unexpected(t.at)
 	}
 	content := t.at + tarBlock
-	zeros := make([]byte, padding(size))
 	if size > t.size-content {
-		return 0, t.read(zeros, t.size)
+		return 0, t.cutOff()
 	}
+	zeros := make([]byte, padding(size))
 	if err = t.read(zeros, content+size); err != nil {
 		return 0, err
 	}
