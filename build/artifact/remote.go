@@ -9,7 +9,6 @@ import (
 	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/oci"
 	"github.com/solutionctl/solutionctl/schema"
-	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -100,7 +99,7 @@ func (r *Remote) Bundles(ctx context.Context) ([]layout.Bundle, error) {
 			return nil, fmt.Errorf("signature %s of %s: %w", signature.Digest, r.reference, err)
 		}
 		signer := signature.Annotations[signerAnnotation]
-		if names[signer] || signer != "" && !validSigner.MatchString(signer) {
+		if names[signer] || signer != "" && !layout.IsSigner(signer) {
 			signer = signature.Layers[0].Digest.Hex // a file of its own
 		}
 		names[signer] = true
@@ -108,6 +107,3 @@ func (r *Remote) Bundles(ctx context.Context) ([]layout.Bundle, error) {
 	}
 	return bundles, nil
 }
-
-// validSigner matches names that may become a part of a file's name.
-var validSigner = lazyregexp.New(`^[0-9A-Za-z_-][0-9A-Za-z._-]{0,63}$`)

@@ -15,6 +15,7 @@ import (
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/durable"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -215,6 +216,12 @@ type Bundle struct {
 	Signer string
 	Data   []byte
 }
+
+// validSigner matches names of signers that may become a part of a file's name, here and at a site.
+var validSigner = lazyregexp.New(`^[0-9A-Za-z_-][0-9A-Za-z._-]{0,63}$`)
+
+// IsSigner reports whether a further signer can have a name: a delta and a registry have no others.
+func IsSigner(name string) bool { return validSigner.MatchString(name) }
 
 // WriteBundles writes the signatures of an archive beside it.
 func WriteBundles(archive string, bundles []Bundle) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -142,7 +143,7 @@ func (a *app) makeDelta(ctx context.Context, names []string, to string, whole bo
 	return r, nil
 }
 
-// bundlesBeside reads the signatures of an archive, for whom they are to travel with.
+// bundlesBeside reads the signatures of an archive, for whom they are to travel with. One whose name cannot travel gets its digest as the name.
 func bundlesBeside(name string) ([]layout.Bundle, error) {
 	found, err := sign.FindBundles(name)
 	if err != nil {
@@ -159,7 +160,11 @@ func bundlesBeside(name string) ([]layout.Bundle, error) {
 				WithHint("remove it, or sign the archive again")
 		}
 		signer := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(b.File), filepath.Base(whole)), bundle.Suffix)
-		bundles = append(bundles, layout.Bundle{Signer: strings.TrimPrefix(signer, "."), Data: b.Data})
+		signer = strings.TrimPrefix(signer, ".")
+		if signer != "" && !layout.IsSigner(signer) {
+			signer = fmt.Sprintf("%x", sha256.Sum256(b.Data))
+		}
+		bundles = append(bundles, layout.Bundle{Signer: signer, Data: b.Data})
 	}
 	return bundles, nil
 }

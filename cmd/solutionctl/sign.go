@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/solutionctl/solutionctl/build/layout"
 	"github.com/solutionctl/solutionctl/build/media"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -53,6 +54,9 @@ func (a *app) sign(ctx context.Context, file string, o signOptions) error {
 		return err
 	}
 	o.bundle = cmp.Or(o.bundle, sign.BundleName(file, o.as))
+	if o.as != "" && !layout.IsSigner(o.as) {
+		return report.Errorf(report.Usage, "--as %q is not the name of a signer", o.as).WithHint("use at most 64 letters of ASCII, digits, '.', '_' and '-', such as --as site-a")
+	}
 	if o.attachTimestamp != "" {
 		return a.attachTimestamp(o)
 	}
