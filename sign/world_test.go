@@ -219,7 +219,7 @@ func (w *world) trustDir() string {
 	}
 	writeFiles(w.t, dir, files)
 	if w.revoked != nil {
-		next, err := trust.Prepare(dir, *w.revoked, w.offline.Public())
+		next, err := trust.Prepare(dir, *w.revoked, w.offline.Public(), nil)
 		if err == nil {
 			err = next.Issue(w.t.Context(), w.offline)
 		}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -160,23 +162,31 @@ func (r *revocation) issue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	draft, err := trust.Prepare(r.trustDir(r.store), r.more, signer.Public())
+	state, err := trust.LoadState(r.store.state)
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // of which updateState warns
+		return err
+	}
+	draft, err := trust.Prepare(r.trustDir(r.store), r.more, signer.Public(), state)
 	if err != nil {
 		return err
 	}
 	result := trustChange{Serial: draft.Serial, Changes: append([]string{}, draft.Changes...), DryRun: r.dryRun}
-	done := "would issue revocations.json"
+	done, noted := "would issue revocations.json", error(nil)
 	if !r.dryRun {
-		if err := draft.Issue(ctx, signer); err != nil {
+		if err = draft.Issue(ctx, signer); err != nil {
 			return err
 		}
+		noted = r.updateState(r.store, func(state *trust.State) error {
+			draft.Record(state)
+			return nil
+		})
 		done = "issued revocations.json"
 	}
 	if len(result.Changes) == 0 {
 		done = "nothing changes, the list is the one"
 	}
 	done += fmt.Sprintf(" with serial %d", draft.Serial)
-	return r.EmitResult(result, func(w *console.Stream) { result.print(w, done) })
+	return errors.Join(noted, r.EmitResult(result, func(w *console.Stream) { result.print(w, done) }))
 }
 
 func newTrustExportCommand(a *app, f *storeFlags) *cobra.Command {

@@ -37,7 +37,7 @@ func (w *world) meanwhile(do func(locked *store.Locked)) {
 func (w *world) revoke(more trust.Revocations) {
 	w.t.Helper()
 	root := keytest.New(w.t)
-	draft, err := trust.Prepare(w.path("trust"), more, root.Public())
+	draft, err := trust.Prepare(w.path("trust"), more, root.Public(), nil)
 	if err == nil {
 		err = draft.Issue(w.t.Context(), root)
 	}

@@ -23,15 +23,17 @@ type Draft struct {
 	Serial  int64
 	Changes []string // the additions to the present list; none: they are in it already
 
-	dir  string
-	root *key.Public
-	more Revocations
-	list []byte // nil: the present list stays
+	dir   string
+	root  *key.Public
+	state *State
+	more  Revocations
+	list  []byte // nil: the present list stays
 }
 
 // Prepare makes the next revocation list of a directory: the present revocations, in the list and beside it, and the
-// given ones. A revocation is never removed. The holder of the root key issues the list.
-func Prepare(dir string, more Revocations, root *key.Public) (*Draft, error) {
+// given ones. A revocation is never removed. The holder of the root key issues the list. It is refused where a later list than the present one
+// was seen: the next one would not have its revocations, and hosts that have it would refuse the next one.
+func Prepare(dir string, more Revocations, root *key.Public, state *State) (*Draft, error) {
 	if err := more.check(); err != nil {
 		return nil, err
 	}
@@ -40,12 +42,12 @@ func Prepare(dir string, more Revocations, root *key.Public) (*Draft, error) {
 		if err != nil || d == nil {
 			return nil, errors.Join(err, errMissing(dir, d))
 		}
-		draft, err := d.prepare(more, root)
+		draft, err := d.prepare(more, root, state)
 		return draft, d.finish(err)
 	})
 }
 
-func (d *directory) prepare(more Revocations, root *key.Public) (*Draft, error) {
+func (d *directory) prepare(more Revocations, root *key.Public, state *State) (*Draft, error) {
 	store, err := read([]string{d.path})
 	if err != nil {
 		return nil, err
@@ -54,12 +56,15 @@ func (d *directory) prepare(more Revocations, root *key.Public) (*Draft, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err = state.checkSerials(map[string]int64{root.ID(): present.Serial}); err != nil {
+		return nil, err
+	}
 	local, err := readLocal(d)
 	if err != nil {
 		return nil, err
 	}
 	next := present.with(local).with(&more)
-	draft := &Draft{Serial: present.Serial, Changes: store.changes(present, next), dir: d.path, root: root, more: more}
+	draft := &Draft{Serial: present.Serial, Changes: store.changes(present, next), dir: d.path, root: root, state: state, more: more}
 	if len(draft.Changes) == 0 && present.Serial > 0 {
 		return draft, nil
 	}
@@ -152,7 +157,7 @@ func (d *Draft) Issue(ctx context.Context, signer *key.Signer) error {
 		return err
 	}
 	return changing(d.dir, func() error {
-		again, err := Prepare(d.dir, d.more, d.root)
+		again, err := Prepare(d.dir, d.more, d.root, d.state)
 		if err == nil && !bytes.Equal(again.list, d.list) {
 			err = errChanged(d.dir)
 		}
@@ -165,6 +170,9 @@ func (d *Draft) Issue(ctx context.Context, signer *key.Signer) error {
 		return writeSigned(d.dir, d.list, signature)
 	})
 }
+
+// Record notes in a state how new the list is.
+func (d *Draft) Record(s *State) { s.recordSerials(map[string]int64{d.root.ID(): d.Serial}) }
 
 // writeSigned replaces a list and its signature, which are two files. The signature is complete under the name that readers
 // try as well before the list appears, so that there is no moment without a list that verifies.

@@ -45,7 +45,7 @@ func TestRevoke(t *testing.T) {
 	if _, err := trust.Load([]string{dir}, state); report.CodeOf(err) != report.TrustStore {
 		t.Errorf("the lack of the list is not noticed: %v", err)
 	}
-	if _, err := trust.Prepare(dir, trust.Revocations{}, keytest.New(t).Public()); report.CodeOf(err) != report.Untrusted {
+	if _, err := trust.Prepare(dir, trust.Revocations{}, keytest.New(t).Public(), nil); report.CodeOf(err) != report.Untrusted {
 		t.Errorf("another root key may revoke: %v", err)
 	}
 }
@@ -64,7 +64,7 @@ func TestRevokeRefuses(t *testing.T) {
 		"a key that is none":                    {Keys: []string{"acme"}},
 		"an archive that is none":               {Archives: []string{strings.Repeat("0", 64)}},
 	} {
-		if _, err := trust.Prepare(dir, more, root.Public()); report.CodeOf(err) != report.Usage || len(report.Hints(err)) == 0 {
+		if _, err := trust.Prepare(dir, more, root.Public(), nil); report.CodeOf(err) != report.Usage || len(report.Hints(err)) == 0 {
 			t.Errorf("%s: %v %q", name, err, report.Hints(err))
 		}
 	}
@@ -82,7 +82,7 @@ func TestRevokeReportsChanges(t *testing.T) {
 	more := trust.Revocations{
 		Keys: []string{acme.Public().ID()}, Archives: []string{archive}, MinimumVersions: map[string]string{"shop": "2.0.0"},
 	}
-	next, err := trust.Prepare(dir, more, root.Public())
+	next, err := trust.Prepare(dir, more, root.Public(), nil)
 	check(t, err)
 	want := []string{"revokes archive " + archive, "revokes key " + acme.Public().ID() + " (acme)", "revokes versions of shop below 2.0.0"}
 	if !slices.Equal(next.Changes, want) || next.Serial != 1 {
@@ -94,13 +94,13 @@ func TestRevokeReportsChanges(t *testing.T) {
 	check(t, next.Issue(t.Context(), root))
 
 	// Revocations stay in the next list, and without additions there is no new list.
-	next, err = trust.Prepare(dir, trust.Revocations{MinimumVersions: map[string]string{"shop": "1.0.0"}, Keys: more.Keys}, root.Public())
+	next, err = trust.Prepare(dir, trust.Revocations{MinimumVersions: map[string]string{"shop": "1.0.0"}, Keys: more.Keys}, root.Public(), nil)
 	check(t, err)
 	if next.Serial != 1 || len(next.Changes) != 0 {
 		t.Errorf("serial %d, %q", next.Serial, next.Changes)
 	}
 	check(t, next.Issue(t.Context(), root))
-	next, err = trust.Prepare(dir, trust.Revocations{MinimumVersions: map[string]string{"shop": "2.1.0"}}, root.Public())
+	next, err = trust.Prepare(dir, trust.Revocations{MinimumVersions: map[string]string{"shop": "2.1.0"}}, root.Public(), nil)
 	check(t, err)
 	if want := []string{"revokes versions of shop below 2.1.0 (before: 2.0.0)"}; next.Serial != 2 || !slices.Equal(next.Changes, want) {
 		t.Errorf("serial %d, %q", next.Serial, next.Changes)
@@ -133,5 +133,30 @@ func TestRevokeKilled(t *testing.T) {
 	check(t, err)
 	if !s.List()[0].Revoked {
 		t.Error("the list between is lost")
+	}
+}
+
+// TestRevokeAfterLoss loses the list of a store, with and without its root key: the next list would begin with serial 1 again.
+func TestRevokeAfterLoss(t *testing.T) {
+	dir, acme := store(t)
+	root, state := keytest.New(t), &trust.State{}
+	first, err := trust.Prepare(dir, trust.Revocations{Keys: []string{acme.Public().ID()}}, root.Public(), state)
+	check(t, err)
+	check(t, first.Issue(t.Context(), root))
+	first.Record(state)
+	more := trust.Revocations{Archives: []string{archiveOne}}
+	for _, name := range []string{"revocations.json", "root.pub"} {
+		check(t, os.Rename(filepath.Join(dir, name), filepath.Join(dir, "lost-"+name)))
+		if _, err = trust.Prepare(dir, more, root.Public(), state); report.CodeOf(err) != report.TrustStore || len(report.Hints(err)) != 1 {
+			t.Errorf("without %s: %v %q", name, err, report.Hints(err))
+		}
+	}
+	for _, name := range []string{"revocations.json", "root.pub"} {
+		check(t, os.Rename(filepath.Join(dir, "lost-"+name), filepath.Join(dir, name)))
+	}
+	next, err := trust.Prepare(dir, more, root.Public(), state)
+	check(t, err)
+	if next.Serial != 2 {
+		t.Errorf("serial %d", next.Serial)
 	}
 }

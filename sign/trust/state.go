@@ -128,12 +128,14 @@ func prerelease(version string) bool {
 }
 
 // RecordSerials notes how new the revocations of the store are.
-func (s *State) RecordSerials(store *Store) {
+func (s *State) RecordSerials(store *Store) { s.recordSerials(store.serials) }
+
+func (s *State) recordSerials(serials map[string]int64) {
 	s.FormatVersion = stateFormat
 	if s.Serials == nil {
 		s.Serials = map[string]int64{}
 	}
-	for id, serial := range store.serials {
+	for id, serial := range serials {
 		s.Serials[id] = max(serial, s.Serials[id])
 	}
 }
@@ -145,7 +147,7 @@ func (s *State) checkSerials(serials map[string]int64) error {
 	for id, serial := range serials {
 		if seen := s.Serials[id]; serial < seen {
 			return report.Errorf(report.TrustStore, "revocations.json has serial %d, but %d was seen before", serial, seen).
-				WithHint("get the current list from the holder of the root key")
+				WithHint("get the newest list, with its signature, from a host that has it or from the holder of the root key")
 		}
 	}
 	return nil

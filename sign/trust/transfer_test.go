@@ -223,7 +223,7 @@ func TestListsAreUnited(t *testing.T) {
 		t.Error("the archive is not revoked any more")
 	}
 	// The next list that is issued there has all of it.
-	draft, err := trust.Prepare(w.host, trust.Revocations{}, w.root.Public())
+	draft, err := trust.Prepare(w.host, trust.Revocations{}, w.root.Public(), nil)
 	check(t, err)
 	if want := []string{"revokes archive " + archiveOne}; draft.Serial != 3 || !slices.Equal(draft.Changes, want) {
 		t.Errorf("serial %d, %q", draft.Serial, draft.Changes)
@@ -244,9 +244,9 @@ func TestPreparedTogether(t *testing.T) {
 	revoke(t, w.other, w.root, trust.Revocations{Archives: []string{archiveOne}, MinimumVersions: map[string]string{"shop": "1.0.0"}})
 	list, signature := must(os.ReadFile(w.other+"/revocations.json")), must(os.ReadFile(w.other+"/revocations.json.sigstore.json"))
 
-	first, err := trust.Prepare(w.host, trust.Revocations{Archives: []string{archiveTwo}}, w.root.Public())
+	first, err := trust.Prepare(w.host, trust.Revocations{Archives: []string{archiveTwo}}, w.root.Public(), nil)
 	check(t, err)
-	second, err := trust.Prepare(w.host, trust.Revocations{Keys: []string{w.b.Public().ID()}}, w.root.Public())
+	second, err := trust.Prepare(w.host, trust.Revocations{Keys: []string{w.b.Public().ID()}}, w.root.Public(), nil)
 	check(t, err)
 	third, err := trust.PrepareRevocations(w.host, list, signature, nil)
 	check(t, err)

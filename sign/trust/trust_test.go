@@ -212,7 +212,7 @@ func policy(text string) func(*site) {
 
 func revoke(t *testing.T, dir string, root *key.Signer, r trust.Revocations) int64 {
 	t.Helper()
-	next, err := trust.Prepare(dir, r, root.Public())
+	next, err := trust.Prepare(dir, r, root.Public(), nil)
 	check(t, err)
 	check(t, next.Issue(t.Context(), root))
 	return next.Serial
