@@ -368,6 +368,76 @@ spec: {volumeClaimTemplates: [{metadata: {name: data}}]}}
 	}
 }
 
+// TestClaimsOfFormerSolutionsNeedApproval checks that claims which a removed Solution, or a removed component, left need an approval as those of
+// others do. Only claims that exist count, and a StatefulSet that runs needs no approval for its own.
+func TestClaimsOfFormerSolutionsNeedApproval(t *testing.T) {
+	set := func(name string) string {
+		return "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: " + name + "}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, " +
+			"spec: {containers: [{name: c, image: 'shop-operator:1.0.0'}]}}, volumeClaimTemplates: [{metadata: {name: data}}]}}\n"
+	}
+	begin := func(t *testing.T) *deployertest.Bed {
+		t.Helper()
+		b := deployertest.New(t)
+		b.Added("bank", "1.0.0", shown(set("postgres")))
+		b.Server.Put(t, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-postgres-0, namespace: site}}\n---\n"+
+			"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-own-0, namespace: site}}\n")
+		must(b, remove("bank"))
+		return b
+	}
+	const whose = "of Solution bank, which was removed"
+	for name, test := range map[string]struct{ objects, other string }{
+		"the same StatefulSet":     {set("postgres"), "PersistentVolumeClaim/data-postgres-* " + whose},
+		"a pod":                    {usingClaim("data-postgres-0"), "PersistentVolumeClaim/data-postgres-0 " + whose},
+		"a claim":                  {"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-postgres-0}}\n", "share a volume with a StatefulSet " + whose},
+		"another StatefulSet":      {set("own"), ""},
+		"a claim that is not left": {usingClaim("data-postgres-1"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := begin(t)
+			b.Activated(shop, "1.0.0", shown(test.objects))
+			_, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{DryRun: true, Refuse: true, Adopt: true}, Environment: site, Solution: shop, Version: "1.0.0"})
+			if test.other == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			deployertest.Refused(t, err, report.Refused, test.other, "--allow uses-foreign-data:")
+		})
+	}
+	t.Run("another version of what uses them", func(t *testing.T) {
+		b := begin(t)
+		b.Activated(shop, "1.0.0", shown(set("postgres")))
+		b.Activated(shop, "1.1.0", shown(strings.Replace(set("postgres"), "replicas: 0", "replicas: 0, minReadySeconds: 1", 1)))
+		if _, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{Allow: []string{"uses-foreign-data"}}, Environment: site, Solution: shop, Version: "1.0.0"}); err != nil {
+			t.Fatal(err)
+		}
+		forgetApprovals(t, b)
+		must(b, upgrade("1.1.0"))
+	})
+	t.Run("a record that cannot be read", func(t *testing.T) {
+		b := begin(t)
+		for _, name := range b.Server.Names("Secret") {
+			if short, stored := strings.CutPrefix(name, cluster.SystemNamespace+"/"); stored && strings.HasPrefix(short, "state.bank.part") {
+				secret := b.Server.Object("Secret", cluster.SystemNamespace, short)
+				secret.Object["data"] = map[string]any{"state.json.gz": "AAAA"}
+				b.Put(secret)
+			}
+		}
+		b.Activated(shop, "1.0.0", shown(set("postgres")))
+		planned, err := b.Add(t.Context(), deployer.AddOptions{Options: plan.Options{DryRun: true}, Environment: site, Solution: shop, Version: "1.0.0"})
+		if err != nil || !strings.Contains(strings.Join(planned.Notices, "\n"), "claims that it left were not compared") {
+			t.Errorf("%+v, %v", planned, err)
+		}
+	})
+}
+
+// usingClaim is a CronJob whose pods use a claim.
+func usingClaim(name string) string {
+	return "{apiVersion: batch/v1, kind: CronJob, metadata: {name: part}, spec: {schedule: '0 1 * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, " +
+		"containers: [{name: c, image: 'shop-operator:1.0.0'}], volumes: [{name: v, persistentVolumeClaim: {claimName: " + name + "}}]}}}}}}\n"
+}
+
 // TestHostsOfRoutesAreCompared: a route or Gateway of any kind that the cluster has takes the requests of a host from one of any other kind,
 // but a route does not from the Gateway that it is attached to.
 func TestHostsOfRoutesAreCompared(t *testing.T) {
