@@ -344,6 +344,9 @@ func TestSiteValues(t *testing.T) {
 		{"one value", values("db", map[string]any{"size": 3}, false), "map[primary:a size:3 standby:b]"},
 		{"nothing again", nil, "map[primary:a size:3 standby:b]"},
 		{"a value deep in a table", values("db", map[string]any{"hosts": map[string]any{"standby": "c"}}, false), "map[primary:a size:3 standby:c]"},
+		{"a large number", values("db", map[string]any{"size": int64(12345678901234567)}, false), "map[primary:a size:12345678901234567 standby:c]"},
+		{"the large number again", values("db", map[string]any{"hosts": map[string]any{"standby": "c"}}, false), "map[primary:a size:12345678901234567 standby:c]"},
+		{"a large number of a file", values("db", map[string]any{"size": 1e7}, false), "map[primary:a size:1e+07 standby:c]"},
 		{"all again", values("db", map[string]any{"size": 2}, true), "map[primary:a size:2 standby:b]"},
 	} {
 		b.Writes()

@@ -141,7 +141,7 @@ func TestEditValues(t *testing.T) {
 		if diff := cmp.Diff(wrong, test.wrong); diff != "" || failure != nil {
 			t.Errorf("%s: %v (-got +want)\n%s", name, failure, diff)
 		}
-		if diff := cmp.Diff(edited["vault"].Values, test.want); diff != "" {
+		if diff := cmp.Diff(map[string]any(edited["vault"].Values), test.want); diff != "" {
 			t.Errorf("%s (-got +want)\n%s", name, diff)
 		}
 		if _, other := edited["db"]; other {

@@ -78,8 +78,8 @@ func (p *Parts) empty() bool {
 
 // SiteValues are the values that a site gives to a chart, over those of the archive.
 type SiteValues struct {
-	Values map[string]any `json:"values,omitempty"`
-	Reset  bool           `json:"reset,omitempty"` // drop the earlier values of the site
+	Values render.Values `json:"values,omitempty"`
+	Reset  bool          `json:"reset,omitempty"` // drop the earlier values of the site
 }
 
 // Add puts more values over those that are there.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/kube/chart"
 	"github.com/solutionctl/solutionctl/kube/images"
@@ -219,10 +219,15 @@ func (p *Payload) chartValues(c *schema.Component) (map[string]any, error) {
 	if !ok {
 		return nil, report.Errorf(report.Invalid, "component %s of %s: %s is not in the archive", c.Name, p.Solution.ID(), c.Values)
 	}
+	documents, err := schema.ParseKubernetes(file, data)
+	if err == nil && len(documents) > 1 {
+		err = report.Errorf(report.Invalid, "%s has %d documents, and values are one", file, len(documents))
+	}
 	var values map[string]any
-	err := schema.CheckYAML(file, data)
-	if err == nil { // otherwise reading it would take too much
-		err = yaml.Unmarshal(data, &values)
+	if err == nil && len(documents) == 1 {
+		if data, err = documents[0].JSON(); err == nil {
+			err = json.Unmarshal(data, &values)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("component %s of %s: %w", c.Name, p.Solution.ID(), err)
@@ -266,7 +271,7 @@ func CheckSite(c *schema.Component, values map[string]any) error {
 	}
 	if len(missing) > 0 {
 		return report.Errorf(report.Refused, "component %s needs %s that only this site knows: %s", c.Name, report.Count(len(missing), "value"), strings.Join(missing, ", ")).
-			WithHint("set each with --set %s.%s=VALUE, or all in a file with --values; secrets belong into a file", c.Name, missing[0])
+			WithHint("set each with --set %s, or all in a file with --values; secrets belong into a file", report.ShellWord(c.Name+"."+missing[0]+"=VALUE"))
 	}
 	return nil
 }

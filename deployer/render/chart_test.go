@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/render"
+	"github.com/solutionctl/solutionctl/kube/chart"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -151,6 +153,32 @@ func TestChartRefused(t *testing.T) {
 	for _, name := range []string{"web", "nothing"} {
 		if _, err := render.Chart(t.Context(), p, name, settings(), render.ChartSettings{}); report.CodeOf(err) != report.Usage {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestRequiredValueHint checks that the option in the hint about a missing value can be pasted into a shell, also if a key has a dot.
+func TestRequiredValueHint(t *testing.T) {
+	c := &schema.Component{Name: "web", Site: &schema.SiteRules{Required: []string{`nodeSelector.kubernetes\.io/os`}}}
+	err := render.CheckSite(c, nil)
+	if want := `--set 'web.nodeSelector.kubernetes\.io/os=VALUE'`; !strings.Contains(strings.Join(report.Hints(err), "\n"), want) {
+		t.Errorf("%v, hints %q, want %s", err, report.Hints(err), want)
+	}
+	if err = render.CheckSite(c, chart.SetValue(nil, `nodeSelector.kubernetes\.io/os`, "linux")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestValuesOfOneDocument checks that a file with values is refused if a part of it would be lost.
+func TestValuesOfOneDocument(t *testing.T) {
+	for text, want := range map[string]string{"a: 1\n---\nb: 2\n": "2 documents", "a: 1\nb: 2\na: 3\n": "a", "---\na: 1\n": ""} {
+		p := newPayload(t, map[string]string{
+			"manifest.yaml":  strings.Replace(dbManifest, "1.0.0}", "1.0.0, components: [{name: web, chart: charts/web.tgz, values: charts/web.yaml}]}", 1),
+			"charts/web.tgz": chartOf(t, nil), "charts/web.yaml": text,
+		})
+		_, err := p.Values(&p.Solution.Spec.Components[0])
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

@@ -2,7 +2,10 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -13,7 +16,7 @@ import (
 // ChartValues are the values that the next rendering of a chart needs: those of the site and the generated ones. They contain secrets, and
 // are stored as such.
 type ChartValues struct {
-	Values    map[string]any         `json:"values,omitempty"` // of the site
+	Values    Values                 `json:"values,omitempty"` // of the site
 	Generated *chart.GeneratedValues `json:"memo,omitempty"`   // the name in records of all versions
 	// Rotations are the rotations of the rendered Secrets and ConfigMaps.
 	Rotations Rotations `json:"rotations,omitempty"`
@@ -58,3 +61,71 @@ func DecodeChartValues(data []byte) (*ChartValues, error) {
 
 // MergeValues puts values of charts over others, table by table. Neither of both is changed.
 func MergeValues(under, over map[string]any) map[string]any { return chart.MergeValues(under, over) }
+
+// Values are values of a site. A whole number that is not a float stays one when they are stored: templates print large ones with all digits.
+type Values map[string]any
+
+// wholeMark ends a whole number in stored values. Numbers without it are floats, as those of files are.
+const wholeMark = "e0"
+
+// MarshalJSON marks whole numbers.
+func (v Values) MarshalJSON() ([]byte, error) {
+	return json.Marshal(eachNumber(map[string]any(v), func(number any) any {
+		switch number := number.(type) {
+		case int:
+			return json.Number(strconv.Itoa(number) + wholeMark)
+		case int64:
+			return json.Number(strconv.FormatInt(number, 10) + wholeMark)
+		}
+		return number
+	}))
+}
+
+// UnmarshalJSON reads what [Values.MarshalJSON] and earlier versions wrote.
+func (v *Values) UnmarshalJSON(data []byte) error {
+	var values map[string]any
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(&values); err != nil {
+		return err
+	}
+	var failure error
+	read, _ := eachNumber(values, func(number any) any {
+		text, _ := number.(json.Number)
+		if whole, marked := strings.CutSuffix(text.String(), wholeMark); marked {
+			if n, err := strconv.ParseInt(whole, 10, 64); err == nil {
+				return n
+			}
+		}
+		n, err := text.Float64()
+		failure = cmp.Or(failure, err)
+		return n
+	}).(map[string]any)
+	*v = read
+	return failure
+}
+
+// eachNumber returns a value with other numbers in it. The argument is not changed.
+func eachNumber(value any, other func(any) any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		if value == nil {
+			return value
+		}
+		table := make(map[string]any, len(value))
+		for key, inner := range value {
+			table[key] = eachNumber(inner, other)
+		}
+		return table
+	case []any:
+		list := make([]any, len(value))
+		for i, inner := range value {
+			list[i] = eachNumber(inner, other)
+		}
+		return list
+	case int, int64, float64, json.Number:
+		return other(value)
+	default:
+		return value
+	}
+}

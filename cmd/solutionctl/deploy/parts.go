@@ -2,10 +2,12 @@ package deploy
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +21,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/survey"
+	"github.com/solutionctl/solutionctl/kube/chart"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -38,7 +41,7 @@ func (f *partsFlags) add(v *verb, where schema.Scope) {
 	flags.StringSliceVar(&f.components, "component", nil, "with this component, without it, or as if it was never named: `NAME[=false|=default]` (may be repeated)")
 	flags.StringSliceVar(&f.profiles, "profile", nil, "with the components of this `PROFILE` (may be repeated; '' for none)")
 	flags.StringArrayVar(&f.values, "values", nil, "YAML `FILE` with the values of charts, below the names of their components; - is standard input")
-	flags.StringArrayVar(&f.sets, "set", nil, "one value of a chart: `COMPONENT.KEY[.KEY]=VALUE`; secrets belong into a file")
+	flags.StringArrayVar(&f.sets, "set", nil, "one value of a chart, with a backslash before a dot in a key: `COMPONENT.KEY[.KEY]=VALUE`; secrets belong into a file")
 	flags.StringSliceVar(&f.rotate, "rotate", nil, "generate the passwords and certificates of this `COMPONENT` again (may be repeated)")
 	flags.StringSliceVar(&f.helm, "adopt-helm", nil, "adopt the release of Helm that this `COMPONENT[=NAMESPACE/RELEASE]` was installed as (may be repeated)")
 	flags.BoolVar(&f.restart, "accept-restart", false, "accept that pods of what is adopted from Helm restart")
@@ -168,12 +171,21 @@ func readSiteValues(name string, values map[string]plan.SiteValues) error {
 	if len(data) > maxSiteValues {
 		return report.Errorf(report.Usage, "%s is larger than %d MiB", name, maxSiteValues>>20)
 	}
-	if err := schema.CheckYAML(name, data); err != nil {
+	documents, err := schema.ParseKubernetes(name, data)
+	if err != nil {
 		return err
 	}
+	if len(documents) > 1 {
+		return report.Errorf(report.Usage, "%s has %d documents, and values are one", name, len(documents)).WithHint("write the values of all components below each other, without ---")
+	}
 	var charts map[string]map[string]any
-	if err := yaml.Unmarshal(data, &charts); err != nil {
-		return report.Errorf(report.Usage, "%s: %w", name, err).WithHint("write the name of a component, and below it the values of its chart")
+	if len(documents) == 1 {
+		if data, err = documents[0].JSON(); err == nil {
+			err = json.Unmarshal(data, &charts)
+		}
+		if err != nil {
+			return report.Errorf(report.Usage, "%s: %w", name, err).WithHint("write the name of a component, and below it the values of its chart")
+		}
 	}
 	for component, own := range charts {
 		said := plan.SiteValues{Reset: true}
@@ -187,21 +199,42 @@ func readSiteValues(name string, values map[string]plan.SiteValues) error {
 // setSiteValue reads COMPONENT.KEY[.KEY]=VALUE.
 func setSiteValue(text string, values map[string]plan.SiteValues) error {
 	place, scalar, ok := strings.Cut(text, "=")
-	keys := strings.Split(place, ".")
-	if !ok || len(keys) < 2 || strings.Contains("."+place+".", "..") {
-		return report.Errorf(report.Usage, "--set %q is not COMPONENT.KEY[.KEY]=VALUE", text).WithHint("what is more than one value belongs into a file: --values FILE")
+	keys := chart.SplitPath(place)
+	if !ok || len(keys) < 2 || slices.Contains(keys, "") {
+		return report.Errorf(report.Usage, "--set %q is not COMPONENT.KEY[.KEY]=VALUE", text).WithHint("a dot in a key has a backslash before it; what is more than one value belongs into a file: --values FILE")
 	}
-	var value any
-	if err := yaml.Unmarshal([]byte(scalar), &value); err != nil {
+	if strings.Contains(place, "[") {
+		return report.Errorf(report.Usage, "--set %s: an item of a list cannot be set alone", place).WithHint("set the whole list, or write it into a file: --values FILE")
+	}
+	value, err := typedValue(scalar)
+	if err != nil {
 		return report.Errorf(report.Usage, "--set %s: the value is not YAML: %w", place, err)
 	}
-	for i := len(keys) - 1; i > 0; i-- {
-		value = map[string]any{keys[i]: value}
+	for _, key := range slices.Backward(keys[1:]) {
+		value = map[string]any{key: value}
 	}
 	said := values[keys[0]]
 	said.Add(value.(map[string]any)) //nolint:forcetypeassert // made above
 	values[keys[0]] = said
 	return nil
+}
+
+// typedValue returns the value of --set as Helm reads it: booleans, null and whole numbers without a zero before them; everything else is text.
+// What begins as a list, a table or a quoted text is YAML.
+func typedValue(text string) (any, error) {
+	if text != "" && strings.Contains(`{["'`, text[:1]) {
+		return schema.ParseValue("any", text)
+	}
+	switch strings.ToLower(text) {
+	case "true", "false":
+		return strings.EqualFold(text, "true"), nil
+	case "null":
+		return nil, nil //nolint:nilnil // it is a value
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && (text == "0" || text[0] != '0') {
+		return n, nil
+	}
+	return text, nil
 }
 
 // printSiteValues prints values as the file that readSiteValues reads.
