@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -33,6 +34,9 @@ func Pack(dir fs.FS) ([]byte, *Chart, error) {
 	}
 	var head struct {
 		Name string `json:"name"`
+	}
+	if err = schema.CheckYAML("Chart.yaml", meta); err != nil {
+		return nil, nil, err
 	}
 	if err = yaml.Unmarshal(meta, &head); err != nil || head.Name == "" {
 		return nil, nil, report.Errorf(report.Invalid, "chart: Chart.yaml has no name").WithHint("see https://helm.sh/docs/topics/charts/#the-chartyaml-file")

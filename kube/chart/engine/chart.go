@@ -41,24 +41,49 @@ type Chart struct {
 }
 
 // Load makes a chart of its files.
-func Load(files []File) (*Chart, error) { return load(files, 0) }
+func Load(files []File) (*Chart, error) {
+	return load(files, &parsing{values: maxParsed, text: maxTotal}, 0)
+}
 
-func load(files []File, depth int) (*Chart, error) {
+// Bounds of the YAML of a chart and its subcharts.
+const (
+	maxParsed        = 500_000 // values
+	valuesOfDocument = 20      // values that a document is as much as
+)
+
+// parsing is the number of values, and of bytes in them, that may still be parsed. Aliases count as what they stand for, so that neither
+// these nor many subcharts multiply what a package has.
+type parsing struct{ values, text int }
+
+// unmarshal parses a YAML document.
+func (p *parsing) unmarshal(file string, document []byte, into any) error {
+	values, text, err := schema.SizeYAML(file, document)
+	if err != nil {
+		return err
+	}
+	p.values, p.text = p.values-values-valuesOfDocument, p.text-text
+	if p.values < 0 || p.text < 0 {
+		return fmt.Errorf("the YAML of the chart and its subcharts has more than %d values or %d MiB", maxParsed, maxTotal>>20)
+	}
+	return yaml.Unmarshal(document, into)
+}
+
+func load(files []File, left *parsing, depth int) (*Chart, error) {
 	if depth > maxNesting {
 		return nil, fmt.Errorf("subcharts are nested more than %d deep", maxNesting)
 	}
 	c := &Chart{}
-	if err := c.read(files); err != nil {
+	if err := c.read(files, left); err != nil {
 		return nil, err
 	}
 	subcharts := map[string][]File{} // by the name below charts/
 	for _, f := range files {
-		if err := c.add(f, subcharts); err != nil {
+		if err := c.add(f, subcharts, left); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(subcharts)) {
-		sub, err := load(subcharts[name], depth+1)
+		sub, err := load(subcharts[name], left, depth+1)
 		if err != nil {
 			return nil, fmt.Errorf("charts/%s: %w", name, err)
 		}
@@ -68,12 +93,12 @@ func load(files []File, depth int) (*Chart, error) {
 }
 
 // add puts a file where it belongs.
-func (c *Chart) add(f File, subcharts map[string][]File) (err error) {
+func (c *Chart) add(f File, subcharts map[string][]File, left *parsing) (err error) {
 	below, isSubchart := strings.CutPrefix(f.Name, "charts/")
 	switch {
 	case f.Name == chartFile, f.Name == "Chart.lock":
 	case f.Name == "values.yaml":
-		if c.values, err = readValues(f.Data); err != nil {
+		if c.values, err = readValues(f.Data, left); err != nil {
 			return fmt.Errorf("values.yaml: %w", err)
 		}
 		c.Defaults = f.Data
@@ -98,7 +123,7 @@ func (c *Chart) add(f File, subcharts map[string][]File) (err error) {
 }
 
 // readValues reads YAML documents, of which later ones go over earlier ones, table by table.
-func readValues(data []byte) (map[string]any, error) {
+func readValues(data []byte, left *parsing) (map[string]any, error) {
 	values := map[string]any{}
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {
@@ -109,11 +134,8 @@ func readValues(data []byte) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err = schema.CheckYAML("values.yaml", document); err != nil {
-			return nil, err
-		}
 		var more map[string]any
-		if err = yaml.Unmarshal(document, &more); err != nil {
+		if err = left.unmarshal("values.yaml", document, &more); err != nil {
 			return nil, err
 		}
 		overlay(values, more)

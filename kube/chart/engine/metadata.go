@@ -9,7 +9,6 @@ import (
 	"unicode"
 
 	"github.com/Masterminds/semver/v3"
-	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
@@ -57,7 +56,7 @@ type Dependency struct {
 const chartFile = "Chart.yaml"
 
 // read reads Chart.yaml and, where dependencies were before apiVersion v2, requirements.yaml.
-func (m *Metadata) read(files []File) error {
+func (m *Metadata) read(files []File, left *parsing) error {
 	documents := map[string][]byte{}
 	for _, f := range files {
 		documents[f.Name] = f.Data
@@ -66,11 +65,11 @@ func (m *Metadata) read(files []File) error {
 	if !ok {
 		return errors.New("there is no Chart.yaml")
 	}
-	if err := yaml.Unmarshal(main, m); err != nil {
+	if err := left.unmarshal(chartFile, main, m); err != nil {
 		return fmt.Errorf("%s: %w", chartFile, err)
 	}
 	m.APIVersion = cmp.Or(m.APIVersion, "v1") // there was no other
-	if err := yaml.Unmarshal(documents["requirements.yaml"], m); err != nil {
+	if err := left.unmarshal("requirements.yaml", documents["requirements.yaml"], m); err != nil {
 		return fmt.Errorf("requirements.yaml: %w", err)
 	}
 	if err := m.check(); err != nil {
