@@ -182,6 +182,7 @@ func renderHostile(t *testing.T, template string) string {
 	clear(files)
 	files["web/Chart.yaml"] = "apiVersion: v2\nname: web\nversion: 1.2.0\n"
 	files["web/values.yaml"] = "a: {b: c}\n"
+	files["web/"+strings.Repeat("a", 35)] = ""
 	files["web/templates/x.yaml"] = template
 	c, err := chart.Load(bytes.NewReader(pack(files)))
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/gobwas/glob"
 )
 
 // files are the files of a chart as .Files: all except templates, values and Chart.yaml.
@@ -43,21 +41,23 @@ func (f files) Lines(name string) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(f.Get(name), "\n"), "\n"), nil
 }
 
-// Bounds of a pattern: the time to match one grows with the power of its wildcards.
-const (
-	maxGlob      = 512
-	maxWildcards = 12
-)
-
-// Glob returns the files whose names match a pattern, all of them when it is none.
-func (f files) Glob(pattern string) (files, error) {
-	if len(pattern) > maxGlob || strings.Count(pattern, "*")+strings.Count(pattern, "{") > maxWildcards {
-		return nil, excess(fmt.Sprintf("Glob: the pattern has more than %d bytes or %d wildcards", maxGlob, maxWildcards))
+// Glob returns the files whose names match a pattern, all of them when it is none. The pattern is a [globPattern]: see checkGlob.
+func (f files) Glob(pattern any) (files, error) {
+	p, ok := pattern.(globPattern)
+	if !ok {
+		return nil, fmt.Errorf("wrong type for value; expected string; got %T", pattern)
+	}
+	match, err := p.compile()
+	if err != nil {
+		return nil, err
 	}
 	found := files{}
-	matcher, err := glob.Compile(pattern, '/')
 	for name, data := range f {
-		if err != nil || matcher.Match(name) {
+		matches, err := match(name)
+		if err != nil {
+			return nil, err
+		}
+		if matches {
 			found[name] = data
 		}
 	}

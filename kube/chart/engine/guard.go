@@ -26,7 +26,7 @@ const (
 func (r *renderer) checks() template.FuncMap {
 	return template.FuncMap{
 		"checkStack": r.checkStack, "checkTime": r.checkTime, "checkPrinted": r.checkPrinted, "checkResult": r.checkResult,
-		"checkRange": r.checkRange,
+		"checkRange": r.checkRange, "checkGlob": r.checkGlob,
 	}
 }
 
@@ -75,6 +75,14 @@ func (r *renderer) checkRange(v reflect.Value) (reflect.Value, error) {
 	return v, nil
 }
 
+// checkGlob gives the pattern of a call of .Files.Glob the budget.
+func (r *renderer) checkGlob(pattern any) any {
+	if text, ok := pattern.(string); ok {
+		return globPattern{text, r.budget}
+	}
+	return pattern
+}
+
 // checkResult counts the result of a method.
 func (r *renderer) checkResult(v reflect.Value) (reflect.Value, error) {
 	switch v.Kind() {
@@ -96,6 +104,12 @@ func command(function string, at parse.Pos) *parse.CommandNode {
 
 func pipe(at parse.Pos, commands ...*parse.CommandNode) *parse.PipeNode {
 	return &parse.PipeNode{NodeType: parse.NodePipe, Pos: at, Cmds: commands}
+}
+
+// through is (argument | function).
+func through(function string, argument parse.Node) parse.Node {
+	at := argument.Position()
+	return pipe(at, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: at, Args: []parse.Node{argument}}, command(function, at))
 }
 
 // action is {{ function }}, which errors say to be at a place in the text.
@@ -155,13 +169,17 @@ func (r *renderer) makesText(pipe *parse.PipeNode) bool {
 	return false
 }
 
-// plantPipe has the results of methods counted.
+// plantPipe has the results of methods, and the work of Glob, counted.
 func plantPipe(node *parse.PipeNode) {
 	if node == nil {
 		return
 	}
 	commands := make([]*parse.CommandNode, 0, len(node.Cmds))
-	for _, c := range node.Cmds {
+	for n, c := range node.Cmds {
+		globs := isGlob(c.Args[0])
+		if globs && n > 0 { // the result of the command before is its pattern
+			commands = append(commands, command("checkGlob", c.Pos))
+		}
 		commands = append(commands, c)
 		for i, argument := range c.Args {
 			switch {
@@ -169,12 +187,28 @@ func plantPipe(node *parse.PipeNode) {
 			case i == 0:
 				commands = append(commands, command("checkResult", argument.Position()))
 			default:
-				of := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: argument.Position(), Args: []parse.Node{argument}}
-				c.Args[i] = pipe(argument.Position(), of, command("checkResult", argument.Position()))
+				c.Args[i] = through("checkResult", argument)
+			}
+			if globs && i > 0 {
+				c.Args[i] = through("checkGlob", c.Args[i])
 			}
 		}
 	}
 	node.Cmds = commands
+}
+
+// isGlob reports whether a word of a command calls the method Glob, which only .Files has.
+func isGlob(word parse.Node) bool {
+	var names []string
+	switch node := word.(type) {
+	case *parse.ChainNode:
+		names = node.Field
+	case *parse.FieldNode:
+		names = node.Ident
+	case *parse.VariableNode:
+		names = node.Ident[1:]
+	}
+	return len(names) > 0 && names[len(names)-1] == "Glob"
 }
 
 // plantArgument reports whether an argument may be a call of a method.
