@@ -53,6 +53,7 @@ type Document struct {
 // looked up.
 type source struct {
 	data   []byte
+	above  int // lines that the file has above the data
 	once   sync.Once
 	nodes  []*yaml.Node
 	places [][2]int // lines and columns of the documents
@@ -106,6 +107,11 @@ func ParseKubernetes(file string, data []byte) ([]*Document, error) {
 	return parseYAML(data, &yamlReader{file: file, maxDepth: maxObjectDepth, kubernetes: true})
 }
 
+// ParseKubernetesAt is [ParseKubernetes] for a part of a file that begins at a line. Positions refer to the file.
+func ParseKubernetesAt(file string, line int, data []byte) ([]*Document, error) {
+	return parseYAML(data, &yamlReader{file: file, above: line - 1, maxDepth: maxObjectDepth, kubernetes: true})
+}
+
 // File returns the name that messages about the document carry.
 func (d *Document) File() string { return d.file }
 
@@ -120,10 +126,10 @@ func (d *Document) JSON() ([]byte, error) { return json.Marshal(d.value) }
 func (d *Document) Lookup(path ...string) (line, column int) {
 	if len(path) == 0 {
 		at := d.source.places[d.index]
-		return at[0], at[1]
+		return d.source.above + at[0], at[1]
 	}
 	node, _ := d.nearest(path)
-	return node.Line, node.Column
+	return d.source.above + node.Line, node.Column
 }
 
 // LookupKey returns the position of the key that ends path; without such a key, that of [Document.Lookup].
@@ -134,7 +140,7 @@ func (d *Document) LookupKey(path ...string) (line, column int) {
 	around, last := path[:len(path)-1], path[len(path)-1]
 	if object, ok := d.nearest(around); ok {
 		if key, _ := child(object, last); key != nil {
-			return key.Line, key.Column
+			return d.source.above + key.Line, key.Column
 		}
 	}
 	return d.Lookup(path...)
@@ -210,14 +216,14 @@ func pathText(path []string) string {
 func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 	file, r := options.file, *options
 	if problem := checkEncoding(file, data); problem != nil {
-		return nil, newInvalid([]report.Finding{*problem})
+		return nil, r.invalid(*problem)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if err := checkMarks(file, data); err != nil {
-		return nil, err
+	if _, line := countMarks(data); line > 0 {
+		return nil, r.invalid(tooManyMarks(file, line))
 	}
 	var documents []*Document
-	text := &source{data: data}
+	text := &source{data: data, above: r.above}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var node yaml.Node
@@ -226,13 +232,13 @@ func parseYAML(data []byte, options *yamlReader) ([]*Document, error) {
 			return documents, nil
 		}
 		if err != nil {
-			return nil, newInvalid([]report.Finding{syntaxFinding(file, err)})
+			return nil, r.invalid(syntaxFinding(file, err))
 		}
 		document := &Document{file: file, source: text, index: len(documents)}
 		text.add(node.Content[0])
 		document.value = r.read(node.Content[0])
 		if len(r.found) > 0 {
-			return nil, newInvalid(r.found)
+			return nil, r.invalid(r.found...)
 		}
 		documents = append(documents, document)
 	}

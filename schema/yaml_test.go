@@ -42,6 +42,36 @@ func ExampleValidate() {
 	// Output: missing-field operator.yaml:1:1: repositories: is missing
 }
 
+// TestParseKubernetesAt reads the end of a file: all positions refer to the file.
+func TestParseKubernetesAt(t *testing.T) {
+	documents, err := schema.ParseKubernetesAt("x.yaml", 10, []byte("a: {b: 1}\n---\nc: [1,\n  2]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		document int
+		path     []string
+		line     int
+	}{{0, nil, 10}, {0, []string{"a", "b"}, 10}, {1, nil, 12}, {1, []string{"c", "1"}, 13}} {
+		if line, _ := documents[test.document].Lookup(test.path...); line != test.line {
+			t.Errorf("%d, %q: line %d, want %d", test.document, test.path, line, test.line)
+		}
+		if line, _ := documents[test.document].LookupKey(test.path...); line > test.line || line < 10 {
+			t.Errorf("key of %d, %q: line %d", test.document, test.path, line)
+		}
+	}
+	for text, want := range map[string]string{
+		"\na: b: c":                      "x.yaml:11: not YAML",
+		"a: 1\nb: 1\na: 2":               "x.yaml:12:1: key \"a\" stands on line 10 already",
+		"a: \xff":                        "x.yaml:10: the file is not UTF-8",
+		strings.Repeat("- a\n", 150_001): "x.yaml:150010: the file has more than",
+	} {
+		if _, err := schema.ParseKubernetesAt("x.yaml", 10, []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%.30q: err = %v, want %s", text, err, want)
+		}
+	}
+}
+
 func TestParseYAMLValues(t *testing.T) {
 	documents, err := schema.ParseYAML("x.yaml", []byte("\ufeffa: 1\r\nb: [true, ~, 1.5, x, 2026-01-01, 0x10, \"1\"]\r\nc: |\r\n  one\r\n  two\r\n1: yes\r\n"+
 		"d: &d {e: 1, f: 2}\r\ng: *d\r\nh: {<<: *d, e: 3}\r\ni: {<<: [{e: 4}, *d]}\r\n---\r\n---\r\n- x\r\n"))

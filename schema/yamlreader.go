@@ -14,6 +14,7 @@ import (
 // yamlReader turns nodes into values and collects what is wrong with them.
 type yamlReader struct {
 	file   string
+	above  int  // lines of the file above the text
 	strict bool // no aliases, string keys only
 	// kubernetes is true when scalars are read by YAML 1.1.
 	kubernetes bool
@@ -30,6 +31,16 @@ func (r *yamlReader) fail(node *yaml.Node, rule, hint, format string, args ...an
 		Rule: rule, Severity: report.SeverityError, Path: r.file, Line: node.Line, Column: node.Column,
 		Message: fmt.Sprintf(format, args...), Hint: hint,
 	})
+}
+
+// invalid returns the error of findings in the text.
+func (r *yamlReader) invalid(found ...report.Finding) error {
+	for i := range found {
+		if found[i].Line > 0 {
+			found[i].Line += r.above
+		}
+	}
+	return newInvalid(found)
 }
 
 // read returns the value of a node. After the first problem that stops it, it returns nil for everything.
@@ -91,7 +102,7 @@ func (r *yamlReader) mapping(node *yaml.Node) any {
 			continue
 		}
 		if _, twice := result[name]; twice {
-			r.fail(key, "yaml-duplicate-key", duplicateHint(name), "key %q stands on line %d already", name, r.lineOf(node, name))
+			r.fail(key, "yaml-duplicate-key", duplicateHint(name), "key %q stands on line %d already", name, r.above+r.lineOf(node, name))
 			continue
 		}
 		r.text += len(name)

@@ -23,7 +23,7 @@ func CheckYAML(file string, data []byte) error {
 func SizeYAML(file string, data []byte) (values, text int, err error) {
 	marks, line := countMarks(data)
 	if line > 0 {
-		return 0, 0, tooManyMarks(file, line)
+		return 0, 0, newInvalid([]report.Finding{tooManyMarks(file, line)})
 	}
 	values, text = marks, len(data)
 	if hasAliases(data) {
@@ -38,18 +38,11 @@ func SizeYAML(file string, data []byte) (values, text int, err error) {
 	return values, text, nil
 }
 
-func checkMarks(file string, data []byte) error {
-	if _, line := countMarks(data); line > 0 {
-		return tooManyMarks(file, line)
-	}
-	return nil
-}
-
-func tooManyMarks(file string, line int) error {
-	return newInvalid([]report.Finding{{
+func tooManyMarks(file string, line int) report.Finding {
+	return report.Finding{
 		Rule: "yaml-size", Severity: report.SeverityError, Path: file, Line: line, Hint: "write it as several files",
 		Message: fmt.Sprintf("the file has more than %d keys, items, comments and documents", maxMarks),
-	}})
+	}
 }
 
 // hasAliases reports whether text may have an anchor and an alias, both where a value may begin.

@@ -194,7 +194,7 @@ func (p *Payload) chartDefinitions() ([]object, error) {
 			default:
 				continue
 			}
-			found, err := parseObjectsOf(kind, path.Clean(c.Chart)+"/"+m.Template, atLine(m.Line, m.Text))
+			found, err := parseObjectsOf(kind, path.Clean(c.Chart)+"/"+m.Template, m.Line, m.Text)
 			if err != nil {
 				return nil, err
 			}
@@ -202,11 +202,6 @@ func (p *Payload) chartDefinitions() ([]object, error) {
 		}
 	}
 	return definitions, nil
-}
-
-// atLine puts text where findings name the line of the rendered template.
-func atLine(line int, text []byte) []byte {
-	return slices.Concat(bytes.Repeat([]byte("\n"), line-1), text)
 }
 
 // chartValues returns the archive's values for a chart. They can refer to the archive's repository.
@@ -309,9 +304,8 @@ func (p *Payload) CheckValues(c *schema.Component, values map[string]any) ([]cha
 func (r *renderer) chartObjects(c *schema.Component, rendering *chart.Rendering) (objects []object, hooks []*chart.Hook, err error) {
 	pinner := r.newPinner()
 	for _, m := range rendering.Manifests {
-		text := atLine(m.Line, m.Text)
-		text = repositoryVariable.ReplaceAllLiteral(text, []byte(r.repository(r.p)))
-		found, err := parseObjects(path.Clean(c.Chart)+"/"+m.Template, text)
+		text := repositoryVariable.ReplaceAllLiteral(m.Text, []byte(r.repository(r.p)))
+		found, err := parseObjectsOf("", path.Clean(c.Chart)+"/"+m.Template, m.Line, text)
 		if err != nil {
 			return nil, nil, err
 		}

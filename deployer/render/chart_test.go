@@ -2,6 +2,7 @@ package render_test
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -126,6 +127,22 @@ func TestChart(t *testing.T) {
 	}
 	if diff := cmp.Diff(first.Objects, second.Objects); diff != "" {
 		t.Errorf("rendered again: %s", diff)
+	}
+}
+
+// TestChartOfManyLines renders documents far below each other: the lines above them take no memory.
+func TestChartOfManyLines(t *testing.T) {
+	p := chartPayload(t, map[string]string{"templates/a.yaml": `{{ range until 500 }}---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: a{{ . }}}}
+{{ repeat 2000 "\n" }}{{ end }}`})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := render.Chart(t.Context(), p, "chart", settings(), render.ChartSettings{}); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 150 {
+		t.Errorf("%d MiB were allocated", allocated)
 	}
 }
 

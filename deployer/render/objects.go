@@ -63,14 +63,16 @@ func (p *Payload) parse(file, repository string) ([]object, error) {
 	return parsed.([]object), nil
 }
 
-func parseObjects(file string, data []byte) ([]object, error) { return parseObjectsOf("", file, data) }
+func parseObjects(file string, data []byte) ([]object, error) {
+	return parseObjectsOf("", file, 1, data)
+}
 
 // definitionKind is the kind of definitions of APIs.
 const definitionKind = "CustomResourceDefinition"
 
-// parseObjectsOf returns only the objects of a kind, "" for all of them.
-func parseObjectsOf(kind, file string, data []byte) ([]object, error) {
-	documents, err := schema.ParseKubernetes(file, data)
+// parseObjectsOf returns only the objects of a kind, "" for all of them, in a part of a file that begins at a line.
+func parseObjectsOf(kind, file string, line int, data []byte) ([]object, error) {
+	documents, err := schema.ParseKubernetesAt(file, line, data)
 	if err != nil {
 		return nil, err
 	}
