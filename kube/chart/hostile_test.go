@@ -183,6 +183,7 @@ func renderHostile(t *testing.T, template string) string {
 	files["web/Chart.yaml"] = "apiVersion: v2\nname: web\nversion: 1.2.0\n"
 	files["web/values.yaml"] = "a: {b: c}\n"
 	files["web/"+strings.Repeat("a", 35)] = ""
+	files["web/large"] = strings.Repeat("x", 1<<20)
 	files["web/templates/x.yaml"] = template
 	c, err := chart.Load(bytes.NewReader(pack(files)))
 	if err != nil {

@@ -276,7 +276,10 @@ func (c *bounds) keep(result reflect.Value, arguments []any) error {
 	case []any:
 		return keepList(c.budget, value)
 	case []string:
-		return keepList(c.budget, value)
+		if c.opaque { // its texts are parts of what it gets
+			return keepList(c.budget, value)
+		}
+		return c.keepTexts(value, arguments[0])
 	case nil:
 		return nil
 	}

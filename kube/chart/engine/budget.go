@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"unsafe"
 	"weak"
 )
@@ -147,6 +148,29 @@ func keepList[E any](b *budget, list []E) error {
 		return b.keepSmall(headerSize + size)
 	}
 	return b.watch((*byte)(unsafe.Pointer(unsafe.SliceData(list))), size)
+}
+
+// keepTexts counts the texts that a function has made of the elements of a list, and their list. It may share those of a list of texts.
+func (b *budget) keepTexts(made []string, of any) error {
+	if !hasTexts(of) {
+		for _, text := range made {
+			if err := b.keepText(text); err != nil {
+				return err
+			}
+		}
+	}
+	return keepList(b, made)
+}
+
+// hasTexts reports whether all elements of a list are texts.
+func hasTexts(list any) bool {
+	switch list := list.(type) {
+	case []string:
+		return true
+	case []any:
+		return !slices.ContainsFunc(list, func(element any) bool { _, ok := element.(string); return !ok })
+	}
+	return false
 }
 
 func (b *budget) watch(start *byte, size int64) error {

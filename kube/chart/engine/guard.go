@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+	"unsafe"
 )
 
 // text/template has no limits: recursion may exceed the stack, which ends the program, a loop may never end, and a
@@ -89,6 +90,15 @@ func (r *renderer) checkResult(v reflect.Value) (reflect.Value, error) {
 	case reflect.String:
 		return v, r.budget.keepText(v.String())
 	case reflect.Slice:
+		if lines, ok := reflect.TypeAssert[[]string](v); ok && len(lines) > 0 { // parts of one text
+			bytes := int64(0)
+			for _, line := range lines {
+				bytes += int64(len(line))
+			}
+			if err := r.budget.watch(unsafe.StringData(lines[0]), bytes); err != nil {
+				return v, err
+			}
+		}
 		return v, r.budget.watch((*byte)(v.UnsafePointer()), int64(v.Cap())*int64(v.Type().Elem().Size()))
 	case reflect.Map:
 		return v, r.budget.keepSmall(int64(v.Len()) * entrySize)

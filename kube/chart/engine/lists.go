@@ -384,8 +384,11 @@ func (b *budget) compared(name string, original any, rounds int, arguments ...an
 	if err != nil {
 		return nil, err
 	}
-	if list, ok := result.([]any); ok {
+	switch list := result.(type) {
+	case []any:
 		err = keepList(b, list)
+	case []string:
+		err = b.keepTexts(list, arguments[0])
 	}
 	return result, err
 }

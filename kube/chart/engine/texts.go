@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"text/template"
@@ -142,6 +143,17 @@ func formatted(format string, values []any, s size) int64 {
 	return bytes + product(int(s.printed()*growth), int(again))
 }
 
+// starred is the width or precision that package fmt takes from a value: it accepts all types of integers.
+func starred(value any) (width int, ok bool) {
+	switch v := reflect.ValueOf(value); {
+	case v.CanInt() && v.Int() <= maxWidth && v.Int() >= -maxWidth:
+		return int(v.Int()), true
+	case v.CanUint() && v.Uint() <= maxWidth:
+		return int(v.Uint()), true
+	}
+	return 0, false
+}
+
 // widths adds up the widths of a directive.
 func widths(directive string, values []any) (bytes int64) {
 	for _, number := range strings.FieldsFunc(directive, func(r rune) bool { return r < '0' || r > '9' }) {
@@ -152,7 +164,7 @@ func widths(directive string, values []any) (bytes int64) {
 	if stars := strings.Count(directive, "*"); stars > 0 {
 		widest := 0
 		for _, value := range values {
-			if n, ok := value.(int); ok && n <= maxWidth && -n <= maxWidth {
+			if n, ok := starred(value); ok {
 				widest = max(widest, n, -n)
 			}
 		}
