@@ -327,7 +327,7 @@ func TestConditional(t *testing.T) {
 }
 
 func TestHostileArchives(t *testing.T) {
-	zeros := strings.Repeat("\x00", 6<<20)
+	zeros := strings.Repeat("0", 6<<20)
 	nested := web()
 	for range 12 {
 		nested = map[string]string{"web/Chart.yaml": web()["web/Chart.yaml"], "web/charts/web.tgz": string(pack(nested))}
@@ -337,6 +337,12 @@ func TestHostileArchives(t *testing.T) {
 		inner := web()
 		inner["web/files/a"] = zeros[:4<<20]
 		bombs[fmt.Sprintf("web/charts/a%d.tgz", i)] = string(pack(inner))
+	}
+	headers := web()
+	directory := tar.Header{Name: "web/", Typeflag: tar.TypeDir, PAXRecords: map[string]string{"EXAMPLE.a": zeros[:1<<19]}}
+	inner := packEntries(nil, slices.Repeat([]tar.Header{directory}, 60)...)
+	for i := range 5 {
+		headers[fmt.Sprintf("web/charts/a%d.tgz", i)] = string(inner)
 	}
 	many := web()
 	for i := range 11000 {
@@ -368,6 +374,7 @@ func TestHostileArchives(t *testing.T) {
 		{"large file", "larger than 5 MiB", pack(large)},
 		{"many files", "10000 files", pack(many)},
 		{"bombs in subcharts", "more than 64 MiB", pack(bombs)},
+		{"headers in subcharts", "more than 64 MiB", pack(headers)},
 		{"deep subcharts", "nested more than 8 deep", pack(nested)},
 		{"library", "is a library", pack(map[string]string{"web/Chart.yaml": web()["web/Chart.yaml"] + "type: library\n"})},
 		{"name", `"../a" is not a name`, pack(map[string]string{"web/Chart.yaml": "apiVersion: v2\nname: ../a\nversion: 1.0.0\n"})},

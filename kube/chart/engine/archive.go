@@ -28,9 +28,9 @@ type File struct {
 	Data []byte
 }
 
-// allowance is the number of bytes and files that may still be unpacked. Packed subcharts draw on the budget of the chart that holds them,
-// so nesting multiplies nothing.
-type allowance struct{ bytes, files int64 }
+// allowance is the number of bytes and files that may still be unpacked, and of bytes that may still be decompressed, headers and padding
+// included. Packed subcharts draw on the budget of the chart that holds them, so nesting multiplies nothing.
+type allowance struct{ bytes, files, decompressed int64 }
 
 func (b *allowance) take(bytes int64) error {
 	b.bytes -= bytes
@@ -41,16 +41,15 @@ func (b *allowance) take(bytes int64) error {
 	return nil
 }
 
-// meter counts the output of a decompressor, headers and padding included, against a bound of its own: a stream of
-// empty entries ends as well.
+// meter counts the output of a decompressor: a stream of empty entries ends as well.
 type meter struct {
 	r    io.Reader
-	left int64
+	left *allowance
 }
 
-func (m *meter) Read(p []byte) (int, error) {
+func (m meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
-	if m.left -= int64(n); m.left < 0 {
+	if m.left.decompressed -= int64(n); m.left.decompressed < 0 {
 		return 0, report.Errorf(report.Invalid, "chart: unpacks to more than %d MiB", maxTotal>>20)
 	}
 	return n, err
@@ -60,7 +59,7 @@ func (m *meter) Read(p []byte) (int, error) {
 // name of their package. Files are ordered by name. Files that are too large, or could reach outside of the chart, are
 // refused as [report.Invalid].
 func Unpack(r io.Reader) ([]File, error) {
-	files, err := unpack(r, &allowance{bytes: maxTotal, files: maxFiles}, 0)
+	files, err := unpack(r, &allowance{bytes: maxTotal, files: maxFiles, decompressed: 2 * maxTotal}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +81,7 @@ func unpack(r io.Reader, left *allowance, depth int) ([]File, error) {
 		return nil, report.Errorf(report.Invalid, "chart: not a packaged chart: %w", err).WithHint("make one with \"helm package\"")
 	}
 	var files []File
-	entries := tar.NewReader(&meter{r: unzipped, left: 2 * maxTotal})
+	entries := tar.NewReader(meter{unzipped, left})
 	for {
 		header, err := entries.Next()
 		if errors.Is(err, io.EOF) {
