@@ -29,6 +29,7 @@ const (
 	maxValueDepth   = 64      // tables in each other
 	maxAbsentDepth  = 4       // tables in each other that only a schema has: it can be recursive
 	maxDescribedRef = 20      // references that lead to each other
+	maxPointer      = 1000    // bytes of a reference
 )
 
 // Describe lists the values that can be set, by path, those of enabled subcharts as well: with the defaults of the chart below preset, types
@@ -254,9 +255,16 @@ func commentText(comment string) string {
 
 // valueRules are a part of a values.schema.json: what it requires of one value.
 type valueRules struct {
-	document any
+	document *schemaDocument
 	node     map[string]any
 	required bool
+}
+
+// schemaDocument is a values.schema.json, with what was found in it: many values can refer to one place.
+type schemaDocument struct {
+	root    any
+	targets map[string]map[string]any // by pointer
+	needed  map[*any]map[string]bool  // lists of required values, by their start
 }
 
 // readRules reads a schema. It was not compiled before, and so it is bounded here.
@@ -274,7 +282,8 @@ func readRules(data []byte) (valueRules, error) {
 	if err := newSchemaBudget().document(document, "", 0, 0); err != nil {
 		return valueRules{}, fmt.Errorf("values.schema.json: %w", err)
 	}
-	return valueRules{document: document}.at(document), nil
+	rules := valueRules{document: &schemaDocument{root: document, targets: map[string]map[string]any{}, needed: map[*any]map[string]bool{}}}
+	return rules.at(document), nil
 }
 
 // at returns the rules in a value of the schema, behind references within it.
@@ -286,17 +295,45 @@ func (r valueRules) at(value any) valueRules {
 		if !local {
 			break
 		}
-		target := r.document
-		for step := range strings.SplitSeq(pointer, "/") {
-			if step == "" {
-				continue
-			}
-			table, _ := target.(map[string]any)
-			target = table[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
-		}
-		node, _ = target.(map[string]any)
+		node = r.document.target(pointer)
 	}
 	return valueRules{document: r.document, node: node}
+}
+
+var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
+
+// target returns the table that a pointer leads to, nil for none.
+func (d *schemaDocument) target(pointer string) map[string]any {
+	table, known := d.targets[pointer]
+	if known || len(pointer) > maxPointer {
+		return table
+	}
+	table, _ = d.root.(map[string]any)
+	for step := range strings.SplitSeq(pointer, "/") {
+		if step != "" {
+			table, _ = table[pointerEscapes.Replace(step)].(map[string]any)
+		}
+	}
+	d.targets[pointer] = table
+	return table
+}
+
+// needs reports whether a list of required values has one.
+func (d *schemaDocument) needs(list []any, name string) bool {
+	if len(list) == 0 {
+		return false
+	}
+	names, known := d.needed[&list[0]]
+	if !known {
+		names = map[string]bool{}
+		for _, one := range list {
+			if text, ok := one.(string); ok {
+				names[text] = true
+			}
+		}
+		d.needed[&list[0]] = names
+	}
+	return names[name]
 }
 
 func (r valueRules) properties() map[string]any {
@@ -308,7 +345,7 @@ func (r valueRules) properties() map[string]any {
 func (r valueRules) property(name string) valueRules {
 	inner := r.at(r.properties()[name])
 	list, _ := r.node["required"].([]any)
-	inner.required = slices.Contains(list, any(name))
+	inner.required = r.document.needs(list, name)
 	return inner
 }
 

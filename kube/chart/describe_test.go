@@ -131,6 +131,10 @@ func TestDescribeHostile(t *testing.T) {
 		}
 		return encode(map[string]any{"properties": properties, "definitions": map[string]any{"a": rules}})
 	}
+	needs := make([]string, 150_000)
+	for i := range needs {
+		needs[i] = fmt.Sprint(i)
+	}
 	long, choices := strings.Repeat("x", 500_000), make([]string, 100)
 	for name, test := range map[string]struct{ values, schema, want string }{
 		"one long pattern for all": {schema: refers(map[string]any{"pattern": long[:50_000]}), want: "more than 8 MiB"},
@@ -141,6 +145,8 @@ func TestDescribeHostile(t *testing.T) {
 		"a long key":               {values: "? " + long + "\n: {a: 1, b: null}\n", want: "has more than 1000 bytes"},
 		"recursion":                {schema: encode(map[string]any{"properties": recursive}), want: "there are more than 20000"},
 		"a loop":                   {schema: `{"$ref": "#/definitions/a", "definitions": {"a": {"$ref": "#/definitions/b"}, "b": {"$ref": "#/definitions/a"}}}`},
+		"long required lists":      {schema: refers(map[string]any{"required": needs, "properties": map[string]any{"a": true}})},
+		"a long reference":         {schema: refers(map[string]any{"$ref": "#/" + strings.Repeat("a/", 400_000)})},
 		"nothing there":            {schema: `{"$ref": "#/definitions/a/b"}`},
 		"another kind":             {schema: `{"properties": [1], "required": "a", "type": 3, "enum": {}, "items": 1}`},
 		"deep":                     {values: strings.Repeat("{a: ", 90) + "b" + strings.Repeat("}", 90)},
