@@ -310,7 +310,7 @@ func checkLoaderConfiguration(c *checker) {
 		}
 	})
 	c.eachString("spec.repair.timeZone", func(path []string, s string) {
-		if _, err := time.LoadLocation(s); err != nil {
+		if _, err := time.LoadLocation(s); err != nil || strings.EqualFold(s, "Local") { // as the API server
 			c.fail(path, "write it as Europe/Paris or Etc/UTC", "there is no time zone %q", s)
 		}
 	})

@@ -78,6 +78,7 @@ func scheduleValues(field int, part string) ([]int, error) {
 	if first > last {
 		return nil, fmt.Errorf("%s: %q ends before it begins", f.name, part)
 	}
+	step = min(step, f.max+1) // which is beyond the last value already
 	var values []int
 	for value := first; value <= last; value += step {
 		values = append(values, value)
