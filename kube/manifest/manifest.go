@@ -148,34 +148,19 @@ func Join(documents []Document) []byte {
 // where each item has lines of its own; otherwise the document is written again. A document without the list is returned as it is.
 func AddItems(document []byte, lines []string, path ...string) ([]byte, error) {
 	var root yaml.Node
-	if err := yaml.Unmarshal(document, &root); err != nil || len(root.Content) == 0 {
+	if err := yaml.Unmarshal(document, &root); err != nil {
 		return document, err
 	}
-	list := root.Content[0]
-	for _, step := range path {
-		i := indexOf(list, step)
-		if i < 0 {
-			return document, nil
-		}
-		list = list.Content[i+1]
-	}
-	if list.Kind != yaml.SequenceNode {
+	list := listAt(&root, path)
+	if list == nil {
 		return document, nil
 	}
-	if list.Style&yaml.FlowStyle == 0 && len(list.Content) > 0 {
-		text := bytes.SplitAfter(document, []byte("\n"))
-		last := list.Content[len(list.Content)-1]
-		first := text[last.Line-1]
-		if dash := bytes.IndexByte(first, '-'); dash >= 0 && len(bytes.TrimSpace(first[:dash])) == 0 {
-			var added [][]byte
-			for _, line := range lines {
-				added = append(added, append(bytes.Clone(first[:dash]), "- "+line+"\n"...))
+	if text, ok := withLines(document, list, lines); ok {
+		var changed yaml.Node
+		if err := yaml.Unmarshal(text, &changed); err == nil {
+			if longer := listAt(&changed, path); longer != nil && len(longer.Content) == len(list.Content)+len(lines) {
+				return text, nil
 			}
-			end := endOfItem(text, last.Line-1, dash)
-			if before := text[end-1]; !bytes.HasSuffix(before, []byte("\n")) {
-				text[end-1] = append(bytes.Clone(before), '\n')
-			}
-			return bytes.Join(slices.Concat(text[:end], added, text[end:]), nil), nil
 		}
 	}
 	for _, line := range lines {
@@ -188,18 +173,61 @@ func AddItems(document []byte, lines []string, path ...string) ([]byte, error) {
 	return encode(&root)
 }
 
-// endOfItem is the line behind a list's last item, which begins at a line with the dash in a column: everything below it is indented more.
+// listAt is the list that a path leads to, nil for none.
+func listAt(root *yaml.Node, path []string) *yaml.Node {
+	if len(root.Content) == 0 {
+		return nil
+	}
+	list := root.Content[0]
+	for _, step := range path {
+		i := indexOf(list, step)
+		if i < 0 {
+			return nil
+		}
+		list = list.Content[i+1]
+	}
+	if list.Kind != yaml.SequenceNode {
+		return nil
+	}
+	return list
+}
+
+// withLines adds items as lines behind those of a list's last item, if that begins a line.
+func withLines(document []byte, list *yaml.Node, lines []string) ([]byte, bool) {
+	if list.Style&yaml.FlowStyle != 0 || len(list.Content) == 0 {
+		return nil, false
+	}
+	text := bytes.SplitAfter(document, []byte("\n"))
+	last := list.Content[len(list.Content)-1]
+	first := text[last.Line-1]
+	dash := bytes.IndexByte(first, '-')
+	if dash < 0 || len(bytes.TrimSpace(first[:dash])) > 0 {
+		return nil, false
+	}
+	var added [][]byte
+	for _, line := range lines {
+		added = append(added, append(bytes.Clone(first[:dash]), "- "+line+"\n"...))
+	}
+	end := endOfItem(text, last.Line-1, dash)
+	if before := text[end-1]; !bytes.HasSuffix(before, []byte("\n")) {
+		text[end-1] = append(bytes.Clone(before), '\n')
+	}
+	return bytes.Join(slices.Concat(text[:end], added, text[end:]), nil), true
+}
+
+// endOfItem is the line behind a list's last item, which begins at a line with the dash in a column: everything below it is indented more,
+// except for comments.
 func endOfItem(lines [][]byte, first, dash int) int {
 	end := first + 1
 	for i := first + 1; i < len(lines); i++ {
 		text := bytes.TrimLeft(lines[i], " ")
-		if len(bytes.TrimSpace(text)) == 0 {
-			continue
+		switch {
+		case len(bytes.TrimSpace(text)) == 0:
+		case len(lines[i])-len(text) > dash:
+			end = i + 1
+		case text[0] != '#':
+			return end
 		}
-		if len(lines[i])-len(text) <= dash {
-			break
-		}
-		end = i + 1
 	}
 	return end
 }

@@ -42,8 +42,17 @@ func TestWithoutField(t *testing.T) {
 // TestAddItems checks that items are added in the form that the list has.
 func TestAddItems(t *testing.T) {
 	for name, test := range map[string]struct{ document, want string }{
-		"a line each":      {"spec:\n  images:\n  - {name: a}\n  next: 1\n", "spec:\n  images:\n  - {name: a}\n  - {name: b}\n  next: 1\n"},
-		"several lines":    {"spec:\n  images:\n    - name: a\n      source: >-\n        x\n    # end\n", "spec:\n  images:\n    - name: a\n      source: >-\n        x\n    - {name: b}\n    # end\n"},
+		"a line each":   {"spec:\n  images:\n  - {name: a}\n  next: 1\n", "spec:\n  images:\n  - {name: a}\n  - {name: b}\n  next: 1\n"},
+		"several lines": {"spec:\n  images:\n    - name: a\n      source: >-\n        x\n    # end\n", "spec:\n  images:\n    - name: a\n      source: >-\n        x\n    - {name: b}\n    # end\n"},
+		"a comment in the item": {
+			"spec:\n  images:\n  - name: a\n#    tag: '1.0'\n    tag: '1.1'\n# end\n", "spec:\n  images:\n  - name: a\n#    tag: '1.0'\n    tag: '1.1'\n  - {name: b}\n# end\n",
+		},
+		"a script": {
+			"spec:\n  images:\n  - name: |\n      a\n      # b\n# end\n", "spec:\n  images:\n  - name: |\n      a\n      # b\n  - {name: b}\n# end\n",
+		},
+		"braces with less indentation": {
+			"spec:\n  images:\n  - {name: a, tag:\n '1.0'}\n  next: 1\n", "spec:\n  images:\n    - {name: a, tag: '1.0'}\n    - {name: b}\n  next: 1\n",
+		},
 		"without line end": {"spec:\n  images:\n  - {name: a}", "spec:\n  images:\n  - {name: a}\n  - {name: b}\n"},
 		"in one line":      {"spec: {images: [{name: a}]}\n", "spec: {images: [{name: a}, {name: b}]}\n"},
 		"not there":        {"spec: {}\n", "spec: {}\n"},
