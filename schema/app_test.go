@@ -26,11 +26,32 @@ func TestDescribe(t *testing.T) {
 
 func TestIsSecretPath(t *testing.T) {
 	for path, want := range map[string]bool{
-		"password": true, "auth.rootPassword": true, "api_key": true, "auth.token": true,
-		"passwordSecretName": false, "auth.existingSecret": false, "tokens": false, "": false,
+		"password": true, "auth.rootPassword": true, "api_key": true, "auth.token": true, "env.POSTGRES_PASSWORD": true, "admin-password": true,
+		"auth.accessToken": true, "auth.clientSecret": true, "s3.secretAccessKey": true, "smtp.passwd": true, "replicas.PASSWORD2": true,
+		"passwordSecretName": false, "auth.existingSecret": false, "tokens": false, "": false, "auth.existingSecretPasswordKey": false,
+		"auth.existingSecretKey": false, "secret.key": false, "s3.accessKeyId": false, "password.length": false, "tls.publicKey": false,
 	} {
 		if schema.IsSecretPath(path) != want {
 			t.Errorf("%s: got %t", path, !want)
+		}
+	}
+}
+
+func TestIsSecretField(t *testing.T) {
+	for name, test := range map[string]struct {
+		object map[string]any
+		field  string
+		want   bool
+	}{
+		"a password":   {map[string]any{"password": "a"}, "password", true},
+		"a variable":   {map[string]any{"name": "DB_PASSWORD", "value": "a"}, "value", true},
+		"its name":     {map[string]any{"name": "DB_PASSWORD", "value": "a"}, "name", false},
+		"another":      {map[string]any{"name": "DB_HOST", "value": "a"}, "value", false},
+		"a switch":     {map[string]any{"automountServiceAccountToken": true}, "automountServiceAccountToken", false},
+		"without name": {map[string]any{"value": "a"}, "value", false},
+	} {
+		if got := schema.IsSecretField(test.object, test.field); got != test.want {
+			t.Errorf("%s: got %t", name, got)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
@@ -54,10 +55,28 @@ func (f *AppField) Describe(text string) {
 // sentenceEnd matches the end of a word, a point, and the begin of the next sentence: "e.g. " is not an end.
 var sentenceEnd = lazyregexp.New(`[[:word:])"']{2}\. [[:upper:]("']`)
 
-// IsSecretPath reports whether the path of a field ends with the name of a password, and not with that of a Secret.
-func IsSecretPath(path string) bool { return secretName.MatchString(path) }
+// IsSecretPath reports whether the last name of a path is that of a password, a token or a key, and not that of a Secret.
+func IsSecretPath(path string) bool {
+	name := strings.Map(func(r rune) rune {
+		if r = unicode.ToLower(r); r < 'a' || r > 'z' {
+			return -1
+		}
+		return r
+	}, path[strings.LastIndexByte(path, '.')+1:])
+	return secretName.MatchString(name) && !strings.HasPrefix(name, "existing")
+}
 
-var secretName = lazyregexp.New(`(?i)(^|\.)([a-z]*password|passphrase|token|api_?key|private_?key|secret_?key)$`)
+// secretName matches the name of a secret: its letters in lower case.
+var secretName = lazyregexp.New(`(password|passwd|passphrase|token|(api|private|secret|access)key|clientsecret)$`)
+
+// IsSecretField reports whether a field of an object has a secret, by its name, or as the value of an environment variable.
+func IsSecretField(object map[string]any, name string) bool {
+	if _, ok := object[name].(bool); ok {
+		return false
+	}
+	variable, _ := object["name"].(string)
+	return IsSecretPath(name) || name == "value" && IsSecretPath(variable)
+}
 
 // SetLimits sets the limits in words to the other limits of the field.
 func (f *AppField) SetLimits() {

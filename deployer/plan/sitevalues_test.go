@@ -66,3 +66,17 @@ func TestWithSiteOfManyValues(t *testing.T) {
 		t.Errorf("it takes %s instead of %s", many, few)
 	}
 }
+
+// TestSecretsOfTheSite: a screen gets no value of a site that has a secret in it.
+func TestSecretsOfTheSite(t *testing.T) {
+	site := map[string]any{
+		"env":     []any{map[string]any{"name": "HOST", "value": "a"}, map[string]any{"name": "DB_PASSWORD", "value": "b"}},
+		"plain":   []any{map[string]any{"name": "HOST", "value": "a"}, map[string]any{"automountServiceAccountToken": true}},
+		"clients": []any{map[string]any{"clientSecret": "c"}},
+	}
+	for _, v := range withSite(described("env", "plain", "clients"), site).Values {
+		if want := v.Path != "plain"; v.Secret != want || (v.Value == "") != want {
+			t.Errorf("%s: secret %t, shown %q", v.Path, v.Secret, v.Value)
+		}
+	}
+}

@@ -242,12 +242,12 @@ func setFrom(site map[string]any, v *schema.ChartValue) {
 	}
 }
 
-// hasSecret reports whether a table or a list has a field with the name of a password.
+// hasSecret reports whether a table or a list has a field with a secret.
 func hasSecret(value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, inner := range value {
-			if schema.IsSecretPath(name) || hasSecret(inner) {
+			if schema.IsSecretField(value, name) || hasSecret(inner) {
 				return true
 			}
 		}

@@ -139,8 +139,8 @@ func (d *description) field(path string, value any, rules valueRules) schema.App
 	f := schema.AppField{
 		Path: path, Title: report.Cut(rules.text("title"), maxDescription), Type: rules.typeOf(), Pattern: rules.text("pattern"), Format: rules.text("format"), Required: rules.required,
 	}
-	f.Secret = f.Format == "password" || rules.node["writeOnly"] == true || schema.IsSecretPath(path)
 	f.Type = cmp.Or(f.Type, typeOfValue(value))
+	f.Secret = f.Format == "password" || rules.node["writeOnly"] == true || f.Type != "boolean" && schema.IsSecretPath(path)
 	text := d.comments[path]
 	if described := rules.text("description"); described != "" {
 		text = described

@@ -268,7 +268,7 @@ func read(path []string, s *apiextensionsv1.JSONSchemaProps, text string) (any, 
 }
 
 func isSecret(path string, s *apiextensionsv1.JSONSchemaProps) bool {
-	return s.Format == "password" || schema.IsSecretPath(path)
+	return s.Format == "password" || s.Type != "boolean" && schema.IsSecretPath(path)
 }
 
 // integers turns whole numbers into integers, as objects of a cluster have them.

@@ -260,11 +260,13 @@ func TestShown(t *testing.T) {
 	f := open(t)
 	spec := map[string]any{
 		"size": "1Gi", "password": "hunter2", "replicas": int64(3), "labels": map[string]any{"token": "hunter2"},
+		"env":   []any{map[string]any{"name": "DB_PASSWORD", "value": "hunter2"}, map[string]any{"name": "DB", "value": "a"}},
 		"users": []any{map[string]any{"name": "ann", "apiKey": int64(7), "admin": true}}, "other": map[string]any{"token": "", "passphrase": nil},
 	}
 	want := runtime.DeepCopyJSON(spec)
 	if diff := cmp.Diff(map[string]any{
 		"size": "1Gi", "password": "(hidden)", "replicas": int64(3), "labels": map[string]any{"token": "(hidden)"},
+		"env":   []any{map[string]any{"name": "DB_PASSWORD", "value": "(hidden)"}, map[string]any{"name": "DB", "value": "a"}},
 		"users": []any{map[string]any{"name": "ann", "apiKey": "(hidden)", "admin": true}}, "other": map[string]any{"token": "", "passphrase": nil},
 	}, f.Shown(spec)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -10,6 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -74,7 +75,11 @@ func replaceSecrets(s *apiextensionsv1.JSONSchemaProps, path string, value any, 
 	case map[string]any:
 		changed := make(map[string]any, len(value))
 		for name, inner := range value {
-			changed[name] = replaceSecrets(orAny(inside(s, name)), path+"."+name, inner, replace)
+			at := path + "." + name
+			if variable, ok := value["name"].(string); ok && name == "value" && schema.IsSecretField(value, name) {
+				at = variable
+			}
+			changed[name] = replaceSecrets(orAny(inside(s, name)), at, inner, replace)
 		}
 		return changed
 	case []any:
@@ -84,7 +89,7 @@ func replaceSecrets(s *apiextensionsv1.JSONSchemaProps, path string, value any, 
 		}
 		return changed
 	default:
-		if value != any("") && isSecret(path, s) {
+		if _, isBool := value.(bool); !isBool && value != any("") && isSecret(path, s) {
 			return replace(value)
 		}
 		return value
