@@ -127,10 +127,8 @@ func readSpec(values []byte, object *unstructured.Unstructured) (map[string]any,
 
 // fill sets values in a spec, puts the spec into the object, and validates the fields that changed.
 func (k *Kind) fill(ctx context.Context, object *unstructured.Unstructured, spec map[string]any, assignments []string, values map[string]any) error {
-	for _, assignment := range assignments {
-		if err := k.Set(spec, assignment); err != nil {
-			return err
-		}
+	if err := k.SetAll(spec, assignments); err != nil {
+		return err
 	}
 	for _, path := range slices.Sorted(maps.Keys(values)) {
 		if err := k.Put(spec, path, values[path]); err != nil {

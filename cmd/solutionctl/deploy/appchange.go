@@ -15,9 +15,10 @@ import (
 
 func newAppSetCommand(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "set ENVIRONMENT NAME FIELD=VALUE...",
-		Short:   "Change values of an application and wait until it is ready with them",
-		Long:    "Change values of an application and wait until it is ready with them. FIELD- takes a value away.",
+		Use:   "set ENVIRONMENT NAME FIELD=VALUE...",
+		Short: "Change values of an application and wait until it is ready with them",
+		Long: "Change values of an application and wait until it is ready with them. FIELD- removes a value, and LIST[N]- an item. " +
+			"N is the place of the item before the command: items are removed after all other changes.",
 		Args:    cli.AtLeastArgs("ENVIRONMENT", "NAME", "FIELD=VALUE"),
 		Example: "  solutionctl deploy app set test shop theme=Dark replicas=3",
 	}

@@ -160,7 +160,7 @@ func typeOf(s *apiextensionsv1.JSONSchemaProps) string {
 // Set puts a value into a spec: "storage.size=10Gi", also "spec.storage.size=10Gi". A path with a trailing minus sign
 // removes the value: "storage.size-", "ports[0]-". Lists and maps are YAML or JSON; "ports[0].name=web" sets a field of an item.
 func (f *Form) Set(spec map[string]any, assignment string) error {
-	if path, unset := strings.CutSuffix(assignment, "-"); unset && !strings.Contains(assignment, "=") {
+	if path, unset := removal(assignment); unset {
 		setting, _, err := f.place(path + "=")
 		if err == nil {
 			remove(spec, setting.Path)
@@ -175,7 +175,52 @@ func (f *Form) Set(spec map[string]any, assignment string) error {
 	if err != nil {
 		return report.Errorf(report.Usage, "%s: %w", strings.Join(setting.Path, "."), err)
 	}
-	return put(spec, setting.Path, value)
+	return f.put(spec, setting.Path, value)
+}
+
+// SetAll is [Form.Set] for the assignments of a command. Indices count the items before the command: items are removed last, the highest ones first.
+func (f *Form) SetAll(spec map[string]any, assignments []string) error {
+	var items [][]string // paths that end with an index
+	for _, assignment := range assignments {
+		if path, unset := removal(assignment); unset {
+			setting, _, err := f.place(path + "=")
+			if err != nil {
+				return err
+			}
+			if isIndex(setting.Path[len(setting.Path)-1]) {
+				items = append(items, setting.Path)
+				continue
+			}
+		}
+		if err := f.Set(spec, assignment); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(items, func(a, b []string) int { return slices.CompareFunc(b, a, compareSteps) })
+	for _, path := range slices.CompactFunc(items, slices.Equal) {
+		remove(spec, path)
+	}
+	return nil
+}
+
+// removal returns the path of an assignment that removes a value.
+func removal(assignment string) (path string, ok bool) {
+	path, ok = strings.CutSuffix(assignment, "-")
+	return path, ok && !strings.Contains(assignment, "=")
+}
+
+// isIndex reports whether a step of a path can be the index of an item.
+func isIndex(step string) bool {
+	_, err := strconv.ParseUint(step, 10, 16)
+	return err == nil
+}
+
+// compareSteps compares keys, and indices as numbers.
+func compareSteps(a, b string) int {
+	if isIndex(a) && isIndex(b) {
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	}
+	return cmp.Compare(a, b)
 }
 
 // Put puts a value into a spec by the path of its field, as [Form.Fields] has it; nil removes the value. A text, such
@@ -197,7 +242,7 @@ func (f *Form) Put(spec map[string]any, path string, value any) error {
 	if err != nil {
 		return report.Errorf(report.Usage, "%s: %w", strings.Join(setting.Path, "."), err)
 	}
-	return put(spec, setting.Path, value)
+	return f.put(spec, setting.Path, value)
 }
 
 // plainValue is a value as objects of a cluster have it, whatever its Go types are.
@@ -231,7 +276,7 @@ func inside(s *apiextensionsv1.JSONSchemaProps, step string) *apiextensionsv1.JS
 	if property, ok := s.Properties[step]; ok {
 		return &property
 	}
-	if _, err := strconv.ParseUint(step, 10, 16); err == nil && s.Items != nil {
+	if isIndex(step) && s.Items != nil {
 		return s.Items.Schema
 	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
@@ -290,52 +335,46 @@ func integers(value any) any {
 	return value
 }
 
-// put makes the objects on the way to a value.
-func put(object map[string]any, path []string, value any) error {
-	for i, step := range path[:len(path)-1] {
-		switch next := object[step].(type) {
-		case map[string]any:
-			object = next
-		case []any:
-			changed, err := putItem(next, path[i+1:], value)
-			object[step] = changed
-			return err
-		case nil:
-			if _, err := strconv.ParseUint(path[i+1], 10, 16); err == nil {
-				changed, err := putItem(nil, path[i+1:], value)
-				object[step] = changed
-				return err
-			}
-			made := map[string]any{}
-			object[step] = made
-			object = made
-		default:
-			return report.Errorf(report.Usage, "%s is a value and has no field %s", strings.Join(path[:i+1], "."), path[i+1])
-		}
-	}
-	object[path[len(path)-1]] = value
-	return nil
+// put puts a value into a spec, and makes the objects and lists on the way to it.
+func (f *Form) put(spec map[string]any, path []string, value any) error {
+	_, err := putInto(f.spec, spec, path, 0, value)
+	return err
 }
 
-// putItem sets an item of a list, or appends one.
-func putItem(items []any, path []string, value any) ([]any, error) {
-	at, err := strconv.Atoi(path[0])
-	if err != nil || at < 0 || at > len(items) {
-		return items, report.Errorf(report.Usage, "%s is not an index of a list with %d items; the highest one, which appends, is %d", path[0], len(items), len(items))
+// putInto puts a value into one of this schema, at what follows a number of steps of the path, and returns the changed one.
+func putInto(s *apiextensionsv1.JSONSchemaProps, into any, path []string, done int, value any) (any, error) {
+	if done == len(path) {
+		return value, nil
 	}
-	if at == len(items) {
-		items = append(items, nil)
+	step := path[done]
+	if into == nil {
+		into = map[string]any{}
+		if s.Type == "array" || s.Type == "" && isIndex(step) { // without a type, the key is all that is known
+			into = []any{}
+		}
 	}
-	if len(path) == 1 {
-		items[at] = value
-		return items, nil
+	next := orAny(inside(s, step))
+	switch into := into.(type) {
+	case map[string]any:
+		changed, err := putInto(next, into[step], path, done+1, value)
+		if err == nil {
+			into[step] = changed
+		}
+		return into, err
+	case []any:
+		at, err := strconv.Atoi(step)
+		if err != nil || at < 0 || at > len(into) {
+			return nil, report.Errorf(report.Usage, "%s is not an index of a list with %d items; the highest one, which appends, is %d", step, len(into), len(into))
+		}
+		var item any
+		if at < len(into) {
+			item = into[at]
+		}
+		changed, err := putInto(next, item, path, done+1, value)
+		return slices.Concat(into[:at], []any{changed}, into[min(at+1, len(into)):]), err
+	default:
+		return nil, report.Errorf(report.Usage, "%s is a value and has no field %s", strings.Join(path[:done], "."), step)
 	}
-	object, ok := items[at].(map[string]any)
-	if !ok {
-		object = map[string]any{}
-		items[at] = object
-	}
-	return items, put(object, path[1:], value)
 }
 
 // remove takes a field or an item away, and returns the rest. One that is not there is no error.

@@ -80,14 +80,18 @@ func TestSet(t *testing.T) {
 		{"ratio=1.5", map[string]any{"ratio": 1.5}},
 		{"backup.times-", map[string]any{}},
 		{"backup.times=[a,b,c] backup.times[1]- backup.times[7]-", map[string]any{"backup": map[string]any{"times": []any{"a", "c"}}}},
+		{"labels.8080=web", map[string]any{"labels": map[string]any{"8080": "web"}}},
+		{"labels.8080=web labels.8080-", map[string]any{"labels": map[string]any{}}},
+		{"backup.times=[a,b,c,d] backup.times[0]- backup.times[2]- backup.times[0]-", map[string]any{"backup": map[string]any{"times": []any{"b", "d"}}}},
+		{"backup.times=[a,b] backup.times[0]- backup.times[2]=c", map[string]any{"backup": map[string]any{"times": []any{"b", "c"}}}},
+		{"users[0].name=ann users[1].name=bob users[0]- users[1]-", map[string]any{"users": []any{}}},
+		{"users[0].name=ann users- users[0].name=bob", map[string]any{"users": []any{map[string]any{"name": "bob"}}}},
 		{"users[0].name=ann users[0].admin=true users[0].admin-", map[string]any{"users": []any{map[string]any{"name": "ann"}}}},
 	} {
 		t.Run(test.assignments, func(t *testing.T) {
 			spec := map[string]any{}
-			for assignment := range strings.FieldsSeq(test.assignments) {
-				if err := f.Set(spec, assignment); err != nil {
-					t.Fatal(err)
-				}
+			if err := f.SetAll(spec, strings.Fields(test.assignments)); err != nil {
+				t.Fatal(err)
 			}
 			if diff := cmp.Diff(spec, test.want); diff != "" {
 				t.Errorf("(-got +want)\n%s", diff)
