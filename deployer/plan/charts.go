@@ -66,6 +66,9 @@ func (t *target) chart(ctx context.Context, c *schema.Component, release *engine
 		}
 		t.of.foreign[c.Name] = rendered.Foreign
 	}
+	if len(rendered.InParts) > 0 {
+		t.notice(mirrorNotice(c.Name, rendered.InParts))
+	}
 	if len(rendered.Renewed) > 0 {
 		t.notice(fmt.Sprintf("component %s gets new certificates, as the old ones end: %s", c.Name, strings.Join(rendered.Renewed, ", ")))
 	}

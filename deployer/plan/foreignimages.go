@@ -50,3 +50,17 @@ func (t *target) checkForeignImages() error {
 		WithHint("ask the vendor to add to images in solution.yaml:\n  %s\nif nothing pulls them, or nodes have them: %s",
 			strings.Join(entries, "\n  "), report.Accept("accept-hazard", HazardForeignImages).About(others...))
 }
+
+// mirrorNotice is about images of the archive that an operator assembles from parts, which keep their original names.
+func mirrorNotice(component string, uses []images.Use) string {
+	var lines []string
+	for _, use := range uses {
+		name := use.Image
+		if reference, ok := images.ParseReference(name); ok {
+			name = reference.String()
+		}
+		lines = append(lines, fmt.Sprintf("%s, %s: %s", use.Object, use.Path, name))
+	}
+	return fmt.Sprintf("component %s names images of the archive in parts, which keep their original names. Nodes need mirrors for them ('%s'):\n  %s",
+		component, report.Run("deploy node config").With("mirror", "HOST"), strings.Join(lines, "\n  "))
+}

@@ -42,6 +42,7 @@ type ChartObjects struct {
 	Tasks       []Task                       // tasks of the hooks, in the order of the chart, without ignored ones
 	Tests       []*unstructured.Unstructured // hooks that are tests; nothing applies them
 	Foreign     []images.Use                 // images that objects and tasks would pull, and that no archive has
+	InParts     []images.Use                 // images that the archive has, in fields such as {repository, tag}: these keep their original names
 	Lookups     []schema.Power               // powers of the templates' lookups in the cluster; not set by [Chart]
 
 	Generated *chart.GeneratedValues // for the next rendering; secret
@@ -93,7 +94,7 @@ func Chart(ctx context.Context, p *Payload, name string, s Settings, cs ChartSet
 		}
 	}
 	result.Objects = r.objects
-	result.Foreign = r.newPinner().foreign(result)
+	r.newPinner().setForeign(result)
 	return result, nil
 }
 

@@ -1,7 +1,9 @@
 package render_test
 
 import (
+	"fmt"
 	"maps"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -143,6 +145,70 @@ func TestChartOfManyLines(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 150 {
 		t.Errorf("%d MiB were allocated", allocated)
+	}
+}
+
+// TestImagesByShortNames: an operator gets images of the archive by their place in it, also where the chart has a short name.
+func TestImagesByShortNames(t *testing.T) {
+	p := chartPayload(t, map[string]string{"templates/a.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: operator}
+spec:
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec:
+      containers:
+      - name: operator
+        image: quay.io/acme/compute:1.0.0
+        args: ["--cache-image=redis:7", "--sidecar-image", "redis:7", "--listen=redis:7"]
+        env: [{name: CACHE_IMAGE, value: "library/redis:7"}, {name: HOST, value: "redis:7"}]
+---
+apiVersion: acme.example/v1
+kind: Db
+metadata: {name: db, annotations: {image: "redis:7"}}
+spec: {image: "redis:7", cache: {image: {repository: redis, tag: "7"}}, images: ["redis:7", "redis:8"]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: db}
+data: {image: "redis:7"}
+`})
+	for i := range p.Images {
+		if p.Images[i].Ref.Name == "identity" {
+			p.Images[i].Origin = "docker.io/library/redis:7"
+		}
+	}
+	rendered, err := render.Chart(t.Context(), p, "chart", settings(), render.ChartSettings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uses := rendered.InParts; len(uses) != 1 || uses[0].Path != "spec.cache.image" || uses[0].Image != "redis:7" {
+		t.Errorf("in parts: %v", uses)
+	}
+	redis := regexp.MustCompile(`registry\.solutionctl\.invalid/cloud-1\.0\.0/identity:2@sha256:\w+`)
+	want := []string{
+		`[--cache-image=REDIS --sidecar-image REDIS --listen=redis:7]`, `[map[name:CACHE_IMAGE value:REDIS] map[name:HOST value:redis:7]]`,
+		`map[cache:map[image:map[repository:redis tag:7]] image:REDIS images:[REDIS redis:8]]`, `map[image:redis:7]`,
+	}
+	var got []string
+	for _, o := range rendered.Objects {
+		containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+		values := []any{o.Object["spec"]}
+		if len(containers) > 0 {
+			container := containers[0].(map[string]any)
+			values = []any{container["args"], container["env"]}
+		} else if o.GetKind() == "ConfigMap" {
+			values = []any{o.Object["data"]}
+		}
+		for _, value := range values {
+			got = append(got, redis.ReplaceAllString(fmt.Sprint(value), "REDIS"))
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 

@@ -49,11 +49,16 @@ func named(r images.Reference) string {
 	return r.String()
 }
 
-// pin changes an object. Any text that is an image of the archive by tag gets its digest; a container with the original
-// reference of such an image gets the one in the archive. An image that should be in the archive and is not is an
+// pin changes an object. Any text that is an image of the archive by tag gets its digest; a container, a field, a variable or an argument
+// with the original reference of such an image gets the one in the archive. An image that should be in the archive and is not is an
 // error: its container would never start.
 func (p *pinner) pin(o object) error {
 	o.Object = p.value(o.Object).(map[string]any)
+	images.Rewrite(o.Object, func(use images.Use) (string, bool) { // by short names, too, as redis:7
+		reference, ok := images.ParseReference(use.Image)
+		image, known := p.origins[named(reference)]
+		return p.r.reference(image), ok && known && use.Pulled()
+	})
 	return eachImage(o.Object, nil, func(path []string, text string) (string, error) {
 		rest, ours := strings.CutPrefix(text, p.prefix)
 		switch {
@@ -163,24 +168,26 @@ func isImageField(path []string, key string) bool {
 	return false
 }
 
-// foreign are the images of a chart that no archive has, each once.
-func (p *pinner) foreign(c *ChartObjects) []images.Use {
+// setForeign lists the images that objects and tasks of a chart would pull from elsewhere, each once.
+func (p *pinner) setForeign(c *ChartObjects) {
 	objects := slices.Clone(c.Objects)
 	for _, t := range c.Tasks {
 		objects = append(objects, t.Object)
 	}
-	var foreign []images.Use
 	seen := map[string]bool{}
 	for _, o := range objects {
 		for _, use := range images.Find(o.Object) {
-			if !use.Pulled() || seen[use.Image] || strings.HasPrefix(use.Image, p.r.s.Registry+"/") || p.has(use.Image) {
+			if !use.Pulled() || seen[use.Image] || strings.HasPrefix(use.Image, p.r.s.Registry+"/") {
 				continue
 			}
 			seen[use.Image] = true
-			foreign = append(foreign, use)
+			if p.has(use.Image) {
+				c.InParts = append(c.InParts, use)
+			} else {
+				c.Foreign = append(c.Foreign, use)
+			}
 		}
 	}
-	return foreign
 }
 
 func refList(list []Image) string {

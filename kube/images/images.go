@@ -63,19 +63,36 @@ const (
 )
 
 // Find returns every image that the object refers to, in the order of its fields' names.
-func Find(object map[string]any) []Use {
+func Find(object map[string]any) []Use { return find(object, func(Use, place) {}) }
+
+func find(object map[string]any, found func(Use, place)) []Use {
 	kind, _ := object["kind"].(string)
 	metadata, _ := object["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
-	f := finder{object: kind + "/" + name, seen: map[Use]bool{}}
+	f := finder{object: kind + "/" + name, seen: map[Use]bool{}, found: found}
 	f.value(object, place{}, 0)
 	return f.uses
+}
+
+// Rewrite replaces references in an object that are a whole value, or an argument behind "=". What replace refuses stays, and so do images
+// in parts, in other text and in documents inside of the object.
+func Rewrite(object map[string]any, replace func(Use) (image string, ok bool)) {
+	var changes []func()
+	find(object, func(use Use, at place) {
+		if image, ok := replace(use); ok {
+			changes = append(changes, func() { at.replace(object, use.Image, image) })
+		}
+	})
+	for _, change := range changes {
+		change()
+	}
 }
 
 type finder struct {
 	object string
 	uses   []Use
 	seen   map[Use]bool
+	found  func(Use, place)
 }
 
 // place is the position of the walk. Paths are long and wanted for few places: they are written for those.
@@ -97,6 +114,36 @@ func (p place) entry(i int) place {
 
 func (p place) document(part int) place {
 	return place{parent: &p, nested: p.nested + 1, part: part + 1}
+}
+
+// replace puts a text in the place of another, which is the value there or its end behind "=".
+func (p place) replace(root any, old, with string) {
+	var up []*place
+	for at := &p; at.parent != nil; at = at.parent {
+		if at.part > 0 {
+			return
+		}
+		up = append(up, at)
+	}
+	changed := func(value any) any {
+		text, _ := value.(string)
+		if before, ok := strings.CutSuffix(text, old); ok && (before == "" || strings.HasSuffix(before, "=")) {
+			return before + with
+		}
+		return value
+	}
+	for i, at := range slices.Backward(up) {
+		switch around := root.(type) {
+		case map[string]any:
+			if root = around[at.key]; i == 0 {
+				around[at.key] = changed(root)
+			}
+		case []any:
+			if root = around[at.index-1]; i == 0 {
+				around[at.index-1] = changed(root)
+			}
+		}
+	}
 }
 
 // String returns the path, with the documents inside of the object that it leads through. One that is too long loses its end.
@@ -139,6 +186,7 @@ func (f *finder) add(image string, at place, where Place, certain bool) {
 	if !f.seen[use] {
 		f.seen[use] = true
 		f.uses = append(f.uses, use)
+		f.found(use, at)
 	}
 }
 
