@@ -61,19 +61,27 @@ func kill(t *testing.T, lane *faults.Lane, verb *faults.Verb, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tried, kills := map[faults.Then]int{}, 0
+	tried, outcomes := map[faults.Then]int{}, map[faults.Outcome]int{}
 	for _, point := range clean.Ordered(verb, seed) {
 		tried[point.Then]++
-		if tried[point.Then] > each || point.Then != faults.Again && tried[point.Then] > 1 || kills == most {
+		if tried[point.Then] > each || point.Then != faults.Again && tried[point.Then] > 1 || outcomes[faults.Good]+outcomes[faults.Bad] == most {
 			continue
 		}
-		kills++
 		result, err := lane.Kill(t.Context(), verb, point)
 		if err != nil {
 			t.Fatalf("%+v: %v", point, err)
 		}
-		if result.Outcome == faults.Bad {
+		outcomes[result.Outcome]++
+		switch result.Outcome {
+		case faults.Bad:
 			t.Errorf("%s\n%s", result, result.Detail)
+		case faults.Unreached: // the run had fewer steps this time: the next point takes the place of this one
+			if tried[point.Then]--; outcomes[faults.Unreached] > 3 {
+				t.Fatalf("%d runs were not killed, the last one at %+v", outcomes[faults.Unreached], point)
+			}
 		}
+	}
+	if outcomes[faults.Good] == 0 {
+		t.Errorf("no kill proves anything: %v of %d points", outcomes, len(clean.Points(verb)))
 	}
 }

@@ -161,7 +161,7 @@ func (l *Lane) runCalls(ctx context.Context, fatal int, after bool, args []strin
 	l.proxy.arm(fatal, after, func() { _ = cmd.Process.Kill() })
 	r, err = l.finish(ctx, cmd)
 	calls, killed = l.proxy.over()
-	return r, calls, killed, err
+	return r, calls, killed && r != nil && r.status.Signaled(), err
 }
 
 // runFiles runs the program and kills it at a change of a file of the host; 0 is none.

@@ -27,6 +27,8 @@ type proxy struct {
 	after bool   // the server executes the fatal call
 	kill  func() // ends the program
 	dead  bool
+	ended chan struct{} // closed when the program has ended
+	end   func()
 	calls []string
 	open  sync.WaitGroup // calls on their way
 }
@@ -62,13 +64,17 @@ func newProxy(config *rest.Config) (*proxy, error) {
 func (p *proxy) arm(fatal int, after bool, kill func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fatal, p.after, p.kill, p.dead, p.calls = fatal, after, kill, false, nil
+	p.fatal, p.after, p.dead, p.calls = fatal, after, false, nil
+	ended := make(chan struct{})
+	end := sync.OnceFunc(func() { close(ended) })
+	p.ended, p.end, p.kill = ended, end, func() { kill(); end() }
 }
 
 // over waits until the server has finished what it was asked, and returns the calls and whether the program was killed.
 func (p *proxy) over() (calls []string, killed bool) {
 	p.mu.Lock()
 	killed, p.dead = p.dead, true
+	p.end()
 	p.mu.Unlock()
 	p.open.Wait()
 	p.mu.Lock()
@@ -76,23 +82,24 @@ func (p *proxy) over() (calls []string, killed bool) {
 	return p.calls, killed
 }
 
-// admit counts a call, unless the program is dead.
-func (p *proxy) admit(r *http.Request) (fatal, ok bool) {
+// admit counts a call. When the program has been or will be killed, it returns a channel that is closed then.
+func (p *proxy) admit(r *http.Request) (fatal bool, refused <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.dead {
-		return false, false
+		return false, p.ended
 	}
 	p.calls = append(p.calls, r.Method+" "+r.URL.RequestURI())
 	p.open.Add(1)
 	fatal = len(p.calls) == p.fatal
 	p.dead = fatal
-	return fatal, true
+	return fatal, nil
 }
 
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	fatal, ok := p.admit(r)
-	if !ok {
+	fatal, refused := p.admit(r)
+	if refused != nil {
+		<-refused // a program that is about to be killed sees no error
 		panic(http.ErrAbortHandler)
 	}
 	defer p.open.Done()

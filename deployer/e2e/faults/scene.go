@@ -156,7 +156,11 @@ func (l *Lane) interrupt(ctx context.Context, v *Verb) error {
 			changing = append(changing, n+1)
 		}
 	}
-	if _, err := l.killAt(ctx, v, Point{Kind: Calls, N: changing[len(changing)/2], After: true}); err != nil {
+	step, err := l.killAt(ctx, v, Point{Kind: Calls, N: changing[len(changing)/2], After: true})
+	if err == nil && step == "" {
+		err = fmt.Errorf("%s was over before call %d of %d, and was not killed", v.Name, changing[len(changing)/2], len(clean.Calls))
+	}
+	if err != nil {
 		return err
 	}
 	return l.noteDead(ctx)
