@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/solutionctl/solutionctl/kube/manifest"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -113,12 +114,17 @@ func (c *composer) load(ctx context.Context, name string) (*types.Project, error
 	return project, nil
 }
 
-// refuseOtherFiles refuses references to other files, which the loader would read.
+// refuseOtherFiles refuses references to other files, which the loader would read by itself: without bounds, and from the current directory.
 func (c *composer) refuseOtherFiles(data []byte) error {
-	value, err := manifest.Value(c.source.Name, data)
+	documents, err := schema.ParseKubernetes(c.source.Name, data)
 	if err != nil {
-		return nil //nolint:nilerr // the loader reports it
+		return err
 	}
+	if len(documents) != 1 {
+		return report.Errorf(report.Invalid, "%s has %s, and a compose file is one", c.source.Name, report.Count(len(documents), "document")).
+			WithHint("run: docker compose --file %s config > all.yaml, and name all.yaml", report.ShellFile(c.source.Name))
+	}
+	value, _ := documents[0].Value().(map[string]any)
 	other := ""
 	if value["include"] != nil {
 		other = "include"
@@ -129,11 +135,14 @@ func (c *composer) refuseOtherFiles(data []byte) error {
 		if extends, ok := definition["extends"].(map[string]any); ok && extends["file"] != nil {
 			other = "extends"
 		}
+		if definition["label_file"] != nil {
+			other = "label_file"
+		}
 	}
 	if other == "" {
 		return nil
 	}
-	return report.Errorf(report.Invalid, "%s refers to other compose files (%s)", c.source.Name, other).
+	return report.Errorf(report.Invalid, "%s refers to other files (%s)", c.source.Name, other).
 		WithHint("run: docker compose --file %s config > all.yaml, and name all.yaml", report.ShellFile(c.source.Name))
 }
 

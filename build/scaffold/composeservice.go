@@ -124,8 +124,12 @@ func (c *composer) security(container map[string]any, s types.ServiceConfig) {
 		c.remark("left out user %s of service %s: Kubernetes takes numbers only", s.User, s.Name)
 	default:
 		context["runAsUser"] = id
-		if gid, err := strconv.ParseInt(group, 10, 32); grouped && err == nil {
+		gid, err := strconv.ParseInt(group, 10, 32)
+		switch {
+		case grouped && err == nil:
 			context["runAsGroup"] = gid
+		case grouped:
+			c.remark("left out group %s of service %s: Kubernetes takes numbers only", group, s.Name)
 		}
 	}
 	if s.ReadOnly {
@@ -199,7 +203,8 @@ func probeOf(h *types.HealthCheckConfig) map[string]any {
 	default:
 		return nil
 	}
-	probe := map[string]any{"exec": map[string]any{"command": command}}
+	// The defaults of compose are longer than those of Kubernetes.
+	probe := map[string]any{"exec": map[string]any{"command": command}, "periodSeconds": 30, "timeoutSeconds": 30}
 	for key, d := range map[string]*types.Duration{"periodSeconds": h.Interval, "timeoutSeconds": h.Timeout, "initialDelaySeconds": h.StartPeriod} {
 		if d != nil {
 			probe[key] = max(1, int(time.Duration(*d).Round(time.Second).Seconds()))
@@ -305,20 +310,25 @@ func (c *composer) remarkRest(s types.ServiceConfig) {
 		name string
 		set  bool
 	}{
+		{"depends_on with service_healthy", waitsForHealth(s.DependsOn)},
 		{"build", s.Build != nil && s.Image != ""},
 		{"dns", len(s.DNS)+len(s.DNSSearch)+len(s.DNSOpts) > 0},
 		{"domainname", s.DomainName != ""},
 		{"external_links", len(s.ExternalLinks) > 0},
 		{"gpus", len(s.Gpus) > 0},
 		{"group_add", len(s.GroupAdd) > 0},
+		{"init", s.Init != nil && *s.Init},
 		{"labels", len(s.Labels) > 0},
 		{"links", len(s.Links) > 0},
 		{"logging", s.Logging != nil},
 		{"mac_address", s.MacAddress != ""},
 		{"network_mode", s.NetworkMode != "" && s.NetworkMode != "bridge"},
+		{"pids_limit", s.PidsLimit != 0},
+		{"platform", s.Platform != ""},
 		{"post_start", len(s.PostStart) > 0},
 		{"pre_stop", len(s.PreStop) > 0},
 		{"provider", s.Provider != nil},
+		{"restart: " + s.Restart, s.Restart == types.RestartPolicyNo || strings.HasPrefix(s.Restart, types.RestartPolicyOnFailure)},
 		{"runtime", s.Runtime != ""},
 		{"stop_signal", s.StopSignal != ""},
 		{"sysctls", len(s.Sysctls) > 0},
@@ -326,6 +336,7 @@ func (c *composer) remarkRest(s types.ServiceConfig) {
 		{"volumes_from", len(s.VolumesFrom) > 0},
 		{"deploy.mode", s.Deploy != nil && s.Deploy.Mode == "global"},
 		{"deploy.placement", s.Deploy != nil && len(s.Deploy.Placement.Constraints) > 0},
+		{"deploy.resources.reservations.devices", s.Deploy != nil && s.Deploy.Resources.Reservations != nil && len(s.Deploy.Resources.Reservations.Devices) > 0},
 		{"security_opt", slices.ContainsFunc(s.SecurityOpt, func(o string) bool { return !strings.HasPrefix(o, "no-new-privileges") })},
 	} {
 		if setting.set {
@@ -335,4 +346,14 @@ func (c *composer) remarkRest(s types.ServiceConfig) {
 	if len(names) > 0 {
 		c.remark("left out of service %s, without an equivalent in a cluster: %s", s.Name, strings.Join(names, ", "))
 	}
+}
+
+// waitsForHealth reports whether a service waits until others are healthy. Pods start at once, and are started again when they end.
+func waitsForHealth(d types.DependsOnConfig) bool {
+	for _, dependency := range d {
+		if dependency.Condition == types.ServiceConditionHealthy {
+			return true
+		}
+	}
+	return false
 }

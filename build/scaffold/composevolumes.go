@@ -76,10 +76,17 @@ func (c *composer) mount(v *podVolumes, s types.ServiceConfig, volume types.Serv
 	case volume.Type == types.VolumeTypeVolume && volume.Source == "":
 		v.volume(volume.Target, false, "", map[string]any{"emptyDir": map[string]any{}})
 	case volume.Type == types.VolumeTypeVolume:
-		claim := validName(volume.Source)
+		claim, made := validName(volume.Source), c.project.Volumes[volume.Source]
 		v.recreate = true
 		// A directory of its own: databases refuse the root of a file system, which has lost+found.
 		v.volume(volume.Target, volume.ReadOnly, "data", map[string]any{"persistentVolumeClaim": map[string]any{"claimName": claim}})
+		if made.Driver != "" && made.Driver != "local" || len(made.DriverOpts) > 0 {
+			c.remark("volume %s does not keep its driver and its options: choose a StorageClass, or bring a PersistentVolume", volume.Source)
+		}
+		if made.External {
+			c.remark("PersistentVolumeClaim %s has to be there: the compose file calls it external", claim)
+			return nil
+		}
 		return c.claim(claim)
 	case volume.Type == types.VolumeTypeBind:
 		return c.bind(v, s, volume)
@@ -195,7 +202,12 @@ func (c *composer) object(v *podVolumes, kind string, reference types.FileRefere
 		}
 		content = data
 	case object.Environment != "":
-		content = []byte(c.project.Environment[object.Environment])
+		value, ok := c.project.Environment[object.Environment]
+		if !ok {
+			c.remark("%s %s has to be there: variable %s has no value", kind, name, object.Environment)
+			return nil
+		}
+		content = []byte(value)
 	}
 	if kind == "Secret" {
 		c.remark("Secret %s is in the archive for everybody to read: one of the site is better", name)

@@ -16,7 +16,7 @@ func (b *builder) images() ([]schema.BuildImage, error) {
 		return nil, b.errNoImage()
 	}
 	var list []schema.BuildImage
-	var missing []string
+	var missing, toSave []string
 	taken := map[schema.ImageRef]bool{}
 	for _, r := range needed {
 		b.project.Images = append(b.project.Images, r.String())
@@ -26,6 +26,10 @@ func (b *builder) images() ([]schema.BuildImage, error) {
 		image, ok := b.source(r)
 		if !ok {
 			missing = append(missing, r.String())
+			if r.Tag != "" {
+				r.Digest = "" // docker saves no name with a digest
+			}
+			toSave = append(toSave, r.String())
 			continue
 		}
 		ref := r.Name(taken)
@@ -35,7 +39,7 @@ func (b *builder) images() ([]schema.BuildImage, error) {
 	}
 	if len(missing) > 0 {
 		return nil, report.Errorf(report.Invalid, "--images lacks %s: %s", report.Count(len(missing), "image"), strings.Join(missing, ", ")).
-			WithHint("save them as well: docker save --output images.tar %s", strings.Join(b.project.Images, " "))
+			WithHint("save them as well: docker save --output images.tar %s", strings.Join(toSave, " "))
 	}
 	if b.options.Operator {
 		list = append(list, schema.BuildImage{Name: b.options.Solution + "-operator", Source: "oci:images/placeholder:operator"})

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 func isNamespace(object map[string]any) bool {
@@ -31,7 +32,7 @@ func (b *builder) keptNamespaces(c *schema.Component, namespaces []document) []d
 			b.remark("left out Namespace %s: %s", d.name(), whyLeftOut(c, d.name()))
 		}
 		if len(others) > 0 {
-			b.remark("left out more labels of Namespace %s; if something needs them: kubectl label namespace %s %s", d.name(), d.name(), strings.Join(others, " "))
+			b.remark("left out more labels of Namespace %s; if something needs them: kubectl label namespace %s %s", d.name(), d.name(), words(others))
 		}
 		b.remarkAnnotations(d)
 		return len(security) == 0
@@ -55,7 +56,7 @@ func (b *builder) dropNamespaces(namespaces []document) {
 		b.remark("left out Namespace %s: an environment has its own", d.name())
 		security, others := namespaceLabels(d)
 		if labels := slices.Concat(security, others); len(labels) > 0 {
-			b.remark("an administrator sets the labels of Namespace %s before 'deploy add': kubectl label namespace ENVIRONMENT %s", d.name(), strings.Join(labels, " "))
+			b.remark("an administrator sets the labels of Namespace %s before 'deploy add': kubectl label namespace ENVIRONMENT %s", d.name(), words(labels))
 		}
 		b.remarkAnnotations(d)
 	}
@@ -88,4 +89,13 @@ func pairs(d document, field string) []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// words are arguments of a command.
+func words(arguments []string) string {
+	quoted := make([]string, len(arguments))
+	for i, argument := range arguments {
+		quoted[i] = report.ShellFile(argument)
+	}
+	return strings.Join(quoted, " ")
 }

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/solutionctl/solutionctl/kube/images"
 	"github.com/solutionctl/solutionctl/kube/schemas"
@@ -82,7 +83,7 @@ type builder struct {
 
 // New makes a project of sources.
 func New(ctx context.Context, o Options, sources []Source) (*Project, error) {
-	b := &builder{options: o, names: map[string]bool{}, crds: map[string]document{}, placed: map[string]document{}}
+	b := &builder{options: o, names: map[string]bool{schema.NodeOperator: true, schema.NodeUI: true}, crds: map[string]document{}, placed: map[string]document{}}
 	catalogue, err := schemas.Load()
 	if err != nil {
 		return nil, err
@@ -142,8 +143,9 @@ func (b *builder) add(ctx context.Context, s Source) error {
 	}
 }
 
+// remark adds a remark of one line, whatever the names in it are.
 func (b *builder) remark(format string, args ...any) {
-	b.project.Remarks = append(b.project.Remarks, fmt.Sprintf(format, args...))
+	b.project.Remarks = append(b.project.Remarks, strings.Join(strings.FieldsFunc(fmt.Sprintf(format, args...), unicode.IsControl), " "))
 }
 
 // addComponent enters a component and its source.

@@ -22,9 +22,9 @@ func (b *builder) solution(images []schema.BuildImage) []byte {
 	var text bytes.Buffer
 	text.WriteString("# What the archive of this Solution is built from. Every field: solutionctl schema SolutionBuild\n")
 	fmt.Fprintf(&text, "apiVersion: solutionctl.io/v1alpha1\nkind: SolutionBuild\nmetadata:\n  name: %s\nspec:\n  version: %s\n",
-		b.options.Solution, b.project.Version)
+		scalar(b.options.Solution), b.project.Version)
 	if name := b.options.Solution; len(name)+len(" ")+len(b.project.Version) > maxVolumeID { // the default name of a volume
-		fmt.Fprintf(&text, "  volumeID: %s\n", strings.Trim(name[:min(len(name), maxVolumeID)], "-"))
+		fmt.Fprintf(&text, "  volumeID: %s\n", scalar(strings.Trim(name[:min(len(name), maxVolumeID)], "-")))
 	}
 	text.WriteString("  images:\n")
 	for _, image := range images {
@@ -48,7 +48,7 @@ func (b *builder) solution(images []schema.BuildImage) []byte {
 
 func writeComponent(text *bytes.Buffer, c schema.Component) {
 	kind, source := c.Source()
-	fmt.Fprintf(text, "    - name: %s\n      %s: %s\n", c.Name, kind, scalar(source))
+	fmt.Fprintf(text, "    - name: %s\n      %s: %s\n", scalar(c.Name), kind, scalar(source))
 	for _, f := range []struct{ name, value string }{{"values", c.Values}, {"scope", string(c.Scope)}, {"namespace", c.Namespace}} {
 		if f.value != "" {
 			fmt.Fprintf(text, "      %s: %s\n", f.name, scalar(f.value))
@@ -58,12 +58,12 @@ func writeComponent(text *bytes.Buffer, c schema.Component) {
 		fmt.Fprintf(text, "      namespaces: [%s]\n", inline(c.Namespaces))
 	}
 	for _, d := range c.DependsOn {
-		fmt.Fprintf(text, "      dependsOn: [{component: %s}]\n", d.Component)
+		fmt.Fprintf(text, "      dependsOn: [{component: %s}]\n", scalar(d.Component))
 	}
 }
 
 func imageLine(i schema.BuildImage) string {
-	line := "{name: " + i.Name
+	line := "{name: " + scalar(i.Name)
 	if i.Tag != "" {
 		line += ", tag: " + strconv.Quote(i.Tag)
 	}

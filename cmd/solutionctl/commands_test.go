@@ -38,6 +38,32 @@ func TestCommandsOfDocuments(t *testing.T) {
 	}
 }
 
+// TestArgumentsOfDocuments checks that each command in a block has the arguments that it needs.
+func TestArgumentsOfDocuments(t *testing.T) {
+	quoted := regexp.MustCompile(`'[^']*'|"[^"]*"`)
+	for _, document := range files(t, "README.md", "docs/*.md", "docs/guides/*.md", "example-*/README.md") {
+		for _, line := range shown(t, document, func(language string) bool { return language != inText }) {
+			for part := range strings.SplitSeq(operators.Replace(quoted.ReplaceAllString(line, "quoted")), ";") {
+				words := strings.Fields(shellSyntax.ReplaceAllString(part, ""))
+				at := slices.Index(words, "solutionctl")
+				if at < 0 {
+					continue
+				}
+				cmd, args, err := newTestRoot().Find(words[at+1:])
+				if err == nil {
+					err = cmd.ParseFlags(args)
+				}
+				if err == nil && cmd.Args != nil {
+					err = cmd.Args(cmd, cmd.Flags().Args())
+				}
+				if err != nil && !strings.HasPrefix(err.Error(), "unexpected argument") { // a variable may hold flags
+					t.Errorf("%s: %s: %v", document, line, err)
+				}
+			}
+		}
+	}
+}
+
 // elsewhere has the commands that no script can run beside others, with the test that does.
 var elsewhere = map[string]string{"solutionctl deploy purge": "TestPurge of deployer"}
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -179,6 +180,9 @@ func valuesFiles(flags []string) (map[string][]byte, error) {
 			component, file = "", text
 		}
 		data, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, report.Errorf(report.Usage, "--values names %s, which does not exist", file).WithHint("write: --values [COMPONENT=]FILE")
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -64,11 +64,11 @@ layout (oci:DIR) or what "docker load" reads (docker-archive:FILE).`,
   solutionctl inspect example-solution-1.0.0.iso manifest.yaml
   solutionctl inspect oci://registry.example.com/solutions/example-solution:1.0.0
   solutionctl inspect example-solution-1.0.0.iso --powers
-  solutionctl inspect example-cloud-1.0.0.iso --values
+  solutionctl inspect cloud-1.0.0.iso --values
   solutionctl inspect example-solution-1.0.0.iso --sbom
   solutionctl inspect example-solution-1.1.0.iso --sbom --diff example-solution-1.0.0.iso
   solutionctl inspect example-solution-1.0.0.iso operator --extract out/
-  solutionctl inspect example-solution-1.0.0.iso --image operator:1.0.0 --to docker-archive:operator.tar`,
+  solutionctl inspect example-solution-1.0.0.iso --image example-solution-operator:1.0.0 --to docker-archive:operator.tar`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			args, _ = media.Arguments(args)
 			return cli.OptionalArgs([]string{"ARCHIVE"}, "PATH")(cmd, args)

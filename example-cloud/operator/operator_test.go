@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -28,6 +30,25 @@ func TestDuties(t *testing.T) {
 	}
 	if left := others("cloud-operator", "Cloud"); len(left) > 0 {
 		t.Errorf("nobody looks after a Cloud but %v", left)
+	}
+}
+
+// TestIsRolledOut checks that a Deployment whose cached status is of an earlier generation is not ready.
+func TestIsRolledOut(t *testing.T) {
+	done := appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}
+	starting := done
+	starting.AvailableReplicas = 0
+	if !isRolledOut(done, 2) || isRolledOut(done, 3) || isRolledOut(starting, 2) {
+		t.Error("only what was applied, and is available, is rolled out")
+	}
+}
+
+// TestOwnedBy checks that children can be created where the right to block a deletion is enforced.
+func TestOwnedBy(t *testing.T) {
+	owner := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Cloud"}}
+	owner.SetName("demo")
+	if references := ownedBy(owner); len(references) != 1 || references[0].Name != "demo" || !*references[0].Controller || references[0].BlockOwnerDeletion != nil {
+		t.Errorf("%+v", references)
 	}
 }
 

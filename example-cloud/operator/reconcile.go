@@ -118,7 +118,7 @@ func (r *reconciler) run(ctx context.Context, resource *unstructured.Unstructure
 	for _, name := range r.kind.children {
 		child := newResource(name)
 		key := client.ObjectKeyFromObject(resource)
-		if err := r.apply(ctx, resource, name, key.Name, child.GetAPIVersion(), nil); err != nil {
+		if _, err := r.apply(ctx, resource, name, key.Name, child.GetAPIVersion(), nil); err != nil {
 			return "", err
 		}
 		if err := r.client.Get(ctx, key, child); client.IgnoreNotFound(err) != nil {
@@ -137,43 +137,57 @@ func (r *reconciler) run(ctx context.Context, resource *unstructured.Unstructure
 			return "", err
 		}
 	}
-	if err := r.apply(ctx, resource, "Service", name, "v1", service(name)); err != nil {
+	if _, err := r.apply(ctx, resource, "Service", name, "v1", service(name)); err != nil {
 		return "", err
 	}
-	if err := r.apply(ctx, resource, "Deployment", name, "apps/v1", r.deployment(resource, name)); err != nil {
+	applied, err := r.apply(ctx, resource, "Deployment", name, "apps/v1", r.deployment(resource, name))
+	if err != nil {
 		return "", err
 	}
 	var live appsv1.Deployment
 	if err := r.client.Get(ctx, client.ObjectKey{Namespace: resource.GetNamespace(), Name: name}, &live); client.IgnoreNotFound(err) != nil {
 		return "", err
 	}
-	if live.Status.AvailableReplicas == 0 || live.Status.ObservedGeneration != live.Generation || live.Status.UpdatedReplicas != live.Status.Replicas {
+	if !isRolledOut(live.Status, applied) {
 		return "Deployment " + name, nil
 	}
 	return "", nil
+}
+
+// isRolledOut reports whether a Deployment runs what was applied. What the cache has may be older than that.
+func isRolledOut(s appsv1.DeploymentStatus, applied int64) bool {
+	return s.ObservedGeneration >= applied && s.AvailableReplicas > 0 && s.UpdatedReplicas == s.Replicas
 }
 
 func objectName(resource *unstructured.Unstructured, service string) string {
 	return resource.GetName() + "-" + service
 }
 
-// apply writes an object that goes with a custom resource.
-func (r *reconciler) apply(ctx context.Context, owner *unstructured.Unstructured, kind, name, apiVersion string, spec map[string]any) error {
+// apply writes an object that goes with a custom resource, and returns its generation.
+func (r *reconciler) apply(ctx context.Context, owner *unstructured.Unstructured, kind, name, apiVersion string, spec map[string]any) (generation int64, err error) {
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind}}
 	if spec != nil {
 		object.Object["spec"] = spec
 	}
 	object.SetName(name)
 	object.SetNamespace(owner.GetNamespace())
-	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, owner.GroupVersionKind())})
-	return r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldOwner), client.ForceOwnership)
+	object.SetOwnerReferences(ownedBy(owner))
+	err = r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldOwner), client.ForceOwnership)
+	return object.GetGeneration(), err
+}
+
+// ownedBy makes an object go with its owner. It does not block the owner's deletion, which would need the right to update its finalizers on OpenShift.
+func ownedBy(owner *unstructured.Unstructured) []metav1.OwnerReference {
+	reference := metav1.NewControllerRef(owner, owner.GroupVersionKind())
+	reference.BlockOwnerDeletion = nil
+	return []metav1.OwnerReference{*reference}
 }
 
 // makeKey makes the key of identity once. It is created and never read: the operator needs no right to read Secrets.
 func (r *reconciler) makeKey(ctx context.Context, owner *unstructured.Unstructured, name string) error {
 	err := r.client.Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: owner.GetNamespace(), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(owner, owner.GroupVersionKind())},
+			Name: name, Namespace: owner.GetNamespace(), OwnerReferences: ownedBy(owner),
 		},
 		StringData: map[string]string{"key": rand.Text()},
 	})
