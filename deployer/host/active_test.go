@@ -84,6 +84,50 @@ func TestConvergeKeepsOthers(t *testing.T) {
 	}
 }
 
+// TestUnimportUnlistsActive: an unimport removes the entry of its version, and that of a Solution without archives: MetalK8s' commands fail with it.
+func TestUnimportUnlistsActive(t *testing.T) {
+	for _, test := range []struct {
+		name, active string
+		others       []string // archives that MetalK8s has imported
+		after        string
+	}{
+		{"this version", "1.0.0", []string{"2.0.0"}, ""},
+		{"another version", "2.0.0", []string{"2.0.0"}, "2.0.0"},
+		{"the latest of others", "latest", []string{"2.0.0"}, "latest"},
+		{"the latest of none", "latest", nil, ""},
+		{"a version of none", "2.0.0", nil, ""},
+		{"no entry", "", nil, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			if _, err := w.do(w.archive("1.0.0")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Configuration.Edit(t.Context(), func(c *schema.SolutionsConfiguration) {
+				if c.Active["theirs"] = "1.0.0"; test.active != "" {
+					c.Active["demo"] = test.active
+				}
+				for _, version := range test.others {
+					c.Archives = append(c.Archives, w.archive(version))
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			done, err := w.Unimport(t.Context(), UnimportOptions{Archive: "demo", Version: "1.0.0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			now, err := w.Configuration.Load()
+			if err != nil || now.Active["demo"] != test.after || now.Active["theirs"] != "1.0.0" {
+				t.Errorf("active %v, %v", now.Active, err)
+			}
+			if noticed := strings.Contains(strings.Join(done.Notices, "; "), "no longer lists demo "+test.active+" as active"); noticed != (test.active != test.after) {
+				t.Errorf("notices %q", done.Notices)
+			}
+		})
+	}
+}
+
 // TestStoredArchives: unreadable archives are reported and left out.
 func TestStoredArchives(t *testing.T) {
 	w := newWorld(t)

@@ -3,7 +3,9 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer"
@@ -133,11 +135,29 @@ func (h *Host) checkInactive(e store.Entry) error {
 		WithHint("deactivate it first: %s", report.Run("deploy deactivate", e.Name))
 }
 
+// mayList reports whether a configuration lists an archive of a Solution, or one that cannot be read.
+func (h *Host) mayList(c *schema.SolutionsConfiguration, solution string) bool {
+	return slices.ContainsFunc(c.Archives, func(path string) bool {
+		manifest, err := h.Configuration.Identify(path)
+		return err != nil || manifest.Metadata.Name == solution
+	})
+}
+
 // withdraw takes away everything on this host that names an archive.
 func (h *Host) withdraw(ctx context.Context, e store.Entry, done *schema.UnimportReport) error {
-	edited, err := h.Configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) { store.UnlistArchive(c, e) })
+	var unlisted string
+	edited, err := h.Configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) {
+		store.UnlistArchive(c, e)
+		if active := c.Active[e.Name]; active == e.Version || active != "" && !h.mayList(c, e.Name) {
+			delete(c.Active, e.Name)
+			unlisted = active
+		}
+	})
 	if err != nil {
 		return err
+	}
+	if unlisted != "" {
+		done.Notices = append(done.Notices, fmt.Sprintf("%s no longer lists %s %s as active", h.Configuration.Path, e.Name, unlisted))
 	}
 	done.Notices = append(done.Notices, edited.Notes...)
 	excluded, err := h.Nginx.Exclude(e.ID())
