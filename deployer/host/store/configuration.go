@@ -56,10 +56,26 @@ func (c *Configuration) read() (*schema.SolutionsConfiguration, current, error) 
 
 // Check fails when the file could not be changed, so that this is known before anything else is.
 func (c *Configuration) Check() error {
-	if _, _, err := c.read(); err != nil {
+	configuration, _, err := c.read()
+	if err != nil {
+		return err
+	}
+	if _, _, err = c.flat(configuration); err != nil {
 		return err
 	}
 	return c.file().check()
+}
+
+// flat returns a configuration in the flat form, with notes about a conversion.
+func (c *Configuration) flat(configuration *schema.SolutionsConfiguration) (*schema.SolutionsConfiguration, []string, error) {
+	if !configuration.IsOlder() {
+		return configuration, nil, nil
+	}
+	flat, notes, err := configuration.Flat(c.Identify)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", c.Path, err)
+	}
+	return flat, notes, nil
 }
 
 // Edit changes the file atomically: it is the old or the new one at any time, with the same owner and mode. Nothing is
@@ -80,13 +96,11 @@ func (c *Configuration) edit(edit func(*schema.SolutionsConfiguration)) (*Edited
 	if err != nil {
 		return nil, err
 	}
-	var edited Edited
-	flat := configuration
-	if configuration.IsOlder() {
-		if flat, edited.Notes, err = configuration.Flat(c.Identify); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Path, err)
-		}
+	flat, notes, err := c.flat(configuration)
+	if err != nil {
+		return nil, err
 	}
+	edited := Edited{Notes: notes}
 	unedited, err := flat.Marshal()
 	if err != nil {
 		return nil, err

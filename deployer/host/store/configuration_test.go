@@ -223,8 +223,11 @@ func TestOlderFormWithoutArchive(t *testing.T) {
 	c.Identify = func(path string) (*schema.Solution, error) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	}
-	if _, err := c.Edit(t.Context(), list(entryAt("/store/demo-1.0.0.iso", ""))); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v", err)
+	_, err := c.Edit(t.Context(), list(entryAt("/store/demo-1.0.0.iso", "")))
+	for name, err := range map[string]error{"edit": err, "check": c.Check()} {
+		if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), c.Path) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if got := read(t, c.Path); got != olderForm {
 		t.Errorf("the file was changed:\n%s", got)
