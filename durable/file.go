@@ -142,7 +142,17 @@ func (f *File) finish(data []byte, publish func() error) error {
 // Publish closes the file and gives it its name and its permissions, in place of what had that name. After an error nothing
 // of it is left, but when bringing the new name to the medium failed: then the content may be the old or the new one.
 func (f *File) Publish(mode fs.FileMode) error {
-	return f.publish(mode, func() error { return f.root.Rename(f.partial, f.name) })
+	return f.PublishIf(mode, func() error { return nil })
+}
+
+// PublishIf is [File.Publish] with a check directly before the rename: an error of it leaves the old content.
+func (f *File) PublishIf(mode fs.FileMode, check func() error) error {
+	return f.publish(mode, func() error {
+		if err := check(); err != nil {
+			return err
+		}
+		return f.root.Rename(f.partial, f.name)
+	})
 }
 
 // PublishNew is [File.Publish] for a name that must be free: else it fails with [fs.ErrExist].

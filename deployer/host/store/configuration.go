@@ -80,8 +80,8 @@ func (c *Configuration) flat(configuration *schema.SolutionsConfiguration) (*sch
 
 // Edit changes the file atomically: it is the old or the new one at any time, with the same owner and mode. Nothing is
 // written when edit changes nothing. A file in the older form, which MetalK8s refuses, is converted and a copy of it
-// kept. Two processes that edit wait for each other; a write by a third one is never lost, but fails the edit with
-// [report.Conflict].
+// kept. Two processes that edit wait for each other. A write by another program fails the edit with [report.Conflict]; it is
+// lost only if it falls between the last comparison and the rename that follows at once.
 func (c *Configuration) Edit(ctx context.Context, edit func(*schema.SolutionsConfiguration)) (*Edited, error) {
 	unlock, err := c.file().lock(ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Configuration) backup(before current) (string, error) {
 		if _, err := os.Lstat(name); err == nil {
 			continue // another one
 		}
-		return name, c.file().write(name, before, before.data)
+		return name, c.file().write(name, before, before.data, func() error { return nil })
 	}
 }
 

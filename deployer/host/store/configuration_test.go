@@ -290,6 +290,29 @@ func TestForeignWriter(t *testing.T) {
 	}
 }
 
+// TestForeignWriterLate: what another program writes while the new file is written is not lost.
+func TestForeignWriterLate(t *testing.T) {
+	for _, at := range []string{"create solutions.yaml", "publish solutions.yaml"} {
+		t.Run(at, func(t *testing.T) {
+			c := configurationOf(t, flatForm)
+			foreign := strings.Replace(flatForm, "latest", "1.0.0", 1)
+			c.step = func(step string) error {
+				if step == at {
+					return os.WriteFile(c.Path, []byte(foreign), 0o640)
+				}
+				return nil
+			}
+			_, err := c.Edit(t.Context(), list(entryAt("/store/demo-1.0.0.iso", "")))
+			if got := read(t, c.Path); report.CodeOf(err) != report.Conflict || got != foreign {
+				t.Errorf("%v; the file is\n%s", err, got)
+			}
+			if left := files(t, filepath.Dir(c.Path)); !slices.Equal(left, []string{"solutions.yaml"}) {
+				t.Errorf("files %q", left)
+			}
+		})
+	}
+}
+
 func TestEditsAtOnce(t *testing.T) {
 	c := configurationOf(t, flatForm)
 	var wait sync.WaitGroup

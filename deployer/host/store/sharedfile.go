@@ -93,20 +93,22 @@ func (f sharedFile) check() error {
 	return f.explain(errors.Join(probe.Close(), removeIfThere(name)))
 }
 
-// replace writes the file unless it has changed since it was read.
+// replace writes the file unless it has changed since it was read. The last comparison is directly before the rename: only a change in between is lost.
 func (f sharedFile) replace(before current, data []byte) error {
-	now, err := f.read()
-	if err != nil {
-		return err
-	}
-	if (now.info == nil) != (before.info == nil) || !bytes.Equal(now.data, before.data) {
-		return report.Errorf(report.Conflict, "%s was changed by another process at the same moment", f.path).WithHint("run the command again")
-	}
-	return f.write(f.path, before, data)
+	return f.write(f.path, before, data, func() error {
+		now, err := f.read()
+		if err != nil {
+			return err
+		}
+		if (now.info == nil) != (before.info == nil) || !bytes.Equal(now.data, before.data) {
+			return report.Errorf(report.Conflict, "%s was changed by another process at the same moment", f.path).WithHint("run the command again")
+		}
+		return nil
+	})
 }
 
-// write replaces a file atomically, with the owner and mode of the present one.
-func (f sharedFile) write(name string, like current, data []byte) error {
+// write replaces a file atomically, with the owner and mode of the present one, unless check fails directly before.
+func (f sharedFile) write(name string, like current, data []byte, check func() error) error {
 	if err := f.at("create " + filepath.Base(name)); err != nil {
 		return err
 	}
@@ -123,7 +125,7 @@ func (f sharedFile) write(name string, like current, data []byte) error {
 	if err = errors.Join(err, f.at("publish "+filepath.Base(name))); err != nil {
 		return f.explain(errors.Join(err, partial.Discard()))
 	}
-	return f.explain(partial.Publish(mode))
+	return f.explain(partial.PublishIf(mode, check))
 }
 
 func (f sharedFile) at(step string) error {
