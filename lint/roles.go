@@ -21,6 +21,15 @@ func checkRoleFile(_ context.Context, t *subject, r *reporter) {
 			r.Report(o.At(""), "take it out of the file", "%s in role.yaml makes the deployment fail: only Role and ClusterRole are allowed", o)
 		}
 	}
+	documents, _ := t.Documents(archive.RoleFile) // a rule reports an unreadable file
+	for _, d := range documents {
+		value, _ := d.Value().(map[string]any)
+		if _, isList := value["items"].([]any); isList && value["kind"] == "List" { // the objects are its items
+			line, column := d.Lookup()
+			r.Report(target.Place{File: archive.RoleFile, Line: line, Column: column, Object: "List"}, "separate its items by lines with ---",
+				"List in role.yaml makes the deployment fail: only Role and ClusterRole are allowed")
+		}
+	}
 }
 
 func isRole(o *target.Object) bool {
