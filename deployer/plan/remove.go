@@ -95,8 +95,10 @@ func (r *Run) findRemoval(ctx context.Context, d *removal) error {
 			return found[n.Name].Refuse(n.Environment, r.only)
 		}
 		d.namespaces = append(d.namespaces, n)
-		if copies := found[n.Name].CopiesText(); copies != "" {
-			r.Notice(copies)
+		for _, kept := range []string{found[n.Name].CopiesText(), found[n.Name].SharedText()} {
+			if kept != "" {
+				r.noticeOnce(kept)
+			}
 		}
 		parts, err := r.componentStates(ctx, state)
 		if err != nil {

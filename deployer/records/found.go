@@ -78,6 +78,7 @@ type Unrecorded struct {
 	Ours    []engine.Found // that have our label, and that this program wrote
 	Copies  []engine.Found // that have our label, and that another field manager wrote: they are not part of the Solution
 	foreign []engine.Found // an operator, and the objects that belong to it, by MetalK8s' names and labels
+	shared  []engine.Found // cluster-wide objects that MetalK8s made for the operators of all environments: they are not part of the Solution here
 	rebuilt bool           // the record of some of our objects is lost and can be rebuilt
 }
 
@@ -111,6 +112,19 @@ func (s *Unrecorded) CopiesText() string {
 	}
 	return fmt.Sprintf("kept, for they only have the label of Solution %s, and this program did not write them: %s ('%s' removes the label)",
 		s.Name, textOf(s.Copies), unlabel(s.Copies))
+}
+
+// SharedText names the cluster-wide objects that stay, and the command that deletes them; "" without any.
+func (s *Unrecorded) SharedText() string {
+	if s == nil || len(s.shared) == 0 {
+		return ""
+	}
+	words := []string{"kubectl delete"}
+	for _, f := range s.shared {
+		words = append(words, strings.ToLower(f.Object.GetKind())+"/"+f.Object.GetName())
+	}
+	return fmt.Sprintf("kept, for MetalK8s makes them once for all environments: %s (delete them after the last environment: '%s')",
+		textOf(s.shared), strings.Join(words, " "))
 }
 
 // Unlabel is the command after which the objects of this program are not part of the Solution any more.
@@ -201,7 +215,7 @@ func (r *Records) ListUnrecorded(ctx context.Context, solution string, namespace
 				s.rebuilt = s.rebuilt || len(lost[of].Ours) > 0 && !recorded[of]
 			}
 		}
-		if s.foreign, err = r.byContract(ctx, key); err != nil {
+		if err = r.byContract(ctx, s); err != nil {
 			return nil, err
 		}
 		if len(s.all())+len(s.Copies) > 0 {
@@ -245,53 +259,70 @@ func componentKeys(s *record.State) (keys []record.Key) {
 	return keys
 }
 
-// byContract finds the operator that MetalK8s deployed in a namespace, and the objects that it made for the operator.
-// ClusterRoles are not included: MetalK8s shares them between environments.
-func (r *Records) byContract(ctx context.Context, key record.Key) ([]engine.Found, error) {
-	name := OperatorName(key.Name)
-	var found []engine.Found
-	add := func(kind kube.GroupVersionKind, name string) error {
-		object, err := r.Cluster.GetMetadata(ctx, kind, key.Namespace, name)
+// byContract finds the operator that MetalK8s deployed in a namespace, and the objects that it made for the operator. Kinds of optional APIs and
+// cluster-wide kinds that the user cannot read are left out. The ClusterRoles of role.yaml are not included: MetalK8s shares them between environments.
+func (r *Records) byContract(ctx context.Context, s *Unrecorded) error {
+	name := OperatorName(s.Name)
+	add := func(list *[]engine.Found, kind kube.GroupVersionKind, namespace, name string) error {
+		object, err := r.Cluster.GetMetadata(ctx, kind, namespace, name)
 		if err == nil && object != nil && object.GetLabels()[schema.LabelRelease] == "" {
-			found = append(found, engine.Found{Key: key, Object: object})
+			*list = append(*list, engine.Found{Key: s.Key, Object: object})
 		}
 		return err
 	}
-	if err := add(cluster.DeploymentKind, name); err != nil || len(found) == 0 {
-		return nil, err
+	if err := add(&s.foreign, cluster.DeploymentKind, s.Namespace, name); err != nil || len(s.foreign) == 0 {
+		return err
 	}
 	for _, more := range []struct {
-		kind kube.GroupVersionKind
-		name string
+		kind     kube.GroupVersionKind
+		name     string
+		list     *[]engine.Found
+		optional bool
 	}{
-		{cluster.ConfigMapKind, name + "-config"}, {cluster.ServiceAccountKind, name}, {cluster.ServiceKind, name + "-metrics"},
+		{cluster.ConfigMapKind, name + "-config", &s.foreign, false},
+		{cluster.ServiceAccountKind, name, &s.foreign, false},
+		{cluster.ServiceKind, name + "-metrics", &s.foreign, false},
+		{serviceMonitorKind, name, &s.foreign, true},
+		{issuerKind, name + "-metrics-issuer", &s.foreign, true},
+		{certificateKind, name + "-metrics-cert", &s.foreign, true},
+		{clusterRoleBindingKind, name + "-metrics-auth", &s.shared, true},
+		{clusterRoleKind, name + "-metrics-auth", &s.shared, true},
 	} {
-		if err := add(more.kind, more.name); err != nil {
-			return nil, err
+		namespace := s.Namespace
+		if more.list == &s.shared {
+			namespace = ""
+		}
+		if err := add(more.list, more.kind, namespace, more.name); err != nil && (!more.optional || report.CodeOf(err) != report.Forbidden) {
+			return err
 		}
 	}
-	selector := fmt.Sprintf("%s,%s=%s,!%s", OperatorOf, labelPartOf, key.Name, schema.LabelRelease)
-	for binding, err := range r.Cluster.List(ctx, roleBindingKind, key.Namespace, metav1.ListOptions{LabelSelector: selector}) {
+	selector := fmt.Sprintf("%s,%s=%s,!%s", OperatorOf, labelPartOf, s.Name, schema.LabelRelease)
+	for binding, err := range r.Cluster.List(ctx, roleBindingKind, s.Namespace, metav1.ListOptions{LabelSelector: selector}) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if !strings.HasPrefix(binding.GetName(), name+"-") {
 			continue
 		}
-		found = append(found, engine.Found{Key: key, Object: binding})
+		s.foreign = append(s.foreign, engine.Found{Key: s.Key, Object: binding})
 		role, _, _ := unstructured.NestedStringMap(binding.Object, "roleRef")
 		if role["kind"] == roleKind.Kind {
-			if err := add(roleKind, role["name"]); err != nil {
-				return nil, err
+			if err := add(&s.foreign, roleKind, s.Namespace, role["name"]); err != nil {
+				return err
 			}
 		}
 	}
-	return found, nil
+	return nil
 }
 
 var (
-	roleKind        = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}
-	roleBindingKind = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}
+	roleKind               = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"}
+	roleBindingKind        = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"}
+	clusterRoleKind        = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}
+	clusterRoleBindingKind = kube.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"}
+	serviceMonitorKind     = kube.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"}
+	issuerKind             = kube.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Issuer"}
+	certificateKind        = kube.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}
 )
 
 // Refuse is the error of a removal that would leave something running. The removal is from one namespace only, or for "" from all of them.
