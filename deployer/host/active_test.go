@@ -84,6 +84,39 @@ func TestConvergeKeepsOthers(t *testing.T) {
 	}
 }
 
+// TestImportListsActive: an import lists a version as active that is active in the cluster, as on a host that replaces a lost one.
+func TestImportListsActive(t *testing.T) {
+	for _, test := range []struct {
+		name, active, before, after string
+		damaged                     error
+	}{
+		{name: "active", active: "1.0.0", after: "1.0.0"},
+		{name: "another version is active", active: "2.0.0"},
+		{name: "inactive"},
+		{name: "listed already", active: "1.0.0", before: "latest", after: "latest"},
+		{name: "unknown", damaged: report.Errorf(report.Corrupt, "damaged")},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			if test.before != "" {
+				w.activate(test.before)
+			}
+			w.cluster.active, w.cluster.damaged = test.active, test.damaged
+			done, err := w.do(w.archive("1.0.0"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			now, err := w.Configuration.Load()
+			if err != nil || now.Active["demo"] != test.after {
+				t.Errorf("active %v, %v", now.Active, err)
+			}
+			if noticed := strings.Contains(strings.Join(done.Notices, "; "), "whether demo-1.0.0 is active is not known"); noticed != (test.damaged != nil) {
+				t.Errorf("notices %q", done.Notices)
+			}
+		})
+	}
+}
+
 // TestUnimportUnlistsActive: an unimport removes the entry of its version, and that of a Solution without archives: MetalK8s' commands fail with it.
 func TestUnimportUnlistsActive(t *testing.T) {
 	for _, test := range []struct {

@@ -55,6 +55,8 @@ type Cluster interface {
 	Registry(ctx context.Context) (*schema.ClusterRegistry, error)
 	// Imports lists the imported versions. It fails with [report.Unavailable] when the cluster does not answer.
 	Imports(ctx context.Context) ([]schema.Import, error)
+	// Active returns the active version of a Solution, "" when there is none.
+	Active(ctx context.Context, solution string) (string, error)
 	AddEndpoints(ctx context.Context, o deployer.EndpointOptions) (*schema.ClusterRegistry, error)
 	RecordImport(ctx context.Context, r records.ImportRecord) (notices []string, err error)
 	// RecordUnimport fails with [report.InUse] for a version that is used.

@@ -43,7 +43,10 @@ type fakeCluster struct {
 	damaged  error // the imported versions are damaged
 	failing  error // nothing can be recorded
 	inUse    string
+	active   string // version of each Solution
 }
+
+func (c *fakeCluster) Active(context.Context, string) (string, error) { return c.active, c.damaged }
 
 func (c *fakeCluster) Registry(context.Context) (*schema.ClusterRegistry, error) {
 	return c.registry, c.absent

@@ -336,11 +336,33 @@ func (i *importing) bring(ctx context.Context, locked *store.Locked, list []*adm
 	return entries, nil
 }
 
+// active returns which of the entries are active in the cluster, as after the loss of the host that imported them. MetalK8s would delete the CRDs of
+// an active version that is mounted and not listed as active.
+func (i *importing) active(ctx context.Context, entries []store.Entry) (active []store.Entry) {
+	if i.Cluster == nil || i.absent != nil {
+		return nil
+	}
+	for _, e := range entries {
+		version, err := i.Cluster.Active(ctx, e.Name)
+		if err != nil {
+			i.report.Notices = append(i.report.Notices, fmt.Sprintf("whether %s is active is not known, and %s does not list it as active: %v", e.ID(), i.Configuration.Path, err))
+		}
+		if version == e.Version {
+			active = append(active, e)
+		}
+	}
+	return active
+}
+
 // publish makes MetalK8s and this host know the archives.
 func (i *importing) publish(ctx context.Context, list []*admitted, entries []store.Entry) error {
+	active := i.active(ctx, entries)
 	edited, err := i.Configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) {
 		for _, e := range entries {
 			store.ListArchive(c, e)
+		}
+		for _, e := range active {
+			c.Active[e.Name] = cmp.Or(c.Active[e.Name], e.Version)
 		}
 	})
 	if err != nil {
