@@ -230,6 +230,9 @@ func hostAddress(t *testing.T) string {
 			return network.IP.String()
 		}
 	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("this machine has no address but the loopback's")
+	}
 	t.Skip("this machine has no address but the loopback's")
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -387,6 +388,9 @@ func TestClients(t *testing.T) {
 	})
 	t.Run("skopeo", func(t *testing.T) {
 		if _, err := exec.LookPath("skopeo"); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatal(err)
+			}
 			t.Skip("skopeo is not installed")
 		}
 		for _, ref := range []string{"demo-1.0.0/operator:1.0.0", "demo-1.0.0/ui:1.0.0", "demo-1.0.0/multi:2"} {

@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -507,8 +508,11 @@ func dial(t *testing.T, from, to string) *net.TCPConn {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	conn, err := dialer.DialContext(t.Context(), "tcp", to)
-	if err != nil {
+	if errors.Is(err, syscall.EADDRNOTAVAIL) && os.Getenv("CI") != "true" {
 		t.Skipf("this host has no second address: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn.(*net.TCPConn)

@@ -16,14 +16,14 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// needMounts skips a test where no file system can be mounted.
+// needMounts skips a test where no file system can be mounted, as without root; in CI the test fails.
 func needMounts(t *testing.T) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
 	dir := t.TempDir()
 	if err := unix.Mount("none", dir, "tmpfs", 0, ""); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("nothing can be mounted here: %v", err)
+		}
 		t.Skipf("nothing can be mounted here: %v", err)
 	}
 	if err := unix.Unmount(dir, 0); err != nil {
@@ -79,7 +79,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// xfs returns a file system that shares blocks between files.
+// xfs returns a file system that shares blocks between files. Where there is no loop device, as in many containers, the test is skipped, also
+// in CI.
 func xfs(t *testing.T) string {
 	t.Helper()
 	needMounts(t)
