@@ -73,7 +73,7 @@ func (s Stream) Send(w http.ResponseWriter, r *http.Request, next Follower) {
 		if ctx.Err() != nil || s.isOver() {
 			return
 		}
-		text := ": still here\n\n"
+		text := Event{Name: "alive"}.String()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			text = Event{Name: "stale", data: err.Error()}.String()
 		}

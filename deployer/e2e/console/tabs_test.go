@@ -77,6 +77,38 @@ func TestTabs(t *testing.T) {
 	first.find("link", "staging")
 }
 
+// TestSilence checks that each event moves the time of the page, that a silent connection is replaced, and that a form is sent once.
+func TestSilence(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Imported("shop", "1.0.0", deployertest.Content{})
+	b := open(t)
+	c := serve(t, bed.Server.Kubeconfig(t))
+	b.follows(c)
+	one := b.listening()
+	const timers = `const set = window.setTimeout; window.setTimeout = (f, ms) => { if (ms !== 40000) return set(f, ms); window.silence = f; };`
+	if _, err := chromedp.Call(one.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: timers}); err != nil {
+		t.Fatal(err)
+	}
+	one.do(chromedp.Navigate(c.Origin + "/environments"))
+	one.listens(1)
+	is := func(what, expression string) {
+		t.Helper()
+		if !poll(20*time.Second, func() bool { yes, err := evaluate[bool](one, expression); return err == nil && yes }) {
+			t.Fatalf("%s: not %s", what, expression)
+		}
+	}
+	is("an event", `(made => { made.dateTime = "2020-01-01T00:00:00Z"; listeners[0].dispatchEvent(new Event("alive")); return !made.dateTime.startsWith("2020"); })(document.querySelector("footer time"))`)
+	is("no event", `(silence(), document.getElementById("stale").textContent.startsWith("Connection lost") && listeners[0].readyState === EventSource.CLOSED && listeners.length === 2)`)
+	is("another connection", `listeners[1].readyState === EventSource.OPEN && document.getElementById("stale").textContent === ""`)
+	is("a form", `(form => {
+		form.method = "post";
+		form.action = "javascript:void(0)";
+		document.querySelector("main").append(form);
+		const sends = () => form.dispatchEvent(new Event("submit", {bubbles: true, cancelable: true}));
+		return [sends(), sends(), (dispatchEvent(new Event("pageshow")), sends())].join() === "true,false,true";
+	})(document.createElement("form"))`)
+}
+
 // TestLeft checks that a page that stays open when the session ends shows that in place, keeps the input, and sends no more requests.
 // After another login it continues.
 func TestLeft(t *testing.T) {

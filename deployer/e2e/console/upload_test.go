@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func (r *breaking) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestUpload sends an archive by mouse, and loses the connection on the way, and once more when the page asks for the judgement.
+// TestUpload sends an archive by mouse, loses the file and then the connection on the way, and once more when the page asks for the judgement.
 func TestUpload(t *testing.T) {
 	b := open(t)
 	api, vendor, dir := clustertest.Start(t), vendortest.New(t), t.TempDir()
@@ -75,9 +76,14 @@ func TestUpload(t *testing.T) {
 	places := host.Places{Store: filepath.Join(dir, "store"), Configuration: filepath.Join(dir, "solutions.yaml"), Nginx: filepath.Join(dir, "nginx")}
 	var c *console.Console
 	var pieces, judgements atomic.Int32
+	var moved atomic.Pointer[string] // a file that is lost with the next piece
 	listening := make(chan struct{})
 	listens := sync.OnceFunc(func() { close(listening) })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path := moved.Load(); r.Method == http.MethodPatch && path != nil {
+			_ = os.Remove(*path)
+			panic(http.ErrAbortHandler)
+		}
 		if r.Method == http.MethodPatch && pieces.Add(1) == 1 {
 			r.Body = &breaking{r.Body, 10 << 20}
 		}
@@ -120,19 +126,35 @@ func TestUpload(t *testing.T) {
 	b.choose("bundle", sign.BundleName(foreign, ""))
 	b.choose("archive", path)
 	b.press("button", "Upload")
-	for end := time.Now().Add(testcluster.Deadline(20 * time.Second)); ; time.Sleep(20 * time.Millisecond) {
-		if said, failure := evaluate[bool](b, "document.querySelector('form[data-upload] [role=status]').textContent.includes('trusted')"); failure == nil && said {
-			break
-		}
-		if time.Now().After(end) {
+	reports := func(words string) {
+		t.Helper()
+		if !poll(20*time.Second, func() bool {
+			shown, failure := evaluate[bool](b, "document.querySelector('form[data-upload] [role=status]').textContent.includes('"+words+"')")
+			return failure == nil && shown
+		}) {
 			text, _ := evaluate[string](b, "document.body.innerText")
-			t.Fatalf("the page does not say why a stranger's archive is refused:\n%s", text)
+			t.Fatalf("the page does not have %q:\n%s", words, text)
 		}
 	}
+	reports("trusted") // why a stranger's archive is refused
 	if pieces.Load() > 0 {
 		t.Error("a piece of it was sent")
 	}
 	b.choose("bundle", sign.BundleName(path, ""))
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := filepath.Join(dir, filepath.Base(path))
+	if err = os.WriteFile(lost, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	moved.Store(&lost)
+	b.choose("archive", lost)
+	b.press("button", "Upload")
+	reports("cannot be read any more")
+	moved.Store(nil)
+	b.choose("archive", path)
 	other := b.tab()
 	other.do(chromedp.Navigate(server.URL))
 	other.press("button", "Log out")

@@ -1,5 +1,4 @@
-// A page whose content is still to come. It reports a lost connection, and an answer that takes longer than any answer may, and is loaded again
-// when the server can be reached again. It ends when the rest of the page is there.
+// A page whose content is still to come reports a lost connection and a late answer, and is loaded again when the server can be reached.
 
 const asking = document.querySelector('.asking'), link = asking?.querySelector('a'), words = asking?.dataset; // gone when the page is whole already
 const isWhole = () => !!document.querySelector('footer');

@@ -1,16 +1,15 @@
-// What makes the pages live. Every page works without it.
+// Every page works without this script.
 //
-// Nothing here turns a string into HTML or code: a page that has changed is fetched as a document, which the browser parses
-// without running anything, and what is on the page becomes what was fetched, node by node, so that focus, selection and what
-// was typed stay.
+// Nothing here turns a string into HTML or code: a changed page is fetched as a document, which the browser parses without running
+// anything. The page becomes the fetched one, node by node, so that focus, selection and input stay.
 
 const main = document.getElementById('main');
-main.querySelectorAll(':scope > .preview, :scope > .head:has(~ .head)').forEach(part => part.remove()); // what was shown before all was there
+main.querySelectorAll(':scope > .preview, :scope > .head:has(~ .head)').forEach(part => part.remove());
 const template = document.getElementById('words');
 const words = template.dataset;
 const stale = document.getElementById('stale');
 
-// Forms: a button can be pressed when everything that has to be agreed to is agreed to.
+// Forms: a button can be pressed when everything is agreed to.
 
 function guard(form) {
   const button = form.querySelector('button:not([formnovalidate])');
@@ -20,7 +19,7 @@ function guard(form) {
   button.disabled = !agreed;
 }
 
-// Tables, and lists of cards: what does not have every word is hidden.
+// Tables and lists of cards: rows without every word are hidden.
 
 function filter(input) {
   const table = document.getElementById(input.dataset.filter);
@@ -38,7 +37,7 @@ function filter(input) {
   if (says) says.textContent = words.shown.replace('{0}', shown).replace('{1}', rows.length);
 }
 
-// What is searched for stays in the address of the page, and in those of the same list in another order.
+// The searched words stay in the addresses of the page and of its other orders.
 
 function remember(input) {
   const links = document.querySelectorAll('a[data-list]');
@@ -91,7 +90,7 @@ function enliven(root) {
   root.querySelectorAll('form').forEach(guard);
   root.querySelectorAll('input[data-filter]').forEach(input => { if (input.value) filter(input); });
   root.querySelectorAll('pre[data-copy]').forEach(copyable);
-  const search = document.querySelector('.search input'); // on a device without a keyboard, the key would only take room
+  const search = document.querySelector('.search input'); // with a keyboard
   if (search && !search.ariaKeyShortcuts && matchMedia('(hover: hover)').matches) {
     search.ariaKeyShortcuts = '/';
     search.placeholder += ' ( / )';
@@ -104,17 +103,24 @@ document.addEventListener('input', event => {
   if (input.dataset.filter) { filter(input); remember(input); }
   if (input.form) guard(input.form);
 });
-document.addEventListener('formdata', event => { // what is agreed to stays agreed to when the plan is shown again
+document.addEventListener('formdata', event => { // boxes stay ticked when the plan is shown again
   const boxes = event.target.closest('.choose') ? [...document.querySelectorAll('.apply .ticks [required]')] : [];
   for (const box of boxes) event.formData.delete(box.name);
   for (const box of boxes) if (box.checked) event.formData.append(box.name, box.value);
 });
 setInterval(relate, 15000);
+
+// A second click does not send a form again.
+let sent = new WeakMap();
+addEventListener('pageshow', () => { sent = new WeakMap(); });
+
 document.addEventListener('submit', event => {
   if (event.target.dataset.upload) { event.preventDefault(); upload(event.target); return; }
+  if (event.target.method === 'post' && event.timeStamp - sent.get(event.target) < 10000) { event.preventDefault(); return; }
+  sent.set(event.target, event.timeStamp);
   keep(event.target);
   const input = event.target.querySelector('input[data-filter]');
-  if (input && document.getElementById(input.dataset.filter)) event.preventDefault(); // the table is filtered already
+  if (input && document.getElementById(input.dataset.filter)) event.preventDefault();
 });
 document.addEventListener('keydown', event => {
   if (event.key !== '/' || event.ctrlKey || event.altKey || event.metaKey || event.target.closest('input, textarea, select')) return;
@@ -122,8 +128,8 @@ document.addEventListener('keydown', event => {
   if (input) { event.preventDefault(); input.focus(); }
 });
 
-// A form that was sent after the end of the session is filled in again after the login, which leads back to it. Secrets, and what has to be
-// agreed to, are never kept, and nothing is shown to another user.
+// A form that was sent after the end of the session is filled in again after the login. Secrets and confirmations are never kept, and nothing
+// is shown to another user.
 
 const user = document.querySelector('.user')?.textContent;
 
@@ -138,7 +144,7 @@ function restore() {
   let sent, form;
   try {
     sent = JSON.parse(sessionStorage.getItem('sent'));
-    if (sent && !user) sessionStorage.setItem('sent', JSON.stringify({...sent, back: true})); // this is the page for logging in
+    if (sent && !user) sessionStorage.setItem('sent', JSON.stringify({...sent, back: true})); // the login
     form = [...document.forms].find(one => one.method === 'post' && one.getAttribute('action') === sent?.action);
     if (user && (form || !sent?.back || sent.user !== user)) sessionStorage.removeItem('sent');
   } catch { /* not in this browser */ }
@@ -150,8 +156,7 @@ function restore() {
   }
 }
 
-// Uploads: the signatures first, which say what has to come, then the archive in pieces. When the connection is lost the server
-// is asked where to go on.
+// Uploads: the signatures first, then the archive in pieces. After a lost connection the server is asked where to go on.
 
 function call(method, url, headers, body, progress) {
   return new Promise(resolve => {
@@ -200,6 +205,11 @@ async function upload(form) {
       return say([[answer.message ?? `${status}`, ...answer.hints ?? []].join('. '), answer.command].filter(Boolean).join(' '));
     } else {
       say(form.dataset.lost);
+      try { await archive.slice(Math.max(at, 0)).slice(0, 1).arrayBuffer(); } catch {
+        button.disabled = false;
+        bar.hidden = true;
+        return say(form.dataset.unreadable);
+      }
       at = -1;
       await new Promise(resolve => setTimeout(resolve, wait));
       wait = Math.min(wait * 2, 15000);
@@ -225,7 +235,7 @@ function morph(from, to) {
       if (have.nodeValue !== want.nodeValue) have.nodeValue = want.nodeValue;
       continue;
     }
-    const mine = have.matches('details, input, select, textarea, button'); // what the user has opened, typed or may press
+    const mine = have.matches('details, input, select, textarea, button'); // of the user
     if (!mine || have.matches('details')) {
       for (const {name} of [...have.attributes]) if (!want.hasAttribute(name) && name !== 'open' && name !== 'title') have.removeAttribute(name);
       for (const {name, value} of want.attributes) if (have.getAttribute(name) !== value && !(mine && name === 'open')) have.setAttribute(name, value);
@@ -235,7 +245,7 @@ function morph(from, to) {
   while (at) { const next = at.nextSibling; at.remove(); at = next; }
 }
 
-// fetched resolves to the document of this page as it is now. XMLHttpRequest is what gives a document; fetch gives a string.
+// fetched resolves to the document of this page as it is now.
 function fetched() {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -243,7 +253,7 @@ function fetched() {
     request.responseType = 'document';
     request.onload = () => {
       const page = request.response?.getElementById('main');
-      // After the last event the page is shown whatever came of it: nothing else will tell.
+      // After the last event the page is shown whatever came of it.
       if ((request.status < 400 || over && request.status !== 401) && page && request.responseURL === location.href.split('#')[0]) resolve(request.response);
       else reject(request);
     };
@@ -259,7 +269,7 @@ async function refresh() {
   refreshing = true;
   try {
     const page = await fetched();
-    if (page.querySelector('.user')?.textContent !== document.querySelector('.user')?.textContent) { location.reload(); return; } // somebody else
+    if (page.querySelector('.user')?.textContent !== document.querySelector('.user')?.textContent) { location.reload(); return; } // another user
     document.getElementById('ended')?.remove();
     for (const frame of main.querySelectorAll('.copied')) frame.replaceWith(frame.firstChild);
     morph(main, page.getElementById('main'));
@@ -268,7 +278,7 @@ async function refresh() {
     enliven(main);
     if (left) { left = false; listen(); }
   } catch (request) {
-    if (request.status === 401 || request.status < 400 && request.response?.body?.className === 'alone') leave(); // the page for nobody
+    if (request.status === 401 || request.status < 400 && request.response?.body?.className === 'alone') leave(); // the login
     stale.textContent = left ? '' : words.lost;
     if (over && !left) setTimeout(refresh, 2000);
   }
@@ -276,8 +286,7 @@ async function refresh() {
   if (again) { again = false; refresh(); }
 }
 
-// Logs: the first lines of a connection replace those of the page. A reader at the end stays there; another one is not disturbed, and the
-// oldest text goes later.
+// Logs: the first lines of a connection replace those of the page. A reader at the end stays there; for another one the oldest text goes later.
 
 function write(text, begins) {
   const log = document.getElementById('log');
@@ -293,9 +302,19 @@ function write(text, begins) {
   if (atEnd || begins) log.scrollTop = log.scrollHeight;
 }
 
-let source, over, left;
+let source, over, left, silence;
 
-// leave tells that nobody is logged in any more. What is on the page stays until somebody is who comes back to it.
+// heard is called with each event, of which the server sends one every 15 seconds.
+function heard() {
+  clearTimeout(silence);
+  silence = setTimeout(() => { stale.textContent = words.lost; hush(); listen(); }, 40000);
+  const made = document.querySelector('footer time');
+  if (stale.textContent) return;
+  made.dateTime = new Date().toISOString();
+  relative(made);
+}
+
+// leave shows that the session has ended. The page stays until its user is back.
 function leave() {
   left = true;
   hush();
@@ -308,26 +327,29 @@ function leave() {
 function listen() {
   if (over || left || source || document.hidden || !stale.dataset.feed) return;
   source = new EventSource(stale.dataset.feed);
-  source.addEventListener('changed', refresh);
-  source.addEventListener('begin', event => { stale.textContent = ''; write(event.data, true); });
-  source.addEventListener('lines', event => write(event.data));
-  source.addEventListener('stale', event => { stale.textContent = event.data; });
+  source.addEventListener('alive', heard);
+  source.addEventListener('changed', () => { heard(); refresh(); });
+  source.addEventListener('begin', event => { stale.textContent = ''; heard(); write(event.data, true); });
+  source.addEventListener('lines', event => { heard(); write(event.data); });
+  source.addEventListener('stale', event => { stale.textContent = event.data; heard(); });
   source.addEventListener('end', async () => {
     over = true;
+    clearTimeout(silence);
     source.close();
     await refresh();
     (main.querySelector('[role=alert]') ?? main.querySelector('h1')).focus();
   });
+  heard();
   source.onopen = () => { if (stale.textContent === words.lost) refresh(); };
   source.onerror = async () => {
     if (source?.readyState !== EventSource.CLOSED) { stale.textContent = words.lost; return; }
     hush();
-    await refresh(); // it finds out whether the session is over; where too many pages listen this one asks now and then
+    await refresh(); // also where too many pages listen
     setTimeout(listen, 5000);
   };
 }
 
-function hush() { source?.close(); source = undefined; }
+function hush() { clearTimeout(silence); source?.close(); source = undefined; }
 
 restore();
 enliven(document);
