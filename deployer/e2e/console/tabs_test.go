@@ -188,3 +188,35 @@ func TestFormComesBack(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// TestOldFormComesBack: such a form does not take back what another user has changed meanwhile.
+func TestOldFormComesBack(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Added("shop", "1.0.0", deployertest.Content{Fields: "size: {type: integer}, note: {type: string}"})
+	bed.Clock("shop", deployertest.Environment, "wall", "hands: 3, size: 1")
+	b := open(t)
+	c := serve(t, bed.Server.Kubeconfig(t))
+	b.follows(c)
+	edit := c.Origin + "/environments/" + deployertest.Environment + "/apps/" + deployertest.Environment + "/Clock/wall/edit"
+	other := b.tab()
+	other.do(chromedp.Navigate(edit))
+	other.fill("Note", "typed")
+	object := bed.Server.Object("Clock", deployertest.Environment, "wall")
+	object.Object["spec"].(map[string]any)["size"] = int64(50)
+	bed.Put(object)
+	b.press("button", "Log out")
+	b.find("heading", "Log in")
+	other.press("button", "Save")
+	other.find("heading", "Log in")
+	other.follows(c)
+	other.do(chromedp.Navigate(edit))
+	other.press("button", "Save")
+	other.find("heading", "Progress")
+	var spec map[string]any
+	if !poll(20*time.Second, func() bool {
+		spec, _ = bed.Server.Object("Clock", deployertest.Environment, "wall").Object["spec"].(map[string]any)
+		return spec["note"] == "typed"
+	}) || spec["size"] != int64(50) {
+		t.Errorf("got %v", spec)
+	}
+}
