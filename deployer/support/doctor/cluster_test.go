@@ -381,6 +381,40 @@ func TestCluster(t *testing.T) {
 
 // TestWithoutHost: a user without access to this host still gets the checks of the cluster, and a note that others were
 // skipped.
+// TestUnlistedActive: a version that was activated on another machine is missing in the file of the host that imported it.
+func TestUnlistedActive(t *testing.T) {
+	p := &patient{Bed: deployertest.New(t), root: t.TempDir(), now: time.Now}
+	p.Activated("shop", "1.0.0", deployertest.Content{})
+	p.Imported("idle", "1.0.0", deployertest.Content{})
+	s, err := store.Open(filepath.Join(p.root, "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked, err := s.LockWithin(t.Context(), 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = errors.Join(locked.SetRegistryMode(schema.RegistryMetalK8s, "1.0.0"), locked.Unlock()); err != nil {
+		t.Fatal(err)
+	}
+	const problem = "problem host active versions: "
+	for active, want := range map[string]bool{"{}": true, "{shop: latest}": false} {
+		text := "apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: SolutionsConfiguration\narchives: [/srv/shop-1.0.0.iso, /srv/idle-1.0.0.iso]\nactive: " + active + "\n"
+		if err := os.WriteFile(filepath.Join(p.root, "solutions.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		found := ""
+		for _, line := range p.examine() {
+			if strings.HasPrefix(line, problem) {
+				found = line
+			}
+		}
+		if (found != "") != want || want && (!strings.Contains(found, "as active: shop-1.0.0;") || !strings.HasSuffix(found, "solutionctl deploy activate shop 1.0.0")) {
+			t.Errorf("active: %s: %q", active, found)
+		}
+	}
+}
+
 func TestWithoutHost(t *testing.T) {
 	b := deployertest.New(t)
 	b.Added("shop", "1.0.0", deployertest.Content{})

@@ -46,6 +46,7 @@ func Examine(ctx context.Context, o Options) *schema.Diagnosis {
 		x.cluster()
 		x.rights()
 		x.records()
+		x.activeVersions()
 		x.loader()
 		x.registry()
 		x.preloaded()

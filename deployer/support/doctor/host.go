@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer/host/node"
 	"github.com/solutionctl/solutionctl/deployer/host/store"
@@ -149,6 +152,38 @@ func (x *examination) listed(archives []string) {
 	}
 	if good {
 		x.ok("host", "configuration", "%s is valid and lists %s", x.Configuration.Path, report.Count(len(archives), "archive"))
+	}
+}
+
+// activeVersions finds versions that are imported on this host of MetalK8s and active in the cluster, and that the configuration does not list as active:
+// they were activated on another machine.
+func (x *examination) activeVersions() {
+	if x.Store == nil {
+		return
+	}
+	if mode, err := x.Store.RegistryMode(); err != nil || mode != schema.RegistryMetalK8s {
+		return
+	}
+	c, err := x.Configuration.Load()
+	if err != nil || c.IsOlder() { // it is reported
+		return
+	}
+	solutions, err := x.Deployer.Records.Documents.Solutions(x.ctx)
+	if err != nil {
+		x.failed("host", "active versions", err)
+		return
+	}
+	var ids, commands []string
+	for _, name := range slices.Sorted(maps.Keys(solutions.Versions)) {
+		for _, v := range solutions.Versions[name] {
+			if v.Active && c.Active[name] == "" && slices.Contains(c.Archives, v.Archive) {
+				ids, commands = append(ids, v.ID), append(commands, report.Run("deploy activate", name, v.Version).String())
+			}
+		}
+	}
+	if len(ids) > 0 {
+		x.add(schema.CheckProblem, "host", "active versions", fmt.Sprintf("%s does not list as active: %s; MetalK8s would delete their CRDs, with all custom resources",
+			x.Configuration.Path, strings.Join(ids, ", ")), "run on this host: "+strings.Join(commands, "; "))
 	}
 }
 
