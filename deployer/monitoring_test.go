@@ -10,11 +10,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kube "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster/clustertest"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	monitoring "github.com/solutionctl/solutionctl/deployer/site"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // monitored is a shop with a rule and a dashboard.
@@ -63,6 +66,26 @@ func TestConfigureMonitoring(t *testing.T) {
 	configure(b, monitoring.Options{Labels: []string{"release-"}, Namespace: &nowhere})
 	if left, err := b.Site.Monitoring(t.Context()); err != nil || len(left.Labels) > 0 || left.RuleLabels["role"] != "alert-rules" || left.Dashboards.Namespace != "" {
 		t.Errorf("left: %+v, %v", left, err)
+	}
+}
+
+// TestDashboardsOfTheSite checks that only a dashboard goes without an approval to the namespace that the site has for them: Grafana also acts on
+// other ConfigMaps there.
+func TestDashboardsOfTheSite(t *testing.T) {
+	b := deployertest.New(t)
+	b.Put(neighbourNamespace())
+	namespace := neighbour
+	configure(b, monitoring.Options{Namespace: &namespace})
+	content := elsewhere("manifests: components/part.yaml", map[string]string{
+		"components/part.yaml":            "{apiVersion: v1, kind: ConfigMap, metadata: {name: shop-dashboard-source, labels: {grafana_datasource: '1'}}, data: {a.yaml: 'datasources: []'}}\n",
+		"monitoring/dashboards/shop.json": `{"title": "Shop"}`,
+	})
+	b.Imported(shop, "1.0.0", content)
+	_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: shop, Version: "1.0.0"})
+	deployertest.Refused(t, err, report.Refused, "objects-elsewhere:ConfigMap/team-b/shop-dashboard-source")
+	missing, ok := errors.AsType[*plan.PowersError](err)
+	if !ok || len(missing.Powers) != 1 {
+		t.Errorf("%v asks for other powers", err)
 	}
 }
 

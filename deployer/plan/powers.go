@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/engine"
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/render"
@@ -169,8 +168,8 @@ type judged struct {
 	archive string // SHA-256 digest
 	consent consent
 	ran     bool // what is to be deployed was deployed here before, completely, and not removed since
-	// dashboards is the namespace in which the site wants ConfigMaps with dashboards, "" for that of the Solution.
-	dashboards string
+	// monitoring holds the settings of the site.
+	monitoring schema.Monitoring
 	lookups    []schema.Power // of what its charts looked up while they were rendered
 }
 
@@ -182,7 +181,7 @@ func (r *Run) judgedIn(list []*Placement) []judged {
 			key := record.Key{Namespace: n.Name, Name: p.Name}
 			all = append(all, judged{
 				key: key, lookups: r.lookups[key], payload: p.renderer.Payload, archive: p.Archive.SHA256, consent: consentOf(r.Options, p.merged[n.Name]),
-				dashboards: p.renderer.Settings.Monitoring.Dashboards.Namespace,
+				monitoring: p.renderer.Settings.Monitoring,
 			})
 		}
 	}
@@ -290,7 +289,7 @@ func (r *Run) judgePowersOf(ctx context.Context, j *judged) (missing []schema.Po
 	if data.failure != nil {
 		return nil, data.failure
 	}
-	wanted := append(slices.DeleteFunc(found, j.isPlaced), j.lookups...)
+	wanted := append(found, j.lookups...)
 	if len(wanted) == 0 || own == nil {
 		return nil, nil
 	}
@@ -314,12 +313,6 @@ func (r *Run) judgePowersOf(ctx context.Context, j *judged) (missing []schema.Po
 		own.Release.Approval = &schema.PowerApproval{Version: own.Release.Version, Archive: j.archive, Powers: fresh}
 	}
 	return missing, nil
-}
-
-// isPlaced reports whether a dashboard is in another namespace because the site wants it there.
-func (j *judged) isPlaced(p schema.Power) bool {
-	return p.Name == schema.PowerObjectsElsewhere && j.dashboards != "" && p.Object.Namespace == j.dashboards &&
-		p.Object.Kind == cluster.ConfigMapKind.Kind && strings.HasPrefix(p.Object.Name, j.key.Name+"-dashboard-")
 }
 
 // uncovered is [powers.Uncovered] where what no approval allows is covered by what runs.

@@ -68,13 +68,13 @@ func PowersIn(ctx context.Context, p *Payload, namespace string, now time.Time) 
 }
 
 // Files returns a function that names the file of the archive with a rendered object: of a component, or where that is "" of the Solution
-// itself, in a namespace, or where that is "" in the cluster. The name is "" for objects that no file has, and for all where they cannot be
+// itself, in a namespace, or where that is "" in the cluster, with the site's monitoring, which places dashboards. The name is "" for objects that no file has, and for all where they cannot be
 // rendered, as those that an older version of this program deployed.
-func Files(p *Payload, component, namespace string, now time.Time) (fileOf func(*unstructured.Unstructured) string) {
+func Files(p *Payload, component, namespace string, monitoring schema.Monitoring, now time.Time) (fileOf func(*unstructured.Unstructured) string) {
 	if file := ChartFile(p, component); file != "" {
 		return func(*unstructured.Unstructured) string { return file }
 	}
-	s := Settings{Registry: unknownRegistry, Namespace: namespace, Now: now, judged: true}
+	s := Settings{Registry: unknownRegistry, Namespace: namespace, Monitoring: monitoring, Now: now, judged: true}
 	var (
 		r   *renderer
 		err error
