@@ -167,6 +167,17 @@ func TestGroupsOfControllersCannotBeClaimed(t *testing.T) {
 	}
 }
 
+// TestUncoveredMounts checks that an approval of a missing volume covers no setting of the pod with the volume's name.
+func TestUncoveredMounts(t *testing.T) {
+	pod := func(container string) []schema.Power {
+		return powers.Judge(acme(), read(t, "a.yaml", []byte("{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: acme}, spec: {containers: [{name: a, image: a, "+container+"}]}}")))
+	}
+	approved, wanted := pod("volumeMounts: [{name: privileged, mountPath: /a}]"), pod("securityContext: {privileged: true}")
+	if left := powers.Uncovered(approved, wanted); len(approved) != 1 || len(left) != 1 {
+		t.Errorf("%+v covers %+v", approved, wanted)
+	}
+}
+
 // TestUncoveredVolumes checks that an approval of a volume that is not the Solution's covers no other source with the same name.
 func TestUncoveredVolumes(t *testing.T) {
 	pod := func(volume string) []schema.Power {

@@ -28,7 +28,7 @@ func (j *judgement) volume(o Object) {
 // claim judges the spec of a claim: the volume that it takes, and the data that it starts with.
 func (j *judgement) claim(o Object, spec map[string]any, at string) {
 	if name := stringIn(spec, "volumeName"); name != "" {
-		j.place(o, at+".volumeName").add(schema.PowerUsesForeignData, schema.ReachNamespaces, "take a volume by its name ("+name+")", name)
+		j.place(o, at+".volumeName").add(schema.PowerUsesForeignData, schema.ReachNamespaces, "take a volume by its name ("+name+")", "volume "+name)
 	}
 	for _, field := range []string{"dataSource", "dataSourceRef"} {
 		source := nestedMap(spec, field)
