@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/deployer/engine"
@@ -134,15 +135,19 @@ func (c consent) covers(p schema.Power) bool {
 // isClusterWide reports whether --cluster-wide approves a power: rights of the Solution's own accounts in the whole cluster,
 // and a say in its requests. Rights of people are not.
 func isClusterWide(p schema.Power) bool {
-	switch p.Object.Kind {
-	case "ClusterRole", "ClusterRoleBinding":
-		return p.Name != schema.PowerRightsForPeople && p.Name != schema.PowerExtendsRoles && (p.Subject == "" || strings.HasPrefix(p.Subject, "ServiceAccount "))
-	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
-		"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "APIService":
-		return true
-	default:
-		return false
+	switch group, _, _ := strings.Cut(p.Object.APIVersion, "/"); group {
+	case rbacv1.GroupName:
+		return strings.HasPrefix(p.Object.Kind, "ClusterRole") && p.Name != schema.PowerRightsForPeople && p.Name != schema.PowerExtendsRoles &&
+			(p.Subject == "" || strings.HasPrefix(p.Subject, "ServiceAccount "))
+	case "admissionregistration.k8s.io", "apiregistration.k8s.io":
+		return slices.Contains(overRequests, p.Name)
 	}
+	return false
+}
+
+// overRequests are the powers of webhooks, admission policies and APIServices that are a say in requests.
+var overRequests = []schema.PowerName{
+	schema.PowerInterceptsRequests, schema.PowerOpensToOutside, schema.PowerDefinesForeignAPIs, schema.PowerDefaultForEveryone,
 }
 
 // isRight reports whether a power comes from a role or a binding: hazards stand for these.
