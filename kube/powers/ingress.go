@@ -62,16 +62,26 @@ var matchers = []string{"Path", "PathPrefix", "PathPrefixStrip", "PathRegexp"}
 // isMatcher reports whether an annotation names the function by which Traefik compares paths.
 func isMatcher(name string) bool { return name == "router.pathmatcher" || name == "rule-type" }
 
-// foreignOfTraefik returns objects of other namespaces, such as middlewares, which Traefik calls NAMESPACE-NAME@kubernetescrd.
+// foreignOfTraefik returns objects of other namespaces, such as middlewares, which Traefik calls NAMESPACE-NAME@kubernetescrd. Where the rest
+// of a name has a hyphen, as in acme-prod-login, the namespace can be acme-prod as well.
 func (j *judgement) foreignOfTraefik(value string) (objects []string) {
 	for name := range strings.SplitSeq(value, ",") {
-		name = strings.TrimSpace(name)
-		own := slices.ContainsFunc(j.owner.Namespaces, func(namespace string) bool { return strings.HasPrefix(name, namespace+"-") })
-		if strings.HasSuffix(name, "@kubernetescrd") && !own {
-			objects = append(objects, name)
+		full, ok := strings.CutSuffix(strings.TrimSpace(name), "@kubernetescrd")
+		if ok && !slices.ContainsFunc(j.owner.Namespaces, func(namespace string) bool {
+			rest, ok := strings.CutPrefix(full, namespace+"-")
+			return ok && (!strings.Contains(rest, "-") || j.bringsTraefik(namespace, rest))
+		}) {
+			objects = append(objects, strings.TrimSpace(name))
 		}
 	}
 	return objects
+}
+
+// bringsTraefik reports whether an object of Traefik to which an Ingress can refer is among the objects.
+func (j *judgement) bringsTraefik(namespace, name string) bool {
+	return slices.ContainsFunc([]string{"Middleware", "TLSOption", "ServersTransport"}, func(kind string) bool {
+		return j.brings("traefik.io", kind, namespace, name) || j.brings("traefik.containo.us", kind, namespace, name)
+	})
 }
 
 // aliases returns the further hosts of an Ingress, which proxies read from an annotation.
