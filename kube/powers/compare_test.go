@@ -178,6 +178,27 @@ func TestUncoveredMounts(t *testing.T) {
 	}
 }
 
+// TestUncoveredTraffic checks that an approval of a wildcard covers nothing else that has the name of a host beside it.
+func TestUncoveredTraffic(t *testing.T) {
+	service := func(hosts, spec string) []schema.Power {
+		return powers.Judge(acme(), read(t, "a.yaml", []byte("{apiVersion: v1, kind: Service, metadata: {name: a, namespace: acme, annotations: {external-dns.alpha.kubernetes.io/hostname: '"+hosts+"'}}, spec: {"+spec+"}}")))
+	}
+	ingress := func(annotation, path string) []schema.Power {
+		return powers.Judge(acme(), read(t, "a.yaml", []byte("{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a, namespace: acme, annotations: {"+annotation+"}}, spec: {rules: [{http: {paths: [{path: "+path+"}]}}]}}")))
+	}
+	for _, test := range []struct{ approved, wanted []schema.Power }{
+		{service("*.example.com, 10.96.0.1", ""), service("", "externalIPs: [10.96.0.1]")},
+		{service("*.example.com, a.team-b.svc", ""), service("", "type: ExternalName, externalName: a.team-b.svc")},
+		{service("*.example.com, 127.0.0.1", ""), service("", "type: ExternalName, externalName: 127.0.0.1")},
+		{ingress("external-dns.alpha.kubernetes.io/hostname: '*.example.com, /bank'", "/"), ingress("traefik.ingress.kubernetes.io/router.priority: '9'", "/bank")},
+		{ingress("external-dns.alpha.kubernetes.io/hostname: '*.example.com, team-b-a@kubernetescrd'", "/"), ingress("traefik.ingress.kubernetes.io/router.middlewares: team-b-a@kubernetescrd", "/env/prod/acme/acme")},
+	} {
+		if left := powers.Uncovered(test.approved, test.wanted); len(test.approved) != 1 || len(left) != 1 {
+			t.Errorf("%+v covers %+v", test.approved, test.wanted)
+		}
+	}
+}
+
 // TestUncoveredVolumes checks that an approval of a volume that is not the Solution's covers no other source with the same name.
 func TestUncoveredVolumes(t *testing.T) {
 	pod := func(volume string) []schema.Power {

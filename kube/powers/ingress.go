@@ -41,7 +41,7 @@ func (j *judgement) ingress(o Object) {
 	}
 	if len(objects) > 0 {
 		objects = set(objects)
-		j.place(o, "metadata.annotations").add(schema.PowerTakesTraffic, schema.ReachTraffic, "have the proxy use settings of other namespaces ("+enumerate(objects)+")", objects...)
+		j.place(o, "metadata.annotations").add(schema.PowerTakesTraffic, schema.ReachTraffic, "have the proxy use settings of other namespaces ("+enumerate(objects)+")", prefixed("settings ", objects)...)
 	}
 	rules := nested(o.Object, "spec", "rules")
 	paths, every := j.paths(o, rules)
@@ -51,7 +51,7 @@ func (j *judgement) ingress(o Object) {
 		if first {
 			shown = j.place(o, "spec.rules").add
 		}
-		shown(schema.PowerTakesTraffic, schema.ReachTraffic, "answer for "+enumerate(paths)+" of every host", paths...)
+		shown(schema.PowerTakesTraffic, schema.ReachTraffic, "answer for "+enumerate(paths)+" of every host", prefixed("path ", paths)...)
 	}
 	j.hosts(o, "spec.rules", wild)
 }

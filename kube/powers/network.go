@@ -18,7 +18,7 @@ import (
 func (j *judgement) service(o Object) {
 	j.hosts(o, "metadata.annotations", false)
 	if addresses := set(nestedStrings(o.Object, "spec", "externalIPs")); len(addresses) > 0 {
-		j.place(o, "spec.externalIPs").add(schema.PowerTakesTraffic, schema.ReachTraffic, "get the traffic of every pod to "+enumerate(addresses), addresses...)
+		j.place(o, "spec.externalIPs").add(schema.PowerTakesTraffic, schema.ReachTraffic, "get the traffic of every pod to "+enumerate(addresses), prefixed("address ", addresses)...)
 	}
 	switch kind := text(o, "spec", "type"); kind {
 	case "LoadBalancer", "NodePort":
@@ -39,9 +39,9 @@ func (j *judgement) externalName(o Object, name string) {
 	switch {
 	case service >= 2 && j.own[labels[service-1]]:
 	case service >= 2:
-		j.place(o, "spec.externalName").add(schema.PowerTakesTraffic, schema.ReachTraffic, "send traffic to namespace "+labels[service-1], name)
+		j.place(o, "spec.externalName").add(schema.PowerTakesTraffic, schema.ReachTraffic, "send traffic to namespace "+labels[service-1], "name "+name)
 	case err == nil && (address.IsLinkLocalUnicast() || address.IsLoopback()), strings.HasPrefix(name, "metadata."), strings.HasSuffix(name, ".internal"), name == "localhost":
-		j.place(o, "spec.externalName").add(schema.PowerTakesTraffic, schema.ReachTraffic, "send traffic to addresses of the nodes' own network ("+name+")", name)
+		j.place(o, "spec.externalName").add(schema.PowerTakesTraffic, schema.ReachTraffic, "send traffic to addresses of the nodes' own network ("+name+")", "name "+name)
 	default:
 		j.place(o, "spec.externalName").show(schema.PowerOpensToOutside, schema.ReachOutside, "send traffic outside the cluster ("+name+")", name)
 	}
@@ -199,6 +199,15 @@ func (j *judgement) hosts(o Object, field string, wild bool) {
 	case len(hosts) > 0:
 		j.place(o, field).show(schema.PowerTakesTraffic, schema.ReachTraffic, "answer for "+enumerate(hosts), hosts...)
 	}
+}
+
+// prefixed returns effects of a kind. Hosts have no space: an approval of a host covers none of these.
+func prefixed(kind string, list []string) []string {
+	effects := make([]string, len(list))
+	for i, entry := range list {
+		effects[i] = kind + entry
+	}
+	return effects
 }
 
 // foreignHost judges a host for which something else of the cluster answers already.
