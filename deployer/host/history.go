@@ -3,19 +3,27 @@ package host
 import (
 	"encoding/hex"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
 
-// again checks for imports and revocations since the archives were admitted. The store is locked.
+// again checks for imports, and for changes of the trust store, since the archives were admitted. The store is locked.
 func (d *admission) again(list []*admitted) error {
 	if err := d.load(); err != nil {
 		return err
 	}
 	for _, c := range list {
 		err := d.checkRevoked(c)
+		if err == nil && c.verdict != nil {
+			err = d.checkSigners(c)
+		}
+		if err == nil {
+			err = d.checkMaximum(c)
+		}
 		if err == nil {
 			err = d.checkHistory(c)
 		}
@@ -38,6 +46,21 @@ func (d *admission) checkRevoked(c *admitted) error {
 			WithHint("run the command again: other signatures of the archive may count")
 	}
 	return d.trusted.CheckArchive(digest, c.solution())
+}
+
+// checkSigners refuses an archive whose signatures do not count any more: a key was removed, or the policy was changed.
+func (d *admission) checkSigners(c *admitted) error {
+	var accepted []sign.NamedBundle
+	for _, b := range c.source.Bundles {
+		if b.Accepted {
+			accepted = append(accepted, sign.NamedBundle{File: filepath.Base(c.name), Data: b.Data})
+		}
+	}
+	err := sign.Recheck(accepted, sign.Identity{Solution: c.solution()}, d.signOptions(c.name))
+	if err != nil {
+		err = report.Errorf(report.CodeOf(err), "the trust store was changed while the archive was examined: %w", err)
+	}
+	return err
 }
 
 // checkHistory refuses a version that is older than an imported one, and other content under an imported version.

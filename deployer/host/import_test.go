@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,16 @@ func (w *world) revoke(more trust.Revocations) {
 	}
 }
 
+// changePolicy replaces a part of the policy that limit has written.
+func (w *world) changePolicy(before, after string) {
+	w.t.Helper()
+	policy := string(w.read(w.path("trust/policy.yaml")))
+	if !strings.Contains(policy, before) {
+		w.t.Errorf("the policy has no %s", before)
+	}
+	w.write(w.path("trust/policy.yaml"), []byte(strings.Replace(policy, before, after, 1)))
+}
+
 // TestImportAfterWaiting: what another process decides while an import waits for the lock counts for the import.
 func TestImportAfterWaiting(t *testing.T) {
 	for _, test := range []struct {
@@ -71,6 +82,21 @@ func TestImportAfterWaiting(t *testing.T) {
 		{"the key is revoked", schema.RegistryMetalK8s, func(w *world, _ string, _ *store.Locked) {
 			w.revoke(trust.Revocations{Keys: []string{w.acme.Public().ID()}})
 		}, report.Revoked},
+		{"the key is removed", schema.RegistryMetalK8s, func(w *world, _ string, _ *store.Locked) {
+			w.write(w.path("trust/keys/acme.pub"), w.mallory.Public().PEM())
+		}, report.Untrusted},
+		{"another key has to sign", schema.RegistryMetalK8s, func(w *world, _ string, _ *store.Locked) {
+			w.write(w.path("trust/keys/second.pub"), w.mallory.Public().PEM())
+			w.changePolicy("[{key: acme}]", "[{key: second}]")
+		}, report.NotAllowed},
+		{"two keys have to sign", schema.RegistryMetalK8s, func(w *world, _ string, _ *store.Locked) {
+			w.write(w.path("trust/keys/second.pub"), w.mallory.Public().PEM())
+			w.changePolicy("[{key: acme}]", "[{key: acme}, {key: second}]\n  threshold: 2")
+		}, report.Threshold},
+		{"another key may sign, too", schema.RegistryMetalK8s, func(w *world, _ string, _ *store.Locked) {
+			w.write(w.path("trust/keys/second.pub"), w.mallory.Public().PEM())
+			w.changePolicy("[{key: acme}]", "[{key: second}, {key: acme}]")
+		}, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -91,6 +117,18 @@ func TestImportAfterWaiting(t *testing.T) {
 				t.Errorf("registry mode %s, %v", mode, err)
 			}
 		})
+	}
+}
+
+// TestImportAfterLowerMaximum: the policy lets the Solution do less than when the archive was examined.
+func TestImportAfterLowerMaximum(t *testing.T) {
+	w := newWorld(t)
+	w.limit("[defines-foreign-apis]")
+	w.meanwhile(func(*store.Locked) { w.changePolicy("[defines-foreign-apis]", "[]") })
+	_, err := w.do(w.archive("1.0.0", widgetIn("gateway.networking.k8s.io")...))
+	checkCode(t, err, report.Refused)
+	if len(w.stored()) > 0 {
+		t.Errorf("stored %v", w.stored())
 	}
 }
 

@@ -114,7 +114,7 @@ func SetCertificate(data, certificate []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.HasCertificate() || b.VerifyKey(public, b.claimed()) != nil {
+	if b.HasCertificate() || b.VerifyKey(public, b.Claimed()) != nil {
 		return nil, notItsKey(leaf)
 	}
 	b.entity.VerificationMaterial.Content = &protobundle.VerificationMaterial_Certificate{
@@ -188,8 +188,8 @@ func hash(h crypto.Hash, data []byte) []byte {
 	return sum.Sum(nil)
 }
 
-// claimed is the signed digest that the bundle itself has.
-func (b *Bundle) claimed() []byte {
+// Claimed returns the signed digest that the bundle itself has, of whatever file it is.
+func (b *Bundle) Claimed() []byte {
 	if b.statement != nil {
 		digest := b.statement.SHA256()
 		return digest[:]

@@ -67,12 +67,12 @@ func verifyAttestation(data []byte, k *key.Public) error {
 // verify tries the digest that the bundle claims first: when that fails the signature is bad, and when only the wanted
 // digest fails the signature is good but about something else.
 func (b *Bundle) verify(v *verify.Verifier, digest []byte, h string, option verify.PolicyOption) error {
-	_, err := v.Verify(b.entity, verify.NewPolicy(verify.WithArtifactDigest(h, b.claimed()), option))
+	_, err := v.Verify(b.entity, verify.NewPolicy(verify.WithArtifactDigest(h, b.Claimed()), option))
 	if err != nil {
 		return report.Errorf(report.Untrusted, "verify signature: %w", err)
 	}
 	if _, err := v.Verify(b.entity, verify.NewPolicy(verify.WithArtifactDigest(h, digest), option)); err != nil {
-		return report.Errorf(report.Mismatch, "the signature is for a file with digest %s:%x, this one has %x", h, b.claimed(), digest).
+		return report.Errorf(report.Mismatch, "the signature is for a file with digest %s:%x, this one has %x", h, b.Claimed(), digest).
 			WithHint("compare the file with the one that was released; it was altered, or the bundle belongs to another file")
 	}
 	return nil
