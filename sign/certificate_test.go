@@ -150,6 +150,9 @@ func TestRevokedCertificateKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := w.acme.Public().ID()
+	if got := parse(t, w.bundles[0].Data).KeyID(); got != id || parse(t, w.sign(w.acme, w.statement())).KeyID() != id {
+		t.Errorf("the bundle names key %s, want %s", got, id)
+	}
 	if s := verdict.Signatures[0]; s.KeyID != id || s.KeyName != "a/"+releaser || len(verdict.Signers()) != 1 || verdict.Signers()[0] != id {
 		t.Errorf("%+v, signers %v, want key ID %s", s, verdict.Signers(), id)
 	}

@@ -187,9 +187,23 @@ func (a *app) writeSignature(data, certificate []byte, k publicKey, o signOption
 			return err
 		}
 	}
+	a.warnOfReplaced(o.bundle, k.KeyID)
 	if err := sign.WriteBundle(o.bundle, data); err != nil {
 		return err
 	}
 	result := signed{File: o.bundle, Key: k}
 	return a.EmitResult(result, result.print)
+}
+
+// warnOfReplaced warns of a signature of another key that is about to be replaced.
+func (a *app) warnOfReplaced(name, keyID string) {
+	present, err := sign.ReadBundle(name)
+	if err != nil {
+		return
+	}
+	if b, err := bundle.Parse(present.Data); err == nil && b.KeyID() != keyID {
+		a.Sink.Emit(report.Event{
+			Step: "sign", Name: name, State: report.Warning, Note: fmt.Sprintf("replaces the signature of key %.50q; --as NAME keeps both", b.KeyID()),
+		})
+	}
 }

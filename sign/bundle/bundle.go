@@ -12,6 +12,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign/key"
 	"github.com/solutionctl/solutionctl/sign/strictjson"
 )
 
@@ -111,6 +112,18 @@ func (b *Bundle) Digest() (crypto.Hash, []byte) {
 // Hint returns the identifier of the key in the bundle, empty for a certificate. It is not signed: use it to try the right key
 // first, never to choose one.
 func (b *Bundle) Hint() string { return b.entity.GetVerificationMaterial().GetPublicKey().GetHint() }
+
+// KeyID returns the ID of the key that the bundle names: by its hint, which is not signed, or by its certificate.
+func (b *Bundle) KeyID() string {
+	if !b.HasCertificate() {
+		return b.Hint()
+	}
+	public, err := key.NewPublic(b.Certificate().PublicKey)
+	if err != nil {
+		return ""
+	}
+	return public.ID()
+}
 
 // HasCertificate reports whether the bundle is to be verified by a certificate instead of a key.
 func (b *Bundle) HasCertificate() bool {
