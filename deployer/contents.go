@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/components"
 	"github.com/solutionctl/solutionctl/deployer/plan"
@@ -81,12 +79,9 @@ func secretValues(ctx context.Context, c *cluster.Cluster, name string) (map[str
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "%s: %w", where, err)
 	}
-	if err = schema.CheckYAML(where, data); err != nil {
-		return nil, err
-	}
 	var values map[string]any
-	if err := yaml.Unmarshal(data, &values); err != nil {
-		return nil, report.Errorf(report.Invalid, "%s, key %s, is not a YAML object", where, secretValuesKey) // the content is secret and not shown
+	if err := schema.ReadDocument(where, data, &values); err != nil { // the content is secret and not shown
+		return nil, report.Errorf(report.Invalid, "%s, key %s, is not one YAML object without a key twice", where, secretValuesKey)
 	}
 	return values, nil
 }

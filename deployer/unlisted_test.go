@@ -96,6 +96,15 @@ func TestWanted(t *testing.T) {
 			t.Errorf("the values are %s", got)
 		}
 	}
+	for _, text := range []string{"size: 1\n---\nsize: 2\n", "hosts: {standby: hidden}\nhosts: {primary: hidden}\n", "- hidden"} {
+		b.Server.Put(t, "{apiVersion: v1, kind: Secret, metadata: {name: db-values, namespace: solutionctl-system}, data: {values.yaml: "+base64.StdEncoding.EncodeToString([]byte(text))+"}}")
+		_, err := b.Wanted(t.Context(), schema.EnvironmentContents{Name: site, Solutions: []schema.SolutionSelection{{
+			Name: shop, ValuesFrom: map[string]schema.ValuesSource{"db": {Secret: "db-values"}},
+		}}})
+		if report.CodeOf(err) != report.Invalid || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 }
 
 // TestEnsureOthersInterrupted: what was never added as a whole goes as well, wherever its removal was interrupted.

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -151,17 +150,7 @@ func ParseValue(kind, text string) (any, error) {
 
 // readValue reads a document with the scalars of Kubernetes. Numbers are as in JSON.
 func readValue(text string) (value any, err error) {
-	documents, err := ParseKubernetes("value", []byte(text))
-	if err != nil || len(documents) == 0 {
-		return nil, err
-	}
-	if len(documents) > 1 {
-		return nil, errors.New("there is more than one document")
-	}
-	data, err := documents[0].JSON()
-	if err == nil {
-		err = json.Unmarshal(data, &value)
-	}
+	err = ReadDocument("value", []byte(text), &value)
 	return value, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -110,6 +111,26 @@ func ParseKubernetes(file string, data []byte) ([]*Document, error) {
 // ParseKubernetesAt is [ParseKubernetes] for a part of a file that begins at a line. Positions refer to the file.
 func ParseKubernetesAt(file string, line int, data []byte) ([]*Document, error) {
 	return parseYAML(data, &yamlReader{file: file, above: line - 1, maxDepth: maxObjectDepth, kubernetes: true})
+}
+
+// ReadDocument reads the only document of a file that has content into a value, by its JSON, with the scalars of Kubernetes. A file without one
+// leaves the value as it is.
+func ReadDocument(file string, data []byte, into any) error {
+	documents, err := ParseKubernetes(file, data)
+	documents = slices.DeleteFunc(documents, func(d *Document) bool { return d.value == nil })
+	if err != nil || len(documents) == 0 {
+		return err
+	}
+	if len(documents) > 1 {
+		return report.Errorf(report.Invalid, "%s has %d documents, and only one is read", file, len(documents))
+	}
+	if data, err = documents[0].JSON(); err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return report.Errorf(report.Invalid, "%s: %w", file, err)
+	}
+	return nil
 }
 
 // File returns the name that messages about the document carry.

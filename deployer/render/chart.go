@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -215,17 +214,8 @@ func (p *Payload) chartValues(c *schema.Component) (map[string]any, error) {
 	if !ok {
 		return nil, report.Errorf(report.Invalid, "component %s of %s: %s is not in the archive", c.Name, p.Solution.ID(), c.Values)
 	}
-	documents, err := schema.ParseKubernetes(file, data)
-	if err == nil && len(documents) > 1 {
-		err = report.Errorf(report.Invalid, "%s has %d documents, and values are one", file, len(documents))
-	}
 	var values map[string]any
-	if err == nil && len(documents) == 1 {
-		if data, err = documents[0].JSON(); err == nil {
-			err = json.Unmarshal(data, &values)
-		}
-	}
-	if err != nil {
+	if err := schema.ReadDocument(file, data, &values); err != nil {
 		return nil, fmt.Errorf("component %s of %s: %w", c.Name, p.Solution.ID(), err)
 	}
 	return values, nil

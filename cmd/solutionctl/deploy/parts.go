@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -171,21 +170,9 @@ func readSiteValues(name string, values map[string]plan.SiteValues) error {
 	if len(data) > maxSiteValues {
 		return report.Errorf(report.Usage, "%s is larger than %d MiB", name, maxSiteValues>>20)
 	}
-	documents, err := schema.ParseKubernetes(name, data)
-	if err != nil {
-		return err
-	}
-	if len(documents) > 1 {
-		return report.Errorf(report.Usage, "%s has %d documents, and values are one", name, len(documents)).WithHint("write the values of all components below each other, without ---")
-	}
 	var charts map[string]map[string]any
-	if len(documents) == 1 {
-		if data, err = documents[0].JSON(); err == nil {
-			err = json.Unmarshal(data, &charts)
-		}
-		if err != nil {
-			return report.Errorf(report.Usage, "%s: %w", name, err).WithHint("write the name of a component, and below it the values of its chart")
-		}
+	if err = schema.ReadDocument(name, data, &charts); err != nil {
+		return report.As(report.Usage, err).WithHint("write one document with the names of components, and below each the values of its chart")
 	}
 	for component, own := range charts {
 		said := plan.SiteValues{Reset: true}

@@ -51,6 +51,7 @@ func TestReadSiteValues(t *testing.T) {
 		want string // in the error
 	}{
 		"values":         {"---\ndb: {size: 1}\nweb:\n", ""},
+		"an empty end":   {"# values\n---\ndb: {size: 1}\n---\n", ""},
 		"nothing":        {"# nothing\n", ""},
 		"two documents":  {"db: {size: 1}\n---\nweb: {a: b}\n", "2 documents"},
 		"one twice":      {"web: {a: b}\ndb: {}\nweb: {c: d}\n", "web"},
