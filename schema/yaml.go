@@ -122,7 +122,7 @@ func ReadDocument(file string, data []byte, into any) error {
 		return err
 	}
 	if len(documents) > 1 {
-		return report.Errorf(report.Invalid, "%s has %d documents, and only one is read", file, len(documents))
+		return report.Errorf(report.Invalid, "%s: there are %d documents, and only one is read", file, len(documents))
 	}
 	if data, err = documents[0].JSON(); err == nil {
 		err = json.Unmarshal(data, into)

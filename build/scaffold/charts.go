@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/solutionctl/solutionctl/kube/chart"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -153,7 +151,7 @@ func (b *builder) values(c *schema.Component) (map[string]any, error) {
 	}
 	b.usedValues = append(b.usedValues, key)
 	var values map[string]any
-	if err := errors.Join(schema.CheckYAML("values of "+c.Name, data), yaml.Unmarshal(data, &values)); err != nil {
+	if err := schema.ReadDocument("values of "+c.Name, data, &values); err != nil {
 		return nil, report.Errorf(report.Invalid, "values of %s: %w", c.Name, err).WithHint("write a YAML document with the values of the chart")
 	}
 	c.Values = path.Join("components", c.Name+"-values.yaml")
