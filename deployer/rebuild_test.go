@@ -181,6 +181,7 @@ func TestRepairAfterRebuild(t *testing.T) {
 	if got := fmt.Sprint(changes(diff)); !strings.Contains(got, "create ServiceAccount site/shop-operator") || !strings.Contains(got, "update ConfigMap site/shop-operator-config") {
 		t.Errorf("the differences are %s", got)
 	}
+	edit(b, "Deployment", "shop-operator", "", "metadata", "labels", "app.kubernetes.io/version") // a repair has this to do
 	repaired, err := b.Repair(t.Context(), deployer.RepairOptions{Selection: selection})
 	if err != nil {
 		t.Fatal(err)
@@ -188,6 +189,9 @@ func TestRepairAfterRebuild(t *testing.T) {
 	const remedy = "'solutionctl deploy add site shop 1.0.0 --namespace site' restores it"
 	if got := strings.Join(repaired.Notices, "\n"); strings.Count(got, remedy) != 2 || b.Server.Object("ServiceAccount", site, "shop-operator") != nil {
 		t.Errorf("the repair reports %s", got)
+	}
+	if diff, err = b.Diff(t.Context(), selection); err != nil || len(changes(diff)) != 2 || strings.Count(strings.Join(diff.Notices, "\n"), remedy) != 2 {
+		t.Errorf("after the repair: %v, %q, %v", changes(diff), diff.Notices, err)
 	}
 	if _, err = b.Add(t.Context(), deployer.AddOptions{Environment: site, Namespace: site, Solution: shop, Version: "1.0.0", Options: plan.Options{Force: true}}); err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func (r *run) propose(user, digest string) {
 	for _, s := range r.plan.steps {
 		if object, ok := s.planned(); ok {
 			pending.Objects = append(pending.Objects, object)
-		} else {
+		} else if s.Note != NotRecorded {
 			pending.Waiting = append(pending.Waiting, s.Object)
 		}
 	}

@@ -105,6 +105,9 @@ func (d *decider) decideRestore(ctx context.Context, s *step) error {
 			s.Action = schema.ActionNone
 		}
 	}
+	if s.known.Name == "" && s.Action != schema.ActionNone {
+		s.Note = NotRecorded
+	}
 	if d.options.ReadOnly || s.Action == schema.ActionNone || s.Action == schema.ActionSkip || s.late {
 		return nil
 	}

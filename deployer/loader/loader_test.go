@@ -21,8 +21,10 @@ import (
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/health"
 	"github.com/solutionctl/solutionctl/deployer/loader"
+	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/deployer/survey"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -572,6 +574,34 @@ func TestWaitKept(t *testing.T) {
 		if progress, err := l.Wait(t.Context(), time.Second); report.CodeOf(err) != want || len(progress.Parts) == 0 {
 			t.Errorf("with %s: %+v, %v", state, progress, err)
 		}
+	}
+}
+
+// TestRepairAfterRebuild checks that an object that was deleted before its record was rebuilt is reported with a remedy at each repair, and does not count as a change
+// that comes back.
+func TestRepairAfterRebuild(t *testing.T) {
+	b := newBed(t)
+	l := b.launcher(t, justEdge)
+	if _, err := l.Start(t.Context(), loader.StartOptions{Local: true}); err != nil {
+		t.Fatal(err)
+	}
+	lost := 0
+	for _, component := range []string{"", "db", "api"} {
+		name := record.Key{Namespace: "infra", Name: "edge", Component: component}.SecretName()
+		if b.Server.Object("Secret", cluster.SystemNamespace, name) != nil {
+			b.Deleted("Secret", cluster.SystemNamespace, name)
+			lost++
+		}
+	}
+	if lost == 0 {
+		t.Fatal("there is no record")
+	}
+	b.Deleted("ConfigMap", "infra", "db")
+	if _, err := b.RebuildRecords(t.Context(), rebuild.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for range schema.MaxLoaderRepairs + 2 {
+		deployertest.Refused(t, l.Repair(t.Context()), report.Conflict, "ConfigMap infra/db: it was changed or deleted before", "'solutionctl deploy repair infra edge' names the command")
 	}
 }
 

@@ -41,6 +41,7 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 	before := progress.Repair
 	now := schema.LoadRepair{At: c.Now().UTC().Truncate(time.Second), Changed: []string{}}
 	var drifted []schema.LoadedContent
+	mendable := false
 	var failure error
 	for _, at := range contents(p) {
 		found, err := d.Diff(ctx, survey.Selection{Environment: at.Environment, Solution: at.Solution}) // who only observes may do no more
@@ -48,7 +49,8 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 			failure = errors.Join(failure, fmt.Errorf("environment %s: %w", at.Environment, err))
 			continue
 		}
-		now.Changed = append(now.Changed, changedBy(found)...)
+		lines, some := changedBy(found)
+		now.Changed, mendable = append(now.Changed, lines...), mendable || some
 		if !found.Empty() || len(found.Notices) > 0 { // such as of an upgrade that was interrupted
 			drifted = append(drifted, at)
 		}
@@ -63,7 +65,7 @@ func Repair(ctx context.Context, c deployer.Config, p *schema.LoadParameters) er
 	if len(now.Changed) == 0 && before == nil {
 		return failure
 	}
-	if p.Repair != schema.RepairObserve && len(now.Changed) > 0 {
+	if p.Repair != schema.RepairObserve && mendable {
 		if now.Times = 1; again {
 			now.Times += before.Times
 		}
@@ -81,33 +83,36 @@ func repairOne(ctx context.Context, d *deployer.Deployer, at schema.LoadedConten
 	if err != nil {
 		return err
 	}
-	var left []string
+	var left, lost []string
 	for _, part := range done.Parts {
 		for _, change := range part.Changes {
 			switch {
 			case change.Note == engine.NotRecorded:
-				left = append(left, change.Object.String()+": "+change.Note)
+				lost = append(lost, change.Object.String()+": "+change.Note)
 			case change.Action == schema.ActionKeep && change.Note != "" && change.Object.Kind != cluster.DefinitionKind.Kind:
 				left = append(left, change.Note)
 			}
 		}
 	}
-	if len(left) == 0 {
-		return nil
+	again := report.Run("deploy repair", at.Environment, at.Solution)
+	if len(left) > 0 {
+		err = report.Errorf(report.Conflict, "left alone: %s", strings.Join(left, "; ")).WithHint("let the other manager give it up, or adopt it: '%s' shows how", again)
 	}
-	return report.Errorf(report.Conflict, "left alone: %s", strings.Join(left, "; ")).
-		WithHint("let the other manager give it up, or adopt it: '%s' shows how", report.Run("deploy repair", at.Environment, at.Solution))
+	if len(lost) > 0 {
+		err = errors.Join(err, report.Errorf(report.Conflict, "left out: %s", strings.Join(lost, "; ")).WithHint("'%s' names the command that restores it", again))
+	}
+	return err
 }
 
-// changedBy describes the changed fields and their managers, a line each.
-func changedBy(o *schema.Operation) []string {
+// changedBy describes the changed fields and their managers, a line each. A repair can mend some of them.
+func changedBy(o *schema.Operation) (lines []string, mendable bool) {
 	const most = 20
-	var lines []string
 	for _, part := range o.Parts {
 		for _, change := range part.Changes {
 			if slices.Contains([]schema.Action{schema.ActionNone, schema.ActionKeep, schema.ActionSkip}, change.Action) || len(lines) == most {
 				continue
 			}
+			mendable = mendable || !engine.IsLeftOut(change)
 			text := change.Object.String()
 			if change.Action == schema.ActionCreate {
 				text += " is gone"
@@ -124,7 +129,7 @@ func changedBy(o *schema.Operation) []string {
 			lines = append(lines, short(text))
 		}
 	}
-	return lines
+	return lines, mendable
 }
 
 // recordRepair writes the result of a repair, which may happen while a run writes too.
