@@ -62,15 +62,15 @@ func TestPowerCut(t *testing.T) {
 		{
 			"trust import of revocations that lack one", []string{
 				"keygen acme", "keygen root", "trust add acme acme.pub", "trust revoke --root-key root.key --archive " + archiveOfZeros,
-				"#mkdir vendor; cp trust/root.pub vendor", "trust --trust-dir vendor revoke --root-key root.key --minimum-version shop=1.0.0",
-				"trust --trust-dir vendor revoke --root-key root.key --minimum-version shop=2.0.0",
+				"#mkdir vendor; cp trust/root.pub vendor", "trust --trust-dir vendor --state vendor.json revoke --root-key root.key --minimum-version shop=1.0.0",
+				"trust --trust-dir vendor --state vendor.json revoke --root-key root.key --minimum-version shop=2.0.0",
 			}, "trust import vendor/revocations.json", archiveRevoked,
 		},
 		{
 			"trust import of revocations that have it again", []string{
 				"keygen acme", "keygen root", "trust add acme acme.pub", "trust revoke --root-key root.key --archive " + archiveOfZeros,
-				"#mkdir vendor; cp trust/root.pub vendor", "trust --trust-dir vendor revoke --root-key root.key --minimum-version shop=1.0.0",
-				"trust import vendor/revocations.json", "trust --trust-dir vendor revoke --root-key root.key --archive " + archiveOfZeros,
+				"#mkdir vendor; cp trust/root.pub vendor", "trust --trust-dir vendor --state vendor.json revoke --root-key root.key --minimum-version shop=1.0.0",
+				"trust import vendor/revocations.json", "trust --trust-dir vendor --state vendor.json revoke --root-key root.key --archive " + archiveOfZeros,
 			}, "trust import vendor/revocations.json", archiveRevoked,
 		},
 		{

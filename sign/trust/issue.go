@@ -56,7 +56,7 @@ func (d *directory) prepare(more Revocations, root *key.Public, state *State) (*
 	if err != nil {
 		return nil, err
 	}
-	if err = state.checkSerials(map[string]int64{root.ID(): present.Serial}); err != nil {
+	if err = state.checkPresent(root.ID(), present.Serial); err != nil {
 		return nil, err
 	}
 	local, err := readLocal(d)
@@ -172,7 +172,13 @@ func (d *Draft) Issue(ctx context.Context, signer *key.Signer) error {
 }
 
 // Record notes in a state how new the list is.
-func (d *Draft) Record(s *State) { s.recordSerials(map[string]int64{d.root.ID(): d.Serial}) }
+func (d *Draft) Record(s *State) {
+	s.FormatVersion = stateFormat
+	if s.Issued == nil {
+		s.Issued = map[string]int64{}
+	}
+	s.Issued[d.root.ID()] = max(d.Serial, s.Issued[d.root.ID()])
+}
 
 // writeSigned replaces a list and its signature, which are two files. The signature is complete under the name that readers
 // try as well before the list appears, so that there is no moment without a list that verifies.

@@ -25,6 +25,9 @@ type State struct {
 	FormatVersion int `json:"formatVersion"`
 	// Serials are the highest serials of revocation lists, by the ID of the root key.
 	Serials map[string]int64 `json:"revocationSerials,omitempty"`
+	// Issued are the highest serials of the lists that were issued here, by the ID of the root key. Hosts on the same machine, which do not have
+	// such a list yet, are not concerned.
+	Issued map[string]int64 `json:"issuedSerials,omitempty"`
 	// Floors are the highest imported versions, by Solution and signer. They are kept apart by signer so that a
 	// stolen key that has signed an absurdly high version loses its effect when the key is revoked.
 	Floors map[string]map[string]Floor `json:"floors,omitempty"`
@@ -128,14 +131,12 @@ func prerelease(version string) bool {
 }
 
 // RecordSerials notes how new the revocations of the store are.
-func (s *State) RecordSerials(store *Store) { s.recordSerials(store.serials) }
-
-func (s *State) recordSerials(serials map[string]int64) {
+func (s *State) RecordSerials(store *Store) {
 	s.FormatVersion = stateFormat
 	if s.Serials == nil {
 		s.Serials = map[string]int64{}
 	}
-	for id, serial := range serials {
+	for id, serial := range store.serials {
 		s.Serials[id] = max(serial, s.Serials[id])
 	}
 }
@@ -149,6 +150,18 @@ func (s *State) checkSerials(serials map[string]int64) error {
 			return report.Errorf(report.TrustStore, "revocations.json has serial %d, but %d was seen before", serial, seen).
 				WithHint("get the newest list, with its signature, from a host that has it or from the holder of the root key")
 		}
+	}
+	return nil
+}
+
+// checkPresent refuses the present list of a root key as the one before the next when a later one was seen or issued.
+func (s *State) checkPresent(root string, serial int64) error {
+	if s == nil {
+		return nil
+	}
+	if seen := max(s.Serials[root], s.Issued[root]); serial < seen {
+		return report.Errorf(report.TrustStore, "revocations.json has serial %d, but %d was seen or issued before", serial, seen).
+			WithHint("import the newest list into this trust store with 'solutionctl trust import', or name the state of another one with --state")
 	}
 	return nil
 }
