@@ -11,6 +11,7 @@ import (
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/console"
+	"github.com/solutionctl/solutionctl/schema/report"
 	"github.com/solutionctl/solutionctl/sign/bundle"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
@@ -163,7 +164,7 @@ func (r *revocation) issue(ctx context.Context) error {
 		return err
 	}
 	state, err := trust.LoadState(r.store.state)
-	if err != nil && !errors.Is(err, fs.ErrPermission) { // of which updateState warns
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // of which record warns
 		return err
 	}
 	draft, err := trust.Prepare(r.trustDir(r.store), r.more, signer.Public(), state)
@@ -171,22 +172,31 @@ func (r *revocation) issue(ctx context.Context) error {
 		return err
 	}
 	result := trustChange{Serial: draft.Serial, Changes: append([]string{}, draft.Changes...), DryRun: r.dryRun}
-	done, noted := "would issue revocations.json", error(nil)
+	done := "would issue revocations.json"
 	if !r.dryRun {
 		if err = draft.Issue(ctx, signer); err != nil {
 			return err
 		}
-		noted = r.updateState(r.store, func(state *trust.State) error {
-			draft.Record(state)
-			return nil
-		})
+		r.record(draft)
 		done = "issued revocations.json"
 	}
 	if len(result.Changes) == 0 {
 		done = "nothing changes, the list is the one"
 	}
 	done += fmt.Sprintf(" with serial %d", draft.Serial)
-	return errors.Join(noted, r.EmitResult(result, func(w *console.Stream) { result.print(w, done) }))
+	return r.EmitResult(result, func(w *console.Stream) { result.print(w, done) })
+}
+
+// record notes the serial of a list. The list is issued already, so a failure is only reported.
+func (r *revocation) record(draft *trust.Draft) {
+	err := trust.UpdateState(r.store.state, func(state *trust.State) error {
+		draft.Record(state)
+		return nil
+	})
+	if err != nil {
+		note := fmt.Sprintf("cannot be written, and a loss of the list with serial %d will not be noticed: %v", draft.Serial, err)
+		r.Sink.Emit(report.Event{Step: "remember", Name: r.store.state, State: report.Warning, Note: note})
+	}
 }
 
 func newTrustExportCommand(a *app, f *storeFlags) *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -122,18 +123,14 @@ func (c *trustImport) prepare(file string, data []byte, state *trust.State) (*tr
 
 // noteSerials remembers how new the revocations of the trust store are, so that their loss is noticed.
 func (a *app) noteSerials(f *storeFlags) error {
-	return a.updateState(f, func(state *trust.State) error {
+	err := trust.UpdateState(f.state, func(state *trust.State) error {
 		store, err := trust.Load([]string{a.trustDir(f)}, state)
 		if err == nil {
 			state.RecordSerials(store)
 		}
 		return err
 	})
-}
-
-func (a *app) updateState(f *storeFlags, change func(*trust.State) error) error {
-	err := trust.UpdateState(f.state, change)
-	if errors.Is(err, fs.ErrPermission) {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
 		// A trust store of one's own is nothing for a file of all users.
 		a.Sink.Emit(report.Event{Step: "remember", Name: f.state, State: report.Warning, Note: "cannot be written: a loss of revocations will not be noticed"})
 		return nil
