@@ -135,6 +135,10 @@ func TestOneKeyIsOneSigner(t *testing.T) {
 	if _, _, err := w.verify(); err != nil {
 		t.Errorf("a key, and another one with a certificate: %v", err)
 	}
+	w.set(mine, a.certify(mine, w.acme), a.certify(w.sign(w.mallory, w.statement()), w.mallory))
+	if _, _, err := w.verify(); err != nil {
+		t.Errorf("the same two, and a copy that anyone can make: %v", err)
+	}
 	w.set(a.certify(w.sign(w.acme, w.statement()), w.acme), a.certify(w.sign(w.mallory, w.statement()), w.mallory))
 	if _, _, err := w.verify(); report.CodeOf(err) != report.Threshold {
 		t.Errorf("two keys of one identity: %v", err)

@@ -30,22 +30,42 @@ func (v *verification) count(candidates []*candidate) ([]*candidate, error) {
 	return accepted, nil
 }
 
-// countSigners counts the different signers. Signatures of one name are of one signer, and so are two of one key: its holder, and everyone who
-// has the certificate of the key, can make a second signature out of the first one.
+// countSigners counts the different signers: the most signatures of which no two share a name or a key. The holder of a key, and everyone who has
+// the certificate of the key, can make a second signature out of the first one. A further signature never lowers the number unless its
+// certificate joins several names that the policy lists.
 func countSigners(accepted []*candidate) int {
-	var signers [][]string
+	type signer struct{ names, keys []string }
+	var signers []signer
 	for _, c := range accepted {
-		signer := append(slices.Clone(c.who.Names), c.who.KeyID)
-		signers = slices.DeleteFunc(signers, func(other []string) bool {
-			same := slices.ContainsFunc(other, func(mark string) bool { return slices.Contains(signer, mark) })
+		s := signer{slices.Clone(c.who.Names), []string{c.who.KeyID}}
+		signers = slices.DeleteFunc(signers, func(other signer) bool {
+			same := slices.ContainsFunc(other.names, func(name string) bool { return slices.Contains(s.names, name) })
 			if same {
-				signer = append(signer, other...)
+				s.names, s.keys = append(s.names, other.names...), append(s.keys, other.keys...)
 			}
 			return same
 		})
-		signers = append(signers, signer)
+		signers = append(signers, s)
 	}
-	return len(signers)
+	holders := map[string]int{} // of each key, a signer who counts
+	var assign func(i int, tried map[string]bool) bool
+	assign = func(i int, tried map[string]bool) bool {
+		for _, key := range signers[i].keys {
+			if tried[key] {
+				continue
+			}
+			tried[key] = true
+			if other, taken := holders[key]; !taken || assign(other, tried) {
+				holders[key] = i
+				return true
+			}
+		}
+		return false
+	}
+	for i := range signers {
+		assign(i, map[string]bool{})
+	}
+	return len(holders)
 }
 
 func (c *candidate) note(s *Signature) {
