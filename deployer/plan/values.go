@@ -236,7 +236,13 @@ func withSite(c schema.ComponentValues, site map[string]any) schema.ComponentVal
 // setFrom adds what the site has set.
 func setFrom(site map[string]any, v *schema.ChartValue) {
 	value, set := chart.ValueAt(site, v.Path)
-	v.Set, v.Secret = set, v.Secret || hasSecret(value)
+	v.Set = set
+	if hasSecret(value) {
+		v.Secret = true
+		if v.Type == "any" { // without its value, a form cannot see that it has lines
+			v.Type = chart.TypeOfValue(value)
+		}
+	}
 	if set && !v.Secret {
 		v.Value = chart.EncodeValue(value)
 	}

@@ -139,7 +139,7 @@ func (d *description) field(path string, value any, rules valueRules) schema.App
 	f := schema.AppField{
 		Path: path, Title: report.Cut(rules.text("title"), maxDescription), Type: rules.typeOf(), Pattern: rules.text("pattern"), Format: rules.text("format"), Required: rules.required,
 	}
-	f.Type = cmp.Or(f.Type, typeOfValue(value))
+	f.Type = cmp.Or(f.Type, TypeOfValue(value))
 	f.Secret = f.Format == "password" || rules.node["writeOnly"] == true || f.Type != "boolean" && schema.IsSecretPath(path)
 	text := d.comments[path]
 	if described := rules.text("description"); described != "" {
@@ -173,7 +173,8 @@ func EncodeValue(value any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func typeOfValue(value any) string {
+// TypeOfValue returns the type of a value, as [schema.AppField] has it.
+func TypeOfValue(value any) string {
 	switch value := value.(type) {
 	case string:
 		return "string"

@@ -125,13 +125,16 @@ func controlOf(f schema.AppField, v FieldValue, name string) control {
 		c.Kind, c.Choices = "select", c.choose(choices)
 	case f.Type == "integer" || f.Type == "number":
 		c.Kind = "number"
-	case !f.Secret && (!scalar || strings.Contains(v.Value, "\n") || strings.Contains(c.Preset, "\n")):
+	case !scalar || strings.Contains(v.Value, "\n") || strings.Contains(c.Preset, "\n") || privateKey.MatchString(f.Path): // browsers take line breaks out of an input
 		c.Kind = "area"
 	case !f.Secret && scalar:
 		c.measure()
 	}
 	return c
 }
+
+// privateKey matches the path of a key in PEM, which has lines.
+var privateKey = lazyregexp.New(`(?i)private[-_]?key$`)
 
 // maxPreset bounds a default that is shown, in bytes.
 const maxPreset = 300

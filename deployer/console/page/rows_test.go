@@ -75,3 +75,17 @@ func TestRows(t *testing.T) {
 		t.Errorf("a list with secrets is shown as %s", c.Kind)
 	}
 }
+
+// TestSecretLines checks that a secret with lines is not shown as a password input, from which browsers take the line breaks.
+func TestSecretLines(t *testing.T) {
+	for path, kinds := range map[string]map[string]string{
+		"users[0].password": {"string": "text", "any": "text", "integer": "number", "list of string": "area", "map of string": "area", "array": "area", "object": "area"},
+		"tls.privateKey":    {"string": "area", "any": "area"},
+	} {
+		for kind, want := range kinds {
+			if c := controlOf(schema.AppField{Path: path, Type: kind, Secret: true}, FieldValue{}, "x"); c.Kind != want {
+				t.Errorf("%s, %s: shown as %s, want %s", path, kind, c.Kind, want)
+			}
+		}
+	}
+}

@@ -135,8 +135,8 @@ const user = document.querySelector('.user')?.textContent;
 
 function keep(form) {
   if (form.method !== 'post' || !user) return;
-  const fields = [...form.elements].filter(field => field.name && !(field.required && field.type === 'checkbox') && !field.dataset.word
-    && (field.name.startsWith('seen') || !['hidden', 'password', 'file'].includes(field.type))).map(field => [field.name, field.value, field.checked]);
+  const fields = [...form.querySelectorAll('[name^=seen], [name]:not([type=hidden], [type=password], [type=file], [type=checkbox][required], [data-word], .secret)')]
+    .map(field => [field.name, field.value, field.checked]);
   try { sessionStorage.setItem('sent', JSON.stringify({user, action: form.getAttribute('action'), fields})); } catch { /* not in this browser */ }
 }
 
