@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -194,7 +195,11 @@ func setSiteValue(text string, values map[string]plan.SiteValues) error {
 		return report.Errorf(report.Usage, "--set %s: an item of a list cannot be set alone", place).WithHint("set the whole list, or write it into a file: --values FILE")
 	}
 	value, err := typedValue(scalar)
-	if err != nil {
+	switch {
+	case errors.Is(err, errAmbiguous):
+		quoted := report.ShellWord(fmt.Sprintf("%s=%q", place, scalar))
+		return report.Errorf(report.Usage, "--set %s: %w", text, err).WithHint("write true, false or null, or the text in quotes: --set %s", quoted)
+	case err != nil:
 		return report.Errorf(report.Usage, "--set %s: the value is not YAML: %w", place, err)
 	}
 	for _, key := range slices.Backward(keys[1:]) {
@@ -206,8 +211,11 @@ func setSiteValue(text string, values map[string]plan.SiteValues) error {
 	return nil
 }
 
+// errAmbiguous is about a value of --set that is not a text in a file of values, and would be one with Helm: templates take the text "no" for true.
+var errAmbiguous = errors.New("the value is a boolean or null in YAML, and text in Helm")
+
 // typedValue returns the value of --set as Helm reads it: booleans, null and whole numbers without a zero before them; everything else is text.
-// What begins as a list, a table or a quoted text is YAML.
+// What begins as a list, a table or a quoted text is YAML. Other booleans of YAML, such as no, are refused.
 func typedValue(text string) (any, error) {
 	if text != "" && strings.Contains(`{["'`, text[:1]) {
 		return schema.ParseValue("any", text)
@@ -220,6 +228,10 @@ func typedValue(text string) (any, error) {
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && (text == "0" || text[0] != '0') {
 		return n, nil
+	}
+	value, _ := schema.ParseValue("any", text)
+	if _, isBool := value.(bool); isBool || text == "~" {
+		return nil, errAmbiguous
 	}
 	return text, nil
 }

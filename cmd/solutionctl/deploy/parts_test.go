@@ -15,7 +15,7 @@ import (
 // TestSetSiteValue checks that --set reads keys as solutionctl prints paths, and values as Helm does.
 func TestSetSiteValue(t *testing.T) {
 	for text, want := range map[string]any{
-		"1.10": "1.10", "0755": "0755", "yes": "yes", "off": "off", "1234e10": "1234e10", "0.5": "0.5", "": "", "~": "~", "v1: a": "v1: a", "a,b": "a,b", "2026-01-02": "2026-01-02",
+		"1.10": "1.10", "0755": "0755", `"yes"`: "yes", "nO": "nO", "#fff": "#fff", "1234e10": "1234e10", "0.5": "0.5", "": "", "v1: a": "v1: a", "a,b": "a,b", "2026-01-02": "2026-01-02",
 		"12345678901234567": int64(12345678901234567), "0": int64(0), "-5": int64(-5), "true": true, "FALSE": false, "null": nil, "99999999999999999999": "99999999999999999999",
 		"[a, 2]": []any{"a", 2.0}, "{a: yes}": map[string]any{"a": true}, `"1"`: "1", "'true'": "true",
 	} {
@@ -37,7 +37,7 @@ func TestSetSiteValue(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"nodeSelector": map[string]any{"kubernetes.io/os": "linux"}, "args": "a=b"}, map[string]any(values["web"].Values)); diff != "" {
 		t.Error(diff)
 	}
-	for _, text := range []string{"web=1", "web.a", "web..a=1", ".a=1", "web.a.=1", "web.hosts[0].name=x", "web.a=[1", `web.a="b`} {
+	for _, text := range []string{"web=1", "web.a", "web..a=1", ".a=1", "web.a.=1", "web.hosts[0].name=x", "web.a=[1", `web.a="b`, "web.a=no", "web.a=Yes", "web.a=ON", "web.a=off", "web.a=y", "web.a=~"} {
 		if err := setSiteValue(text, values); report.CodeOf(err) != report.Usage {
 			t.Errorf("%s: %v", text, err)
 		}
