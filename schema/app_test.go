@@ -28,6 +28,8 @@ func TestIsSecretPath(t *testing.T) {
 	for path, want := range map[string]bool{
 		"password": true, "auth.rootPassword": true, "api_key": true, "auth.token": true, "env.POSTGRES_PASSWORD": true, "admin-password": true,
 		"auth.accessToken": true, "auth.clientSecret": true, "s3.secretAccessKey": true, "smtp.passwd": true, "replicas.PASSWORD2": true,
+		"s3.secretKey": true, "s3SecretKey": true, "minio.rootSecretAccessKey": true, "DJANGO_SECRET_KEY": true,
+		"rootPasswordSecretKey": false, "auth.userSecretKey": false, "passwordSecretKey": false,
 		"passwordSecretName": false, "auth.existingSecret": false, "tokens": false, "": false, "auth.existingSecretPasswordKey": false,
 		"auth.existingSecretKey": false, "secret.key": false, "s3.accessKeyId": false, "password.length": false, "tls.publicKey": false,
 	} {

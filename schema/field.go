@@ -62,11 +62,12 @@ func IsSecretPath(path string) bool {
 		}
 		return r
 	}, path[strings.LastIndexByte(path, '.')+1:])
-	return secretName.MatchString(name) && !strings.HasPrefix(name, "existing")
+	return (secretName.MatchString(name) || strings.HasSuffix(path, "_SECRET_KEY")) && !strings.HasPrefix(name, "existing")
 }
 
-// secretName matches the name of a secret: its letters in lower case.
-var secretName = lazyregexp.New(`(password|passwd|passphrase|token|(api|private|secret|access)key|clientsecret)$`)
+// secretName matches the name of a secret: its letters in lower case. Any other name before "secretkey", except in a variable, is that of a
+// value in a Secret: userSecretKey.
+var secretName = lazyregexp.New(`(password|passwd|passphrase|token|(api|private|access)key|clientsecret)$|^(s|aws|minio)?secretkey$`) // s3 without digits
 
 // IsSecretField reports whether a field of an object has a secret, by its name, or as the value of an environment variable.
 func IsSecretField(object map[string]any, name string) bool {
