@@ -180,14 +180,14 @@ func (f *Form) Set(spec map[string]any, assignment string) error {
 
 // SetAll is [Form.Set] for the assignments of a command. Indices count the items before the command: items are removed last, the highest ones first.
 func (f *Form) SetAll(spec map[string]any, assignments []string) error {
-	var items [][]string // paths that end with an index
+	var items [][]string // paths of items to remove
 	for _, assignment := range assignments {
 		if path, unset := removal(assignment); unset {
 			setting, _, err := f.place(path + "=")
 			if err != nil {
 				return err
 			}
-			if isIndex(setting.Path[len(setting.Path)-1]) {
+			if _, isItem := valueAt(spec, setting.Path[:len(setting.Path)-1]).([]any); isItem {
 				items = append(items, setting.Path)
 				continue
 			}
@@ -201,6 +201,25 @@ func (f *Form) SetAll(spec map[string]any, assignments []string) error {
 		remove(spec, path)
 	}
 	return nil
+}
+
+// valueAt returns the value at a path in another one; nil when there is none.
+func valueAt(value any, path []string) any {
+	for _, step := range path {
+		switch around := value.(type) {
+		case map[string]any:
+			value = around[step]
+		case []any:
+			at, err := strconv.Atoi(step)
+			if err != nil || at < 0 || at >= len(around) {
+				return nil
+			}
+			value = around[at]
+		default:
+			return nil
+		}
+	}
+	return value
 }
 
 // removal returns the path of an assignment that removes a value.

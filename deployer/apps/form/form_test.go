@@ -82,6 +82,7 @@ func TestSet(t *testing.T) {
 		{"backup.times=[a,b,c] backup.times[1]- backup.times[7]-", map[string]any{"backup": map[string]any{"times": []any{"a", "c"}}}},
 		{"labels.8080=web", map[string]any{"labels": map[string]any{"8080": "web"}}},
 		{"labels.8080=web labels.8080-", map[string]any{"labels": map[string]any{}}},
+		{"labels.8080=old labels.8080- labels.8080=web", map[string]any{"labels": map[string]any{"8080": "web"}}},
 		{"backup.times=[a,b,c,d] backup.times[0]- backup.times[2]- backup.times[0]-", map[string]any{"backup": map[string]any{"times": []any{"b", "d"}}}},
 		{"backup.times=[a,b] backup.times[0]- backup.times[2]=c", map[string]any{"backup": map[string]any{"times": []any{"b", "c"}}}},
 		{"users[0].name=ann users[1].name=bob users[0]- users[1]-", map[string]any{"users": []any{}}},
