@@ -47,7 +47,7 @@ type ArchiveSegment struct {
 type ArchiveDelta struct {
 	Stamp
 	Bases   []DeltaBase   `json:"bases" schema:"maxItems=16"`
-	Bundles []DeltaBundle `json:"bundles,omitempty" schema:"maxItems=64"`
+	Bundles []DeltaBundle `json:"bundles,omitempty" schema:"maxItems=1000"`
 	Layout  ArchiveLayout `json:"layout"`
 	// Patches have the order of the blobs that they make. Format 1 has none.
 	Patches []DeltaPatch `json:"patches,omitempty" schema:"maxItems=8192"`

@@ -15,10 +15,10 @@ import (
 	"github.com/solutionctl/solutionctl/sign/bundle"
 )
 
-// Bounds of the files that are read beside one archive. A file that is not a bundle takes no place from an honest
+// Bounds of the files that are read beside one archive: all that a pull can write. A file that is not a bundle takes no place from an honest
 // signer.
 const (
-	maxBundles     = 256
+	maxBundles     = 1000
 	maxBundleBytes = 16 * bundle.MaxSize
 )
 

@@ -103,10 +103,10 @@ func TestJunkBesideAnArchive(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for i := range 300 {
+	for i := range 1000 {
 		write(fmt.Sprintf("more%d", i), []byte("{}"))
 	}
-	if found, err = sign.FindBundles(archive); err != nil || len(found) != 257 || found[256].Problem == nil {
+	if found, err = sign.FindBundles(archive); err != nil || len(found) != 1001 || found[1000].Problem == nil {
 		t.Errorf("%d bundles, %v", len(found), err)
 	}
 }

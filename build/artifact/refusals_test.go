@@ -3,8 +3,10 @@ package artifact_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -187,6 +189,40 @@ func TestForeignSignatures(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); len(entries) != len(bundles) || err != nil {
 		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// TestNamesOfSignatures keeps the file of a vendor's signature: others have added smaller ones, some of them under its digest.
+func TestNamesOfSignatures(t *testing.T) {
+	s := newServer(t, false)
+	first, _, _ := versions(t)
+	h, a := genuine(t, first)
+	var err error
+	if h.document, err = json.Marshal(a); err != nil {
+		t.Fatal(err)
+	}
+	const kind = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	good, second := strings.Repeat("good", 10), strings.Repeat("second", 10)
+	digest := fmt.Sprintf("%x", sha256.Sum256([]byte(second)))
+	for _, b := range []layout.Bundle{
+		{Data: []byte(good)}, {Data: []byte("small")}, {Signer: digest, Data: []byte(strings.Repeat("later", 100))}, {Data: []byte(second)},
+	} {
+		h.about = append(h.about, oci.Artifact{Type: kind, Layers: []oci.Blob{oci.BytesBlob(kind, b.Data)}, Annotations: map[string]string{"io.solutionctl.signer": b.Signer}})
+	}
+	s.pushHostile(t, h)
+	remote, err := artifact.Open(t.Context(), oci.NewResolver(oci.Options{}), s.reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundles, err := remote.Bundles(t.Context())
+	archive := filepath.Join(t.TempDir(), "demo.iso")
+	if err = errors.Join(err, layout.WriteBundles(archive, bundles)); err != nil {
+		t.Fatal(err)
+	}
+	for signer, want := range map[string]string{"": good, digest: second} {
+		if data, err := os.ReadFile(layout.BundleFile(archive, signer)); err != nil || string(data) != want {
+			t.Errorf("signer %q: %.20q, %v", signer, data, err)
+		}
 	}
 }
 

@@ -76,34 +76,45 @@ func mismatch() error {
 
 // Bundles reads the signatures that refer to the archive. Others may have added some: each is judged by itself, and those that are damaged or no
 // signatures are left out. Small ones come first, and are read as long as all together have a size: as the number of referrers is bounded, no
-// large ones take the place of one with less than 64 KiB.
+// large ones take the place of one with less than 64 KiB. A signer has its name by the order of the registry, and no other one has the digest
+// of a bundle as the name of its file.
 func (r *Remote) Bundles(ctx context.Context) ([]layout.Bundle, error) {
 	found, err := r.resolver.Referrers(ctx, r.reference.name(), r.digest, bundleType)
 	if err != nil {
 		return nil, fmt.Errorf("signatures of %s: %w", r.reference, err)
 	}
-	found = slices.DeleteFunc(found, func(a oci.FoundArtifact) bool { return len(a.Layers) != 1 || a.Layers[0].Size > maxBundle })
-	slices.SortStableFunc(found, func(a, b oci.FoundArtifact) int { return cmp.Compare(a.Layers[0].Size, b.Layers[0].Size) })
-	var bundles []layout.Bundle
+	type signature struct {
+		signer string
+		oci.Blob
+	}
+	var signatures []signature
 	names := map[string]bool{}
+	for _, a := range found {
+		if len(a.Layers) != 1 || a.Layers[0].Size > maxBundle {
+			continue
+		}
+		signer, digest := a.Annotations[signerAnnotation], a.Layers[0].Digest.Hex
+		if names[signer] || signer != "" && !layout.IsSigner(signer) || len(signer) == len(digest) {
+			signer = digest // a file of its own
+		}
+		names[signer] = true
+		signatures = append(signatures, signature{signer, a.Layers[0]})
+	}
+	slices.SortStableFunc(signatures, func(a, b signature) int { return cmp.Compare(a.Size, b.Size) })
+	var bundles []layout.Bundle
 	total := int64(0)
-	for _, signature := range found {
-		if total += signature.Layers[0].Size; total > maxBundles {
+	for _, s := range signatures {
+		if total += s.Size; total > maxBundles {
 			break
 		}
-		data, err := oci.ReadBlob(ctx, signature.Layers[0], maxBundle)
+		data, err := oci.ReadBlob(ctx, s.Blob, maxBundle)
 		if code := report.CodeOf(err); code == report.Invalid || code == report.Corrupt {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("signature %s of %s: %w", signature.Digest, r.reference, err)
+			return nil, fmt.Errorf("signature %s of %s: %w", s.Digest, r.reference, err)
 		}
-		signer := signature.Annotations[signerAnnotation]
-		if names[signer] || signer != "" && !layout.IsSigner(signer) {
-			signer = signature.Layers[0].Digest.Hex // a file of its own
-		}
-		names[signer] = true
-		bundles = append(bundles, layout.Bundle{Signer: signer, Data: data})
+		bundles = append(bundles, layout.Bundle{Signer: s.signer, Data: data})
 	}
 	return bundles, nil
 }

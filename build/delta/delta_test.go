@@ -293,3 +293,16 @@ func FuzzDelta(f *testing.F) {
 		}
 	})
 }
+
+// TestManySignatures makes a delta with as many signatures as a pull writes beside an archive.
+func TestManySignatures(t *testing.T) {
+	made := layouttest.Archive(t, "1.1.0", layouttest.Noise(rand.New(rand.NewPCG(11, 12)), 50_000))
+	o := options(made)
+	for len(o.Bundles) < 1000 {
+		o.Bundles = append(o.Bundles, layout.Bundle{Signer: fmt.Sprint(len(o.Bundles)), Data: []byte("{}")})
+	}
+	d, err := delta.Create(t.Context(), filepath.Join(t.TempDir(), "x.delta"), o)
+	if err != nil || len(d.ArchiveDelta.Bundles) != 1000 {
+		t.Errorf("%v", err)
+	}
+}

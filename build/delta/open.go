@@ -36,7 +36,11 @@ func Open(r io.ReaderAt, size int64) (*Delta, error) {
 	for _, p := range document.Patches {
 		d.patched[p.SHA256] = p
 	}
+	left := int64(maxBundles)
 	for i, b := range d.ArchiveDelta.Bundles {
+		if left -= b.Size; left < 0 {
+			return nil, report.Errorf(report.Invalid, "the signatures in the delta have more than %d MiB", maxBundles>>20)
+		}
 		at, failure := t.next(bundleName(i), b.Size)
 		if failure != nil {
 			return nil, failure

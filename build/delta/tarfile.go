@@ -30,6 +30,9 @@ const tarBlock = 512
 // maxDocument bounds delta.json.
 const maxDocument = 4 << 20
 
+// maxBundles bounds the bytes of all signatures, which are in memory together.
+const maxBundles = 512 << 20
+
 // header is the one block before the content of a file. A file of a size and a name has exactly this one.
 func header(name string, size int64) []byte {
 	var b bytes.Buffer

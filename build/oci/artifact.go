@@ -140,7 +140,8 @@ const maxReferrer = 64 << 10
 
 // Referrers finds the artifacts of a type that are about another one: those that the registry lists by its API, else those under the tag
 // that the specification has for this. Their number and size are bounded. Anyone who can write there can add some: one that is damaged or not
-// valid is left out, and hides no other one.
+// valid is left out, and hides no other one. A list beyond the bounds is an error, since its rest could have the one that is needed: an owner
+// of the repository has to remove what others have added.
 func (r *Resolver) Referrers(ctx context.Context, reference string, subject Digest, artifactType string) ([]FoundArtifact, error) {
 	content, _, err := r.repository(reference)
 	if err != nil {

@@ -24,7 +24,7 @@ type Bundle struct {
 	Accepted bool
 }
 
-// Bounds of the bundles of one archive. `solutionctl verify` reads as many.
+// Bounds of the bundles of one archive. `solutionctl verify` reads at least as many.
 const (
 	maxBundles     = 64
 	maxBundleBytes = 16 * bundle.MaxSize
