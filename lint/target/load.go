@@ -16,6 +16,7 @@ import (
 	"github.com/solutionctl/solutionctl/kube/chart"
 	"github.com/solutionctl/solutionctl/kube/crd"
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
 // PartOf returns the part of an archive that a file belongs to; "" for files without Kubernetes objects.
@@ -283,13 +284,15 @@ const timeToRender = 30 * time.Second
 func (t *Target) render(c *Chart, component schema.Component) {
 	c.options = chart.Options{Release: component.ReleaseName(), KubeVersion: t.Kubernetes().Version(), StandIns: true}
 	if component.Values != "" {
-		documents, err := t.Documents(path.Clean(component.Values))
+		file := path.Clean(component.Values)
+		data, err := t.Text(file)
 		if err != nil {
 			c.Err = err
 			return
 		}
-		if len(documents) > 0 {
-			c.options.Values, _ = documents[0].Value().(map[string]any)
+		if err = schema.ReadDocument(file, data, &c.options.Values); err != nil {
+			c.Err = report.As(report.Invalid, err).WithHint("write one document with the values of the chart")
+			return
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeToRender)
