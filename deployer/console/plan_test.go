@@ -101,6 +101,26 @@ func TestAcceptedPower(t *testing.T) {
 	c.accepts(bed, path, "allow", changesRights, "Role site/shop-operator", "account site/shop-operator")
 }
 
+// TestAcceptedPowerOfRollback: a rollback to a revision from before a removal asks for its powers again.
+func TestAcceptedPowerOfRollback(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", deployertest.Content{})
+	bed.Activated("shop", "1.1.0", deployertest.Content{Role: "- {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [escalate]}"})
+	at := deployer.Request{Environment: deployertest.Environment, Solution: "shop"}
+	for _, step := range []struct{ verb, version string }{{"add", "1.1.0"}, {"remove", ""}, {"add", "1.0.0"}} {
+		r := at
+		r.Verb, r.Version = step.verb, step.version
+		if r.Version == "1.1.0" {
+			r.Allow = []string{changesRights}
+		}
+		if _, err := bed.Perform(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := startOn(t, bed.Server, nil).in(t)
+	c.accepts(bed, "/environments/"+deployertest.Environment+"/plan/rollback?solution=shop", "allow", changesRights)
+}
+
 // TestAcceptedOthers: objects that are not part of a Solution are listed before their environment is deleted, and its
 // name has to be typed.
 func TestAcceptedOthers(t *testing.T) {

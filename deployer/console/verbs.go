@@ -60,7 +60,7 @@ var verbs = map[string]verb{
 	"/environments/{environment}/plan/add":       {name: schema.VerbAdd, accepts: slices.Concat(acceptReplacing, acceptRights, acceptParts), versions: imported, parts: true},
 	"/environments/{environment}/plan/upgrade":   {name: schema.VerbUpgrade, accepts: slices.Concat(acceptDefinitions, acceptRights, acceptParts), versions: higher, parts: true},
 	"/environments/{environment}/plan/downgrade": {name: schema.VerbDowngrade, accepts: slices.Concat(acceptDefinitions, acceptRights, acceptParts), versions: lower, parts: true},
-	"/environments/{environment}/plan/rollback":  {name: schema.VerbRollback, accepts: acceptDefinitions},
+	"/environments/{environment}/plan/rollback":  {name: schema.VerbRollback, accepts: slices.Concat(acceptDefinitions, []string{"allow"})},
 	"/environments/{environment}/plan/repair":    {name: schema.VerbRepair, accepts: acceptReplacing},
 	"/environments/{environment}/plan/remove": {
 		name: schema.VerbRemove, accepts: acceptObjects, data: []plan.DataPolicy{plan.RefuseData, plan.KeepData, plan.DeleteData},
