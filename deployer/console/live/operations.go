@@ -17,7 +17,7 @@ import (
 
 const (
 	maxRunning = 32   // operations at work, of all users
-	maxWorking = 8    // of one of them
+	maxWorking = 16   // of one of them, imports too
 	maxKept    = 100  // operations that have ended, of all users; one of the user with the most of them makes room
 	maxSteps   = 500  // of an operation; the first ones make room
 	maxNote    = 4096 // bytes of a remark on a step

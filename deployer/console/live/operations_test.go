@@ -47,7 +47,7 @@ func TestUsersShareOperations(t *testing.T) {
 			refused++
 		}
 	}
-	if _, err := begin("admin", "admin", false); err != nil || refused != 32 {
+	if _, err := begin("admin", "admin", false); err != nil || refused != 24 {
 		t.Errorf("%d of one user were refused, and that of another one: %v", refused, err)
 	}
 	go func() {
