@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/deployer"
@@ -54,12 +55,13 @@ func (p *Plan) planDeployment(ctx context.Context) error {
 	return nil
 }
 
-// addPowers adds those powers of a plan in the cluster that were not approved before.
+// addPowers adds those powers of a plan in the cluster that were not approved before. Those that this run allows stay, so that the digest is that of
+// the same plan without --allow.
 func (p *Plan) addPowers(ctx context.Context, planned *schema.Operation) error {
 	for _, w := range p.wanted {
 		var list []schema.Power
 		for _, power := range planned.Powers {
-			if power.Solution == w.Solution {
+			if power.Solution == w.Solution && (!power.Approved || len(p.o.Deploy.Unallowed([]schema.Power{power.Power})) == 0) {
 				list = append(list, power.Power)
 			}
 		}
@@ -84,9 +86,10 @@ func (p *Plan) names() string {
 	return strings.Join(names, ", ")
 }
 
-// planActivation plans to make the versions the active ones, and reports whether they are. An activation that was interrupted is not
-// done, although its version is the active one already.
+// planActivation plans to make the versions the active ones, and reports whether the cluster has them. An activation that was interrupted is not
+// done, although its version is the active one already. One that is only not listed on this host is.
 func (p *Plan) planActivation(ctx context.Context) (active bool, err error) {
+	unchanged := false
 	if p.imported {
 		dry := p.o.Deploy
 		dry.DryRun = true
@@ -94,9 +97,10 @@ func (p *Plan) planActivation(ctx context.Context) (active bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		active = len(planned) == 0
+		unchanged = len(planned) == 0
+		active = !slices.ContainsFunc(planned, func(o *schema.Operation) bool { return !o.Empty() })
 	}
-	p.add(schema.InstallStep{Step: "activate", Name: p.names(), State: stateOf(active)}, func(ctx context.Context) error {
+	p.add(schema.InstallStep{Step: "activate", Name: p.names(), State: stateOf(unchanged)}, func(ctx context.Context) error {
 		done, err := p.installer.Deployer.EnsureActive(ctx, p.o.Deploy, p.wanted)
 		for _, one := range done {
 			p.Notices = append(p.Notices, one.Notices...)

@@ -8,7 +8,9 @@ import (
 
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/install"
+	"github.com/solutionctl/solutionctl/deployer/metalk8s"
 	"github.com/solutionctl/solutionctl/deployer/plan"
+	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
@@ -66,11 +68,53 @@ func TestOnlyShownPowersAreApproved(t *testing.T) {
 			if slices.Contains(s.bed.Server.Names("Service"), "prod/part") {
 				t.Error("it is deployed")
 			}
+			shown := s.plan(t, archive)
+			s.options.Deploy.Allow = []string{"takes-traffic"}
+			if allowed := s.plan(t, archive); allowed.Digest != shown.Digest || len(allowed.Unapproved()) > 0 {
+				t.Errorf("%s asks for %+v, want the plan %s that was shown without --allow", allowed.Digest, allowed.Unapproved(), shown.Digest)
+			}
+			s.options.Deploy.Allow = nil
 			p, err := approve("10.96.0.10")
 			if err != nil {
 				t.Fatalf("%v after %q", err, states(p))
 			}
 		})
+	}
+}
+
+// TestApprovedOnce checks that what is deployed is not asked about again: where only MetalK8s' configuration lacks it, and where an object of it was
+// deleted. The archive, which does not know the namespace, shows another power.
+func TestApprovedOnce(t *testing.T) {
+	s := newSite(t)
+	if _, err := s.bed.CreateEnvironment(t.Context(), metalk8s.CreateOptions{Name: "prod", Namespace: "elsewhere"}); err != nil {
+		t.Fatal(err)
+	}
+	archive := s.vendor.ArchiveOf(t, "shop", "1.0.0", twoFaced(t, "192.0.2.7", "192.0.2.7"))
+	var err error
+	for range 2 { // the first run refuses the Service in another namespace than the plan has shown
+		p := s.plan(t, archive)
+		p.Approve(p.Unapproved())
+		err = p.Run(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for planned, undo := range map[string]func(){
+		"activate planned": func() {
+			if _, err := s.Host.Configuration.Edit(t.Context(), func(c *schema.SolutionsConfiguration) { delete(c.Active, "shop") }); err != nil {
+				t.Error(err)
+			}
+		},
+		"deploy planned": func() { s.bed.Deleted("Service", "elsewhere", "part") },
+	} {
+		undo()
+		p := s.plan(t, archive)
+		if missing := p.Unapproved(); !slices.Contains(states(p), planned) || len(missing) > 0 {
+			t.Errorf("%s: %q asks for %+v", planned, states(p), missing)
+		}
+		if err := p.Run(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
