@@ -84,13 +84,17 @@ func isListed(catalog *records.Catalog, entry, solution, version string) bool {
 	return err == nil && highest.Version == version
 }
 
-// listActive lists versions that are active already, and returns the operations that did it. A dry run changes nothing.
+// listActive lists versions that are active already, and returns the operations that did it. A dry run changes nothing, and takes a list that its user is
+// not allowed to read for an empty one.
 func (d *Deployer) listActive(ctx context.Context, run *plan.Run, versions []schema.SolutionAt) (done []*schema.Operation, err error) {
 	if d.Active == nil || len(versions) == 0 {
 		return nil, nil
 	}
 	listed, err := d.Active.Read()
-	if listed == nil || run.DryRun && errors.Is(err, fs.ErrPermission) {
+	if run.DryRun && errors.Is(err, fs.ErrPermission) {
+		listed, err = map[string]string{}, nil
+	}
+	if listed == nil || err != nil {
 		return nil, err
 	}
 	for _, at := range versions {

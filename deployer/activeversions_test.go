@@ -3,6 +3,7 @@ package deployer_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"testing"
 
@@ -20,6 +21,7 @@ type activeList struct {
 	bed      *deployertest.Bed
 	versions map[string]string
 	check    error
+	read     error
 	killed   bool   // the process ends before the next edit
 	active   string // version of shop in the cluster, when the list was edited last
 }
@@ -34,8 +36,14 @@ func listed(t *testing.T, versions map[string]string) *activeList {
 	return l
 }
 
-func (l *activeList) Check() error                     { return l.check }
-func (l *activeList) Read() (map[string]string, error) { return maps.Clone(l.versions), nil }
+func (l *activeList) Check() error { return l.check }
+
+func (l *activeList) Read() (map[string]string, error) {
+	if l.read != nil {
+		return nil, l.read
+	}
+	return maps.Clone(l.versions), nil
+}
 
 func (l *activeList) Edit(ctx context.Context, edit func(map[string]string)) ([]string, error) {
 	if l.killed {
@@ -174,6 +182,28 @@ func TestEnsureActiveLists(t *testing.T) {
 			}
 			l.is(t, map[string]string{shop: test.after})
 			changes = false
+		}
+	}
+}
+
+// TestEnsureActiveUnreadable: a dry run without permission to read the list shows that a run edits it, and the run is refused.
+func TestEnsureActiveUnreadable(t *testing.T) {
+	l := listed(t, map[string]string{})
+	l.bed.Activated(shop, "1.0.0", plain)
+	for _, test := range []struct {
+		read    error
+		dry     bool
+		planned int
+		refused bool
+	}{
+		{fs.ErrPermission, true, 1, false},
+		{fs.ErrPermission, false, 0, true},
+		{fs.ErrInvalid, true, 0, true},
+	} {
+		l.read = test.read
+		done, err := l.bed.EnsureActive(t.Context(), plan.Options{DryRun: test.dry}, []plan.Wanted{{Solution: shop, Version: "1.0.0"}})
+		if len(done) != test.planned || errors.Is(err, test.read) != test.refused || (err != nil) != test.refused {
+			t.Errorf("%+v: %+v, %v", test, done, err)
 		}
 	}
 }
