@@ -37,6 +37,11 @@ func (l *Launcher) activate(ctx context.Context, p *prepared, dry bool) error {
 	return err
 }
 
+// activates reports whether versions become active in the cluster. Those that are only listed as active on this host are already.
+func (p *prepared) activates() bool {
+	return slices.ContainsFunc(p.Activate, func(o *schema.Operation) bool { return !o.Empty() })
+}
+
 // toActivate are the versions that are to be active.
 func (l *Launcher) toActivate(ctx context.Context, p *prepared) (list []plan.Wanted, err error) {
 	for _, e := range p.parameters.Environments {

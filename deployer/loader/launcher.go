@@ -182,7 +182,7 @@ func (l *Launcher) environment(ctx context.Context, p *prepared, e schema.Enviro
 			}
 		}
 	}
-	if dry && (len(names) == 0 || len(p.Activate) > 0) {
+	if dry && (len(names) == 0 || p.activates()) {
 		return l.preview(ctx, p, e)
 	}
 	list, err := l.Deployer.Wanted(ctx, e)

@@ -74,6 +74,30 @@ func (b bed) launcher(t *testing.T, text string) *loader.Launcher {
 	return &loader.Launcher{Deployer: b.Connect(), Configuration: c}
 }
 
+// unlisted is a list of active versions on this host that has none.
+type unlisted struct{}
+
+func (unlisted) Check() error                     { return nil }
+func (unlisted) Read() (map[string]string, error) { return map[string]string{}, nil }
+func (unlisted) Edit(context.Context, func(map[string]string)) ([]string, error) {
+	return nil, nil
+}
+
+// TestUnlistedIsPlanned: a version that is active in the cluster and only not listed on this host keeps no Job from being planned and printed.
+func TestUnlistedIsPlanned(t *testing.T) {
+	b := newBed(t)
+	b.Activated("edge", "1.0.0", edge(t))
+	b.Namespace("infra", "infra")
+	l := b.launcher(t, justEdge)
+	l.Deployer.Active = unlisted{}
+	if p, err := l.Plan(t.Context()); err != nil || len(p.Activate) != 1 || len(p.Environments) != 1 || p.Run == "" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if text, err := l.JobManifest(t.Context()); err != nil || !strings.Contains(string(text), "kind: Job") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
 const justEdge = "  environments: [{name: infra, solutions: [{name: edge}]}]\n"
 
 func isSuspended(job *unstructured.Unstructured) bool {

@@ -104,6 +104,7 @@ permissions of the Job.`,
 		Example: "  solutionctl deploy loader plan -f loader.yaml",
 	}
 	f := addLoaderFlags(a, cmd)
+	f.addConfigurationFlag(cmd)
 	exitStatus := cmd.Flags().Bool("exit-status", false, "exit with status 3 when there is something to do")
 	cmd.RunE = withLauncher(f.launcher, func(ctx context.Context, l *loader.Launcher) error {
 		plan, err := l.Plan(ctx)
@@ -296,6 +297,7 @@ func newLoaderPrintCommand(a *cli.App) *cobra.Command {
 		ValidArgsFunction: cli.CompleteNames(func(*cobra.Command) ([]string, error) { return loaderPrints, nil }),
 	}
 	f := addLoaderFlags(a, cmd)
+	f.addConfigurationFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.print(cmd, args[0]) }
 	return cmd
 }
@@ -307,9 +309,9 @@ func (f *loaderFlags) print(cmd *cobra.Command, what string) error {
 	case "unit":
 		text, err = f.printForHost(cmd, loader.Unit)
 	case "timer":
-		text, err = f.printForHost(cmd, loader.Timer)
+		text, err = f.printForHost(cmd, loader.Timer, "solutions-file")
 	case "greenboot":
-		text, err = f.printForHost(cmd, loader.Greenboot)
+		text, err = f.printForHost(cmd, loader.Greenboot, "solutions-file")
 	case "job", "cronjob":
 		l, failure := f.launcher()
 		switch {
@@ -330,20 +332,20 @@ func (f *loaderFlags) print(cmd *cobra.Command, what string) error {
 }
 
 // printForHost returns the text of a service. It contains absolute paths and settings, as a service has neither the user's
-// working directory nor the user's settings.
-func (f *loaderFlags) printForHost(cmd *cobra.Command, text func(program, file string, flags ...string) string) ([]byte, error) {
+// working directory nor the user's settings. It has the flags of this command, except those that the command of the service does not have.
+func (f *loaderFlags) printForHost(cmd *cobra.Command, text func(program, file string, flags ...string) string, except ...string) ([]byte, error) {
 	if f.kubeconfig == "" {
 		return nil, report.Errorf(report.Usage, "a service has no kubeconfig of its own").
 			WithHint("name that of an administrator, such as --kubeconfig /etc/kubernetes/admin.conf")
 	}
 	program, err := os.Executable()
 	if err == nil {
-		err = cli.MakeAbsolute(&f.file, &f.kubeconfig)
+		err = cli.MakeAbsolute(&f.file, &f.kubeconfig, &f.configuration)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return []byte(text(program, f.file, cli.ChangedFlags(cmd.Flags(), "filename", "if-configured", "progress")...)), nil
+	return []byte(text(program, f.file, cli.ChangedFlags(cmd.Flags(), append(except, "filename", "if-configured", "progress")...)...)), nil
 }
 
 func newLoaderRunCommand(a *cli.App) *cobra.Command {
@@ -404,6 +406,9 @@ func (f *clusterFlags) printLoaderPlan(w *console.Stream, p *schema.LoaderPlan) 
 	}
 	for i, o := range slices.Concat(p.Activate, p.Environments, p.Afterwards) {
 		if o.Empty() {
+			if i < len(p.Activate) { // the version is only listed on this host
+				console.PrintEach(w, console.Yellow, "note:", o.Notices)
+			}
 			continue
 		}
 		if i == len(p.Activate)+len(p.Environments) {
