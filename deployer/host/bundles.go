@@ -14,10 +14,15 @@ import (
 	"github.com/solutionctl/solutionctl/sign/bundle"
 )
 
+// signerOf distinguishes the signers of the bundles of an archive.
+type signerOf struct{ name, keyID string }
+
 // bundlesToKeep returns the bundles of the archive with this digest, those of signers that this host does not trust too:
-// another host may trust them. The verdict is nil where no signature was verified.
+// another host may trust them. The verdict is nil where no signature was verified. Anyone can make further copies of a signature, so that one of
+// each signer counts as accepted.
 func bundlesToKeep(bundles []sign.NamedBundle, digest string, verdict *sign.Verdict) []store.Bundle {
 	var kept []store.Bundle
+	signers := map[signerOf]bool{}
 	for i, b := range bundles {
 		if b.Problem != nil || !claims(b.Data, digest) {
 			continue
@@ -28,7 +33,10 @@ func bundlesToKeep(bundles []sign.NamedBundle, digest string, verdict *sign.Verd
 		}
 		signature := verdict.Signatures[i] // in the order of the bundles
 		if signature.Code != report.Corrupt && signature.Code != report.Mismatch {
-			kept = append(kept, store.Bundle{Data: b.Data, Accepted: signature.Status == sign.Accepted})
+			signer := signerOf{signature.KeyName, signature.KeyID}
+			accepted := signature.Status == sign.Accepted && !signers[signer]
+			signers[signer] = signers[signer] || accepted
+			kept = append(kept, store.Bundle{Data: b.Data, Accepted: accepted})
 		}
 	}
 	return kept
@@ -42,9 +50,11 @@ func (h *Host) addedBundles(o ImportOptions, served []layout.Bundle, e store.Ent
 		return nil, err
 	}
 	var given []store.Bundle
+	signers := map[signerOf]bool{{}: true} // the empty one does not count
 	for _, b := range served {
-		if kept, accepted := d.judgeBundle(b.Data, e); kept {
-			given = append(given, store.Bundle{Data: b.Data, Accepted: accepted})
+		if kept, signer := d.judgeBundle(b.Data, e); kept {
+			given = append(given, store.Bundle{Data: b.Data, Accepted: !signers[signer]})
+			signers[signer] = true
 		}
 	}
 	added, err := h.Store.AddedBundles(e, given)
@@ -53,9 +63,9 @@ func (h *Host) addedBundles(o ImportOptions, served []layout.Bundle, e store.Ent
 	}), err
 }
 
-// judgeBundle reports whether a bundle is kept with an archive of the store, and whether it counts. One over a digest of another algorithm is not:
+// judgeBundle reports whether a bundle is kept with an archive of the store, and its signer if it counts. One over a digest of another algorithm is not:
 // it may be of any file.
-func (d *admission) judgeBundle(data []byte, e store.Entry) (kept, accepted bool) {
+func (d *admission) judgeBundle(data []byte, e store.Entry) (kept bool, signer signerOf) {
 	b, err := bundle.Parse(data)
 	signature := err == nil
 	if !signature {
@@ -63,17 +73,20 @@ func (d *admission) judgeBundle(data []byte, e store.Entry) (kept, accepted bool
 	}
 	digest, failure := hex.DecodeString(e.SHA256)
 	if errors.Join(err, failure) != nil || !claims(data, e.SHA256) {
-		return false, false
+		return false, signer
 	}
 	if algorithm, _ := b.Digest(); signature && b.Statement() == nil && algorithm != crypto.SHA256 {
-		return false, false
+		return false, signer
 	}
 	who, err := d.trusted.Authenticate(b, digest)
 	if code := report.CodeOf(err); code == report.Corrupt || code == report.Mismatch {
-		return false, false
+		return false, signer
 	}
 	rule, _, failure := d.trusted.Rule(e.Name)
-	return true, signature && errors.Join(err, failure) == nil && d.trusted.Judge(rule, who, b, d.Now()) == nil
+	if signature && errors.Join(err, failure) == nil && d.trusted.Judge(rule, who, b, d.Now()) == nil {
+		signer = signerOf{who.Names[0], who.KeyID}
+	}
+	return true, signer
 }
 
 // claims reports whether a well-formed bundle is a signature or the provenance of the archive with this digest. One over a digest of another algorithm

@@ -12,6 +12,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/host/store"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
+	"github.com/solutionctl/solutionctl/sign"
 	"github.com/solutionctl/solutionctl/sign/key/keytest"
 	"github.com/solutionctl/solutionctl/sign/trust"
 )
@@ -160,5 +161,27 @@ func TestImportStopsBetweenArchives(t *testing.T) {
 	checkCode(t, err, report.Downgrade)
 	if done, err = w.do(second, first); err != nil || !done.Recorded || !slices.Equal(w.stored(), []string{"demo-1.0.0", "demo-2.0.0"}) {
 		t.Errorf("afterwards: %+v, %v, stored %q", done, err, w.stored())
+	}
+}
+
+// TestCopiesOfASignature keeps a signature of each signer before further ones of the same signer, of which anyone can make many.
+func TestCopiesOfASignature(t *testing.T) {
+	w := newWorld(t)
+	path := w.archive("1.0.0")
+	digest := sha256.Sum256(w.read(path))
+	data := w.read(path + ".sigstore.json")
+	verdict := &sign.Verdict{}
+	var bundles []sign.NamedBundle
+	for _, key := range []string{"acme", "acme", "second"} {
+		bundles = append(bundles, sign.NamedBundle{Data: data})
+		verdict.Signatures = append(verdict.Signatures, sign.Signature{Status: sign.Accepted, KeyName: key, KeyID: key})
+		data = append(slices.Clip(data), ' ')
+	}
+	var accepted []bool
+	for _, b := range bundlesToKeep(bundles, hex.EncodeToString(digest[:]), verdict) {
+		accepted = append(accepted, b.Accepted)
+	}
+	if !slices.Equal(accepted, []bool{true, false, true}) {
+		t.Errorf("kept first: %v", accepted)
 	}
 }
