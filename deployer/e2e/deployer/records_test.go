@@ -166,7 +166,7 @@ func TestRebuiltFromTheRightObjects(t *testing.T) {
 	}
 	text := strings.Join(done.Notices, "\n")
 	for _, word := range []string{
-		"not as the archive has them ('solutionctl deploy add " + b.Env + " " + b.Solution + " 1.0.0' takes them back): Role " + b.Env + "/" + b.Solution + "-operator",
+		"not as the archive has them ('solutionctl deploy add " + b.Env + " " + b.Solution + " 1.0.0 --namespace " + b.Env + "' takes them back): Role " + b.Env + "/" + b.Solution + "-operator",
 		"without our label: ServiceAccount " + b.Env + "/" + b.Solution + "-operator",
 		"not of this version: ServiceAccount " + b.Env + "/mine",
 	} {
