@@ -140,9 +140,9 @@ func (r *reconciler) run(ctx context.Context, resource *unstructured.Unstructure
 	if _, err := r.apply(ctx, resource, "Service", name, "v1", service(name)); err != nil {
 		return "", err
 	}
-	applied, err := r.apply(ctx, resource, "Deployment", name, "apps/v1", r.deployment(resource, name))
-	if err != nil {
-		return "", err
+	applied, failure := r.apply(ctx, resource, "Deployment", name, "apps/v1", r.deployment(resource, name))
+	if failure != nil {
+		return "", failure
 	}
 	var live appsv1.Deployment
 	if err := r.client.Get(ctx, client.ObjectKey{Namespace: resource.GetNamespace(), Name: name}, &live); client.IgnoreNotFound(err) != nil {
