@@ -23,13 +23,23 @@ type launcher struct {
 
 func newLauncher() *launcher {
 	l := &launcher{work: make(chan func()), done: make(chan struct{})}
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		defer close(l.done)
+	elsewhere := make(chan struct{})
+	var serve func()
+	serve = func() {
+		runtime.LockOSThread()
+		if syscall.Gettid() == os.Getpid() { // others take the namespaces of the first thread for the ones of the process
+			go serve()
+			<-elsewhere
+			runtime.UnlockOSThread()
+			return
+		}
+		close(elsewhere)
+		defer close(l.done) // the thread is never unlocked, and ends with the goroutine
 		for f := range l.work {
 			f()
 		}
-	}()
+	}
+	go serve()
 	return l
 }
 
