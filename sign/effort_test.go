@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -86,27 +84,16 @@ func TestOneReadForEachChunkSize(t *testing.T) {
 
 // TestLocateReadsOnce names many ranges of an image whose directories are read once.
 func TestLocateReadsOnce(t *testing.T) {
-	image, err := iso.Layout([]iso.File{{Path: "a.txt", Size: 5000}, {Path: "b/c.txt", Size: 5000}}, iso.Options{VolumeID: "demo", ModTime: now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Create(filepath.Join(t.TempDir(), "demo.iso"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close() //nolint:errcheck // it is removed
-	if err = errors.Join(image.WriteMetadata(f), f.Truncate(image.Size())); err != nil {
-		t.Fatal(err)
-	}
+	f, size := imageOf(t, iso.File{Path: "a.txt", Size: 5000}, iso.File{Path: "b/c.txt", Size: 5000})
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &counting{ReaderAt: f}
-	locate := sign.Locate(ctx, r, image.Size())
-	whole := chunk.Range{From: 0, To: image.Size()}
+	locate := sign.Locate(ctx, r, size)
+	whole := chunk.Range{From: 0, To: size}
 	if got := locate(whole); got != "a.txt and 1 more" {
 		t.Errorf("the whole image: %q", got)
 	}
 	read := r.read.Load()
-	for at := int64(0); at < image.Size(); at += 2048 {
+	for at := int64(0); at < size; at += 2048 {
 		locate(chunk.Range{From: at, To: at + 1})
 	}
 	if got := locate(chunk.Range{From: 0, To: 1}); got != "directories or padding" || r.read.Load() != read {
@@ -114,7 +101,7 @@ func TestLocateReadsOnce(t *testing.T) {
 	}
 	cancel()
 	r = &counting{ReaderAt: f}
-	if got := sign.Locate(ctx, r, image.Size())(whole); got != "" || r.read.Load() > 0 {
+	if got := sign.Locate(ctx, r, size)(whole); got != "" || r.read.Load() > 0 {
 		t.Errorf("after an interruption: %q, %d bytes were read", got, r.read.Load())
 	}
 }

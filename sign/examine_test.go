@@ -1,6 +1,7 @@
 package sign_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,10 +12,10 @@ import (
 	"github.com/solutionctl/solutionctl/sign"
 )
 
-// TestIdentifyLargeManifest: an archive whose manifest is larger than any document is refused before its manifest is in memory.
-func TestIdentifyLargeManifest(t *testing.T) {
-	const size = 64 << 20
-	image, err := iso.Layout([]iso.File{{Path: "manifest.yaml", Size: size}}, iso.Options{VolumeID: "demo", ModTime: now})
+// imageOf is an image with files of zeros, and its size.
+func imageOf(t *testing.T, files ...iso.File) (*os.File, int64) {
+	t.Helper()
+	image, err := iso.Layout(files, iso.Options{VolumeID: "demo", ModTime: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,16 +23,20 @@ func TestIdentifyLargeManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // it is removed
-	if err = image.WriteMetadata(f); err != nil {
+	t.Cleanup(func() { _ = f.Close() })
+	if err = errors.Join(image.WriteMetadata(f), f.Truncate(image.Size())); err != nil {
 		t.Fatal(err)
 	}
-	if err = f.Truncate(image.Size()); err != nil {
-		t.Fatal(err)
-	}
+	return f, image.Size()
+}
+
+// TestIdentifyLargeManifest: an archive whose manifest is larger than any document is refused before its manifest is in memory.
+func TestIdentifyLargeManifest(t *testing.T) {
+	const size = 64 << 20
+	f, length := imageOf(t, iso.File{Path: "manifest.yaml", Size: size})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err = sign.Identify(f, image.Size())
+	_, err := sign.Identify(f, length)
 	runtime.ReadMemStats(&after)
 	if report.CodeOf(err) != report.Invalid {
 		t.Errorf("got %v", err)

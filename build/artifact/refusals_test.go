@@ -153,28 +153,45 @@ func TestNoSpace(t *testing.T) {
 	}
 }
 
-// TestForeignSignatures names the files of signatures that others have added, whatever name these have for it.
-func TestForeignSignatures(t *testing.T) {
-	s := newServer(t, true)
+// signatureOf is a signature that a signer has added.
+func signatureOf(signer string, layers ...string) oci.Artifact {
+	const kind = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	a := oci.Artifact{Type: kind, Annotations: map[string]string{"io.solutionctl.signer": signer}}
+	for _, text := range layers {
+		a.Layers = append(a.Layers, oci.BytesBlob(kind, []byte(text)))
+	}
+	return a
+}
+
+// withSignatures opens an archive in the registry to which these signatures were added.
+func (s *server) withSignatures(t *testing.T, about ...oci.Artifact) *artifact.Remote {
+	t.Helper()
 	first, _, _ := versions(t)
 	h, a := genuine(t, first)
 	var err error
 	if h.document, err = json.Marshal(a); err != nil {
 		t.Fatal(err)
 	}
-	const kind = "application/vnd.dev.sigstore.bundle.v0.3+json"
-	for _, signer := range []string{"", "", "../../etc/passwd", "site", "site", "a/b", strings.Repeat("x", 200)} {
-		data := []byte(`{"n":` + string(rune('0'+len(h.about))) + `}`)
-		h.about = append(h.about, oci.Artifact{Type: kind, Layers: []oci.Blob{oci.BytesBlob(kind, data)}, Annotations: map[string]string{"io.solutionctl.signer": signer}})
-	}
+	h.about = about
 	s.pushHostile(t, h)
 	remote, err := artifact.Open(t.Context(), oci.NewResolver(oci.Options{}), s.reference)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return remote
+}
+
+// TestForeignSignatures names the files of signatures that others have added, whatever name these have for it.
+func TestForeignSignatures(t *testing.T) {
+	s := newServer(t, true)
+	var about []oci.Artifact
+	for _, signer := range []string{"", "", "../../etc/passwd", "site", "site", "a/b", strings.Repeat("x", 200)} {
+		about = append(about, signatureOf(signer, `{"n":`+strconv.Itoa(len(about))+`}`))
+	}
+	remote := s.withSignatures(t, about...)
 	bundles, err := remote.Bundles(t.Context())
-	if err != nil || len(bundles) != len(h.about) {
-		t.Fatalf("%d signatures, want %d: %v", len(bundles), len(h.about), err)
+	if err != nil || len(bundles) != len(about) {
+		t.Fatalf("%d signatures, want %d: %v", len(bundles), len(about), err)
 	}
 	names := map[string]bool{}
 	for _, b := range bundles {
@@ -195,25 +212,15 @@ func TestForeignSignatures(t *testing.T) {
 // TestNamesOfSignatures keeps the file of a vendor's signature: others have added smaller ones, some of them under its digest.
 func TestNamesOfSignatures(t *testing.T) {
 	s := newServer(t, false)
-	first, _, _ := versions(t)
-	h, a := genuine(t, first)
-	var err error
-	if h.document, err = json.Marshal(a); err != nil {
-		t.Fatal(err)
-	}
-	const kind = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	var about []oci.Artifact
 	good, second := strings.Repeat("good", 10), strings.Repeat("second", 10)
 	digest := fmt.Sprintf("%x", sha256.Sum256([]byte(second)))
 	for _, b := range []layout.Bundle{
 		{Data: []byte(good)}, {Data: []byte("small")}, {Signer: digest, Data: []byte(strings.Repeat("later", 100))}, {Data: []byte(second)},
 	} {
-		h.about = append(h.about, oci.Artifact{Type: kind, Layers: []oci.Blob{oci.BytesBlob(kind, b.Data)}, Annotations: map[string]string{"io.solutionctl.signer": b.Signer}})
+		about = append(about, signatureOf(b.Signer, string(b.Data)))
 	}
-	s.pushHostile(t, h)
-	remote, err := artifact.Open(t.Context(), oci.NewResolver(oci.Options{}), s.reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	remote := s.withSignatures(t, about...)
 	bundles, err := remote.Bundles(t.Context())
 	archive := filepath.Join(t.TempDir(), "demo.iso")
 	if err = errors.Join(err, layout.WriteBundles(archive, bundles)); err != nil {
@@ -229,20 +236,8 @@ func TestNamesOfSignatures(t *testing.T) {
 // TestOddSignatures finds the signature of a vendor among those that others have added: more than a reader would take, large ones, and artifacts that are none.
 func TestOddSignatures(t *testing.T) {
 	s := newServer(t, true)
-	first, _, _ := versions(t)
-	h, a := genuine(t, first)
-	var err error
-	if h.document, err = json.Marshal(a); err != nil {
-		t.Fatal(err)
-	}
-	const kind = "application/vnd.dev.sigstore.bundle.v0.3+json"
-	add := func(layers ...string) {
-		signature := oci.Artifact{Type: kind}
-		for _, text := range layers {
-			signature.Layers = append(signature.Layers, oci.BytesBlob(kind, []byte(text)))
-		}
-		h.about = append(h.about, signature)
-	}
+	var about []oci.Artifact
+	add := func(layers ...string) { about = append(about, signatureOf("", layers...)) }
 	add()
 	add("one", "two")
 	for i := range 10 {
@@ -252,14 +247,12 @@ func TestOddSignatures(t *testing.T) {
 	for i := range 70 {
 		add(strconv.Itoa(i))
 	}
-	h.about = append(h.about, oci.Artifact{Type: kind, Layers: []oci.Blob{oci.BytesBlob(kind, []byte("large"))}, Annotations: map[string]string{"a": strings.Repeat("x", 64<<10)}})
+	large := signatureOf("", "large")
+	large.Annotations["a"] = strings.Repeat("x", 64<<10)
+	about = append(about, large)
 	good := strings.Repeat("good", 1000)
 	add(good)
-	s.pushHostile(t, h)
-	remote, err := artifact.Open(t.Context(), oci.NewResolver(oci.Options{}), s.reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	remote := s.withSignatures(t, about...)
 	bundles, err := remote.Bundles(t.Context())
 	if err != nil || !slices.ContainsFunc(bundles, func(b layout.Bundle) bool { return string(b.Data) == good }) {
 		t.Fatalf("the signature is not among %d: %v", len(bundles), err)
