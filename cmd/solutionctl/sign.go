@@ -54,9 +54,6 @@ func (a *app) sign(ctx context.Context, file string, o signOptions) error {
 		return err
 	}
 	o.bundle = cmp.Or(o.bundle, sign.BundleName(file, o.as))
-	if o.as != "" && !layout.IsSigner(o.as) {
-		return report.Errorf(report.Usage, "--as %q is not the name of a signer", o.as).WithHint("use at most 64 letters of ASCII, digits, '.', '_' and '-', such as --as site-a")
-	}
 	if o.attachTimestamp != "" {
 		return a.attachTimestamp(o)
 	}
@@ -98,11 +95,13 @@ func (a *app) sign(ctx context.Context, file string, o signOptions) error {
 	return a.writeSignature(data, certificate, describeKey(o.key, signer.Public()), o)
 }
 
-// check refuses options that would have no effect.
+// check refuses options that would have no effect, and names that are none of a signer.
 func (o *signOptions) check() error {
 	switch {
 	case o.as == sign.ProvenanceSigner && o.attachTimestamp == "":
 		return report.Errorf(report.Usage, "--as %s is the name of the provenance of an archive", o.as).WithHint("name the signer")
+	case o.as != "" && !layout.IsSigner(o.as):
+		return report.Errorf(report.Usage, "--as %q is not the name of a signer", o.as).WithHint("use at most 64 letters of ASCII, digits, '.', '_' and '-', such as --as site-a")
 	case o.attachTimestamp != "" && o.statementOnly:
 		return report.Errorf(report.Usage, "--attach-timestamp adds to a signature: there is no statement to print").WithHint("leave out --statement-only")
 	case o.format == "message" && (o.expires != "" || o.statementOnly):

@@ -87,16 +87,16 @@ func (p pod) missingVolumes() {
 	for _, template := range nested(p.o.Object, "spec", "volumeClaimTemplates") {
 		has[stringIn(nestedMap(template, "metadata"), "name")] = true
 	}
-	var missing, effects []string
+	var missing []string
 	p.containers(func(c corev1.Container) {
 		for _, mount := range c.VolumeMounts {
 			if !has[mount.Name] {
-				missing, effects = append(missing, mount.Name), append(effects, "volume "+mount.Name)
+				missing = append(missing, mount.Name)
 			}
 		}
 	})
 	if len(missing) > 0 {
 		missing = set(missing)
-		p.add(schema.PowerPodOnNode, schema.ReachNode, "mount volumes that the pod does not have, and that others add ("+enumerate(missing)+")", effects...)
+		p.add(schema.PowerPodOnNode, schema.ReachNode, "mount volumes that the pod does not have, and that others add ("+enumerate(missing)+")", prefixed("volume ", missing)...)
 	}
 }

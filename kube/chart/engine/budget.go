@@ -150,7 +150,7 @@ func keepList[E any](b *budget, list []E) error {
 	return b.watch((*byte)(unsafe.Pointer(unsafe.SliceData(list))), size)
 }
 
-// keepTexts counts the texts that a function has made of the elements of a list, and their list. It may share those of a list of texts.
+// keepTexts counts a list of texts, and the texts in it. Elements of the list that they come from are shared where these are texts already.
 func (b *budget) keepTexts(made []string, of any) error {
 	if !hasTexts(of) {
 		for _, text := range made {
