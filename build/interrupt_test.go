@@ -195,9 +195,10 @@ func TestNoSpaceLeft(t *testing.T) {
 	})
 	plan := planOf(t, newProject(t, 128<<10), build.Options{})
 	to := filepath.Join(small, "demo.iso")
-	_, err := plan.Write(t.Context(), to, build.WriteOptions{})
-	if report.CodeOf(err) != report.NoSpace || len(report.Hints(err)) == 0 {
-		t.Fatalf("got %v (%s), want %s with a hint", err, report.CodeOf(err), report.NoSpace)
+	var events report.Recorder
+	_, err := plan.Write(t.Context(), to, build.WriteOptions{Sink: &events})
+	if report.CodeOf(err) != report.NoSpace || len(report.Hints(err)) == 0 || len(events.Events()) > 0 {
+		t.Fatalf("got %v (%s) after %v, want %s with a hint, before anything is written", err, report.CodeOf(err), events.Events(), report.NoSpace)
 	}
 	out, err := exec.Command("mount", "-o", "remount,size=10m", small).CombinedOutput()
 	if err != nil {

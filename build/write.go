@@ -27,7 +27,8 @@ import (
 const partialSuffix = ".partial"
 
 const (
-	copyBufferSize = 1 << 20
+	// copyBufferSize is the size in bytes of what is read, hashed and written at a time: it stays in a processor's cache.
+	copyBufferSize = 256 << 10
 	// writebackSize is after how many bytes of an extent writing to the medium is begun.
 	writebackSize = 8 << 20
 	// minTransfer is the size from which copying an extent is worth an event of its own.
@@ -220,7 +221,7 @@ func (w *writer) follow(o WriteOptions, size int64) error {
 	return nil
 }
 
-// prepare gives the file its size and its metadata. It reports whether the file already had both, so that its extents
+// prepare gives the file its size, the space for it, and its metadata. It reports whether the file already had both, so that its extents
 // are worth looking at.
 func (w *writer) prepare(size int64) (resuming bool, err error) {
 	info, err := w.out.Stat()
@@ -233,7 +234,7 @@ func (w *writer) prepare(size int64) (resuming bool, err error) {
 			return true, nil
 		}
 	}
-	if err = errors.Join(w.out.Truncate(0), w.out.Truncate(size)); err != nil {
+	if err = errors.Join(w.out.Truncate(0), w.out.Truncate(size), durable.Allocate(w.out, size)); err != nil {
 		return false, err
 	}
 	metadata := &progressWriter{w: io.NewOffsetWriter(w.out, 0), progress: func(n int64) { w.written = n }}
