@@ -85,15 +85,19 @@ func measureWith(cmd *exec.Cmd, start func(*exec.Cmd) error) (s sample, err erro
 }
 
 // watchMemory samples the memory of a process until the returned function is called, which returns the peak of RssAnon in
-// bytes.
+// bytes. It reads a short file that stays open, a hundred times a second: contestants that use all processors must not notice it.
 func watchMemory(pid int) (peak func() int64) {
 	done, highest := make(chan struct{}), make(chan int64)
 	go func() {
 		var most int64
-		ticks := time.NewTicker(2 * time.Millisecond)
+		memory, err := os.Open(fmt.Sprintf("/proc/%d/statm", pid))
+		if err == nil {
+			defer memory.Close() //nolint:errcheck // only read
+		}
+		ticks := time.NewTicker(10 * time.Millisecond)
 		defer ticks.Stop()
 		for {
-			most = max(most, anonymous(pid))
+			most = max(most, anonymousOf(memory))
 			select {
 			case <-done:
 				highest <- most
@@ -106,6 +110,17 @@ func watchMemory(pid int) (peak func() int64) {
 		close(done)
 		return <-highest
 	}
+}
+
+// anonymousOf returns what is resident and not shared, in bytes, by /proc/PID/statm (proc_pid_statm(5)); 0 when the process has ended.
+func anonymousOf(statm *os.File) int64 {
+	var line [128]byte
+	n, _ := statm.ReadAt(line[:], 0)
+	var size, resident, shared int64
+	if _, err := fmt.Sscan(string(line[:n]), &size, &resident, &shared); err != nil {
+		return 0
+	}
+	return (resident - shared) * int64(os.Getpagesize())
 }
 
 // anonymous returns the RssAnon of a process in bytes, 0 when it has ended.
