@@ -6,27 +6,34 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // starts is the number of pairs in which the start is measured: it is short, and the machine disturbs it most.
 const starts = 20
 
-// benchmarkStart compares the start of the program with that of an empty Go program.
+// named are the packages of the libraries that the product is made with, as far as it uses them: none of them can be left out.
+var named = []string{
+	"github.com/spf13/cobra",
+	"github.com/diskfs/go-diskfs/backend/file", "github.com/diskfs/go-diskfs/filesystem/iso9660",
+	"github.com/google/go-containerregistry/pkg/authn", "github.com/google/go-containerregistry/pkg/name",
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport",
+	"github.com/santhosh-tekuri/jsonschema/v6",
+	"github.com/sigstore/sigstore-go/pkg/verify",
+	"github.com/Masterminds/semver/v3",
+	"k8s.io/client-go/rest", "k8s.io/client-go/tools/clientcmd",
+}
+
+// benchmarkStart compares the start of the program with that of an empty Go program, and of one that only links the named libraries.
 func benchmarkStart(ctx context.Context, s settings) error {
-	source, empty := filepath.Join(s.dir, "empty.go"), filepath.Join(s.dir, "empty")
-	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {
-		return err
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", empty, source)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build an empty program: %w: %s", err, out)
-	}
-	contestants := []contestant{
-		{"an empty Go program (floor)", []string{empty}, nil},
-		{"solutionctl version", []string{s.binary, "version"}, nil},
+	contestants := []contestant{{name: "an empty Go program (floor)"}, {name: "the seven named libraries, unused"}, {"solutionctl version", []string{s.binary, "version"}, nil}}
+	for i, imports := range [][]string{nil, named} {
+		program := filepath.Join(s.dir, fmt.Sprint("start", i))
+		if err := buildIdle(ctx, program, imports); err != nil {
+			return err
+		}
+		contestants[i].command = []string{program}
 	}
 	samples, err := compare(ctx, starts, contestants...)
 	if err != nil {
@@ -40,4 +47,18 @@ func benchmarkStart(ctx context.Context, s settings) error {
 			median(cpus)*1e3, median(ratios(cpus, seconds(samples[0], cpu))), median(anon(samples[i])))
 	}
 	return nil
+}
+
+// buildIdle builds a program that links packages and does nothing.
+func buildIdle(ctx context.Context, program string, imports []string) error {
+	var source strings.Builder
+	source.WriteString("package main\n\n")
+	for _, name := range imports {
+		fmt.Fprintf(&source, "import _ %q\n", name)
+	}
+	source.WriteString("\nfunc main() {}\n")
+	if err := os.WriteFile(program+".go", []byte(source.String()), 0o600); err != nil {
+		return err
+	}
+	return inModule(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, program+".go")
 }
