@@ -119,7 +119,7 @@ func runGraphStep(ctx context.Context, kubeconfig, components, objects, step str
 	case graphSteps[0]:
 		err = writeObjects(ctx, c, graphContent(count, each))
 	case graphSteps[1]:
-		err = writeInOrder(ctx, c, graphParts(count), each)
+		err = writeGraphInOrder(ctx, c, count, each)
 	case "plan", "plan again":
 		add.DryRun = true
 		_, err = d.Add(ctx, add)
@@ -163,12 +163,29 @@ func writeObject(ctx context.Context, c *cluster.Cluster, namespace, document st
 	return err
 }
 
-// writeInOrder applies the objects of each component when the Deployments of those that it needs are ready: its own Deployment last.
-func writeInOrder(ctx context.Context, c *cluster.Cluster, parts []graphPart, objects int) error {
+// orderedPart is a component whose objects are written in order: first those of its first documents, then its Deployment.
+type orderedPart struct {
+	name              string
+	needs             []string
+	first, deployment []string
+}
+
+// writeGraphInOrder writes the components of a graph into a namespace of their own.
+func writeGraphInOrder(ctx context.Context, c *cluster.Cluster, components, objects int) error {
 	const namespace = "ordered"
 	if _, err := c.Apply(ctx, cluster.NewObject(cluster.NamespaceKind, "", namespace), cluster.WriteOptions{}); err != nil {
 		return err
 	}
+	var parts []orderedPart
+	for _, part := range graphParts(components) {
+		all := documents(graphObjects(part.name, objects))
+		parts = append(parts, orderedPart{part.name, part.needs, all[1:], all[:1]})
+	}
+	return writeInOrder(ctx, c, namespace, parts)
+}
+
+// writeInOrder applies the objects of each component when the Deployments of those that it needs are ready, and returns when all are.
+func writeInOrder(ctx context.Context, c *cluster.Cluster, namespace string, parts []orderedPart) error {
 	ready := map[string]chan struct{}{}
 	for _, part := range parts {
 		ready[part.name] = make(chan struct{})
@@ -184,8 +201,7 @@ func writeInOrder(ctx context.Context, c *cluster.Cluster, parts []graphPart, ob
 					return ctx.Err()
 				}
 			}
-			all := documents(graphObjects(part.name, objects))
-			for _, some := range [][]string{all[1:], all[:1]} { // the cluster sends as many at a time as for the engine
+			for _, some := range [][]string{part.first, part.deployment} { // the cluster sends as many at a time as for the engine
 				if err := cluster.Each(len(some), func(i int) error { return writeObject(ctx, c, namespace, some[i]) }); err != nil {
 					return err
 				}

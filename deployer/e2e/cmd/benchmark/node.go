@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 )
 
 // installer deploys the ten components into an existing namespace, and returns when all of them are ready. Before, nothing of them is on
@@ -71,6 +73,7 @@ func installersOf(l *loaderRuns, s settings) []installer {
 		{"the loader, its Job created to everything ready", l.load, true},
 		{"the loader, killed once in its pod when half is there", l.killed, true},
 	}
+	ours = append(ours, installer{"the same objects when what they need is ready, and nothing else (floor)", writeParts, false})
 	if s.alone {
 		return ours
 	}
@@ -163,6 +166,21 @@ func (p *platform) clean(ctx context.Context, c installer, namespace string) err
 
 func deployAdd(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
 	return timed(func() error { return p.solutionctl(ctx, "deploy", "add", namespace, "platform") })
+}
+
+// writeParts writes the objects of each component when those that it needs are ready, without a plan, a record or a program that starts.
+func writeParts(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
+	c, err := cluster.Connect(cluster.Options{Kubeconfig: p.Kubeconfig, Now: time.Now})
+	if err != nil {
+		return 0, err
+	}
+	ordered := make([]orderedPart, len(parts))
+	for i, one := range parts {
+		all := documents(one.objects(served(one), "no"))
+		last := len(all) - 1
+		ordered[i] = orderedPart{one.name, one.needs, all[:last], all[last:]}
+	}
+	return timed(func() error { return writeInOrder(ctx, c, namespace, ordered) })
 }
 
 func helmInstall(ctx context.Context, p *platform, namespace string) (time.Duration, error) {
