@@ -30,9 +30,9 @@ import (
 	"github.com/solutionctl/solutionctl/schema"
 )
 
-// graphSteps are the measured steps of a Solution with components, in this order. The first two are floors: the same objects without order,
-// plan, records or waiting, and those of each component when the components that it needs are ready.
-var graphSteps = []string{"write the objects alone", "write them in order, and wait", "plan", "add", "add again", "plan again", "remove"}
+// graphSteps are the measured steps of a Solution with components, in this order. The first three are floors: the same objects without order,
+// plan, records or waiting, the same with three records for each component, and the objects of each component when those that it needs are ready.
+var graphSteps = []string{"write the objects alone", "write them with their records", "write them in order, and wait", "plan", "add", "add again", "plan again", "remove"}
 
 // graphPart is a component, with those before it that it needs.
 type graphPart struct {
@@ -117,8 +117,10 @@ func runGraphStep(ctx context.Context, kubeconfig, components, objects, step str
 	started := time.Now()
 	switch step {
 	case graphSteps[0]:
-		err = writeObjects(ctx, c, graphContent(count, each))
+		err = writeObjects(ctx, c, "default", graphContent(count, each))
 	case graphSteps[1]:
+		err = writeRecorded(ctx, c, kubeconfig, count, each)
+	case graphSteps[2]:
 		err = writeGraphInOrder(ctx, c, count, each)
 	case "plan", "plan again":
 		add.DryRun = true
@@ -137,13 +139,34 @@ func runGraphStep(ctx context.Context, kubeconfig, components, objects, step str
 	return json.NewEncoder(os.Stdout).Encode(time.Since(started).Seconds())
 }
 
+// writeRecorded applies the objects of a Solution in a namespace of their own, and writes as many records as the engine does.
+func writeRecorded(ctx context.Context, c *cluster.Cluster, kubeconfig string, components, objects int) error {
+	const namespace = "recorded"
+	if _, err := c.Apply(ctx, cluster.NewObject(cluster.NamespaceKind, "", namespace), cluster.WriteOptions{}); err != nil {
+		return err
+	}
+	var before, after []rawWrite
+	for _, part := range graphParts(components) {
+		first, last := recordsOf("floor." + part.name)
+		before, after = append(before, first...), append(after, last)
+	}
+	err := sendAll(ctx, kubeconfig, before)
+	if err == nil {
+		err = writeObjects(ctx, c, namespace, graphContent(components, objects))
+	}
+	if err == nil {
+		err = sendAll(ctx, kubeconfig, after)
+	}
+	return err
+}
+
 // writeObjects applies the objects of a Solution in a namespace that is there, as many at a time as the engine does.
-func writeObjects(ctx context.Context, c *cluster.Cluster, content deployertest.Content) error {
+func writeObjects(ctx context.Context, c *cluster.Cluster, namespace string, content deployertest.Content) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(cluster.InFlight)
 	for _, text := range content.Files {
 		for _, document := range documents(text) {
-			group.Go(func() error { return writeObject(ctx, c, "default", document) })
+			group.Go(func() error { return writeObject(ctx, c, namespace, document) })
 		}
 	}
 	return group.Wait()
@@ -263,19 +286,19 @@ func measureGraph(ctx context.Context, components, objects int) error {
 
 // printGraphRatios prints how much longer add takes than the floors, as a whole and without the time of its plan.
 func printGraphRatios(samples []sample) error {
-	var seconds [4]float64 // the floors, plan, add
+	var seconds [5]float64 // the floors, plan, add
 	for i := range seconds {
 		if err := json.Unmarshal(samples[i].output, &seconds[i]); err != nil {
 			return fmt.Errorf("%s: %w: %s", graphSteps[i], err, samples[i].output)
 		}
 	}
-	fmt.Println("\n| add | to the floor | to the floor in order |")
-	fmt.Println("|---|---|---|")
+	fmt.Println("\n| add | to the objects alone | to them with their records | to them in order |")
+	fmt.Println("|---|---|---|---|")
 	for _, part := range []struct {
 		name    string
 		seconds float64
-	}{{"the whole", seconds[3]}, {"without its plan", seconds[3] - seconds[2]}} {
-		fmt.Printf("| %s | %.2f | %.2f |\n", part.name, part.seconds/seconds[0], part.seconds/seconds[1])
+	}{{"the whole", seconds[4]}, {"without its plan", seconds[4] - seconds[3]}} {
+		fmt.Printf("| %s | %.2f | %.2f | %.2f |\n", part.name, part.seconds/seconds[0], part.seconds/seconds[1], part.seconds/seconds[2])
 	}
 	return nil
 }

@@ -233,6 +233,11 @@ func measureShape(ctx context.Context, namespaces int, shape string) (err error)
 		if err := printStep(step, s); err != nil {
 			return err
 		}
+		if step == "add" || step == "upgrade" { // controllers and nodes still work on it, with the same processors
+			if _, err := contestant("wait"); err != nil {
+				return fmt.Errorf("wait until all is ready: %w", err)
+			}
+		}
 	}
 	return nil
 }

@@ -44,14 +44,6 @@ func writeAlone(ctx context.Context, kubeconfig, dir string, records bool) error
 	if err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return err
-	}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return err
-	}
 	before, objects, after, err := rawWrites(ctx, c, dir)
 	if err != nil {
 		return err
@@ -65,7 +57,7 @@ func writeAlone(ctx context.Context, kubeconfig, dir string, records bool) error
 	}
 	started := time.Now()
 	for _, writes := range [][]rawWrite{before, objects, after} {
-		if err := sendAll(ctx, client, config.Host, writes); err != nil {
+		if err := sendAll(ctx, kubeconfig, writes); err != nil {
 			return err
 		}
 	}
@@ -79,14 +71,9 @@ func rawWrites(ctx context.Context, c *cluster.Cluster, dir string) (before, obj
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	const manager = "?fieldManager=" + cluster.FieldManager
-	secrets := "/api/v1/namespaces/" + cluster.SystemNamespace + "/secrets"
 	for _, r := range releases {
-		name := "floor." + r.Namespace + "." + r.Name
-		before = append(before,
-			rawWrite{http.MethodPost, secrets + manager, "application/json", recordOf(name, pendingSize)},
-			rawWrite{http.MethodPost, secrets + manager, "application/json", recordOf(name+".content", contentSize)})
-		after = append(after, rawWrite{http.MethodPut, secrets + "/" + name + manager, "application/json", recordOf(name, currentSize)})
+		first, last := recordsOf("floor." + r.Namespace + "." + r.Name)
+		before, after = append(before, first...), append(after, last)
 		for _, object := range r.Objects {
 			mapping, err := c.Mapping(ctx, object.GroupVersionKind())
 			if err != nil {
@@ -111,6 +98,18 @@ func rawWrites(ctx context.Context, c *cluster.Cluster, dir string) (before, obj
 	return before, objects, after, nil
 }
 
+// manager names the engine in a request.
+const manager = "?fieldManager=" + cluster.FieldManager
+
+// recordsOf returns the writes for the records of a release, before and after those of its objects.
+func recordsOf(name string) (before []rawWrite, after rawWrite) {
+	secrets := "/api/v1/namespaces/" + cluster.SystemNamespace + "/secrets"
+	return []rawWrite{
+		{http.MethodPost, secrets + manager, "application/json", recordOf(name, pendingSize)},
+		{http.MethodPost, secrets + manager, "application/json", recordOf(name+".content", contentSize)},
+	}, rawWrite{http.MethodPut, secrets + "/" + name + manager, "application/json", recordOf(name, currentSize)}
+}
+
 // recordOf is a Secret with as many random bytes.
 func recordOf(name string, size int) []byte {
 	data := make([]byte, size)
@@ -120,12 +119,20 @@ func recordOf(name string, size int) []byte {
 }
 
 // sendAll sends writes, as many at a time as the engine does, and reads no more of an answer than whether it is one.
-func sendAll(ctx context.Context, client *http.Client, host string, writes []rawWrite) error {
+func sendAll(ctx context.Context, kubeconfig string, writes []rawWrite) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(cluster.InFlight)
 	for _, w := range writes {
 		group.Go(func() error {
-			r, err := http.NewRequestWithContext(ctx, w.method, strings.TrimSuffix(host, "/")+w.path, bytes.NewReader(w.body))
+			r, err := http.NewRequestWithContext(ctx, w.method, strings.TrimSuffix(config.Host, "/")+w.path, bytes.NewReader(w.body))
 			if err != nil {
 				return err
 			}
