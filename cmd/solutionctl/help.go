@@ -40,7 +40,7 @@ func newHelpCommand() *cobra.Command {
 }
 
 // newErrorsTopic returns what 'solutionctl help errors' shows. A command that cannot run is a topic.
-func newErrorsTopic() *cobra.Command {
+func newErrorsTopic(*app) *cobra.Command {
 	var text strings.Builder
 	table := &console.Table{Columns: []string{"EXIT STATUS", "CODE", "MEANING"}}
 	for _, info := range report.Codes() {

@@ -32,5 +32,5 @@ func main() {
 func run(ctx context.Context, args []string, in io.Reader, out, err io.Writer) int {
 	cobra.EnableCommandSorting = false // help has the order of a life; cobra knows no other way to say so
 	a := &app{cli.New(in, out, err, os.Getenv, time.Now, readVersion().Version)}
-	return a.Execute(ctx, newRootCommand(a), args)
+	return a.Execute(ctx, newRootCommand(a, cli.Words(args)...), args)
 }

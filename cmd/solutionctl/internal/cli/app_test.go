@@ -127,7 +127,7 @@ func TestRunClosesTheSinkBeforeTheError(t *testing.T) {
 	a.Err.TTY, a.Err.Width = true, 80
 	status := a.Execute(t.Context(), func() *cobra.Command {
 		root := NewGroup("solutionctl", "")
-		a.Prepare(root)
+		a.Prepare(root, nil)
 		work := &cobra.Command{Use: "work", RunE: func(*cobra.Command, []string) error {
 			a.Sink.Emit(report.Event{Step: "pull", Name: "ui", State: report.Started})
 			return io.ErrUnexpectedEOF
@@ -186,7 +186,7 @@ func TestInterruptedInWords(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			a, _, stderr := newTestApp(t, "")
 			root := NewGroup("solutionctl", "")
-			a.Prepare(root)
+			a.Prepare(root, nil)
 			root.AddCommand(&cobra.Command{Use: "fails", RunE: func(*cobra.Command, []string) error { return test.err }})
 			if status := a.Execute(t.Context(), root, []string{"fails"}); status != 130 && status != 9 || stderr.String() != test.want {
 				t.Errorf("status %d, %q", status, stderr)

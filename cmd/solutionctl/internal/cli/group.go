@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,11 +42,63 @@ func unknownCommand(group *cobra.Command, name string) error {
 	return err.WithHint("'%s --help' lists the commands", group.CommandPath())
 }
 
-// AddSection adds commands that serve one purpose, in the order in which people need them.
-func AddSection(group *cobra.Command, title string, commands ...*cobra.Command) {
-	group.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
-	for _, command := range commands {
-		command.GroupID = title
+// Section is a number of commands of a group that serve one purpose. [In] makes one.
+type Section[A any] struct {
+	title   string
+	entries []Entry[A]
+}
+
+// Entry makes one command of a group when it is needed. [Named] makes one.
+type Entry[A any] struct {
+	name    string
+	command func(A) *cobra.Command
+}
+
+// In returns a section with its title in the help, or with none.
+func In[A any](title string, entries ...Entry[A]) Section[A] { return Section[A]{title, entries} }
+
+// Named returns the entry of a command with this name.
+func Named[A any](name string, command func(A) *cobra.Command) Entry[A] {
+	return Entry[A]{name, command}
+}
+
+// AddSections adds commands to a group, in the order in which people need them. Words are those that follow the group on a command line. If the
+// first one is the name of a command, only this command is made: all of them take as long as a tenth of the start of the program.
+func AddSections[A any](group *cobra.Command, a A, words []string, sections ...Section[A]) {
+	is := func(e Entry[A]) bool { return len(words) > 0 && e.name == words[0] }
+	one := slices.ContainsFunc(sections, func(s Section[A]) bool { return slices.ContainsFunc(s.entries, is) })
+	for _, section := range sections {
+		if section.title != "" {
+			group.AddGroup(&cobra.Group{ID: section.title, Title: section.title + ":"})
+		}
+		for _, entry := range section.entries {
+			if one && !is(entry) {
+				continue
+			}
+			command := entry.command(a)
+			if command.Name() != entry.name {
+				panic("the command " + command.Name() + " is listed as " + entry.name)
+			}
+			command.GroupID = section.title
+			group.AddCommand(command)
+		}
 	}
-	group.AddCommand(commands...)
+}
+
+// wholeTree are the commands that need all others.
+var wholeTree = []string{"help", "docs", "completion", "config"}
+
+// Words returns the first words of a command line as far as they only name a command: they end at the first flag. There are none where all
+// commands are needed.
+func Words(args []string) []string {
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		args = args[1:max(1, len(args)-1)] // the last one is to be completed
+	}
+	if i := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") }); i >= 0 {
+		args = args[:i]
+	}
+	if len(args) > 0 && slices.Contains(wholeTree, args[0]) {
+		return nil
+	}
+	return args
 }

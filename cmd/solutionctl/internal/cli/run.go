@@ -19,7 +19,7 @@ import (
 
 // Prepare adds to a whole command line what all commands share: the global flags, the settings and the sink of a run, and errors
 // instead of usage texts.
-func (a *App) Prepare(root *cobra.Command) {
+func (a *App) Prepare(root *cobra.Command, whole func() *cobra.Command) {
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.DisableSuggestions = true // NewGroup makes them a hint
@@ -27,7 +27,7 @@ func (a *App) Prepare(root *cobra.Command) {
 	a.refuseHelpOfUnknown(root)
 	root.CompletionOptions.DisableDefaultCmd = true
 	a.addGlobalFlags(root)
-	a.Settings = settings.New(root, a.Getenv, defaultConfigFile(runtime.GOOS, os.Geteuid(), a.Getenv))
+	a.Settings = settings.New(root, whole, a.Getenv, defaultConfigFile(runtime.GOOS, os.Geteuid(), a.Getenv))
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.setUp(cmd) }
 	a.watch(root)
 }

@@ -81,15 +81,17 @@ func isCommandLineOnly(flag *pflag.Flag) bool {
 // Settings applies the environment and the file to the flags of a tree of commands.
 type Settings struct {
 	root     *cobra.Command
+	whole    func() *cobra.Command // nil: root is
 	getenv   func(string) string
 	fallback string // the file that is read, if it exists, unless FileFlag names another
 	file     file   // nil until it is read
 	applied  map[*pflag.Flag]Setting
 }
 
-// New returns the settings of the commands below root. The default file need not exist; "" is none.
-func New(root *cobra.Command, getenv func(string) string, defaultFile string) *Settings {
-	return &Settings{root: root, getenv: getenv, fallback: defaultFile, applied: map[*pflag.Flag]Setting{}}
+// New returns the settings of the commands below root. If root has only some of the commands, whole makes a tree with all of them, because the
+// file may have settings for each; otherwise it is nil. The default file need not exist; "" is none.
+func New(root *cobra.Command, whole func() *cobra.Command, getenv func(string) string, defaultFile string) *Settings {
+	return &Settings{root: root, whole: whole, getenv: getenv, fallback: defaultFile, applied: map[*pflag.Flag]Setting{}}
 }
 
 // Apply sets the flags of cmd, its own and those it inherits, that the command line did not set. The environment is
@@ -213,7 +215,11 @@ func (s *Settings) load() error {
 	if err != nil {
 		return report.Errorf(report.Failure, "read the configuration: %w", err)
 	}
-	s.file, err = parse(name, data, s.root)
+	all := s.root
+	if s.whole != nil {
+		all = s.whole()
+	}
+	s.file, err = parse(name, data, all)
 	return err
 }
 

@@ -50,7 +50,7 @@ func apply(t *testing.T, env map[string]string, config string, args ...string) (
 	if err = cmd.ParseFlags(rest); err != nil {
 		t.Fatal(err)
 	}
-	s := settings.New(root, func(name string) string { return env[name] }, file)
+	s := settings.New(root, nil, func(name string) string { return env[name] }, file)
 	if err = s.Apply(cmd); err != nil {
 		return nil, fmt.Errorf("%s", strings.ReplaceAll(err.Error(), file, "config.yaml"))
 	}
@@ -169,7 +169,7 @@ func TestNamedFileMustExist(t *testing.T) {
 	root := newTree()
 	missing := filepath.Join(t.TempDir(), "missing.yaml")
 	getenv := func(name string) string { return map[string]string{"SOLUTIONCTL_CONFIG": missing}[name] }
-	err := settings.New(root, getenv, "/nonexistent").Apply(root)
+	err := settings.New(root, nil, getenv, "/nonexistent").Apply(root)
 	if report.CodeOf(err) != report.Failure || !strings.Contains(err.Error(), missing) {
 		t.Errorf("Apply = %v", err)
 	}
@@ -182,7 +182,7 @@ func FuzzFile(f *testing.F) {
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		list, err := settings.New(newTree(), func(string) string { return "" }, file).List()
+		list, err := settings.New(newTree(), nil, func(string) string { return "" }, file).List()
 		if err != nil {
 			return
 		}
@@ -199,7 +199,7 @@ func ExampleSettings_Apply() {
 	output := root.PersistentFlags().String("output", "text", "format of the result")
 	environment := map[string]string{"SOLUTIONCTL_OUTPUT": "json"}
 	getenv := func(name string) string { return environment[name] }
-	if err := settings.New(root, getenv, "/nonexistent").Apply(root); err != nil {
+	if err := settings.New(root, nil, getenv, "/nonexistent").Apply(root); err != nil {
 		fmt.Println(err)
 	}
 	fmt.Println(*output)
@@ -216,7 +216,7 @@ func TestCommandLineOnly(t *testing.T) {
 	if err := os.WriteFile(file, []byte("jobs: 9\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := settings.New(root, func(name string) string { return env[name] }, file)
+	s := settings.New(root, nil, func(name string) string { return env[name] }, file)
 	list, err := s.List()
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func TestCommandLineOnly(t *testing.T) {
 	if err := os.WriteFile(file, []byte("build: {jobs: 9}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := settings.New(root, func(string) string { return "" }, file).Apply(build); report.CodeOf(err) != report.Invalid {
+	if err := settings.New(root, nil, func(string) string { return "" }, file).Apply(build); report.CodeOf(err) != report.Invalid {
 		t.Errorf("the file may set it: %v", err)
 	}
 }
