@@ -62,7 +62,7 @@ func Named[A any](name string, command func(A) *cobra.Command) Entry[A] {
 	return Entry[A]{name, command}
 }
 
-// AddSections adds commands to a group, in the order in which people need them. Words are those that follow the group on a command line. If the
+// AddSections adds commands to a group, in the order in which people need them. Words follow the group on a command line. If the
 // first one is the name of a command, only this command is made: all of them take as long as a tenth of the start of the program.
 func AddSections[A any](group *cobra.Command, a A, words []string, sections ...Section[A]) {
 	is := func(e Entry[A]) bool { return len(words) > 0 && e.name == words[0] }

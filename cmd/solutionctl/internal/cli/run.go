@@ -17,8 +17,8 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// Prepare adds to a whole command line what all commands share: the global flags, the settings and the sink of a run, and errors
-// instead of usage texts.
+// Prepare adds to a command line what all commands share: the global flags, the settings and the sink of a run, and errors instead of usage
+// texts. If root has only some of the commands, whole makes all of them; otherwise it is nil.
 func (a *App) Prepare(root *cobra.Command, whole func() *cobra.Command) {
 	root.SilenceErrors = true
 	root.SilenceUsage = true
