@@ -84,6 +84,7 @@ var processes = map[string]func(ctx context.Context, args []string) error{
 	"fleet-step": func(ctx context.Context, args []string) error {
 		return runStep(ctx, args[0], args[1], args[2], args[3])
 	},
+	"serve-files": func(ctx context.Context, args []string) error { return serveFiles(ctx, args[0], args[1], args[2]) },
 	"graph-step": func(ctx context.Context, args []string) error {
 		return runGraphStep(ctx, args[0], args[1], args[2], args[3])
 	},

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"math/big"
 	"net"
 	"net/http"
@@ -235,10 +236,33 @@ http {
 }
 `
 
+// servers are the contenders, in this order.
+var servers = []string{"nginx", "net/http and a file for each layer (floor)", "solutionctl deploy serve"}
+
+// serveFiles is the floor of a server in Go: it sends files, and does nothing else.
+func serveFiles(ctx context.Context, dir, address, option string) error {
+	server := &http.Server{Addr: address, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFile(w, r, filepath.Join(dir, "blobs", filepath.Base(strings.Replace(r.URL.Path, "sha256:", "", 1))))
+	})}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // its clients have gone
+	var err error
+	if option == "" {
+		err = server.ListenAndServe()
+	} else {
+		server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13}
+		server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){} // HTTP/1.1, as the others
+		err = server.ListenAndServeTLS(filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
 func newContenders(s settings, dir, image string) ([]*contender, error) {
 	var contenders []*contender
 	for _, secure := range []bool{false, true} {
-		for _, name := range []string{"nginx", "solutionctl deploy serve"} {
+		for _, name := range servers {
 			address, err := freeAddress()
 			if err != nil {
 				return nil, err
@@ -248,13 +272,16 @@ func newContenders(s settings, dir, image string) ([]*contender, error) {
 			if secure {
 				c.name, c.url, option = name+", TLS", strings.Replace(c.url, "http:", "https:", 1), "ssl"
 			}
-			if name == "nginx" {
+			switch name {
+			case servers[0]:
 				file := filepath.Join(dir, "nginx-"+address+".conf")
 				if err = os.WriteFile(file, fmt.Appendf(nil, nginxConfiguration, dir, address, option), 0o600); err != nil {
 					return nil, err
 				}
 				c.command = []string{"nginx", "-c", file, "-p", dir, "-e", "stderr"}
-			} else {
+			case servers[1]:
+				c.command = []string{os.Args[0], "serve-files", dir, address, option}
+			default:
 				c.command = []string{s.binary, "deploy", "serve", "--quiet", "--store", filepath.Join(dir, "store"), "--listen", address}
 				if secure {
 					c.command = append(c.command, "--tls-cert", filepath.Join(dir, "cert.pem"), "--tls-key", filepath.Join(dir, "key.pem"))
@@ -424,7 +451,7 @@ func printServe(contenders []*contender, samples [][]sample) {
 	for i, c := range contenders {
 		ratios := make([]float64, len(samples[i]))
 		for n, s := range samples[i] {
-			nginx := samples[i-i%2][n] // with the same encryption
+			nginx := samples[i-i%len(servers)][n] // with the same encryption
 			ratios[n] = perGiB(s.cpu, s) / perGiB(nginx.cpu, nginx)
 		}
 		fmt.Printf("| %s | %.3f s | %.2f | %.3f s | %.1f MiB | %.1f ms |\n", c.name,
