@@ -59,10 +59,10 @@ func renderActivation(p *Payload, s Settings) (*renderer, error) {
 	return r, nil
 }
 
-// hasClusterComponents reports whether cluster components are deployed in the namespace of the Solution.
+// hasClusterComponents reports whether cluster components have objects in the namespace of the Solution.
 func (r *renderer) hasClusterComponents() bool {
 	return slices.ContainsFunc(r.p.Solution.Spec.Components, func(c schema.Component) bool {
-		return c.Scope == schema.ScopeCluster && ComponentNamespace(r.p.Solution, &c) == r.s.Namespace
+		return c.Scope == schema.ScopeCluster && (ComponentNamespace(r.p.Solution, &c) == r.s.Namespace || slices.Contains(c.Namespaces, r.s.Namespace))
 	})
 }
 

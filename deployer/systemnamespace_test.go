@@ -1,0 +1,33 @@
+package deployer_test
+
+import (
+	"testing"
+
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
+	"github.com/solutionctl/solutionctl/schema/report"
+)
+
+// TestSystemNamespaceOfOthers checks that a component with objects in <solution>-system does not share this namespace with its creator: the
+// Namespace is planned, and has to be adopted.
+func TestSystemNamespaceOfOthers(t *testing.T) {
+	b := deployertest.New(t)
+	b.Put(neighbourNamespace())
+	b.Server.Put(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop-system}}\n")
+	b.Imported(shop, "1.0.0", deployertest.Content{
+		Files:    map[string]string{"components/part.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: part, namespace: shop-system}}\n"},
+		Manifest: "components: [{name: part, scope: cluster, namespace: " + neighbour + ", namespaces: [shop-system], manifests: components/part.yaml}]",
+	})
+	activate := func(adopt bool) error {
+		_, err := b.Activate(t.Context(), deployer.ActivateOptions{Solution: shop, Version: "1.0.0", Options: plan.Options{Adopt: adopt}})
+		return err
+	}
+	deployertest.Refused(t, activate(false), report.Conflict, "Namespace shop-system", "--adopt")
+	if b.Server.Object("ConfigMap", "shop-system", "part") != nil {
+		t.Error("refused, but the object was created")
+	}
+	if err := activate(true); err != nil {
+		t.Fatal(err)
+	}
+}
