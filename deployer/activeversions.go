@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/deployer/records"
 	"github.com/solutionctl/solutionctl/schema"
@@ -25,16 +26,56 @@ type ActiveVersions interface {
 
 // listActivation makes a planned activation list its version. The word "latest" stays in the list, where keepLatest is set and this is the highest release.
 func (d *Deployer) listActivation(run *plan.Run, requested string, keepLatest bool) {
+	d.listBefore(run, func(active map[string]string) {
+		switch {
+		case requested == schema.ActiveLatest:
+			active[run.Solution] = schema.ActiveLatest
+		case !keepLatest || !isListed(run.Catalog, active[run.Solution], run.Solution, run.Version):
+			active[run.Solution] = run.Version
+		}
+	})
+}
+
+// listRestored makes a planned repair list the versions that it makes active again: those of the states that are not active, and imported.
+func (d *Deployer) listRestored(ctx context.Context, run *plan.Run, states []*record.State) error {
+	if d.Active == nil {
+		return nil
+	}
+	solutions, err := d.Records.Documents.Solutions(ctx)
+	if err != nil {
+		return err
+	}
+	restored := map[string]string{}
+	for _, s := range states {
+		_, imported := solutions.Find(s.Name, s.Current.Version)
+		if s.Namespace == "" && s.Component == "" && imported && solutions.Active(s.Name) != s.Current.Version {
+			restored[s.Name] = s.Current.Version
+		}
+	}
+	if len(restored) == 0 {
+		return nil
+	}
+	if err = d.checkList(run.Options); err != nil {
+		return err
+	}
+	if run.Catalog, err = d.Records.CatalogOrDamage(ctx); err != nil {
+		return err
+	}
+	d.listBefore(run, func(active map[string]string) {
+		for solution, version := range restored {
+			if !isListed(run.Catalog, active[solution], solution, version) {
+				active[solution] = version
+			}
+		}
+	})
+	return nil
+}
+
+// listBefore makes a planned run edit the list before it changes the cluster.
+func (d *Deployer) listBefore(run *plan.Run, edit func(active map[string]string)) {
 	before := run.Before
 	run.Before = func(ctx context.Context) error {
-		if err := d.list(ctx, run, func(active map[string]string) {
-			switch {
-			case requested == schema.ActiveLatest:
-				active[run.Solution] = schema.ActiveLatest
-			case !keepLatest || !isListed(run.Catalog, active[run.Solution], run.Solution, run.Version):
-				active[run.Solution] = run.Version
-			}
-		}); err != nil {
+		if err := d.list(ctx, run, edit); err != nil || before == nil {
 			return err
 		}
 		return before(ctx)

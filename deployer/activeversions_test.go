@@ -207,3 +207,43 @@ func TestEnsureActiveUnreadable(t *testing.T) {
 		}
 	}
 }
+
+// TestRepairListsActive: a repair that makes a version active again lists it before, and leaves the word "latest" if it stands for that.
+func TestRepairListsActive(t *testing.T) {
+	for _, test := range []struct{ version, before, after string }{
+		{"1.0.0", "", "1.0.0"},
+		{"1.0.0", "latest", "1.0.0"},
+		{"2.0.0", "latest", "latest"},
+	} {
+		l := listed(t, map[string]string{})
+		if err := l.perform(t, deployer.Request{Verb: schema.VerbActivate, Version: test.version}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.bed.Records.Documents.SetActive(t.Context(), shop, ""); err != nil { // as MetalK8s deactivates it
+			t.Fatal(err)
+		}
+		l.versions, l.active = map[string]string{shop: test.before}, "none"
+		if err := l.perform(t, deployer.Request{Verb: schema.VerbRepair, Options: plan.Options{DryRun: true}}); err != nil {
+			t.Fatal(err)
+		}
+		l.is(t, map[string]string{shop: test.before})
+		l.check = report.Errorf(report.Invalid, "damaged")
+		if err := l.perform(t, deployer.Request{Verb: schema.VerbRepair}); report.CodeOf(err) != report.Invalid {
+			t.Errorf("a list that cannot be edited: %v", err)
+		}
+		l.check = nil
+		if err := l.perform(t, deployer.Request{Verb: schema.VerbRepair}); err != nil {
+			t.Fatal(err)
+		}
+		l.is(t, map[string]string{shop: test.after})
+		if l.active != "" {
+			t.Errorf("version %q was active when the list was edited", l.active)
+		}
+		// An entry of the user stays when the version is active already.
+		l.versions = map[string]string{shop: "other"}
+		if _, err := l.bed.Repair(t.Context(), deployer.RepairOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		l.is(t, map[string]string{shop: "other"})
+	}
+}

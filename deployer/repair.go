@@ -70,7 +70,11 @@ func (d *Deployer) Repair(ctx context.Context, o RepairOptions) (*schema.Operati
 		if err := noticeUnread(run, unread, o.Selection); err != nil {
 			return err
 		}
-		return o.plan(ctx, run, changed)
+		states, err := o.plan(ctx, run, changed)
+		if err != nil {
+			return err
+		}
+		return d.listRestored(ctx, run, states)
 	}, locks...)
 }
 
@@ -91,35 +95,34 @@ func noticeLeftOut(run *plan.Run, namespaces map[string]metalk8s.Namespace) {
 	}
 }
 
-// plan plans to restore changed releases.
-func (o *RepairOptions) plan(ctx context.Context, run *plan.Run, changed map[record.Key]bool) error {
+// plan plans to restore changed releases, and returns their states.
+func (o *RepairOptions) plan(ctx context.Context, run *plan.Run, changed map[record.Key]bool) (states []*record.State, err error) {
 	all, namespaces, notices, err := run.Survey.Deployed(ctx, o.Selection)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	run.Notice(notices...)
-	var states []*record.State
 	for _, s := range all {
 		if changed[s.Key] {
 			states = append(states, s)
 		}
 	}
 	if run.Changes, run.After, err = run.Records.VersionDrift(ctx, states, namespaces); err != nil {
-		return err
+		return nil, err
 	}
 	releases, _, err := run.Records.Engine.Deployed(ctx, states)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	saved, err := o.Save(o.Components...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range releases {
 		releases[i].Operation, releases[i].SavedOptions = schema.VerbRepair, saved
 	}
 	if err = run.Restore(ctx, o.Yield, releases...); err != nil {
-		return err
+		return nil, err
 	}
 	noticeLeftOut(run, namespaces)
 	for _, p := range run.Plans {
@@ -130,5 +133,5 @@ func (o *RepairOptions) plan(ctx context.Context, run *plan.Run, changed map[rec
 			}
 		}
 	}
-	return nil
+	return states, nil
 }
