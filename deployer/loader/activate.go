@@ -28,7 +28,7 @@ func (l *Launcher) activate(ctx context.Context, p *prepared, dry bool) error {
 		return err
 	}
 	nothing := err == nil && len(planned) == 0
-	if err = l.checkPowers(ctx, p, !nothing); err != nil || nothing {
+	if err = l.checkPowers(ctx, p, err != nil || activates(planned)); err != nil || nothing {
 		return err
 	}
 	o.DryRun = false
@@ -38,8 +38,8 @@ func (l *Launcher) activate(ctx context.Context, p *prepared, dry bool) error {
 }
 
 // activates reports whether versions become active in the cluster. Those that are only listed as active on this host are already.
-func (p *prepared) activates() bool {
-	return slices.ContainsFunc(p.Activate, func(o *schema.Operation) bool { return !o.Empty() })
+func activates(planned []*schema.Operation) bool {
+	return slices.ContainsFunc(planned, func(o *schema.Operation) bool { return !o.Empty() })
 }
 
 // toActivate are the versions that are to be active.

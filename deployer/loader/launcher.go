@@ -182,7 +182,7 @@ func (l *Launcher) environment(ctx context.Context, p *prepared, e schema.Enviro
 			}
 		}
 	}
-	if dry && (len(names) == 0 || p.activates()) {
+	if dry && (len(names) == 0 || activates(p.Activate)) {
 		return l.preview(ctx, p, e)
 	}
 	list, err := l.Deployer.Wanted(ctx, e)

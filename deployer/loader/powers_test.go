@@ -5,8 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/cluster"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/loader"
+	"github.com/solutionctl/solutionctl/deployer/rebuild"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -50,5 +54,31 @@ func TestPowersAreAccepted(t *testing.T) {
 	}
 	if pods() != 1 || b.Server.Object("Service", "infra", "part") == nil {
 		t.Errorf("%d pods ran, and the Services are %s", pods(), b.names("Service"))
+	}
+}
+
+// TestUnlistedKeepsPowers: a version that is only not listed on this host needs no new approval of what already runs, as after a lost record.
+func TestUnlistedKeepsPowers(t *testing.T) {
+	b := bed{deployertest.New(t)}
+	b.Imported("edge", "1.0.0", deployertest.Content{
+		Files:    map[string]string{"components/part.yaml": "{apiVersion: v1, kind: Service, metadata: {name: part}, spec: {externalIPs: [10.96.0.1], selector: {a: b}, ports: [{port: 1}]}}\n"},
+		Manifest: "components: [{name: part, manifests: components/part.yaml}]",
+	})
+	accepting := strings.Replace(justEdge, "name: edge", "name: edge, accept: {powers: [takes-traffic]}", 1)
+	if _, err := b.launcher(t, accepting).Start(t.Context(), loader.StartOptions{Local: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, component := range []string{"", "part"} {
+		b.Deleted("Secret", cluster.SystemNamespace, record.Key{Namespace: "infra", Name: "edge", Component: component}.SecretName())
+	}
+	if _, err := b.RebuildRecords(t.Context(), rebuild.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range []deployer.ActiveVersions{nil, unlisted{}} {
+		l := b.launcher(t, justEdge)
+		l.Deployer.Active = list
+		if _, err := l.Start(t.Context(), loader.StartOptions{Local: true}); err != nil {
+			t.Errorf("list %v: %v", list, err)
+		}
 	}
 }

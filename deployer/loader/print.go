@@ -22,7 +22,7 @@ func (l *Launcher) JobManifest(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(p.Create) > 0 || p.activates() {
+	if len(p.Create) > 0 || activates(p.Activate) {
 		return nil, report.Errorf(report.Refused, "environments have to be created and versions to be activated before a Job can be").
 			WithHint("%s, or the commands that '%s' names", report.Run("deploy loader start"), report.Run("deploy loader plan"))
 	}
