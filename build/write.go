@@ -234,7 +234,7 @@ func (w *writer) prepare(size int64) (resuming bool, err error) {
 			return true, nil
 		}
 	}
-	if err = errors.Join(w.out.Truncate(0), w.out.Truncate(size), durable.Allocate(w.out, size)); err != nil {
+	if err = errors.Join(w.out.Truncate(0), durable.Allocate(w.out, size), w.out.Truncate(size)); err != nil {
 		return false, err
 	}
 	metadata := &progressWriter{w: io.NewOffsetWriter(w.out, 0), progress: func(n int64) { w.written = n }}

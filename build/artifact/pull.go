@@ -90,7 +90,7 @@ func (p *pull) write(ctx context.Context, f *os.File) error {
 	}
 	p.file, p.resumed = f, info.Size() > 0
 	l := &p.Layout
-	if err = errors.Join(f.Truncate(l.Size+p.frame.Size), durable.Allocate(f, l.Size+p.frame.Size)); err != nil {
+	if err = errors.Join(durable.Allocate(f, l.Size+p.frame.Size), f.Truncate(l.Size+p.frame.Size)); err != nil {
 		return err
 	}
 	group, bounded := errgroup.WithContext(ctx)
