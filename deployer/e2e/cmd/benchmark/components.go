@@ -316,6 +316,25 @@ func measureGraphSteps(ctx context.Context, o testcluster.Options, components, o
 			return nil, fmt.Errorf("%s: %w", step, err)
 		}
 		samples = append(samples, s)
+		if err = settled(ctx, c); err != nil {
+			return nil, fmt.Errorf("%s: %w", step, err)
+		}
 	}
 	return samples[1:], nil
+}
+
+// settled waits until controllers have worked on all Deployments: they use the same processors as the next step.
+func settled(ctx context.Context, c *testcluster.Cluster) error {
+	return until(ctx, func() error {
+		list, err := c.Client().AppsV1().Deployments("").List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, d := range list.Items {
+			if d.Status.ObservedGeneration < d.Generation || d.Status.Replicas != *d.Spec.Replicas {
+				return fmt.Errorf("the controllers are behind with Deployment %s/%s", d.Namespace, d.Name)
+			}
+		}
+		return nil
+	})
 }

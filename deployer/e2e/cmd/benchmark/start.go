@@ -60,5 +60,6 @@ func buildIdle(ctx context.Context, program string, imports []string) error {
 	if err := os.WriteFile(program+".go", []byte(source.String()), 0o600); err != nil {
 		return err
 	}
-	return inModule(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, program+".go")
+	// As .ci/build does: without cgo, and without the traces of grpc.
+	return inModule(ctx, "env", "CGO_ENABLED=0", "go", "build", "-tags", "grpcnotrace", "-trimpath", "-ldflags", "-s -w", "-o", program, program+".go")
 }
