@@ -17,7 +17,7 @@ type Endorsement struct {
 	By     string // the name of the trusted key, "root" for the root key of the store
 	Bundle []byte
 	Now    time.Time // a key that the policy ends before does not endorse
-	Beside []string  // directories that are read after the one that is changed: their policy and revocations count, too
+	Beside []string  // directories that are read after the one that is changed: their keys, policy and revocations count, too
 }
 
 // Add stores a public key under a name that is not in use yet. With an endorsement, the key is refused unless the

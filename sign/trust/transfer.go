@@ -18,8 +18,8 @@ const rootName = "root"
 // ImportOptions say who answers for an import.
 type ImportOptions struct {
 	State *State
-	// Endorsed proves that a key of the present store has signed the export. A release key adds keys, and no more. The root key, under
-	// the name "root", replaces the store.
+	// Endorsed proves that a key of the present store has signed the export. A release key adds keys under names that no directory
+	// has, and no more. The root key, under the name "root", replaces the store.
 	Endorsed *Endorsement
 	// Replace lets the export replace the present store, whatever its signature: the decision of an administrator of
 	// this host, who has seen the changes.
@@ -112,10 +112,10 @@ func (p *snapshot) authorize(data []byte, dir string, o ImportOptions) error {
 		WithHint("name the key that has signed the new store with --endorsed-by, or check the changes and accept them: --replace --dry-run")
 }
 
-// whole reports whether an import replaces the store. A release key does not outrank the policy, the root key or other
-// release keys.
-func (p *snapshot) whole(o ImportOptions) bool {
-	return o.Replace || p.empty() || o.Endorsed != nil && o.Endorsed.By == rootName
+// whole reports whether an authorized import replaces the store. A release key does not outrank the policy, the root key or
+// other release keys, which can be in a directory beside an empty one.
+func (o ImportOptions) whole() bool {
+	return o.Replace || o.Endorsed == nil || o.Endorsed.By == rootName
 }
 
 // merge returns the files of the store after an import.
@@ -126,12 +126,12 @@ func (p *snapshot) merge(next *snapshot, o ImportOptions) (map[string][]byte, er
 	}
 	local := p.list.with(p.local)
 	local.add(next.local)
-	if p.whole(o) {
+	if o.whole() {
 		return next.withRevocations(next.files, local)
 	}
 	together := maps.Clone(next.files)
 	maps.Copy(together, p.files)
-	if err := p.checkAddsKeysOnly(next, o.Endorsed.By); err != nil {
+	if err := p.checkAddsKeysOnly(next, o.Endorsed); err != nil {
 		return nil, err
 	}
 	if next.root == nil {
@@ -141,7 +141,11 @@ func (p *snapshot) merge(next *snapshot, o ImportOptions) (map[string][]byte, er
 }
 
 // checkAddsKeysOnly refuses changes of a host's store for which a release key is not sufficient.
-func (p *snapshot) checkAddsKeysOnly(next *snapshot, by string) error {
+func (p *snapshot) checkAddsKeysOnly(next *snapshot, e *Endorsement) error {
+	beside, err := read(e.Beside)
+	if err != nil {
+		return err
+	}
 	together := maps.Clone(p.files)
 	maps.Copy(together, next.files)
 	var refused []string
@@ -150,13 +154,18 @@ func (p *snapshot) checkAddsKeysOnly(next *snapshot, by string) error {
 			refused = append(refused, c.text)
 		}
 	}
+	for _, k := range next.store.List() {
+		if hidden := beside.keys[k.Name]; hidden != nil && !hidden.Equal(k.Key) && p.store.keys[k.Name] == nil {
+			refused = append(refused, fmt.Sprintf("hides key %s  %s  %s of another trust directory", k.Name, hidden.Algorithm(), hidden.Fingerprint()))
+		}
+	}
 	if more := next.local.without(p.list.with(p.local)).without(next.list); !more.none() {
 		refused = append(refused, "revokes more in "+localFile)
 	}
 	if refused == nil {
 		return nil
 	}
-	return report.Errorf(report.Refused, "key %s can add keys to this store and no more, and the exported store %s", by, strings.Join(refused, "; ")).
+	return report.Errorf(report.Refused, "key %s can add keys to this store and no more, and the exported store %s", e.By, strings.Join(refused, "; ")).
 		WithHint("the holder of the root key can sign it (--endorsed-by root); or check the changes with --replace --dry-run, and accept them on this host with --replace")
 }
 

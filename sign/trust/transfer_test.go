@@ -23,6 +23,7 @@ import (
 type attack struct {
 	*testing.T
 	host, other       string
+	beside            []string // directories that are read after the host's
 	a, b, root, enemy *key.Signer
 }
 
@@ -34,7 +35,7 @@ const (
 
 func newAttack(t *testing.T) *attack {
 	t.Helper()
-	w := &attack{t, filepath.Join(t.TempDir(), "trust"), filepath.Join(t.TempDir(), "other"), keytest.New(t), keytest.New(t), keytest.New(t), keytest.New(t)}
+	w := &attack{t, filepath.Join(t.TempDir(), "trust"), filepath.Join(t.TempDir(), "other"), nil, keytest.New(t), keytest.New(t), keytest.New(t), keytest.New(t)}
 	write(t, w.host, "keys/a.pub", w.a.Public().PEM())
 	write(t, w.host, "keys/b.pub", w.b.Public().PEM())
 	write(t, w.other, "keys/a.pub", w.a.Public().PEM())
@@ -46,7 +47,9 @@ func (w *attack) put(dir, name string, data []byte) { write(w.T, dir, name, data
 func (w *attack) endorsed(by string, signer *key.Signer) trust.ImportOptions {
 	w.Helper()
 	data := export(w.T, w.other)
-	return trust.ImportOptions{Endorsed: &trust.Endorsement{By: by, Bundle: signFile(w.T, signer, data), Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	return trust.ImportOptions{Endorsed: &trust.Endorsement{
+		By: by, Bundle: signFile(w.T, signer, data), Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Beside: w.beside,
+	}}
 }
 
 func (w *attack) files(dir string) map[string]string {
@@ -88,6 +91,19 @@ func TestReleaseKeyAddsKeysOnly(t *testing.T) {
 			revoke(w.T, w.host, w.root, trust.Revocations{Archives: []string{archiveOne}})
 		}, "", "", nil},
 		"another key under a name in use": {func(w *attack) { w.put(w.other, "keys/b.pub", w.enemy.Public().PEM()) }, "", report.Refused, nil},
+		"another key under a name of another directory": {func(w *attack) {
+			beside := w.TempDir()
+			w.put(beside, "keys/c.pub", w.b.Public().PEM())
+			w.beside = []string{beside}
+			w.put(w.other, "keys/c.pub", w.enemy.Public().PEM())
+		}, "", report.Refused, nil},
+		"a key of another directory": {func(w *attack) {
+			w.host, w.beside = w.TempDir(), []string{w.host}
+		}, "", "", []string{"adds key a  ecdsa-p256  SHA256:"}},
+		"a policy where only another directory has keys": {func(w *attack) {
+			w.host, w.beside = w.TempDir(), []string{w.host}
+			w.put(w.other, "policy.yaml", []byte(header+"allowOverride: true\nrules: [{solutions: ['*'], signers: [{key: a}]}]\n"))
+		}, "", report.Refused, nil},
 		"another authority": {func(w *attack) {
 			w.put(w.other, "roots/tsa/trusted_root.json", []byte(`{"mediaType":"application/vnd.dev.sigstore.trustedroot+json;version=0.1"}`))
 		}, "", report.Refused, nil},
