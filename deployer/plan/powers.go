@@ -133,12 +133,11 @@ func (c consent) covers(p schema.Power) bool {
 }
 
 // isClusterWide reports whether --cluster-wide approves a power: rights of the Solution's own accounts in the whole cluster,
-// and a say in its requests. Rights of people are not.
+// and a say in its requests. Rights of people and of the holders of other roles are not.
 func isClusterWide(p schema.Power) bool {
 	switch group, _, _ := strings.Cut(p.Object.APIVersion, "/"); group {
 	case rbacv1.GroupName:
-		return strings.HasPrefix(p.Object.Kind, "ClusterRole") && p.Name != schema.PowerRightsForPeople && p.Name != schema.PowerExtendsRoles &&
-			(p.Subject == "" || strings.HasPrefix(p.Subject, "ServiceAccount "))
+		return strings.HasPrefix(p.Object.Kind, "ClusterRole") && p.Name != schema.PowerRightsForPeople && strings.HasPrefix(p.Subject, "ServiceAccount ")
 	case "admissionregistration.k8s.io", "apiregistration.k8s.io":
 		return slices.Contains(overRequests, p.Name)
 	}
@@ -150,9 +149,10 @@ var overRequests = []schema.PowerName{
 	schema.PowerInterceptsRequests, schema.PowerOpensToOutside, schema.PowerDefinesForeignAPIs, schema.PowerDefaultForEveryone,
 }
 
-// isRight reports whether a power comes from a role or a binding: hazards stand for these.
+// isRight reports whether a role or a binding gives a power to a subject: hazards stand for these. A change of the roles of others
+// has no subject.
 func isRight(p schema.Power) bool {
-	return strings.HasPrefix(p.Object.APIVersion, "rbac.authorization.k8s.io/")
+	return strings.HasPrefix(p.Object.APIVersion, "rbac.authorization.k8s.io/") && p.Subject != ""
 }
 
 // hazardPowers are the powers that each hazard stands for, by the names that --accept-hazard takes.
