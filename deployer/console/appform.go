@@ -91,19 +91,22 @@ func (f *appForm) stored(field *schema.AppField) string {
 }
 
 func storedText(field *schema.AppField, values map[string]any) string {
-	return strings.TrimSpace(field.Text(lookup(values, field.Path)))
+	return field.Text(lookup(values, field.Path))
 }
 
 // seenName is the name of the field with the digest of a value that the form shows: it changes only values that its user has changed.
 func seenName(path string) string { return valuesSeen + ":" + path }
 
+// digestOf returns a short digest of a text.
 func digestOf(text string) string { return fmt.Sprintf("%.8x", sha256.Sum256([]byte(text))) }
 
 // typed returns what the user has typed into a field, and whether it is to change the instance.
 func (f *appForm) typed(field *schema.AppField) (value string, changed bool) {
 	value, sent := page.Typed(field, f.v.PostForm, page.SpecName(field.Path))
-	untouched := field.Secret && value == "" || f.v.PostForm.Get(seenName(field.Path)) == digestOf(value)
-	return value, sent && !untouched && value != f.stored(field)
+	if field.Secret {
+		return value, value != "" && value != f.stored(field)
+	}
+	return value, sent && f.v.PostForm.Get(seenName(field.Path)) != digestOf(value) && value != page.AsSent(f.stored(field))
 }
 
 // changes returns the changes that the form asks for by path, and the fields with a problem: refused values, and those that another user has
@@ -118,7 +121,7 @@ func (f *appForm) changes() (set []string, problems map[string]error, failure er
 			continue
 		}
 		stored, one := f.stored(field), field.Path+"-"
-		if seen := seenName(field.Path); f.v.PostForm.Has(seen) && f.v.PostForm.Get(seen) != digestOf(stored) && !field.Secret {
+		if seen := seenName(field.Path); f.v.PostForm.Has(seen) && f.v.PostForm.Get(seen) != digestOf(page.AsSent(stored)) && !field.Secret {
 			problems[field.Path] = errors.New(page.Text("appedit.changed", cmp.Or(report.Cut(stored, maxStored), page.Text("appedit.empty"))))
 		}
 		if value != "" {
@@ -181,7 +184,7 @@ func (f *appForm) fill(content *page.AppEdit, problems map[string]error) {
 		value := page.FieldValue{Value: f.stored(field)}
 		kept := value.Value != ""
 		if f.exists != nil && !field.Secret {
-			content.Action.Fields = append(content.Action.Fields, page.Hidden{Name: seenName(field.Path), Value: digestOf(value.Value)})
+			content.Action.Fields = append(content.Action.Fields, page.Hidden{Name: seenName(field.Path), Value: digestOf(page.AsSent(value.Value))})
 		}
 		if typed, changed := f.typed(field); changed {
 			value.Value = typed
@@ -207,7 +210,11 @@ func (f *appForm) fill(content *page.AppEdit, problems map[string]error) {
 func (f *appForm) showYAML(content *page.AppEdit) error {
 	spec := map[string]any{}
 	for i := range f.fields {
-		if value, _ := page.Typed(&f.fields[i], f.v.PostForm, page.SpecName(f.fields[i].Path)); value != "" {
+		value, changed := f.typed(&f.fields[i])
+		if !changed {
+			value = f.stored(&f.fields[i])
+		}
+		if value != "" {
 			_ = f.kind.Set(spec, f.fields[i].Path+"="+value) // its error is shown at its field
 		}
 	}

@@ -105,3 +105,26 @@ func TestApplicationSecretsInside(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestApplicationUntouchedStay: a field that a page cannot show as it is keeps its value when another field is saved.
+func TestApplicationUntouchedStay(t *testing.T) {
+	const own = `note: "a\u00a0b ", cert: "x\r\ny\n", gap: " ", users: [{name: "ann\n"}]`
+	c, _, _, edit, spec := wallOf(t, "note: {type: string}, cert: {type: string}, gap: {type: string}, users: {type: array, items: {type: object, properties: {name: {type: string}}}}",
+		"hands: 3, "+own)
+	want := strings.Replace(spec(), "hands:3", "hands:4", 1)
+	form := c.typedIn(c.get(edit), "form")
+	if got := form.Get("spec.cert"); got != "x\ny\n" {
+		t.Errorf("the certificate is shown as %q", got)
+	}
+	form.Set("spec.hands", "4")
+	form.Set("show", "yaml")
+	a := c.do(http.MethodPost, edit, form)
+	if text := html.UnescapeString(a.body); !strings.Contains(text, `gap: ' '`) || !strings.Contains(text, `cert: "x\r\ny\n"`) {
+		t.Errorf("the YAML has other values\n%s", content(a.body))
+	}
+	form.Del("show")
+	c.ends(c.do(http.MethodPost, edit, form))
+	if got := spec(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}

@@ -176,7 +176,9 @@ func (f *valuesForm) edits() []plan.ValueEdit {
 				if kept {
 					edits = append(edits, old)
 				}
-			case typed != currentText(&value):
+			case kept && typed == page.AsSent(old.Text):
+				edits = append(edits, old)
+			case typed != page.AsSent(currentText(&value)):
 				edits = append(edits, plan.ValueEdit{Component: c.Component, Path: value.Path, Text: typed, Unset: typed == ""})
 			}
 		}

@@ -4,12 +4,15 @@ import (
 	"html"
 	"net/http"
 	"net/url"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -188,5 +191,40 @@ func TestForgedValues(t *testing.T) {
 	other := startOn(t, bed.Server, nil).in(t)
 	if a := other.get(site + "/plan/add?solution=shop&version=1.0.0&values=ABC"); a.StatusCode != http.StatusNotFound {
 		t.Errorf("values of another browser: %d", a.StatusCode)
+	}
+}
+
+// TestUntouchedValuesStay: a value that a page cannot show as it is stays when another one is changed, and so does one that was typed before.
+func TestUntouchedValuesStay(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", deployertest.Content{
+		Files: map[string]string{"charts/vault.tgz": deployertest.Chart(t, "vault", map[string]string{
+			"values.yaml":          "replicas: 1\ncert: ''\nseparator: ','\ntitle: ''\n",
+			"templates/vault.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vault}\ndata: {replicas: {{ .Values.replicas | quote }}}\n",
+		})},
+		Manifest: "components:\n  - {name: vault, chart: charts/vault.tgz}\n",
+	})
+	r := deployer.Request{Verb: schema.VerbAdd, Environment: deployertest.Environment, Solution: "shop", Version: "1.0.0"}
+	r.Timeout = time.Minute
+	r.Rendering.Values = map[string]plan.SiteValues{"vault": {Values: map[string]any{"cert": "-----BEGIN\r\nEND\n", "separator": " "}, Reset: true}}
+	if _, err := bed.Perform(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	c := startOn(t, bed.Server, nil).in(t)
+	form := "/environments/" + deployertest.Environment + "/plan/upgrade/values?solution=shop&version=1.0.0"
+	typed := c.typed(c.get(form))
+	typed.Set(value("title"), "a\u00a0b")
+	a := c.get(c.do(http.MethodPost, form, typed).Header.Get("Location"))
+	_, again, _ := strings.Cut(a.body, `href="/environments/`+deployertest.Environment+`/plan/upgrade/values`)
+	again, _, _ = strings.Cut(again, `"`)
+	form = "/environments/" + deployertest.Environment + "/plan/upgrade/values" + html.UnescapeString(again)
+	typed = c.typed(c.get(form))
+	typed.Set(value("replicas"), "3")
+	a = c.get(c.do(http.MethodPost, form, typed).Header.Get("Location"))
+	c.ends(c.do(http.MethodPost, "/environments/"+deployertest.Environment+"/plan/upgrade", c.fields(a, "apply")))
+	values, err := bed.SiteValues(t.Context(), deployer.ComponentsOptions{Environment: deployertest.Environment, Solution: "shop"})
+	want := map[string]map[string]any{"vault": {"cert": "-----BEGIN\r\nEND\n", "replicas": 3.0, "separator": " ", "title": "a\u00a0b"}}
+	if err != nil || !reflect.DeepEqual(values, want) {
+		t.Errorf("%v\ngot  %q\nwant %q", err, values, want)
 	}
 }

@@ -52,6 +52,12 @@ func Typed(f *schema.AppField, form url.Values, name string) (text string, sent 
 	return text, form.Has(name)
 }
 
+// AsSent returns what [Typed] returns for a field that shows this text and was not changed by the user.
+func AsSent(text string) string { return strings.TrimSpace(visible(text)) }
+
+// visible returns a text as a control shows it: invisible characters are escapes, and line breaks those of [Typed].
+func visible(text string) string { return report.Clean(strings.ReplaceAll(text, "\r\n", "\n")) }
+
 // control is a field as it is shown.
 type control struct {
 	schema.AppField
@@ -104,6 +110,7 @@ func (c *AppEdit) pick(basic bool) []control {
 }
 
 func controlOf(f schema.AppField, v FieldValue, name string) control {
+	v.Value = visible(v.Value)
 	c := control{AppField: f, FieldValue: v, Name: name, ID: ident(name), Label: labelOf(&f), Kind: "text", Lines: f.HasLines()}
 	if !strings.EqualFold(c.Label, f.Path) {
 		c.Place = f.Path

@@ -70,7 +70,11 @@ func cellsOf(f *schema.AppField, text string) (cells []map[string]string, ok boo
 	for _, item := range list {
 		texts := map[string]string{}
 		for _, field := range f.Items.Fields {
-			texts[field.Path] = field.Text(valueAt(item, chart.SplitPath(field.Path)))
+			cell := field.Text(valueAt(item, chart.SplitPath(field.Path)))
+			if AsSent(cell) != cell {
+				return nil, false
+			}
+			texts[field.Path] = cell
 		}
 		cells = append(cells, texts)
 	}

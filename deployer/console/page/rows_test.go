@@ -52,6 +52,9 @@ func TestRows(t *testing.T) {
 		"an unknown field":    {`[{"name":"jane","nick":"j"}]`, "area", 0, nil, `[{"name":"jane","nick":"j"}]`},
 		"an empty text":       {`[{"name":""}]`, "area", 0, nil, `[{"name":""}]`},
 		"an item without any": {`[{}]`, "area", 0, nil, `[{}]`},
+		"a break at the end":  {`[{"name":"jane\n"}]`, "area", 0, nil, `[{"name":"jane\n"}]`},
+		"a space at the end":  {`[{"name":"jane "}]`, "area", 0, nil, `[{"name":"jane "}]`},
+		"invisible":           {`[{"name":"a\u200db"}]`, "area", 0, nil, `[{"name":"a\u200db"}]`},
 		"not a list":          {"jane", "area", 0, nil, "jane"},
 		"an item of a kind":   {`["jane"]`, "area", 0, nil, `["jane"]`},
 	} {
