@@ -104,24 +104,27 @@ func (c *Console) saveValues(of verb) web.Handler {
 		if err != nil {
 			return nil, err
 		}
-		f.order.draft = v.Drafts.Keep(f.order.edits, v.Frame.Now)
+		f.order.draft = v.Drafts.Replace(f.order.draft, f.order.edits, v.Frame.Now)
 		switch seen := v.PostFormValue(valuesSeen); {
 		case seen != strconv.FormatInt(f.revision, 10):
 			return f.show(problems, report.Errorf(report.Conflict, "Solution %s was deployed again since this form was opened: check the values below", f.order.Solution)), nil
 		case len(problems) > 0:
 			return f.show(problems, report.Errorf(report.Invalid, "%s cannot be used as typed", report.Count(len(problems), "value"))), nil
+		case f.order.lost:
+			return f.show(nil, nil), nil
 		}
 		return &web.Answer{To: strings.TrimSuffix(v.URL.EscapedPath(), "/values") + "?" + f.order.kept(v).Encode()}, nil
 	}
 }
 
-// turn keeps what was typed, and returns the query of the form with the other values that were asked for; nil where none were. The words in
-// the field count when they have changed: a browser presses the first button of a form when a user presses Enter in any field.
+// turn keeps what was typed, and returns the query of the form with the other values that were asked for; nil where none were, and where
+// the user must see first that the values typed before are lost. The words in the field count when they have changed: a browser presses the first
+// button of a form when a user presses Enter in any field.
 func (f *valuesForm) turn() url.Values {
 	form, shown := f.v.PostForm, f.v.URL.Query()
 	find, open := report.Cut(strings.TrimSpace(form.Get(page.ValuesFind)), maxFind), form.Get(page.ValuesOpen)
 	changed := form.Get(page.ValuesShow) == page.ValuesFind && find != shown.Get(page.ValuesFind)
-	if open == "" && !changed {
+	if open == "" && !changed || f.order.lost {
 		return nil
 	}
 	f.order.draft = f.v.Drafts.Replace(f.order.draft, f.order.edits, f.v.Frame.Now) // a search does not displace the drafts of other pages

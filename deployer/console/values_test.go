@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
+	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema"
@@ -226,5 +227,41 @@ func TestUntouchedValuesStay(t *testing.T) {
 	want := map[string]map[string]any{"vault": {"cert": "-----BEGIN\r\nEND\n", "replicas": 3.0, "separator": " ", "title": "a\u00a0b"}}
 	if err != nil || !reflect.DeepEqual(values, want) {
 		t.Errorf("%v\ngot  %q\nwant %q", err, values, want)
+	}
+}
+
+// TestLostValues: a form whose typed secrets are not kept any more is shown again, with the other values that were typed.
+func TestLostValues(t *testing.T) {
+	bed := deployertest.New(t)
+	bed.Activated("shop", "1.0.0", vault(t))
+	r := deployer.Request{Verb: schema.VerbAdd, Environment: deployertest.Environment, Solution: "shop", Version: "1.0.0"}
+	r.Timeout = time.Minute
+	r.Rendering.Values = map[string]plan.SiteValues{"vault": {Values: map[string]any{"password": "before"}, Reset: true}}
+	if _, err := bed.Perform(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	b := startOn(t, bed.Server, nil)
+	c := b.in(t)
+	form := "/environments/" + deployertest.Environment + "/plan/upgrade/values?solution=shop&version=1.0.0"
+	first := c.typed(c.get(form))
+	first.Set(value("password"), "open-sesame")
+	first.Set(value("replicas"), "10")
+	typed := c.typed(c.do(http.MethodPost, form, first))
+	typed.Set(value("replicas"), "3")
+	b.clock.advance(2 * time.Hour)
+	for _, button := range []string{"", page.ValuesFind} {
+		typed.Set(page.ValuesShow, button)
+		typed.Set(page.ValuesFind, "replicas")
+		a := c.do(http.MethodPost, form, typed)
+		if again := c.typed(a); a.StatusCode != http.StatusOK || !strings.Contains(a.body, "type secrets again") || again.Get(value("replicas")) != "3" {
+			t.Fatalf("%d, %v\n%s", a.StatusCode, again, content(a.body))
+		}
+	}
+	typed.Set(page.ValuesShow, "")
+	again := c.typed(c.do(http.MethodPost, form, typed))
+	again.Set(value("password"), "open-sesame")
+	a := c.do(http.MethodPost, form, again)
+	if a = c.get(a.Header.Get("Location")); !strings.Contains(a.body, "<code>vault.password</code>, <code>vault.replicas</code>") {
+		t.Errorf("the plan has other values\n%s", content(a.body))
 	}
 }
