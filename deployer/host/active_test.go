@@ -161,6 +161,39 @@ func TestUnimportUnlistsActive(t *testing.T) {
 	}
 }
 
+// TestUnimportListsOther: an unimport lists the version that another machine has activated, where its archive is here.
+func TestUnimportListsOther(t *testing.T) {
+	for _, test := range []struct {
+		name, active, after string // in the cluster, and in the file after the unimport
+		unknown             error
+		notice              string
+	}{
+		{"with an archive here", "2.0.0", "2.0.0", nil, "now lists demo 2.0.0, which is active in the cluster, instead of 1.0.0"},
+		{"without an archive here", "3.0.0", "", nil, "no longer lists demo 1.0.0 as active"},
+		{"unknown", "", "1.0.0", report.Errorf(report.Unavailable, "connection refused"), "still lists demo 1.0.0 as active: the version that is active in the cluster is not known: connection refused"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			if _, err := w.do(w.archive("1.0.0"), w.archive("2.0.0")); err != nil {
+				t.Fatal(err)
+			}
+			w.activate("1.0.0")
+			w.cluster.active, w.cluster.damaged = test.active, test.unknown
+			done, err := w.Unimport(t.Context(), UnimportOptions{Archive: "demo", Version: "1.0.0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			now, err := w.Configuration.Load()
+			if err != nil || now.Active["demo"] != test.after {
+				t.Errorf("active %v, %v", now.Active, err)
+			}
+			if !slices.Contains(done.Notices, w.Configuration.Path+" "+test.notice) {
+				t.Errorf("notices %q", done.Notices)
+			}
+		})
+	}
+}
+
 // TestStoredArchives: unreadable archives are reported and left out.
 func TestStoredArchives(t *testing.T) {
 	w := newWorld(t)

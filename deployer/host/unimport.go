@@ -135,31 +135,59 @@ func (h *Host) checkInactive(e store.Entry) error {
 		WithHint("deactivate it first: %s", report.Run("deploy deactivate", e.Name))
 }
 
-// mayList reports whether a configuration lists an archive of a Solution, or one that cannot be read.
-func (h *Host) mayList(c *schema.SolutionsConfiguration, solution string) bool {
+// mayList reports whether a configuration lists an archive with a version of a Solution, "" for any, or one that cannot be read.
+func (h *Host) mayList(c *schema.SolutionsConfiguration, solution, version string) bool {
 	return slices.ContainsFunc(c.Archives, func(path string) bool {
 		manifest, err := h.Configuration.Identify(path)
-		return err != nil || manifest.Metadata.Name == solution
+		return err != nil || manifest.Metadata.Name == solution && (version == "" || manifest.Spec.Version == version)
 	})
+}
+
+// activeVersion returns the version of a Solution that is active in the cluster, "" without a cluster.
+func (h *Host) activeVersion(ctx context.Context, solution string) (string, error) {
+	if h.Cluster == nil {
+		return "", nil
+	}
+	return h.Cluster.Active(ctx, solution)
+}
+
+// unlist removes an archive from MetalK8s' configuration, and its version from the active ones. Another version that is active in the cluster takes its
+// place if it has an archive here: MetalK8s deletes the CRDs of one that is not listed. The notices report a changed active version.
+func (h *Host) unlist(ctx context.Context, e store.Entry) (notices []string, err error) {
+	version, unknown := h.activeVersion(ctx, e.Name)
+	var change string
+	edited, err := h.Configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) {
+		store.UnlistArchive(c, e)
+		listed := c.Active[e.Name]
+		none := !h.mayList(c, e.Name, "")
+		switch {
+		case listed == "" || listed != e.Version && !none:
+		case !none && unknown != nil:
+			change = fmt.Sprintf("still lists %s %s as active: the version that is active in the cluster is not known: %v", e.Name, listed, unknown)
+		case version != "" && h.mayList(c, e.Name, version):
+			c.Active[e.Name] = version
+			change = fmt.Sprintf("now lists %s %s, which is active in the cluster, instead of %s", e.Name, version, listed)
+		default:
+			delete(c.Active, e.Name)
+			change = fmt.Sprintf("no longer lists %s %s as active", e.Name, listed)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if change != "" {
+		notices = append(notices, h.Configuration.Path+" "+change)
+	}
+	return append(notices, edited.Notes...), nil
 }
 
 // withdraw takes away everything on this host that names an archive.
 func (h *Host) withdraw(ctx context.Context, e store.Entry, done *schema.UnimportReport) error {
-	var unlisted string
-	edited, err := h.Configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) {
-		store.UnlistArchive(c, e)
-		if active := c.Active[e.Name]; active == e.Version || active != "" && !h.mayList(c, e.Name) {
-			delete(c.Active, e.Name)
-			unlisted = active
-		}
-	})
+	notices, err := h.unlist(ctx, e)
 	if err != nil {
 		return err
 	}
-	if unlisted != "" {
-		done.Notices = append(done.Notices, fmt.Sprintf("%s no longer lists %s %s as active", h.Configuration.Path, e.Name, unlisted))
-	}
-	done.Notices = append(done.Notices, edited.Notes...)
+	done.Notices = append(done.Notices, notices...)
 	excluded, err := h.Nginx.Exclude(e.ID())
 	if err != nil {
 		return err
