@@ -84,6 +84,53 @@ func TestConvergeKeepsOthers(t *testing.T) {
 	}
 }
 
+// TestConvergeKeepsActivated: entries stay that another process adds or activates during a run, and those that may be active.
+func TestConvergeKeepsActivated(t *testing.T) {
+	for _, test := range []struct {
+		name, before, meanwhile, active string
+		unknown                         error
+		after, notice                   string
+	}{
+		{name: "added", meanwhile: "1.0.0", after: "1.0.0", notice: "which stay: demo"}, // and not in the cluster yet
+		{name: "changed", before: "0.9.0", meanwhile: "1.0.0", after: "1.0.0", notice: "which stay: demo"},
+		{name: "activated", before: "1.0.0", active: "1.0.0", after: "1.0.0", notice: "which stay: demo"},
+		{
+			name: "unknown", before: "1.0.0", unknown: report.Errorf(report.Corrupt, "unexpected EOF"), after: "1.0.0",
+			notice: "the version of demo that is active in the cluster is not known: unexpected EOF",
+		},
+		{name: "inactive", before: "1.0.0"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			path := w.archive("1.0.0")
+			if _, err := w.do(path); err != nil {
+				t.Fatal(err)
+			}
+			if test.before != "" {
+				w.activate(test.before)
+			}
+			verbs := &fakeVerbs{plan: &schema.Convergence{Import: []schema.ConvergeImport{{SolutionAt: schema.SolutionAt{Solution: "demo", Version: "1.0.0"}, Path: path}}}}
+			verbs.meanwhile = func() {
+				if test.meanwhile != "" {
+					w.activate(test.meanwhile)
+				}
+				w.cluster.active, w.cluster.damaged = test.active, test.unknown
+			}
+			done, err := w.Converge(t.Context(), ConvergeOptions{Configuration: schema.NewSolutionsConfiguration(), Verbs: verbs, Import: w.options})
+			if err != nil {
+				t.Fatal(err)
+			}
+			now, err := w.Configuration.Load()
+			if err != nil || now.Active["demo"] != test.after {
+				t.Errorf("active %v, %v", now.Active, err)
+			}
+			if text := strings.Join(done.Notices, "; "); !strings.Contains(text, test.notice) {
+				t.Errorf("notices %q", text)
+			}
+		})
+	}
+}
+
 // TestImportListsActive: an import lists a version as active that is active in the cluster, as on a host that replaces a lost one.
 func TestImportListsActive(t *testing.T) {
 	for _, test := range []struct {

@@ -33,8 +33,13 @@ type ConvergeOptions struct {
 
 // Converge applies a configuration to this host and its cluster. A dry run only reports the changes.
 func (h *Host) Converge(ctx context.Context, o ConvergeOptions) (*schema.Convergence, error) {
+	var listed map[string]string
 	if !o.Deploy.DryRun {
-		if err := errors.Join(h.Configuration.Check(), h.Store.Tidy(ctx, h.LockWait, h.Sink)); err != nil {
+		err := errors.Join(h.Configuration.Check(), h.Store.Tidy(ctx, h.LockWait, h.Sink))
+		if err != nil {
+			return nil, err
+		}
+		if listed, err = ActiveVersions(h.Configuration.Path).Read(); err != nil {
 			return nil, err
 		}
 	}
@@ -58,7 +63,7 @@ func (h *Host) Converge(ctx context.Context, o ConvergeOptions) (*schema.Converg
 	if o.Deploy.DryRun {
 		return plan, nil
 	}
-	notices, err := h.listActive(ctx, flat.Active, plan)
+	notices, err := h.listActive(ctx, listed, flat.Active, plan)
 	if err != nil {
 		return plan, fmt.Errorf("the cluster is changed, but not its configuration: %w", err)
 	}
@@ -66,8 +71,9 @@ func (h *Host) Converge(ctx context.Context, o ConvergeOptions) (*schema.Converg
 	return plan, nil
 }
 
-// listActive makes MetalK8s' configuration list the active versions after a plan. The entries of Solutions that only MetalK8s has imported stay.
-func (h *Host) listActive(ctx context.Context, active map[string]string, plan *schema.Convergence) ([]string, error) {
+// listActive makes MetalK8s' configuration list the active versions after a plan. The entries of Solutions that only MetalK8s has imported stay, and
+// those of versions that were activated by another process during the run: they differ from before, or are active in the cluster.
+func (h *Host) listActive(ctx context.Context, before, active map[string]string, plan *schema.Convergence) (notices []string, err error) {
 	entries, err := h.Store.Entries()
 	if err != nil {
 		return nil, err
@@ -79,9 +85,21 @@ func (h *Host) listActive(ctx context.Context, active map[string]string, plan *s
 	for _, at := range slices.Concat(plan.Unimport, plan.Deactivate) {
 		ours[at.Solution] = true
 	}
+	stale := map[string]string{}
+	for _, solution := range slices.Sorted(maps.Keys(before)) {
+		if !ours[solution] || active[solution] != "" {
+			continue
+		}
+		switch version, unknown := h.activeVersion(ctx, solution); {
+		case unknown != nil:
+			notices = append(notices, fmt.Sprintf("the version of %s that is active in the cluster is not known: %v", solution, unknown))
+		case version == "":
+			stale[solution] = before[solution]
+		}
+	}
 	var others []string
 	edited, err := h.Configuration.Edit(ctx, func(now *schema.SolutionsConfiguration) {
-		maps.DeleteFunc(now.Active, func(solution, _ string) bool { return ours[solution] })
+		maps.DeleteFunc(now.Active, func(solution, version string) bool { return version == stale[solution] })
 		maps.Copy(now.Active, active)
 		others = slices.DeleteFunc(slices.Sorted(maps.Keys(now.Active)), func(solution string) bool { return active[solution] != "" })
 	})
@@ -89,9 +107,9 @@ func (h *Host) listActive(ctx context.Context, active map[string]string, plan *s
 		return nil, err
 	}
 	if len(others) > 0 {
-		edited.Notes = append(edited.Notes, fmt.Sprintf("%s lists active versions of other Solutions, which stay: %s", h.Configuration.Path, strings.Join(others, ", ")))
+		notices = append(notices, fmt.Sprintf("%s lists active versions of other Solutions, which stay: %s", h.Configuration.Path, strings.Join(others, ", ")))
 	}
-	return edited.Notes, nil
+	return append(notices, edited.Notes...), nil
 }
 
 // converging is the host during a convergence.
