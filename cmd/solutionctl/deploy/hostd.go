@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/solutionctl/solutionctl/cmd/solutionctl/internal/cli"
 	"github.com/solutionctl/solutionctl/deployer/cluster"
@@ -40,7 +41,12 @@ systemd opens the socket, and starts the command at the first request: --print-u
   solutionctl deploy hostd --print-unit > /etc/systemd/system/` + hostd.UnitName + `.service
   solutionctl deploy hostd --listen /run/solutionctl/host.sock`,
 		Hidden: true, // systemd starts it
-		RunE:   func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.unit != "" {
+				return c.printUnit(cmd.Flags())
+			}
+			return c.run(cmd.Context())
+		},
 	}
 	c.hostFlags = &hostFlags{clusterFlags: &clusterFlags{App: a}}
 	flags := cmd.Flags()
@@ -67,9 +73,6 @@ type hostdRun struct {
 }
 
 func (c *hostdRun) run(ctx context.Context) error {
-	if c.unit != "" {
-		return c.printUnit()
-	}
 	peer, err := user.Lookup(c.peer)
 	if err != nil {
 		return report.Errorf(report.NotFound, "--peer: %w", err).
@@ -136,8 +139,11 @@ func newDesk(f *hostFlags, o host.ImportOptions) *hostd.Desk {
 }
 
 // printUnit prints what systemd needs. Paths are absolute: systemd knows no current directory.
-func (c *hostdRun) printUnit() error {
+func (c *hostdRun) printUnit(flags *pflag.FlagSet) error {
 	program, err := os.Executable()
+	if err == nil {
+		err = cli.MakeAbsolute(flags)
+	}
 	if err != nil {
 		return err
 	}
@@ -153,9 +159,6 @@ func (c *hostdRun) printUnit() error {
 		{"--trust-dir", &c.verify.TrustDir},
 		{"--kubeconfig", &c.kubeconfig},
 	} {
-		if err = cli.MakeAbsolute(path.value); err != nil {
-			return err
-		}
 		if *path.value != "" {
 			words = append(words, path.flag, *path.value)
 		}

@@ -339,13 +339,14 @@ func (f *loaderFlags) printForHost(cmd *cobra.Command, text func(program, file s
 			WithHint("name that of an administrator, such as --kubeconfig /etc/kubernetes/admin.conf")
 	}
 	program, err := os.Executable()
-	if err == nil {
-		err = cli.MakeAbsolute(&f.file, &f.kubeconfig, &f.configuration)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return []byte(text(program, f.file, cli.ChangedFlags(cmd.Flags(), append(except, "filename", "if-configured", "progress")...)...)), nil
+	words, err := cli.ServiceFlags(cmd.Flags(), append(except, "filename", "if-configured")...)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(text(program, f.file, words...)), nil
 }
 
 func newLoaderRunCommand(a *cli.App) *cobra.Command {

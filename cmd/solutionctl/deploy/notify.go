@@ -207,17 +207,14 @@ func (c *notifying) writeJournal(journal *notify.Journal) error {
 
 // printTimer prints a timer for systemd, or the service that it starts, which checks and sends.
 func (c *notifying) printTimer(flags *pflag.FlagSet) error {
-	file, inFile := strings.CutPrefix(c.webhook, "@")
-	if inFile {
-		if err := cli.MakeAbsolute(&file); err != nil {
+	if file, inFile := strings.CutPrefix(c.webhook, "@"); inFile {
+		whole, err := cli.Absolute(file)
+		if err != nil {
 			return err
 		}
-		c.webhook = "@" + file
+		c.webhook = "@" + whole
 	}
-	if err := cli.MakeAbsolute(&c.state, &c.header, &c.ca); err != nil {
-		return err
-	}
-	unit, err := c.unitOf("notify", c.state, flags)
+	unit, err := c.unitOf("notify", &c.state, flags)
 	if err != nil {
 		return err
 	}

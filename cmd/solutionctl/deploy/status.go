@@ -158,10 +158,7 @@ func (c *statusFlags) writeMetrics(s *schema.Status, looked time.Time, failure e
 
 // printTimer prints a timer for systemd, or the service that it starts, which looks at the cluster.
 func (c *statusFlags) printTimer(flags *pflag.FlagSet) error {
-	if err := cli.MakeAbsolute(&c.textfile); err != nil {
-		return err
-	}
-	unit, err := c.unitOf("status", c.textfile, flags)
+	unit, err := c.unitOf("status", &c.textfile, flags)
 	if err != nil {
 		return err
 	}
@@ -170,19 +167,20 @@ func (c *statusFlags) printTimer(flags *pflag.FlagSet) error {
 }
 
 // unitOf returns a unit that runs a command of 'deploy' every five minutes, with the settings that are in effect now. It runs as root, which
-// owns kubeconfigs, and may write where a file is and nowhere else.
-func (f *clusterFlags) unitOf(command, file string, flags *pflag.FlagSet) (service.Unit, error) {
+// owns kubeconfigs, and may write where the file of a flag is and nowhere else.
+func (f *clusterFlags) unitOf(command string, file *string, flags *pflag.FlagSet) (service.Unit, error) {
 	if f.kubeconfig == "" {
 		return service.Unit{}, report.Errorf(report.Usage, "a service has no kubeconfig of its own").
 			WithHint("name one that may read, such as --kubeconfig /etc/kubernetes/admin.conf")
 	}
 	program, err := os.Executable()
-	if err == nil {
-		err = cli.MakeAbsolute(&f.kubeconfig)
+	if err != nil {
+		return service.Unit{}, err
 	}
-	words := append([]string{program, "deploy", command, "--progress", "plain"}, cli.ChangedFlags(flags, "print-timer", "progress")...)
+	words, err := cli.ServiceFlags(flags, "print-timer")
+	words = append([]string{program, "deploy", command, "--progress", "plain"}, words...)
 	return service.Unit{
-		User: "root", Capabilities: "CAP_DAC_OVERRIDE", Every: "5min", Command: service.Command(words...), ReadWrite: "-" + service.Word(filepath.Dir(file)),
+		User: "root", Capabilities: "CAP_DAC_OVERRIDE", Every: "5min", Command: service.Command(words...), ReadWrite: "-" + service.Word(filepath.Dir(*file)),
 	}, err
 }
 

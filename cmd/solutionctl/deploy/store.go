@@ -132,10 +132,11 @@ func (c *storeSync) printTimer(flags *pflag.FlagSet, solutions []string) error {
 	if err != nil {
 		return err
 	}
-	if err = cli.MakeAbsolute(&c.kubeconfig, &c.o.CA, &c.places.Store, &c.places.Configuration, &c.imports.verify.State); err != nil {
+	words, err := cli.ServiceFlags(flags, "print-timer")
+	if err != nil {
 		return err
 	}
-	words := append([]string{program, "deploy", "store", "sync", "--progress", "plain"}, cli.ChangedFlags(flags, "print-timer", "progress")...)
+	words = append([]string{program, "deploy", "store", "sync", "--progress", "plain"}, words...)
 	if !flags.Changed("mount") {
 		words = append(words, "--mount=never") // the service could not: it sees the host's mounts only
 	}

@@ -205,11 +205,11 @@ func (c *consoleRun) printUnit(flags *pflag.FlagSet) error {
 	if !flags.Changed("export") {
 		arguments = append(arguments, "--export", web.StateDir)
 	}
-	if err = cli.MakeAbsolute(&c.kubeconfig, &c.o.Certificate, &c.o.Key, &c.o.SessionKeys, &c.o.Exports, &c.o.Uploads, &c.socket, &c.secret, &c.authority); err != nil {
+	words, err := cli.ServiceFlags(flags, "print-unit")
+	if err != nil {
 		return err
 	}
-	arguments = append(arguments, cli.ChangedFlags(flags, "print-unit", "progress")...)
-	unit, err := c.o.Unit(program, arguments, c.o.Key, c.o.SessionKeys, c.secret)
+	unit, err := c.o.Unit(program, append(arguments, words...), c.o.Key, c.o.SessionKeys, c.secret)
 	if err != nil {
 		return err
 	}

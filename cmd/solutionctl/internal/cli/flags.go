@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -62,19 +63,46 @@ func IfChanged[T any](flags *pflag.FlagSet, name string, value *T) *T {
 	return nil
 }
 
-// MakeAbsolute makes paths absolute, as a service needs them. Empty paths stay empty.
-func MakeAbsolute(paths ...*string) error {
-	for _, path := range paths {
-		if *path == "" {
-			continue
+// pathNames are the words by which the usage of a flag names a path.
+var pathNames = []string{"FILE", "DIRECTORY", "PATH"}
+
+// MakeAbsolute makes the paths in flags absolute, as a service needs them. Empty paths stay empty.
+func MakeAbsolute(flags *pflag.FlagSet) error {
+	var problems []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if name, _ := pflag.UnquoteUsage(f); !slices.Contains(pathNames, name) {
+			return
 		}
-		whole, err := filepath.Abs(*path)
-		if err != nil {
-			return err
+		list, ok := f.Value.(pflag.SliceValue)
+		if !ok {
+			path, err := Absolute(f.Value.String())
+			problems = append(problems, err, f.Value.Set(path))
+			return
 		}
-		*path = whole
+		paths := list.GetSlice()
+		for i := range paths {
+			var err error
+			paths[i], err = Absolute(paths[i])
+			problems = append(problems, err)
+		}
+		problems = append(problems, list.Replace(paths))
+	})
+	return errors.Join(problems...)
+}
+
+// Absolute returns an absolute path, and "" for "".
+func Absolute(path string) (string, error) {
+	if path == "" {
+		return "", nil
 	}
-	return nil
+	return filepath.Abs(path)
+}
+
+// ServiceFlags makes the paths in flags absolute and returns the flags that were set, except some, as words for the command line of a
+// service. Settings of a file or variable are among them, so that the service does not need the file of --config.
+func ServiceFlags(flags *pflag.FlagSet, without ...string) ([]string, error) {
+	err := MakeAbsolute(flags)
+	return ChangedFlags(flags, append(without, settings.FileFlag, "progress")...), err
 }
 
 // ChangedFlags returns the flags that were set, except some, as words of a command line.
