@@ -403,11 +403,16 @@ func (d *admission) judgePowers(ctx context.Context, c *admitted) (err error) {
 		WithHint("ask the vendor for an archive without it")
 }
 
-// checkMaximum refuses an archive that can do more than the policy of this host lets its Solution do.
+// checkMaximum refuses an archive that can do more than the policy of this host lets its Solution do, or of which that is unknown.
 func (d *admission) checkMaximum(c *admitted) error {
 	rule, at, err := d.trusted.Rule(c.payload.Solution.Metadata.Name)
 	if err != nil { // there is none, and the archive was let in without
 		return nil
+	}
+	if rule.Maximum != nil && len(c.powers.Unjudged) > 0 {
+		return report.Errorf(report.Refused, "rules[%d].maximum of the policy limits Solution %s, and parts of the archive cannot be judged without a cluster:\n  %s",
+			at, c.payload.Solution.Metadata.Name, strings.Join(c.powers.Unjudged, "\n  ")).
+			WithHint("ask the vendor for an archive whose charts can be rendered without a cluster and without values of a site")
 	}
 	exceeding := rule.Exceeding(c.powers.Powers)
 	if len(exceeding) == 0 {

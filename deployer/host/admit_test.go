@@ -1,6 +1,10 @@
 package host
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -73,5 +77,46 @@ func TestImportJudgesPowers(t *testing.T) {
 				t.Errorf("stored %v, recorded %v", w.stored(), w.cluster.imports)
 			}
 		})
+	}
+}
+
+// TestMaximumNeedsJudgedCharts: the powers of a chart that fails without a cluster are unknown, so no maximum can limit them. Where
+// there is no maximum the archive is imported.
+func TestMaximumNeedsJudgedCharts(t *testing.T) {
+	var chart bytes.Buffer
+	z := gzip.NewWriter(&chart)
+	files := tar.NewWriter(z)
+	for _, file := range [][2]string{
+		{"web/Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n"},
+		{"web/templates/web.yaml", `{{ if not (lookup "v1" "Namespace" "" "kube-system") }}{{ fail "no cluster" }}{{ end }}`},
+	} {
+		if err := files.WriteHeader(&tar.Header{Name: file[0], Size: int64(len(file[1])), Mode: 0o644}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := files.Write([]byte(file[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(files.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	const manifest = "apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: Solution\nmetadata: {name: demo}\n" +
+		"spec: {version: 1.0.0, components: [{name: web, chart: charts/web.tgz}]}\n"
+	for _, maximum := range []string{"", "[]", "[cluster]"} {
+		w := newWorld(t)
+		if maximum != "" {
+			w.limit(maximum)
+		}
+		_, err := w.do(w.archive("1.0.0", "manifest.yaml", manifest, "charts/web.tgz", chart.String()))
+		if maximum == "" {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		checkCode(t, err, report.Refused)
+		if !strings.Contains(err.Error(), "component web: ") || !strings.Contains(err.Error(), "no cluster") || len(w.stored()) > 0 {
+			t.Errorf("maximum %s: %v, stored %v", maximum, err, w.stored())
+		}
 	}
 }
