@@ -221,3 +221,26 @@ func TestUncoveredVolumes(t *testing.T) {
 		}
 	}
 }
+
+// TestUncoveredSettings checks that an approval of one SELinux setting, host of a probe or sysctl covers no other.
+func TestUncoveredSettings(t *testing.T) {
+	pod := func(settings string) []schema.Power {
+		return powers.Judge(acme(), read(t, "a.yaml", []byte("{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: acme}, spec: {"+settings+"}}")))
+	}
+	const container = "containers: [{name: a, image: a, "
+	for _, c := range [][2]string{
+		{container + "securityContext: {seLinuxOptions: {user: acme_u}}}]", container + "securityContext: {seLinuxOptions: {type: spc_t}}}]"},
+		{container + "securityContext: {seLinuxOptions: {type: acme_t}}}]", "securityContext: {seLinuxOptions: {role: acme_t}}, " + container + "}]"},
+		{container + "livenessProbe: {httpGet: {host: 127.0.0.1, port: 80}}}]", container + "livenessProbe: {httpGet: {host: 169.254.169.254, port: 80}}}]"},
+		{container + "startupProbe: {httpGet: {host: 127.0.0.1, port: 80}}}]", container + "readinessProbe: {tcpSocket: {host: 10.0.0.1, port: 80}}}]"},
+		{container + "lifecycle: {postStart: {httpGet: {host: 127.0.0.1, port: 80}}}}]", container + "lifecycle: {preStop: {tcpSocket: {host: 10.0.0.1, port: 80}}}}]"},
+		{"securityContext: {sysctls: [{name: kernel.msgmax, value: '1'}]}, " + container + "}]", "securityContext: {sysctls: [{name: kernel.sem, value: '1'}]}, " + container + "}]"},
+	} {
+		if got := powers.Uncovered(pod(c[0]), pod(c[0])); len(got) > 0 {
+			t.Errorf("an approval of %s does not cover the same", c[0])
+		}
+		if got := powers.Uncovered(pod(c[0]), pod(c[1])); len(got) != 1 {
+			t.Errorf("an approval of %s covers %s", c[0], c[1])
+		}
+	}
+}

@@ -189,11 +189,67 @@ func (p pod) details(reason string) []string {
 		for _, s := range p.spec.SecurityContext.Sysctls {
 			details = append(details, "sysctl "+s.Name)
 		}
+	case "seLinuxOptions":
+		details = p.seLinuxOptions()
+	case "probe or lifecycle host":
+		p.containers(func(c corev1.Container) { details = append(details, prefixed(reason+" ", calledHosts(c))...) })
 	}
 	if len(details) == 0 {
 		return []string{reason}
 	}
 	return details
+}
+
+// seLinuxOptions returns the SELinux users, roles and types of the pod and of its containers.
+func (p pod) seLinuxOptions() (list []string) {
+	add := func(o *corev1.SELinuxOptions) {
+		if o == nil {
+			return
+		}
+		words := []string{"seLinuxOptions"}
+		for _, value := range [][2]string{{"user", o.User}, {"role", o.Role}, {"type", o.Type}} {
+			if value[1] != "" {
+				words = append(words, value[0]+"="+value[1])
+			}
+		}
+		if len(words) > 1 {
+			list = append(list, strings.Join(words, " "))
+		}
+	}
+	if c := p.spec.SecurityContext; c != nil {
+		add(c.SELinuxOptions)
+	}
+	p.containers(func(c corev1.Container) {
+		if c.SecurityContext != nil {
+			add(c.SecurityContext.SELinuxOptions)
+		}
+	})
+	return list
+}
+
+// calledHosts returns the hosts that the probes and lifecycle handlers of a container name: the kubelet sends requests to them.
+func calledHosts(c corev1.Container) (hosts []string) {
+	add := func(get *corev1.HTTPGetAction, socket *corev1.TCPSocketAction) {
+		if get != nil && get.Host != "" {
+			hosts = append(hosts, get.Host)
+		}
+		if socket != nil && socket.Host != "" {
+			hosts = append(hosts, socket.Host)
+		}
+	}
+	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		if probe != nil {
+			add(probe.HTTPGet, probe.TCPSocket)
+		}
+	}
+	if c.Lifecycle != nil {
+		for _, handler := range []*corev1.LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
+			if handler != nil {
+				add(handler.HTTPGet, handler.TCPSocket)
+			}
+		}
+	}
+	return hosts
 }
 
 // harmlessCapabilities are allowed by the level baseline: runtimes give most of them to containers by default.
