@@ -1,12 +1,14 @@
 package powers
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/solutionctl/solutionctl/schema"
+	"github.com/solutionctl/solutionctl/schema/lazyregexp"
 )
 
 // monitoring judges what Prometheus is to read, and with what.
@@ -24,7 +26,11 @@ func (j *judgement) monitoring(o Object) {
 		}
 	}
 	for _, key := range []string{"staticConfig", "ingress"} {
-		j.place(o, "spec.targets."+key+".relabelingConfigs").readdresses(nested(spec, "targets", key, "relabelingConfigs"))
+		rules := nested(spec, "targets", key, "relabelingConfigs")
+		for label := range nestedMap(spec, "targets", key, "labels") { // rules find them as if a rule had made them
+			rules = append(rules, map[string]any{"targetLabel": label})
+		}
+		j.place(o, "spec.targets."+key+".relabelingConfigs").readdresses(rules)
 	}
 	if url := stringIn(nestedMap(spec, "prober"), "url"); url != "" && !j.isOwnService(url) {
 		j.place(o, "spec.prober.url").add(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "have metrics of an address of its choice collected ("+url+")", url)
@@ -49,17 +55,33 @@ func (p place) collects(selector map[string]any) {
 
 // readdresses judges rules by which Prometheus asks other addresses than those of the selected objects.
 func (p place) readdresses(relabelings []map[string]any) {
-	for _, rule := range relabelings {
-		target := stringIn(rule, "targetLabel")
-		if strings.EqualFold(stringIn(rule, "action"), "labelmap") {
-			target = stringIn(rule, "replacement")
-		}
-		if strings.Contains(target, "__address__") || strings.Contains(stringIn(rule, "targetLabel"), "$") {
-			p.add(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "have metrics of addresses of its choice collected", "__address__")
-			return
-		}
+	if slices.ContainsFunc(relabelings, setsAddress) {
+		p.add(schema.PowerReadsOthersMetrics, schema.ReachNamespaces, "have metrics of addresses of its choice collected", addressLabel)
 	}
 }
+
+// addressLabel is the label with the address that Prometheus asks.
+const addressLabel = "__address__"
+
+// setsAddress reports whether a rule may set the address, alone or together with others: it writes a label with a name that ends with that
+// of the address, or that is computed.
+func setsAddress(rule map[string]any) bool {
+	target := stringIn(rule, "targetLabel")
+	if strings.EqualFold(stringIn(rule, "action"), "labelmap") {
+		target = cmp.Or(stringIn(rule, "replacement"), "$1")
+		if copiedLabels.MatchString(stringIn(rule, "regex")) && copiedTo.MatchString(target) {
+			return false
+		}
+	}
+	return strings.Contains(target, addressLabel) || strings.Contains(target, "$")
+}
+
+// A labelmap that copies labels or annotations of Kubernetes has the ends of their names, with or without a prefix. Such a name ends with
+// a letter or a digit, unless another rule, or a target, has made it.
+var (
+	copiedLabels = lazyregexp.New(`^__meta_kubernetes_\w+\([^()]*\)$`)
+	copiedTo     = lazyregexp.New(`^([A-Za-z]\w*)?(\$1|\$\{1\})$`)
+)
 
 // isOwnService reports whether a host, with a port or without, is a Service of one of its own namespaces.
 func (j *judgement) isOwnService(host string) bool {
