@@ -1,10 +1,12 @@
 package deployer_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
+	"github.com/solutionctl/solutionctl/deployer/engine/record"
 	"github.com/solutionctl/solutionctl/deployer/plan"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -29,5 +31,27 @@ func TestSystemNamespaceOfOthers(t *testing.T) {
 	}
 	if err := activate(true); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestSystemNamespaceIsNotShared checks that references to <solution>-system need an approval, in an activation and in an environment, if others
+// have created this namespace.
+func TestSystemNamespaceIsNotShared(t *testing.T) {
+	service := func(namespace string) string {
+		return "{apiVersion: v1, kind: Service, metadata: {name: part}, spec: {type: ExternalName, externalName: db." + namespace + ".svc.cluster.local}}\n"
+	}
+	own := record.Key{Name: shop}.ID()
+	for _, labels := range []string{"{}", "{solutionctl.io/release: " + own + "}", "{solutionctl.io/release: bank}"} {
+		b := deployertest.New(t)
+		b.Server.Put(t, "{apiVersion: v1, kind: Namespace, metadata: {name: shop-system, labels: "+labels+"}}\n")
+		b.Activated(shop, "1.0.0", shown(service("shop-system")))
+		_, err := b.Add(t.Context(), deployer.AddOptions{Environment: site, Solution: shop, Version: "1.0.0"})
+		if strings.Contains(labels, own) {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		deployertest.Refused(t, err, report.Refused, "shop-system", "Service/site/part")
 	}
 }

@@ -24,6 +24,9 @@ func (r *Run) owner(ctx context.Context, j *judged, objects []*unstructured.Unst
 		namespaces = append(namespaces, j.key.Namespace)
 	}
 	owner, err := render.Owner(j.payload, namespaces...)
+	if err == nil {
+		err = r.dropForeignNamespace(ctx, &owner, j.key, objects)
+	}
 	if err != nil {
 		return owner, err
 	}
@@ -42,6 +45,22 @@ func (r *Run) owner(ctx context.Context, j *judged, objects []*unstructured.Unst
 	}
 	owner.ForeignGroup = func(group string) string { return groups.owners[group] }
 	return owner, groups.find(ctx)
+}
+
+// dropForeignNamespace takes <solution>-system out of the Solution's own namespaces if others have created it. If the Namespace is planned,
+// the plan is refused unless the user adopts it.
+func (r *Run) dropForeignNamespace(ctx context.Context, owner *powers.Owner, key record.Key, objects []*unstructured.Unstructured) error {
+	system := render.SystemNamespace(key.Name)
+	if key.Namespace == system || slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GroupVersionKind() == cluster.NamespaceKind && o.GetName() == system
+	}) {
+		return nil
+	}
+	live, err := r.Cluster.GetMetadata(ctx, cluster.NamespaceKind, "", system)
+	if live != nil && live.GetLabels()[schema.LabelRelease] != (record.Key{Name: key.Name}).ID() {
+		owner.Namespaces = slices.DeleteFunc(owner.Namespaces, func(name string) bool { return name == system })
+	}
+	return err
 }
 
 // foreignGroups finds out who else has API groups of a Solution in the cluster.
