@@ -141,8 +141,21 @@ func TestResumeListsActive(t *testing.T) {
 		if solutions, err := l.bed.Records.Documents.Solutions(t.Context()); err != nil || solutions.Active(shop) != "" {
 			t.Errorf("%s is active, %v", solutions.Active(shop), err)
 		}
+		activating := func() string {
+			version, err := l.bed.Records.Activating(t.Context(), shop)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return version
+		}
+		if version := activating(); version != test.version {
+			t.Errorf("%q is activated, not %s", version, test.version)
+		}
 		if _, err := l.bed.Resume(t.Context(), deployer.ResumeOptions{}); err != nil {
 			t.Fatal(err)
+		}
+		if version := activating(); version != "" {
+			t.Errorf("%q is activated still", version)
 		}
 		l.is(t, map[string]string{shop: test.after})
 	}

@@ -336,19 +336,20 @@ func (i *importing) bring(ctx context.Context, locked *store.Locked, list []*adm
 	return entries, nil
 }
 
-// active returns which of the entries are active in the cluster, as after the loss of the host that imported them. MetalK8s would delete the CRDs of
-// an active version that is mounted and not listed as active.
-func (i *importing) active(ctx context.Context, entries []store.Entry) (active []store.Entry) {
+// active returns the ids of the entries that are active in the cluster, as after the loss of the host that imported them, each with the version that an
+// unfinished activation has listed in its place. MetalK8s would delete the CRDs of an active version that is mounted and not listed as active.
+func (i *importing) active(ctx context.Context, entries []store.Entry) map[string]string {
+	active := map[string]string{}
 	if i.Cluster == nil || i.absent != nil {
-		return nil
+		return active
 	}
 	for _, e := range entries {
 		version, err := i.Cluster.Active(ctx, e.Name)
-		if err != nil {
+		activating, failure := i.Cluster.Activating(ctx, e.Name)
+		if err = cmp.Or(err, failure); err != nil {
 			i.report.Notices = append(i.report.Notices, fmt.Sprintf("whether %s is active is not known, and %s does not list it as active: %v", e.ID(), i.Configuration.Path, err))
-		}
-		if version == e.Version {
-			active = append(active, e)
+		} else if version == e.Version {
+			active[e.ID()] = activating
 		}
 	}
 	return active
@@ -360,9 +361,10 @@ func (i *importing) publish(ctx context.Context, list []*admitted, entries []sto
 	edited, err := i.Configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) {
 		for _, e := range entries {
 			store.ListArchive(c, e)
-		}
-		for _, e := range active {
-			c.Active[e.Name] = cmp.Or(c.Active[e.Name], e.Version)
+			activating, isActive := active[e.ID()]
+			if listed := c.Active[e.Name]; isActive && (listed == "" || listed != schema.ActiveLatest && listed != activating) {
+				c.Active[e.Name] = e.Version
+			}
 		}
 	})
 	if err != nil {

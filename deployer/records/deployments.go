@@ -96,6 +96,15 @@ func (r *Records) Active(ctx context.Context, solution string) (string, error) {
 	return solutions.Active(solution), nil
 }
 
+// Activating returns the version that an unfinished activation of a Solution makes active, "" when there is none. MetalK8s' configuration lists it already.
+func (r *Records) Activating(ctx context.Context, solution string) (string, error) {
+	state, err := r.Engine.State(ctx, record.Key{Name: solution})
+	if err != nil || state.Pending == nil {
+		return "", err
+	}
+	return state.Pending.Version, nil
+}
+
 // users lists the uses of a version of a Solution.
 func (r *Records) users(ctx context.Context, solution, version string) ([]string, error) {
 	var users []string
