@@ -173,18 +173,36 @@ func (x *examination) activeVersions() {
 		x.failed("host", "active versions", err)
 		return
 	}
-	var ids, commands []string
+	var unlisted, others, commands []string
 	for _, name := range slices.Sorted(maps.Keys(solutions.Versions)) {
 		for _, v := range solutions.Versions[name] {
-			if v.Active && c.Active[name] == "" && slices.Contains(c.Archives, v.Archive) {
-				ids, commands = append(ids, v.ID), append(commands, report.Run("deploy activate", name, v.Version).String())
+			listed := c.Active[name]
+			if !v.Active || !slices.Contains(c.Archives, v.Archive) || listed == schema.ActiveLatest || listed == v.Version || x.isActivating(name, listed) {
+				continue
+			}
+			commands = append(commands, report.Run("deploy activate", name, v.Version).String())
+			if listed == "" {
+				unlisted = append(unlisted, v.ID)
+			} else {
+				others = append(others, fmt.Sprintf("%s instead of %s", listed, v.ID))
 			}
 		}
 	}
-	if len(ids) > 0 {
+	remedy := "run on this host: " + strings.Join(commands, "; ")
+	if len(unlisted) > 0 {
 		x.add(schema.CheckProblem, "host", "active versions", fmt.Sprintf("%s does not list as active: %s; MetalK8s would delete their CRDs, with all custom resources",
-			x.Configuration.Path, strings.Join(ids, ", ")), "run on this host: "+strings.Join(commands, "; "))
+			x.Configuration.Path, strings.Join(unlisted, ", ")), remedy)
 	}
+	if len(others) > 0 {
+		x.add(schema.CheckProblem, "host", "active versions", fmt.Sprintf("%s lists other versions than those that are active in the cluster: %s; MetalK8s would apply their CRDs",
+			x.Configuration.Path, strings.Join(others, ", ")), remedy)
+	}
+}
+
+// isActivating reports whether an unfinished activation makes a version active. An error is reported with the records.
+func (x *examination) isActivating(solution, version string) bool {
+	activating, err := x.Deployer.Records.Activating(x.ctx, solution)
+	return err == nil && version != "" && activating == version
 }
 
 // node looks whether this host, if it is a node, takes images from the registry.
