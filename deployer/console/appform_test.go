@@ -128,3 +128,18 @@ func TestApplicationUntouchedStay(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
+
+// TestApplicationDottedField: a field whose name has a dot is shown, and can be removed.
+func TestApplicationDottedField(t *testing.T) {
+	c, _, _, edit, spec := wallOf(t, "config: {type: object, properties: {log.level: {type: string}}}", "hands: 3, config: {log.level: debug}")
+	form := c.typedIn(c.get(edit), "form")
+	if name := `spec.config.log\.level`; form.Get(name) != "debug" {
+		t.Errorf("shown as %v", form)
+	} else {
+		form.Set(name, "")
+	}
+	c.ends(c.do(http.MethodPost, edit, form))
+	if got := spec(); strings.Contains(got, "debug") {
+		t.Errorf("after it was removed: %s", got)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/solutionctl/solutionctl/deployer/console/page"
 	"github.com/solutionctl/solutionctl/deployer/console/web"
 	"github.com/solutionctl/solutionctl/deployer/records"
+	"github.com/solutionctl/solutionctl/kube/chart"
 	"github.com/solutionctl/solutionctl/schema"
 	"github.com/solutionctl/solutionctl/schema/report"
 )
@@ -216,8 +217,8 @@ func (c *Console) deleteApp(v *web.Visit) (*web.Answer, error) {
 	})
 }
 
-// lookup finds a value by its path, "storage.size"; nil where there is none.
+// lookup finds a value by its path, such as "storage.size"; nil where there is none.
 func lookup(values map[string]any, path string) any {
-	value, _, _ := unstructured.NestedFieldNoCopy(values, strings.Split(path, ".")...)
+	value, _, _ := unstructured.NestedFieldNoCopy(values, chart.SplitPath(path)...)
 	return value
 }
