@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -237,7 +236,7 @@ func (l *logView) refused(content *page.Logs, tree *schema.ObjectTree, why error
 		kubectl := "kubectl --namespace " + report.ShellWord(namespace) + " create "
 		commands = append(commands,
 			kubectl+"role solutionctl-logs --verb get,list,watch --resource pods,pods/log,replicasets.apps,jobs.batch",
-			kubectl+"rolebinding "+report.ShellWord("solutionctl-logs-"+url.PathEscape(l.visit.User))+" --role solutionctl-logs --user "+report.ShellWord(l.visit.User))
+			kubectl+"rolebinding solutionctl-logs-"+digestOf(l.visit.User)+" --role solutionctl-logs --user "+report.ShellWord(l.visit.User))
 	}
 	content.Command = strings.Join(commands, "\n")
 	return &web.Answer{Status: web.StatusOf(why), Document: web.FailureOf(why), Content: content}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -288,6 +289,9 @@ func TestLogsRefused(t *testing.T) {
 	c.get(ownPage).has(t, shopLogs)
 	a := c.get(shopLogs)
 	a.has(t, "You do not have permission to read logs in site", "kubectl --namespace site create role solutionctl-logs", "--role solutionctl-logs --user ", "not ready")
+	if !regexp.MustCompile("rolebinding solutionctl-logs-[0-9a-f]{16} ").MatchString(a.body) { // Kubernetes refuses a name with the / or % of a user
+		t.Errorf("the name of the RoleBinding\n%s", content(a.body))
+	}
 	if a.StatusCode != http.StatusForbidden {
 		t.Errorf("status %d", a.StatusCode)
 	}
