@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -192,7 +193,7 @@ func TestFormComesBack(t *testing.T) {
 // TestOldFormComesBack: such a form does not take back what another user has changed meanwhile.
 func TestOldFormComesBack(t *testing.T) {
 	bed := deployertest.New(t)
-	bed.Added("shop", "1.0.0", deployertest.Content{Fields: "size: {type: integer}, note: {type: string}"})
+	bed.Added("shop", "1.0.0", deployertest.Content{Fields: "size: {type: integer}, note: {type: string}, users: {type: array, items: {type: object, properties: {name: {type: string}}}}"})
 	bed.Clock("shop", deployertest.Environment, "wall", "hands: 3, size: 1")
 	b := open(t)
 	c := serve(t, bed.Server.Kubeconfig(t))
@@ -200,6 +201,11 @@ func TestOldFormComesBack(t *testing.T) {
 	edit := c.Origin + "/environments/" + deployertest.Environment + "/apps/" + deployertest.Environment + "/Clock/wall/edit"
 	other := b.tab()
 	other.do(chromedp.Navigate(edit))
+	const buttons = `[...document.querySelectorAll("button[name=show]")].map(one => one.value).join()`
+	shown, err := evaluate[string](other, buttons)
+	if err != nil || !strings.Contains(shown, ",") {
+		t.Errorf("the form has the buttons %s, %v", shown, err)
+	}
 	other.fill("Note", "typed")
 	object := bed.Server.Object("Clock", deployertest.Environment, "wall")
 	object.Object["spec"].(map[string]any)["size"] = int64(50)
@@ -210,6 +216,9 @@ func TestOldFormComesBack(t *testing.T) {
 	other.find("heading", "Log in")
 	other.follows(c)
 	other.do(chromedp.Navigate(edit))
+	if now, err := evaluate[string](other, buttons); err != nil || now != shown {
+		t.Errorf("the buttons send %s, %v, and not %s", now, err, shown)
+	}
 	other.press("button", "Save")
 	other.find("heading", "Progress")
 	var spec map[string]any

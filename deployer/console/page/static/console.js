@@ -135,7 +135,7 @@ const user = document.querySelector('.user')?.textContent;
 
 function keep(form) {
   if (form.method !== 'post' || !user) return;
-  const fields = [...form.querySelectorAll('[name^=seen], [name]:not([type=hidden], [type=password], [type=file], [type=checkbox][required], [data-word], .secret)')]
+  const fields = [...form.querySelectorAll('[name^=seen], [name]:not(button, [type=hidden], [type=password], [type=file], [type=checkbox][required], [data-word], .secret)')]
     .map(field => [field.name, field.value, field.checked]);
   try { sessionStorage.setItem('sent', JSON.stringify({user, action: form.getAttribute('action'), fields})); } catch { /* not in this browser */ }
 }
