@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/solutionctl/solutionctl/kube/chart/engine"
@@ -56,7 +55,7 @@ func Load(r io.Reader) (*Chart, error) {
 		return nil, report.Errorf(report.Invalid, "chart %s is a library, which cannot be installed", meta.Name).
 			WithHint("name a chart that depends on it")
 	}
-	if err = complete(loaded); err != nil {
+	if err = complete(loaded, engine.NewVersions()); err != nil {
 		return nil, err
 	}
 	c := &Chart{
@@ -72,17 +71,29 @@ func Load(r io.Reader) (*Chart, error) {
 }
 
 // complete refuses a chart that would need a download.
-func complete(c *engine.Chart) error {
+func complete(c *engine.Chart, versions *engine.Versions) error {
+	byName := map[string][]*engine.Chart{}
+	for _, sub := range c.Subcharts {
+		byName[sub.Name] = append(byName[sub.Name], sub)
+	}
 	for _, d := range c.Dependencies {
-		if !slices.ContainsFunc(c.Subcharts, func(sub *engine.Chart) bool {
-			return sub.Name == d.Name && (d.Version == "" || engine.Satisfies(sub.Version, d.Version))
-		}) {
+		found := false
+		for _, sub := range byName[d.Name] {
+			satisfied, err := versions.Satisfies(sub.Version, d.Version)
+			if err != nil {
+				return report.Errorf(report.Invalid, "chart %s: %w", c.Name, err)
+			}
+			if found = satisfied || d.Version == ""; found {
+				break
+			}
+		}
+		if !found {
 			return report.Errorf(report.Invalid, "chart %s: subchart %s %s of %q is not in the archive%s", c.Name, d.Name, d.Version, d.Repository, others(c, d.Name)).
 				WithHint("run \"helm dependency update\" in the chart's directory, and package the chart again")
 		}
 	}
 	for _, sub := range c.Subcharts {
-		if err := complete(sub); err != nil {
+		if err := complete(sub, versions); err != nil {
 			return err
 		}
 	}

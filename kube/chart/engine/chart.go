@@ -38,7 +38,11 @@ type Chart struct {
 	values    map[string]any // values.yaml
 	templates []File         // below templates/
 	others    []File         // for .Files
+	size      chartSize
 }
+
+// chartSize is the size of a chart in a package, its subcharts included.
+type chartSize struct{ files, bytes, values int64 }
 
 // Load makes a chart of its files.
 func Load(files []File) (*Chart, error) {
@@ -72,7 +76,7 @@ func load(files []File, left *parsing, depth int) (*Chart, error) {
 	if depth > maxNesting {
 		return nil, fmt.Errorf("subcharts are nested more than %d deep", maxNesting)
 	}
-	c := &Chart{}
+	c, before := &Chart{}, *left
 	if err := c.read(files, left); err != nil {
 		return nil, err
 	}
@@ -88,6 +92,10 @@ func load(files []File, left *parsing, depth int) (*Chart, error) {
 			return nil, fmt.Errorf("charts/%s: %w", name, err)
 		}
 		c.Subcharts = append(c.Subcharts, sub)
+	}
+	c.size = chartSize{files: int64(len(files)), bytes: int64(before.text - left.text), values: int64(before.values - left.values)}
+	for _, f := range files {
+		c.size.bytes += int64(len(f.Data))
 	}
 	return c, nil
 }

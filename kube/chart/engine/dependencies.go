@@ -5,16 +5,70 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/solutionctl/solutionctl/schema/report"
 )
 
+// Bounds of the work that dependencies ask for.
+const (
+	maxCopied   = 5_000_000 // values
+	maxCompared = 200_000   // versions
+)
+
+func tooMuch(format string, args ...any) error {
+	return report.Errorf(report.Invalid, format, args...).WithHint("report it to the author of the chart: no public chart comes near this bound")
+}
+
+// enabling counts down the bounds of one [Chart.Enable]. A subchart that one dependency uses is in the package; each further use
+// makes a copy of it, with its subcharts, and these are copied again for their dependencies.
+type enabling struct {
+	allowance       // files and bytes of copies
+	values    int64 // of copies, and imported ones
+	copied    int64 // values that are copied to complete and merge them
+	versions  *Versions
+}
+
+// take takes a copy of a subchart.
+func (e *enabling) take(sub *Chart) error {
+	e.files, e.bytes, e.values = e.files-sub.size.files, e.bytes-sub.size.bytes, e.values-sub.size.values
+	if e.files < 0 || e.bytes < 0 || e.values < 0 {
+		return tooMuch("dependencies copy more than %d files, %d MiB or %d values of subcharts", maxFiles, maxTotal>>20, maxParsed)
+	}
+	return nil
+}
+
+// copies takes work for values.
+func (e *enabling) copies(values map[string]any) error {
+	count, err := count(values)
+	if e.copied -= count; err == nil && e.copied < 0 {
+		err = tooMuch("dependencies copy more than %d values", maxCopied)
+	}
+	return err
+}
+
+// imports takes a table that is imported to a place.
+func (e *enabling) imports(table map[string]any, place string) error {
+	keys := strings.Count(place, ".") + 1
+	if keys > maxDepth {
+		return tooMuch("import-values: the parent has more than %d keys", maxDepth)
+	}
+	count, err := count(table)
+	if e.values -= count + int64(keys); err == nil && e.values < 0 {
+		err = tooMuch("dependencies import more than %d values", maxParsed)
+	}
+	return err
+}
+
 // Enable returns the chart with the subcharts that the values switch on, by conditions and tags, each under its alias, and with
-// the values that charts import from their subcharts. Neither the chart nor the values are changed.
+// the values that charts import from their subcharts. Neither the chart nor the values are changed. Dependencies that multiply
+// charts or values are refused as [report.Invalid].
 func (c *Chart) Enable(values map[string]any) (*Chart, error) {
 	enabled := c.clone()
-	if err := enabled.choose(values, ""); err != nil {
+	left := &enabling{allowance: allowance{bytes: maxTotal, files: maxFiles}, values: maxParsed, copied: maxCopied, versions: NewVersions()}
+	if err := enabled.choose(values, "", left); err != nil {
 		return nil, err
 	}
-	if err := enabled.importValues(); err != nil {
+	if err := enabled.importValues(left); err != nil {
 		return nil, err
 	}
 	return enabled, nil
@@ -37,13 +91,18 @@ func (c *Chart) clone() *Chart {
 
 // choose leaves the subcharts that are switched on. Conditions are paths in the values of the outermost chart; prefix leads to
 // those of this one.
-func (c *Chart) choose(values map[string]any, prefix string) error {
+func (c *Chart) choose(values map[string]any, prefix string, left *enabling) error {
 	if c.Dependencies == nil {
 		return nil // all of charts/ is used
 	}
-	c.match()
+	if err := c.match(left); err != nil {
+		return err
+	}
 	all, err := c.Complete(values)
 	if err != nil {
+		return err
+	}
+	if err = left.copies(all); err != nil {
 		return err
 	}
 	tags, _ := all.Table("tags") // of the outermost chart as well
@@ -59,7 +118,7 @@ func (c *Chart) choose(values map[string]any, prefix string) error {
 		c.Dependencies = nil
 	}
 	for _, sub := range c.Subcharts {
-		if err := sub.choose(all, prefix+sub.Name+"."); err != nil {
+		if err := sub.choose(all, prefix+sub.Name+".", left); err != nil {
 			return err
 		}
 	}
@@ -67,26 +126,46 @@ func (c *Chart) choose(values map[string]any, prefix string) error {
 }
 
 // match makes a subchart for each dependency, after the charts in charts/ that are not dependencies.
-func (c *Chart) match() {
-	var subcharts []*Chart
-	for _, sub := range c.Subcharts {
-		if !slices.ContainsFunc(c.Dependencies, func(d *Dependency) bool { return d.means(sub) }) {
-			subcharts = append(subcharts, sub)
-		}
+func (c *Chart) match(left *enabling) error {
+	byName := map[string][]int{}
+	for i, sub := range c.Subcharts {
+		byName[sub.Name] = append(byName[sub.Name], i)
 	}
+	var made []*Chart
+	named, used := make([]bool, len(c.Subcharts)), make([]bool, len(c.Subcharts))
 	for _, d := range c.Dependencies {
-		if i := slices.IndexFunc(c.Subcharts, d.means); i >= 0 {
-			sub := c.Subcharts[i].clone()
-			sub.Name = cmp.Or(d.Alias, sub.Name)
-			subcharts = append(subcharts, sub)
+		first := -1
+		for _, i := range byName[d.Name] {
+			ok, err := left.versions.Satisfies(c.Subcharts[i].Version, d.Version)
+			if err != nil {
+				return err
+			}
+			if named[i] = named[i] || ok; ok && first < 0 {
+				first = i
+			}
 		}
 		d.Name = d.localName()
+		if first < 0 {
+			continue
+		}
+		if used[first] {
+			if err := left.take(c.Subcharts[first]); err != nil {
+				return err
+			}
+		}
+		used[first] = true
+		sub := c.Subcharts[first].clone()
+		sub.Name = cmp.Or(d.Alias, sub.Name)
+		made = append(made, sub)
 	}
-	c.Subcharts = subcharts
-}
-
-func (d *Dependency) means(sub *Chart) bool {
-	return sub.Name == d.Name && Satisfies(sub.Version, d.Version)
+	var others []*Chart
+	for i, sub := range c.Subcharts {
+		if !named[i] {
+			others = append(others, sub)
+		}
+	}
+	c.Subcharts = append(others, made...)
+	return nil
 }
 
 // localName is the name of the dependency in the chart that declares it.
@@ -111,9 +190,9 @@ func (d *Dependency) wanted(values, tags Values, prefix string) bool {
 
 // importValues copies values of subcharts as import-values requests, below those of the chart itself, innermost charts
 // first.
-func (c *Chart) importValues() error {
+func (c *Chart) importValues(left *enabling) error {
 	for _, sub := range c.Subcharts {
-		if err := sub.importValues(); err != nil {
+		if err := sub.importValues(left); err != nil {
 			return err
 		}
 	}
@@ -121,7 +200,10 @@ func (c *Chart) importValues() error {
 		return nil
 	}
 	all := map[string]any{}
-	if err := c.complete(all, keepNulls); err != nil {
+	if err := c.complete(all, keepNulls, new(int64(maxParsed))); err != nil {
+		return err
+	}
+	if err := left.copies(all); err != nil {
 		return err
 	}
 	imported := map[string]any{}
@@ -139,8 +221,16 @@ func (c *Chart) importValues() error {
 			}
 			imports = append(imports, map[string]string{"child": child, "parent": parent})
 			// Helm copies nothing here, so that a subchart sees what others export, and tables that contain themselves end the program.
-			if table, err := Values(all).Table(d.Name + "." + child); err == nil {
-				merge(imported, nest(parent, copyTable(table)), keepNulls)
+			table, err := Values(all).Table(d.Name + "." + child)
+			if err != nil {
+				continue
+			}
+			if err = left.imports(table, parent); err != nil {
+				return err
+			}
+			merge(imported, nest(parent, copyTable(table)), keepNulls)
+			if err = left.copies(imported); err != nil {
+				return err
 			}
 		}
 		d.ImportValues = imports

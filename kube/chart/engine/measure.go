@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"time"
 )
@@ -40,6 +41,15 @@ func (s *size) full() bool { return s.deep || s.bytes+s.values*valueSize+s.raw >
 func (s *size) text(length int) {
 	s.bytes += int64(length)
 	s.longest = max(s.longest, int64(length))
+}
+
+// count returns how many values are in a table, itself included.
+func count(table map[string]any) (int64, error) {
+	s := measure(table, math.MaxInt64)
+	if s.deep {
+		return 0, tooMuch("values are nested more than %d deep", maxDepth)
+	}
+	return s.values, nil
 }
 
 // enter reports whether the content of a table or list counts.

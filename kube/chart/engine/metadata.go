@@ -176,10 +176,36 @@ func same(text string) any { return text }
 
 // Satisfies reports whether a version satisfies a constraint; false for invalid ones.
 func Satisfies(version, constraint string) bool {
-	v, err := semver.NewVersion(version)
-	if err != nil {
-		return false
+	ok, err := NewVersions().Satisfies(version, constraint)
+	return ok && err == nil
+}
+
+// Versions compares versions with constraints, and parses each of them once. Too many comparisons are refused as [report.Invalid].
+type Versions struct {
+	versions    map[string]*semver.Version     // nil: invalid
+	constraints map[string]*semver.Constraints // nil: invalid
+	left        int
+}
+
+// NewVersions returns Versions for one chart.
+func NewVersions() *Versions {
+	return &Versions{map[string]*semver.Version{}, map[string]*semver.Constraints{}, maxCompared}
+}
+
+// Satisfies reports whether a version satisfies a constraint; false for invalid ones.
+func (v *Versions) Satisfies(version, constraint string) (bool, error) {
+	if v.left--; v.left < 0 {
+		return false, tooMuch("more than %d versions of subcharts are compared with those of dependencies", maxCompared)
 	}
-	c, err := semver.NewConstraint(constraint)
-	return err == nil && c.Check(v)
+	parsed, known := v.versions[version]
+	if !known {
+		parsed, _ = semver.NewVersion(version)
+		v.versions[version] = parsed
+	}
+	wanted, known := v.constraints[constraint]
+	if !known {
+		wanted, _ = semver.NewConstraint(constraint)
+		v.constraints[constraint] = wanted
+	}
+	return parsed != nil && wanted != nil && wanted.Check(parsed), nil
 }

@@ -56,7 +56,7 @@ func (c *Chart) Render(ctx context.Context, in Input) (texts map[string]string, 
 	root := template.New("gotpl").Option("missingkey=zero").Funcs(functions).Funcs(r.checks())
 	r.bind(root)
 	for _, name := range names {
-		if _, err := r.parseText(root.New(name), templates[name].text); err != nil {
+		if _, err := r.parseText(root.New(name), string(templates[name].text)); err != nil {
 			return nil, malformed{located(name, err)}
 		}
 	}
@@ -79,7 +79,7 @@ func (c *Chart) Render(ctx context.Context, in Input) (texts map[string]string, 
 
 // source is a template and its data.
 type source struct {
-	text  string
+	text  []byte
 	scope map[string]any
 	base  string // the directory templates/ of its chart
 }
@@ -104,7 +104,7 @@ func (c *Chart) collect(place string, outer Values, templates map[string]source)
 		if c.Type == "library" && !strings.HasPrefix(path.Base(t.Name), "_") {
 			continue // a library has nothing to show
 		}
-		templates[path.Join(place, t.Name)] = source{string(t.Data), scope, path.Join(place, "templates")}
+		templates[path.Join(place, t.Name)] = source{t.Data, scope, path.Join(place, "templates")}
 	}
 	return scope
 }

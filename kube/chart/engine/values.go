@@ -78,10 +78,11 @@ const (
 // Complete merges values over the defaults of the chart and of its subcharts. The result shares nothing with them.
 func (c *Chart) Complete(values map[string]any) (Values, error) {
 	complete := copyTable(values)
-	return complete, c.complete(complete, dropNulls)
+	return complete, c.complete(complete, dropNulls, new(int64(maxParsed)))
 }
 
-func (c *Chart) complete(values map[string]any, nulls bool) error {
+// complete is Complete in place. shared is how many global values subcharts may still get: each gets its own table of them.
+func (c *Chart) complete(values map[string]any, nulls bool, shared *int64) error {
 	c.addDefaults(values, nulls)
 	for _, sub := range c.Subcharts {
 		if sub.Name == "global" { // Helm makes tables of it that contain themselves
@@ -94,8 +95,17 @@ func (c *Chart) complete(values map[string]any, nulls bool) error {
 		if !ok {
 			return fmt.Errorf("%s is a subchart of %s, and its values are not a table", sub.Name, c.Name)
 		}
+		if globals, ok := values["global"].(map[string]any); ok {
+			count, err := count(globals)
+			if err != nil {
+				return err
+			}
+			if *shared -= count; *shared < 0 {
+				return tooMuch("subcharts share more than %d global values", maxParsed)
+			}
+		}
 		shareGlobals(own, values)
-		if err := sub.complete(own, nulls); err != nil {
+		if err := sub.complete(own, nulls, shared); err != nil {
 			return err
 		}
 	}
