@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/compose-spec/compose-go/v2/dotenv"
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/sirupsen/logrus"
@@ -40,6 +39,7 @@ type composer struct {
 	claims    map[string]bool   // volumes that have a PersistentVolumeClaim
 	names     map[string]bool   // of Services
 	binds     map[string]string // the directory or file of a ConfigMap, by its name
+	variables int               // bytes of variables that may still be read, see maxVariables
 }
 
 // addCompose makes a component of a compose file.
@@ -51,7 +51,7 @@ func (b *builder) addCompose(ctx context.Context, s Source) error {
 		s = Source{Name: path.Join(s.Name, composeFiles[i]), Files: s.Files, Path: path.Join(s.Path, composeFiles[i])}
 	}
 	name := b.componentName(called)
-	c := &composer{builder: b, source: s, claims: map[string]bool{}, names: map[string]bool{}, binds: map[string]string{}}
+	c := &composer{builder: b, source: s, claims: map[string]bool{}, names: map[string]bool{}, binds: map[string]string{}, variables: maxVariables}
 	var err error
 	if c.project, err = c.load(ctx, name); err != nil {
 		return err
@@ -71,6 +71,9 @@ func (b *builder) addCompose(ctx context.Context, s Source) error {
 		if err = c.service(c.project.Services[service]); err != nil {
 			return err
 		}
+	}
+	if err = c.checkVariables(); err != nil {
+		return err
 	}
 	return b.addObjects(s, KindCompose, name, c.documents)
 }
@@ -96,13 +99,16 @@ func (c *composer) load(ctx context.Context, name string) (*types.Project, error
 	}, func(o *loader.Options) {
 		o.SetProjectName(name, true)
 		o.SkipInclude, o.SkipResolveEnvironment, o.ResolvePaths = true, true, false
-		lookup := o.Interpolate.LookupValue
+		lookup := c.bounded(o.Interpolate.LookupValue)
 		o.Interpolate.LookupValue = func(key string) (string, bool) {
 			value, ok := lookup(key)
 			unset[key] = unset[key] || !ok
 			return value, ok
 		}
 	})
+	if excess := c.checkVariables(); excess != nil {
+		return nil, excess
+	}
 	if err != nil {
 		return nil, report.Errorf(report.Invalid, "%s cannot be read: %w", c.source.Name, err).WithHint("try it: docker compose --file %s config", report.ShellFile(c.source.Name))
 	}
@@ -144,19 +150,6 @@ func (c *composer) refuseOtherFiles(data []byte) error {
 	}
 	return report.Errorf(report.Invalid, "%s refers to other files (%s)", c.source.Name, other).
 		WithHint("run: docker compose --file %s config > all.yaml, and name all.yaml", report.ShellFile(c.source.Name))
-}
-
-// environmentFile reads a file of variables beside the compose file.
-func (c *composer) environmentFile(name string, lookup func(string) (string, bool)) (map[string]string, error) {
-	data, err := fs.ReadFile(c.source.Files, c.beside(name))
-	if err != nil {
-		return nil, err
-	}
-	values, err := dotenv.ParseWithLookup(bytes.NewReader(data), lookup)
-	if err != nil {
-		return nil, report.Errorf(report.Invalid, "%s: %w", c.source.shown(c.beside(name)), err).WithHint("correct the file")
-	}
-	return values, nil
 }
 
 // beside is the path of a file that the compose file names.
@@ -280,9 +273,8 @@ func escapedList(list []string) []any {
 // environment lists the variables of a service: those of its files, then its own.
 func (c *composer) environment(s types.ServiceConfig) ([]any, error) {
 	values := map[string]string{}
-	lookup := func(key string) (string, bool) { value, ok := c.project.Environment[key]; return value, ok }
 	for _, file := range s.EnvFiles {
-		more, err := c.environmentFile(file.Path, lookup)
+		more, err := c.environmentFile(file.Path, c.project.Environment)
 		if errors.Is(err, fs.ErrNotExist) && !file.Required {
 			continue
 		}
@@ -294,7 +286,7 @@ func (c *composer) environment(s types.ServiceConfig) ([]any, error) {
 	for _, key := range sortedKeys(s.Environment) {
 		value := s.Environment[key]
 		if value == nil {
-			if known, ok := lookup(key); ok {
+			if known, ok := c.variable(key); ok {
 				value = &known
 			} else {
 				c.remark("service %s takes variable %s from the shell, and goes without it: set it in .env", s.Name, key)

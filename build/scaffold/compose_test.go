@@ -1,9 +1,12 @@
 package scaffold
 
 import (
+	"maps"
 	"strings"
 	"testing"
+	"testing/fstest"
 
+	"github.com/compose-spec/compose-go/v2/dotenv"
 	"github.com/compose-spec/compose-go/v2/types"
 
 	"github.com/solutionctl/solutionctl/schema/report"
@@ -63,4 +66,24 @@ func TestBuiltImages(t *testing.T) {
 			t.Errorf("%+v: %s, %v", test, image, err)
 		}
 	}
+}
+
+// FuzzEnvironmentFile: a file of variables that is read statement by statement has the values that compose reads, or is refused as well.
+func FuzzEnvironmentFile(f *testing.F) {
+	f.Add("# it's \"\nexport A='x\ny'  B=\"${A}\\\"\n$$\" # 'c\nC: ${B:-z}${D}${A:+\"}\nA=$A$A\nD\n\n A = it's")
+	f.Add("A='x\n\n'\nB='x\n")
+	f.Add("A=\u2000'x\nB=y'\nOUT\nexport\nC")
+	f.Add("A=\\\nB=\"\\\\\"\nC")
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 500 || strings.Count(text, "$") > 10 {
+			t.Skip()
+		}
+		outer := map[string]string{"OUT": "out", "D": "d"}
+		want, wantErr := dotenv.ParseWithLookup(strings.NewReader(text), func(key string) (string, bool) { value, ok := outer[key]; return value, ok })
+		c := &composer{source: Source{Path: "compose.yaml", Files: fstest.MapFS{".env": {Data: []byte(text)}}}, variables: maxVariables}
+		got, err := c.environmentFile(".env", outer)
+		if (err != nil) != (wantErr != nil) || err == nil && !maps.Equal(got, want) {
+			t.Errorf("%q: got %q, %v; want %q, %v", text, got, err, want, wantErr)
+		}
+	})
 }

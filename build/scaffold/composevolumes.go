@@ -202,7 +202,7 @@ func (c *composer) object(v *podVolumes, kind string, reference types.FileRefere
 		}
 		content = data
 	case object.Environment != "":
-		value, ok := c.project.Environment[object.Environment]
+		value, ok := c.variable(object.Environment)
 		if !ok {
 			c.remark("%s %s has to be there: variable %s has no value", kind, name, object.Environment)
 			return nil

@@ -1,6 +1,7 @@
 package scaffold_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -180,4 +181,34 @@ func TestRefused(t *testing.T) {
 
 func definition(kind string) string {
 	return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.example.com}\nspec: {group: example.com, names: {kind: " + kind + "}}\n---\n"
+}
+
+// TestVariablesOfComposeAreBounded refuses variables that multiply.
+func TestVariablesOfComposeAreBounded(t *testing.T) {
+	const service = "services: {web: {image: \"a:1\", environment: {A: \"$A\"}, env_file: web.env}}\n"
+	doubling := func(format string) string {
+		text := "A0=0123456789\n"
+		for i := range 40 {
+			text += fmt.Sprintf(format, i+1, i)
+		}
+		return text
+	}
+	long := "A=" + strings.Repeat("x", 1000) + "\n"
+	for name, test := range map[string]struct{ compose, dotenv, webenv, want string }{
+		".env":         {service, doubling("A%d=${A%[2]d}${A%[2]d}\n"), "", "the values of variables have more than 1 MiB in all"},
+		"env_file":     {service, "", doubling("export A%d : \"$A%[2]d\n${A%[2]d}\" "), "the values of variables have more than 1 MiB in all"},
+		"one variable": {service, "", strings.Repeat("A=\"x$A$A\"\n", 50), "the values of variables have more than 1 MiB in all"},
+		"compose file": {"services: {web: {image: \"a:1\", command: " + strings.Repeat("$A ", 2000) + "}}\n", long, "", "the values of variables have more than 1 MiB in all"},
+		"large file":   {service, "", strings.Repeat("# comment\n", 200_000), "the values of variables have more than 1 MiB in all"},
+		"wrong line":   {service, "A='\n\n'\n\nB='x", "", ".env: line 5: unterminated quoted value 'x"},
+		"quotes":       {service, "A='it\n''s'\n", "", ".env: line 2: unexpected character"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := fstest.MapFS{"compose.yaml": {Data: []byte(test.compose)}, ".env": {Data: []byte(test.dotenv)}, "web.env": {Data: []byte(test.webenv)}}
+			_, err := scaffold.New(t.Context(), scaffold.Options{Solution: "shop"}, []scaffold.Source{{Name: "compose.yaml", Path: "compose.yaml", Files: files}})
+			if report.CodeOf(err) != report.Invalid || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("err = %v, want %q", err, test.want)
+			}
+		})
+	}
 }
