@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/template"
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/sirupsen/logrus"
 	"sigs.k8s.io/yaml"
@@ -99,6 +100,12 @@ func (c *composer) load(ctx context.Context, name string) (*types.Project, error
 	}, func(o *loader.Options) {
 		o.SetProjectName(name, true)
 		o.SkipInclude, o.SkipResolveEnvironment, o.ResolvePaths = true, true, false
+		o.Interpolate.Substitute = func(text string, lookup template.Mapping) (string, error) {
+			if excess := c.checkReferences(text); excess != nil {
+				return "", excess
+			}
+			return template.Substitute(text, lookup)
+		}
 		lookup := c.bounded(o.Interpolate.LookupValue)
 		o.Interpolate.LookupValue = func(key string) (string, bool) {
 			value, ok := lookup(key)

@@ -12,14 +12,18 @@ import (
 	"github.com/solutionctl/solutionctl/schema/report"
 )
 
-// maxVariables bounds the bytes of all files of variables, and of all values that are put in place of references to them.
-const maxVariables = 1 << 20
+// Bounds of variables.
+const (
+	maxVariables  = 1 << 20 // bytes of all files of variables, and of all values that are put in place of references to them
+	referenceSize = 64      // bytes that a reference counts beside its value
+	maxReferences = 500     // in one text: the time grows with their square
+)
 
 // bounded is a lookup of variables that has no value once those that it returned have more than maxVariables bytes.
 func (c *composer) bounded(lookup func(string) (string, bool)) func(string) (string, bool) {
 	return func(key string) (string, bool) {
 		value, ok := lookup(key)
-		if c.variables -= len(value); c.variables < 0 {
+		if c.variables -= referenceSize + len(value); c.variables < 0 {
 			value = ""
 		}
 		return value, ok
@@ -36,8 +40,16 @@ func (c *composer) checkVariables() error {
 	if c.variables >= 0 {
 		return nil
 	}
-	return report.Errorf(report.Invalid, "%s: the values of variables have more than %d MiB in all", c.source.Name, maxVariables>>20).
+	return report.Errorf(report.Invalid, "%s: the values of variables have more than %d MiB in all, or a text refers to more than %d", c.source.Name, maxVariables>>20, maxReferences).
 		WithHint("make the values smaller, or refer to them less often")
+}
+
+// checkReferences refuses a text whose references take too long, and the next text once the variables are too large.
+func (c *composer) checkReferences(text string) error {
+	if strings.Count(text, "$") > maxReferences {
+		c.variables = -1
+	}
+	return c.checkVariables()
 }
 
 // environmentFile reads a file of variables beside the compose file. It parses one statement after the other, so that each reference is counted
@@ -62,6 +74,9 @@ func (c *composer) environmentFile(name string, outer map[string]string) (map[st
 	text := string(bytes.TrimPrefix(data, []byte("\uFEFF")))
 	for line, rest := 0, text; rest != ""; {
 		end := endOfStatement(rest)
+		if err := c.checkReferences(rest[:end]); err != nil {
+			return nil, err
+		}
 		parsed, err := dotenv.UnmarshalWithLookup(rest[:end], lookup)
 		if excess := c.checkVariables(); excess != nil {
 			return nil, excess

@@ -195,13 +195,15 @@ func TestVariablesOfComposeAreBounded(t *testing.T) {
 	}
 	long := "A=" + strings.Repeat("x", 1000) + "\n"
 	for name, test := range map[string]struct{ compose, dotenv, webenv, want string }{
-		".env":         {service, doubling("A%d=${A%[2]d}${A%[2]d}\n"), "", "the values of variables have more than 1 MiB in all"},
-		"env_file":     {service, "", doubling("export A%d : \"$A%[2]d\n${A%[2]d}\" "), "the values of variables have more than 1 MiB in all"},
-		"one variable": {service, "", strings.Repeat("A=\"x$A$A\"\n", 50), "the values of variables have more than 1 MiB in all"},
-		"compose file": {"services: {web: {image: \"a:1\", command: " + strings.Repeat("$A ", 2000) + "}}\n", long, "", "the values of variables have more than 1 MiB in all"},
-		"large file":   {service, "", strings.Repeat("# comment\n", 200_000), "the values of variables have more than 1 MiB in all"},
-		"wrong line":   {service, "A='\n\n'\n\nB='x", "", ".env: line 5: unterminated quoted value 'x"},
-		"quotes":       {service, "A='it\n''s'\n", "", ".env: line 2: unexpected character"},
+		".env":                 {service, doubling("A%d=${A%[2]d}${A%[2]d}\n"), "", "the values of variables have more than 1 MiB in all"},
+		"env_file":             {service, "", doubling("export A%d : \"$A%[2]d\n${A%[2]d}\" "), "the values of variables have more than 1 MiB in all"},
+		"one variable":         {service, "", strings.Repeat("A=\"x$A$A\"\n", 50), "the values of variables have more than 1 MiB in all"},
+		"compose file":         {"services: {web: {image: \"a:1\", command: " + strings.Repeat("$A ", 2000) + "}}\n", long, "", "the values of variables have more than 1 MiB in all"},
+		"references in a text": {service, "", "A=" + strings.Repeat("${A:-x}", 100_000), "or a text refers to more than 500"},
+		"references in each":   {"services: {web: {image: \"a:1\", command: &a [" + strings.Repeat("\""+strings.Repeat("${A:-x}", 400)+"\", ", 40) + "], entrypoint: *a}}\n", "", "", "or a text refers to more than 500"},
+		"large file":           {service, "", strings.Repeat("# comment\n", 200_000), "the values of variables have more than 1 MiB in all"},
+		"wrong line":           {service, "A='\n\n'\n\nB='x", "", ".env: line 5: unterminated quoted value 'x"},
+		"quotes":               {service, "A='it\n''s'\n", "", ".env: line 2: unexpected character"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := fstest.MapFS{"compose.yaml": {Data: []byte(test.compose)}, ".env": {Data: []byte(test.dotenv)}, "web.env": {Data: []byte(test.webenv)}}
