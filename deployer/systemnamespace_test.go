@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	authorization "k8s.io/api/authorization/v1"
+
 	"github.com/solutionctl/solutionctl/deployer"
 	"github.com/solutionctl/solutionctl/deployer/deployertest"
 	"github.com/solutionctl/solutionctl/deployer/engine/record"
@@ -54,4 +56,15 @@ func TestSystemNamespaceIsNotShared(t *testing.T) {
 		}
 		deployertest.Refused(t, err, report.Refused, "shop-system", "Service/site/part")
 	}
+}
+
+// TestSystemNamespaceIsHidden checks that a user without permission to read <solution>-system can plan changes of an environment.
+func TestSystemNamespaceIsHidden(t *testing.T) {
+	b := deployertest.New(t)
+	b.Added(shop, "1.0.0", shown("{apiVersion: v1, kind: ConfigMap, metadata: {name: part}}\n"))
+	b.Activated(shop, "1.1.0", shown("{apiVersion: v1, kind: ConfigMap, metadata: {name: part}, data: {a: b}}\n"))
+	b.Only(nowhere, func(a authorization.ResourceAttributes) bool {
+		return a.Resource != "namespaces" || a.Name != "shop-system"
+	})
+	must(b, upgrade("1.1.0"))
 }

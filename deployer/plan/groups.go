@@ -57,6 +57,9 @@ func (r *Run) dropForeignNamespace(ctx context.Context, owner *powers.Owner, key
 		return nil
 	}
 	live, err := r.Cluster.GetMetadata(ctx, cluster.NamespaceKind, "", system)
+	if report.CodeOf(err) == report.Forbidden { // a user of one namespace
+		return nil
+	}
 	if live != nil && live.GetLabels()[schema.LabelRelease] != (record.Key{Name: key.Name}).ID() {
 		owner.Namespaces = slices.DeleteFunc(owner.Namespaces, func(name string) bool { return name == system })
 	}
