@@ -41,21 +41,24 @@ func (d *Deployer) listRestored(ctx context.Context, run *plan.Run, states []*re
 	if d.Active == nil {
 		return nil
 	}
-	solutions, err := d.Records.Documents.Solutions(ctx)
-	if err != nil {
-		return err
-	}
 	restored := map[string]string{}
 	for _, s := range states {
-		_, imported := solutions.Find(s.Name, s.Current.Version)
-		if s.Namespace == "" && s.Component == "" && imported && solutions.Active(s.Name) != s.Current.Version {
+		if s.Namespace != "" || s.Component != "" {
+			continue
+		}
+		solutions, err := d.Records.Documents.Solutions(ctx)
+		if err != nil {
+			return err
+		}
+		if _, imported := solutions.Find(s.Name, s.Current.Version); imported && solutions.Active(s.Name) != s.Current.Version {
 			restored[s.Name] = s.Current.Version
 		}
 	}
 	if len(restored) == 0 {
 		return nil
 	}
-	if err = d.checkList(run.Options); err != nil {
+	err := d.checkList(run.Options)
+	if err != nil {
 		return err
 	}
 	if run.Catalog, err = d.Records.CatalogOrDamage(ctx); err != nil {
