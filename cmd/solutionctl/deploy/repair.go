@@ -32,6 +32,7 @@ objects that are as an imported version has them are put on record; the others a
 	}
 	v := newClusterVerb(a, cmd)
 	v.addReplace()
+	v.addConfigurationFlag(cmd)
 	var s selection
 	s.addComponents(cmd, v.clusterFlags)
 	records := cmd.Flags().Bool("records", false, "make records again that are lost or cannot be read")
