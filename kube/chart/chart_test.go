@@ -350,6 +350,11 @@ func TestHostileArchives(t *testing.T) {
 	}
 	large := web()
 	large["web/files/a"] = zeros
+	versions := map[string]string{"web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n"}
+	for i := range 500 {
+		versions[fmt.Sprintf("web/charts/s%03d/Chart.yaml", i)] = fmt.Sprintf("apiVersion: v2\nname: s\nversion: 1.0.%d\n", i)
+		versions["web/Chart.yaml"] += fmt.Sprintf("- {name: s, version: '>=1.0.499, <2.0.%d', alias: a%[1]d}\n", i)
+	}
 	chartYAML := map[string]string{"web/Chart.yaml": web()["web/Chart.yaml"]}
 	entry := func(header tar.Header) []byte {
 		return packEntries(chartYAML, tar.Header{Name: "web/Chart.yaml", Size: int64(len(chartYAML["web/Chart.yaml"]))}, header)
@@ -373,6 +378,7 @@ func TestHostileArchives(t *testing.T) {
 		{"outside of the directory", "is not in the chart's directory", entry(tar.Header{Name: "Chart.yaml"})},
 		{"large file", "larger than 5 MiB", pack(large)},
 		{"many files", "10000 files", pack(many)},
+		{"many versions", "more than 200000 versions of subcharts", pack(versions)},
 		{"bombs in subcharts", "more than 64 MiB", pack(bombs)},
 		{"headers in subcharts", "more than 64 MiB", pack(headers)},
 		{"deep subcharts", "nested more than 8 deep", pack(nested)},
