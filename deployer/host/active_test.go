@@ -168,6 +168,36 @@ func TestImportListsActive(t *testing.T) {
 	}
 }
 
+// TestImportWithoutCluster: an import that cannot ask the cluster reports a mounted Solution that is not listed as active.
+func TestImportWithoutCluster(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(w *world)
+		want   bool
+	}{
+		{"without a cluster", func(w *world) { w.Cluster = nil }, true},
+		{"a cluster that does not answer", func(w *world) { w.cluster.absent = report.Errorf(report.Unavailable, "connection refused") }, true},
+		{"listed", func(w *world) { w.Cluster = nil; w.activate("0.9.0") }, false},
+		{"not of MetalK8s", func(w *world) { w.Cluster, w.options.RegistryMode = nil, schema.RegistryOwn }, false},
+		{"a cluster", func(*world) {}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.options.RegistryMode = schema.RegistryMetalK8s
+			test.change(w)
+			done, err := w.do(w.archive("1.0.0"))
+			if done == nil {
+				t.Fatal(err)
+			}
+			want := w.Configuration.Path + " does not list demo as active, and the cluster was not asked. If it is active there, MetalK8s would delete its CRDs: " +
+				"before MetalK8s runs, import it again with access to the cluster, or run on this host: solutionctl deploy activate demo VERSION"
+			if slices.Contains(done.Notices, want) != test.want {
+				t.Errorf("notices %q", done.Notices)
+			}
+		})
+	}
+}
+
 // TestUnimportUnlistsActive: an unimport removes the entry of its version, and that of a Solution without archives: MetalK8s' commands fail with it.
 func TestUnimportUnlistsActive(t *testing.T) {
 	for _, test := range []struct {

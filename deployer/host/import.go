@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/solutionctl/solutionctl/deployer"
@@ -358,6 +359,7 @@ func (i *importing) active(ctx context.Context, entries []store.Entry) map[strin
 // publish makes MetalK8s and this host know the archives.
 func (i *importing) publish(ctx context.Context, list []*admitted, entries []store.Entry) error {
 	active := i.active(ctx, entries)
+	var unknown []string // Solutions that are not listed as active, while the cluster is not asked
 	edited, err := i.Configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) {
 		for _, e := range entries {
 			store.ListArchive(c, e)
@@ -365,10 +367,17 @@ func (i *importing) publish(ctx context.Context, list []*admitted, entries []sto
 			if listed := c.Active[e.Name]; isActive && (listed == "" || listed != schema.ActiveLatest && listed != activating) {
 				c.Active[e.Name] = e.Version
 			}
+			if i.mode == schema.RegistryMetalK8s && (i.Cluster == nil || i.absent != nil) && c.Active[e.Name] == "" && !slices.Contains(unknown, e.Name) {
+				unknown = append(unknown, e.Name)
+			}
 		}
 	})
 	if err != nil {
 		return err
+	}
+	for _, name := range unknown {
+		i.report.Notices = append(i.report.Notices, fmt.Sprintf("%s does not list %s as active, and the cluster was not asked. If it is active there, MetalK8s would delete its CRDs: "+
+			"before MetalK8s runs, import it again with access to the cluster, or run on this host: %s", i.Configuration.Path, name, report.Run("deploy activate", name, "VERSION")))
 	}
 	i.report.Notices = append(i.report.Notices, edited.Notes...)
 	changed := false
