@@ -46,7 +46,7 @@ func (c *composer) checkVariables() error {
 
 // checkReferences refuses a text whose references take too long, and the next text once the variables are too large.
 func (c *composer) checkReferences(text string) error {
-	if strings.Count(text, "$") > maxReferences {
+	if strings.Count(text, "${") > maxReferences {
 		c.variables = -1
 	}
 	return c.checkVariables()

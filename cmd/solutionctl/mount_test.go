@@ -32,13 +32,15 @@ func TestMountedImport(t *testing.T) {
 	dir := signedDemo(t)
 	sections := boot(t, dir)
 	const header = "apiVersion: solutions.metalk8s.scality.com/v1alpha1\nkind: SolutionsConfiguration\n"
+	const unasked = "note: /etc/metalk8s/solutions.yaml does not list demo as active, and the cluster was not asked. If it is active there, MetalK8s would " +
+		"delete its CRDs: before MetalK8s runs, import it again with access to the cluster, or run on this host: solutionctl deploy activate demo VERSION\n"
 	const fstab = "# ours\nnone /mnt tmpfs noauto 0 0\n"
 	files := sumsOf(t, filepath.Join(dir, "demo-0.1.0.iso"))
 	for name, want := range map[string]string{
 		"import": "demo-0.1.0: imported, 140 KiB copied to /var/lib/solutionctl/archives/demo-0.1.0.iso\n  signed by acme\n" +
-			"  mounted at /srv/scality/demo-0.1.0\nnote: MetalK8s' nginx serves the images after: salt-call state.sls metalk8s.repo.installed\nexit 0\n",
+			"  mounted at /srv/scality/demo-0.1.0\n" + unasked + "note: MetalK8s' nginx serves the images after: salt-call state.sls metalk8s.repo.installed\nexit 0\n",
 		"before":        "/srv/scality/demo-0.1.0 iso9660\n",
-		"again":         "demo-0.1.0: imported before\n  signed by acme\n  mounted at /srv/scality/demo-0.1.0\nexit 0\n",
+		"again":         "demo-0.1.0: imported before\n  signed by acme\n  mounted at /srv/scality/demo-0.1.0\n" + unasked + "exit 0\n",
 		"fstab":         fstab + "/var/lib/solutionctl/archives/demo-0.1.0.iso /srv/scality/demo-0.1.0 iso9660 ro,nofail,loop 0 0\n",
 		"configuration": header + "archives:\n  - /var/lib/solutionctl/archives/demo-0.1.0.iso\nactive: {}\n",
 		"nginx":         "demo-0.1.0-registry-config.inc\n3\n",

@@ -211,7 +211,7 @@ func (f *appForm) showYAML(content *page.AppEdit) error {
 	spec := map[string]any{}
 	for i := range f.fields {
 		value, changed := f.typed(&f.fields[i])
-		if !changed {
+		if !changed && !f.fields[i].Secret { // nothing hides it where its neighbours have changed
 			value = f.stored(&f.fields[i])
 		}
 		if value != "" {

@@ -181,7 +181,7 @@ func (f *valuesForm) edits() []plan.ValueEdit {
 				}
 			case kept && typed == page.AsSent(old.Text):
 				edits = append(edits, old)
-			case typed != page.AsSent(currentText(&value)):
+			case typed != page.AsSent(currentText(&value)) || page.Emptied(form, name, currentText(&value)):
 				edits = append(edits, plan.ValueEdit{Component: c.Component, Path: value.Path, Text: typed, Unset: typed == ""})
 			}
 		}

@@ -200,14 +200,14 @@ func TestUntouchedValuesStay(t *testing.T) {
 	bed := deployertest.New(t)
 	bed.Activated("shop", "1.0.0", deployertest.Content{
 		Files: map[string]string{"charts/vault.tgz": deployertest.Chart(t, "vault", map[string]string{
-			"values.yaml":          "replicas: 1\ncert: ''\nseparator: ','\ntitle: ''\n",
+			"values.yaml":          "replicas: 1\ncert: ''\nseparator: ','\npause: '-'\ntitle: ''\n",
 			"templates/vault.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: vault}\ndata: {replicas: {{ .Values.replicas | quote }}}\n",
 		})},
 		Manifest: "components:\n  - {name: vault, chart: charts/vault.tgz}\n",
 	})
 	r := deployer.Request{Verb: schema.VerbAdd, Environment: deployertest.Environment, Solution: "shop", Version: "1.0.0"}
 	r.Timeout = time.Minute
-	r.Rendering.Values = map[string]plan.SiteValues{"vault": {Values: map[string]any{"cert": "-----BEGIN\r\nEND\n", "separator": " "}, Reset: true}}
+	r.Rendering.Values = map[string]plan.SiteValues{"vault": {Values: map[string]any{"cert": "-----BEGIN\r\nEND\n", "separator": " ", "pause": " "}, Reset: true}}
 	if _, err := bed.Perform(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -221,6 +221,7 @@ func TestUntouchedValuesStay(t *testing.T) {
 	form = "/environments/" + deployertest.Environment + "/plan/upgrade/values" + html.UnescapeString(again)
 	typed = c.typed(c.get(form))
 	typed.Set(value("replicas"), "3")
+	typed.Set(value("pause"), "") // a value of spaces only is removed
 	a = c.get(c.do(http.MethodPost, form, typed).Header.Get("Location"))
 	c.ends(c.do(http.MethodPost, "/environments/"+deployertest.Environment+"/plan/upgrade", c.fields(a, "apply")))
 	values, err := bed.SiteValues(t.Context(), deployer.ComponentsOptions{Environment: deployertest.Environment, Solution: "shop"})

@@ -57,8 +57,6 @@ type Cluster interface {
 	Imports(ctx context.Context) ([]schema.Import, error)
 	// Active returns the active version of a Solution, "" when there is none.
 	Active(ctx context.Context, solution string) (string, error)
-	// Activating returns the version that an unfinished activation makes active, "" when there is none.
-	Activating(ctx context.Context, solution string) (string, error)
 	AddEndpoints(ctx context.Context, o deployer.EndpointOptions) (*schema.ClusterRegistry, error)
 	RecordImport(ctx context.Context, r records.ImportRecord) (notices []string, err error)
 	// RecordUnimport fails with [report.InUse] for a version that is used.

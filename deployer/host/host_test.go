@@ -44,13 +44,9 @@ type fakeCluster struct {
 	failing  error // nothing can be recorded
 	inUse    string
 	active   string // version of each Solution
-	pending  string // the same, of an unfinished activation
 }
 
 func (c *fakeCluster) Active(context.Context, string) (string, error) { return c.active, c.damaged }
-func (c *fakeCluster) Activating(context.Context, string) (string, error) {
-	return c.pending, c.damaged
-}
 
 func (c *fakeCluster) Registry(context.Context) (*schema.ClusterRegistry, error) {
 	return c.registry, c.absent

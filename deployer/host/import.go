@@ -337,20 +337,19 @@ func (i *importing) bring(ctx context.Context, locked *store.Locked, list []*adm
 	return entries, nil
 }
 
-// active returns the ids of the entries that are active in the cluster, as after the loss of the host that imported them, each with the version that an
-// unfinished activation has listed in its place. MetalK8s would delete the CRDs of an active version that is mounted and not listed as active.
-func (i *importing) active(ctx context.Context, entries []store.Entry) map[string]string {
-	active := map[string]string{}
+// active returns which of the entries are active in the cluster, as after the loss of the host that imported them. MetalK8s would delete the CRDs of
+// an active version that is mounted and not listed as active.
+func (i *importing) active(ctx context.Context, entries []store.Entry) (active []store.Entry) {
 	if i.Cluster == nil || i.absent != nil {
-		return active
+		return nil
 	}
 	for _, e := range entries {
 		version, err := i.Cluster.Active(ctx, e.Name)
-		activating, failure := i.Cluster.Activating(ctx, e.Name)
-		if err = cmp.Or(err, failure); err != nil {
+		if err != nil {
 			i.report.Notices = append(i.report.Notices, fmt.Sprintf("whether %s is active is not known, and %s does not list it as active: %v", e.ID(), i.Configuration.Path, err))
-		} else if version == e.Version {
-			active[e.ID()] = activating
+		}
+		if version == e.Version {
+			active = append(active, e)
 		}
 	}
 	return active
@@ -363,10 +362,11 @@ func (i *importing) publish(ctx context.Context, list []*admitted, entries []sto
 	edited, err := i.Configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) {
 		for _, e := range entries {
 			store.ListArchive(c, e)
-			activating, isActive := active[e.ID()]
-			if listed := c.Active[e.Name]; isActive && (listed == "" || listed != schema.ActiveLatest && listed != activating) {
-				c.Active[e.Name] = e.Version
-			}
+		}
+		for _, e := range active {
+			c.Active[e.Name] = cmp.Or(c.Active[e.Name], e.Version) // what the file has can be newer than our record: doctor reports a difference
+		}
+		for _, e := range entries {
 			if i.mode == schema.RegistryMetalK8s && (i.Cluster == nil || i.absent != nil) && c.Active[e.Name] == "" && !slices.Contains(unknown, e.Name) {
 				unknown = append(unknown, e.Name)
 			}

@@ -66,7 +66,7 @@ func (f *renderingFlags) add(v *verb) {
 // addHazardFlag adds the flag that accepts what is refused for the sake of safety.
 func addHazardFlag(flags *pflag.FlagSet, hazards *[]string) {
 	flags.StringSliceVar(hazards, "accept-hazard", nil,
-		"the same as --allow for the powers of roles with this `HAZARD`, such as escalate; with "+plan.HazardForeignImages+" accept images that the archive does not have (may be repeated)")
+		"the same as --allow for the rights with this `HAZARD` that roles and bindings give, such as escalate; with "+plan.HazardForeignImages+" accept images that the archive does not have (may be repeated)")
 }
 
 func (f *renderingFlags) options() (plan.Rendering, error) {

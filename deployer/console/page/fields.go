@@ -55,6 +55,11 @@ func Typed(f *schema.AppField, form url.Values, name string) (text string, sent 
 // AsSent returns what [Typed] returns for a field that shows this text and was not changed by the user.
 func AsSent(text string) string { return strings.TrimSpace(visible(text)) }
 
+// Emptied reports whether a user has emptied a field that shows this text: one of spaces only. Browsers send line breaks of some controls as nothing.
+func Emptied(form url.Values, name, text string) bool {
+	return form.Has(name) && form.Get(name) == "" && strings.Trim(visible(text), "\n") != ""
+}
+
 // visible returns a text as a control shows it: invisible characters are escapes, and line breaks those of [Typed].
 func visible(text string) string { return report.Clean(strings.ReplaceAll(text, "\r\n", "\n")) }
 

@@ -99,10 +99,10 @@ func Absolute(path string) (string, error) {
 }
 
 // ServiceFlags makes the paths in flags absolute and returns the flags that were set, except some, as words for the command line of a
-// service. Settings of a file or variable are among them, so that the service does not need the file of --config.
+// service. Settings of a file or variable are among them, and the file of --config, which has those of other commands.
 func ServiceFlags(flags *pflag.FlagSet, without ...string) ([]string, error) {
 	err := MakeAbsolute(flags)
-	return ChangedFlags(flags, append(without, settings.FileFlag, "progress")...), err
+	return ChangedFlags(flags, append(without, "progress")...), err
 }
 
 // ChangedFlags returns the flags that were set, except some, as words of a command line.
