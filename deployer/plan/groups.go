@@ -47,13 +47,31 @@ func (r *Run) owner(ctx context.Context, j *judged, objects []*unstructured.Unst
 	return owner, groups.find(ctx)
 }
 
-// dropForeignNamespace takes <solution>-system out of the Solution's own namespaces if others have created it. If the Namespace is planned,
-// the plan is refused unless the user adopts it.
+// names reports whether a text in a value of an object contains a name.
+func names(value any, name string) bool {
+	switch v := value.(type) {
+	case string:
+		return strings.Contains(v, name)
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return names(item, name) })
+	case map[string]any:
+		for _, item := range v {
+			if names(item, name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// dropForeignNamespace takes <solution>-system out of the Solution's own namespaces if others have created it. It is asked for only if an object names it.
+// If the Namespace is planned, the plan is refused unless the user adopts it.
 func (r *Run) dropForeignNamespace(ctx context.Context, owner *powers.Owner, key record.Key, objects []*unstructured.Unstructured) error {
 	system := render.SystemNamespace(key.Name)
-	if key.Namespace == system || slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
-		return o.GroupVersionKind() == cluster.NamespaceKind && o.GetName() == system
-	}) {
+	if key.Namespace == system || !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return names(o.Object, system) }) ||
+		slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+			return o.GroupVersionKind() == cluster.NamespaceKind && o.GetName() == system
+		}) {
 		return nil
 	}
 	live, err := r.Cluster.GetMetadata(ctx, cluster.NamespaceKind, "", system)
