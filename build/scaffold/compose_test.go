@@ -76,7 +76,7 @@ func FuzzEnvironmentFile(f *testing.F) {
 	f.Add("A=\\\nB=\"\\\\\"\nC")
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 500 || strings.Count(text, "$") > 10 {
-			t.Skip()
+			return // it takes long: see maxReferences
 		}
 		outer := map[string]string{"OUT": "out", "D": "d"}
 		want, wantErr := dotenv.ParseWithLookup(strings.NewReader(text), func(key string) (string, bool) { value, ok := outer[key]; return value, ok })

@@ -362,14 +362,12 @@ func (i *importing) publish(ctx context.Context, list []*admitted, entries []sto
 	edited, err := i.Configuration.Edit(ctx, func(c *schema.SolutionsConfiguration) {
 		for _, e := range entries {
 			store.ListArchive(c, e)
-		}
-		for _, e := range active {
-			c.Active[e.Name] = cmp.Or(c.Active[e.Name], e.Version) // what the file has can be newer than our record: doctor reports a difference
-		}
-		for _, e := range entries {
 			if i.mode == schema.RegistryMetalK8s && (i.Cluster == nil || i.absent != nil) && c.Active[e.Name] == "" && !slices.Contains(unknown, e.Name) {
 				unknown = append(unknown, e.Name)
 			}
+		}
+		for _, e := range active {
+			c.Active[e.Name] = cmp.Or(c.Active[e.Name], e.Version) // what the file has can be newer than our record: doctor reports a difference
 		}
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -24,9 +25,6 @@ func (r *Run) owner(ctx context.Context, j *judged, objects []*unstructured.Unst
 		namespaces = append(namespaces, j.key.Namespace)
 	}
 	owner, err := render.Owner(j.payload, namespaces...)
-	if err == nil {
-		err = r.dropForeignNamespace(ctx, &owner, j.key, objects)
-	}
 	if err != nil {
 		return owner, err
 	}
@@ -47,41 +45,31 @@ func (r *Run) owner(ctx context.Context, j *judged, objects []*unstructured.Unst
 	return owner, groups.find(ctx)
 }
 
-// names reports whether a text in a value of an object contains a name.
-func names(value any, name string) bool {
-	switch v := value.(type) {
-	case string:
-		return strings.Contains(v, name)
-	case []any:
-		return slices.ContainsFunc(v, func(item any) bool { return names(item, name) })
-	case map[string]any:
-		for _, item := range v {
-			if names(item, name) {
-				return true
-			}
-		}
+// judge judges objects. <solution>-system is taken out of the Solution's own namespaces if others have created it, which is looked up only if it makes a
+// difference. If the Namespace is planned, the plan is refused unless the user adopts it.
+func (r *Run) judge(ctx context.Context, owner *powers.Owner, key record.Key, objects []*unstructured.Unstructured) ([]schema.Power, error) {
+	system, list := render.SystemNamespace(key.Name), judgeable(key, objects, "")
+	found := powers.Judge(*owner, list)
+	if key.Namespace == system || slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GroupVersionKind() == cluster.NamespaceKind && o.GetName() == system
+	}) {
+		return found, nil
 	}
-	return false
-}
-
-// dropForeignNamespace takes <solution>-system out of the Solution's own namespaces if others have created it. It is asked for only if an object names it.
-// If the Namespace is planned, the plan is refused unless the user adopts it.
-func (r *Run) dropForeignNamespace(ctx context.Context, owner *powers.Owner, key record.Key, objects []*unstructured.Unstructured) error {
-	system := render.SystemNamespace(key.Name)
-	if key.Namespace == system || !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool { return names(o.Object, system) }) ||
-		slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
-			return o.GroupVersionKind() == cluster.NamespaceKind && o.GetName() == system
-		}) {
-		return nil
+	without := *owner
+	without.Namespaces = slices.DeleteFunc(slices.Clone(owner.Namespaces), func(name string) bool { return name == system })
+	more := powers.Judge(without, list)
+	if reflect.DeepEqual(found, more) {
+		return found, nil
 	}
 	live, err := r.Cluster.GetMetadata(ctx, cluster.NamespaceKind, "", system)
 	if report.CodeOf(err) == report.Forbidden { // a user of one namespace
-		return nil
+		return found, nil
 	}
-	if live != nil && live.GetLabels()[schema.LabelRelease] != (record.Key{Name: key.Name}).ID() {
-		owner.Namespaces = slices.DeleteFunc(owner.Namespaces, func(name string) bool { return name == system })
+	if live == nil || live.GetLabels()[schema.LabelRelease] == (record.Key{Name: key.Name}).ID() {
+		return found, err
 	}
-	return err
+	*owner = without
+	return more, err
 }
 
 // foreignGroups finds out who else has API groups of a Solution in the cluster.

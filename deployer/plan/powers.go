@@ -287,7 +287,10 @@ func (r *Run) judgePowersOf(ctx context.Context, j *judged) (missing []schema.Po
 	}
 	data := r.foreignData(ctx, j.key)
 	owner.ForeignData, owner.ForeignClaims = data.solution, data.claims
-	found := powers.Judge(owner, judgeable(j.key, objects, ""))
+	found, err := r.judge(ctx, &owner, j.key, objects)
+	if err != nil {
+		return nil, err
+	}
 	if len(found) > 0 {
 		found = r.judgeWithFiles(owner, j)
 	}
